@@ -182,6 +182,8 @@ export function openConnections(options: ConnectionOptions): Connections {
   const counts = new Map<string, number>();
   const all = new Set<PooledSession>();
   const opening = new AbortController();
+  /** Sessions that say QUIT: the peer still counts them. */
+  const closing = new Map<PooledSession, Promise<void>>();
 
   const adopt = (
     session: SmtpSession,
@@ -215,9 +217,22 @@ export function openConnections(options: ConnectionOptions): Connections {
   const isFor = ({ domain, session }: PooledSession, asked: string): boolean =>
     domain === asked || options.serves(asked, session.remoteHost);
 
-  /** The peer is not to have more connections than it may because none of the idle ones would do. */
-  const closeOneIdle = async (destination: string): Promise<void> => {
-    await idle.takeBeyond(destination, Math.max(0, options.roomForIdle(destination)))?.session.quit();
+  const quit = (pooled: PooledSession): Promise<void> => {
+    const done = pooled.session.quit().finally(() => closing.delete(pooled));
+    closing.set(pooled, done);
+    return done;
+  };
+
+  /**
+   * The peer is not to have more connections than it may because none of the idle ones would do, or because one is not closed yet: it
+   * would refuse one dial after the other, up to two seconds long.
+   */
+  const makeRoom = async (destination: string): Promise<void> => {
+    const most = Math.max(0, options.roomForIdle(destination));
+    const oldest = idle.takeBeyond(destination, most);
+    if (oldest) await quit(oldest);
+    const ending = [...closing].flatMap(([pooled, done]) => (pooled.destination === destination ? [done] : []));
+    if (ending.length > most) await Promise.all(ending);
   };
 
   const resolve = async (
@@ -238,7 +253,7 @@ export function openConnections(options: ConnectionOptions): Connections {
     take: (destination, need) => idle.take(destination, (pooled) => isFor(pooled, need.domain) && isFit(pooled, need)),
     open: async (destination, need, after) => {
       const relay = isRelay(destination);
-      if (!after) await closeOneIdle(destination);
+      if (!after) await makeRoom(destination);
       const resolved = await resolve(need, after);
       if (!resolved.ok) return notResolved(resolved.evidence);
       const candidates = reachable(resolved.candidates, need, options.routing);
@@ -267,7 +282,7 @@ export function openConnections(options: ConnectionOptions): Connections {
     release: async (pooled) => {
       if (!pooled.session.usable) return;
       if (pooled.spare || !hasShareLeft(pooled) || opening.signal.aborted) {
-        await pooled.session.quit();
+        await quit(pooled);
         return;
       }
       idle.add(pooled);
@@ -281,7 +296,7 @@ export function openConnections(options: ConnectionOptions): Connections {
       return all.size;
     },
     sweep: () => {
-      for (const pooled of idle.takeBefore(performance.now() - IDLE_MS)) void pooled.session.quit();
+      for (const pooled of idle.takeBefore(performance.now() - IDLE_MS)) void quit(pooled);
     },
     cancelOpening: () => opening.abort(),
     cutBeforeDots: () => {
