@@ -2,6 +2,7 @@
  * The customers of the world: they send over HTTP and SMTP, and repeat with the same key what got no answer, as the contract tells them
  * to. What was acknowledged to them goes into the ledger; they never look behind the answers.
  */
+import { createHash } from 'node:crypto';
 import { here } from './globals.ts';
 import type { SimSocket } from './network.ts';
 import { HTTP_PORT, SMTP_PORT } from './node.ts';
@@ -27,7 +28,12 @@ export interface WantedMail {
   cancelAfterMs: number | undefined;
   /** That two requests go out at the same moment. */
   isDoubled: boolean;
+  /** Of a file that is uploaded before the mail is sent; 0 for none. */
+  fileBytes: number;
 }
+
+/** What the file of a mail holds. */
+export const fileOf = ({ key, fileBytes }: WantedMail): Buffer => Buffer.alloc(fileBytes, `the file of ${key} `);
 
 const LINE_LENGTH = 70;
 
@@ -45,13 +51,16 @@ export interface Entry {
   acknowledgedAtMs: number | undefined;
   /** Message ids whose cancellation was acknowledged, with the time. */
   cancelled: Map<string, number>;
+  /** That the virtual inbox showed it; of mail in the sandbox alone. */
+  isShown: boolean;
   /** Answers that no customer should see. */
   strange: string[];
 }
 
 /** A mail of which nothing has happened yet. */
 export const newEntry = (mail: WantedMail): Entry => ({
-  ...{ mail, attempts: 0, acknowledged: [], acknowledgedAtMs: undefined, cancelled: new Map(), strange: [] },
+  ...{ mail, attempts: 0, acknowledged: [], acknowledgedAtMs: undefined, cancelled: new Map() },
+  ...{ isShown: false, strange: [] },
 });
 
 export interface Answer {
@@ -124,13 +133,42 @@ export const isLater = (status: number): boolean => [409, 429, 500, 503].include
 async function sendHttp({ tenants }: Template, entry: Entry): Promise<boolean> {
   const { mail, strange } = entry;
   const tenant = tenants[mail.by];
-  const answer = await apiCall(tenant, 'POST', '/send', requestOf(mail, tenant), [`Idempotency-Key: ${mail.key}`]);
+  const upload = mail.fileBytes > 0 ? await uploaded(tenant, entry) : {};
+  if (upload === undefined) return false;
+  const body = { ...requestOf(mail, tenant), ...upload };
+  const answer = await apiCall(tenant, 'POST', '/send', body, [`Idempotency-Key: ${mail.key}`]);
   if (answer.status === 202) {
     noteAccepted(entry, (JSON.parse(answer.body) as { data: Accepted }).data);
     return true;
   }
   if (!isLater(answer.status)) strange.push(`${answer.status} ${answer.body.slice(0, 200)}`);
   return false;
+}
+
+interface Registered {
+  attachmentSubmissionId: string;
+  attachmentUploads: { uploadUrl: string; requiredHeaders: Record<string, string> }[];
+}
+
+/** The file is where the send can name it; undefined where something failed. An upload that was used is no fault: the answer was lost. */
+async function uploaded(
+  tenant: Tenant,
+  { mail, strange }: Entry,
+): Promise<{ attachmentSubmissionId: string } | undefined> {
+  const content = fileOf(mail).toString('latin1');
+  const sha256 = createHash('sha256').update(content).digest('hex');
+  const attachments = [{ name: 'file.txt', contentType: 'text/plain', sizeBytes: mail.fileBytes, sha256 }];
+  const answer = await apiCall(tenant, 'POST', '/attachments', { attachments }, [`Idempotency-Key: ${mail.key}`]);
+  if (answer.status !== 201) {
+    if (!isLater(answer.status)) strange.push(`${answer.status} ${answer.body.slice(0, 200)}`);
+    return undefined;
+  }
+  const { attachmentSubmissionId, attachmentUploads } = JSON.parse(answer.body) as Registered;
+  const { uploadUrl, requiredHeaders } = attachmentUploads[0]!;
+  const headers = Object.entries(requiredHeaders).map(([name, value]) => `${name}: ${value}`);
+  const put = await request('PUT', new URL(uploadUrl).pathname, { headers, body: content });
+  if (put.status !== 200 && put.status !== 403 && !isLater(put.status)) strange.push(`${put.status} to an upload`);
+  return put.status === 200 || put.status === 403 ? { attachmentSubmissionId } : undefined;
 }
 
 interface BatchResult {
@@ -156,7 +194,7 @@ async function sendBatch({ tenants }: Template, key: string, entries: readonly E
 }
 
 /** Replies of a server, one after the other; rejects when the connection ends. */
-function talker(socket: SimSocket | SimTlsSocket) {
+export function talker(socket: SimSocket | SimTlsSocket) {
   let text = '';
   let broken: Error | undefined;
   let wake: (() => void) | undefined;
@@ -191,9 +229,9 @@ function talker(socket: SimSocket | SimTlsSocket) {
   };
 }
 
-class Unexpected extends Error {}
+export class Unexpected extends Error {}
 
-async function expectCode(code: string, reply: Promise<string>): Promise<string> {
+export async function expectCode(code: string, reply: Promise<string>): Promise<string> {
   const said = await reply;
   if (!said.startsWith(code)) throw new Unexpected(said.trim());
   return said;
@@ -261,7 +299,19 @@ export async function sendUntilAcknowledged(template: Template, entry: Entry, ra
     entry.attempts += 1;
     return send(template, entry);
   }, random);
-  if (isSent) await cancel(template, entry);
+  if (!isSent) return;
+  if (entry.mail.by === 'sandbox') await untilDone(() => look(template, entry), random);
+  else await cancel(template, entry);
+}
+
+/** Whether the virtual inbox shows the mail. */
+async function look({ tenants }: Template, entry: Entry): Promise<boolean> {
+  const { key, to } = entry.mail;
+  const answer = await apiCall(tenants.sandbox, 'GET', `/sandbox/inbox?subject=${key}`, undefined);
+  if (answer.status !== 200) return false;
+  const items = JSON.parse(answer.body) as { to: string; subject: string }[];
+  entry.isShown = to.every((address) => items.some((one) => one.to === address && one.subject === key));
+  return entry.isShown;
 }
 
 export async function batchUntilAcknowledged(

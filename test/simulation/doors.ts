@@ -9,6 +9,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import net from 'node:net';
 import tls from 'node:tls';
 import workerThreads from 'node:worker_threads';
+import { notVerified } from '../../src/inbound-routes/authentication-results.ts';
 import { here } from './globals.ts';
 import type { SimSocket } from './network.ts';
 import { SimTlsSocket } from './tls.ts';
@@ -167,6 +168,31 @@ class SimWorker extends EventEmitter {
 
 type SimulatedThreads = ReturnType<typeof here>['threads'];
 
+/** The thread that verifies mail: it asks one thing of the DNS, and says that it is not verified. That it can be is proven with the real one. */
+class SimVerifier extends EventEmitter {
+  postMessage(message: { kind: string; id: number }): void {
+    const { timeline } = here();
+    if (message.kind === 'mail') {
+      const { id } = message;
+      const asked = { kind: 'question', id, question: id, name: 'quick.example', type: 'TXT' };
+      timeline.after(3, 'verifier', () => this.emit('message', asked));
+      return;
+    }
+    const results = notVerified('simulated');
+    const { question: id } = message as unknown as { question: number };
+    timeline.after(3, 'verifier', () => this.emit('message', { kind: 'verified', id, results }));
+  }
+
+  terminate(): Promise<number> {
+    return Promise.resolve(0);
+  }
+}
+
+function startWorker(module: URL, options: { workerData: unknown }): EventEmitter {
+  if (module.pathname.endsWith('/inbound-routes/verifier-thread.ts')) return new SimVerifier();
+  return new SimWorker(module, options);
+}
+
 Object.assign(net, { connect, createConnection: connect, createServer });
 Object.assign(http, { createServer: createHttpServer });
 Object.assign(dgram, { createSocket: () => new SimUdpSocket() });
@@ -175,5 +201,5 @@ Object.assign(tls, {
   createSecureContext: () => ({}),
   TLSSocket: SimTlsSocket,
 });
-Object.assign(workerThreads, { Worker: SimWorker });
+Object.assign(workerThreads, { Worker: startWorker });
 syncBuiltinESMExports();

@@ -39,7 +39,7 @@ export function drawFlood(random: Random): Flood {
   const slow = mannersOf(kind, random);
   const mail = (key: string, more: Pick<WantedMail, 'by' | 'to'>): WantedMail => ({
     ...{ key, via: 'http', expiresAfterSeconds: 1_200, requireTls: false, length: 100, sendAtMs: undefined },
-    ...{ cancelAfterMs: undefined, isDoubled: false, ...more },
+    ...{ cancelAfterMs: undefined, isDoubled: false, fileBytes: 0, ...more },
   });
   const size = 40 + random.below(50);
   const to = (name: string, domain: string): string[] => [`${name}@${domain}`];

@@ -24,6 +24,9 @@ import type { Process } from './timeline.ts';
 
 export const HTTP_PORT = 8025;
 export const SMTP_PORT = 2525;
+export const INBOUND_PORT = 2526;
+/** What comes back comes to it. */
+export const BOUNCE_DOMAIN = 'bounces.postrider.example';
 /** Of the resolver that the node asks. */
 const RESOLVER = '9.9.9.9';
 
@@ -51,17 +54,20 @@ export interface NodeOptions {
   onBroken(): void;
   template: Template;
   folder: string;
+  /** Whether it has the inbound role. */
+  takesMail: boolean;
   onLog(level: string, line: string): void;
 }
 
-const configOf = (folder: string): Config =>
+const configOf = (folder: string, takesMail: boolean): Config =>
   readConfig({
     ...{ POSTRIDER_DATA_DIR: folder, POSTRIDER_HTTP_PORT: String(HTTP_PORT), POSTRIDER_SMTP_PORT: String(SMTP_PORT) },
     ...{ POSTRIDER_HTTP_HOST: '0.0.0.0', POSTRIDER_SMTP_HOSTNAME: 'mail.postrider.example' },
     ...{ POSTRIDER_DNS_SERVERS: RESOLVER },
+    ...(takesMail && { POSTRIDER_BOUNCE_DOMAIN: BOUNCE_DOMAIN, POSTRIDER_INBOUND_PORT: String(INBOUND_PORT) }),
   });
 
-export function createNode({ template, folder, onLog, onBroken }: NodeOptions): SimulatedNode {
+export function createNode({ template, folder, takesMail, onLog, onBroken }: NodeOptions): SimulatedNode {
   const { timeline, threads, network } = here();
   let generation = 0;
   let file = path.join(folder, 'postrider.db');
@@ -77,7 +83,7 @@ export function createNode({ template, folder, onLog, onBroken }: NodeOptions): 
 
   const open = async (): Promise<{ stop(): Promise<void> }> => {
     const shared = { clock: systemClock, log: log() };
-    const config = configOf(template.folder);
+    const config = configOf(template.folder, takesMail);
     const database = await openSqliteDatabase({
       ...{ file, operationsModule: '', log: shared.log },
       onBroken: () => timeline.soon('ends', () => onBroken()),

@@ -2,16 +2,21 @@
  * Checks a world that has come to its end, by what customers were answered, what the other servers took, and what stands in the database. Each
  * fault is a sentence that names a promise of docs/promises.md.
  */
+import { createHash } from 'node:crypto';
 import type { SqliteConnection } from '../../src/storage/sqlite/connection.ts';
-import { type Entry, lengthOf } from './customers.ts';
+import { type Entry, fileOf, lengthOf } from './customers.ts';
 import type { Copy, Peer } from './peers.ts';
 import type { Receiver } from './receivers.ts';
+import { reportedFaults } from './reported-oracle.ts';
+import type { Report } from './reporters.ts';
 import { TRANSITIONS } from './states.ts';
 
 export interface Evidence {
   ledger: readonly Entry[];
   peers: readonly Peer[];
   receiver: Receiver;
+  /** What came back. */
+  reports: readonly Report[];
   /** Whose live events go to the endpoint. */
   subscriber: string;
   database: SqliteConnection;
@@ -26,6 +31,7 @@ export interface Evidence {
 
 interface MessageRow {
   id: string;
+  mode: string;
   recipient: string;
   status: string;
   attempts: number;
@@ -41,19 +47,29 @@ interface EventRow {
   type: string;
   message_id: string;
   at: number;
+  /** Of a bounce or a delay: that it was reported after the delivery. */
+  late: number | null;
 }
 
 const FINAL = new Set(['delivered', 'bounced', 'suppressed', 'cancelled', 'complained']);
+const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+const ENDS = new Set(['Delivery', 'Bounce', 'Reject']);
+const END: Record<string, string> = {
+  ...{ delivered: 'Delivery', bounced: 'Bounce', suppressed: 'Reject', cancelled: 'Reject' },
+};
+const SUPPRESSING = new Set<string>(['bounce', 'complaint', 'unsubscribe']);
 /** From the answer to a dot to its record: a node that dies in between cannot know. */
 const RECORD_MS = 35_000;
 const MOST_CONNECTIONS = 20;
 
 export function faultsOf(evidence: Evidence): string[] {
   const messages = evidence.database.all<MessageRow>(
-    `SELECT m.id, m.recipient, m.status, m.attempts, m.expires_at, m.created_at, e.subject FROM message m JOIN email e ON e.seq = m.email_seq`,
+    `SELECT m.id, m.mode, m.recipient, m.status, m.attempts, m.expires_at, m.created_at, e.subject FROM message m JOIN email e ON e.seq = m.email_seq`,
   );
   const events = evidence.database.all<EventRow>(
-    'SELECT id, account_id, mode, type, message_id, at FROM event ORDER BY seq',
+    `SELECT id, account_id, mode, type, message_id, at,
+       coalesce(json_extract(detail, '$.bounce.late'), json_extract(detail, '$.deliveryDelay.late')) AS late
+     FROM event ORDER BY seq`,
   );
   const copies = evidence.peers.flatMap((peer) => peer.copies).sort((a, b) => a.atMs - b.atMs);
   return [
@@ -67,13 +83,15 @@ export function faultsOf(evidence: Evidence): string[] {
     ...ofTimes(evidence, copies),
     ...ofSuppressions(evidence, messages),
     ...ofPeers(evidence),
+    ...reportedFaults({ ...evidence, copies, isSure: (copy) => isSure(copy, evidence.deathsMs) }),
   ];
 }
 
 function ofAnswers({ ledger }: Evidence, messages: readonly MessageRow[]): string[] {
   const faults: string[] = [];
   const known = new Map(messages.map((one) => [one.id, one]));
-  for (const { mail, acknowledged, strange } of ledger) {
+  for (const { mail, acknowledged, strange, isShown } of ledger) {
+    if (mail.by === 'sandbox' && acknowledged.length > 0 && !isShown) faults.push(`${mail.key} is in no virtual inbox`);
     for (const one of strange) faults.push(`the customer of ${mail.key} was answered: ${one}`);
     for (const answer of acknowledged) {
       for (const [recipient, id] of answer) {
@@ -103,7 +121,7 @@ function ofCancellations({ ledger }: Evidence, messages: readonly MessageRow[], 
 }
 
 function ofCopies(
-  { ledger, deathsMs }: Evidence,
+  { ledger, deathsMs, reports }: Evidence,
   { messages, copies }: { messages: readonly MessageRow[]; copies: readonly Copy[] },
 ): string[] {
   const faults: string[] = [];
@@ -115,14 +133,20 @@ function ofCopies(
     if (mail && copy.length !== lengthOf(mail)) {
       faults.push(`${copy.subject} has ${copy.length} of its ${lengthOf(mail)} characters`);
     }
+    if (mail?.by === 'sandbox') faults.push(`${copy.subject} left the sandbox`);
+    const digest = mail && mail.fileBytes > 0 ? sha256(fileOf(mail)) : undefined;
+    if (copy.fileDigest !== digest) faults.push(`${copy.subject} came with another file`);
     if (mail?.requireTls && !copy.inTls) faults.push(`policy: ${copy.subject} asks for TLS and came in the clear`);
   }
+  const reported = new Set(reports.map((one) => one.messageId));
   for (const message of messages) {
+    if (message.mode === 'sandbox') continue;
     const own = byMessage.get(`${message.subject} ${message.recipient}`) ?? [];
     if (message.status === 'delivered' && own.length === 0)
       faults.push(`${message.id} is delivered, and nobody took it`);
     const sure = own.find((copy) => isSure(copy, deathsMs));
-    if (sure && message.status !== 'delivered') faults.push(`${message.id} was taken, and is ${message.status}`);
+    if (sure && message.status !== 'delivered' && !reported.has(message.id))
+      faults.push(`${message.id} was taken, and is ${message.status}`);
     // A server may take long over a dot of a node that is dead by then.
     const after = own.filter((copy) => sure && copy !== sure && copy.dotAtMs > sure.atMs && !copy.isOfTheDead);
     if (after.length > 0) faults.push(`${message.id}: another copy after one that was answered`);
@@ -161,12 +185,14 @@ function ofEvents(
     const own = byMessage.get(id) ?? [];
     const types = own.map((event) => event.type);
     if (own.some((event, at) => at > 0 && event.at <= own[at - 1]!.at)) faults.push(`${id}: its events run backwards`);
-    const ends = types.filter((type) => ['Delivery', 'Bounce', 'Reject'].includes(type));
+    const ends = own.filter(({ type, late }) => ENDS.has(type) && late !== 1).map(({ type }) => type);
+    const isLate = own.some(({ type, late }) => type === 'Bounce' && late === 1);
     if (types.filter((type) => type === 'Send').length !== 1) faults.push(`${id}: events ${types.join(', ')}`);
-    const wanted = { delivered: 'Delivery', bounced: 'Bounce', suppressed: 'Reject', cancelled: 'Reject' }[status];
+    const wanted = isLate || status === 'complained' ? 'Delivery' : END[status];
     if (wanted !== undefined && ends.join() !== wanted)
       faults.push(`${id} is ${status} with events ${types.join(', ')}`);
-    if (types.filter((type) => type === 'DeliveryDelay').length > 1) faults.push(`${id}: delayed twice in the log`);
+    if (own.filter(({ type, late }) => type === 'DeliveryDelay' && late !== 1).length > 1)
+      faults.push(`${id}: delayed twice in the log`);
   }
   const failed = new Set(
     database
@@ -193,12 +219,14 @@ function ofEvents(
 const DEADLY = 3;
 
 function ofBounces(
-  { peers, deathsMs, database, clockSetAtMs }: Evidence,
+  { peers, deathsMs, database, clockSetAtMs, reports }: Evidence,
   { messages, events }: { messages: readonly MessageRow[]; events: readonly EventRow[] },
 ): string[] {
   const refused = new Set(peers.flatMap((peer) => [...peer.refused.keys()]));
   const faults: string[] = [];
   for (const { id, recipient, status, expires_at: expiresAt, created_at: createdAt } of messages) {
+    // What came back late has its own checks.
+    if (reports.some((one) => one.messageId === id && one.kind === 'bounce')) continue;
     if (status !== 'bounced' || refused.has(recipient) || deathsMs.length >= DEADLY) continue;
     const bounce = events.find((event) => event.message_id === id && event.type === 'Bounce');
     if (bounce && bounce.at < expiresAt) faults.push(`${id} bounced, and nobody refused it`);
@@ -218,8 +246,12 @@ function ofTimes({ ledger, startMs, clockSetAtMs }: Evidence, copies: readonly C
   return early.map((copy) => `${copy.subject} came before its time`);
 }
 
-function ofSuppressions({ database, peers, clockSetAtMs }: Evidence, messages: readonly MessageRow[]): string[] {
-  const refused = new Set(peers.flatMap((peer) => [...peer.refused.keys()]));
+function ofSuppressions(
+  { database, peers, clockSetAtMs, reports }: Evidence,
+  messages: readonly MessageRow[],
+): string[] {
+  const reported = reports.filter(({ kind }) => SUPPRESSING.has(kind)).map(({ copy }) => copy.recipient);
+  const refused = new Set([...peers.flatMap((peer) => [...peer.refused.keys()]), ...reported]);
   const rows = database.all<{ email: string; created_at: number }>('SELECT email, created_at FROM suppression');
   return rows.flatMap(({ email, created_at: sinceMs }) => {
     const faults = refused.has(email) ? [] : [`${email} is suppressed without a reason`];

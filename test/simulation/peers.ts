@@ -2,6 +2,7 @@
  * The mail servers of the world. Each has manners of its own, drawn from the seed: how many connections it takes, whether it speaks TLS,
  * greylists, refuses for a while, for good, stalls, or breaks off. What it took, and what it answered, is what the oracle goes by.
  */
+import { createHash } from 'node:crypto';
 import { GuestBook } from './guest-book.ts';
 import type { Network, SimSocket } from './network.ts';
 import type { Random } from './random.ts';
@@ -15,6 +16,10 @@ export interface Copy {
   messageId: string;
   /** Characters of its text. */
   length: number;
+  /** MAIL FROM. */
+  returnPath: string;
+  /** SHA-256 of the file in it, if there is one. */
+  fileDigest: string | undefined;
   /** When it was taken, and when its dot had come. */
   atMs: number;
   dotAtMs: number;
@@ -26,6 +31,7 @@ export interface Copy {
   /** That its connection was cut since. */
   isBroken(): boolean;
   peer: string;
+  peerAddress: string;
 }
 
 export interface Manners {
@@ -99,6 +105,16 @@ interface Envelope {
   to: string[];
 }
 
+/** Of the Base64 behind the header of an attachment. */
+function digestOfFile(lines: readonly string[]): string | undefined {
+  const header = lines.findIndex((line) => /^content-disposition: attachment/i.test(line));
+  if (header < 0) return undefined;
+  const from = lines.indexOf('', header) + 1;
+  const to = lines.findIndex((line, at) => at >= from && line.startsWith('--'));
+  const bytes = Buffer.from(lines.slice(from, to).join(''), 'base64');
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
 export function startPeer(
   network: Network,
   options: {
@@ -108,6 +124,7 @@ export function startPeer(
     random: Random;
     count(what: string): void;
     onDot(): void;
+    onTaken(copy: Copy): void;
   },
 ): Peer {
   const { name, address, manners, random, count } = options;
@@ -176,22 +193,15 @@ export function startPeer(
       const isLost = random.chance(manners.lostAnswers);
       const text = lines.slice(lines.indexOf('')).filter((one) => /^x+=?$/.test(one));
       const length = text.join('').replaceAll('=', '').length;
+      const fileDigest = digestOfFile(lines);
       for (const to of envelope.to) {
-        const copy = {
-          recipient: to,
-          length,
-          subject: find('subject'),
-          messageId: find('message-id'),
-          atMs: timeline.nowMs,
+        const copy: Copy = {
+          ...{ recipient: to, length, fileDigest, subject: find('subject'), messageId: find('message-id') },
+          ...{ returnPath: envelope.from, atMs: timeline.nowMs, ...dot, inTls: stream !== socket },
+          ...{ isAnswered: !isLost && !socket.isAlone, isBroken: () => socket.isCut, peer: name, peerAddress: address },
         };
-        peer.copies.push({
-          ...copy,
-          ...dot,
-          inTls: stream !== socket,
-          isAnswered: !isLost && !socket.isAlone,
-          isBroken: () => socket.isCut,
-          peer: name,
-        });
+        peer.copies.push(copy);
+        options.onTaken(copy);
       }
       timeline.note(`${name} took ${find('subject')}`);
       if (isLost) {

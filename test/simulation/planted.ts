@@ -219,6 +219,47 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     find: '    if (this.#active >= this.#slots) return undefined;',
     replace: '    if (this.#active >= 1) return undefined;',
   },
+  'mail that came in is answered before it is stored': {
+    file: 'smtp/inbound.ts',
+    find: '      await port.store(mails);',
+    replace: '      setTimeout(() => void port.store(mails).catch(() => undefined), 500);',
+  },
+  'what is reported twice counts twice': {
+    file: 'messages/late-store.ts',
+    find: "  if (has.has(isProven ? PROVEN_COMPLAINT : type)) return 'repeated';\n",
+    replace: '',
+  },
+  'a late bounce suppresses nobody': {
+    file: 'delivery/reported.ts',
+    find: '    suppress: outcome.suppress\n',
+    replace: '    suppress: outcome.suppress && !isFinal\n',
+  },
+  'a bounce is believed without a token': {
+    file: 'inbound/report-handlers.ts',
+    find: "    if (!claim) return ignored('unproven');",
+    replace:
+      '    if (!claim) return resultsOfBounce(report, await database.execute(findSentOperation, { headerMessageId: report.mail.messageId! }), clock.now());',
+  },
+  'an address with a forged token is somebody': {
+    file: 'mail/token-address.ts',
+    find: 'if (!isShaped || !isOurs || base32(bytes) !== text) return undefined;',
+    replace: 'if (!isShaped) return undefined;',
+  },
+  'mail that was passed on counts as put off': {
+    file: 'inbound/report-results.ts',
+    find: "if (recipient.action !== 'failed' && recipient.action !== 'delayed') {",
+    replace: "if (recipient.action === 'delivered') {",
+  },
+  'mail of the sandbox leaves': {
+    file: 'delivery/worker.ts',
+    find: "      if (job.mode === 'sandbox') return heldOf(",
+    replace: "      if (job.mode === 'sandbox' && job.attempts < 0) return heldOf(",
+  },
+  'what of a batch was accepted is sent again': {
+    file: 'send/batch.ts',
+    find: '          key: idempotency.key,\n          bytes:',
+    replace: '          key: `${idempotency.key}${Math.random()}`,\n          bytes:',
+  },
 };
 
 /** Has the bug planted in what is loaded from now on. */

@@ -22,9 +22,10 @@ import { enterWorld, forgetTimers, here, timesFilled } from './globals.ts';
 import { Network } from './network.ts';
 import { createNode, type SimulatedNode } from './node.ts';
 import { faultsOf } from './oracle.ts';
-import { drawManners, type Manners, PERFECT, type Peer, startPeer } from './peers.ts';
+import { type Copy, drawManners, type Manners, PERFECT, type Peer, startPeer } from './peers.ts';
 import { type Random, seededRandom } from './random.ts';
 import { drawReceiver, NO_RECEIVER, type Receiver, startReceiver } from './receivers.ts';
+import { Reporters, ROUTE_ADDRESS } from './reporters.ts';
 import type { Template, Tenant } from './template.ts';
 import { SimulatedThreads } from './threads.ts';
 import { Timeline } from './timeline.ts';
@@ -75,6 +76,8 @@ interface World {
   node: SimulatedNode;
   peers: Peer[];
   receiver: Receiver;
+  /** Where the node takes mail. */
+  reporters: Reporters | undefined;
   ledger: Entry[];
   /** Two tenants at a slow server, where the world is about that. */
   flood: Flood | undefined;
@@ -111,6 +114,7 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
       ...faultsOf({
         ...{ ledger, peers, receiver, deathsMs, database, isOver },
         startMs: START_MS,
+        reports: world.reporters?.reports ?? [],
         subscriber: options.template.tenants.shop.accountId,
         clockSetAtMs: world.clockSetAtMs,
       }),
@@ -176,7 +180,19 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   // What is left of the random bytes of the world before is thrown away.
   for (const before = timesFilled(); timesFilled() === before; ) randomText(1);
   const dots = { came: (): void => undefined };
-  const peers = startPeers({ dots, network, random: random.stream('peers'), dns, count, flood, choices });
+  const reporting = random.stream('reports');
+  const reporters =
+    reporting.chance(0.3) && choices.has('reports')
+      ? new Reporters({
+          ...{ secretKey: template.secretKey, random: reporting, share: flood ? 0.1 : 0.7, count },
+          onDot: () => dots.came(),
+          busy: (by) => {
+            world.busy += by;
+          },
+        })
+      : undefined;
+  const onTaken = (copy: Copy): void => reporters?.taken(copy);
+  const peers = startPeers({ dots, network, random: random.stream('peers'), dns, count, flood, onTaken, choices });
   const hooks = random.stream('receiver');
   const receiver = startReceiver(network, {
     ...{ manners: choices.faults('endpoint', drawReceiver(hooks), NO_RECEIVER), random: hooks, count },
@@ -184,7 +200,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const faults: string[] = [];
   const deathsMs: number[] = [];
   const node: SimulatedNode = createNode({
-    ...{ template, folder },
+    ...{ template, folder, takesMail: reporters !== undefined },
     onLog: (level, line) => {
       // A storage that refuses is reported; our own code may not fail for it.
       const isExpected = failing && !/our own code|TypeError|cannot become/.test(line);
@@ -196,13 +212,14 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
       timeline.after(draw.between(500, 5_000), 'start', () => node.start(), timeline.world);
     },
   });
-  return {
-    ...{ choices, random, timeline, network, threads, disk, node, peers, receiver, faults, count, counts },
+  const world: World = {
+    ...{ choices, random, timeline, network, threads, disk, node, peers, receiver, reporters, faults, count, counts },
     ...{ ledger: [], flood, deathsMs, busy: 0, dots, clockSetAtMs: [] },
   };
+  return world;
 }
 
-const EVENTS = ['Send', 'Delivery', 'DeliveryDelay', 'Bounce', 'Reject'];
+const EVENTS = ['Send', 'Delivery', 'DeliveryDelay', 'Bounce', 'Reject', 'Complaint', 'Unsubscribe', 'Inbound'];
 const PEERS = 3;
 const domainOf = (at: number): string => `d${at}.example`;
 
@@ -213,14 +230,15 @@ function startPeers(world: {
   dots: World['dots'];
   flood: Flood | undefined;
   choices: Choices;
+  onTaken(copy: Copy): void;
   count(what: string): void;
 }): Peer[] {
-  const { network, random, dns, dots, flood, count, choices } = world;
+  const { network, random, dns, dots, flood, onTaken, count, choices } = world;
   const onDot = (): void => dots.came();
   const peers: Peer[] = [];
   const open = (name: string, address: string, manners: Manners): void => {
     dns.set(name, [{ type: 'A', name, ttl: 300, data: address }]);
-    peers.push(startPeer(network, { name, address, manners, random, count, onDot }));
+    peers.push(startPeer(network, { name, address, manners, random, count, onDot, onTaken }));
   };
   for (const [at, [domain, manners]] of Object.entries(flood?.manners ?? {}).entries()) {
     const exchange = `mx.${domain}`;
@@ -258,6 +276,7 @@ function drawMail(random: Random, at: number): WantedMail {
     sendAtMs: via === 'http' && random.chance(0.15) ? START_MS + random.below(4 * 3_600_000) : undefined,
     cancelAfterMs: random.chance(0.15) ? random.between(0, random.chance(0.5) ? 3_000 : 600_000) : undefined,
     isDoubled: random.chance(0.15),
+    fileBytes: 0,
   };
 }
 
@@ -270,7 +289,9 @@ function live(world: World, template: Template): void {
   const spanMs = draw.chance(0.5) ? 2_000 : draw.between(10_000, 3_600_000);
   world.busy += 1;
   void (async () => {
-    await subscribe(template.tenants.shop, world.receiver.url);
+    const { shop } = template.tenants;
+    await create(shop, '/webhooks', { url: world.receiver.url, events: EVENTS });
+    if (world.reporters) await create(shop, '/inbound-routes', { match: ROUTE_ADDRESS, events: true });
     for (let at = 0; at < mails; at += 1) {
       const entry = newEntry(drawMail(draw.stream(`mail ${at}`), at));
       if (!choices.has(entry.mail.key)) continue;
@@ -286,6 +307,8 @@ function live(world: World, template: Template): void {
         });
       }
     }
+    if (world.flood) world.count('two tenants at a slow server');
+    for (const run of furtherMail(world, template)) begin(world, draw.between(0, spanMs), run);
     if (world.flood) pour(world, template, world.flood);
     world.busy -= 1;
   })();
@@ -294,25 +317,56 @@ function live(world: World, template: Template): void {
   planClock(world);
 }
 
+/** Somebody does something after a while; the world is not over before it is done. */
+function begin(world: World, afterMs: number, run: () => Promise<unknown>): void {
+  world.busy += 1;
+  world.timeline.after(afterMs, 'customer', () => {
+    void run().then(() => {
+      world.busy -= 1;
+    });
+  });
+}
+
+/** In some worlds: a batch, mail with a file that is uploaded before it, and mail in the sandbox. */
+function furtherMail({ random, ledger, choices, count }: World, template: Template): (() => Promise<unknown>)[] {
+  const draw = random.stream('further mail');
+  const entryOf = (key: string, more: Partial<WantedMail>): Entry => {
+    const mail: WantedMail = { ...drawMail(draw.stream(`${key} drawn`), 100), key, via: 'http', ...more };
+    const entry = newEntry({ ...mail, isDoubled: false, cancelAfterMs: undefined });
+    ledger.push(entry);
+    return entry;
+  };
+  const one = (key: string, more: Partial<WantedMail>) => (): Promise<unknown> => {
+    count(`mail that is ${key}`);
+    return sendUntilAcknowledged(template, entryOf(key, more), draw.stream(key));
+  };
+  const runs: (() => Promise<unknown>)[] = [];
+  if (draw.chance(0.12) && choices.has('batch')) {
+    count('mail in a batch');
+    const entries = Array.from({ length: 2 + draw.below(3) }, (_, at) => entryOf(`batched-${at}`, {}));
+    const again = draw.chance(0.3) ? 2 : 1;
+    for (let copy = 0; copy < again; copy += 1) {
+      const own = draw.stream(`batch ${copy}`);
+      runs.push(() => batchUntilAcknowledged(template, entries, { key: 'batch', random: own }));
+    }
+  }
+  const fileBytes = 1_000 + draw.below(60_000);
+  if (draw.chance(0.1) && choices.has('upload')) runs.push(one('uploaded', { to: [`up@${domainOf(0)}`], fileBytes }));
+  if (draw.chance(0.12) && choices.has('sandbox')) runs.push(one('sandboxed', { by: 'sandbox', sendAtMs: undefined }));
+  return runs;
+}
+
 /** One tenant floods a server, the other has mail for it too. */
 function pour(world: World, template: Template, { flood, victims }: Flood): void {
-  const { timeline, ledger, choices } = world;
+  const { ledger, choices } = world;
   const random = world.random.stream('pour');
-  const begin = (afterMs: number, run: () => Promise<unknown>): void => {
-    world.busy += 1;
-    timeline.after(afterMs, 'customer', () => {
-      void run().then(() => {
-        world.busy -= 1;
-      });
-    });
-  };
   const entries = flood.filter(({ key }) => choices.has(key)).map(newEntry);
   ledger.push(...entries);
-  if (entries.length > 0) begin(0, () => batchUntilAcknowledged(template, entries, { key: 'flood', random }));
+  if (entries.length > 0) begin(world, 0, () => batchUntilAcknowledged(template, entries, { key: 'flood', random }));
   for (const { mail, afterMs } of victims) {
     const entry = newEntry(mail);
     ledger.push(entry);
-    begin(afterMs, () => sendUntilAcknowledged(template, entry, random));
+    begin(world, afterMs, () => sendUntilAcknowledged(template, entry, random));
   }
 }
 
@@ -328,11 +382,12 @@ function planClock(world: World): void {
   });
 }
 
-async function subscribe(tenant: Tenant, url: string): Promise<void> {
+/** Tries until it is there, whose answer may be lost. */
+async function create(tenant: Tenant, path: string, body: object): Promise<void> {
   for (let _attempt = 0; ; _attempt += 1) {
-    const answer = await apiCall(tenant, 'POST', '/webhooks', { url, events: EVENTS }).catch(() => undefined);
-    if (answer?.status === 201) return;
-    if (answer && answer.status < 500) throw new Error(`the endpoint was refused: ${answer.body}`);
+    const answer = await apiCall(tenant, 'POST', path, body).catch(() => undefined);
+    if (answer?.status === 201 || answer?.status === 409) return;
+    if (answer && answer.status < 500) throw new Error(`${path} was refused: ${answer.body}`);
     await new Promise((resolve) => setTimeout(resolve, 1_000));
   }
 }
