@@ -176,14 +176,35 @@ class IdleSessions {
   }
 }
 
+/** Sessions that say QUIT: the peer still counts them. */
+class ClosingSessions {
+  readonly #all = new Map<PooledSession, Promise<void>>();
+
+  quit(pooled: PooledSession): Promise<void> {
+    const done = pooled.session.quit().finally(() => this.#all.delete(pooled));
+    this.#all.set(pooled, done);
+    return done;
+  }
+
+  /**
+   * The peer is not to have more connections than it may because none of the idle ones would do, or because one is not closed yet: it
+   * would refuse one dial after the other, up to two seconds long.
+   */
+  async makeRoom(destination: string, { idle, most }: { idle: IdleSessions; most: number }): Promise<void> {
+    const oldest = idle.takeBeyond(destination, most);
+    if (oldest) await this.quit(oldest);
+    const ending = [...this.#all].flatMap(([pooled, done]) => (pooled.destination === destination ? [done] : []));
+    if (ending.length > most) await Promise.all(ending);
+  }
+}
+
 export function openConnections(options: ConnectionOptions): Connections {
   const { hosts } = options;
   const idle = new IdleSessions();
   const counts = new Map<string, number>();
   const all = new Set<PooledSession>();
   const opening = new AbortController();
-  /** Sessions that say QUIT: the peer still counts them. */
-  const closing = new Map<PooledSession, Promise<void>>();
+  const closing = new ClosingSessions();
 
   const adopt = (
     session: SmtpSession,
@@ -217,24 +238,6 @@ export function openConnections(options: ConnectionOptions): Connections {
   const isFor = ({ domain, session }: PooledSession, asked: string): boolean =>
     domain === asked || options.serves(asked, session.remoteHost);
 
-  const quit = (pooled: PooledSession): Promise<void> => {
-    const done = pooled.session.quit().finally(() => closing.delete(pooled));
-    closing.set(pooled, done);
-    return done;
-  };
-
-  /**
-   * The peer is not to have more connections than it may because none of the idle ones would do, or because one is not closed yet: it
-   * would refuse one dial after the other, up to two seconds long.
-   */
-  const makeRoom = async (destination: string): Promise<void> => {
-    const most = Math.max(0, options.roomForIdle(destination));
-    const oldest = idle.takeBeyond(destination, most);
-    if (oldest) await quit(oldest);
-    const ending = [...closing].flatMap(([pooled, done]) => (pooled.destination === destination ? [done] : []));
-    if (ending.length > most) await Promise.all(ending);
-  };
-
   const resolve = async (
     { domain, asks, avoid, attempts }: SessionNeed,
     after: PooledSession | undefined,
@@ -253,7 +256,7 @@ export function openConnections(options: ConnectionOptions): Connections {
     take: (destination, need) => idle.take(destination, (pooled) => isFor(pooled, need.domain) && isFit(pooled, need)),
     open: async (destination, need, after) => {
       const relay = isRelay(destination);
-      if (!after) await makeRoom(destination);
+      if (!after) await closing.makeRoom(destination, { idle, most: Math.max(0, options.roomForIdle(destination)) });
       const resolved = await resolve(need, after);
       if (!resolved.ok) return notResolved(resolved.evidence);
       const candidates = reachable(resolved.candidates, need, options.routing);
@@ -282,7 +285,7 @@ export function openConnections(options: ConnectionOptions): Connections {
     release: async (pooled) => {
       if (!pooled.session.usable) return;
       if (pooled.spare || !hasShareLeft(pooled) || opening.signal.aborted) {
-        await quit(pooled);
+        await closing.quit(pooled);
         return;
       }
       idle.add(pooled);
@@ -296,7 +299,7 @@ export function openConnections(options: ConnectionOptions): Connections {
       return all.size;
     },
     sweep: () => {
-      for (const pooled of idle.takeBefore(performance.now() - IDLE_MS)) void quit(pooled);
+      for (const pooled of idle.takeBefore(performance.now() - IDLE_MS)) void closing.quit(pooled);
     },
     cancelOpening: () => opening.abort(),
     cutBeforeDots: () => {

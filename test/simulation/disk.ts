@@ -153,6 +153,19 @@ export class Disk {
     });
   }
 
+  /** One bit of the content of some blob is another one; false where there is none. */
+  flip(): boolean {
+    const random = this.#random;
+    const blobs = [...this.files].filter(([name, { bytes }]) => /\/blobs\/..\//.test(name) && bytes.length > 0);
+    if (blobs.length === 0) return false;
+    const [, file] = random.pick(blobs);
+    const bytes = Buffer.from(file.bytes);
+    const at = random.below(bytes.length);
+    bytes[at] = bytes[at]! ^ (1 << random.below(8));
+    file.bytes = bytes;
+    return true;
+  }
+
   /** Unsynced names are there or not, unsynced bytes as well, each for itself. */
   cutPower(): void {
     const random = this.#random;

@@ -197,7 +197,7 @@ Object.assign(net, { connect, createConnection: connect, createServer });
 Object.assign(http, { createServer: createHttpServer });
 Object.assign(dgram, { createSocket: () => new SimUdpSocket() });
 Object.assign(tls, {
-  connect: (options: { socket: SimSocket }) => new SimTlsSocket(options.socket),
+  connect: (options: { socket: SimSocket; rejectUnauthorized?: boolean }) => new SimTlsSocket(options.socket, options),
   createSecureContext: () => ({}),
   TLSSocket: SimTlsSocket,
 });

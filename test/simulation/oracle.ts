@@ -15,6 +15,8 @@ export interface Evidence {
   ledger: readonly Entry[];
   peers: readonly Peer[];
   receiver: Receiver;
+  /** Domains whose policy asks for TLS with a valid certificate. */
+  enforced: ReadonlySet<string>;
   /** What came back. */
   reports: readonly Report[];
   /** Whose live events go to the endpoint. */
@@ -121,7 +123,7 @@ function ofCancellations({ ledger }: Evidence, messages: readonly MessageRow[], 
 }
 
 function ofCopies(
-  { ledger, deathsMs, reports }: Evidence,
+  { ledger, deathsMs, reports, enforced }: Evidence,
   { messages, copies }: { messages: readonly MessageRow[]; copies: readonly Copy[] },
 ): string[] {
   const faults: string[] = [];
@@ -133,6 +135,8 @@ function ofCopies(
     if (mail && copy.length !== lengthOf(mail)) {
       faults.push(`${copy.subject} has ${copy.length} of its ${lengthOf(mail)} characters`);
     }
+    if (enforced.has(copy.recipient.split('@')[1]!) && !copy.isCertified)
+      faults.push(`policy: ${copy.subject} came to a domain that asks for TLS without it`);
     if (mail?.by === 'sandbox') faults.push(`${copy.subject} left the sandbox`);
     const digest = mail && mail.fileBytes > 0 ? sha256(fileOf(mail)) : undefined;
     if (copy.fileDigest !== digest) faults.push(`${copy.subject} came with another file`);

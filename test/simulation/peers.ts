@@ -26,6 +26,8 @@ export interface Copy {
   /** That its sender was dead when the dot came. */
   isOfTheDead: boolean;
   inTls: boolean;
+  /** That the server had shown a valid certificate. */
+  isCertified: boolean;
   /** That the client could know it: the answer to the dot was sent whole on a connection that stood. */
   isAnswered: boolean;
   /** That its connection was cut since. */
@@ -36,6 +38,8 @@ export interface Copy {
 
 export interface Manners {
   tls: 'good' | 'none' | 'broken' | 'refused';
+  /** That its certificate is valid. */
+  isCertified: boolean;
   connections: number;
   greylistMs: number;
   /** Shares of commands that are answered so. */
@@ -69,7 +73,16 @@ export interface Peer {
 
 /** A server without a fault. */
 export const PERFECT: Manners = {
-  ...{ tls: 'good', connections: 20, greylistMs: 0, temporary: 0, permanent: 0, closing: 0, stalls: 0 },
+  ...{
+    tls: 'good',
+    isCertified: true,
+    connections: 20,
+    greylistMs: 0,
+    temporary: 0,
+    permanent: 0,
+    closing: 0,
+    stalls: 0,
+  },
   ...{ lostAnswers: 0, downUntilMs: 0, busy: undefined, dotMs: { quick: 80, slow: 80, slowShare: 0 } },
 };
 
@@ -78,6 +91,7 @@ export function drawManners(random: Random, { isOnly }: { isOnly: boolean }): Ma
   const is = (share: number): boolean => random.chance(share);
   return {
     tls: is(0.6) ? 'good' : random.pick(['none', 'broken', 'refused'] as const),
+    isCertified: true,
     connections: is(0.3) ? 1 + random.below(3) : 20,
     greylistMs: is(0.25) ? random.between(10_000, 400_000) : 0,
     temporary: is(0.4) ? random.between(0.05, 0.5) : 0,
@@ -197,7 +211,13 @@ export function startPeer(
       for (const to of envelope.to) {
         const copy: Copy = {
           ...{ recipient: to, length, fileDigest, subject: find('subject'), messageId: find('message-id') },
-          ...{ returnPath: envelope.from, atMs: timeline.nowMs, ...dot, inTls: stream !== socket },
+          ...{
+            returnPath: envelope.from,
+            atMs: timeline.nowMs,
+            ...dot,
+            inTls: stream !== socket,
+            isCertified: stream !== socket && manners.isCertified,
+          },
           ...{ isAnswered: !isLost && !socket.isAlone, isBroken: () => socket.isCut, peer: name, peerAddress: address },
         };
         peer.copies.push(copy);
@@ -273,7 +293,7 @@ export function startPeer(
         return;
       }
       socket.removeAllListeners('data');
-      const secured = new SimTlsSocket(socket, { isServer: true });
+      const secured = new SimTlsSocket(socket, { isServer: true, isValid: manners.isCertified });
       secured.on('error', over);
       secured.on('data', received);
       secured.on('end', () => secured.end());

@@ -259,6 +259,21 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     file: 'send/batch.ts',
     find: '          key: idempotency.key,\n          bytes:',
     replace: '          key: `${idempotency.key}${Math.random()}`,\n          bytes:',
+    also: {
+      file: 'send/batch.ts',
+      find: 'if (isFinal && messageIds.length > 0) {',
+      replace: 'if (isFinal && messageIds.length > 9_999) {',
+    },
+  },
+  'a policy on TLS that is kept is forgotten': {
+    file: 'tls-policy/mta-sts-cache.ts',
+    find: 'return row && row.expiresAt > clock.now() ? row : undefined;',
+    replace: 'return row && row.expiresAt < clock.now() ? row : undefined;',
+  },
+  'content is sent as it is found': {
+    file: 'storage/blobs/disk.ts',
+    find: 'return content && asWritten(key, content);',
+    replace: 'return content;',
   },
 };
 

@@ -7,10 +7,14 @@ import type { SimSocket } from './network.ts';
 
 const CLIENT_HELLO = Buffer.from('\x16\x03\x01 simulated client hello\n');
 const SERVER_HELLO = Buffer.from('\x16\x03\x03 simulated server hello\n');
+/** Of a server with a certificate that is valid for its name. */
+const VALID_HELLO = Buffer.from('\x16\x03\x03 simulated SERVER hello\n');
 
 interface TlsOptions {
   socket?: SimSocket;
   isServer?: boolean;
+  /** Of a server: that its certificate is valid. */
+  isValid?: boolean;
   rejectUnauthorized?: boolean;
 }
 
@@ -21,12 +25,14 @@ export class SimTlsSocket extends Duplex {
   readonly #plain: SimSocket;
   readonly #expected: Buffer;
   readonly #isServer: boolean;
+  readonly #options: TlsOptions;
   #heard: Buffer = Buffer.alloc(0);
   #isSecure = false;
 
   constructor(plain: SimSocket, options: TlsOptions = {}) {
     super({ allowHalfOpen: true });
     this.#plain = plain;
+    this.#options = options;
     this.#isServer = options.isServer === true;
     this.#expected = this.#isServer ? CLIENT_HELLO : SERVER_HELLO;
     plain.on('data', (chunk: Buffer) => this.#received(chunk));
@@ -45,17 +51,31 @@ export class SimTlsSocket extends Duplex {
     }
     this.#heard = Buffer.concat([this.#heard, chunk]);
     const hello = this.#heard.subarray(0, this.#expected.length);
-    if (!hello.equals(this.#expected.subarray(0, hello.length))) {
+    const isHello = [this.#expected, ...(this.#isServer ? [] : [VALID_HELLO])].some((one) =>
+      hello.equals(one.subarray(0, hello.length)),
+    );
+    if (!isHello) {
       const error = Object.assign(new Error('wrong version number'), { code: 'ERR_SSL_WRONG_VERSION_NUMBER' });
       if (this.#isServer) this.emit('_tlsError', error);
       this.destroy(error);
-    } else if (hello.length === this.#expected.length) this.#secured(this.#heard.subarray(hello.length));
+    } else if (hello.length === this.#expected.length)
+      this.#shown(hello.equals(VALID_HELLO), this.#heard.subarray(hello.length));
+  }
+
+  #shown(isValid: boolean, rest: Buffer): void {
+    this.authorized = isValid;
+    if (isValid) this.authorizationError = null;
+    else if (!this.#isServer && this.#options.rejectUnauthorized === true) {
+      this.destroy(Object.assign(new Error('self-signed certificate'), { code: 'SELF_SIGNED_CERT_IN_CHAIN' }));
+      return;
+    }
+    this.#secured(rest);
   }
 
   #secured(rest: Buffer): void {
     this.#isSecure = true;
     if (this.#isServer) {
-      this.#plain.write(SERVER_HELLO);
+      this.#plain.write(this.#options.isValid ? VALID_HELLO : SERVER_HELLO);
       this.emit('secure');
     } else {
       this.emit('secure');

@@ -1,0 +1,215 @@
+/** What the seed has happen in a world: what customers send and when, when nodes die, and what befalls the clock, the disk and its content. */
+import type { Choices } from './choices.ts';
+import {
+  apiCall,
+  batchUntilAcknowledged,
+  type Entry,
+  newEntry,
+  sendUntilAcknowledged,
+  type WantedMail,
+} from './customers.ts';
+import { planDeaths } from './deaths.ts';
+import type { Disk } from './disk.ts';
+import type { Flood } from './flood.ts';
+import { here } from './globals.ts';
+import type { Network } from './network.ts';
+import type { SimulatedNode } from './node.ts';
+import type { Peer } from './peers.ts';
+import type { Random } from './random.ts';
+import type { Receiver } from './receivers.ts';
+import { type Reporters, ROUTE_ADDRESS } from './reporters.ts';
+import type { Template, Tenant } from './template.ts';
+import type { SimulatedThreads } from './threads.ts';
+import type { Timeline } from './timeline.ts';
+
+export const START_MS = Date.parse('2026-11-23T09:00:00Z');
+export const DAY_MS = 86_400_000;
+const EVENTS = ['Send', 'Delivery', 'DeliveryDelay', 'Bounce', 'Reject', 'Complaint', 'Unsubscribe', 'Inbound'];
+export const PEERS = 3;
+export const domainOf = (at: number): string => `d${at}.example`;
+
+export interface World {
+  choices: Choices;
+  random: Random;
+  timeline: Timeline;
+  network: Network;
+  threads: SimulatedThreads;
+  disk: Disk;
+  node: SimulatedNode;
+  peers: Peer[];
+  receiver: Receiver;
+  /** Domains with a policy on TLS. */
+  enforced: ReadonlySet<string>;
+  /** Where the node takes mail. */
+  reporters: Reporters | undefined;
+  ledger: Entry[];
+  /** Two tenants at a slow server, where the world is about that. */
+  flood: Flood | undefined;
+  deathsMs: number[];
+  faults: string[];
+  /** Wall clock after it was set. */
+  clockSetAtMs: number[];
+  /** Called with each dot that comes to a mail server. */
+  dots: { came: () => void };
+  count(what: string): void;
+  counts: Record<string, number>;
+  /** Customers who are not done. */
+  busy: number;
+}
+
+function drawMail(random: Random, at: number): WantedMail {
+  const recipients = random.chance(0.8) ? 1 : 2 + random.below(3);
+  // Some write to the same people again.
+  const number = random.chance(0.35) ? 0 : at;
+  const to = Array.from({ length: recipients }, (_, one) => `r${number}.${one}@${domainOf((number + one) % PEERS)}`);
+  const via = random.chance(0.7) ? 'http' : 'smtp';
+  return {
+    ...{ key: `mail-${at}`, to, by: 'shop', via },
+    expiresAfterSeconds: random.chance(0.6) ? 600 + random.below(7_200) : 259_200,
+    requireTls: via === 'http' && random.chance(0.15),
+    length: random.chance(0.1) ? 200_000 : 20 + random.below(500),
+    sendAtMs: via === 'http' && random.chance(0.15) ? START_MS + random.below(4 * 3_600_000) : undefined,
+    cancelAfterMs: random.chance(0.15) ? random.between(0, random.chance(0.5) ? 3_000 : 600_000) : undefined,
+    isDoubled: random.chance(0.15),
+    fileBytes: 0,
+  };
+}
+
+/** What the seed has happen: customers, deaths and starts of the node. */
+export function live(world: World, template: Template): void {
+  const { timeline, node, random, ledger, choices } = world;
+  const draw = random.stream('customers');
+  keepPolicies(world);
+  node.start();
+  const mails = 1 + draw.below(draw.chance(0.8) ? 5 : 14);
+  const spanMs = draw.chance(0.5) ? 2_000 : draw.between(10_000, 3_600_000);
+  world.busy += 1;
+  void (async () => {
+    const { shop } = template.tenants;
+    await create(shop, '/webhooks', { url: world.receiver.url, events: EVENTS });
+    if (world.reporters) await create(shop, '/inbound-routes', { match: ROUTE_ADDRESS, events: true });
+    for (let at = 0; at < mails; at += 1) {
+      const entry = newEntry(drawMail(draw.stream(`mail ${at}`), at));
+      if (!choices.has(entry.mail.key)) continue;
+      ledger.push(entry);
+      const afterMs = draw.stream(`time ${at}`).between(0, spanMs);
+      for (let copy = 0; copy < (entry.mail.isDoubled ? 2 : 1); copy += 1) {
+        const own = draw.stream(`mail ${at} ${copy}`);
+        world.busy += 1;
+        timeline.after(afterMs, 'customer', () => {
+          void sendUntilAcknowledged(template, entry, own).then(() => {
+            world.busy -= 1;
+          });
+        });
+      }
+    }
+    if (world.flood) world.count('two tenants at a slow server');
+    for (const run of furtherMail(world, template)) begin(world, draw.between(0, spanMs), run);
+    if (world.flood) pour(world, template, world.flood);
+    world.busy -= 1;
+  })();
+  if (world.flood) return;
+  planFlips(world);
+  planDeaths({ ...world, random: random.stream('deaths') });
+  planClock(world);
+}
+
+/** Somebody does something after a while; the world is not over before it is done. */
+function begin(world: World, afterMs: number, run: () => Promise<unknown>): void {
+  world.busy += 1;
+  world.timeline.after(afterMs, 'customer', () => {
+    void run().then(() => {
+      world.busy -= 1;
+    });
+  });
+}
+
+/** In some worlds: a batch, mail with a file that is uploaded before it, and mail in the sandbox. */
+function furtherMail({ random, ledger, choices, count }: World, template: Template): (() => Promise<unknown>)[] {
+  const draw = random.stream('further mail');
+  const entryOf = (key: string, more: Partial<WantedMail>): Entry => {
+    const mail: WantedMail = { ...drawMail(draw.stream(`${key} drawn`), 100), key, via: 'http', ...more };
+    const entry = newEntry({ ...mail, isDoubled: false, cancelAfterMs: undefined });
+    ledger.push(entry);
+    return entry;
+  };
+  const one = (key: string, more: Partial<WantedMail>) => (): Promise<unknown> => {
+    count(`mail that is ${key}`);
+    return sendUntilAcknowledged(template, entryOf(key, more), draw.stream(key));
+  };
+  const runs: (() => Promise<unknown>)[] = [];
+  if (draw.chance(0.12) && choices.has('batch')) {
+    count('mail in a batch');
+    const entries = Array.from({ length: 2 + draw.below(3) }, (_, at) => entryOf(`batched-${at}`, {}));
+    const again = draw.chance(0.3) ? 2 : 1;
+    for (let copy = 0; copy < again; copy += 1) {
+      const own = draw.stream(`batch ${copy}`);
+      runs.push(() => batchUntilAcknowledged(template, entries, { key: 'batch', random: own }));
+    }
+  }
+  const fileBytes = 1_000 + draw.below(60_000);
+  if (draw.chance(0.1) && choices.has('upload')) runs.push(one('uploaded', { to: [`up@${domainOf(0)}`], fileBytes }));
+  if (draw.chance(0.12) && choices.has('sandbox')) runs.push(one('sandboxed', { by: 'sandbox', sendAtMs: undefined }));
+  return runs;
+}
+
+/** One tenant floods a server, the other has mail for it too. */
+function pour(world: World, template: Template, { flood, victims }: Flood): void {
+  const { ledger, choices } = world;
+  const random = world.random.stream('pour');
+  const entries = flood.filter(({ key }) => choices.has(key)).map(newEntry);
+  ledger.push(...entries);
+  if (entries.length > 0) begin(world, 0, () => batchUntilAcknowledged(template, entries, { key: 'flood', random }));
+  for (const { mail, afterMs } of victims) {
+    const entry = newEntry(mail);
+    ledger.push(entry);
+    begin(world, afterMs, () => sendUntilAcknowledged(template, entry, random));
+  }
+}
+
+/** A bit of what is stored is another one. */
+function planFlips({ random, timeline, disk, choices, count }: World): void {
+  const draw = random.stream('flips');
+  if (!draw.chance(0.06) || !choices.has('flip')) return;
+  let tries = 20;
+  const flip = (): void => {
+    tries -= 1;
+    if (disk.flip()) count('a bit flipped');
+    else if (tries > 0) timeline.after(draw.between(10, 20_000), 'flip', flip, timeline.world);
+  };
+  timeline.after(draw.between(0, 30_000), 'flip', flip, timeline.world);
+}
+
+/** As it was fetched some day. */
+function keepPolicies({ enforced, threads, node }: World): void {
+  const database = threads.connection(node.file, 'write');
+  for (const domain of enforced) {
+    database.run(
+      `INSERT INTO mta_sts_policy (domain, policy_id, mode, mx, max_age, checked_at, used_at, expires_at)
+       VALUES (?, '1', 'enforce', ?, 864000, ?, ?, ?)`,
+      ...[domain, JSON.stringify([`*.${domain}`]), START_MS, START_MS, START_MS + 10 * DAY_MS],
+    );
+  }
+}
+
+/** The wall clock is set, forward or back. */
+function planClock(world: World): void {
+  const draw = world.random.stream('clock');
+  if (!draw.chance(0.15) || !world.choices.has('clock')) return;
+  const longestMs = draw.pick([20_000, 3_600_000, DAY_MS]);
+  world.timeline.after(draw.between(0, draw.chance(0.5) ? 20_000 : 3_600_000), 'clock', () => {
+    world.count('the clock set');
+    here().setMs += Math.round(draw.between(-longestMs, longestMs));
+    world.clockSetAtMs.push(Date.now());
+  });
+}
+
+/** Tries until it is there, whose answer may be lost. */
+async function create(tenant: Tenant, path: string, body: object): Promise<void> {
+  for (let _attempt = 0; ; _attempt += 1) {
+    const answer = await apiCall(tenant, 'POST', path, body).catch(() => undefined);
+    if (answer?.status === 201 || answer?.status === 409) return;
+    if (answer && answer.status < 500) throw new Error(`${path} was refused: ${answer.body}`);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+  }
+}
