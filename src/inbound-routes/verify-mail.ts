@@ -46,7 +46,7 @@ const TAKEN_APART = /^(dkim-signature|arc-.*|from|content-type|return-path)$/;
  * A body is hashed once for each hash, canonicalization and l= among its signatures, each time in up to 0.13 s for a megabyte of tabs. Honest
  * mail has one or two of these.
  */
-const LARGE_BODY_BYTES = 1_000_000;
+const LARGE_BODY_BYTES = 100_000;
 const MOST_HASHES_OF_LARGE = 2;
 const PIECE_BYTES = 64 * 1024;
 const MOST_REASON = 300;
@@ -93,7 +93,7 @@ function hashedAs(signature: string): string {
   const tags = signature.split(';').map((tag) => tag.replaceAll(/[ \t]+/g, ''));
   const hash = tags.flatMap((tag) => (tag.startsWith('a=') ? tag.split('-').slice(1) : []));
   const body = tags.flatMap((tag) => (tag.startsWith('c=') ? tag.split('/').slice(1) : []));
-  return [hash, body, tags.filter((tag) => tag.startsWith('l='))].join(' ');
+  return [hash, body.length > 0 ? body : 'simple', tags.filter((tag) => tag.startsWith('l='))].join(' ');
 }
 
 function unreadHeader(spfResult: AuthenticationResults['spf'], reason: string): AuthenticationResults {
