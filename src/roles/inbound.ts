@@ -51,6 +51,7 @@ export async function startInboundRole(parts: Parts, { tls, onStored }: InboundR
       isReturnPath: (domain) => database.execute(isReturnPathOperation, domain),
       findRoute: createFindRoute({ database, clock }),
     }),
+    isScarce: overload.isScarce,
     store: async (mails) => {
       await database.execute(storeInboundOperation, mails);
       onStored();

@@ -18,11 +18,12 @@ test('the disk of the blobs is watched beside that of the data directory, and na
   const folders = watchedFolders(config, prepareDataDirectory(temp.folder, elsewhere));
   const overload = await watchOverload({ database: temp.database, folders, minFreeBytes: 0, nowMs: () => 0 });
   t.after(() => overload.stop());
-  assert.deepEqual(overload.reasons(), []);
+  assert.deepEqual([overload.reasons(), overload.isScarce()], [[], false]);
   rmSync(elsewhere, { recursive: true });
   await waitUntil('it to be noticed', () => overload.reasons().length > 0);
   const [reason] = overload.reasons();
   assert.equal(reason?.part, 'disk');
+  assert.ok(overload.isScarce());
   assert.match(reason.message, /^folder of POSTRIDER_BLOB_URL: the disk /);
   assert.ok(!reason.message.includes(elsewhere), 'no path');
 });

@@ -132,6 +132,8 @@ interface QueueFigures {
 interface Overload extends Running {
   /** Empty when the service may accept. */
   reasons(): Reason[];
+  /** Whether a disk has too little for what strangers send and is kept, before customers are refused. */
+  isScarce(): boolean;
   queue(): QueueFigures;
   /** Of each watched disk that can be asked, by the name of its folder. */
   freeBytes(): LabelledValue[];
@@ -198,6 +200,7 @@ export async function watchOverload(options: OverloadOptions): Promise<Overload>
       if (queue.depth >= QUEUE_CAP) reasons.push({ part: 'queue', message: `the queue is at its cap of ${QUEUE_CAP}` });
       return reasons;
     },
+    isScarce: () => disks.some((disk) => disk.isScarce),
     queue: () => queue,
     freeBytes: () =>
       disks.flatMap(({ name, freeBytes }) =>

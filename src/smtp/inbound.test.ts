@@ -197,6 +197,18 @@ test('what is not stored is not said to be: a disk that is full, a database that
   talker.destroy();
 });
 
+test('where disks have little left, bounces are taken and mail of routes is put off', async () => {
+  let isScarce = true;
+  const { port } = await rig.listen({ isScarce: () => isScarce });
+  const talker = await openInbound(port);
+  assert.match(await bringMail(talker, 'support@in.example'), /^RCPT: 451 4\.3\.2 /);
+  await talker.say('RSET');
+  assert.match(await bringMail(talker, bounce), /^250 /);
+  isScarce = false;
+  assert.match(await bringMail(talker, 'support@in.example'), /^250 /);
+  talker.destroy();
+});
+
 test('a stop lets the mail under way end, refuses what is new, and then closes', async () => {
   const { port, server } = await rig.listen();
   const talker = await openInbound(port);

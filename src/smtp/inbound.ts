@@ -26,6 +26,8 @@ import { beginInboundTransfer } from './inbound-transfer.ts';
 
 export interface InboundPort {
   recipients: Recipients;
+  /** Whether disks have too little for mail of routes, which is kept: who fills them stops that mail, and not what customers send. */
+  isScarce(): boolean;
   /** Stores the copies of a mail with their work; resolves once they are on stable storage. */
   store(mails: NewInbound[]): Promise<void>;
 }
@@ -75,13 +77,23 @@ function addRecipient(port: InboundPort, dialogue: Dialogue, argument: string): 
     return isSyntaxError(parsed.reply) ? dialogue.clientError(parsed.reply) : refuseRecipient(dialogue, parsed.reply);
   }
   const { value } = parsed;
-  return orBusy(dialogue, () => port.recipients.find(value).then((taken) => take(dialogue, envelope, value, taken)));
+  return orBusy(dialogue, () =>
+    port.recipients.find(value).then((taken) => take(port, { dialogue, envelope, address: value, taken })),
+  );
 }
 
-function take(dialogue: Dialogue, envelope: InboundEnvelope, address: Address, taken: Taken | undefined): undefined {
+interface Asked {
+  dialogue: Dialogue;
+  envelope: InboundEnvelope;
+  address: Address;
+  taken: Taken | undefined;
+}
+
+function take({ isScarce }: InboundPort, { dialogue, envelope, address, taken }: Asked): undefined {
   const { maxRecipients } = dialogue.services.limits;
   const { recipients, sizeBytes } = envelope;
   if (taken === undefined) return refuseRecipient(dialogue, NOBODY);
+  if (taken.use.kind === 'route' && isScarce()) return refuse(dialogue, BUSY);
   if (sizeBytes > taken.maxBytes) return refuseRecipient(dialogue, TOO_LARGE(taken.maxBytes));
   const key = sameAddressKey(address);
   // Each time costs as much as the first, and brings no mail nearer.

@@ -41,10 +41,16 @@ export function createSubmissionServer(options: SubmissionOptions): SmtpServer {
 }
 
 /** The same for mail that comes in from outside. */
-export function createInboundServer({ limits, recipients, store, ...rest }: Shared & InboundPort): SmtpServer {
+export function createInboundServer({
+  limits,
+  recipients,
+  isScarce,
+  store,
+  ...rest
+}: Shared & InboundPort): SmtpServer {
   return createSmtpServer({
     ...{ ...OPEN, ...rest },
-    profile: createInboundProfile({ recipients, store }),
+    profile: createInboundProfile({ recipients, isScarce, store }),
     limits: { ...inboundLimits, ...limits },
   });
 }

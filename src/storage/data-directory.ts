@@ -139,6 +139,8 @@ export interface FreeSpace {
   freeBytes: number | undefined;
   /** Why there is too little. */
   shortage: string | undefined;
+  /** Less than twice the bytes below which intake stops: kept for what customers send. */
+  isScarce: boolean;
 }
 
 interface Marks {
@@ -172,9 +174,9 @@ export async function freeSpace(folder: string, minFreeBytes: number): Promise<F
     } else if (freeInodes < neededInodes) {
       shortage = `the disk has ${freeInodes} inodes free, and ${Math.ceil(neededInodes)} are needed`;
     }
-    return { freeBytes, shortage };
+    return { freeBytes, shortage, isScarce: freeBytes < 2 * neededBytes };
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown';
-    return { freeBytes: undefined, shortage: `the disk cannot be asked for its free space: ${code}` };
+    return { freeBytes: undefined, shortage: `the disk cannot be asked for its free space: ${code}`, isScarce: true };
   }
 }

@@ -25,6 +25,7 @@ export interface InboundServerOptions {
   limits?: Partial<SmtpLimits>;
   closedToMail?(): string | undefined;
   closedToContent?(): string | undefined;
+  isScarce?(): boolean;
   store?(mails: NewInbound[]): Promise<void>;
   blobs?: Blobs;
   recipients?: Partial<RecipientsOptions>;
@@ -61,6 +62,7 @@ export async function inboundRig(dialect: Dialect = 'sqlite') {
           `${local}@${domain}` === 'support@in.example' ? { use: route, maxBytes: 25_000_000 } : undefined,
         ...recipients,
       }),
+      isScarce: () => false,
       store: async (mails) => {
         await database.execute(storeInboundOperation, mails);
         accepted.push(...mails);
