@@ -16,6 +16,7 @@ export {
 } from './event.ts';
 export {
   type EventPlace,
+  fittingOf,
   forgetSegmentsOperation,
   latestPlacesOperation,
   logOrder,

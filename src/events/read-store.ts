@@ -110,7 +110,8 @@ async function readPage(tx: Transaction, page: EventPage): Promise<Found<EventRo
 
 type ChosenRow = EventRow & { mailBytes: number | null };
 
-function fittingOf(rows: readonly ChosenRow[]): readonly ChosenRow[] {
+/** The first rows of a page, as many as it has room for; at least one. */
+export function fittingOf<T extends { mailBytes: number | null }>(rows: readonly T[]): readonly T[] {
   let bytes = 0;
   const end = rows.findIndex(({ mailBytes }, index) => {
     bytes += mailBytes ?? 0;

@@ -21,7 +21,7 @@ import {
   isQuarantined,
   timeOf,
 } from '../work/work.ts';
-import { claimOperation, type EventText, type WebhookJob } from './claim.ts';
+import { claimOperation, type EventText, eventTextOperation, type WebhookJob } from './claim.ts';
 import type { Lane } from './lanes.ts';
 import { type Settled, settleOperation, untriedOf } from './settle.ts';
 import { createTargets, signedHeaders, type Target } from './sign.ts';
@@ -94,6 +94,7 @@ export interface Delivery extends WebhookJob {
 }
 
 const TIMEOUT_MS = 15_000;
+const GONE = 'the event is past the time that events are kept';
 /** As the start of what has not started. */
 export const NOT_STARTED = Number.POSITIVE_INFINITY;
 
@@ -183,9 +184,12 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
   }
 
   async attempt(item: WebhookItem): Promise<Settled> {
-    const { http, clock, random = Math.random } = this.#deps;
+    const { database, http, clock, random = Math.random } = this.#deps;
     const { job, target } = item;
-    const outcome = await postEvent({ http, target: target!, event: job.event, nowMs: clock.now() });
+    const { id, seq } = job.event;
+    const body = job.event.body ?? (await database.execute(eventTextOperation, { seq }));
+    if (body === undefined) return untriedOf(job, job.event, { atMs: timeOf(item, clock), error: GONE });
+    const outcome = await postEvent({ http, target: target!, event: { id, body }, nowMs: clock.now() });
     const atMs = timeOf(item, clock);
     const facts = { outcome, attempts: job.attempts + 1, nowMs: atMs, realNowMs: clock.now(), random: random() };
     const { kind: result, nextAttemptMs } = classify(facts);

@@ -26,8 +26,8 @@ export interface EventText {
   type: EventType;
   /** Unix ms. */
   at: number;
-  /** The JSON body, the same bytes at every attempt. */
-  body: string;
+  /** The JSON body, the same bytes at every attempt; null where it is large (mail that came in) and is read at the attempt. */
+  body: string | null;
 }
 
 export interface ClaimedBatch {
@@ -86,7 +86,7 @@ async function batchOf(
 ): Promise<Pick<ClaimedBatch, 'jobs' | 'events' | 'targets'>> {
   if (rows.length === 0) return { jobs: [], events: [], targets: [] };
   const targets = await readTargets(tx, [...new Set(rows.map((row) => row.subject))]);
-  const events = await readEventTexts(tx, [...new Set(rows.map((row) => row.ref))]);
+  const events = await readEventTexts(tx, [...new Set(rows.map((row) => row.ref))], { withMail: false });
   const clockOffsets = await readClockOffsets(tx, rows);
   const jobs: WebhookJob[] = [];
   for (const row of rows) {
@@ -132,8 +132,12 @@ async function readTargets(tx: Transaction, ids: string[]): Promise<Map<string, 
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/** Events as they are sent, by their numbers. */
-export async function readEventTexts(tx: Transaction, seqs: number[]): Promise<Map<number, EventText>> {
+/** Events as they are sent, by their numbers; without `withMail` those of mail that came in have no body. */
+export async function readEventTexts(
+  tx: Transaction,
+  seqs: number[],
+  { withMail }: { withMail: boolean },
+): Promise<Map<number, EventText>> {
   const asked = rowset(
     tx,
     'asked',
@@ -141,8 +145,8 @@ export async function readEventTexts(tx: Transaction, seqs: number[]): Promise<M
     seqs.map((seq) => ({ seq })),
   );
   const rows = await tx.all<EventRow>(
-    `SELECT v.seq, v.id, v.type, v.message_id, v.mode, v.at, coalesce(i.detail, v.detail) AS detail, m.recipient, e.header_from, e.subject, e.tags,
-       e.metadata
+    `SELECT v.seq, v.id, v.type, v.message_id, v.mode, v.at, ${withMail ? 'coalesce(i.detail, v.detail)' : 'v.detail'} AS detail, m.recipient, e.header_from, e.subject,
+       e.tags, e.metadata
      FROM ${asked.sql} JOIN event v ON v.seq = asked.seq
        LEFT JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
        LEFT JOIN email e ON e.seq = m.email_seq
@@ -151,12 +155,21 @@ export async function readEventTexts(tx: Transaction, seqs: number[]): Promise<M
     ...asked.params,
   );
   return new Map(
-    rows.map(({ seq, id, type, at, ...rest }) => [
-      seq,
-      { seq, id, type, at, body: JSON.stringify(eventBody({ seq, id, type, at, ...rest })) },
-    ]),
+    rows.map(({ seq, id, type, at, ...rest }) => {
+      const isLeftOut = type === 'Inbound' && !withMail;
+      const body = isLeftOut ? null : JSON.stringify(eventBody({ seq, id, type, at, ...rest }));
+      return [seq, { seq, id, type, at, body }];
+    }),
   );
 }
+
+/** The JSON body of an event; undefined when it is gone. */
+export const eventTextOperation = operation(
+  'webhooks.eventText',
+  'read',
+  async (tx, { seq }: { seq: number }): Promise<string | undefined> =>
+    (await readEventTexts(tx, [seq], { withMail: true })).get(seq)?.body ?? undefined,
+);
 
 interface Untried {
   job: WebhookJob;

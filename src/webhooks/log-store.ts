@@ -1,6 +1,6 @@
 /** The record of deliveries as the API reads it, and how one of them is sent again by hand. */
 import { change } from '../audit/audit.ts';
-import { WEBHOOK_WORK } from '../events/events.ts';
+import { fittingOf, WEBHOOK_WORK } from '../events/events.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { clockOffsetOf, enqueue } from '../work/work.ts';
 import { readEventTexts } from './claim.ts';
@@ -10,27 +10,39 @@ import { type EndpointKey, findEndpoint } from './store.ts';
 const SHOWN =
   'id, event_seq, event_id, event_type, status, attempts, response_status, response_start, error, latency_ms, next_attempt_at, created_at, url';
 
+/** Of the mail that came in which the delivery is about, else null. */
+const MAIL_BYTES = `CASE event_type WHEN 'Inbound' THEN (SELECT octet_length(i.detail) FROM event v JOIN inbound_message i ON i.id = v.message_id
+  WHERE v.seq = event_seq) END AS "mailBytes"`;
+
+export interface DeliveryPage {
+  rows: DeliveryRow[];
+  /** The last of `rows`, where the next one is too large for the page. */
+  stoppedAt: string | null;
+}
+
 /** Newest event first; undefined when the account has no such endpoint. */
 export const listDeliveriesOperation = operation(
   'webhooks.deliveries',
   'read',
-  async (tx, page: EndpointKey & { before: string | null; limit: number }): Promise<DeliveryRow[] | undefined> => {
+  async (tx, page: EndpointKey & { before: string | null; limit: number }): Promise<DeliveryPage | undefined> => {
     if (!(await findEndpoint(tx, page))) return undefined;
-    const rows = await tx.all<StoredRow>(
-      `SELECT ${SHOWN} FROM webhook_delivery WHERE webhook_id = ? ${page.before === null ? '' : 'AND id < ?'}
+    const rows = await tx.all<StoredRow & { mailBytes: number | null }>(
+      `SELECT ${SHOWN}, ${MAIL_BYTES} FROM webhook_delivery WHERE webhook_id = ? ${page.before === null ? '' : 'AND id < ?'}
        ORDER BY id DESC LIMIT ?`,
       page.id,
       ...(page.before === null ? [] : [page.before]),
       page.limit,
     );
-    return withBodies(tx, rows);
+    const fitting = fittingOf(rows).map(({ mailBytes: _, ...row }) => row);
+    const stoppedAt = fitting.length < rows.length ? fitting.at(-1)!.id : null;
+    return { rows: await withBodies(tx, fitting), stoppedAt };
   },
 );
 
 type StoredRow = Omit<DeliveryRow, 'body'>;
 
 async function withBodies(tx: Transaction, rows: readonly StoredRow[]): Promise<DeliveryRow[]> {
-  const events = await readEventTexts(tx, [...new Set(rows.map((row) => row.event_seq))]);
+  const events = await readEventTexts(tx, [...new Set(rows.map((row) => row.event_seq))], { withMail: true });
   return rows.map((row) => ({ ...row, body: events.get(row.event_seq)?.body ?? null }));
 }
 

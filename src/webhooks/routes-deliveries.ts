@@ -64,7 +64,8 @@ export function webhookDeliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<C
       ...{ method: 'GET', path: '/webhooks/:id/deliveries', tag: 'webhooks', auth: 'key' },
       operationId: 'listWebhookDeliveries',
       summary: 'What became of events sent to this webhook, newest event first',
-      description: 'One record per event, from its first attempt on; retries and replays count as further attempts.',
+      description:
+        'One record per event, from its first attempt on; retries and replays count as further attempts. A page of large events (mail that came in) is shorter than limit, and goes on behind its Link.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(deliverySchema) },
       async handle(request: Request<undefined, { limit?: number; cursor?: string }>) {
@@ -72,9 +73,16 @@ export function webhookDeliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<C
         if (!page.ok) return page;
         const before = page.value.after === undefined ? null : String(page.value.after[0]);
         const asked = { ...keyOf(request), before, limit: page.value.limit + 1 };
-        const rows = await database.execute(listDeliveriesOperation, asked);
-        if (!rows) return noSuchEndpoint;
-        return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: deliveryBody });
+        const found = await database.execute(listDeliveriesOperation, asked);
+        if (!found) return noSuchEndpoint;
+        const { rows, stoppedAt } = found;
+        return pageAnswer(request, {
+          page: page.value,
+          rows,
+          stoppedAt: stoppedAt === null ? null : [stoppedAt],
+          keyOf: (row) => [row.id],
+          show: deliveryBody,
+        });
       },
     }),
     defineRoute({

@@ -28,6 +28,7 @@ import {
 } from '../../src/inbound-routes/store.ts';
 import { listMessagesOperation } from '../../src/messages/api-store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
+import { claimOperation as claimWebhooksOperation, eventTextOperation } from '../../src/webhooks/claim.ts';
 import { chooseForReplayOperation } from '../../src/webhooks/replay-store.ts';
 import { createEndpointOperation } from '../../src/webhooks/store.ts';
 import { newAccount } from './accounts.ts';
@@ -230,6 +231,21 @@ export const replayed: Scenario = async (stage) => {
     const found = chosen.map(({ seq }) => events.find((event) => event.seq === seq)!);
     return found.map(({ type, detail }) => `${type} ${(JSON.parse(detail) as { recipient?: string }).recipient ?? ''}`);
   };
+  const claim = {
+    nowMs: stage.nowMs + 1,
+    leaseMs: 60_000,
+    limit: 9,
+    quarantined: false,
+    freeOnly: false,
+    overQuota: [],
+  };
+  const { events: claimed } = await stage.database.execute(claimWebhooksOperation, claim);
+  assert.ok(claimed.length > 0);
+  for (const { type, body, seq } of claimed) {
+    assert.deepEqual([type, body], ['Inbound', null], 'a claim carries no large bodies');
+    assert.match((await stage.act(eventTextOperation, { seq }))!, /"eventType":"Inbound"/);
+  }
+  assert.equal(await stage.act(eventTextOperation, { seq: Number.MAX_SAFE_INTEGER }), undefined);
   assert.deepEqual(await chosenFor(private_), ['Inbound private@in.shop.example']);
   assert.deepEqual(await chosenFor(open), ['Inbound open@in.shop.example']);
   const general = await chosenFor(all);

@@ -150,7 +150,7 @@ export const movingTheClock: Scenario = async (stage) => {
   );
   await stage.act(endMoveOperation, { ...end, toMs: stage.nowMs, giveBack: [] });
   const key = { accountId, mode, id: webhookId };
-  const [record] = (await stage.act(listDeliveriesOperation, { ...key, before: null, limit: 5 }))!;
+  const [record] = (await stage.act(listDeliveriesOperation, { ...key, before: null, limit: 5 }))!.rows;
   await stage.act(retryDeliveryOperation, { ...key, deliveryId: record!.id, nowMs: stage.nowMs });
   await stage.act(removeEndpointOperation, key);
   await stage.act(beginMoveOperation, mover);

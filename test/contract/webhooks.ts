@@ -192,7 +192,7 @@ export const carrying: Scenario = async (stage) => {
       ),
     ),
   });
-  const [, second] = (await deliveries(wanting.id))!;
+  const [, second] = (await deliveries(wanting.id))!.rows;
   await deliveries(gone.id);
   await deliveries('whk_none');
   await stage.act(listDeliveriesOperation, { accountId, mode: 'live', id: wanting.id, before: second!.id, limit: 1 });
@@ -210,13 +210,13 @@ export const carrying: Scenario = async (stage) => {
   await stage.act(settleOperation, { nowMs: stage.nowMs, settled: late });
   await stage.act(clampDueOperation, { nowMs: stage.nowMs, latestMs: [60_000, 120_000], crashPauseMs: 60_000 });
   const again = { accountId, mode: 'live', nowMs: stage.nowMs + 7 } as const;
-  for (const { id } of (await deliveries(wanting.id))!) {
+  for (const { id } of (await deliveries(wanting.id))!.rows) {
     await stage.act(retryDeliveryOperation, { ...again, id: wanting.id, deliveryId: id });
     await stage.act(retryDeliveryOperation, { ...again, id: wanting.id, deliveryId: id });
   }
   await stage.act(retryDeliveryOperation, { ...again, id: wanting.id, deliveryId: 'del_none' });
   await stage.act(retryDeliveryOperation, { ...again, id: 'whk_none', deliveryId: 'del_none' });
-  for (const { id } of (await deliveries(gone.id))!)
+  for (const { id } of (await deliveries(gone.id))!.rows)
     await stage.act(retryDeliveryOperation, { ...again, id: gone.id, deliveryId: id });
   await stage.act(backlogOperation, WEBHOOK_WORK);
   await stage.act(removeEndpointOperation, { accountId, mode: 'live', id: wanting.id });

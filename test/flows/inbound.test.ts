@@ -252,3 +252,44 @@ test('a mail that is played in says of its authentication what was given, and no
   const wrong = { to: 'proof@in.shop.example', from: '', text: 'x', authentication: { spf: { result: 'maybe' } } };
   assert.equal((await service.sandboxApi.post('/sandbox/inbound', wrong)).status, 400);
 });
+
+test('large mail is posted whole, and a page of the record of deliveries ends before it is too large', async () => {
+  const { webhookId } = await route({
+    match: 'large@in.shop.example',
+    url: `${catcher.url}/large`,
+    events: false,
+  });
+  const text = 'x'.repeat(60_000);
+  const html = `<p>${'y'.repeat(60_000)}</p>`;
+  const eventIds: string[] = [];
+  for (let index = 0; index < 40; index += 1) {
+    const played = await play({
+      to: 'large@in.shop.example',
+      from: 'ann@example.com',
+      subject: `${index}`,
+      text,
+      html,
+    });
+    eventIds.push(played.eventId);
+  }
+  const posted = () =>
+    catcher.requests.filter(({ path }) => path === '/hook/large').map(({ body }) => JSON.parse(body.toString()));
+  await waitUntil('all to be posted', () => posted().length === eventIds.length);
+  for (const { inbound } of posted()) assert.ok(inbound.text.startsWith(text) && inbound.html.includes(html));
+  const recorded = async (query: string) =>
+    service.sandboxApi.get(`/webhooks/${webhookId}/deliveries?limit=100${query}`);
+  const listed: string[] = [];
+  await waitUntil('all to be recorded', async () => {
+    listed.length = 0;
+    const first = await recorded('');
+    assert.ok(first.text.length < 5_000_000, `${first.text.length} bytes in a page`);
+    const rest = first.headers.link ? await recorded(`&cursor=${first.headers['x-next-cursor']}`) : undefined;
+    for (const page of [first, rest])
+      for (const { eventId, request } of (page?.body ?? []) as unknown as JsonObject[]) {
+        assert.ok(request.body.length > 120_000);
+        listed.push(eventId);
+      }
+    return listed.length === eventIds.length && rest !== undefined;
+  });
+  assert.deepEqual(listed, eventIds.toReversed());
+});

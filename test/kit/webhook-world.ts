@@ -115,7 +115,7 @@ export async function webhookWorld(
       return recipients[0]!.messageId;
     },
     deliveries: async (id) =>
-      (await execute(listDeliveriesOperation, { accountId, mode: 'live', id, before: null, limit: 1_000 })) ?? [],
+      (await execute(listDeliveriesOperation, { accountId, mode: 'live', id, before: null, limit: 1_000 }))?.rows ?? [],
     depth: async () => (await execute(backlogOperation, WEBHOOK_WORK)).depth,
   };
 }

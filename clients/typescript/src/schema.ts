@@ -821,7 +821,7 @@ export interface paths {
   "/webhooks/{id}/deliveries": {
     /**
      * What became of events sent to this webhook, newest event first
-     * @description One record per event, from its first attempt on; retries and replays count as further attempts.
+     * @description One record per event, from its first attempt on; retries and replays count as further attempts. A page of large events (mail that came in) is shorter than limit, and goes on behind its Link.
      */
     get: operations["listWebhookDeliveries"];
   };
@@ -6216,7 +6216,7 @@ export interface operations {
   };
   /**
    * What became of events sent to this webhook, newest event first
-   * @description One record per event, from its first attempt on; retries and replays count as further attempts.
+   * @description One record per event, from its first attempt on; retries and replays count as further attempts. A page of large events (mail that came in) is shorter than limit, and goes on behind its Link.
    */
   listWebhookDeliveries: {
     parameters: {
