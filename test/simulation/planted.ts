@@ -199,11 +199,6 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     find: '      if (destination.pause) return active < 1 && mayProbe(key);\n',
     replace: '      if (destination.pause) return active < most;\n',
   },
-  'after a pause all goes on as before': {
-    file: 'delivery/destinations.ts',
-    find: 'if (!pause) destination.limit = Math.max(1, limit / 2);\n  const { host',
-    replace: 'const { host',
-  },
   'a tenant waits for what another sent before': {
     file: 'delivery/queue.ts',
     find: 'const lane = this.#lanes.get(held.job.lane) ?? this.#newLane(held);',
@@ -269,11 +264,6 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     file: 'tls-policy/mta-sts-cache.ts',
     find: 'return row && row.expiresAt > clock.now() ? row : undefined;',
     replace: 'return row && row.expiresAt < clock.now() ? row : undefined;',
-  },
-  'content is sent as it is found': {
-    file: 'storage/blobs/disk.ts',
-    find: 'return content && asWritten(key, content);',
-    replace: 'return content;',
   },
 };
 
