@@ -6,6 +6,7 @@
  *   --all         goes on after a fault                   --trace       every step, for one world
  *   --only X      nothing but these parts of a world      --planted B   with a bug of planted.ts; its worlds are not kept
  *   --json        the sums as JSON                        --keep F      keeps worlds in this folder
+ *   --nodes       worlds of one to three nodes that share a PostgreSQL database; they are not kept
  */
 import os from 'node:os';
 import { parseArgs } from 'node:util';
@@ -29,6 +30,7 @@ const { values } = parseArgs({
     all: { type: 'boolean', default: false },
     trace: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
+    nodes: { type: 'boolean', default: false },
   },
 });
 const seeds = Number(values.seeds);
@@ -44,15 +46,17 @@ const passedOn = [
   ...(values.only === undefined ? ['--shrink'] : ['--only', values.only]),
   ...(values.all ? ['--all'] : []),
   ...(values.trace ? ['--trace'] : []),
+  ...(values.nodes ? ['--nodes'] : []),
 ];
 
 function onFailed(failed: Failed): void {
   const { seed, faults, parts, trace } = failed;
   console.log(`seed ${seed} (trace ${trace}):\n  ${faults.join('\n  ')}`);
-  const isKept = values.only === undefined && (planted === undefined || values.keep !== undefined);
+  const isKept = !values.nodes && values.only === undefined && (planted === undefined || values.keep !== undefined);
   if (isKept) console.log(`  kept in ${keep(failed, planted, values.keep)}`);
   const bug = planted === undefined ? '' : ` --planted '${planted}'`;
-  console.log(`  repeat it with: npm run simulate -- --seed ${seed} --only ${onlyOf(parts)}${bug}`);
+  const nodes = values.nodes ? '--nodes ' : '';
+  console.log(`  repeat it with: npm run simulate -- ${nodes}--seed ${seed} --only ${onlyOf(parts)}${bug}`);
   if (!values.all) stop();
 }
 

@@ -11,7 +11,7 @@ import tls from 'node:tls';
 import workerThreads from 'node:worker_threads';
 import { notVerified } from '../../src/inbound-routes/authentication-results.ts';
 import { here } from './globals.ts';
-import type { SimSocket } from './network.ts';
+import { SimSocket } from './network.ts';
 import { SimTlsSocket } from './tls.ts';
 
 /** The address of the machine of ours; every node of a world has its own port. */
@@ -30,7 +30,8 @@ function listening(server: EventEmitter, port: number, onListening?: () => void)
     server.emit('listening');
     onListening?.();
   });
-  return { port, close: () => network.close(at) };
+  const { process } = timeline;
+  return { port, close: () => network.close(at, process) };
 }
 
 class SimServer extends EventEmitter {
@@ -117,6 +118,23 @@ interface ConnectTo {
 const connect = ({ host, hostname, port }: ConnectTo): SimSocket =>
   here().network.connect({ host: host ?? hostname ?? '', port: Number(port) }, OUR_ADDRESS);
 
+/** A socket that is made first and connected then; what is written to it together leaves in one piece. */
+class DialledSocket extends SimSocket {
+  constructor() {
+    super(here().network, here().timeline.process);
+    this.allowHalfOpen = false;
+  }
+
+  connect(port: number, host: string): this {
+    this.network.dial(this, { host, port }, OUR_ADDRESS);
+    return this;
+  }
+
+  override _writev(chunks: { chunk: Buffer }[], done: (error?: Error | null) => void): void {
+    this._write(Buffer.concat(chunks.map(({ chunk }) => chunk)), 'buffer', done);
+  }
+}
+
 /** A question to a DNS server and its answer; both are one datagram, that may be lost. */
 class SimUdpSocket extends EventEmitter {
   #isClosed = false;
@@ -193,7 +211,9 @@ function startWorker(module: URL, options: { workerData: unknown }): EventEmitte
   return new SimWorker(module, options);
 }
 
-Object.assign(net, { connect, createConnection: connect, createServer });
+// What this process says goes out by real sockets, which are made when they are first asked for.
+void [process.stdout, process.stderr];
+Object.assign(net, { connect, createConnection: connect, createServer, Socket: DialledSocket });
 Object.assign(http, { createServer: createHttpServer });
 Object.assign(dgram, { createSocket: () => new SimUdpSocket() });
 Object.assign(tls, {

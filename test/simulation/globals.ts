@@ -45,7 +45,8 @@ export function here(): Present {
 
 /** Modules that are loaded before the first world find a clock that stands. */
 const monotonicMs = (): number => present?.timeline.nowMs ?? 0;
-const wallMs = (): number => (present?.startMs ?? 0) + (present?.setMs ?? 0) + monotonicMs();
+const skewMs = (): number => present?.timeline.process.skewMs ?? 0;
+const wallMs = (): number => (present?.startMs ?? 0) + (present?.setMs ?? 0) + skewMs() + monotonicMs();
 
 const early = seededRandom('before the first world');
 let filled = 0;
@@ -260,6 +261,9 @@ syncBuiltinESMExports();
 /** The product draws characters from a supply of random bytes; a world begins with a new one. Says how often bytes were drawn. */
 export const timesFilled = (): number => filled;
 
-/** undici keeps its timers for the whole process; a world does not inherit those of the one before. */
-const undiciTimers = createRequire(import.meta.url)('undici/lib/util/timers.js') as { reset(): void };
-export const forgetTimers = (): void => undiciTimers.reset();
+/** undici keeps its timers for the whole process, behind one tick; here each is a timer of the node that set it. */
+const undiciTimers = createRequire(import.meta.url)('undici/lib/util/timers.js') as Record<string, unknown>;
+const [setSlow, stopSlow] = [startTimer(false), stopTimer];
+Object.assign(undiciTimers, {
+  ...{ setTimeout: setSlow, clearTimeout: stopSlow, setFastTimeout: setSlow, clearFastTimeout: stopSlow },
+});

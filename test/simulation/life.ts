@@ -1,5 +1,7 @@
 /** What the seed has happen in a world: what customers send and when, when nodes die, and what befalls the clock, the disk and its content. */
 import type { Choices } from './choices.ts';
+import type { Cluster } from './cluster.ts';
+import { planClusterDeaths } from './cluster-deaths.ts';
 import {
   apiCall,
   batchUntilAcknowledged,
@@ -35,7 +37,9 @@ export interface World {
   network: Network;
   threads: SimulatedThreads;
   disk: Disk;
+  /** Ours; several of them are one to the rest of the world. */
   node: SimulatedNode;
+  cluster: Cluster | undefined;
   peers: Peer[];
   receiver: Receiver;
   /** Domains with a policy on TLS. */
@@ -57,7 +61,7 @@ export interface World {
   busy: number;
 }
 
-function drawMail(random: Random, at: number): WantedMail {
+function drawMail(random: Random, at: number, longestSeconds = 259_200): WantedMail {
   const recipients = random.chance(0.8) ? 1 : 2 + random.below(3);
   // Some write to the same people again.
   const number = random.chance(0.35) ? 0 : at;
@@ -65,7 +69,7 @@ function drawMail(random: Random, at: number): WantedMail {
   const via = random.chance(0.7) ? 'http' : 'smtp';
   return {
     ...{ key: `mail-${at}`, to, by: 'shop', via },
-    expiresAfterSeconds: random.chance(0.6) ? 600 + random.below(7_200) : 259_200,
+    expiresAfterSeconds: random.chance(0.6) ? 600 + random.below(7_200) : longestSeconds,
     requireTls: via === 'http' && random.chance(0.15),
     length: random.chance(0.1) ? 200_000 : 20 + random.below(500),
     sendAtMs: via === 'http' && random.chance(0.15) ? START_MS + random.below(4 * 3_600_000) : undefined,
@@ -89,7 +93,7 @@ export function live(world: World, template: Template): void {
     await create(shop, '/webhooks', { url: world.receiver.url, events: EVENTS });
     if (world.reporters) await create(shop, '/inbound-routes', { match: ROUTE_ADDRESS, events: true });
     for (let at = 0; at < mails; at += 1) {
-      const entry = newEntry(drawMail(draw.stream(`mail ${at}`), at));
+      const entry = newEntry(drawMail(draw.stream(`mail ${at}`), at, world.cluster ? 3_600 : 259_200));
       if (!choices.has(entry.mail.key)) continue;
       ledger.push(entry);
       const afterMs = draw.stream(`time ${at}`).between(0, spanMs);
@@ -109,8 +113,14 @@ export function live(world: World, template: Template): void {
     world.busy -= 1;
   })();
   if (world.flood) return;
+  const { cluster } = world;
+  const deaths = { ...world, random: random.stream('deaths') };
+  if (cluster) {
+    planClusterDeaths({ ...deaths, cluster });
+    return;
+  }
   planFlips(world);
-  planDeaths({ ...world, random: random.stream('deaths') });
+  planDeaths(deaths);
   planClock(world);
 }
 
@@ -182,6 +192,7 @@ function planFlips({ random, timeline, disk, choices, count }: World): void {
 
 /** As it was fetched some day. */
 function keepPolicies({ enforced, threads, node }: World): void {
+  if (enforced.size === 0) return;
   const database = threads.connection(node.file, 'write');
   for (const domain of enforced) {
     database.run(

@@ -30,12 +30,23 @@ interface Fate {
 
 const FATE_WITHIN_BYTES = 3_000;
 
+/** How a server of our own is reached, behind no Internet. */
+export interface Link {
+  latencyMs(): number;
+  faults: NetworkFaults;
+  fateWithinBytes: number;
+  /** Processes that nothing of it reaches, and nothing of which reaches it, at present. */
+  isCutOff(process: Process): boolean;
+}
+
 export class Network {
   readonly timeline: Timeline;
   readonly random: Random;
   readonly faults: NetworkFaults;
   readonly counts: Record<string, number> = {};
-  readonly #listeners = new Map<string, Listener>();
+  /** Several processes may listen at one address: whom a connection comes to is the balancer's choice. */
+  readonly #listeners = new Map<string, Listener[]>();
+  readonly links = new Map<string, Link>();
   readonly sockets = new Set<SimSocket>();
   #nextPort = 32_768;
 
@@ -52,65 +63,88 @@ export class Network {
   /** Connections of our nodes; what the rest of the world keeps open does not matter to anybody. */
   get ours(): number {
     let count = 0;
-    for (const { process } of this.sockets) if (process !== this.timeline.world && !process.isDead) count += 1;
+    for (const { process, remoteAddress } of this.sockets) {
+      if (process !== this.timeline.world && !process.isDead && !this.links.has(remoteAddress)) count += 1;
+    }
     return count;
   }
 
   listen(at: string, receive: OnConnection): void {
-    this.#listeners.set(at, { process: this.timeline.process, receive });
+    const others = this.#listeners.get(at) ?? [];
+    this.#listeners.set(at, [...others, { process: this.timeline.process, receive }]);
   }
 
-  close(at: string): void {
-    this.#listeners.delete(at);
+  close(at: string, process: Process = this.timeline.process): void {
+    const others = this.#listeners.get(at)?.filter((one) => one.process !== process) ?? [];
+    if (others.length > 0) this.#listeners.set(at, others);
+    else this.#listeners.delete(at);
   }
 
-  latencyMs(): number {
+  #listener(at: string): Listener | undefined {
+    const all = this.#listeners.get(at) ?? [];
+    return all.length > 1 ? this.random.pick(all) : all[0];
+  }
+
+  latencyMs(link?: Link): number {
+    if (link) return link.latencyMs();
     // Mostly quick, now and then a retransmission.
     return this.random.chance(0.02) ? this.random.between(50, 3_000) : this.random.between(0.2, 30);
   }
 
   /** The end of the one who dials; it emits `connect` or an error. */
   connect(to: { host: string; port: number }, from: string): SimSocket {
-    const socket = new SimSocket(this, this.timeline.process, { address: to.host, port: to.port });
+    const socket = new SimSocket(this, this.timeline.process);
+    this.dial(socket, to, from);
+    return socket;
+  }
+
+  dial(socket: SimSocket, to: { host: string; port: number }, from: string): void {
+    const link = this.links.get(to.host);
+    socket.remoteAddress = to.host;
+    socket.remotePort = to.port;
+    socket.link = link;
     socket.localAddress = from;
     socket.localPort = this.#nextPort++;
     socket.connecting = true;
-    if (this.random.chance(this.faults.blackHoles)) {
-      this.count('a connection that nobody answers');
-      return socket;
+    const isCutOff = link?.isCutOff(socket.process) === true;
+    if (this.random.chance((link ?? this).faults.blackHoles) || isCutOff) {
+      this.count(link ? 'a database that does not answer' : 'a connection that nobody answers');
+      return;
     }
-    this.timeline.after(this.latencyMs(), 'dial', () => this.#arrive(socket, to), this.timeline.world);
-    return socket;
+    this.timeline.after(this.latencyMs(link), 'dial', () => this.#arrive(socket, to), this.timeline.world);
   }
 
   #arrive(socket: SimSocket, to: { host: string; port: number }): void {
     const { timeline } = this;
-    const listener = this.#listeners.get(`${to.host}:${to.port}`) ?? this.#listeners.get(`*:${to.port}`);
+    const listener = this.#listener(`${to.host}:${to.port}`) ?? this.#listener(`*:${to.port}`);
     if (listener === undefined || listener.process.isDead) {
       timeline.after(0.2, 'refused', () => socket.fail('ECONNREFUSED'), socket.process);
       return;
     }
-    const peer = new SimSocket(this, listener.process, { address: socket.localAddress, port: socket.localPort });
+    const peer = new SimSocket(this, listener.process);
+    peer.remoteAddress = socket.localAddress;
+    peer.remotePort = socket.localPort;
+    peer.link = socket.link;
     peer.localAddress = to.host;
     peer.localPort = to.port;
-    const fate = this.#fate();
+    const fate = this.#fate(socket.link);
     socket.join(peer, fate);
     peer.join(socket, fate);
     timeline.after(0.1, 'accepted', () => listener.receive(peer), listener.process);
-    timeline.after(this.latencyMs(), 'connected', () => socket.connected(), socket.process);
+    timeline.after(this.latencyMs(socket.link), 'connected', () => socket.connected(), socket.process);
   }
 
-  #fate(): Fate | undefined {
+  #fate(link: Link | undefined): Fate | undefined {
     const draw = this.random.next();
-    const { resets, silences } = this.faults;
-    const atBytes = this.random.below(FATE_WITHIN_BYTES);
+    const { resets, silences } = (link ?? this).faults;
+    const atBytes = this.random.below(link?.fateWithinBytes ?? FATE_WITHIN_BYTES);
     if (draw < resets) return { atBytes, kind: 'reset' };
     return draw < resets + silences ? { atBytes, kind: 'silence' } : undefined;
   }
 
   /** What the peers of a process see of its death: nothing where the power went. */
   died(process: Process, { silently }: { silently: boolean }): void {
-    for (const [at, listener] of this.#listeners) if (listener.process === process) this.#listeners.delete(at);
+    for (const at of [...this.#listeners.keys()]) this.close(at, process);
     for (const socket of [...this.sockets]) if (socket.process === process) socket.abandon(silently);
   }
 }
@@ -119,8 +153,9 @@ export class Network {
 export class SimSocket extends Duplex {
   readonly network: Network;
   readonly process: Process;
-  readonly remoteAddress: string;
-  readonly remotePort: number;
+  remoteAddress = '';
+  remotePort = 0;
+  link: Link | undefined;
   readonly remoteFamily = 'IPv4';
   localAddress = '';
   localPort = 0;
@@ -131,22 +166,20 @@ export class SimSocket extends Duplex {
   #fate: Fate | undefined;
   #passed = { bytes: 0 };
   #arrivesAtMs = 0;
-  #isSilent = false;
+  isSilent = false;
   #idle: NodeJS.Timeout | undefined;
   #held: { chunk: Buffer; done: (error?: Error | null) => void }[] = [];
 
-  constructor(network: Network, process: Process, remote: { address: string; port: number }) {
+  constructor(network: Network, process: Process) {
     super({ allowHalfOpen: true });
     this.network = network;
     this.process = process;
-    this.remoteAddress = remote.address;
-    this.remotePort = remote.port;
     network.sockets.add(this);
   }
 
   /** That something befell the connection: what was sent may not have arrived. */
   get isCut(): boolean {
-    return this.#isSilent;
+    return this.isSilent || this.#peer?.isSilent === true;
   }
 
   /** That nobody is at the other end any more. */
@@ -186,9 +219,9 @@ export class SimSocket extends Duplex {
   /** Arrives at the other end behind everything that was sent before. */
   #toPeer(label: string, arrive: (peer: SimSocket) => void): void {
     const peer = this.#peer;
-    if (peer === undefined || this.#isSilent) return;
+    if (peer === undefined || this.isSilent) return;
     const { timeline } = this.network;
-    this.#arrivesAtMs = Math.max(this.#arrivesAtMs, timeline.nowMs + this.network.latencyMs());
+    this.#arrivesAtMs = Math.max(this.#arrivesAtMs, timeline.nowMs + this.network.latencyMs(this.link));
     // The least bit later than what went before.
     this.#arrivesAtMs += 0.31;
     timeline.after(this.#arrivesAtMs - timeline.nowMs, label, () => arrive(peer), peer.process);
@@ -212,6 +245,11 @@ export class SimSocket extends Duplex {
     this.network.timeline.soon('written', () => done(), this.process);
   }
 
+  /** Nothing that is written from now on arrives, and nobody says so. */
+  silence(): void {
+    this.isSilent = true;
+  }
+
   #meetsFate(): boolean {
     const fate = this.#fate;
     if (fate === undefined || this.#passed.bytes < fate.atBytes) return false;
@@ -219,15 +257,17 @@ export class SimSocket extends Duplex {
     this.#fate = undefined;
     peer.#fate = undefined;
     const { network } = this;
-    network.count(fate.kind === 'reset' ? 'a connection reset' : 'a connection gone silent');
+    const what = this.link ? 'connection to the database' : 'connection';
+    network.count(`a ${what} ${fate.kind === 'reset' ? 'reset' : 'gone silent'}`);
     if (fate.kind === 'silence') {
-      this.#isSilent = true;
-      peer.#isSilent = true;
+      this.silence();
+      // Of a link, what the other end says may still come.
+      if (this.link === undefined || network.random.chance(0.5)) peer.silence();
       return true;
     }
     // What was sent before arrives or not: a reset overtakes it.
     for (const end of [this, peer]) {
-      end.#isSilent = true;
+      end.isSilent = true;
       network.timeline.after(network.latencyMs(), 'reset', () => end.fail('ECONNRESET'), end.process);
     }
     return true;
@@ -269,7 +309,7 @@ export class SimSocket extends Duplex {
   abandon(silently: boolean): void {
     this.network.sockets.delete(this);
     const peer = this.#peer;
-    if (silently || peer === undefined || this.#isSilent) return;
+    if (silently || peer === undefined || this.isSilent) return;
     const { timeline } = this.network;
     timeline.after(this.network.latencyMs(), 'reset', () => peer.fail('ECONNRESET'), peer.process);
   }

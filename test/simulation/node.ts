@@ -12,13 +12,16 @@ import { type Config, readConfig, VERSION } from '../../src/config.ts';
 import { PROVIDERS } from '../../src/delivery/delivery.ts';
 import { openDns } from '../../src/net/dns.ts';
 import { joinNodes } from '../../src/nodes/nodes.ts';
+import { openDatabase, openHints } from '../../src/roles/open-database.ts';
 import { type Parts, watchOverload } from '../../src/roles/parts.ts';
 import { startRoles } from '../../src/roles/start-roles.ts';
 import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
-import { noHints } from '../../src/storage/database.ts';
+import type { Database } from '../../src/storage/database.ts';
+import type { SqliteConnection } from '../../src/storage/sqlite/connection.ts';
 import { openSqliteDatabase } from '../../src/storage/sqlite/database.ts';
 import { recoverOperation } from '../../src/work/work.ts';
-import { forgetTimers, here } from './globals.ts';
+import { here } from './globals.ts';
+import { DATABASE_URL } from './postgres-server.ts';
 import type { Template } from './template.ts';
 import type { Process } from './timeline.ts';
 
@@ -38,9 +41,16 @@ function sharedMetrics(): Metrics {
   return metrics;
 }
 
+/** Asks the database of a world as it is, in no time. */
+export type Rows = Pick<SqliteConnection, 'all' | 'get'>;
+
 export interface SimulatedNode {
-  /** The file of its database at present. */
+  /** Of its own database at present. */
   readonly file: string;
+  /** Undefined while a transaction is under way there. */
+  readonly rows: Rows | undefined;
+  /** Of its present life; undefined where it is dead. */
+  readonly process: Process | undefined;
   readonly isUp: boolean;
   /** Resolves once it serves; a node that dies meanwhile never does. */
   start(): void;
@@ -57,6 +67,8 @@ export interface NodeOptions {
   /** Whether it has the inbound role. */
   takesMail: boolean;
   onLog(level: string, line: string): void;
+  /** One of several that share the database server of the world, with the clock of its own machine. */
+  shared?: { name: string; skewMs: number };
 }
 
 const configOf = (folder: string, takesMail: boolean): Config =>
@@ -67,11 +79,18 @@ const configOf = (folder: string, takesMail: boolean): Config =>
     ...(takesMail && { POSTRIDER_BOUNCE_DOMAIN: BOUNCE_DOMAIN, POSTRIDER_INBOUND_PORT: String(INBOUND_PORT) }),
   });
 
-export function createNode({ template, folder, takesMail, onLog, onBroken }: NodeOptions): SimulatedNode {
+export function createNode({
+  template,
+  folder,
+  takesMail,
+  onLog,
+  onBroken,
+  shared: cluster,
+}: NodeOptions): SimulatedNode {
   const { timeline, threads, network } = here();
   let generation = 0;
   let file = path.join(folder, 'postrider.db');
-  copyFileSync(template.databaseFile, file);
+  if (!cluster) copyFileSync(template.databaseFile, file);
   let process: Process | undefined;
   let running: { stop(): Promise<void> } | undefined;
 
@@ -81,23 +100,32 @@ export function createNode({ template, folder, takesMail, onLog, onBroken }: Nod
       onLog(level, line);
     });
 
-  const open = async (): Promise<{ stop(): Promise<void> }> => {
-    const shared = { clock: systemClock, log: log() };
-    const config = configOf(template.folder, takesMail);
+  const openFile = async (): Promise<Database> => {
     const database = await openSqliteDatabase({
-      ...{ file, operationsModule: '', log: shared.log },
+      ...{ file, operationsModule: '', log: log() },
       onBroken: () => timeline.soon('ends', () => onBroken()),
     });
     await database.execute(recoverOperation, Date.now());
+    return database;
+  };
+
+  const open = async (): Promise<{ stop(): Promise<void> }> => {
+    const config = { ...configOf(template.folder, takesMail), databaseUrl: cluster && DATABASE_URL };
+    const directory = { path: template.folder, databaseFile: file, blobsFolder: '' };
+    const own = { directory, clock: systemClock, log: log(), onBroken };
+    const database = cluster ? await openDatabase({ ...own, config }) : await openFile();
+    const shared = { clock: database.clock ?? systemClock, log: own.log };
+    const hints = await openHints(config, own.log);
     const dns = openDns({ servers: config.dnsServers, dnssec: config.dnssec });
-    const overload = await watchOverload({ database, folders: [], minFreeBytes: 0, nowMs: () => Date.now() });
+    const overload = await watchOverload({ database, folders: [], minFreeBytes: 0, nowMs: () => shared.clock.now() });
     const parts: Parts = {
-      ...{ ...shared, config, metrics: sharedMetrics(), database, dns, overload, hints: noHints },
-      ...{ directory: { path: template.folder, databaseFile: file, blobsFolder: '' }, secretKey: template.secretKey },
+      ...{ ...shared, config, metrics: sharedMetrics(), database, dns, overload, hints },
+      ...{ directory, secretKey: template.secretKey },
       blobs: openDiskBlobs('/simulated/blobs'),
       stop: async () => {
         await overload.stop();
         dns.close();
+        await hints.stop();
         await database.close();
       },
     };
@@ -117,8 +145,7 @@ export function createNode({ template, folder, takesMail, onLog, onBroken }: Nod
     if (process === undefined) return;
     process.isDead = true;
     network.died(process, { silently });
-    threads.rollBack(file);
-    forgetTimers();
+    if (!cluster) threads.rollBack(file);
     process = undefined;
     running = undefined;
   };
@@ -127,12 +154,19 @@ export function createNode({ template, folder, takesMail, onLog, onBroken }: Nod
     get file() {
       return file;
     },
+    get rows() {
+      return threads.connection(file, 'read');
+    },
+    get process() {
+      return process;
+    },
     get isUp() {
       return running !== undefined;
     },
     start: () => {
       generation += 1;
-      const own = { name: `node.${generation}`, isDead: false };
+      const name = `${cluster?.name ?? 'node'}.${generation}`;
+      const own = { name, isDead: false, skewMs: cluster?.skewMs ?? 0 };
       process = own;
       timeline.as(own, () => {
         open().then(
@@ -140,6 +174,7 @@ export function createNode({ template, folder, takesMail, onLog, onBroken }: Nod
             if (!own.isDead) running = opened;
           },
           (error: Error) => {
+            if (own.isDead) return;
             if (!(error instanceof Unavailable)) onLog('error', `the start failed: ${error.stack}`);
             timeline.soon('ends', () => onBroken());
           },
@@ -149,6 +184,7 @@ export function createNode({ template, folder, takesMail, onLog, onBroken }: Nod
     kill: () => die(false),
     cutPower: () => {
       die(true);
+      if (cluster) return;
       const into = path.join(folder, `postrider-${generation}.db`);
       threads.cut(file, into);
       file = into;
@@ -157,7 +193,7 @@ export function createNode({ template, folder, takesMail, onLog, onBroken }: Nod
       const own = process;
       const { stop } = running!;
       running = undefined;
-      await timeline.as(own!, stop);
+      await timeline.as(own!, stop).catch((error: Error) => onLog('error', `the stop failed: ${error.stack}`));
       if (own === process) die(false);
     },
   };

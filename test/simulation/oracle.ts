@@ -3,8 +3,8 @@
  * fault is a sentence that names a promise of docs/promises.md.
  */
 import { createHash } from 'node:crypto';
-import type { SqliteConnection } from '../../src/storage/sqlite/connection.ts';
 import { type Entry, fileOf, lengthOf } from './customers.ts';
+import type { Rows } from './node.ts';
 import type { Copy, Peer } from './peers.ts';
 import type { Receiver } from './receivers.ts';
 import { reportedFaults } from './reported-oracle.ts';
@@ -21,7 +21,7 @@ export interface Evidence {
   reports: readonly Report[];
   /** Whose live events go to the endpoint. */
   subscriber: string;
-  database: SqliteConnection;
+  database: Rows;
   /** When nodes died, virtual ms. */
   deathsMs: readonly number[];
   /** The wall clock at the beginning, and after it was set, in Unix ms. */

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PLANTED } from './planted.ts';
+import { PLANTED_NODES } from './planted-nodes.ts';
 import { simulate } from './simulate-process.ts';
 
 /** Most are found by one of the first twenty. */
@@ -10,6 +11,13 @@ const SEEDS = 2_000;
 for (const name of Object.keys(PLANTED)) {
   test(`found: ${name}`, async () => {
     const { sums, output } = await simulate(['--seeds', String(SEEDS), '--planted', name]);
+    assert.equal(sums?.failed, 1, output.slice(-2_000));
+  });
+}
+
+for (const name of Object.keys(PLANTED_NODES)) {
+  test(`found with several nodes: ${name}`, async () => {
+    const { sums, output } = await simulate(['--nodes', '--seeds', String(SEEDS), '--planted', name]);
     assert.equal(sums?.failed, 1, output.slice(-2_000));
   });
 }

@@ -4,6 +4,7 @@
  */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of source text
 import { registerHooks } from 'node:module';
+import { PLANTED_NODES } from './planted-nodes.ts';
 
 export interface Planted {
   /** From src/. */
@@ -269,7 +270,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
 
 /** Has the bug planted in what is loaded from now on. */
 export function plant(name: string): void {
-  const first = PLANTED[name];
+  const first = PLANTED[name] ?? PLANTED_NODES[name];
   if (first === undefined) throw new Error(`no planted bug is called "${name}"`);
   const changes = first.also === undefined ? [first] : [first, first.also];
   registerHooks({

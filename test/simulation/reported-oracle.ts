@@ -2,7 +2,7 @@
  * What came back, compared with what became of it: what was acknowledged with 250 has its effect once, however often it was brought, and what is
  * forged, unproven or no failure has none.
  */
-import type { SqliteConnection } from '../../src/storage/sqlite/connection.ts';
+import type { Rows } from './node.ts';
 import type { Copy } from './peers.ts';
 import type { Report, ReportKind } from './reporters.ts';
 
@@ -23,7 +23,7 @@ const EFFECT: Partial<Record<ReportKind, { type: string; status?: string; reason
 export interface ReportedEvidence {
   reports: readonly Report[];
   copies: readonly Copy[];
-  database: SqliteConnection;
+  database: Rows;
   /** That our side had to know of the copy. */
   isSure(copy: Copy): boolean;
 }

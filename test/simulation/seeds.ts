@@ -4,6 +4,7 @@ import { Disk } from './disk.ts';
 import { createDns } from './dns.ts';
 import { enterWorld } from './globals.ts';
 import { Network } from './network.ts';
+import { PostgresEngine } from './postgres-engine.ts';
 import { seededRandom } from './random.ts';
 import { kindOf, shrink } from './shrink.ts';
 import { addTo, type Failed, noSums, type Sums } from './sums.ts';
@@ -24,6 +25,8 @@ export interface World {
 
 export interface SeedsOptions {
   worlds: Iterable<World>;
+  /** Worlds of one to three nodes that share a PostgreSQL database. */
+  nodes: boolean;
   /** Whether worlds with a fault are made smaller. */
   shrinks: boolean;
   onStep?: (line: string) => void;
@@ -34,7 +37,8 @@ export interface SeedsOptions {
 }
 
 /** In a world of its own, without faults. */
-async function templateOf(): Promise<Template> {
+async function templateOf(isShared: boolean): Promise<Template> {
+  const engine = isShared ? await PostgresEngine.start() : undefined;
   const random = seededRandom('template');
   const timeline = new Timeline(random);
   const network = new Network(timeline, { random, faults: { resets: 0, silences: 0, blackHoles: 0 } });
@@ -44,7 +48,7 @@ async function templateOf(): Promise<Template> {
   const threads = new SimulatedThreads(timeline, { random, faults: { refused: 0, lost: 0 }, count });
   enterWorld({ timeline, startMs: Date.UTC(2026, 10, 23, 8), setMs: 0, random, network, dns, disk, threads });
   let isMade = false;
-  const making = makeTemplate(SCRATCH).finally(() => {
+  const making = makeTemplate(SCRATCH, engine).finally(() => {
     isMade = true;
   });
   while (!isMade) if (!(await timeline.step())) await settled();
@@ -74,10 +78,10 @@ async function shrunk(report: Report, options: RunOptions): Promise<Failed> {
   return smallest;
 }
 
-export async function runSeeds({ worlds, shrinks, onStep, onFailed, onProgress }: SeedsOptions): Promise<Sums> {
+export async function runSeeds({ worlds, nodes, shrinks, onStep, onFailed, onProgress }: SeedsOptions): Promise<Sums> {
   // What is thrown here by the thousand, and caught, needs no long story.
   Error.stackTraceLimit = 8;
-  const template = await templateOf();
+  const template = await templateOf(nodes);
   const sums = noSums();
   for (const { seed, only } of worlds) {
     const options = { template, folder: template.folder, ...(only && { only }), ...(onStep && { onStep }) };

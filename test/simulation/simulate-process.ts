@@ -56,10 +56,10 @@ export function startSimulation(args: readonly string[], listening: Listening = 
 export const simulate = (args: readonly string[]): Promise<Ran> => startSimulation(args).ended;
 
 /** Simulates so many worlds from this seed on, which all have to be well; each fiftieth seed runs twice. */
-export async function simulateWell(first: number, seeds: number, ...more: '--kept'[]): Promise<Sums> {
+export async function simulateWell(first: number, seeds: number, ...more: ('--kept' | '--nodes')[]): Promise<Sums> {
   const { sums, failed, output } = await simulate(['--seed', String(first), '--seeds', String(seeds), ...more]);
   assert.deepEqual(failed, [], output);
-  const kept = more.length === 0 ? [] : readKept();
+  const kept = more.includes('--kept') ? readKept() : [];
   const worlds = [...kept.map(({ seed }) => Number(seed)), ...Array.from({ length: seeds }, (_, at) => first + at)];
   assert.equal(sums?.seeds, worlds.length, output);
   assert.equal(sums.twice, worlds.filter((seed) => seed % 50 === 0).length);

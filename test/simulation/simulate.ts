@@ -7,6 +7,7 @@
  *   --trace       every step as a line of text            --planted B   with a bug of planted.ts
  *   --shrink      makes a world with a fault smaller      --all         goes on after one
  *   --kept        those that are kept as well, before the others
+ *   --nodes       of one to three nodes that share a PostgreSQL database
  */
 import './globals.ts';
 import './doors.ts';
@@ -34,6 +35,7 @@ const { values } = parseArgs({
     shrink: { type: 'boolean', default: false },
     all: { type: 'boolean', default: false },
     kept: { type: 'boolean', default: false },
+    nodes: { type: 'boolean', default: false },
   },
 });
 if (values.planted !== undefined) plant(values.planted);
@@ -55,7 +57,7 @@ function* worlds(): Iterable<World> {
 }
 
 const sums = await runSeeds({
-  ...{ worlds: worlds(), shrinks: values.shrink },
+  ...{ worlds: worlds(), shrinks: values.shrink, nodes: values.nodes },
   ...(values.trace && { onStep: (line) => void writeSync(1, `${line}\n`) }),
   onFailed: ({ seed, parts, faults, trace }) => {
     say({ failed: { seed, parts, faults: faults.slice(0, 10), trace } });

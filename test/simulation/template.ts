@@ -9,11 +9,17 @@ import { systemOrigin } from '../../src/audit/audit.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { addDomain } from '../../src/domains/domains.ts';
+import { openDatabase } from '../../src/roles/open-database.ts';
 import { dataDirectory } from '../../src/storage/data-directory.ts';
+import type { Database } from '../../src/storage/database.ts';
 import { migrateSqlite } from '../../src/storage/migrate.ts';
 import { openDirect, openSqlite } from '../../src/storage/sqlite/connection.ts';
 import '../../src/roles/operations.ts';
 import { openTlsIdentity } from '../../src/smtp/smtp.ts';
+import { here } from './globals.ts';
+import { message, type PostgresEngine } from './postgres-engine.ts';
+import { DATABASE_ADDRESS, DATABASE_URL, databaseLink, PostgresServer } from './postgres-server.ts';
+import { seededRandom } from './random.ts';
 
 /** An account with a key of one mode, and the domain it sends from. */
 export interface Tenant {
@@ -30,6 +36,8 @@ export interface Template {
   tenants: { shop: Tenant; flood: Tenant; sandbox: Tenant };
   /** Of the shop. */
   smtp: { username: string; password: string };
+  /** Of worlds with several nodes: the database server's, as it is at their beginning. */
+  engine: PostgresEngine | undefined;
 }
 
 export const SENDER_DOMAIN = 'shop.example';
@@ -47,15 +55,50 @@ const WITNESS = `
 /** Where files cost no disk, if the machine has such a place. */
 export const scratchFolder = (base: string): string => mkdtempSync(path.join(base, 'postrider-simulation-'));
 
-export async function makeTemplate(base: string): Promise<Template> {
-  const folder = scratchFolder(base);
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-  const { databaseFile } = dataDirectory(folder);
+/** The same for PostgreSQL. */
+const SHARED_WITNESS = `
+  -- What the oracle asks of SQLite by this name: whether something is true there.
+  CREATE FUNCTION json_extract(content TEXT, path TEXT) RETURNS INTEGER LANGUAGE sql AS $$
+    SELECT CASE content::jsonb #>> string_to_array(substr(path, 3), '.') WHEN 'true' THEN 1 END
+  $$;
+  CREATE TABLE simulated_change (seq BIGSERIAL PRIMARY KEY, id TEXT NOT NULL, before TEXT, after TEXT NOT NULL);
+  CREATE FUNCTION simulated_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO simulated_change (id, before, after)
+      VALUES (new.id, CASE WHEN TG_OP = 'INSERT' THEN NULL ELSE old.status END, new.status);
+    RETURN NULL;
+  END $$;
+  CREATE TRIGGER simulated_insert AFTER INSERT ON message FOR EACH ROW EXECUTE FUNCTION simulated_change();
+  CREATE TRIGGER simulated_update AFTER UPDATE OF status ON message FOR EACH ROW
+    WHEN (old.status <> new.status) EXECUTE FUNCTION simulated_change();`;
+
+/** By the product's own means, over the network of a world without faults. */
+async function openShared(engine: PostgresEngine): Promise<Database> {
+  const fail = (what: string): never => {
+    throw new Error(what);
+  };
+  const { network } = here();
+  const random = seededRandom('shared template');
+  new PostgresServer({ engine, network, random, faults: { stalls: 0 }, count: () => undefined, onFault: fail });
+  network.links.set(DATABASE_ADDRESS, databaseLink(random));
+  const options = { config: { databaseUrl: DATABASE_URL }, directory: { path: '', databaseFile: '', blobsFolder: '' } };
+  const database = await openDatabase({ ...options, clock: systemClock, log: silentLog, onBroken: fail });
+  engine.exec(message('Q', SHARED_WITNESS));
+  return database;
+}
+
+function openOwn(databaseFile: string): Database {
   const migrating = openSqlite(databaseFile, { readOnly: false });
   migrateSqlite(migrating, Date.now());
   migrating.raw.exec(WITNESS);
   migrating.close();
-  const database = openDirect(databaseFile);
+  return openDirect(databaseFile);
+}
+
+export async function makeTemplate(base: string, engine?: PostgresEngine): Promise<Template> {
+  const folder = scratchFolder(base);
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const { databaseFile } = dataDirectory(folder);
+  const database = engine ? await openShared(engine) : openOwn(databaseFile);
   const secretKey = Buffer.alloc(32, 7);
   const context = { database, clock: systemClock };
   const tenantOf = async (name: string, domain: string) => {
@@ -74,6 +117,12 @@ export async function makeTemplate(base: string): Promise<Template> {
   const hostname = 'mail.postrider.example';
   await openTlsIdentity({ files: undefined, folder, hostname, clock: systemClock, log: silentLog }).stop();
   await database.close();
+  if (engine) {
+    await here().timeline.wait(1_000);
+    engine.exec(message('Q', 'DISCARD ALL'));
+    engine.keep();
+  }
   const { username, password } = credential.value;
-  return { folder, databaseFile, secretKey, tenants: { shop, flood, sandbox }, smtp: { username, password } };
+  const tenants = { shop, flood, sandbox };
+  return { folder, databaseFile, secretKey, tenants, smtp: { username, password }, engine };
 }

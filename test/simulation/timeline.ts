@@ -12,6 +12,10 @@ import type { Random } from './random.ts';
 export interface Process {
   readonly name: string;
   isDead: boolean;
+  /** It stands still until then, as a machine that is suspended; what arrives meanwhile waits. */
+  frozenUntilMs?: number;
+  /** By how much the wall clock of its machine is wrong. */
+  skewMs?: number;
 }
 
 export interface Waiting {
@@ -138,6 +142,11 @@ export class Timeline {
     if (waiting === undefined) return false;
     const { run, process } = waiting;
     if (run === undefined || (process.isDead && !outlives(waiting.label))) return true;
+    if (process.frozenUntilMs !== undefined && process.frozenUntilMs > Math.max(this.nowMs, waiting.atMs)) {
+      waiting.atMs = process.frozenUntilMs;
+      push(this.#heap, waiting);
+      return true;
+    }
     waiting.run = undefined;
     this.nowMs = Math.max(this.nowMs, waiting.atMs) + STEP_MS;
     this.steps += 1;

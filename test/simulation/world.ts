@@ -6,13 +6,14 @@ import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { randomText } from '../../src/base/ids.ts';
 import { Choices } from './choices.ts';
+import { createCluster } from './cluster.ts';
 import { Disk } from './disk.ts';
 import { createDns } from './dns.ts';
 import { drawFlood, type Flood, floodFaults } from './flood.ts';
-import { enterWorld, forgetTimers, timesFilled } from './globals.ts';
+import { enterWorld, timesFilled } from './globals.ts';
 import { DAY_MS, domainOf, live, PEERS, START_MS, type World } from './life.ts';
 import { Network } from './network.ts';
-import { createNode, type SimulatedNode } from './node.ts';
+import { createNode, type NodeOptions, type SimulatedNode } from './node.ts';
 import { faultsOf } from './oracle.ts';
 import { type Copy, drawManners, type Manners, PERFECT, type Peer, startPeer } from './peers.ts';
 import { type Random, seededRandom } from './random.ts';
@@ -28,6 +29,8 @@ const MOST_STEPS = 150_000;
 const LEAP_MS = 30;
 /** While only connections stand open, or a row that is due is left where it is. */
 const IDLE_LEAP_MS = 2_000;
+/** Several nodes, whose ticks are dear since each asks their database, are looked at so often. */
+const CLUSTER_REST_MS = 200;
 /** A machine that holds leases sleeps no longer than they last. */
 const LEASE_MARGIN_MS = 12_000;
 const NO_STORAGE_FAULTS = { refused: 0, lost: 0 };
@@ -67,7 +70,9 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
     }
     live(world, options.template);
     const isOver = await run(world);
-    const database = world.threads.connection(world.node.file, 'write');
+    // What is under way now is rolled back.
+    world.cluster?.server.crash(0);
+    const database = world.node.rows!;
     if (!isOver) {
       const left = database.all('SELECT * FROM work');
       world.faults.push(`left at ${timeline.nowMs}: ${JSON.stringify(left)}, ${world.network.ours} connections`);
@@ -104,7 +109,6 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
     };
   } finally {
     world.threads.closeAll();
-    forgetTimers();
     rmSync(folder, { recursive: true, force: true });
   }
 }
@@ -116,7 +120,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const disk = new Disk(timeline, random.stream('disk'));
   const draw = random.stream('faults');
   const floods = random.stream('flood');
-  const flood = floods.chance(0.06) ? drawFlood(floods) : undefined;
+  const flood = template.engine === undefined && floods.chance(0.06) ? drawFlood(floods) : undefined;
   const isCalm = draw.chance(0.2) || flood !== undefined;
   const share = (most: number): number => (isCalm || draw.chance(0.4) ? 0 : draw.between(0, most));
   const network = new Network(timeline, {
@@ -146,7 +150,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const dots = { came: (): void => undefined };
   const reporting = random.stream('reports');
   const reporters =
-    reporting.chance(0.3) && choices.has('reports')
+    template.engine === undefined && reporting.chance(0.3) && choices.has('reports')
       ? new Reporters({
           ...{ secretKey: template.secretKey, random: reporting, share: flood ? 0.1 : 0.7, count },
           onDot: () => dots.came(),
@@ -158,7 +162,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const onTaken = (copy: Copy): void => reporters?.taken(copy);
   const policies = random.stream('policies');
   const domains = Array.from({ length: PEERS }, (_, at) => domainOf(at));
-  const hasPolicy = policies.chance(0.12) && choices.has('policies');
+  const hasPolicy = template.engine === undefined && policies.chance(0.12) && choices.has('policies');
   const enforced = new Set(hasPolicy ? domains.filter(() => policies.chance(0.6)) : []);
   const peers = startPeers({
     enforced,
@@ -178,24 +182,32 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   });
   const faults: string[] = [];
   const deathsMs: number[] = [];
-  const node: SimulatedNode = createNode({
-    ...{ template, folder, takesMail: reporters !== undefined },
-    onLog: (level, line) => {
-      // A storage that refuses is reported; our own code may not fail for it.
-      const isExpected =
-        (failing && !/our own code|TypeError|cannot become/.test(line)) ||
-        /(stored content|stored file) of the message/.test(line);
-      if (level === 'error' && !isExpected) faults.push(`logged: ${line.trim().slice(0, 600)}`);
-    },
-    onBroken: () => {
-      deathsMs.push(timeline.nowMs);
-      node.kill();
-      timeline.after(draw.between(500, 5_000), 'start', () => node.start(), timeline.world);
-    },
-  });
+  const onLog = (level: string, line: string): void => {
+    // A storage that refuses is reported; our own code may not fail for it.
+    const isExpected =
+      ((failing || template.engine !== undefined) && !/our own code|TypeError|cannot become/.test(line)) ||
+      /(stored content|stored file) of the message/.test(line);
+    if (level === 'error' && !isExpected) faults.push(`logged: ${line.trim().slice(0, 600)}`);
+  };
+  const makeNode = (shared?: NodeOptions['shared']): SimulatedNode => {
+    const node: SimulatedNode = createNode({
+      ...{ template, folder, takesMail: reporters !== undefined, onLog, ...(shared && { shared }) },
+      onBroken: () => {
+        deathsMs.push(timeline.nowMs);
+        node.kill();
+        timeline.after(draw.between(500, 5_000), 'start', () => node.start(), timeline.world);
+      },
+    });
+    return node;
+  };
+  const { engine } = template;
+  const onFault = (what: string): void => void faults.push(what);
+  const cluster =
+    engine && createCluster({ engine, random: random.stream('cluster'), isCalm, choices, count, onFault, makeNode });
+  const node = cluster ?? makeNode();
   const world: World = {
-    ...{ choices, random, timeline, network, threads, disk, node, peers, receiver, reporters, faults, count, counts },
-    ...{ ledger: [], flood, enforced, deathsMs, busy: 0, dots, clockSetAtMs: [] },
+    ...{ choices, random, timeline, network, threads, disk, node, cluster, peers, receiver, reporters, faults },
+    ...{ count, counts, ledger: [], flood, enforced, deathsMs, busy: 0, dots, clockSetAtMs: [] },
   };
   return world;
 }
@@ -246,9 +258,12 @@ function startPeers(world: {
 /** Whether the world came to its end. */
 async function run(world: World): Promise<boolean> {
   const { timeline } = world;
+  let lookedMs = 0;
   while (timeline.nowMs < LONGEST_MS && timeline.steps < MOST_STEPS) {
     if (!(await timeline.step())) break;
     if (!timeline.isQuiet || !world.node.isUp) continue;
+    if (world.cluster && timeline.nowMs < lookedMs + CLUSTER_REST_MS) continue;
+    lookedMs = timeline.nowMs;
     const next = nextDue(world);
     if (next === undefined) return stopNode(world);
     if (Number.isFinite(next) && next > timeline.nowMs + LEAP_MS) timeline.leap(next);
@@ -260,12 +275,13 @@ async function run(world: World): Promise<boolean> {
  * The next moment at which more than ticks happen; undefined when nothing is to come, and nobody of ours holds a connection. What a
  * mail server or a customer does is not passed over; what is due in our database may be found late.
  */
-function nextDue({ timeline, threads, node, network, random, busy }: World): number | undefined {
-  const [row] = threads
-    .connection(node.file, 'read')
-    .all<{ free: number | null; held: number | null }>(
-      'SELECT min(due) FILTER (WHERE leased = 0) AS free, min(due) FILTER (WHERE leased <> 0) AS held FROM work',
-    );
+function nextDue({ timeline, node, cluster, network, random, busy }: World): number | undefined {
+  const { rows } = node;
+  if (rows === undefined) return timeline.nowMs;
+  if (cluster?.server.isDown) return timeline.nextOther();
+  const [row] = rows.all<{ free: number | null; held: number | null }>(
+    'SELECT min(due) FILTER (WHERE leased = 0) AS free, min(due) FILTER (WHERE leased <> 0) AS held FROM work',
+  );
   const { free, held } = row!;
   const ahead = timeline.nextOther();
   const { nowMs } = timeline;

@@ -1,0 +1,31 @@
+/** Planted bugs that one node alone does not have: what several do to each other over the database that they share. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of source text
+import type { Planted } from './planted.ts';
+
+export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
+  'a claim takes what another node holds': {
+    file: 'work/store.ts',
+    find: 'held = 0 AND due <= ${now.sql} AND ${condition}`;',
+    replace: 'held = 0 AND (due <= ${now.sql} OR leased > 0) AND ${condition}`;',
+  },
+  'leases end by the clock of the node that looks': {
+    file: 'storage/operation.ts',
+    find: "? { sql: '(SELECT now_ms())', params: [] }",
+    replace: "? { sql: 'CAST(? AS BIGINT)', params: [Date.now()] }",
+  },
+  'what is handed over in memory is not leased': {
+    file: 'work/enqueue.ts',
+    find: '      due: row.dueMs,\n      leased: row.isLeased ? HELD : FREE,',
+    replace: '      due: row.isLeased ? 0 : row.dueMs,\n      leased: FREE,',
+  },
+  'the record of a key is not part of the transaction': {
+    file: 'send/acceptance.ts',
+    find: 'insertMany(tx, IDEMPOTENCY, rows.records),',
+    replace: "tx.dialect === 'postgres' ? [] : insertMany(tx, IDEMPOTENCY, rows.records),",
+  },
+  'what others hold is claimed as soon as the database is back': {
+    file: 'work/leases.ts',
+    find: 'return readyForMs !== undefined && readyForMs < TAKE_OVER_AFTER_MS;',
+    replace: 'return readyForMs !== undefined && readyForMs < 0;',
+  },
+};

@@ -1,0 +1,286 @@
+/**
+ * PostgreSQL itself in this process: PGlite, one backend that speaks the protocol, without threads, files or a clock of its own: it asks
+ * Date. What it is at a moment can be kept, and every world begins with exactly that: its memory and its files are put back as they
+ * were, which takes some hundredths of a second and leaves no trace of the world before.
+ */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { PGlite } from '@electric-sql/pglite';
+
+/** Of Emscripten's file system in memory, as far as it is put back. */
+interface FileNode {
+  mode: number;
+  name: string;
+  parent: FileNode;
+  name_next?: FileNode;
+  usedBytes: number;
+  /** Bytes of a file, or the nodes of a folder by name. */
+  contents: Uint8Array | Record<string, FileNode>;
+  node_ops: { setattr(node: FileNode, attributes: object): void };
+  stream_ops: { write(stream: { node: FileNode }, ...rest: unknown[]): number };
+}
+
+interface OpenStream {
+  shared: { flags: number; position: number };
+}
+
+interface FileSystem {
+  lookupPath(path: string): { node: FileNode };
+  isFile(mode: number): boolean;
+  isDir(mode: number): boolean;
+  nameTable: (FileNode | undefined)[];
+  streams: (OpenStream | null)[];
+  nextInode: number;
+}
+
+const DATA = '/pglite/data';
+/** Without -F, which would turn fsync off: the product works with no such server. */
+const ARGUMENTS = [...PGlite.defaultStartParams.filter((one) => one !== '-F'), '-c', 'shared_buffers=4MB'];
+
+/** Its types belong to browsers. */
+const { WebAssembly } = globalThis as unknown as { WebAssembly: { compile(bytes: Uint8Array): Promise<never> } };
+
+function release(file: string): Uint8Array<ArrayBuffer> {
+  const entry = createRequire(import.meta.url).resolve('@electric-sql/pglite');
+  return new Uint8Array(readFileSync(entry.replace(/[^/]*$/, file)));
+}
+
+/** Reads what it is made of by itself: the promises of node:fs lead into the world. */
+async function openPglite(): Promise<PGlite> {
+  return await PGlite.create({
+    startParams: ARGUMENTS,
+    pgliteWasmModule: await WebAssembly.compile(release('pglite.wasm')),
+    initdbWasmModule: await WebAssembly.compile(release('initdb.wasm')),
+    fsBundle: new Blob([release('pglite.data')]),
+  });
+}
+
+type Value = string | number | null;
+
+export class PostgresEngine {
+  readonly #pglite: PGlite;
+  readonly #files: FileSystem;
+  /** Files that were written since they were kept. */
+  readonly #written = new Set<FileNode>();
+  #putBack: (() => void) | undefined;
+
+  constructor(pglite: PGlite) {
+    this.#pglite = pglite;
+    this.#files = pglite.Module.FS as unknown as FileSystem;
+    const { node_ops: nodeOps, stream_ops: streamOps } = this.#files.lookupPath(`${DATA}/PG_VERSION`).node;
+    const { setattr } = nodeOps;
+    const { write } = streamOps;
+    nodeOps.setattr = (node, attributes) => {
+      this.#written.add(node);
+      setattr(node, attributes);
+    };
+    streamOps.write = (stream, ...rest) => {
+      this.#written.add(stream.node);
+      return write(stream, ...rest);
+    };
+  }
+
+  static async start(): Promise<PostgresEngine> {
+    return new PostgresEngine(await openPglite());
+  }
+
+  /**
+   * Messages of the protocol, up to a Sync or a Query, and what is said to them. Takes no time of the world. The alarms that the backend
+   * sets for itself never ring: they would be timers of whoever asked.
+   */
+  exec(messages: Uint8Array): Buffer {
+    const { setTimeout } = globalThis;
+    globalThis.setTimeout = (() => 0) as unknown as typeof setTimeout;
+    const said: Buffer[] = [];
+    // Done when it returns: only what it would store afterwards is waited for.
+    void this.#pglite.execProtocolRawStream(messages, {
+      syncToFs: false,
+      onRawData: (bytes) => void said.push(Buffer.from(bytes)),
+    });
+    globalThis.setTimeout = setTimeout;
+    return Buffer.concat(said);
+  }
+
+  /** Rows of a statement of the simulation's own; throws what the server says against it. */
+  rows<T>(sql: string, ...params: Value[]): T[] {
+    return readRows<T>(this.exec(statement(sql, params)));
+  }
+
+  /** From now on `restore` goes back to what is now. */
+  keep(): void {
+    const memory = this.#pglite.Module.HEAPU8 as Uint8Array;
+    let length = memory.length;
+    while (length > 0 && memory[length - 1] === 0) length -= 1;
+    const bytes = memory.slice(0, length);
+    const putFilesBack = keepFiles(this.#files, this.#written);
+    this.#putBack = () => {
+      // It may have grown.
+      const now = this.#pglite.Module.HEAPU8 as Uint8Array;
+      now.set(bytes);
+      now.fill(0, length);
+      putFilesBack();
+    };
+  }
+
+  restore(): void {
+    if (this.#putBack === undefined) throw new Error('nothing was kept of the database');
+    this.#putBack();
+  }
+}
+
+function keepFiles(files: FileSystem, written: Set<FileNode>): () => void {
+  const folders = new Map<FileNode, Record<string, FileNode>>();
+  const kept = new Map<FileNode, { bytes: Uint8Array; usedBytes: number }>();
+  const places = new Map<FileNode, Pick<FileNode, 'name' | 'parent'>>();
+  const visit = (node: FileNode): void => {
+    places.set(node, { name: node.name, parent: node.parent });
+    if (files.isFile(node.mode)) {
+      const bytes = (node.contents as Uint8Array).slice(0, node.usedBytes);
+      kept.set(node, { bytes, usedBytes: node.usedBytes });
+    } else if (files.isDir(node.mode)) {
+      folders.set(node, { ...(node.contents as Record<string, FileNode>) });
+      for (const one of Object.values(node.contents as Record<string, FileNode>)) visit(one);
+    }
+  };
+  visit(files.lookupPath(DATA).node);
+  const chains = Array.from(files.nameTable, (first) => chainOf(first));
+  const streams = Array.from(files.streams, (stream) => stream && { stream, shared: { ...stream.shared } });
+  const { nextInode } = files;
+  written.clear();
+  return () => {
+    for (const [node, place] of places) Object.assign(node, place);
+    for (const [folder, contents] of folders) folder.contents = { ...contents };
+    for (const node of written) {
+      const { bytes, usedBytes } = kept.get(node) ?? {};
+      if (bytes) Object.assign(node, { contents: bytes.slice(), usedBytes });
+    }
+    written.clear();
+    for (const [at, chain] of chains.entries()) files.nameTable[at] = linked(chain);
+    files.streams.length = streams.length;
+    for (const [at, kept] of streams.entries()) {
+      // One that was closed has lost its number.
+      files.streams[at] = kept && Object.assign(kept.stream, { fd: at, shared: { ...kept.shared } });
+    }
+    files.nextInode = nextInode;
+  };
+}
+
+/** Nodes whose names have the same hash. */
+function chainOf(first: FileNode | undefined): FileNode[] {
+  const chain: FileNode[] = [];
+  for (let node = first; node; node = node.name_next) chain.push(node);
+  return chain;
+}
+
+function linked(chain: readonly FileNode[]): FileNode | undefined {
+  for (const [at, node] of chain.entries()) {
+    const next = chain[at + 1];
+    if (next) node.name_next = next;
+    else delete node.name_next;
+  }
+  return chain[0];
+}
+
+const PARSE = 'P';
+const BIND = 'B';
+const DESCRIBE = 'D';
+const EXECUTE = 'E';
+const SYNC = 'S';
+
+/** One message of the protocol. */
+export function message(type: string, ...parts: (string | Buffer)[]): Buffer {
+  const body = Buffer.concat(parts.map((one) => (typeof one === 'string' ? Buffer.from(`${one}\0`) : one)));
+  const head = Buffer.alloc(5);
+  head.write(type, 'latin1');
+  head.writeInt32BE(4 + body.length, 1);
+  return Buffer.concat([head, body]);
+}
+
+export const int16 = (...values: number[]): Buffer =>
+  Buffer.from(values.flatMap((one) => [(one >> 8) & 255, one & 255]));
+export function int32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeInt32BE(value);
+  return bytes;
+}
+
+function parameter(value: Value): Buffer {
+  if (value === null) return int32(-1);
+  const bytes = Buffer.from(String(value));
+  return Buffer.concat([int32(bytes.length), bytes]);
+}
+
+function statement(sql: string, params: readonly Value[]): Buffer {
+  let count = 0;
+  const text = sql.replaceAll('?', () => {
+    count += 1;
+    return `$${count}`;
+  });
+  return Buffer.concat([
+    message(PARSE, '', text, int16(0)),
+    message(BIND, '', '', int16(0, params.length), ...params.map(parameter), int16(0)),
+    message(DESCRIBE, Buffer.from('P'), ''),
+    message(EXECUTE, '', int32(0)),
+    message(SYNC),
+  ]);
+}
+
+export interface Message {
+  type: string;
+  /** With its type and length. */
+  bytes: Buffer;
+  body: Buffer;
+}
+
+/** The whole messages of some bytes, and what is left of them. */
+export function messagesOf(bytes: Buffer): { messages: Message[]; rest: Buffer } {
+  const messages: Message[] = [];
+  let at = 0;
+  while (at + 5 <= bytes.length) {
+    const end = at + 1 + bytes.readInt32BE(at + 1);
+    if (end > bytes.length) break;
+    const type = String.fromCharCode(bytes[at]!);
+    messages.push({ type, bytes: bytes.subarray(at, end), body: bytes.subarray(at + 5, end) });
+    at = end;
+  }
+  return { messages, rest: bytes.subarray(at) };
+}
+
+export function textAt(body: Buffer, at: number): { text: string; next: number } {
+  const end = body.indexOf(0, at);
+  return { text: body.toString('utf8', at, end), next: end + 1 };
+}
+
+const NUMBERS = new Set([20, 21, 23, 1700]);
+
+function readRows<T>(said: Buffer): T[] {
+  let columns: { name: string; isNumber: boolean }[] = [];
+  const rows: T[] = [];
+  for (const { type, body } of messagesOf(said).messages) {
+    if (type === 'E') throw new Error(`the database: ${body.toString('utf8').replaceAll('\0', ' ')}`);
+    if (type === 'T') columns = columnsOf(body);
+    if (type !== 'D') continue;
+    let at = 2;
+    const row: Record<string, Value> = {};
+    for (const { name, isNumber } of columns) {
+      const length = body.readInt32BE(at);
+      at += 4;
+      const text = length < 0 ? null : body.toString('utf8', at, at + length);
+      if (length > 0) at += length;
+      row[name] = text !== null && isNumber ? Number(text) : text;
+    }
+    rows.push(row as T);
+  }
+  return rows;
+}
+
+function columnsOf(body: Buffer): { name: string; isNumber: boolean }[] {
+  const columns: { name: string; isNumber: boolean }[] = [];
+  let at = 2;
+  for (let count = body.readInt16BE(0); count > 0; count -= 1) {
+    const { text, next } = textAt(body, at);
+    columns.push({ name: text, isNumber: NUMBERS.has(body.readInt32BE(next + 6)) });
+    at = next + 18;
+  }
+  return columns;
+}

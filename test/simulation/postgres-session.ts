@@ -1,0 +1,278 @@
+/**
+ * A session of the simulated database server: what PostgreSQL keeps for a session, and what it answers without touching the database.
+ * The protocol's messages are read here; those that need the engine wait until the server gives it to this session.
+ */
+import type { SimSocket } from './network.ts';
+import { int32, type Message, message, messagesOf, textAt } from './postgres-engine.ts';
+import type { Process, Timeline } from './timeline.ts';
+
+const IDLE = 'I';
+const ABORTED = 'E';
+const SETTINGS = /\b(lock_timeout|statement_timeout|idle_in_transaction_session_timeout) = (\d+)/g;
+
+/** An ErrorResponse as a server sends it. */
+function refusal(severity: 'ERROR' | 'FATAL', code: string, text: string): Buffer {
+  const fields = [`S${severity}`, `V${severity}`, `C${code}`, `M${text}`];
+  return message('E', ...fields, Buffer.from([0]));
+}
+
+const ready = (status: string): Buffer => message('Z', Buffer.from(status));
+
+/** Messages up to a Sync, or a Query: they are answered together. */
+interface Request {
+  messages: Message[];
+  /** Of a Query, or of the first statement that is parsed. */
+  text: string;
+  isQuery: boolean;
+}
+
+/** The server, as its sessions need it. */
+export interface Backend {
+  readonly timeline: Timeline;
+  readonly sessions: Set<Session>;
+  /** Calls `held` once the session has the engine; the session keeps it until `release`. */
+  acquire(session: Session): void;
+  /** A session that does not want the engine any more. */
+  forget(session: Session): void;
+  release(session: Session): void;
+  exec(session: Session, bytes: Buffer): Message[];
+  tookMs(isCommit: boolean): number;
+  waitedInVain(): void;
+}
+
+interface Timeouts {
+  lock_timeout: number;
+  statement_timeout: number;
+  idle_in_transaction_session_timeout: number;
+}
+
+export class Session {
+  readonly pid: number;
+  isListening = false;
+  readonly #server: Backend;
+  readonly #socket: SimSocket;
+  readonly #timeouts: Timeouts = { lock_timeout: 0, statement_timeout: 0, idle_in_transaction_session_timeout: 0 };
+  #rest: Buffer = Buffer.alloc(0);
+  #isStarted = false;
+  #isOver = false;
+  #partial: Message[] = [];
+  readonly #requests: Request[] = [];
+  #running = false;
+  /** Where it is by its own account: a BEGIN is not passed on before a statement follows. */
+  #status = IDLE;
+  #begun: string | undefined;
+  #holdsEngine = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(server: Backend, { socket, pid }: { socket: SimSocket; pid: number }) {
+    this.#server = server;
+    this.#socket = socket;
+    this.pid = pid;
+    socket.on('data', (chunk: Buffer) => this.#received(chunk));
+    socket.on('error', () => this.kill(undefined));
+    socket.on('close', () => this.kill(undefined));
+    socket.on('end', () => this.kill(undefined));
+  }
+
+  /** That its client can go on: nothing befell the way to it, and it does not stand still. */
+  get isWell(): boolean {
+    const client = this.#socket.guest;
+    const isFrozen = (client?.frozenUntilMs ?? 0) > this.#server.timeline.nowMs - 20_000;
+    return !this.#socket.isAlone && !this.#socket.isCut && !isFrozen;
+  }
+
+  get client(): Process | undefined {
+    return this.#socket.guest;
+  }
+
+  send(bytes: Buffer): void {
+    if (!this.#isOver && this.#socket.writable) this.#socket.write(bytes);
+  }
+
+  reset(): void {
+    this.#socket.resetAndDestroy();
+    this.kill(undefined);
+  }
+
+  /** Ends the session, and with it a transaction that is open. */
+  kill(last: Buffer | undefined): void {
+    if (this.#isOver) return;
+    if (last) this.send(last);
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.#server.sessions.delete(this);
+    this.#server.forget(this);
+    if (this.#holdsEngine) {
+      this.#server.exec(this, message('Q', 'ROLLBACK'));
+      this.#holdsEngine = false;
+      this.#server.release(this);
+    }
+    if (last) this.#socket.end();
+    else this.#socket.destroy();
+  }
+
+  #received(chunk: Buffer): void {
+    this.#rest = Buffer.concat([this.#rest, chunk]);
+    if (!this.#isStarted && !this.#start()) return;
+    const { messages, rest } = messagesOf(this.#rest);
+    this.#rest = rest;
+    for (const one of messages) this.#take(one);
+    this.#pump();
+  }
+
+  /** The startup packet has no type. Nobody is asked for a password. */
+  #start(): boolean {
+    if (this.#rest.length < 4 || this.#rest.length < this.#rest.readInt32BE(0)) return false;
+    this.#rest = this.#rest.subarray(this.#rest.readInt32BE(0));
+    this.#isStarted = true;
+    const parameters = { server_version: '18.6', client_encoding: 'UTF8', DateStyle: 'ISO, MDY', TimeZone: 'UTC' };
+    const said = Object.entries({ ...parameters, standard_conforming_strings: 'on', integer_datetimes: 'on' });
+    const key = message('K', int32(this.pid), int32(this.pid));
+    this.send(
+      Buffer.concat([
+        message('R', int32(0)),
+        ...said.map(([name, value]) => message('S', name, value)),
+        key,
+        ready(IDLE),
+      ]),
+    );
+    return true;
+  }
+
+  #take(one: Message): void {
+    if (one.type === 'X') this.kill(undefined);
+    this.#partial.push(one);
+    if (one.type !== 'Q' && one.type !== 'S') return;
+    const messages = this.#partial;
+    this.#partial = [];
+    const isQuery = one.type === 'Q';
+    const parse = messages.find(({ type }) => type === 'P');
+    const text = isQuery ? textAt(one.body, 0).text : parse ? textAt(parse.body, textAt(parse.body, 0).next).text : '';
+    this.#requests.push({ messages, text, isQuery });
+  }
+
+  #pump(): void {
+    if (this.#running || this.#isOver) return;
+    const request = this.#requests[0];
+    if (request === undefined) {
+      this.#idle();
+      return;
+    }
+    clearTimeout(this.#timer);
+    this.#running = true;
+    const known = this.#holdsEngine ? undefined : this.#withoutEngine(request);
+    if (known) {
+      this.#answer(known, 0.02);
+      return;
+    }
+    const { lock_timeout: lockMs } = this.#timeouts;
+    if (lockMs > 0) this.#timer = setTimeout(() => this.#waitedInVain(), lockMs);
+    this.#server.acquire(this);
+  }
+
+  /** What takes no lock: to begin, to end what has not touched anything, and to refuse all that follows an error. */
+  #withoutEngine({ isQuery, text }: Request): Buffer | undefined {
+    if (this.#status === IDLE) {
+      if (!isQuery || !/^BEGIN\b/.test(text)) return undefined;
+      this.#begun = text;
+      this.#status = 'T';
+      return Buffer.concat([message('C', 'BEGIN'), ready('T')]);
+    }
+    if (isQuery && /^(COMMIT|ROLLBACK)\b/.test(text)) {
+      const word = this.#status === ABORTED ? 'ROLLBACK' : text;
+      this.#begun = undefined;
+      this.#status = IDLE;
+      return Buffer.concat([message('C', word), ready(IDLE)]);
+    }
+    if (this.#status !== ABORTED) return undefined;
+    const reason = 'current transaction is aborted, commands ignored until end of transaction block';
+    return Buffer.concat([refusal('ERROR', '25P02', reason), ready(ABORTED)]);
+  }
+
+  #waitedInVain(): void {
+    this.#server.forget(this);
+    this.#server.waitedInVain();
+    if (this.#status !== IDLE) this.#status = ABORTED;
+    const text = 'canceling statement due to lock timeout';
+    this.#answer(Buffer.concat([refusal('ERROR', '55P03', text), ready(this.#status)]), 0.02);
+  }
+
+  /** The engine is this session's: the first request runs. */
+  held(): void {
+    clearTimeout(this.#timer);
+    this.#holdsEngine = true;
+    const request = this.#requests[0]!;
+    if (this.#begun !== undefined) {
+      this.#server.exec(this, message('Q', this.#settings(this.#begun)));
+      this.#begun = undefined;
+    }
+    const isCommit = request.isQuery && /^COMMIT\b/.test(request.text);
+    const bytes = Buffer.concat(request.messages.map((one) => this.#rewritten(one)));
+    const said = this.#server.exec(this, bytes);
+    const last = said.at(-1);
+    this.#status = last?.type === 'Z' ? last.body.toString('latin1') : ABORTED;
+    if (request.isQuery && /^LISTEN\b/.test(request.text)) this.isListening = true;
+    this.#answer(Buffer.concat(said.map((one) => one.bytes)), this.#server.tookMs(isCommit));
+  }
+
+  #answer(bytes: Buffer, afterMs: number): void {
+    const { timeline } = this.#server;
+    timeline.after(
+      afterMs,
+      'database',
+      () => {
+        if (this.#isOver) return;
+        this.#requests.shift();
+        this.#running = false;
+        this.send(bytes);
+        if (this.#status === IDLE && this.#holdsEngine) {
+          this.#holdsEngine = false;
+          this.#server.release(this);
+        }
+        this.#pump();
+      },
+      timeline.world,
+    );
+  }
+
+  /** A transaction whose client says nothing more loses its locks. */
+  #idle(): void {
+    const { idle_in_transaction_session_timeout: idleMs } = this.#timeouts;
+    clearTimeout(this.#timer);
+    if (!this.#holdsEngine || idleMs === 0) return;
+    this.#timer = setTimeout(() => {
+      this.kill(refusal('FATAL', '25P03', 'terminating connection due to idle-in-transaction timeout'));
+    }, idleMs);
+  }
+
+  #settings(text: string): string {
+    return text.replaceAll(SETTINGS, (_, name: keyof Timeouts, ms: string) => {
+      this.#timeouts[name] = Number(ms);
+      return `${name} = 0`;
+    });
+  }
+
+  /** What is of a session is told apart by its process id. */
+  #rewritten({ type, body, bytes }: Message): Buffer {
+    const own = (name: string): string => (name === '' ? '' : `${this.pid}_${name}`);
+    if (type === 'Q') return message('Q', this.#ownText(textAt(body, 0).text));
+    if (type === 'P') {
+      const name = textAt(body, 0);
+      const text = textAt(body, name.next);
+      return message('P', own(name.text), this.#ownText(text.text), body.subarray(text.next));
+    }
+    if (type === 'B') {
+      const portal = textAt(body, 0);
+      const name = textAt(body, portal.next);
+      return message('B', portal.text, own(name.text), body.subarray(name.next));
+    }
+    if ((type === 'D' || type === 'C') && body[0] === 'S'.charCodeAt(0)) {
+      return message(type, body.subarray(0, 1), own(textAt(body, 1).text));
+    }
+    return bytes;
+  }
+
+  #ownText(text: string): string {
+    return this.#settings(text).replaceAll('pg_backend_pid()', String(this.pid));
+  }
+}
