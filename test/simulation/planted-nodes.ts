@@ -23,9 +23,4 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     find: 'insertMany(tx, IDEMPOTENCY, rows.records),',
     replace: "tx.dialect === 'postgres' ? [] : insertMany(tx, IDEMPOTENCY, rows.records),",
   },
-  'what others hold is claimed as soon as the database is back': {
-    file: 'work/leases.ts',
-    find: 'return readyForMs !== undefined && readyForMs < TAKE_OVER_AFTER_MS;',
-    replace: 'return readyForMs !== undefined && readyForMs < 0;',
-  },
 };
