@@ -1,6 +1,6 @@
 /** Each planted bug is found by some seed, and without a bug there is nothing to find: that is what the simulation is worth. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { PLANTED } from './planted.ts';
 import { PLANTED_NODES } from './planted-nodes.ts';
 import { simulate } from './simulate-process.ts';
@@ -8,19 +8,20 @@ import { simulate } from './simulate-process.ts';
 /** Most are found by one of the first twenty. */
 const SEEDS = 2_000;
 
-for (const name of Object.keys(PLANTED)) {
-  test(`found: ${name}`, async () => {
-    const { sums, output } = await simulate(['--seeds', String(SEEDS), '--planted', name]);
-    assert.equal(sums?.failed, 1, output.slice(-2_000));
-  });
-}
-
-for (const name of Object.keys(PLANTED_NODES)) {
-  test(`found with several nodes: ${name}`, async () => {
-    const { sums, output } = await simulate(['--nodes', '--seeds', String(SEEDS), '--planted', name]);
-    assert.equal(sums?.failed, 1, output.slice(-2_000));
-  });
-}
+describe('each planted bug is found', { concurrency: 2 }, () => {
+  for (const name of Object.keys(PLANTED)) {
+    test(`found: ${name}`, async () => {
+      const { sums, output } = await simulate(['--seeds', String(SEEDS), '--planted', name]);
+      assert.equal(sums?.failed, 1, output.slice(-2_000));
+    });
+  }
+  for (const name of Object.keys(PLANTED_NODES)) {
+    test(`found with several nodes: ${name}`, async () => {
+      const { sums, output } = await simulate(['--nodes', '--seeds', String(SEEDS), '--planted', name]);
+      assert.equal(sums?.failed, 1, output.slice(-2_000));
+    });
+  }
+});
 
 test('control: a bug that is none is not found', async () => {
   const { sums, output } = await simulate(['--seeds', '25']);
