@@ -130,7 +130,12 @@ export class Network {
     const fate = this.#fate(socket.link);
     socket.join(peer, fate);
     peer.join(socket, fate);
-    timeline.after(0.1, 'accepted', () => listener.receive(peer), listener.process);
+    peer.isPending = true;
+    const accept = (): void => {
+      peer.isPending = false;
+      listener.receive(peer);
+    };
+    timeline.after(0.1, 'accepted', accept, listener.process);
     timeline.after(this.latencyMs(socket.link), 'connected', () => socket.connected(), socket.process);
   }
 
@@ -160,6 +165,8 @@ export class SimSocket extends Duplex {
   localAddress = '';
   localPort = 0;
   connecting = false;
+  /** Not accepted yet: what befalls it is known then. */
+  isPending = false;
   timeout = 0;
   /** Bytes that arrived, of those the other end wrote. */
   #peer: SimSocket | undefined;
@@ -213,6 +220,10 @@ export class SimSocket extends Duplex {
 
   fail(code: string): void {
     if (this.destroyed) return;
+    if (this.isPending) {
+      this.network.timeline.after(1, 'reset', () => this.fail(code), this.process);
+      return;
+    }
     this.destroy(Object.assign(new Error(`${code} ${this.remoteAddress}:${this.remotePort}`), { code }));
   }
 
