@@ -236,6 +236,9 @@ function ofBounces(
     if (bounce && bounce.at < expiresAt) faults.push(`${id} bounced, and nobody refused it`);
     const [setAtMs] = clockSetAtMs;
     if (setAtMs === undefined || createdAt >= setAtMs || (bounce?.at ?? 0) < setAtMs) continue;
+    // The one published exception: the server has asked us to wait until after the lifetime.
+    const [said] = database.all<{ detail: string }>('SELECT detail FROM event WHERE id = ?', bounce?.id ?? '');
+    if (said && JSON.parse(said.detail).bounce.reply?.startsWith('421 ')) continue;
     const tried = database.all<{ at: number }>('SELECT at FROM attempt WHERE message_id = ?', id);
     if (!tried.some(({ at }) => at >= setAtMs)) faults.push(`${id} expired by a clock that was set, untried since`);
   }
