@@ -9,7 +9,7 @@ import type { Connections, Opened, PooledSession } from './connections.ts';
 import type { Signal } from './destinations.ts';
 import type { HostMemory } from './hosts.ts';
 import { classify, type Outcome } from './outcome.ts';
-import { pauseAskedFor, speaksOfConnections } from './pause.ts';
+import { pauseAskedFor, speaksOfConnections, waitHintMs } from './pause.ts';
 import type { AttemptFacts } from './results.ts';
 import { isRelay } from './route.ts';
 
@@ -130,8 +130,11 @@ export function signalOfDoor(
 ): Signal {
   if (evidence.cause === 'ECANCELLED') return { kind: 'nothing' };
   const door = evidence.stage === 'connect' || evidence.stage === 'banner' || evidence.stage === 'ehlo';
-  // With sessions of ours inside, a refusal at the door is about their number, unless it says that it is about us.
-  const isAboutNumber = outcome.kind === 'temporary' && door && observed > 0 && outcome.category !== 'blocked';
+  // With sessions of ours inside, a refusal at the door is about their number, unless it says that it is about us, or when to come again.
+  const said = evidence.reply?.text ?? '';
+  const asksForTime = waitHintMs(said) !== undefined && !speaksOfConnections(said);
+  const isAboutUs = outcome.category === 'blocked' || asksForTime;
+  const isAboutNumber = outcome.kind === 'temporary' && door && observed > 0 && !isAboutUs;
   if (isAboutNumber) return { kind: 'connection-limit', observed };
   const request = pauseAskedFor(evidence, outcome);
   if (request) return { kind: 'wait', request, refusal: { outcome, host: facts.host } };

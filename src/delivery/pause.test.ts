@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import type { SmtpReply } from '../mail/smtp-reply.ts';
 import type { SmtpStage } from '../net/smtp-types.ts';
 import { classify } from './outcome.ts';
+import { signalOfDoor } from './pass.ts';
 import { pauseAskedFor, speaksOfConnections, waitHintMs } from './pause.ts';
 
 const SECOND = 1_000;
@@ -111,4 +112,21 @@ test('refusals about the number of connections are told from those about the rat
   for (const text of ['421 4.7.28 unusual rate', '450 too many messages', '421 closing connection']) {
     assert.ok(!speaksOfConnections(text), text);
   }
+});
+
+test('at the door, with sessions of ours inside: about their number, unless it says when to come again or speaks of us', () => {
+  const shown = (line: string, observed: number): string => {
+    const evidence = { stage: 'banner' as const, reply: replyOf(line), relay: false };
+    const facts = { host: 'mx.example', address: null, tls: null, tlsFallback: null, dialogue: [] };
+    const signal = signalOfDoor({ ok: false, evidence, facts, forNeed: false }, classify(evidence), observed);
+    return signal.kind === 'wait' ? `wait ${signal.request.ms ?? ''}`.trim() : signal.kind;
+  };
+  for (const [line, observed, expected] of [
+    ['421 4.7.0 too busy, try again in 119 seconds', 2, 'wait 119000'],
+    ['421 4.7.0 too busy, try again in 119 seconds', 0, 'wait 119000'],
+    ['421 4.7.0 too many connections from your IP, try again in 60 seconds', 2, 'connection-limit'],
+    ['421 Service not available, try again later', 2, 'connection-limit'],
+    ['421 Service not available, try again later', 0, 'wait'],
+  ] as const)
+    assert.equal(shown(line, observed), expected, line);
 });

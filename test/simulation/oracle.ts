@@ -220,7 +220,7 @@ function ofEvents(
 }
 
 /** Mail that was running in so many deaths is not tried any more. */
-const DEADLY = 3;
+export const DEADLY = 3;
 
 function ofBounces(
   { peers, deathsMs, database, clockSetAtMs, reports }: Evidence,
