@@ -12,7 +12,9 @@ export interface Planted {
   find: string;
   replace: string;
   /** What else has to change for the bug to be one. */
-  also?: Omit<Planted, 'also'>;
+  also?: Omit<Planted, 'also' | 'seed'>;
+  /** One that showed it, where few do: tried before all others. */
+  seed?: number;
 }
 
 export const PLANTED: Readonly<Record<string, Planted>> = {
@@ -78,11 +80,13 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     },
   },
   'a sync of content left out': {
+    seed: 1153,
     file: 'storage/blobs/disk.ts',
     find: '        await file.datasync().catch(refuse);\n      } finally {\n        await file.close();\n      }\n      await named;',
     replace: '      } finally {\n        await file.close();\n      }\n      await named;',
   },
   'the folder of content is not synced': {
+    seed: 610,
     file: 'storage/blobs/disk.ts',
     find: '      await syncFolder(path.join(folder, shard)).catch(refuse);\n',
     replace: '',
@@ -150,6 +154,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     replace: 'setTimeout(() => connections.destroyAll(), 0);',
   },
   'a suppressed address gets mail': {
+    seed: 163,
     file: 'send/acceptance.ts',
     find: 'isSuppressed: (address) => suppressed(address) > realNowMs(call),',
     replace: 'isSuppressed: () => false,',
@@ -165,6 +170,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     replace: 'const dueMs = isSuppressed ? null : nowMs;',
   },
   'mail is cancelled while it is sent': {
+    seed: 107,
     file: 'messages/api-store.ts',
     find: "    if ((found.leased ?? 0) > 0) return { changed: false, reason: 'state', status: 'sending' };\n    const { accountId, mode, messageId } = cancellation;",
     replace: '    const { accountId, mode, messageId } = cancellation;',
@@ -175,6 +181,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     },
   },
   'what a storage refused counts as recorded': {
+    seed: 236,
     file: 'work/settler.ts',
     find: 'if (error instanceof Unavailable) return batch;',
     replace: 'if (error instanceof Unavailable) { this.#deps.onDone(batch.map((one) => one.seq)); return []; }',
@@ -191,11 +198,13 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     replace: '  return undefined;',
   },
   'a pause is over before its time': {
+    seed: 125,
     file: 'delivery/destinations.ts',
     find: 'return pause !== undefined && now < pause.untilMs && now >= pause.beganMs;',
     replace: 'return pause !== undefined && now < pause.beganMs + 10_000 && now >= pause.beganMs;',
   },
   'a pause ends with many connections at once': {
+    seed: 125,
     file: 'delivery/destinations.ts',
     find: '      if (destination.pause) return active < 1 && mayProbe(key);\n',
     replace: '      if (destination.pause) return active < most;\n',
