@@ -80,13 +80,11 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     },
   },
   'a sync of content left out': {
-    seed: 1153,
     file: 'storage/blobs/disk.ts',
     find: '        await file.datasync().catch(refuse);\n      } finally {\n        await file.close();\n      }\n      await named;',
     replace: '      } finally {\n        await file.close();\n      }\n      await named;',
   },
   'the folder of content is not synced': {
-    seed: 610,
     file: 'storage/blobs/disk.ts',
     find: '      await syncFolder(path.join(folder, shard)).catch(refuse);\n',
     replace: '',
