@@ -76,7 +76,8 @@ async function oneEach(api: Api, type: string, names: readonly string[], nameOf:
     TAKEN_OVER_MS,
   );
   const ids = new Set(events.map(({ eventId }) => eventId));
-  await waitUntil('the webhook to have them', () => ids.isSubsetOf(new Set(posted(type).map((one) => one.eventId))));
+  const areThere = (): boolean => ids.isSubsetOf(new Set(posted(type).map((one) => one.eventId)));
+  await waitUntil('the webhook to have them', areThere, TAKEN_OVER_MS);
   assert.deepEqual(events.map(nameOf).sort(), names.toSorted());
   assert.deepEqual(new Set(posted(type).map(({ eventId }) => eventId)), ids);
   return events;
