@@ -133,7 +133,7 @@ test('a bounce that is played again does not suppress an address that its accoun
   await stillReaches(to);
 });
 
-test('a recipient can complain for himself alone, whoever he names', async () => {
+test('a recipient can complain for himself alone, no matter whom he names', async () => {
   const [victim, attacker] = ['dora@taken.example', 'eve@hostile.example'];
   const { ids, headerMessageId } = await fromShop(victim, attacker);
   const own = `Return-Path: <${tokenAddress('bounce', ids[1]!)}>`;

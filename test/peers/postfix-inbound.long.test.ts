@@ -1,6 +1,6 @@
 /**
  * Debian's Postfix brings mail to the inbound port, as the world does: the largest that fits is kept as Postfix sent it, and what is
- * larger is returned by Postfix to its sender, by the size that it is told or the reply that it gets.
+ * larger is returned by Postfix to its sender, by the size that EHLO names or the reply that it gets.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

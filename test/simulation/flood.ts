@@ -1,6 +1,6 @@
 /**
  * Two tenants: one floods a server that is slow, says nothing or asks for time, while the other writes to that server and to a quick one. In
- * such a world nothing fails, so that whoever waits waits for the other tenant.
+ * such a world nothing fails, so that who waits waits for the other tenant.
  */
 import type { Entry, WantedMail } from './customers.ts';
 import type { Copy, Manners, Peer } from './peers.ts';

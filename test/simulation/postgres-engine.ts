@@ -86,7 +86,7 @@ export class PostgresEngine {
 
   /**
    * Messages of the protocol, up to a Sync or a Query, and what is said to them. Takes no time of the world. The alarms that the backend
-   * sets for itself never ring: they would be timers of whoever asked.
+   * sets for itself never ring: they would be timers of the one that asked.
    */
   exec(messages: Uint8Array): Buffer {
     const { setTimeout } = globalThis;

@@ -5,7 +5,7 @@
  *   idle ──BEGIN──▶ begun ──a statement──▶ waiting ──the engine is free──▶ in transaction ──COMMIT, ROLLBACK, its end──▶ idle
  *                                             └──lock_timeout──▶ aborted (25P02 until its end)
  *
- * A transaction holds the whole database, where a real one would hold rows: whoever waits longer than its lock_timeout is refused as
+ * A transaction holds the whole database, where a real one would hold rows: a session that waits longer than its lock_timeout is refused as
  * by a real server. If the holder was well meanwhile, that is a fault of ours, and reported. Of a session are its process id, the names of
  * its prepared statements, its timeouts and whether it listens; other settings are the same for all, since every session sets them alike.
  */
@@ -40,7 +40,7 @@ const WELL_MS = 4_500;
 /** From the end of an outage until the nodes have written down what they hold. */
 const WRITTEN_DOWN_MS = 45_000;
 
-/** The way to the server: short, and faultless unless told otherwise. */
+/** The way to the server: short, and faultless unless given faults. */
 export function databaseLink(random: Random, faults: Partial<Link> = {}): Link {
   return {
     latencyMs: () => (random.chance(0.005) ? random.between(5, 200) : random.between(0.05, 0.6)),

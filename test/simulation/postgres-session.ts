@@ -252,7 +252,7 @@ export class Session {
     });
   }
 
-  /** What is of a session is told apart by its process id. */
+  /** What is of a session is known by its process id. */
   #rewritten({ type, body, bytes }: Message): Buffer {
     const own = (name: string): string => (name === '' ? '' : `${this.pid}_${name}`);
     if (type === 'Q') return message('Q', this.#ownText(textAt(body, 0).text));
