@@ -1,7 +1,8 @@
 /**
- * What befalls nodes that share a database: each dies, is stopped, stands still or loses the database by itself, at a step that was drawn
- * or just after a final dot; and the database server crashes.
+ * What befalls nodes that share a database: each dies, is stopped, stands still, loses the database or has its clock set, by itself, at a
+ * step that was drawn or just after a final dot; and the database server crashes.
  */
+import { absent } from './absences.ts';
 import type { Choices } from './choices.ts';
 import type { Cluster } from './cluster.ts';
 import type { SimulatedNode } from './node.ts';
@@ -13,16 +14,18 @@ interface Mortal {
   random: Random;
   cluster: Cluster;
   choices: Choices;
-  /** Moments at which what a node knew may be lost to the others. */
+  /** Of deaths, and of absences that outlast a lease. */
   deathsMs: number[];
   dots: { came: () => void };
   count(what: string): void;
 }
 
-/** Half of what the oracle allows between an answer and its record. */
-const APART_MS = 15_000;
-/** Of a lease, with what it takes to win it back. */
-const AFTER_MS = 60_000;
+/** Of a lease that is extended in time, at least so much is left: nobody takes over what a node holds that is away for less. */
+const LEASE_LEFT_MS = 40_000;
+/** A node notices so late that the database does not hear it any more, and has new connections then. */
+const UNHEARD_MS = 36_000;
+/** How wrong a clock is set. */
+const CLOCK_MS = 3_600_000;
 
 export function planClusterDeaths(world: Mortal): void {
   const { timeline, random: draw, cluster, deathsMs, dots, count, choices } = world;
@@ -30,17 +33,27 @@ export function planClusterDeaths(world: Mortal): void {
     const afterMs = draw.chance(0.8) ? draw.between(200, 20_000) : draw.between(60_000, 3_600_000);
     timeline.after(afterMs, 'start', () => node.start(), timeline.world);
   };
-  /** What it held in this time may be with others by the end of it. */
-  const isAway = (forMs: number): void => {
-    const { nowMs } = timeline;
-    for (let at = nowMs; at < nowMs + forMs + AFTER_MS; at += APART_MS) deathsMs.push(at);
-  };
   /** What it held during an outage of the database it could not write down. */
-  const died = (): void => {
-    const { nowMs } = timeline;
-    const { isBehind, downSinceMs } = cluster.server;
-    for (let at = isBehind ? downSinceMs : nowMs; at < nowMs; at += APART_MS) deathsMs.push(at);
-    deathsMs.push(nowMs);
+  const loses = (node: SimulatedNode): void => {
+    deathsMs.push(timeline.nowMs);
+    absent(node.process!, { fromMs: cluster.server.writtenToMs, untilMs: timeline.nowMs });
+  };
+  /** It is away for so long, and after that it takes so long to be heard. */
+  const isAway = (node: SimulatedNode, { forMs, backMs }: { forMs: number; backMs: number }): void => {
+    const { server } = cluster;
+    const process = node.process!;
+    const { nowMs: fromMs } = timeline;
+    const wasWell = server.writtenToMs === fromMs && !cluster.isUnheard(process);
+    timeline.after(
+      forMs,
+      'back',
+      () => {
+        const isShort = forMs + backMs < LEASE_LEFT_MS && wasWell && server.writtenToMs >= timeline.nowMs;
+        if (!isShort) deathsMs.push(timeline.nowMs);
+        absent(process, { fromMs, untilMs: timeline.nowMs + backMs, isShort });
+      },
+      timeline.world,
+    );
   };
   /** Shorter than a lease, or longer. */
   const span = (): number => (draw.chance(0.5) ? draw.between(1_000, 50_000) : draw.between(60_000, 400_000));
@@ -49,29 +62,31 @@ export function planClusterDeaths(world: Mortal): void {
     const kind = draw.next();
     if (kind < 0.2) {
       count('a planned stop');
-      if (cluster.server.isBehind) died();
+      if (cluster.server.writtenToMs < timeline.nowMs) loses(node);
       void node.stop().then(() => again(node));
-    } else if (kind < 0.35) {
+    } else if (kind < 0.33) {
       count('a power cut');
-      died();
+      loses(node);
       node.cutPower();
       again(node);
-    } else if (kind < 0.5) {
+    } else if (kind < 0.46) {
       count('a kill');
-      died();
+      loses(node);
       node.kill();
       again(node);
-    } else if (kind < 0.7) {
+    } else if (kind < 0.66) {
       const forMs = span();
       count('a node frozen');
-      isAway(forMs);
+      isAway(node, { forMs, backMs: 0 });
       node.process!.frozenUntilMs = timeline.nowMs + forMs;
-      timeline.after(forMs, 'thaw', () => undefined, timeline.world);
-    } else if (kind < 0.85) {
+    } else if (kind < 0.8) {
       const forMs = span();
       count('a node cut off from the database');
-      isAway(forMs);
+      isAway(node, { forMs, backMs: UNHEARD_MS });
       cluster.cutOff(node, forMs);
+    } else if (kind < 0.88) {
+      count('the clock of a node set');
+      node.process!.skewMs = draw.between(-CLOCK_MS, CLOCK_MS);
     } else {
       count('a crash of the database');
       cluster.server.crash(draw.chance(0.7) ? draw.between(100, 20_000) : draw.between(20_000, 200_000));

@@ -16,6 +16,8 @@ export interface Cluster extends SimulatedNode {
   readonly server: PostgresServer;
   /** Nothing of the node reaches the database for so long, or nothing of the database the node. */
   cutOff(node: SimulatedNode, forMs: number): void;
+  /** Whether a connection of the process to the database has fallen silent. */
+  isUnheard(process: Process): boolean;
 }
 
 const NODES = [1, 2, 2, 2, 3, 3];
@@ -72,11 +74,14 @@ export function createCluster({ engine, random, isCalm, choices, count, onFault,
     timeline.after(forMs, 'link up', () => cut.delete(process), timeline.world);
   };
 
+  const isUnheard = (process: Process): boolean =>
+    [...network.sockets].some((socket) => socket.link !== undefined && socket.process === process && socket.isCut);
+
   const each = (run: (node: SimulatedNode) => void): void => {
     for (const node of nodes) run(node);
   };
   return {
-    ...{ nodes, server, cutOff },
+    ...{ nodes, server, cutOff, isUnheard },
     get rows() {
       return server.isFree ? rows : undefined;
     },

@@ -14,6 +14,8 @@ export const QUICK_DOMAIN = 'quick.example';
 const PASSAGE_MS = 15_000;
 
 export interface Flood {
+  /** When it begins: several nodes have counted each other by then. */
+  fromMs: number;
   manners: Record<typeof SLOW_DOMAIN | typeof QUICK_DOMAIN, Manners>;
   /** Sent together, and what the other tenant sends so long after. */
   flood: WantedMail[];
@@ -24,19 +26,32 @@ export interface Flood {
 
 type Kind = 'slow' | 'tarpit' | 'busy';
 
-function mannersOf(kind: Kind, random: Random): Manners {
+function mannersOf(kind: Kind, random: Random, { fromMs: beginMs, isShared }: Beginning): Manners {
   const quick = random.between(3_000, 8_000);
   if (kind === 'tarpit') return { ...PERFECT, stalls: 1 };
   if (kind === 'slow')
-    return { ...PERFECT, connections: 1 + random.below(2), dotMs: { quick, slow: quick, slowShare: 0 } };
-  const fromMs = random.between(3_000, 12_000);
+    return {
+      ...PERFECT,
+      // A server that takes fewer than the nodes together has mail of some wait for a minute.
+      connections: isShared ? PERFECT.connections : 1 + random.below(2),
+      dotMs: { quick, slow: quick, slowShare: 0 },
+    };
+  const fromMs = beginMs + random.between(3_000, 12_000);
   const busy = { fromMs, untilMs: fromMs + 60_000, asksForMs: 60_000 };
   return { ...PERFECT, busy, dotMs: { quick: 2_000, slow: 2_000, slowShare: 0 } };
 }
 
-export function drawFlood(random: Random): Flood {
+const JOINED_MS = 15_000;
+
+interface Beginning {
+  fromMs: number;
+  isShared: boolean;
+}
+
+export function drawFlood(random: Random, { isShared }: { isShared: boolean }): Flood {
   const kind = random.pick<Kind>(['slow', 'slow', 'tarpit', 'busy']);
-  const slow = mannersOf(kind, random);
+  const fromMs = isShared ? JOINED_MS : 0;
+  const slow = mannersOf(kind, random, { fromMs, isShared });
   const mail = (key: string, more: Pick<WantedMail, 'by' | 'to'>): WantedMail => ({
     ...{ key, via: 'http', expiresAfterSeconds: 1_200, requireTls: false, length: 100, sendAtMs: undefined },
     ...{ cancelAfterMs: undefined, isDoubled: false, fileBytes: 0, ...more },
@@ -45,6 +60,7 @@ export function drawFlood(random: Random): Flood {
   const to = (name: string, domain: string): string[] => [`${name}@${domain}`];
   const domains = [QUICK_DOMAIN, ...(kind === 'slow' ? [SLOW_DOMAIN] : [])];
   return {
+    fromMs,
     manners: { [SLOW_DOMAIN]: slow, [QUICK_DOMAIN]: PERFECT },
     flood: Array.from({ length: size }, (_, at) => mail(`flood-${at}`, { by: 'flood', to: to(`f${at}`, SLOW_DOMAIN) })),
     victims: domains.map((domain) => ({

@@ -2,6 +2,7 @@
  * What a mail server notes of us as its guests, connection by connection: how many stand at once, and what we do after it asked for time. The
  * model of what we may do is the most that src/delivery/destinations.ts promises; a fault that hid an answer from us takes a note back.
  */
+import { type Absence, isOutOfTouch, mayBeLost } from './absences.ts';
 import type { SimSocket } from './network.ts';
 import type { Process, Timeline } from './timeline.ts';
 
@@ -9,21 +10,25 @@ const INITIAL_CONNECTIONS = 5;
 const MOST_CONNECTIONS = 20;
 /** What was on its way to the server when it asked for time may still come. */
 const UNDER_WAY_MS = 8_000;
-/** From an answer to its record: a node that dies in between cannot know. */
-const RECORD_MS = 35_000;
+/** From an answer until all nodes have read of it, and from the end of an outage of their database. */
+const READ_MS = 8_000;
+const BACK_MS = 20_000;
 
 /** A time for which the server asked us to stay away. */
 interface Wish {
   saidAtMs: number;
   untilMs: number;
-  socket: SimSocket;
+  guest: Process | undefined;
+  /** That it may not have been heard. */
+  isCut(): boolean;
 }
 
 interface Note {
   text: string;
   atMs: number;
-  /** The wishes on which it rests. */
+  /** The wishes on which it rests, and who has connections at the time. */
   wishes: readonly Wish[];
+  guests: readonly (Process | undefined)[];
 }
 
 export class GuestBook {
@@ -37,6 +42,9 @@ export class GuestBook {
   /** No recipient was answered since the last wish: one connection at a time asks whether it is over. */
   #isProbed = false;
   readonly #probing = new Set<SimSocket>();
+  /** So many nodes that live all the time are to share what we may have; checked where there are several. */
+  shares = 1;
+  readonly #ownShares = new Map<Process | undefined, number>();
 
   constructor(timeline: Timeline) {
     this.#timeline = timeline;
@@ -58,6 +66,7 @@ export class GuestBook {
     this.#sockets.add(socket);
     socket.on('close', () => this.#sockets.delete(socket));
     const open = [...this.#sockets].filter((one) => one.isHeldByGuest).length;
+    this.#checkShare(socket.guest);
     const wish = this.#wish;
     if (wish === undefined) return;
     if (this.isResting) {
@@ -71,12 +80,24 @@ export class GuestBook {
     }
   }
 
+  #shareOf(guest: Process | undefined): number {
+    return this.#ownShares.get(guest) ?? Math.max(1, Math.floor(INITIAL_CONNECTIONS / this.shares));
+  }
+
+  #checkShare(guest: Process | undefined): void {
+    if (this.shares === 1) return;
+    const open = [...this.#sockets].filter((one) => one.guest === guest && one.isHeldByGuest).length;
+    const share = this.#shareOf(guest);
+    if (open > Math.floor(share)) this.#note(`${open} connections of a node whose share is ${share.toFixed(1)}`);
+  }
+
   #since({ saidAtMs, untilMs }: Wish): string {
     return `${Math.round((untilMs - saidAtMs) / 1000)} s`;
   }
 
   #note(text: string): void {
-    this.#notes.push({ text, atMs: this.#timeline.nowMs, wishes: [...this.#wishes] });
+    const guests = [...this.#sockets].map(({ guest }) => guest);
+    this.#notes.push({ text, atMs: this.#timeline.nowMs, wishes: [...this.#wishes], guests });
   }
 
   asksFor(ms: number, socket: SimSocket): void {
@@ -84,20 +105,31 @@ export class GuestBook {
     if (!this.#isProbed) this.#allowed = Math.max(1, this.#allowed / 2);
     this.#isProbed = true;
     this.#probing.clear();
-    this.#wishes.push({ saidAtMs: nowMs, untilMs: nowMs + ms, socket });
+    const { guest } = socket;
+    this.#wishes.push({ saidAtMs: nowMs, untilMs: nowMs + ms, guest, isCut: () => socket.isCut });
   }
 
   /** A recipient was answered. */
-  answered({ took }: { took: boolean }): void {
+  answered({ took, guest }: { took: boolean; guest: Process | undefined }): void {
     if (!this.isResting) this.#isProbed = false;
     if (!took) return;
+    const share = this.#shareOf(guest);
+    this.#ownShares.set(guest, Math.min(MOST_CONNECTIONS / this.shares, share + 1 / share));
     this.#allowed = Math.min(MOST_CONNECTIONS, this.#allowed + 1 / this.#allowed);
   }
 
   /** What was noted, as far as our side had to know of all that it rests on. */
-  faults(deathsMs: readonly number[]): string[] {
-    const isKnown = ({ socket, saidAtMs }: Wish): boolean =>
-      !socket.isCut && !deathsMs.some((atMs) => atMs >= saidAtMs && atMs < saidAtMs + RECORD_MS);
-    return this.#notes.filter(({ wishes }) => wishes.every(isKnown)).map(({ text, atMs }) => `${text}, at ${atMs}`);
+  faults(outages: readonly Absence[]): string[] {
+    const isPassedOn = ({ guest, saidAtMs }: Wish): boolean =>
+      !isOutOfTouch(guest, saidAtMs) &&
+      !outages.some(({ fromMs, untilMs }) => saidAtMs > fromMs - READ_MS && saidAtMs < untilMs + BACK_MS);
+    const isKnown = ({ wishes, guests, atMs }: Note): boolean =>
+      wishes.every(
+        (wish) =>
+          !wish.isCut() &&
+          !mayBeLost(wish.guest, wish.saidAtMs) &&
+          (isPassedOn(wish) || guests.every((guest) => guest === wish.guest)),
+      ) && !guests.some((guest) => isOutOfTouch(guest, atMs));
+    return this.#notes.filter(isKnown).map(({ text, atMs }) => `${text}, at ${atMs}`);
   }
 }

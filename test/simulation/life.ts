@@ -115,13 +115,11 @@ export function live(world: World, template: Template): void {
   if (world.flood) return;
   const { cluster } = world;
   const deaths = { ...world, random: random.stream('deaths') };
-  if (cluster) {
-    planClusterDeaths({ ...deaths, cluster });
-    return;
-  }
   planFlips(world);
-  planDeaths(deaths);
-  planClock(world);
+  if (cluster) planClusterDeaths({ ...deaths, cluster });
+  else planDeaths(deaths);
+  // Leases of several nodes go by the clock of the database: theirs are set one by one.
+  if (!cluster) planClock(world);
 }
 
 /** Somebody does something after a while; the world is not over before it is done. */
@@ -164,16 +162,17 @@ function furtherMail({ random, ledger, choices, count }: World, template: Templa
 }
 
 /** One tenant floods a server, the other has mail for it too. */
-function pour(world: World, template: Template, { flood, victims }: Flood): void {
+function pour(world: World, template: Template, { fromMs, flood, victims }: Flood): void {
   const { ledger, choices } = world;
   const random = world.random.stream('pour');
   const entries = flood.filter(({ key }) => choices.has(key)).map(newEntry);
   ledger.push(...entries);
-  if (entries.length > 0) begin(world, 0, () => batchUntilAcknowledged(template, entries, { key: 'flood', random }));
+  if (entries.length > 0)
+    begin(world, fromMs, () => batchUntilAcknowledged(template, entries, { key: 'flood', random }));
   for (const { mail, afterMs } of victims) {
     const entry = newEntry(mail);
     ledger.push(entry);
-    begin(world, afterMs, () => sendUntilAcknowledged(template, entry, random));
+    begin(world, fromMs + afterMs, () => sendUntilAcknowledged(template, entry, random));
   }
 }
 
@@ -191,11 +190,11 @@ function planFlips({ random, timeline, disk, choices, count }: World): void {
 }
 
 /** As it was fetched some day. */
-function keepPolicies({ enforced, threads, node }: World): void {
+function keepPolicies({ enforced, threads, node, cluster }: World): void {
   if (enforced.size === 0) return;
-  const database = threads.connection(node.file, 'write');
+  const database = cluster?.rows ?? threads.connection(node.file, 'write');
   for (const domain of enforced) {
-    database.run(
+    database.all(
       `INSERT INTO mta_sts_policy (domain, policy_id, mode, mx, max_age, checked_at, used_at, expires_at)
        VALUES (?, '1', 'enforce', ?, 864000, ?, ?, ?)`,
       ...[domain, JSON.stringify([`*.${domain}`]), START_MS, START_MS, START_MS + 10 * DAY_MS],

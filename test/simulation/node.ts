@@ -20,6 +20,7 @@ import type { Database } from '../../src/storage/database.ts';
 import type { SqliteConnection } from '../../src/storage/sqlite/connection.ts';
 import { openSqliteDatabase } from '../../src/storage/sqlite/database.ts';
 import { recoverOperation } from '../../src/work/work.ts';
+import { absent } from './absences.ts';
 import { here } from './globals.ts';
 import { DATABASE_URL } from './postgres-server.ts';
 import type { Template } from './template.ts';
@@ -141,6 +142,11 @@ export function createNode({
     };
   };
 
+  /** What it learned just now is recorded nowhere. */
+  const loses = (): void => {
+    if (process) absent(process, { fromMs: timeline.nowMs, untilMs: timeline.nowMs });
+  };
+
   const die = (silently: boolean): void => {
     if (process === undefined) return;
     process.isDead = true;
@@ -181,8 +187,12 @@ export function createNode({
         );
       });
     },
-    kill: () => die(false),
+    kill: () => {
+      loses();
+      die(false);
+    },
     cutPower: () => {
+      loses();
       die(true);
       if (cluster) return;
       const into = path.join(folder, `postrider-${generation}.db`);

@@ -3,6 +3,7 @@
  * fault is a sentence that names a promise of docs/promises.md.
  */
 import { createHash } from 'node:crypto';
+import { type Absence, mayBeLost } from './absences.ts';
 import { type Entry, fileOf, lengthOf } from './customers.ts';
 import type { Rows } from './node.ts';
 import type { Copy, Peer } from './peers.ts';
@@ -22,8 +23,10 @@ export interface Evidence {
   /** Whose live events go to the endpoint. */
   subscriber: string;
   database: Rows;
-  /** When nodes died, virtual ms. */
+  /** When nodes died or were away for so long that others took over what they held, virtual ms. */
   deathsMs: readonly number[];
+  /** Of the database that the nodes share. */
+  outages: readonly Absence[];
   /** The wall clock at the beginning, and after it was set, in Unix ms. */
   startMs: number;
   clockSetAtMs: readonly number[];
@@ -60,8 +63,6 @@ const END: Record<string, string> = {
   ...{ delivered: 'Delivery', bounced: 'Bounce', suppressed: 'Reject', cancelled: 'Reject' },
 };
 const SUPPRESSING = new Set<string>(['bounce', 'complaint', 'unsubscribe']);
-/** From the answer to a dot to its record: a node that dies in between cannot know. */
-const RECORD_MS = 35_000;
 const MOST_CONNECTIONS = 20;
 
 export function faultsOf(evidence: Evidence): string[] {
@@ -85,7 +86,7 @@ export function faultsOf(evidence: Evidence): string[] {
     ...ofTimes(evidence, copies),
     ...ofSuppressions(evidence, messages),
     ...ofPeers(evidence),
-    ...reportedFaults({ ...evidence, copies, isSure: (copy) => isSure(copy, evidence.deathsMs) }),
+    ...reportedFaults({ ...evidence, copies, isSure }),
   ];
 }
 
@@ -123,7 +124,7 @@ function ofCancellations({ ledger }: Evidence, messages: readonly MessageRow[], 
 }
 
 function ofCopies(
-  { ledger, deathsMs, reports, enforced }: Evidence,
+  { ledger, reports, enforced }: Evidence,
   { messages, copies }: { messages: readonly MessageRow[]; copies: readonly Copy[] },
 ): string[] {
   const faults: string[] = [];
@@ -148,7 +149,7 @@ function ofCopies(
     const own = byMessage.get(`${message.subject} ${message.recipient}`) ?? [];
     if (message.status === 'delivered' && own.length === 0)
       faults.push(`${message.id} is delivered, and nobody took it`);
-    const sure = own.find((copy) => isSure(copy, deathsMs));
+    const sure = own.find(isSure);
     if (sure && message.status !== 'delivered' && !reported.has(message.id))
       faults.push(`${message.id} was taken, and is ${message.status}`);
     // A server may take long over a dot of a node that is dead by then.
@@ -159,10 +160,9 @@ function ofCopies(
   return faults;
 }
 
-/** That our side had to know of the copy: its answer arrived, and no node died before it could be recorded. */
-function isSure(copy: Copy, deathsMs: readonly number[]): boolean {
-  const diedAfter = (deathMs: number): boolean => deathMs >= copy.atMs && deathMs < copy.atMs + RECORD_MS;
-  return copy.isAnswered && !copy.isBroken() && !deathsMs.some(diedAfter);
+/** That our side had to know of the copy: its answer arrived, and its node did not die before it could record it. */
+function isSure(copy: Copy): boolean {
+  return copy.isAnswered && !copy.isBroken() && !mayBeLost(copy.sender, copy.atMs);
 }
 
 function ofStates({ database }: Evidence, messages: readonly MessageRow[]): string[] {
@@ -270,7 +270,7 @@ function ofSuppressions(
   });
 }
 
-function ofPeers({ peers, deathsMs, clockSetAtMs }: Evidence): string[] {
+function ofPeers({ peers, outages, clockSetAtMs }: Evidence): string[] {
   return peers.flatMap((peer) => {
     const faults: string[] = [];
     if (peer.mostOpen > MOST_CONNECTIONS) faults.push(`${peer.name} had ${peer.mostOpen} connections at once`);
@@ -279,7 +279,7 @@ function ofPeers({ peers, deathsMs, clockSetAtMs }: Evidence): string[] {
       ...peer.turnedAway.map((fromMs) => peer.turnedAway.filter((at) => at >= fromMs && at < fromMs + 60_000).length),
     );
     // Pauses go by the wall clock.
-    if (clockSetAtMs.length === 0) faults.push(...peer.guests.faults(deathsMs).map((one) => `${peer.name} had ${one}`));
+    if (clockSetAtMs.length === 0) faults.push(...peer.guests.faults(outages).map((one) => `${peer.name} had ${one}`));
     const most = 2 * peer.manners.connections;
     if (busiest > Math.max(most, 3)) faults.push(`${peer.name} sent ${busiest} connections away in a minute`);
     return faults;

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { GuestBook } from './guest-book.ts';
 import type { Network, SimSocket } from './network.ts';
 import type { Random } from './random.ts';
+import type { Process } from './timeline.ts';
 import { SimTlsSocket } from './tls.ts';
 
 /** One mail that a server took with its dot, for one recipient. */
@@ -23,6 +24,8 @@ export interface Copy {
   /** When it was taken, and when its dot had come. */
   atMs: number;
   dotAtMs: number;
+  /** Who brought it. */
+  sender: Process | undefined;
   /** That its sender was dead when the dot came. */
   isOfTheDead: boolean;
   inTls: boolean;
@@ -198,7 +201,7 @@ export function startPeer(
       return '250 2.1.5 ok';
     };
 
-    const taken = (lines: string[], dot: Pick<Copy, 'dotAtMs' | 'isOfTheDead'>): void => {
+    const taken = (lines: string[], dot: Pick<Copy, 'dotAtMs' | 'sender' | 'isOfTheDead'>): void => {
       const find = (header: string): string =>
         lines
           .find((line) => line.toLowerCase().startsWith(`${header}:`))
@@ -240,7 +243,7 @@ export function startPeer(
         return say('452 4.3.1 later');
       }
       options.onDot();
-      const came = { dotAtMs: timeline.nowMs, isOfTheDead: socket.isAlone };
+      const came = { dotAtMs: timeline.nowMs, sender: socket.guest, isOfTheDead: socket.isAlone };
       const { quick, slow, slowShare } = manners.dotMs;
       const slowMs = random.chance(slowShare) ? random.between(1_000, slow) : random.between(1, quick);
       timeline.after(slowMs, 'dot', () => {
@@ -267,7 +270,7 @@ export function startPeer(
       }
       if (verb === 'RCPT') {
         const reply = recipient(/<(.*?)>/.exec(line)?.[1] ?? '');
-        guests.answered({ took: reply.startsWith('2') });
+        guests.answered({ took: reply.startsWith('2'), guest: socket.guest });
         return say(reply);
       }
       if (verb === 'DATA') {

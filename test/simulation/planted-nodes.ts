@@ -23,4 +23,19 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     find: 'insertMany(tx, IDEMPOTENCY, rows.records),',
     replace: "tx.dialect === 'postgres' ? [] : insertMany(tx, IDEMPOTENCY, rows.records),",
   },
+  'the key of a mail is unique in the memory of a node': {
+    file: 'send/acceptance.ts',
+    find: 'if (inUse.has(text)) return notStored();',
+    replace: 'if (inUse.has(text) && calls.length > 1) return notStored();',
+    also: {
+      file: 'send/acceptance.ts',
+      find: 'insertMany(tx, IDEMPOTENCY, rows.records),',
+      replace: "insertMany(tx, IDEMPOTENCY, rows.records, 'ON CONFLICT DO NOTHING'),",
+    },
+  },
+  'a result counts though its lease was lost': {
+    file: 'work/store.ts',
+    find: 'return [...bySeq].flatMap(([seq, { one }]) => (ended.has(seq) || moved.has(seq) ? [one] : []));',
+    replace: 'return [...bySeq].map(([, { one }]) => one);',
+  },
 };

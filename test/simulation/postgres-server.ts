@@ -10,6 +10,7 @@
  * its prepared statements, its timeouts and whether it listens; other settings are the same for all, since every session sets them alike.
  */
 import { parsePostgresUrl } from '../../src/storage/postgres/url.ts';
+import type { Absence } from './absences.ts';
 import type { Link, Network } from './network.ts';
 import { int32, type Message, message, messagesOf, type PostgresEngine } from './postgres-engine.ts';
 import { type Backend, Session } from './postgres-session.ts';
@@ -61,8 +62,7 @@ export class PostgresServer implements Backend {
   readonly #waiting: Session[] = [];
   #nextPid = 1_000;
   #upAtMs = 0;
-  /** Of its last outage, ms of the timeline. */
-  downSinceMs = Number.POSITIVE_INFINITY;
+  readonly outages: Absence[] = [];
 
   constructor(options: ServerOptions) {
     this.#options = options;
@@ -87,17 +87,20 @@ export class PostgresServer implements Backend {
     return this.timeline.nowMs < this.#upAtMs;
   }
 
-  /** Whether nodes may hold results of this outage, or of one that just ended. */
-  get isBehind(): boolean {
-    return this.timeline.nowMs < this.#upAtMs + WRITTEN_DOWN_MS;
+  /** Since when a node may hold what it could not write down: now, unless it was away just now. */
+  get writtenToMs(): number {
+    const { nowMs } = this.timeline;
+    const recent = this.outages.filter(({ untilMs }) => nowMs < untilMs + WRITTEN_DOWN_MS);
+    return Math.min(nowMs, ...recent.map(({ fromMs }) => fromMs));
   }
 
   /** A crash of the server: what is not committed is gone, and it is away for a while. */
   crash(downMs: number): void {
     for (const session of [...this.sessions]) session.reset();
     const { network } = this.#options;
-    if (!this.isDown) this.downSinceMs = this.timeline.nowMs;
-    this.#upAtMs = Math.max(this.#upAtMs, this.timeline.nowMs + downMs);
+    const { nowMs } = this.timeline;
+    this.outages.push({ fromMs: nowMs, untilMs: nowMs + downMs });
+    this.#upAtMs = Math.max(this.#upAtMs, nowMs + downMs);
     network.close(AT, this.timeline.world);
     const up = (): void => {
       if (this.isDown) return;

@@ -6,6 +6,7 @@
  * world is quiet it may leap ahead, as for a machine that slept: what was due meanwhile happens at once, and once.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Absence } from './absences.ts';
 import type { Random } from './random.ts';
 
 /** A process of the world: a node of ours from its start to its death, or the rest of the world. */
@@ -16,6 +17,8 @@ export interface Process {
   frozenUntilMs?: number;
   /** By how much the wall clock of its machine is wrong. */
   skewMs?: number;
+  /** See absences.ts. */
+  absences?: Absence[];
 }
 
 export interface Waiting {
