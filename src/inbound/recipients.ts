@@ -15,8 +15,8 @@ import type { FindRoute, Taken, Use } from './inbound-mail.ts';
 const REPORT_BYTES = 1_000_000;
 
 export interface Recipients {
-  /** Undefined for nobody's. `domain` is empty where none was given. */
-  find(address: { local: string; domain: string }): Promise<Taken | undefined>;
+  /** Undefined for nobody's; a promise where the database is asked. `domain` is empty where none was given. */
+  find(address: { local: string; domain: string }): Taken | Promise<Taken | undefined>;
 }
 
 export interface RecipientsOptions {
@@ -48,15 +48,17 @@ export function createRecipients(options: RecipientsOptions): Recipients {
     return name === 'abuse' && isBounceDomain ? { kind: 'abuse' } : undefined;
   };
 
+  const ask = async (local: string, domain: string, token: Use | undefined): Promise<Taken | undefined> => {
+    const [isOfReturnPath, route] = await Promise.all([isReturnPath(domain), findRoute({ local, domain })]);
+    const use = ofName(local, domain, isOfReturnPath || domain === bounceHost) ?? (isOfReturnPath ? token : undefined);
+    return use ? { use, maxBytes: REPORT_BYTES } : route;
+  };
+
   return {
-    find: async ({ local, domain: given }) => {
+    find: ({ local, domain: given }) => {
       const domain = domainToAscii(given) ?? '';
       const token = ofToken(local);
-      if (token && domain === bounceHost) return { use: token, maxBytes: REPORT_BYTES };
-      const [isOfReturnPath, route] = await Promise.all([isReturnPath(domain), findRoute({ local, domain })]);
-      const use =
-        ofName(local, domain, isOfReturnPath || domain === bounceHost) ?? (isOfReturnPath ? token : undefined);
-      return use ? { use, maxBytes: REPORT_BYTES } : route;
+      return token && domain === bounceHost ? { use: token, maxBytes: REPORT_BYTES } : ask(local, domain, token);
     },
   };
 }

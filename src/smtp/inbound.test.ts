@@ -272,3 +272,20 @@ test('a header without end is not held in memory', async (t) => {
   // What waits behind a command, and a piece of content on its way to the disk.
   assert.ok(largest < 1_000_000, `${largest} bytes in one piece`);
 });
+
+test('commands of a bounce that come together are answered in one piece, and who closes behind them is closed', async () => {
+  const { port } = await rig.listen();
+  const socket = net.connect(port, '127.0.0.1');
+  const pieces: string[] = [];
+  socket.setEncoding('latin1').on('data', (piece: string) => pieces.push(piece));
+  const lines = (): string => pieces.join('');
+  await waitUntil('the greeting', () => lines().endsWith('\r\n'));
+  pieces.length = 0;
+  socket.write(`HELO mx.example\r\nMAIL FROM:<>\r\nRCPT TO:<${bounce}>\r\nDATA\r\n`);
+  await waitUntil('354', () => /^354 .*\r\n/m.test(lines()));
+  assert.equal(pieces.length, 1);
+  socket.write('Subject: x\r\n\r\nx\r\n.\r\n');
+  socket.end();
+  await waitUntil('the end', () => socket.destroyed);
+  assert.match(lines(), /^250 2\.0\.0 queued as inb_\w+\r\n$/m);
+});

@@ -77,9 +77,11 @@ function addRecipient(port: InboundPort, dialogue: Dialogue, argument: string): 
     return isSyntaxError(parsed.reply) ? dialogue.clientError(parsed.reply) : refuseRecipient(dialogue, parsed.reply);
   }
   const { value } = parsed;
-  return orBusy(dialogue, () =>
-    port.recipients.find(value).then((taken) => take(port, { dialogue, envelope, address: value, taken })),
-  );
+  const takeFor = (taken: Taken | undefined): undefined => take(port, { dialogue, envelope, address: value, taken });
+  return orBusy(dialogue, () => {
+    const found = port.recipients.find(value);
+    return found instanceof Promise ? found.then(takeFor) : takeFor(found);
+  });
 }
 
 interface Asked {

@@ -86,7 +86,9 @@ class ListeningServer implements SmtpServer {
 
   listen(port: number, { host, isImplicitTls = false }: ListenOptions = {}): Promise<{ port: number }> {
     return new Promise((resolve, reject) => {
-      const server = createServer({ allowHalfOpen: true }, (socket) => this.#receive(socket, isImplicitTls));
+      const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+        this.#receive(socket, isImplicitTls),
+      );
       this.#listeners.push(server);
       server.once('error', reject);
       server.listen({ port, backlog: 511, ...(host !== undefined && { host }) }, () => {
@@ -131,7 +133,6 @@ class ListeningServer implements SmtpServer {
     // A refusal can be read within TLS only, and a handshake is work: beyond some of them nothing is said.
     const isBeyond = already >= 2 * limits.maxConnectionsPerAddress || this.count() >= limits.maxConnections;
     if (refusal !== undefined && isBeyond) return void socket.destroy();
-    socket.setNoDelay(true);
     const session: Session = new Session(socket, {
       ...{ services: this.#services, address, isImplicitTls, refusal },
       onMailOver: () => this.#onEnded(),

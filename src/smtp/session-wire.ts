@@ -22,7 +22,7 @@ export function plainAddress(remoteAddress: string | undefined): string {
 
 /** What is counted together with this address. */
 export function countedAddress(address: string): string {
-  return isIPv6(address) ? firstGroups(address) : address;
+  return address.includes(':') ? firstGroups(address) : address;
 }
 
 function firstGroups(address: string): string {
@@ -98,11 +98,13 @@ export class SessionWire {
     this.#socket.write(output, 'latin1');
   }
 
-  /** Sends what waits and says no more; the client closes. */
+  /** Sends what waits and says no more; the client closes. Where it has closed already, nothing is left to say but of TLS. */
   end(): void {
+    this.flush();
     this.#isEnded = true;
-    this.#socket.end(this.#output, 'latin1');
-    this.#output = '';
+    const { readableEnded, writableLength } = this.#socket;
+    if (readableEnded && writableLength === 0 && this.tlsProtocol === null) this.#socket.destroy();
+    else this.#socket.end();
   }
 
   destroy(): void {
