@@ -175,6 +175,32 @@ test('a DNS that does not answer is temporary, within its time', async (t) => {
   assert.ok(performance.now() - began < 3_000);
 });
 
+test('while many mails wait for a silent DNS, further ones wait a short time, and what answers is verified as ever', async (t) => {
+  zone.zone['mute.example'] = { fail: 'timeout' };
+  const slow = openDns({ servers: [zone.server], timeoutMs: 60_000, tries: 1 });
+  const quick = verifierWith({ dns: slow, dnsMs: 60_000, busyDnsMs: 1_000 });
+  t.after(async () => {
+    await quick.stop();
+    slow.close();
+  });
+  const done: number[] = [];
+  const from = async (envelopeFrom: string, index: number): Promise<AuthenticationResults> => {
+    const results = await quick.verify({ content: Buffer.from(MAIL), address: HERE, helo: 'x', envelopeFrom });
+    done.push(index);
+    return results;
+  };
+  const flood = Array.from({ length: 20 }, (_, index) => from('a@mute.example', index));
+  const honest = await from('ann@shop.example', 20);
+  assert.equal(short(honest), 'pass, pass reject');
+  for (const one of await Promise.all(flood.slice(16))) assert.equal(one.spf.result, 'temperror');
+  assert.deepEqual(
+    done.toSorted((a, b) => a - b),
+    [16, 17, 18, 19, 20],
+    'the first ones have their full time',
+  );
+  assert.equal(done[0], 20);
+});
+
 test('a mail beyond the limits is not verified, and says why', async () => {
   const whole = await signed();
   const signature = whole.slice(0, whole.indexOf('From:'));
