@@ -53,6 +53,8 @@ export interface Entry {
   cancelled: Map<string, number>;
   /** That the virtual inbox showed it; of mail in the sandbox alone. */
   isShown: boolean;
+  /** That the customer tried for hours, and was never acknowledged. */
+  isGivenUp: boolean;
   /** Answers that no customer should see. */
   strange: string[];
 }
@@ -60,7 +62,7 @@ export interface Entry {
 /** A mail of which nothing has happened yet. */
 export const newEntry = (mail: WantedMail): Entry => ({
   ...{ mail, attempts: 0, acknowledged: [], acknowledgedAtMs: undefined, cancelled: new Map() },
-  ...{ isShown: false, strange: [] },
+  ...{ isShown: false, isGivenUp: false, strange: [] },
 });
 
 export interface Answer {
@@ -299,6 +301,7 @@ export async function sendUntilAcknowledged(template: Template, entry: Entry, ra
     entry.attempts += 1;
     return send(template, entry);
   }, random);
+  entry.isGivenUp = !isSent;
   if (!isSent) return;
   if (entry.mail.by === 'sandbox') await untilDone(() => look(template, entry), random);
   else await cancel(template, entry);

@@ -32,10 +32,15 @@ export class Disk {
   /** Names as they stand on stable storage. */
   #durable = new Map<string, File>();
   #inode = 1;
+  /** No byte more goes in, and not every name. */
+  isFull = false;
 
-  constructor(timeline: Timeline, random: Random) {
+  readonly #count: (what: string) => void;
+
+  constructor(timeline: Timeline, random: Random, count: (what: string) => void = () => undefined) {
     this.#timeline = timeline;
     this.#random = random;
+    this.#count = count;
   }
 
   /** Does something after a while, and not at all when the process dies before. */
@@ -51,6 +56,16 @@ export class Disk {
     });
   }
 
+  /** A disk that is full refuses such a share of what needs little room. */
+  #needsRoom(at: string, share: number): void {
+    if (this.isFull && this.#random.chance(share)) throw this.#noRoom(at);
+  }
+
+  #noRoom(at: string): Error {
+    this.#count('a write that a full disk refused');
+    return fault('ENOSPC', at);
+  }
+
   #get(at: string): File {
     const file = this.files.get(at);
     if (file === undefined) throw fault('ENOENT', at);
@@ -61,12 +76,13 @@ export class Disk {
     return this.#later('open', () => {
       if (this.folders.has(at)) return this.#folder(at);
       if (flags === 'wx') {
+        this.#needsRoom(at, 0.3);
         if (this.files.has(at)) throw fault('EEXIST', at);
         if (!this.folders.has(path.dirname(at))) throw fault('ENOENT', at);
         const made = { bytes: Buffer.alloc(0), syncedBytes: 0, changedAtMs: Date.now(), inode: this.#inode++ };
         this.files.set(at, made);
       }
-      return this.#handle(this.#get(at));
+      return this.#handle(at, this.#get(at));
     });
   }
 
@@ -80,7 +96,7 @@ export class Disk {
     return { sync, close: () => Promise.resolve() };
   }
 
-  #handle(file: File) {
+  #handle(at: string, file: File) {
     let position = 0;
     const sync = () =>
       this.#later('sync', () => {
@@ -91,8 +107,11 @@ export class Disk {
         // Taken at once: the caller may use its memory again.
         const piece = Buffer.from(content as Uint8Array);
         return this.#later('write', () => {
-          file.bytes = Buffer.concat([file.bytes, piece]);
+          // What still fits is written before a disk says that it is full.
+          const taken = this.isFull ? piece.subarray(0, this.#random.below(piece.length)) : piece;
+          file.bytes = Buffer.concat([file.bytes, taken]);
           file.changedAtMs = Date.now();
+          if (this.isFull) throw this.#noRoom(at);
         });
       },
       read: (into: Buffer, offset: number, length: number) =>
@@ -116,6 +135,7 @@ export class Disk {
 
   mkdir(at: string) {
     return this.#later('mkdir', () => {
+      if (!this.folders.has(at)) this.#needsRoom(at, 0.3);
       for (let one = at; one.startsWith(`${ROOT}/`); one = path.dirname(one)) this.folders.add(one);
     });
   }
@@ -151,6 +171,21 @@ export class Disk {
       const { bytes, changedAtMs, inode } = this.#get(at);
       return { size: bytes.length, mtimeMs: changedAtMs, ino: inode, mtimeNs: changedAtMs, ctimeNs: changedAtMs };
     });
+  }
+
+  /** What stands under names of blobs, by key. */
+  blobs(): Map<string, Buffer> {
+    const found = new Map<string, Buffer>();
+    for (const [name, { bytes }] of this.files) {
+      const [, key] = /\/blobs\/(..\/[\w-]+)$/.exec(name) ?? [];
+      if (key !== undefined) found.set(key, bytes);
+    }
+    return found;
+  }
+
+  /** Names of what was begun and has no name of a blob yet. */
+  unfinished(): string[] {
+    return [...this.files.keys()].filter((name) => name.endsWith('.part'));
   }
 
   /** One bit of the content of some blob is another one; false where there is none. */

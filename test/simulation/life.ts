@@ -20,6 +20,7 @@ import type { Peer } from './peers.ts';
 import type { Random } from './random.ts';
 import type { Receiver } from './receivers.ts';
 import { type Reporters, ROUTE_ADDRESS } from './reporters.ts';
+import { type ContentFaults, planContentFaults } from './stored-content.ts';
 import type { Template, Tenant } from './template.ts';
 import type { SimulatedThreads } from './threads.ts';
 import type { Timeline } from './timeline.ts';
@@ -42,6 +43,7 @@ export interface World {
   cluster: Cluster | undefined;
   peers: Peer[];
   receiver: Receiver;
+  contentFaults: ContentFaults;
   /** Domains with a policy on TLS. */
   enforced: ReadonlySet<string>;
   /** Where the node takes mail. */
@@ -61,7 +63,18 @@ export interface World {
   busy: number;
 }
 
-function drawMail(random: Random, at: number, longestSeconds = 259_200): WantedMail {
+interface Usual {
+  longestSeconds: number;
+  /** The share of mail with a long text. */
+  largeShare: number;
+}
+
+const usualOf = ({ cluster, contentFaults }: World): Usual => ({
+  longestSeconds: cluster ? 3_600 : 259_200,
+  largeShare: contentFaults.largeShare,
+});
+
+function drawMail(random: Random, at: number, { longestSeconds, largeShare }: Usual): WantedMail {
   const recipients = random.chance(0.8) ? 1 : 2 + random.below(3);
   // Some write to the same people again.
   const number = random.chance(0.35) ? 0 : at;
@@ -71,7 +84,7 @@ function drawMail(random: Random, at: number, longestSeconds = 259_200): WantedM
     ...{ key: `mail-${at}`, to, by: 'shop', via },
     expiresAfterSeconds: random.chance(0.6) ? 600 + random.below(7_200) : longestSeconds,
     requireTls: via === 'http' && random.chance(0.15),
-    length: random.chance(0.1) ? 200_000 : 20 + random.below(500),
+    length: random.chance(largeShare) ? 200_000 : 20 + random.below(500),
     sendAtMs: via === 'http' && random.chance(0.15) ? START_MS + random.below(4 * 3_600_000) : undefined,
     cancelAfterMs: random.chance(0.15) ? random.between(0, random.chance(0.5) ? 3_000 : 600_000) : undefined,
     isDoubled: random.chance(0.15),
@@ -93,7 +106,7 @@ export function live(world: World, template: Template): void {
     await create(shop, '/webhooks', { url: world.receiver.url, events: EVENTS });
     if (world.reporters) await create(shop, '/inbound-routes', { match: ROUTE_ADDRESS, events: true });
     for (let at = 0; at < mails; at += 1) {
-      const entry = newEntry(drawMail(draw.stream(`mail ${at}`), at, world.cluster ? 3_600 : 259_200));
+      const entry = newEntry(drawMail(draw.stream(`mail ${at}`), at, usualOf(world)));
       if (!choices.has(entry.mail.key)) continue;
       ledger.push(entry);
       const afterMs = draw.stream(`time ${at}`).between(0, spanMs);
@@ -115,7 +128,7 @@ export function live(world: World, template: Template): void {
   if (world.flood) return;
   const { cluster } = world;
   const deaths = { ...world, random: random.stream('deaths') };
-  planFlips(world);
+  planContentFaults(world);
   if (cluster) planClusterDeaths({ ...deaths, cluster });
   else planDeaths(deaths);
   // Leases of several nodes go by the clock of the database: theirs are set one by one.
@@ -133,10 +146,16 @@ function begin(world: World, afterMs: number, run: () => Promise<unknown>): void
 }
 
 /** In some worlds: a batch, mail with a file that is uploaded before it, and mail in the sandbox. */
-function furtherMail({ random, ledger, choices, count }: World, template: Template): (() => Promise<unknown>)[] {
+function furtherMail(world: World, template: Template): (() => Promise<unknown>)[] {
+  const { random, ledger, choices, count } = world;
   const draw = random.stream('further mail');
   const entryOf = (key: string, more: Partial<WantedMail>): Entry => {
-    const mail: WantedMail = { ...drawMail(draw.stream(`${key} drawn`), 100), key, via: 'http', ...more };
+    const mail: WantedMail = {
+      ...drawMail(draw.stream(`${key} drawn`), 100, { ...usualOf(world), longestSeconds: 259_200 }),
+      key,
+      via: 'http',
+      ...more,
+    };
     const entry = newEntry({ ...mail, isDoubled: false, cancelAfterMs: undefined });
     ledger.push(entry);
     return entry;
@@ -174,19 +193,6 @@ function pour(world: World, template: Template, { fromMs, flood, victims }: Floo
     ledger.push(entry);
     begin(world, fromMs + afterMs, () => sendUntilAcknowledged(template, entry, random));
   }
-}
-
-/** A bit of what is stored is another one. */
-function planFlips({ random, timeline, disk, choices, count }: World): void {
-  const draw = random.stream('flips');
-  if (!draw.chance(0.06) || !choices.has('flip')) return;
-  let tries = 20;
-  const flip = (): void => {
-    tries -= 1;
-    if (disk.flip()) count('a bit flipped');
-    else if (tries > 0) timeline.after(draw.between(10, 20_000), 'flip', flip, timeline.world);
-  };
-  timeline.after(draw.between(0, 30_000), 'flip', flip, timeline.world);
 }
 
 /** As it was fetched some day. */

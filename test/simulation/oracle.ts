@@ -93,7 +93,8 @@ export function faultsOf(evidence: Evidence): string[] {
 function ofAnswers({ ledger }: Evidence, messages: readonly MessageRow[]): string[] {
   const faults: string[] = [];
   const known = new Map(messages.map((one) => [one.id, one]));
-  for (const { mail, acknowledged, strange, isShown } of ledger) {
+  for (const { mail, acknowledged, strange, isShown, isGivenUp } of ledger) {
+    if (isGivenUp) faults.push(`${mail.key} was never acknowledged`);
     if (mail.by === 'sandbox' && acknowledged.length > 0 && !isShown) faults.push(`${mail.key} is in no virtual inbox`);
     for (const one of strange) faults.push(`the customer of ${mail.key} was answered: ${one}`);
     for (const answer of acknowledged) {

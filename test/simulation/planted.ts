@@ -89,6 +89,27 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     find: '      await syncFolder(path.join(folder, shard)).catch(refuse);\n',
     replace: '',
   },
+  'what a full disk did not take counts as written': {
+    file: 'storage/blobs/disk.ts',
+    find: '        await file.writeFile(content).catch(refuse);\n',
+    replace: '        await file.writeFile(content).catch(() => undefined);\n',
+  },
+  'what a failed write left is not removed': {
+    file: 'storage/blobs/disk.ts',
+    find: '      await unlink(temporary).catch(() => undefined);\n      throw error;\n    }\n  };',
+    replace: '      throw error;\n    }\n  };',
+  },
+  'content is not compared with what was accepted': {
+    file: 'storage/blobs/blobs.ts',
+    find: "toString('base64url') !== expected) throw new BlobDamaged(key);\n  return content;",
+    replace: "toString('base64url') === '') throw new BlobDamaged(key);\n  return content;",
+  },
+  'a pause does not halve the limit of a server': {
+    file: 'delivery/destinations.ts',
+    find: 'destination.answeredMs = Number.NEGATIVE_INFINITY;\n  if (!pause) destination.limit = Math.max(1, limit / 2);\n  const {',
+    replace:
+      'destination.answeredMs = Number.NEGATIVE_INFINITY;\n  if (!pause) destination.limit = Math.max(1, limit);\n  const {',
+  },
   'the event of a change is not written': {
     file: 'delivery/results.ts',
     find: "event = { id: newId('evt', nowMs), type: 'Bounce', detail: { bounce: failureDetail(outcome, host) } };",

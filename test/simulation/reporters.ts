@@ -14,6 +14,9 @@ import type { Random } from './random.ts';
 
 export const ROUTE_ADDRESS = 'support@in.shop.example';
 
+/** Some 100 KB, beyond what a row of the database holds. */
+const LARGE_LINES = 1_500;
+
 const KINDS = [
   'bounce',
   'delay',
@@ -33,6 +36,8 @@ export interface Report {
   messageId: string;
   /** Its subject, where it is one of its own. */
   name: string;
+  /** Lines of the text of a reply. */
+  lines: number;
   /** How often its final dot was sent, and how often 250 came. */
   dots: number;
   acknowledged: number;
@@ -44,6 +49,8 @@ interface Reporting {
   random: Random;
   /** The share of copies of which something comes back. */
   share: number;
+  /** The share of replies that are large. */
+  largeShare: number;
   count(what: string): void;
   /** A final dot is sent. */
   onDot(): void;
@@ -63,8 +70,10 @@ const CONTENT: Record<ReportKind, (report: Report) => Buffer> = {
     ),
   complaint: ({ copy }) => feedbackReport({ recipient: copy.recipient, headerMessageId: copy.messageId }),
   unsubscribe: ({ copy }) => Buffer.from(`From: ${copy.recipient}\r\nSubject: unsubscribe\r\n\r\n`),
-  reply: ({ copy, name }) =>
-    Buffer.from(`From: ${copy.recipient}\r\nSubject: ${name}\r\nIn-Reply-To: ${copy.messageId}\r\n\r\nThank you.\r\n`),
+  reply: ({ copy, name, lines }) => {
+    const header = `From: ${copy.recipient}\r\nSubject: ${name}\r\nIn-Reply-To: ${copy.messageId}\r\n\r\n`;
+    return Buffer.from(`${header}${`${'Thank you. '.repeat(6)}\r\n`.repeat(lines)}`);
+  },
   away: ({ copy }) => outOfOffice(copy.recipient),
   forged: ({ copy }) => deliveryReport({ recipient: copy.recipient, headerMessageId: copy.messageId }),
   unproven: ({ copy }) => deliveryReport({ recipient: copy.recipient, headerMessageId: copy.messageId }),
@@ -82,17 +91,18 @@ export class Reporters {
 
   /** A server took a copy: something may come back of it, some day. */
   taken(copy: Copy): void {
-    const { random, share, count, busy } = this.#options;
+    const { random, share, largeShare, count, busy } = this.#options;
     const claim = this.#tokens.open(copy.returnPath.split('@')[0]!, Date.now());
     if (!random.chance(share) || claim === undefined || claim.isShared) return;
     const kind = random.pick(KINDS);
     const { messageId } = claim;
     const name = `reply ${this.reports.length}`;
-    const report: Report = { kind, copy, messageId, name, dots: 0, acknowledged: 0, strange: [] };
+    const own = random.stream(name);
+    const lines = own.stream('size').chance(largeShare) ? LARGE_LINES : 1;
+    const report: Report = { kind, copy, messageId, name, lines, dots: 0, acknowledged: 0, strange: [] };
     this.reports.push(report);
     count(`what comes back: ${kind}`);
     busy(1);
-    const own = random.stream(name);
     const afterMs = own.chance(0.5) ? own.between(0, 3_000) : own.between(0, 3_600_000);
     const { timeline } = here();
     timeline.after(afterMs, 'report', () => void this.#send(report, own).then(() => busy(-1)), timeline.world);

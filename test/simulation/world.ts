@@ -13,12 +13,13 @@ import { drawFlood, type Flood, floodFaults } from './flood.ts';
 import { enterWorld, timesFilled } from './globals.ts';
 import { DAY_MS, domainOf, live, PEERS, START_MS, type World } from './life.ts';
 import { Network } from './network.ts';
-import { createNode, type NodeOptions, type SimulatedNode } from './node.ts';
+import { createNode, type NodeOptions, type Rows, type SimulatedNode } from './node.ts';
 import { DEADLY, faultsOf } from './oracle.ts';
 import { type Copy, drawManners, type Manners, PERFECT, type Peer, startPeer } from './peers.ts';
 import { type Random, seededRandom } from './random.ts';
 import { drawReceiver, NO_RECEIVER, startReceiver } from './receivers.ts';
 import { Reporters } from './reporters.ts';
+import { drawContentFaults, SAFE, type StoredEvidence, storedFaults } from './stored-content.ts';
 import type { Template } from './template.ts';
 import { SimulatedThreads } from './threads.ts';
 import { Timeline } from './timeline.ts';
@@ -92,6 +93,7 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
         clockSetAtMs: world.clockSetAtMs,
       }),
       ...(world.flood ? floodFaults(world.flood, ledger, peers) : []),
+      ...(options.template.engine ? [] : storedFaults(storedEvidence(world, database))),
     );
     const transitions: Record<string, number> = {};
     for (const { name, n } of database.all<{ name: string; n: number }>(
@@ -117,11 +119,21 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
   }
 }
 
+function storedEvidence({ disk, deathsMs, counts }: World, database: Rows): StoredEvidence {
+  const isRefused = ['a transaction refused by the storage', 'a commit that nobody knows of'].some(
+    (one) => counts[one],
+  );
+  return {
+    ...{ database, stored: disk.blobs(), unfinished: disk.unfinished() },
+    isUndisturbed: deathsMs.length === 0 && !isRefused,
+    isFlipped: (counts['a bit flipped'] ?? 0) > 0,
+  };
+}
+
 function makeWorld(seed: string, { template, folder, only }: RunOptions): World {
   const choices = new Choices(only);
   const random = seededRandom(seed);
   const timeline = new Timeline(random.stream('timeline'));
-  const disk = new Disk(timeline, random.stream('disk'));
   const draw = random.stream('faults');
   const floods = random.stream('flood');
   const flood = floods.chance(0.06) ? drawFlood(floods, { isShared: template.engine !== undefined }) : undefined;
@@ -137,6 +149,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   });
   const { counts } = network;
   const count = (what: string): void => network.count(what);
+  const disk = new Disk(timeline, random.stream('disk'), count);
   const failing = draw.chance(0.15) && flood === undefined;
   const threads = new SimulatedThreads(timeline, {
     ...{ random: random.stream('threads'), count },
@@ -152,11 +165,13 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   // What is left of the random bytes of the world before is thrown away.
   for (const before = timesFilled(); timesFilled() === before; ) randomText(1);
   const dots = { came: (): void => undefined };
+  const contentFaults = flood ? SAFE : drawContentFaults(random);
+  const { largeShare } = contentFaults;
   const reporting = random.stream('reports');
   const reporters =
     reporting.chance(0.3) && choices.has('reports')
       ? new Reporters({
-          ...{ secretKey: template.secretKey, random: reporting, share: flood ? 0.1 : 0.7, count },
+          ...{ secretKey: template.secretKey, random: reporting, share: flood ? 0.1 : 0.7, largeShare, count },
           onDot: () => dots.came(),
           busy: (by) => {
             world.busy += by;
@@ -217,6 +232,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const world: World = {
     ...{ choices, random, timeline, network, threads, disk, node, cluster, peers, receiver, reporters, faults },
     ...{ count, counts, ledger: [], flood, enforced, deathsMs, busy: 0, dots, clockSetAtMs: [] },
+    contentFaults,
   };
   return world;
 }

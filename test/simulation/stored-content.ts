@@ -1,0 +1,100 @@
+/**
+ * What befalls the content that our node keeps outside its database, and what has to be true of it in the end: bits that flip, and a disk
+ * that is full for a while. Where content is in danger, more of the mail is large enough to be kept there.
+ */
+import { createHash } from 'node:crypto';
+import type { Choices } from './choices.ts';
+import type { Disk } from './disk.ts';
+import type { Rows } from './node.ts';
+import type { Random } from './random.ts';
+import type { Timeline } from './timeline.ts';
+
+export interface ContentFaults {
+  flips: boolean;
+  /** When the disk is full, virtual ms. */
+  full: { fromMs: number; untilMs: number } | undefined;
+  /** The share of mail whose text is a blob. */
+  largeShare: number;
+}
+
+/** Of worlds in which content is safe. */
+export const SAFE: ContentFaults = { flips: false, full: undefined, largeShare: 0.1 };
+
+export function drawContentFaults(random: Random): ContentFaults {
+  const flips = random.stream('flips').chance(0.06);
+  const space = random.stream('space');
+  const isFull = space.chance(0.07);
+  const fromMs = space.between(0, space.chance(0.5) ? 3_000 : 600_000);
+  const untilMs = fromMs + space.between(1_000, space.chance(0.7) ? 60_000 : 3_600_000);
+  return { flips, full: isFull ? { fromMs, untilMs } : undefined, largeShare: flips || isFull ? 0.5 : 0.1 };
+}
+
+interface Endangered {
+  contentFaults: ContentFaults;
+  choices: Choices;
+  timeline: Timeline;
+  random: Random;
+  disk: Disk;
+  count(what: string): void;
+}
+
+export function planContentFaults(world: Endangered): void {
+  const { contentFaults, choices, timeline, disk, count } = world;
+  if (contentFaults.flips && choices.has('flip')) planFlips(world);
+  const { full } = contentFaults;
+  if (!full || !choices.has('full')) return;
+  const set = (isFull: boolean) => (): void => {
+    disk.isFull = isFull;
+  };
+  count('a disk that is full');
+  timeline.after(full.fromMs, 'disk full', set(true), timeline.world);
+  timeline.after(full.untilMs, 'disk has room', set(false), timeline.world);
+}
+
+/** A bit of what is stored is another one, as soon as something is. */
+function planFlips({ random, timeline, disk, count }: Endangered): void {
+  const draw = random.stream('flip');
+  let tries = 20;
+  const flip = (): void => {
+    tries -= 1;
+    if (disk.flip()) count('a bit flipped');
+    else if (tries > 0) timeline.after(draw.between(10, 20_000), 'flip', flip, timeline.world);
+  };
+  timeline.after(draw.between(0, 30_000), 'flip', flip, timeline.world);
+}
+
+export interface StoredEvidence {
+  database: Rows;
+  /** By key. */
+  stored: ReadonlyMap<string, Buffer>;
+  /** Of writes that never ended. */
+  unfinished: readonly string[];
+  /** That nobody died, and nothing was refused while it was recorded. */
+  isUndisturbed: boolean;
+  /** That our disk gave back other bytes than it got. */
+  isFlipped: boolean;
+}
+
+/** What rows name is there and whole; where nobody died, what a failed write left is gone. */
+export function storedFaults({ database, stored, unfinished, isUndisturbed, isFlipped }: StoredEvidence): string[] {
+  const rows = database.all<{ key: string }>(
+    ['email', 'attachment_file', 'inbound_mail']
+      .map((table) => `SELECT blob_key AS key FROM ${table} WHERE blob_key IS NOT NULL`)
+      .join(' UNION '),
+  );
+  const faults = rows.flatMap(({ key }) => {
+    const content = stored.get(key);
+    if (content === undefined) return [`content ${key} is named by a row, and gone`];
+    const [, digest] = /-([\w-]{43})$/.exec(key) ?? [];
+    const isWhole = digest === undefined || createHash('sha256').update(content).digest('base64url') === digest;
+    return isWhole || isFlipped ? [] : [`content ${key} is not what was accepted`];
+  });
+  if (!isUndisturbed) return faults;
+  const named = new Set(rows.map(({ key }) => key));
+  const orphans = [...stored.keys()].filter((key) => !named.has(key));
+  return [
+    ...faults,
+    ...orphans.map((key) => `content ${key} is named by no row, though nothing failed`),
+    ...unfinished.map((name) => `${name} of a write that failed is still there`),
+  ];
+}
