@@ -17,6 +17,7 @@ import { here } from './globals.ts';
 import type { Network } from './network.ts';
 import type { SimulatedNode } from './node.ts';
 import type { Peer } from './peers.ts';
+import { domainOf, PEERS, type Policies } from './policies.ts';
 import type { Random } from './random.ts';
 import type { Receiver } from './receivers.ts';
 import { type Reporters, ROUTE_ADDRESS } from './reporters.ts';
@@ -28,8 +29,6 @@ import type { Timeline } from './timeline.ts';
 export const START_MS = Date.parse('2026-11-23T09:00:00Z');
 export const DAY_MS = 86_400_000;
 const EVENTS = ['Send', 'Delivery', 'DeliveryDelay', 'Bounce', 'Reject', 'Complaint', 'Unsubscribe', 'Inbound'];
-export const PEERS = 3;
-export const domainOf = (at: number): string => `d${at}.example`;
 
 export interface World {
   choices: Choices;
@@ -44,8 +43,7 @@ export interface World {
   peers: Peer[];
   receiver: Receiver;
   contentFaults: ContentFaults;
-  /** Domains with a policy on TLS. */
-  enforced: ReadonlySet<string>;
+  policies: Policies;
   /** Where the node takes mail. */
   reporters: Reporters | undefined;
   ledger: Entry[];
@@ -196,7 +194,7 @@ function pour(world: World, template: Template, { fromMs, flood, victims }: Floo
 }
 
 /** As it was fetched some day. */
-function keepPolicies({ enforced, threads, node, cluster }: World): void {
+function keepPolicies({ policies: { enforced }, threads, node, cluster }: World): void {
   if (enforced.size === 0) return;
   const database = cluster?.rows ?? threads.connection(node.file, 'write');
   for (const domain of enforced) {

@@ -31,8 +31,6 @@ export const SMTP_PORT = 2525;
 export const INBOUND_PORT = 2526;
 /** What comes back comes to it. */
 export const BOUNCE_DOMAIN = 'bounces.postrider.example';
-/** Of the resolver that the node asks. */
-const RESOLVER = '9.9.9.9';
 
 /** Counters of a process; those of all worlds together, since nobody reads them. */
 let metrics: Metrics | undefined;
@@ -67,16 +65,18 @@ export interface NodeOptions {
   folder: string;
   /** Whether it has the inbound role. */
   takesMail: boolean;
+  /** The DNS server that it asks. */
+  resolver: string;
   onLog(level: string, line: string): void;
   /** One of several that share the database server of the world, with the clock of its own machine. */
   shared?: { name: string; skewMs: number };
 }
 
-const configOf = (folder: string, takesMail: boolean): Config =>
+const configOf = (folder: string, { takesMail, resolver }: Pick<NodeOptions, 'takesMail' | 'resolver'>): Config =>
   readConfig({
     ...{ POSTRIDER_DATA_DIR: folder, POSTRIDER_HTTP_PORT: String(HTTP_PORT), POSTRIDER_SMTP_PORT: String(SMTP_PORT) },
     ...{ POSTRIDER_HTTP_HOST: '0.0.0.0', POSTRIDER_SMTP_HOSTNAME: 'mail.postrider.example' },
-    ...{ POSTRIDER_DNS_SERVERS: RESOLVER },
+    ...{ POSTRIDER_DNS_SERVERS: resolver },
     ...(takesMail && { POSTRIDER_BOUNCE_DOMAIN: BOUNCE_DOMAIN, POSTRIDER_INBOUND_PORT: String(INBOUND_PORT) }),
   });
 
@@ -84,6 +84,7 @@ export function createNode({
   template,
   folder,
   takesMail,
+  resolver,
   onLog,
   onBroken,
   shared: cluster,
@@ -111,7 +112,7 @@ export function createNode({
   };
 
   const open = async (): Promise<{ stop(): Promise<void> }> => {
-    const config = { ...configOf(template.folder, takesMail), databaseUrl: cluster && DATABASE_URL };
+    const config = { ...configOf(template.folder, { takesMail, resolver }), databaseUrl: cluster && DATABASE_URL };
     const directory = { path: template.folder, databaseFile: file, blobsFolder: '' };
     const own = { directory, clock: systemClock, log: log(), onBroken };
     const database = cluster ? await openDatabase({ ...own, config }) : await openFile();

@@ -5,8 +5,10 @@
 import { createHash } from 'node:crypto';
 import { type Absence, mayBeLost } from './absences.ts';
 import { type Entry, fileOf, lengthOf } from './customers.ts';
+import { daneFaults } from './dane.ts';
 import type { Rows } from './node.ts';
 import type { Copy, Peer } from './peers.ts';
+import type { Policies } from './policies.ts';
 import type { Receiver } from './receivers.ts';
 import { reportedFaults } from './reported-oracle.ts';
 import type { Report } from './reporters.ts';
@@ -16,8 +18,7 @@ export interface Evidence {
   ledger: readonly Entry[];
   peers: readonly Peer[];
   receiver: Receiver;
-  /** Domains whose policy asks for TLS with a valid certificate. */
-  enforced: ReadonlySet<string>;
+  policies: Policies;
   /** What came back. */
   reports: readonly Report[];
   /** Whose live events go to the endpoint. */
@@ -86,6 +87,7 @@ export function faultsOf(evidence: Evidence): string[] {
     ...ofTimes(evidence, copies),
     ...ofSuppressions(evidence, messages),
     ...ofPeers(evidence),
+    ...daneFaults(evidence.policies.dane, copies),
     ...reportedFaults({ ...evidence, copies, isSure }),
   ];
 }
@@ -125,7 +127,7 @@ function ofCancellations({ ledger }: Evidence, messages: readonly MessageRow[], 
 }
 
 function ofCopies(
-  { ledger, reports, enforced }: Evidence,
+  { ledger, reports, policies: { enforced } }: Evidence,
   { messages, copies }: { messages: readonly MessageRow[]; copies: readonly Copy[] },
 ): string[] {
   const faults: string[] = [];

@@ -138,13 +138,15 @@ export function startPeer(
     name: string;
     address: string;
     manners: Manners;
+    /** Of its certificate. */
+    key: number;
     random: Random;
     count(what: string): void;
     onDot(): void;
     onTaken(copy: Copy): void;
   },
 ): Peer {
-  const { name, address, manners, random, count } = options;
+  const { name, address, manners, key, random, count } = options;
   const guests = new GuestBook(network.timeline);
   const peer: Peer = { name, address, manners, copies: [], refused: new Map(), mostOpen: 0, turnedAway: [], guests };
   const firstSeen = new Map<string, number>();
@@ -296,7 +298,7 @@ export function startPeer(
         return;
       }
       socket.removeAllListeners('data');
-      const secured = new SimTlsSocket(socket, { isServer: true, isValid: manners.isCertified });
+      const secured = new SimTlsSocket(socket, { isServer: true, certificate: { key, isValid: manners.isCertified } });
       secured.on('error', over);
       secured.on('data', received);
       secured.on('end', () => secured.end());

@@ -289,6 +289,16 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
       replace: 'if (isFinal && messageIds.length > 9_999) {',
     },
   },
+  'any certificate will do for DANE': {
+    file: 'tls-policy/dane.ts',
+    find: 'if (usable.some((record) => record.usage === 3 && matches(record, leaf))) return undefined;',
+    replace: 'if (usable.some((record) => record.usage === 3)) return undefined;',
+  },
+  'TLSA records that cannot be had count as none': {
+    file: 'tls-policy/dane.ts',
+    find: "if (tlsa.status === 'temporary') return { kind: 'failed', name, cause: tlsa.cause };",
+    replace: "if (tlsa.status === 'temporary') return NONE;",
+  },
   'a policy on TLS that is kept is forgotten': {
     file: 'tls-policy/mta-sts-cache.ts',
     find: 'return row && row.expiresAt > clock.now() ? row : undefined;',

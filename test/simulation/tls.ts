@@ -3,27 +3,39 @@
  * succeeds, and what certificate was shown, is reported as Node reports it. That real TLS keeps its promises is proven with real TLS.
  */
 import { Duplex } from 'node:stream';
+import { type Certificate, shown } from './certificates.ts';
 import type { SimSocket } from './network.ts';
 
 const CLIENT_HELLO = Buffer.from('\x16\x03\x01 simulated client hello\n');
-const SERVER_HELLO = Buffer.from('\x16\x03\x03 simulated server hello\n');
-/** Of a server with a certificate that is valid for its name. */
-const VALID_HELLO = Buffer.from('\x16\x03\x03 simulated SERVER hello\n');
+/** Of our own listeners. */
+const OURS: Certificate = { key: 0, isValid: false };
+const HELLO = '\x16\x03\x03 simulated ';
+const HELLO_LENGTH = HELLO.length + 'SERVER 00000\n'.length;
+
+/** In capitals where the certificate is valid for the server's name. */
+const serverHello = ({ key, isValid }: Certificate): Buffer =>
+  Buffer.from(`${HELLO}${isValid ? 'SERVER' : 'server'} ${String(key).padStart(5, '0')}\n`, 'latin1');
+
+function helloOf(bytes: Buffer): Certificate | undefined {
+  const [, word, key] = /^(SERVER|server) (\d{5})\n$/.exec(bytes.toString('latin1', HELLO.length)) ?? [];
+  return word === undefined ? undefined : { key: Number(key), isValid: word === 'SERVER' };
+}
 
 interface TlsOptions {
   socket?: SimSocket;
   isServer?: boolean;
-  /** Of a server: that its certificate is valid. */
-  isValid?: boolean;
+  /** Of a server. */
+  certificate?: Certificate;
   rejectUnauthorized?: boolean;
 }
 
 export class SimTlsSocket extends Duplex {
   readonly encrypted = true;
   authorized = false;
-  authorizationError: Error | null = new Error('SELF_SIGNED_CERT_IN_CHAIN');
+  /** OpenSSL's code, as Node gives it. */
+  authorizationError: string | null = 'SELF_SIGNED_CERT_IN_CHAIN';
   readonly #plain: SimSocket;
-  readonly #expected: Buffer;
+  #certificate: ReturnType<typeof shown> | undefined;
   readonly #isServer: boolean;
   readonly #options: TlsOptions;
   #heard: Buffer = Buffer.alloc(0);
@@ -34,7 +46,6 @@ export class SimTlsSocket extends Duplex {
     this.#plain = plain;
     this.#options = options;
     this.#isServer = options.isServer === true;
-    this.#expected = this.#isServer ? CLIENT_HELLO : SERVER_HELLO;
     plain.on('data', (chunk: Buffer) => this.#received(chunk));
     plain.on('end', () => (this.#isSecure ? this.push(null) : this.destroy()));
     plain.on('error', (error) => this.destroy(error));
@@ -50,24 +61,28 @@ export class SimTlsSocket extends Duplex {
       return;
     }
     this.#heard = Buffer.concat([this.#heard, chunk]);
-    const hello = this.#heard.subarray(0, this.#expected.length);
-    const isHello = [this.#expected, ...(this.#isServer ? [] : [VALID_HELLO])].some((one) =>
-      hello.equals(one.subarray(0, hello.length)),
-    );
-    if (!isHello) {
+    const length = this.#isServer ? CLIENT_HELLO.length : HELLO_LENGTH;
+    const hello = this.#heard.subarray(0, length);
+    const beginning = this.#isServer ? CLIENT_HELLO : Buffer.from(HELLO, 'latin1');
+    const compared = Math.min(hello.length, beginning.length);
+    if (!hello.subarray(0, compared).equals(beginning.subarray(0, compared))) {
       const error = Object.assign(new Error('wrong version number'), { code: 'ERR_SSL_WRONG_VERSION_NUMBER' });
       if (this.#isServer) this.emit('_tlsError', error);
       this.destroy(error);
-    } else if (hello.length === this.#expected.length)
-      this.#shown(hello.equals(VALID_HELLO), this.#heard.subarray(hello.length));
+    } else if (hello.length === length) this.#complete(hello, this.#heard.subarray(length));
   }
 
-  #shown(isValid: boolean, rest: Buffer): void {
-    this.authorized = isValid;
-    if (isValid) this.authorizationError = null;
-    else if (!this.#isServer && this.#options.rejectUnauthorized === true) {
-      this.destroy(Object.assign(new Error('self-signed certificate'), { code: 'SELF_SIGNED_CERT_IN_CHAIN' }));
-      return;
+  #complete(hello: Buffer, rest: Buffer): void {
+    if (!this.#isServer) {
+      const certificate = helloOf(hello)!;
+      this.#certificate = shown(certificate);
+      this.authorized = certificate.isValid;
+      if (this.authorized) this.authorizationError = null;
+      // As in Node, unless one says otherwise.
+      else if (this.#options.rejectUnauthorized !== false) {
+        this.destroy(Object.assign(new Error('self-signed certificate'), { code: this.authorizationError }));
+        return;
+      }
     }
     this.#secured(rest);
   }
@@ -75,7 +90,7 @@ export class SimTlsSocket extends Duplex {
   #secured(rest: Buffer): void {
     this.#isSecure = true;
     if (this.#isServer) {
-      this.#plain.write(this.#options.isValid ? VALID_HELLO : SERVER_HELLO);
+      this.#plain.write(serverHello(this.#options.certificate ?? OURS));
       this.emit('secure');
     } else {
       this.emit('secure');
@@ -112,10 +127,11 @@ export class SimTlsSocket extends Duplex {
     return { name: 'TLS_AES_128_GCM_SHA256' };
   }
 
-  getPeerX509Certificate(): undefined {
-    return undefined;
+  getPeerX509Certificate(): ReturnType<typeof shown> | undefined {
+    return this.#certificate;
   }
 
+  /** Without issuers. */
   getPeerCertificate(): object {
     return {};
   }

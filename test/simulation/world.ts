@@ -9,14 +9,16 @@ import { Choices } from './choices.ts';
 import { createCluster } from './cluster.ts';
 import { Disk } from './disk.ts';
 import { createDns } from './dns.ts';
-import { drawFlood, type Flood, floodFaults } from './flood.ts';
+import { startExchangers } from './exchangers.ts';
+import { drawFlood, floodFaults } from './flood.ts';
 import { enterWorld, timesFilled } from './globals.ts';
-import { DAY_MS, domainOf, live, PEERS, START_MS, type World } from './life.ts';
+import { DAY_MS, live, START_MS, type World } from './life.ts';
 import { Network } from './network.ts';
 import { createNode, type NodeOptions, type Rows, type SimulatedNode } from './node.ts';
 import { DEADLY, faultsOf } from './oracle.ts';
-import { type Copy, drawManners, type Manners, PERFECT, type Peer, startPeer } from './peers.ts';
-import { type Random, seededRandom } from './random.ts';
+import type { Copy } from './peers.ts';
+import { drawPolicies, NO_POLICIES } from './policies.ts';
+import { seededRandom } from './random.ts';
 import { drawReceiver, NO_RECEIVER, startReceiver } from './receivers.ts';
 import { Reporters } from './reporters.ts';
 import { drawContentFaults, SAFE, type StoredEvidence, storedFaults } from './stored-content.ts';
@@ -86,7 +88,7 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
       ...faultsOf({
         ...{ ledger, peers, receiver, deathsMs, database, isOver },
         startMs: START_MS,
-        enforced: world.enforced,
+        policies: world.policies,
         outages: world.cluster?.server.outages ?? [],
         reports: world.reporters?.reports ?? [],
         subscriber: options.template.tenants.shop.accountId,
@@ -179,21 +181,10 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
         })
       : undefined;
   const onTaken = (copy: Copy): void => reporters?.taken(copy);
-  const policies = random.stream('policies');
-  const domains = Array.from({ length: PEERS }, (_, at) => domainOf(at));
-  const hasPolicy = policies.chance(0.12) && choices.has('policies');
-  const enforced = new Set(hasPolicy ? domains.filter(() => policies.chance(0.6)) : []);
-  const peers = startPeers({
-    enforced,
-    policies,
-    dots,
-    network,
-    random: random.stream('peers'),
-    dns,
-    count,
-    flood,
-    onTaken,
-    choices,
+  const policies = flood ? NO_POLICIES : drawPolicies(random, choices);
+  const peers = startExchangers({
+    ...{ policies, flood, network, dns, choices, count, onTaken, random: random.stream('peers') },
+    onDot: () => dots.came(),
   });
   const hooks = random.stream('receiver');
   const receiver = startReceiver(network, {
@@ -214,7 +205,14 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   };
   const makeNode = (shared?: NodeOptions['shared']): SimulatedNode => {
     const node: SimulatedNode = createNode({
-      ...{ template, folder, takesMail: reporters !== undefined, onLog, ...(shared && { shared }) },
+      ...{
+        template,
+        folder,
+        takesMail: reporters !== undefined,
+        resolver: policies.resolver,
+        onLog,
+        ...(shared && { shared }),
+      },
       onBroken: () => {
         deathsMs.push(timeline.nowMs);
         node.kill();
@@ -231,53 +229,10 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   if (flood && cluster) for (const { guests } of peers) guests.shares = cluster.nodes.length;
   const world: World = {
     ...{ choices, random, timeline, network, threads, disk, node, cluster, peers, receiver, reporters, faults },
-    ...{ count, counts, ledger: [], flood, enforced, deathsMs, busy: 0, dots, clockSetAtMs: [] },
+    ...{ count, counts, ledger: [], flood, policies, deathsMs, busy: 0, dots, clockSetAtMs: [] },
     contentFaults,
   };
   return world;
-}
-
-function startPeers(world: {
-  network: Network;
-  random: Random;
-  dns: ReturnType<typeof createDns>;
-  dots: World['dots'];
-  flood: Flood | undefined;
-  enforced: ReadonlySet<string>;
-  policies: Random;
-  choices: Choices;
-  onTaken(copy: Copy): void;
-  count(what: string): void;
-}): Peer[] {
-  const { network, random, dns, dots, flood, onTaken, count, choices, enforced, policies } = world;
-  const onDot = (): void => dots.came();
-  const peers: Peer[] = [];
-  const open = (name: string, address: string, manners: Manners): void => {
-    dns.set(name, [{ type: 'A', name, ttl: 300, data: address }]);
-    peers.push(startPeer(network, { name, address, manners, random, count, onDot, onTaken }));
-  };
-  for (const [at, [domain, manners]] of Object.entries(flood?.manners ?? {}).entries()) {
-    const exchange = `mx.${domain}`;
-    dns.set(domain, [{ type: 'MX', name: domain, ttl: 300, data: { preference: 10, exchange } }]);
-    open(exchange, `5.11.${at}.1`, manners);
-  }
-  for (let at = 0; at < PEERS; at += 1) {
-    const hosts = random.chance(0.3) ? 2 : 1;
-    const names = Array.from({ length: hosts }, (_, host) => `mx${host}.${domainOf(at)}`);
-    dns.set(
-      domainOf(at),
-      names.map((exchange, index) => ({
-        ...{ type: 'MX' as const, name: domainOf(at), ttl: 300, data: { preference: 10 * index, exchange } },
-      })),
-    );
-    for (const [host, name] of names.entries()) {
-      const manners = choices.faults(name, drawManners(random, { isOnly: hosts === 1 }), PERFECT);
-      const isCertified = !enforced.has(domainOf(at)) || policies.chance(0.5);
-      if (enforced.has(domainOf(at))) count('a policy that asks for TLS');
-      open(name, `5.10.${at}.${host + 1}`, { ...manners, isCertified });
-    }
-  }
-  return peers;
 }
 
 /** Whether the world came to its end. */

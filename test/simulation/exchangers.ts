@@ -1,0 +1,59 @@
+/** The mail servers of the recipients' domains, with what the DNS says of them. */
+import type { Choices } from './choices.ts';
+import { publish } from './dane.ts';
+import type { DnsWorld } from './dns.ts';
+import type { Flood } from './flood.ts';
+import type { Network } from './network.ts';
+import { type Copy, drawManners, type Manners, PERFECT, type Peer, startPeer } from './peers.ts';
+import { DOMAINS, type Policies } from './policies.ts';
+import type { Random } from './random.ts';
+
+const TTL_SECONDS = 300;
+
+export function startExchangers(world: {
+  network: Network;
+  random: Random;
+  dns: DnsWorld;
+  flood: Flood | undefined;
+  policies: Policies;
+  choices: Choices;
+  onDot(): void;
+  onTaken(copy: Copy): void;
+  count(what: string): void;
+}): Peer[] {
+  const { network, random, dns, flood, choices, policies, ...listening } = world;
+  const { count } = listening;
+  const peers: Peer[] = [];
+  const open = (name: string, address: string, manners: Manners): void => {
+    const key = 2 * peers.length + 1;
+    dns.set(name, [{ type: 'A', name, ttl: TTL_SECONDS, data: address }]);
+    const dane = policies.dane.get(name);
+    if (dane) {
+      count(`DANE: ${dane.kind}`);
+      publish(dns, name, { dane, key });
+    }
+    peers.push(startPeer(network, { ...listening, name, address, manners, key, random }));
+  };
+  for (const domain of policies.signed) dns.sign(domain);
+  for (const [at, [domain, manners]] of Object.entries(flood?.manners ?? {}).entries()) {
+    const exchange = `mx.${domain}`;
+    dns.set(domain, [{ type: 'MX', name: domain, ttl: TTL_SECONDS, data: { preference: 10, exchange } }]);
+    open(exchange, `5.11.${at}.1`, manners);
+  }
+  for (const [at, domain] of DOMAINS.entries()) {
+    const hosts = random.chance(0.3) ? 2 : 1;
+    const names = Array.from({ length: hosts }, (_, host) => `mx${host}.${domain}`);
+    dns.set(
+      domain,
+      names.map((exchange, index) => ({
+        ...{ type: 'MX' as const, name: domain, ttl: TTL_SECONDS, data: { preference: 10 * index, exchange } },
+      })),
+    );
+    for (const [host, name] of names.entries()) {
+      const manners = choices.faults(name, drawManners(random, { isOnly: hosts === 1 }), PERFECT);
+      if (policies.enforced.has(domain)) count('a policy that asks for TLS');
+      open(name, `5.10.${at}.${host + 1}`, { ...manners, isCertified: policies.isCertified(name) });
+    }
+  }
+  return peers;
+}

@@ -1,0 +1,48 @@
+/** What the recipients' domains ask of TLS in a world: nothing in most; DANE or an MTA-STS policy in some. */
+import type { Choices } from './choices.ts';
+import { type Dane, drawDane, VALIDATING_RESOLVER } from './dane.ts';
+import type { Random } from './random.ts';
+
+export const PEERS = 3;
+export const domainOf = (at: number): string => `d${at}.example`;
+export const DOMAINS = Array.from({ length: PEERS }, (_, at) => domainOf(at));
+/** Of the mail servers that a domain may have. */
+const HOSTS = ['mx0', 'mx1'];
+
+/** Somewhere in the Internet: what it says of signatures is not believed. */
+const PUBLIC_RESOLVER = '9.9.9.9';
+
+export interface Policies {
+  /** Domains whose MTA-STS policy asks for TLS with a valid certificate. */
+  enforced: ReadonlySet<string>;
+  /** Domains whose zones are signed. */
+  signed: ReadonlySet<string>;
+  /** By the name of the mail server. */
+  dane: ReadonlyMap<string, Dane>;
+  /** Whom our node asks. */
+  resolver: string;
+  /** That the certificate of this mail server is valid. */
+  isCertified(host: string): boolean;
+}
+
+export const NO_POLICIES: Policies = {
+  ...{ enforced: new Set(), signed: new Set(), dane: new Map(), resolver: PUBLIC_RESOLVER },
+  isCertified: () => true,
+};
+
+export function drawPolicies(random: Random, choices: Choices): Policies {
+  const draw = random.stream('policies');
+  const enforced = new Set(draw.chance(0.12) && choices.has('policies') ? DOMAINS.filter(() => draw.chance(0.6)) : []);
+  const invalid = new Set<string>();
+  for (const domain of enforced) for (const host of HOSTS) if (draw.chance(0.5)) invalid.add(`${host}.${domain}`);
+  const signing = random.stream('dane');
+  const isSigned = signing.chance(0.08) && choices.has('dane');
+  // Where both ask, DANE comes first (RFC 8461 §2).
+  const signed = new Set(isSigned ? DOMAINS.filter((one) => signing.chance(0.7) && !enforced.has(one)) : []);
+  const hosts = [...signed].flatMap((domain) => HOSTS.map((host) => `${host}.${domain}`));
+  return {
+    ...{ enforced, signed, dane: new Map(hosts.map((host) => [host, drawDane(signing)])) },
+    resolver: isSigned ? VALIDATING_RESOLVER : PUBLIC_RESOLVER,
+    isCertified: (host) => !invalid.has(host),
+  };
+}
