@@ -12,6 +12,8 @@ import type { Random } from './random.ts';
 import type { Timeline } from './timeline.ts';
 
 const ROOT = '/simulated';
+/** For the removal of what a failed write left. */
+const SOON_MS = 5_000;
 
 interface File {
   bytes: Buffer;
@@ -34,6 +36,8 @@ export class Disk {
   #inode = 1;
   /** No byte more goes in, and not every name. */
   isFull = false;
+  /** Names of files that a write did not fit into, and that still stood there long after. */
+  readonly left: string[] = [];
 
   readonly #count: (what: string) => void;
 
@@ -59,6 +63,16 @@ export class Disk {
   /** A disk that is full refuses such a share of what needs little room. */
   #needsRoom(at: string, share: number): void {
     if (this.isFull && this.#random.chance(share)) throw this.#noRoom(at);
+  }
+
+  /** Whose write failed removes what it has written, unless it dies before. */
+  #isToGo(at: string, file: File): void {
+    const { process, world, nowMs } = this.#timeline;
+    const look = (): void => {
+      const stoodStill = (process.frozenUntilMs ?? 0) > nowMs;
+      if (this.files.get(at) === file && !process.isDead && !stoodStill) this.left.push(at);
+    };
+    this.#timeline.after(SOON_MS, 'disk looked at', look, world);
   }
 
   #noRoom(at: string): Error {
@@ -111,7 +125,9 @@ export class Disk {
           const taken = this.isFull ? piece.subarray(0, this.#random.below(piece.length)) : piece;
           file.bytes = Buffer.concat([file.bytes, taken]);
           file.changedAtMs = Date.now();
-          if (this.isFull) throw this.#noRoom(at);
+          if (!this.isFull) return;
+          this.#isToGo(at, file);
+          throw this.#noRoom(at);
         });
       },
       read: (into: Buffer, offset: number, length: number) =>
@@ -181,11 +197,6 @@ export class Disk {
       if (key !== undefined) found.set(key, bytes);
     }
     return found;
-  }
-
-  /** Names of what was begun and has no name of a blob yet. */
-  unfinished(): string[] {
-    return [...this.files.keys()].filter((name) => name.endsWith('.part'));
   }
 
   /** One bit of the content of some blob is another one; false where there is none. */

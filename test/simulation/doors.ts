@@ -217,7 +217,8 @@ Object.assign(net, { connect, createConnection: connect, createServer, Socket: D
 Object.assign(http, { createServer: createHttpServer });
 Object.assign(dgram, { createSocket: () => new SimUdpSocket() });
 Object.assign(tls, {
-  connect: (options: { socket: SimSocket; rejectUnauthorized?: boolean }) => new SimTlsSocket(options.socket, options),
+  connect: (options: ConnectTo & { socket?: SimSocket; rejectUnauthorized?: boolean }) =>
+    new SimTlsSocket(options.socket ?? connect(options), options),
   createSecureContext: () => ({}),
   TLSSocket: SimTlsSocket,
 });

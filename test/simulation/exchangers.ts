@@ -1,4 +1,4 @@
-/** The mail servers of the recipients' domains, with what the DNS says of them. */
+/** The mail servers of the recipients' domains, and their policy hosts, with what the DNS says of them. */
 import type { Choices } from './choices.ts';
 import { publish } from './dane.ts';
 import type { DnsWorld } from './dns.ts';
@@ -6,6 +6,7 @@ import type { Flood } from './flood.ts';
 import type { Network } from './network.ts';
 import { type Copy, drawManners, type Manners, PERFECT, type Peer, startPeer } from './peers.ts';
 import { DOMAINS, type Policies } from './policies.ts';
+import { type PolicyHost, startPolicyHost } from './policy-hosts.ts';
 import type { Random } from './random.ts';
 
 const TTL_SECONDS = 300;
@@ -56,4 +57,17 @@ export function startExchangers(world: {
     }
   }
   return peers;
+}
+
+export function startPolicyHosts(world: {
+  network: Network;
+  random: Random;
+  dns: DnsWorld;
+  policies: Policies;
+  choices: Choices;
+  count(what: string): void;
+}): PolicyHost[] {
+  return [...world.policies.publishing].map(([domain, publishing]) =>
+    startPolicyHost(world, { domain, publishing, address: `5.30.${DOMAINS.indexOf(domain)}.1` }),
+  );
 }

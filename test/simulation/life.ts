@@ -18,6 +18,7 @@ import type { Network } from './network.ts';
 import type { SimulatedNode } from './node.ts';
 import type { Peer } from './peers.ts';
 import { domainOf, PEERS, type Policies } from './policies.ts';
+import { FIRST_ID, MAX_AGE_SECONDS, type PolicyHost } from './policy-hosts.ts';
 import type { Random } from './random.ts';
 import type { Receiver } from './receivers.ts';
 import { type Reporters, ROUTE_ADDRESS } from './reporters.ts';
@@ -44,6 +45,7 @@ export interface World {
   receiver: Receiver;
   contentFaults: ContentFaults;
   policies: Policies;
+  policyHosts: readonly PolicyHost[];
   /** Where the node takes mail. */
   reporters: Reporters | undefined;
   ledger: Entry[];
@@ -194,14 +196,16 @@ function pour(world: World, template: Template, { fromMs, flood, victims }: Floo
 }
 
 /** As it was fetched some day. */
-function keepPolicies({ policies: { enforced }, threads, node, cluster }: World): void {
-  if (enforced.size === 0) return;
+function keepPolicies({ policies: { enforced, publishing }, threads, node, cluster }: World): void {
+  const known = [...enforced].filter((domain) => publishing.get(domain)?.isKept !== false);
+  if (known.length === 0) return;
   const database = cluster?.rows ?? threads.connection(node.file, 'write');
-  for (const domain of enforced) {
+  for (const domain of known) {
     database.all(
       `INSERT INTO mta_sts_policy (domain, policy_id, mode, mx, max_age, checked_at, used_at, expires_at)
-       VALUES (?, '1', 'enforce', ?, 864000, ?, ?, ?)`,
-      ...[domain, JSON.stringify([`*.${domain}`]), START_MS, START_MS, START_MS + 10 * DAY_MS],
+       VALUES (?, ?, 'enforce', ?, ?, ?, ?, ?)`,
+      ...[domain, FIRST_ID, JSON.stringify([`*.${domain}`]), MAX_AGE_SECONDS],
+      ...[START_MS, START_MS, START_MS + 1_000 * MAX_AGE_SECONDS],
     );
   }
 }

@@ -9,6 +9,7 @@ import { daneFaults } from './dane.ts';
 import type { Rows } from './node.ts';
 import type { Copy, Peer } from './peers.ts';
 import type { Policies } from './policies.ts';
+import { type PolicyHost, policyFaults } from './policy-hosts.ts';
 import type { Receiver } from './receivers.ts';
 import { reportedFaults } from './reported-oracle.ts';
 import type { Report } from './reporters.ts';
@@ -19,6 +20,9 @@ export interface Evidence {
   peers: readonly Peer[];
   receiver: Receiver;
   policies: Policies;
+  policyHosts: readonly PolicyHost[];
+  /** That the storage refused something. */
+  isRefused: boolean;
   /** What came back. */
   reports: readonly Report[];
   /** Whose live events go to the endpoint. */
@@ -63,7 +67,7 @@ const ENDS = new Set(['Delivery', 'Bounce', 'Reject']);
 const END: Record<string, string> = {
   ...{ delivered: 'Delivery', bounced: 'Bounce', suppressed: 'Reject', cancelled: 'Reject' },
 };
-const SUPPRESSING = new Set<string>(['bounce', 'complaint', 'unsubscribe']);
+const SUPPRESSING = new Set<string>(['bounce', 'complaint', 'abuse', 'unsubscribe']);
 const MOST_CONNECTIONS = 20;
 
 export function faultsOf(evidence: Evidence): string[] {
@@ -88,6 +92,7 @@ export function faultsOf(evidence: Evidence): string[] {
     ...ofSuppressions(evidence, messages),
     ...ofPeers(evidence),
     ...daneFaults(evidence.policies.dane, copies),
+    ...policyFaults(evidence.policyHosts, copies, evidence),
     ...reportedFaults({ ...evidence, copies, isSure }),
   ];
 }
@@ -127,7 +132,7 @@ function ofCancellations({ ledger }: Evidence, messages: readonly MessageRow[], 
 }
 
 function ofCopies(
-  { ledger, reports, policies: { enforced } }: Evidence,
+  { ledger, reports, policies: { enforced, publishing } }: Evidence,
   { messages, copies }: { messages: readonly MessageRow[]; copies: readonly Copy[] },
 ): string[] {
   const faults: string[] = [];
@@ -139,7 +144,8 @@ function ofCopies(
     if (mail && copy.length !== lengthOf(mail)) {
       faults.push(`${copy.subject} has ${copy.length} of its ${lengthOf(mail)} characters`);
     }
-    if (enforced.has(copy.recipient.split('@')[1]!) && !copy.isCertified)
+    const domain = copy.recipient.split('@')[1]!;
+    if (enforced.has(domain) && !publishing.has(domain) && !copy.isCertified)
       faults.push(`policy: ${copy.subject} came to a domain that asks for TLS without it`);
     if (mail?.by === 'sandbox') faults.push(`${copy.subject} left the sandbox`);
     const digest = mail && mail.fileBytes > 0 ? sha256(fileOf(mail)) : undefined;

@@ -21,7 +21,8 @@ export interface Copy {
   returnPath: string;
   /** SHA-256 of the file in it, if there is one. */
   fileDigest: string | undefined;
-  /** When it was taken, and when its dot had come. */
+  /** When its session began, when it was taken, and when its dot had come. */
+  sinceMs: number;
   atMs: number;
   dotAtMs: number;
   /** Who brought it. */
@@ -154,6 +155,7 @@ export function startPeer(
 
   const session = (socket: SimSocket): unknown => {
     const { timeline } = network;
+    const sinceMs = timeline.nowMs;
     let stream: SimSocket | SimTlsSocket = socket;
     let buffered = '';
     let envelope: Envelope = { from: '', to: [] };
@@ -218,6 +220,7 @@ export function startPeer(
           ...{ recipient: to, length, fileDigest, subject: find('subject'), messageId: find('message-id') },
           ...{
             returnPath: envelope.from,
+            sinceMs,
             atMs: timeline.nowMs,
             ...dot,
             inTls: stream !== socket,

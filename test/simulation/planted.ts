@@ -299,6 +299,21 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     find: "if (tlsa.status === 'temporary') return { kind: 'failed', name, cause: tlsa.cause };",
     replace: "if (tlsa.status === 'temporary') return NONE;",
   },
+  'a policy host that fails takes the policy away': {
+    file: 'tls-policy/mta-sts-cache.ts',
+    find: 'return renewed ? answer(renewed) : answer(current, failures',
+    replace: 'return renewed ? answer(renewed) : answer(undefined, failures',
+    also: {
+      file: 'tls-policy/mta-sts-cache.ts',
+      find: 'return answer(current, failed.failure);',
+      replace: 'return answer(undefined, failed.failure);',
+    },
+  },
+  'whatever a policy host answers is a policy': {
+    file: 'tls-policy/mta-sts-fetch.ts',
+    find: 'if (got.status !== 200)',
+    replace: 'if (got.status < 200)',
+  },
   'a policy on TLS that is kept is forgotten': {
     file: 'tls-policy/mta-sts-cache.ts',
     find: 'return row && row.expiresAt > clock.now() ? row : undefined;',

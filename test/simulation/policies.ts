@@ -1,6 +1,7 @@
 /** What the recipients' domains ask of TLS in a world: nothing in most; DANE or an MTA-STS policy in some. */
 import type { Choices } from './choices.ts';
 import { type Dane, drawDane, VALIDATING_RESOLVER } from './dane.ts';
+import { drawPublishing, type Publishing } from './policy-hosts.ts';
 import type { Random } from './random.ts';
 
 export const PEERS = 3;
@@ -15,6 +16,8 @@ const PUBLIC_RESOLVER = '9.9.9.9';
 export interface Policies {
   /** Domains whose MTA-STS policy asks for TLS with a valid certificate. */
   enforced: ReadonlySet<string>;
+  /** Those of them that have a policy host; our node knows the policies of all others. */
+  publishing: ReadonlyMap<string, Publishing>;
   /** Domains whose zones are signed. */
   signed: ReadonlySet<string>;
   /** By the name of the mail server. */
@@ -26,22 +29,27 @@ export interface Policies {
 }
 
 export const NO_POLICIES: Policies = {
-  ...{ enforced: new Set(), signed: new Set(), dane: new Map(), resolver: PUBLIC_RESOLVER },
+  ...{ enforced: new Set(), publishing: new Map(), signed: new Set(), dane: new Map() },
+  resolver: PUBLIC_RESOLVER,
   isCertified: () => true,
 };
 
-export function drawPolicies(random: Random, choices: Choices): Policies {
+/** Each of several nodes learns of a policy by itself; they only have those that are known from the beginning. */
+export function drawPolicies(random: Random, { choices, isShared }: { choices: Choices; isShared: boolean }): Policies {
   const draw = random.stream('policies');
   const enforced = new Set(draw.chance(0.12) && choices.has('policies') ? DOMAINS.filter(() => draw.chance(0.6)) : []);
   const invalid = new Set<string>();
   for (const domain of enforced) for (const host of HOSTS) if (draw.chance(0.5)) invalid.add(`${host}.${domain}`);
+  const hosting = random.stream('policy hosts');
+  const publishers = [...enforced].filter(() => !isShared && hosting.chance(0.7));
+  const publishing = new Map(publishers.map((domain) => [domain, drawPublishing(hosting)]));
   const signing = random.stream('dane');
   const isSigned = signing.chance(0.08) && choices.has('dane');
   // Where both ask, DANE comes first (RFC 8461 §2).
   const signed = new Set(isSigned ? DOMAINS.filter((one) => signing.chance(0.7) && !enforced.has(one)) : []);
   const hosts = [...signed].flatMap((domain) => HOSTS.map((host) => `${host}.${domain}`));
   return {
-    ...{ enforced, signed, dane: new Map(hosts.map((host) => [host, drawDane(signing)])) },
+    ...{ enforced, publishing, signed, dane: new Map(hosts.map((host) => [host, drawDane(signing)])) },
     resolver: isSigned ? VALIDATING_RESOLVER : PUBLIC_RESOLVER,
     isCertified: (host) => !invalid.has(host),
   };

@@ -67,16 +67,16 @@ export interface StoredEvidence {
   database: Rows;
   /** By key. */
   stored: ReadonlyMap<string, Buffer>;
-  /** Of writes that never ended. */
-  unfinished: readonly string[];
+  /** Files of failed writes that were not removed. */
+  left: readonly string[];
   /** That nobody died, and nothing was refused while it was recorded. */
   isUndisturbed: boolean;
   /** That our disk gave back other bytes than it got. */
   isFlipped: boolean;
 }
 
-/** What rows name is there and whole; where nobody died, what a failed write left is gone. */
-export function storedFaults({ database, stored, unfinished, isUndisturbed, isFlipped }: StoredEvidence): string[] {
+/** What rows name is there and whole, what a failed write left is gone, and so is what no row names where nothing else failed. */
+export function storedFaults({ database, stored, left, isUndisturbed, isFlipped }: StoredEvidence): string[] {
   const rows = database.all<{ key: string }>(
     ['email', 'attachment_file', 'inbound_mail']
       .map((table) => `SELECT blob_key AS key FROM ${table} WHERE blob_key IS NOT NULL`)
@@ -89,12 +89,9 @@ export function storedFaults({ database, stored, unfinished, isUndisturbed, isFl
     const isWhole = digest === undefined || createHash('sha256').update(content).digest('base64url') === digest;
     return isWhole || isFlipped ? [] : [`content ${key} is not what was accepted`];
   });
+  faults.push(...left.map((name) => `${name} of a write that failed is still there`));
   if (!isUndisturbed) return faults;
   const named = new Set(rows.map(({ key }) => key));
   const orphans = [...stored.keys()].filter((key) => !named.has(key));
-  return [
-    ...faults,
-    ...orphans.map((key) => `content ${key} is named by no row, though nothing failed`),
-    ...unfinished.map((name) => `${name} of a write that failed is still there`),
-  ];
+  return [...faults, ...orphans.map((key) => `content ${key} is named by no row, though nothing failed`)];
 }

@@ -9,7 +9,7 @@ import { Choices } from './choices.ts';
 import { createCluster } from './cluster.ts';
 import { Disk } from './disk.ts';
 import { createDns } from './dns.ts';
-import { startExchangers } from './exchangers.ts';
+import { startExchangers, startPolicyHosts } from './exchangers.ts';
 import { drawFlood, floodFaults } from './flood.ts';
 import { enterWorld, timesFilled } from './globals.ts';
 import { DAY_MS, live, START_MS, type World } from './life.ts';
@@ -89,6 +89,8 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
         ...{ ledger, peers, receiver, deathsMs, database, isOver },
         startMs: START_MS,
         policies: world.policies,
+        policyHosts: world.policyHosts,
+        isRefused: isRefused(world),
         outages: world.cluster?.server.outages ?? [],
         reports: world.reporters?.reports ?? [],
         subscriber: options.template.tenants.shop.accountId,
@@ -121,13 +123,15 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
   }
 }
 
-function storedEvidence({ disk, deathsMs, counts }: World, database: Rows): StoredEvidence {
-  const isRefused = ['a transaction refused by the storage', 'a commit that nobody knows of'].some(
-    (one) => counts[one],
-  );
+/** That the storage did not record something when it was asked to. */
+const isRefused = ({ counts }: World): boolean =>
+  ['a transaction refused by the storage', 'a commit that nobody knows of'].some((one) => counts[one]);
+
+function storedEvidence(world: World, database: Rows): StoredEvidence {
+  const { disk, deathsMs, counts } = world;
   return {
-    ...{ database, stored: disk.blobs(), unfinished: disk.unfinished() },
-    isUndisturbed: deathsMs.length === 0 && !isRefused,
+    ...{ database, stored: disk.blobs(), left: disk.left },
+    isUndisturbed: deathsMs.length === 0 && !isRefused(world),
     isFlipped: (counts['a bit flipped'] ?? 0) > 0,
   };
 }
@@ -181,11 +185,13 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
         })
       : undefined;
   const onTaken = (copy: Copy): void => reporters?.taken(copy);
-  const policies = flood ? NO_POLICIES : drawPolicies(random, choices);
+  const policies = flood ? NO_POLICIES : drawPolicies(random, { choices, isShared: template.engine !== undefined });
   const peers = startExchangers({
     ...{ policies, flood, network, dns, choices, count, onTaken, random: random.stream('peers') },
     onDot: () => dots.came(),
   });
+  const hosting = { policies, network, dns, choices, count, random: random.stream('policy host answers') };
+  const policyHosts = startPolicyHosts(hosting);
   const hooks = random.stream('receiver');
   const receiver = startReceiver(network, {
     ...{ manners: choices.faults('endpoint', drawReceiver(hooks), NO_RECEIVER), random: hooks, count },
@@ -229,7 +235,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   if (flood && cluster) for (const { guests } of peers) guests.shares = cluster.nodes.length;
   const world: World = {
     ...{ choices, random, timeline, network, threads, disk, node, cluster, peers, receiver, reporters, faults },
-    ...{ count, counts, ledger: [], flood, policies, deathsMs, busy: 0, dots, clockSetAtMs: [] },
+    ...{ count, counts, ledger: [], flood, policies, policyHosts, deathsMs, busy: 0, dots, clockSetAtMs: [] },
     contentFaults,
   };
   return world;
