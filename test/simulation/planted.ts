@@ -269,6 +269,21 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     find: 'if (!isShaped || !isOurs || base32(bytes) !== text) return undefined;',
     replace: 'if (!isShaped) return undefined;',
   },
+  'a token lives for ever': {
+    file: 'mail/token-address.ts',
+    find: 'if (age > LIFE_DAYS[use] || age < -AHEAD_DAYS) return undefined;',
+    replace: 'if (age < -AHEAD_DAYS) return undefined;',
+  },
+  'the day of a token is not proven': {
+    file: 'mail/token-address.ts',
+    find: "createHmac('sha256', keys[use]).update(claim).digest()",
+    replace: "createHmac('sha256', keys[use]).update(claim.subarray(0, ID_BYTES)).digest()",
+  },
+  'tokens that a complaint quotes are overlooked': {
+    file: 'inbound/report-handlers.ts',
+    find: 'report.tokens.flatMap((local) => tokens.open(local, nowMs) ?? [])',
+    replace: 'report.tokens.flatMap((local) => tokens.open(local, 0) ?? [])',
+  },
   'mail that was passed on counts as put off': {
     file: 'inbound/report-results.ts',
     find: "if (recipient.action !== 'failed' && recipient.action !== 'delayed') {",

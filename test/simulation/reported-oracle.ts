@@ -17,6 +17,7 @@ const EFFECT: Partial<Record<ReportKind, { type: string; status?: string; reason
   bounce: { type: 'Bounce', status: 'bounced', reason: 'bounce' },
   delay: { type: 'DeliveryDelay' },
   complaint: { type: 'Complaint', status: 'complained', reason: 'complaint' },
+  abuse: { type: 'Complaint', status: 'complained', reason: 'complaint' },
   unsubscribe: { type: 'Unsubscribe', reason: 'unsubscribe' },
 };
 

@@ -27,8 +27,17 @@ const KINDS = [
   'away',
   'forged',
   'unproven',
+  'abuse',
+  'person',
+  'expired',
+  'redated',
 ] as const;
 export type ReportKind = (typeof KINDS)[number];
+/** Whose address is nobody's: forged, of another day than it says, or past its time. */
+const REFUSED: ReadonlySet<ReportKind> = new Set(['forged', 'expired', 'redated']);
+/** Those that people write themselves. */
+const OF_PEOPLE: ReadonlySet<ReportKind> = new Set(['reply', 'unsubscribe', 'person']);
+const DAY_MS = 86_400_000;
 
 export interface Report {
   kind: ReportKind;
@@ -36,6 +45,8 @@ export interface Report {
   messageId: string;
   /** Its subject, where it is one of its own. */
   name: string;
+  /** Whom it is addressed to. */
+  to: string;
   /** Lines of the text of a reply. */
   lines: number;
   /** How often its final dot was sent, and how often 250 came. */
@@ -74,10 +85,21 @@ const CONTENT: Record<ReportKind, (report: Report) => Buffer> = {
     const header = `From: ${copy.recipient}\r\nSubject: ${name}\r\nIn-Reply-To: ${copy.messageId}\r\n\r\n`;
     return Buffer.from(`${header}${`${'Thank you. '.repeat(6)}\r\n`.repeat(lines)}`);
   },
+  abuse: ({ copy }) => {
+    const { recipient, messageId: headerMessageId, returnPath } = copy;
+    return feedbackReport({ recipient, headerMessageId, quoted: `Return-Path: <${returnPath}>` });
+  },
+  person: ({ copy }) => Buffer.from(`From: ${copy.recipient}\r\nSubject: who are you?\r\n\r\nI got 550 5.1.1.\r\n`),
   away: ({ copy }) => outOfOffice(copy.recipient),
   forged: ({ copy }) => deliveryReport({ recipient: copy.recipient, headerMessageId: copy.messageId }),
   unproven: ({ copy }) => deliveryReport({ recipient: copy.recipient, headerMessageId: copy.messageId }),
+  expired: ({ copy }) => deliveryReport({ recipient: copy.recipient, headerMessageId: copy.messageId }),
+  redated: ({ copy }) => deliveryReport({ recipient: copy.recipient, headerMessageId: copy.messageId }),
 };
+
+/** The address with one character of its token changed, so many before its domain. */
+const altered = (address: string, before: number): string =>
+  address.replace(new RegExp(`(.)(?=.{${before}}@)`), (one) => (one === 'a' ? 'b' : 'a'));
 
 export class Reporters {
   readonly reports: Report[] = [];
@@ -99,7 +121,8 @@ export class Reporters {
     const name = `reply ${this.reports.length}`;
     const own = random.stream(name);
     const lines = own.stream('size').chance(largeShare) ? LARGE_LINES : 1;
-    const report: Report = { kind, copy, messageId, name, lines, dots: 0, acknowledged: 0, strange: [] };
+    const to = this.#addressOf(kind, { copy, messageId, random: own.stream('address') });
+    const report: Report = { kind, copy, messageId, name, to, lines, dots: 0, acknowledged: 0, strange: [] };
     this.reports.push(report);
     count(`what comes back: ${kind}`);
     busy(1);
@@ -115,13 +138,35 @@ export class Reporters {
     if (random.chance(0.25)) await untilDone(bring, random);
   }
 
-  #addressOf({ kind, messageId, copy: { returnPath } }: Report): string {
-    if (kind === 'reply') return ROUTE_ADDRESS;
-    if (kind === 'unproven') return `abuse@${BOUNCE_DOMAIN}`;
-    if (kind === 'unsubscribe')
-      return `${this.#tokens.make('unsubscribe', { messageId }, Date.now())}@${BOUNCE_DOMAIN}`;
-    // The last character of the id is another one.
-    return kind === 'forged' ? returnPath.replace(/(.)(?=.{20}@)/, (one) => (one === 'a' ? 'b' : 'a')) : returnPath;
+  #addressOf(
+    kind: ReportKind,
+    { copy: { returnPath }, messageId, random }: { copy: Copy; messageId: string; random: Random },
+  ): string {
+    const tokenOf = (use: 'bounce' | 'unsubscribe', daysAgo = 0): string =>
+      `${this.#tokens.make(use, { messageId }, Date.now() - daysAgo * DAY_MS)}@${BOUNCE_DOMAIN}`;
+    switch (kind) {
+      case 'reply':
+        return ROUTE_ADDRESS;
+      case 'unproven':
+      case 'abuse':
+        return `abuse@${BOUNCE_DOMAIN}`;
+      case 'person':
+        return random.pick([`abuse@${BOUNCE_DOMAIN}`, `Postmaster@${BOUNCE_DOMAIN}`, 'postmaster']);
+      case 'unsubscribe':
+        return tokenOf('unsubscribe');
+      case 'expired':
+        // A clock may be set by a day meanwhile.
+        return random.chance(0.5)
+          ? tokenOf('bounce', 17 + random.below(60))
+          : tokenOf('unsubscribe', 93 + random.below(60));
+      case 'forged':
+        // Within the id, and within the day.
+        return altered(returnPath, 20);
+      case 'redated':
+        return altered(returnPath, 17);
+      default:
+        return returnPath;
+    }
   }
 
   /** One session; true when there is nothing more to do. */
@@ -133,13 +178,10 @@ export class Reporters {
       const { ask, reply } = talker(socket);
       await expectCode('220', reply());
       await expectCode('250', ask(`EHLO ${copy.peer}`));
-      await expectCode(
-        '250',
-        ask(kind === 'reply' || kind === 'unsubscribe' ? `MAIL FROM:<${copy.recipient}>` : 'MAIL FROM:<>'),
-      );
-      const answer = await ask(`RCPT TO:<${this.#addressOf(report)}>`);
-      if (kind === 'forged') {
-        if (!/^[45]/.test(answer)) report.strange.push(`a forged address was taken: ${answer.trim()}`);
+      await expectCode('250', ask(OF_PEOPLE.has(kind) ? `MAIL FROM:<${copy.recipient}>` : 'MAIL FROM:<>'));
+      const answer = await ask(`RCPT TO:<${report.to}>`);
+      if (REFUSED.has(kind)) {
+        if (!/^(?:4|550 5\.1\.1 )/.test(answer)) report.strange.push(`an address that is nobody's: ${answer.trim()}`);
         return answer.startsWith('5');
       }
       await expectCode('250', Promise.resolve(answer));
