@@ -7,7 +7,7 @@ import type { Choices } from './choices.ts';
 import type { Cluster } from './cluster.ts';
 import type { SimulatedNode } from './node.ts';
 import type { Random } from './random.ts';
-import type { Timeline } from './timeline.ts';
+import type { Process, Timeline } from './timeline.ts';
 
 interface Mortal {
   timeline: Timeline;
@@ -16,7 +16,7 @@ interface Mortal {
   choices: Choices;
   /** Of deaths, and of absences that outlast a lease. */
   deathsMs: number[];
-  dots: { came: () => void };
+  dots: { begun: (guest: Process | undefined) => void; came: () => void };
   count(what: string): void;
 }
 
@@ -55,9 +55,16 @@ export function planClusterDeaths(world: Mortal): void {
       timeline.world,
     );
   };
-  /** Shorter than a lease, or longer. */
-  const span = (): number => (draw.chance(0.5) ? draw.between(1_000, 50_000) : draw.between(60_000, 400_000));
+  /** Shorter than a lease, a bit longer, or much. */
+  const span = (): number =>
+    draw.chance(0.5) ? draw.between(1_000, 50_000) : draw.between(60_000, draw.pick([120_000, 400_000]));
 
+  const freeze = (node: SimulatedNode): void => {
+    const forMs = span();
+    count('a node frozen');
+    isAway(node, { forMs, backMs: 0 });
+    node.process!.frozenUntilMs = timeline.nowMs + forMs;
+  };
   const befall = (node: SimulatedNode): void => {
     const kind = draw.next();
     if (kind < 0.2) {
@@ -75,10 +82,7 @@ export function planClusterDeaths(world: Mortal): void {
       node.kill();
       again(node);
     } else if (kind < 0.66) {
-      const forMs = span();
-      count('a node frozen');
-      isAway(node, { forMs, backMs: 0 });
-      node.process!.frozenUntilMs = timeline.nowMs + forMs;
+      freeze(node);
     } else if (kind < 0.8) {
       const forMs = span();
       count('a node cut off from the database');
@@ -96,6 +100,10 @@ export function planClusterDeaths(world: Mortal): void {
     const up = cluster.nodes.filter((one) => one.isUp);
     if (up.length > 0) befall(draw.pick(up));
   });
+  const freezeSender = (guest: Process | undefined): void => {
+    const node = cluster.nodes.find((one) => one.isUp && one.process === guest);
+    if (node && choices.has('freeze')) freeze(node);
+  };
 
   const deaths = draw.chance(0.25) ? 0 : 1 + draw.below(4);
   const drawn = Array.from({ length: deaths }, () => 400 + draw.below(draw.chance(0.7) ? 6_000 : 20_000));
@@ -110,5 +118,12 @@ export function planClusterDeaths(world: Mortal): void {
   dots.came = () => {
     dotsLeft -= 1;
     if (dotsLeft === 0) timeline.after(draw.between(0, 60), 'death', befallOne, timeline.world);
+  };
+  if (draw.chance(0.5)) return;
+  // What it has begun it must not end where another one has taken it over.
+  let begunLeft = draw.below(8);
+  dots.begun = (guest) => {
+    begunLeft -= 1;
+    if (begunLeft === 0) timeline.after(draw.between(0, 30), 'freeze', () => freezeSender(guest), timeline.world);
   };
 }

@@ -8,6 +8,7 @@ import { type Copy, drawManners, type Manners, PERFECT, type Peer, startPeer } f
 import { DOMAINS, type Policies } from './policies.ts';
 import { type PolicyHost, startPolicyHost } from './policy-hosts.ts';
 import type { Random } from './random.ts';
+import type { Process } from './timeline.ts';
 
 const TTL_SECONDS = 300;
 
@@ -18,6 +19,7 @@ export function startExchangers(world: {
   flood: Flood | undefined;
   policies: Policies;
   choices: Choices;
+  onBegun(guest: Process | undefined): void;
   onDot(): void;
   onTaken(copy: Copy): void;
   count(what: string): void;

@@ -25,7 +25,7 @@ import { type Reporters, ROUTE_ADDRESS } from './reporters.ts';
 import { type ContentFaults, planContentFaults } from './stored-content.ts';
 import type { Template, Tenant } from './template.ts';
 import type { SimulatedThreads } from './threads.ts';
-import type { Timeline } from './timeline.ts';
+import type { Process, Timeline } from './timeline.ts';
 
 export const START_MS = Date.parse('2026-11-23T09:00:00Z');
 export const DAY_MS = 86_400_000;
@@ -55,8 +55,8 @@ export interface World {
   faults: string[];
   /** Wall clock after it was set. */
   clockSetAtMs: number[];
-  /** Called with each dot that comes to a mail server. */
-  dots: { came: () => void };
+  /** Called with each mail whose content is asked for by a mail server, of whom, and with each dot that comes to it. */
+  dots: { begun: (guest: Process | undefined) => void; came: () => void };
   count(what: string): void;
   counts: Record<string, number>;
   /** Customers who are not done. */

@@ -2,11 +2,10 @@
 import { test } from 'node:test';
 import { simulateWell } from './simulate-process.ts';
 
-/** About two seconds of a core each. */
-const SEEDS = 6;
+/** About two seconds of a core each; the database takes five before the first. */
+const SEEDS = 12;
+const FIRST = 40;
 
-for (const first of [1, 46]) {
-  test(`simulated worlds ${first} to ${first + SEEDS - 1} of several nodes keep the promises`, async () => {
-    await simulateWell(first, SEEDS, '--nodes');
-  });
-}
+test(`simulated worlds ${FIRST} to ${FIRST + SEEDS - 1} of several nodes keep the promises`, async () => {
+  await simulateWell(FIRST, SEEDS, '--nodes');
+});

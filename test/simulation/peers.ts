@@ -143,6 +143,7 @@ export function startPeer(
     key: number;
     random: Random;
     count(what: string): void;
+    onBegun(guest: Process | undefined): void;
     onDot(): void;
     onTaken(copy: Copy): void;
   },
@@ -281,6 +282,7 @@ export function startPeer(
       if (verb === 'DATA') {
         if (envelope.to.length === 0) return say('503 5.5.1 no recipients');
         content = [];
+        options.onBegun(socket.guest);
         return say('354 go on');
       }
       if (verb === 'RSET') envelope = { from: '', to: [] };

@@ -16,8 +16,10 @@ describe('each planted bug is found', { concurrency: 2 }, () => {
       assert.equal(sums?.failed, 1, output.slice(-2_000));
     });
   }
-  for (const name of Object.keys(PLANTED_NODES)) {
+  for (const [name, { seed }] of Object.entries(PLANTED_NODES)) {
     test(`found with several nodes: ${name}`, async () => {
+      const once = ['--nodes', '--seed', String(seed), '--planted', name];
+      if (seed && (await simulate(once)).sums?.failed === 1) return;
       const { sums, output } = await simulate(['--nodes', '--seeds', String(SEEDS), '--planted', name]);
       assert.equal(sums?.failed, 1, output.slice(-2_000));
     });

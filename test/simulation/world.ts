@@ -170,7 +170,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   enterWorld({ timeline, startMs: START_MS, setMs: 0, random: random.stream('product'), network, dns, disk, threads });
   // What is left of the random bytes of the world before is thrown away.
   for (const before = timesFilled(); timesFilled() === before; ) randomText(1);
-  const dots = { came: (): void => undefined };
+  const dots: World['dots'] = { begun: () => undefined, came: () => undefined };
   const contentFaults = flood ? SAFE : drawContentFaults(random);
   const { largeShare } = contentFaults;
   const reporting = random.stream('reports');
@@ -188,6 +188,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const policies = flood ? NO_POLICIES : drawPolicies(random, { choices, isShared: template.engine !== undefined });
   const peers = startExchangers({
     ...{ policies, flood, network, dns, choices, count, onTaken, random: random.stream('peers') },
+    onBegun: (guest) => dots.begun(guest),
     onDot: () => dots.came(),
   });
   const hosting = { policies, network, dns, choices, count, random: random.stream('policy host answers') };
