@@ -148,6 +148,8 @@ export interface Failure {
   details: Issue[];
   /** Seconds for a `Retry-After` header, where waiting helps. */
   retryAfterSeconds?: number;
+  /** With RATE_LIMITED: how many are let through at once, for the `RateLimit-*` headers. */
+  limit?: number;
   /** Methods for an `Allow` header. */
   allow?: string[];
 }

@@ -4,7 +4,7 @@
  * makes one more asks `capReached` in the transaction that makes it: the account's row is held from there on, so that what is
  * made at the same moment elsewhere is counted. Who has more than a cap keeps it, and makes no more.
  */
-import { type Failure, failure } from '../base/failure.ts';
+import { type Failure, failure, refuse } from '../base/failure.ts';
 import { locked, type SqlValue, type Transaction } from '../storage/operation.ts';
 
 /** By name as `GET /account` shows it; `noun` is what a refusal says. */
@@ -62,12 +62,12 @@ type OpenAtOnce = Extract<CapName, 'eventStreams' | 'inboxWaits'>;
 const RETRY_SECONDS = 5;
 const NOUNS: Record<OpenAtOnce, string> = { eventStreams: 'event streams', inboxWaits: 'waits for the inbox' };
 
-/** A RefusalAnswer of the HTTP surface. */
-type NoPermit = { ok: false; failure: Failure; headers: Record<string, string> };
-
 export interface ConcurrencyLimiter {
   /** Calling `release` again changes nothing. */
-  acquire(account: { id: string; limits: Partial<Caps> }): { ok: true; release(): void } | NoPermit;
+  acquire(account: {
+    id: string;
+    limits: Partial<Caps>;
+  }): { ok: true; release(): void } | { ok: false; failure: Failure };
 }
 
 /**
@@ -95,12 +95,7 @@ export function createConcurrencyLimiter(cap: OpenAtOnce, share: () => number): 
   };
 }
 
-function refusal(cap: OpenAtOnce, most: number): NoPermit {
+function refusal(cap: OpenAtOnce, most: number): { ok: false; failure: Failure } {
   const message = `This account may hold ${most} ${NOUNS[cap]} open at once (limits.${cap} of GET /account); end one first.`;
-  const headers = {
-    'RateLimit-Limit': String(most),
-    'RateLimit-Remaining': '0',
-    'RateLimit-Reset': String(RETRY_SECONDS),
-  };
-  return { ok: false, failure: failure('RATE_LIMITED', { message, retryAfterSeconds: RETRY_SECONDS }), headers };
+  return refuse(failure('RATE_LIMITED', { message, limit: most, retryAfterSeconds: RETRY_SECONDS }));
 }

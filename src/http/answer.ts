@@ -51,12 +51,17 @@ function refusalBody(refusal: Failure, requestId: string, extra?: Readonly<Recor
   return JSON.stringify({ success: false, error: { code, message, details }, reasonCode: code, requestId, ...extra });
 }
 
-/** Retry-After in seconds for the refusals where waiting helps, Allow for 405. */
+/** Retry-After in seconds for the refusals where waiting helps, RateLimit-* where the limit is known, Allow for 405. */
 function refusalHeaders(refusal: Failure): Record<string, string> {
   const headers: Record<string, string> = {};
   const waits = refusal.code === 'OVERLOADED' || refusal.code === 'RATE_LIMITED';
   const seconds = refusal.retryAfterSeconds ?? (waits ? DEFAULT_RETRY_SECONDS : undefined);
   if (seconds !== undefined) headers['Retry-After'] = String(Math.max(1, Math.ceil(seconds)));
+  if (refusal.limit !== undefined) {
+    headers['RateLimit-Limit'] = String(refusal.limit);
+    headers['RateLimit-Remaining'] = '0';
+    headers['RateLimit-Reset'] = headers['Retry-After'] ?? '1';
+  }
   if (refusal.allow !== undefined) headers.Allow = refusal.allow.join(', ');
   return headers;
 }

@@ -65,6 +65,7 @@ const noSuchMail = refuse(failure('NOT_FOUND', { message: 'There is no inbound m
 const tooManyReaders = refuse(
   failure('RATE_LIMITED', {
     message: `${READERS_OF_AN_ACCOUNT} files of mail of this account are being read; end one first.`,
+    limit: READERS_OF_AN_ACCOUNT,
     retryAfterSeconds: 1,
   }),
 );

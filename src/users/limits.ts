@@ -16,6 +16,12 @@ interface Rate {
   oneInMs: number;
 }
 
+/** Another attempt may be made in waitMs; `limit` of them are let through at once. */
+export interface Wait {
+  waitMs: number;
+  limit: number;
+}
+
 const PER_USER: Rate = { atOnce: 10, oneInMs: 60_000 };
 const PER_ADDRESS: Rate = { atOnce: 30, oneInMs: 20_000 };
 /** Mails with a link, by whom it is for and by who asks. */
@@ -49,12 +55,12 @@ export interface Attempt {
   nowMs: number;
 }
 
-/** Takes from what counts this attempt, or answers in how many ms another one may be made. */
+/** Takes from what counts this attempt, or answers when another one may be made. */
 export function takeAttempt(
   tx: Transaction,
   { name, address, nowMs }: Attempt,
   isKnown: boolean,
-): Promise<Taken | { waitMs: number }> {
+): Promise<Taken | Wait> {
   if (isKnown) return take(tx, [[`known:${name}:${address}`, PER_USER]], nowMs);
   const wanted: Wanted = [
     [`address:${address}`, PER_ADDRESS],
@@ -64,17 +70,17 @@ export function takeAttempt(
 }
 
 /** The same for asking for a link by mail. */
-export async function mayAskForReset(tx: Transaction, { name, address, nowMs }: Attempt): Promise<boolean> {
+export function takeReset(tx: Transaction, { name, address, nowMs }: Attempt): Promise<Taken | Wait> {
   const wanted: Wanted = [
     [`reset-from:${address}`, RESETS_PER_ADDRESS],
     [`reset:${name}`, RESETS_PER_USER],
   ];
-  return !('waitMs' in (await take(tx, wanted, nowMs)));
+  return take(tx, wanted, nowMs);
 }
 
 type Wanted = [key: string, rate: Rate][];
 
-async function take(tx: Transaction, wanted: Wanted, nowMs: number): Promise<Taken | { waitMs: number }> {
+async function take(tx: Transaction, wanted: Wanted, nowMs: number): Promise<Taken | Wait> {
   const taken: Taken = [];
   for (const [key, { atOnce, oneInMs }] of wanted) {
     const changed = await tx.run(
@@ -91,7 +97,7 @@ async function take(tx: Transaction, wanted: Wanted, nowMs: number): Promise<Tak
     );
     if (changed === 0) {
       const row = await tx.get<{ until: number }>('SELECT taken_until AS until FROM sign_in_limit WHERE key = ?', key);
-      return { waitMs: Math.max(1, (row?.until ?? nowMs) - (atOnce - 1) * oneInMs - nowMs) };
+      return { waitMs: Math.max(1, (row?.until ?? nowMs) - (atOnce - 1) * oneInMs - nowMs), limit: atOnce };
     }
     taken.push({ key, oneInMs });
   }

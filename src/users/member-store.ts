@@ -6,7 +6,7 @@ import { change } from '../audit/audit.ts';
 import type { MemberRole } from '../http/route.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { insertMany } from '../storage/rows.ts';
-import { mayAskForReset } from './limits.ts';
+import { takeReset, type Wait } from './limits.ts';
 import { insertUser, type NewToken, type NewUser, putToken } from './store.ts';
 import { membershipTable } from './user.ts';
 
@@ -82,7 +82,8 @@ export interface Invitation {
 /** `unproven`: nobody has shown that the address is that user's, and an account is not handed to whom it may be. */
 export type Invited =
   | { outcome: 'invited' | 'added'; member: Member }
-  | { outcome: 'member-already' | 'unproven' | 'full' | 'too-often' };
+  | ({ outcome: 'too-often' } & Wait)
+  | { outcome: 'member-already' | 'unproven' | 'full' };
 
 /**
  * Makes the user of this address a member. One with a password has only to sign in; another gets a link, which takes the place
@@ -109,7 +110,8 @@ export const inviteOperation = change(
     if (isUnproven && !args.byOperator) return { outcome: 'unproven' };
     // It may be a mail to somebody who never asked for one.
     const attempt = { name: args.name, address: accountId, nowMs: args.nowMs };
-    if (!(await mayAskForReset(tx, attempt))) return { outcome: 'too-often' };
+    const taken = await takeReset(tx, attempt);
+    if ('waitMs' in taken) return { outcome: 'too-often', ...taken };
     if (there === undefined) await insertUser(tx, user);
     const found = there ?? (await read())!;
     const membership = { accountId, userId: found.id, role, createdAt: user.createdAt };

@@ -30,7 +30,7 @@ import {
   removeMemberOperation,
 } from './member-store.ts';
 import { sendsMail } from './passwords.ts';
-import { normalEmail } from './sign-in.ts';
+import { normalEmail, tooMany } from './sign-in.ts';
 import { linkOf, newSecret, tokenRow } from './tokens.ts';
 import type { UserRouteDeps } from './user-route.ts';
 
@@ -40,13 +40,12 @@ const route = <B extends TSchema | undefined = undefined, Q extends TSchema | un
   definition: RouteDefinition<Caller, B, Q>,
 ): RouteDefinition<Caller> => defineRoute(definition);
 
-const REFUSALS: Record<Exclude<Invited['outcome'], 'invited' | 'added'>, Failure> = {
+const REFUSALS: Record<Exclude<Invited['outcome'], 'invited' | 'added' | 'too-often'>, Failure> = {
   'member-already': failure('CONFLICT', { message: 'This user is in the account already; change the role instead.' }),
   unproven: failure('CONFLICT', {
     message: 'This address was never confirmed by mail; ask the operator of this service to add the user.',
   }),
   full: failure('LIMIT_REACHED', { message: `An account may have ${MEMBERS_AT_MOST} users; remove one first.` }),
-  'too-often': failure('RATE_LIMITED', { retryAfterSeconds: 600 }),
 };
 
 export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
@@ -147,6 +146,7 @@ async function invite(
     user: { id: userId, email, emailVerified: 0, isOperator: 0, passwordHash: null, createdAt: nowMs },
     token: { ...tokenRow(secret, { purpose: 'invitation', byMail, nowMs }), userId },
   });
+  if (invited.outcome === 'too-often') return tooMany(invited);
   if (!('member' in invited)) return refuse(REFUSALS[invited.outcome]);
   const isNew = invited.outcome === 'invited';
   deps.sessions.evictUser(invited.member.userId);

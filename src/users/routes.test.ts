@@ -135,7 +135,10 @@ test('guesses are limited by user and address, and lock out nobody who is known'
     outcomes.map((one) => one.status),
     [...Array(10).fill(401), 429, 429],
   );
-  assert.equal(outcomes.at(-1)!.headers['retry-after'], '60');
+  const { headers } = outcomes.at(-1)!;
+  assert.equal(headers['retry-after'], '60');
+  const limit = ['limit', 'remaining', 'reset'].map((name) => headers[`ratelimit-${name}`]);
+  assert.deepEqual(limit, ['10', '0', '60']);
   assert.equal(
     await status(app.browser('127.0.9.99'), 'POST', '/session', { email, password }),
     429,

@@ -7,7 +7,7 @@ import { change } from '../audit/audit.ts';
 import type { MemberRole } from '../http/route.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { insertMany } from '../storage/rows.ts';
-import { type Attempt, giveBack, KNOWN_FOR_MS, type Taken, takeAttempt } from './limits.ts';
+import { type Attempt, giveBack, KNOWN_FOR_MS, type Taken, takeAttempt, type Wait } from './limits.ts';
 import { looksOf } from './look-store.ts';
 import { USER_COLUMNS, userOf } from './store.ts';
 import { type Membership, type NewSession, type Session, sessionTable, type User } from './user.ts';
@@ -21,7 +21,7 @@ export interface Candidate {
   totpSecret: Uint8Array | null;
 }
 
-export type Begun = { waitMs: number } | { taken: Taken; isKnown: boolean; candidate: Candidate | null };
+export type Begun = Wait | { taken: Taken; isKnown: boolean; candidate: Candidate | null };
 
 /** Counts an attempt to sign in, and reads what it is checked against; null where nobody has this address. */
 export const beginSignInOperation = operation(

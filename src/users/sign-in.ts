@@ -7,12 +7,12 @@ import { NOBODYS_PASSWORD, verifyPassword } from '../accounts/accounts.ts';
 import { changedBy } from '../audit/audit.ts';
 import type { Actor } from '../base/actor.ts';
 import type { Clock } from '../base/clock.ts';
-import { failure, ok, type Result, refuse } from '../base/failure.ts';
+import { type Failure, failure, ok, type Result, refuse } from '../base/failure.ts';
 import { open } from '../base/seal.ts';
 import { createSemaphore } from '../base/semaphore.ts';
 import type { RouteRequest } from '../http/route.ts';
 import type { Database } from '../storage/database.ts';
-import { limitedAddress, limitedName, type Taken } from './limits.ts';
+import { limitedAddress, limitedName, type Taken, type Wait } from './limits.ts';
 import {
   type Begun,
   beginSignInOperation,
@@ -73,8 +73,8 @@ export function normalEmail(email: string): string {
 }
 
 /** RATE_LIMITED with the time to wait. */
-function tooMany(waitMs: number): Result<never> {
-  return refuse(failure('RATE_LIMITED', { retryAfterSeconds: Math.ceil(waitMs / 1000) }));
+export function tooMany({ waitMs, limit }: Wait): { ok: false; failure: Failure } {
+  return refuse(failure('RATE_LIMITED', { limit, retryAfterSeconds: Math.ceil(waitMs / 1000) }));
 }
 
 export function createSignIn({ database, clock, secretKey }: SignInDeps) {
@@ -121,14 +121,14 @@ export function createSignIn({ database, clock, secretKey }: SignInDeps) {
     /** The limits of signing in, for those who prove who they are by something else. */
     admit: async (email: string, request: SessionRequest): Promise<Result<Taken>> => {
       const begun = await begin(email, request);
-      return 'waitMs' in begun ? tooMany(begun.waitMs) : ok(begun.taken);
+      return 'waitMs' in begun ? tooMany(begun) : ok(begun.taken);
     },
     withPassword: async (
       given: { email: string; password: string; code?: string | undefined },
       request: SessionRequest,
     ): Promise<Result<SignedInUser>> => {
       const begun = await begin(normalEmail(given.email), request);
-      if ('waitMs' in begun) return tooMany(begun.waitMs);
+      if ('waitMs' in begun) return tooMany(begun);
       const { candidate, isKnown, taken } = begun;
       const passwordHash = candidate?.passwordHash ?? NOBODYS_PASSWORD;
       const isRight = await verify(given.password, passwordHash, isKnown);
@@ -139,7 +139,7 @@ export function createSignIn({ database, clock, secretKey }: SignInDeps) {
     /** The present password of a signed-in user, under the same limits: the hash that it fits. */
     confirm: async (caller: UserCaller, password: string, request: SessionRequest): Promise<Result<string>> => {
       const begun = await begin(caller.user.email, request);
-      if ('waitMs' in begun) return tooMany(begun.waitMs);
+      if ('waitMs' in begun) return tooMany(begun);
       const hash = await database.execute(passwordHashOperation, caller.user.id);
       const isRight = await verify(password, hash ?? NOBODYS_PASSWORD, begun.isKnown);
       return isRight && hash !== null ? ok(hash) : WRONG;

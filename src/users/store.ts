@@ -13,7 +13,7 @@ import {
 import { change } from '../audit/audit.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { insertMany, type TableRow } from '../storage/rows.ts';
-import { type Attempt, mayAskForReset } from './limits.ts';
+import { type Attempt, takeReset } from './limits.ts';
 import { membershipTable, tokenTable, type User, userTable } from './user.ts';
 
 export type NewUser = TableRow<typeof userTable>;
@@ -141,7 +141,7 @@ export const requestResetOperation = operation(
   'users.requestReset',
   'write',
   async (tx, { email, token, ...attempt }: ResetRequest): Promise<boolean> => {
-    if (!(await mayAskForReset(tx, attempt))) return false;
+    if ('waitMs' in (await takeReset(tx, attempt))) return false;
     const row = await tx.get<{ id: string }>('SELECT id FROM app_user WHERE email = ?', email);
     if (row !== undefined) await putToken(tx, { ...token, userId: row.id });
     return row !== undefined;
