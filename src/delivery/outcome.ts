@@ -5,8 +5,8 @@
  * - The code decides whether it is over (4xx: try again, 5xx: bounce); the rows of reply-rules.ts only say why. A reply that
  *   contradicts itself (`550 4.2.2`) goes by its three digits.
  * - A refusal of our own host is temporary whatever its code, category `blocked`: a 5xx at the banner or to EHLO (but not one that
- *   speaks of a rate), and words about our address, our name or a block list at any stage. The operator can get it lifted; until the
- *   message expires it waits.
+ *   speaks of a rate), one of policy to MAIL that speaks neither of the sender nor of the mail, and words about our address, our
+ *   name or a block list at any stage. The operator can get it lifted; until the message expires it waits.
  * - Only RCPT and the DNS speak of an address. Nothing said at the banner, EHLO, MAIL, DATA or the final dot suppresses it.
  * - A row may suppress (no such mailbox, a disabled one); words about the sender, our host, a list, a policy or today only
  *   veto that whatever the code, and so do 5.7.x. A domain that does not exist or takes no mail suppresses for 7 days: a lapsed

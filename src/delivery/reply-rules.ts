@@ -191,6 +191,10 @@ export const replyRules: readonly ReplyRule[] = [
   { enhanced: ['7.20', '7.23', '7.26', '7.27', '7.29'], category: 'policy', owner: 'sender-domain' },
   { enhanced: ['7.25'], category: 'blocked' },
 
+  // At MAIL, where no words speak of the sender or the mail, the refusal is one of our own host.
+  { at: ['mail'], class: 5, enhanced: ['7.'], category: 'blocked' },
+  { at: ['mail'], class: 5, text: POLICY_WORDS, category: 'blocked' },
+
   // Words that say little, and the bare codes.
   { class: 4, text: /try (again|reconnecting)/i, category: 'remote-error' },
   { enhanced: ['7.'], category: 'policy', owner: 'remote' },
