@@ -187,6 +187,27 @@ test('property: broken html makes tidy text', () => {
   );
 });
 
+test('what is not shown does not push words out of the text, however long it is', () => {
+  const long = 'A'.repeat(300_000);
+  for (const between of [
+    `<img alt="" src="data:image/png;base64,${long}">`,
+    `<style>${long}</style>`,
+    `<!--${long}-->`,
+    `<div hidden>${long}</div>`,
+  ])
+    assert.equal(htmlToText(`<p>first</p>${between}<p>last</p>`), 'first\n\nlast', between.slice(0, 20));
+});
+
+test('words beyond 256 KB are left out, and nothing is cut in its middle', () => {
+  const filled = `<p>${'x '.repeat(131_000)}`;
+  for (const end of ['😀', '&amp;', '<a href="https://a.example">a</a>']) {
+    const text = htmlToText(filled + end.repeat(300));
+    assert.ok(text.length < 256 * 1024 + 100, `${text.length}`);
+    assert.ok(text.isWellFormed());
+    assert.doesNotMatch(text.slice(-20), /&a|<a/);
+  }
+});
+
 test('hostile html is bounded', () => {
   const hostile = [
     '<div>',

@@ -3,9 +3,9 @@
  * text, cells of tables apart by a space. Hidden parts (preheaders), scripts, styles and forms' values are left out. Lines are
  * never wrapped.
  *
- * The tags are those of `readTags`. Elements whose end is missing end where a browser ends them. Bounded for hostile html: what
- * goes beyond 256 KB is left out, elements deeper than 120 levels and indents beyond 40 columns count for nothing. Linear in
- * the length of the html.
+ * The tags are those of `readTags`. Elements whose end is missing end where a browser ends them. Bounded for hostile html: words
+ * and tags beyond 256 KB are left out, elements deeper than 120 levels and indents beyond 40 columns count for nothing. Styles,
+ * comments and pictures in their own address (`data:`) are not limited. Linear in the length of the html.
  *
  * Text as it grows from the words of an html: white space collapses, line breaks and indents wait for the next word, so that
  * blocks without words leave nothing behind. Never more than one empty line in a row, no white space at the end of a line.
@@ -116,7 +116,10 @@ class TextLines {
   }
 }
 
-const MAX_HTML_LENGTH = 256 * 1024;
+/** Characters of shown words and of tags that are read. */
+const MAX_CHARACTERS = 256 * 1024;
+/** A tag counts for no more than this, however long its attributes are. */
+const MAX_TAG_CHARACTERS = 1000;
 const MAX_DEPTH = 120;
 
 const words = (text: string): string[] => text.trim().split(/\s+/);
@@ -179,8 +182,12 @@ class Reader {
   #hidden = 0;
   #preformatted = 0;
 
+  get isHidden(): boolean {
+    return this.#hidden > 0;
+  }
+
   text(written: string): void {
-    if (this.#hidden > 0 || written === '') return;
+    if (this.isHidden || written === '') return;
     const text = written.includes('&') ? decodeHTML(written) : written;
     if (this.#preformatted > 0) this.lines.addPreformatted(text);
     else this.lines.add(text);
@@ -345,16 +352,29 @@ function numberText(number: number, type: string): string {
   return type === lower ? text : text.toUpperCase();
 }
 
+/** The first characters of a text; half a character or half a reference such as `&am` at the end is left out. */
+function beginning(written: string, length: number): string {
+  if (written.length <= length) return written;
+  return written.slice(0, length).replace(/&[#\w]{0,32}$|[\ud800-\udbff]$/, '');
+}
+
 /** Text of an html body, with LF line ends; empty when the html shows no text. */
 export function htmlToText(html: string): string {
-  const bounded = html.length > MAX_HTML_LENGTH ? html.slice(0, MAX_HTML_LENGTH) : html;
   const reader = new Reader();
+  let left = MAX_CHARACTERS;
   let at = 0;
-  for (const tag of readTags(bounded, ATTRIBUTES)) {
-    reader.text(bounded.slice(at, tag.start));
-    if (tag.name !== '') reader.tag(bounded, tag);
+  const readWords = (end: number): void => {
+    if (reader.isHidden) return;
+    reader.text(beginning(html.slice(at, end), left));
+    left -= end - at;
+  };
+  for (const tag of readTags(html, ATTRIBUTES)) {
+    readWords(tag.start);
+    if (left <= 0) return reader.lines.text();
+    if (tag.name !== '') reader.tag(html, tag);
+    left -= Math.min(tag.end - tag.start, MAX_TAG_CHARACTERS);
     at = tag.end;
   }
-  reader.text(bounded.slice(at));
+  readWords(html.length);
   return reader.lines.text();
 }
