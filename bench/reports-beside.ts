@@ -2,7 +2,8 @@
  * Row "acceptance beside 100 bounces a second": POST /send over 50 connections with delivery in the same process, while delivery reports
  * are brought, each about a message of its own and by a connection of its own: in turns to a sink of Postfix, so that the machine has the
  * same to do, and to the inbound port, where they become events.
- *   node bench/reports-beside.ts [--rounds 6] [--seconds 5] [--connections 50] [--reports 100]
+ *   node bench/reports-beside.ts [--rounds 6] [--seconds 5] [--connections 50] [--reports 100] [--pipelined 0]
+ * Pipelined, reports come as most servers bring them; otherwise each command waits for the reply to the one before.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -25,7 +26,7 @@ import {
 } from './lib.ts';
 import { startService } from './service.ts';
 
-const options = readArguments({ rounds: 6, seconds: 5, connections: 50, reports: 100 });
+const options = readArguments({ rounds: 6, seconds: 5, connections: 50, reports: 100, pipelined: 0 });
 const line = 'Hello Ada, your order has shipped and will arrive on Tuesday. ';
 const mail = {
   from: 'Shop <orders@bench.example>',
@@ -74,7 +75,7 @@ function bringing(port: number, known: readonly Known[]): () => Promise<number> 
     const one = known[next++];
     if (!one) throw new Error('not enough messages');
     const report = { to: tokenAddress('bounce', one.id), content: deliveryReport(one) };
-    const done = bring(port, report).then((reply) => {
+    const done = bring(port, report, { isPipelined: options.pipelined > 0 }).then((reply) => {
       if (!reply.startsWith('250')) throw new Error(reply);
       taken += 1;
       under.delete(done);

@@ -19,17 +19,30 @@ export function tokenAddress(use: 'bounce' | 'unsubscribe', messageId: string, m
   return `${tokens.make(use, { messageId }, madeAtMs)}@${BOUNCE_DOMAIN}`;
 }
 
-/** Brings a mail as another server does, from the null sender; answers the reply that decided. */
-export async function bring(port: number, mail: { to: string; content: Buffer }): Promise<string> {
+/**
+ * Brings a mail as another server does, from the null sender; answers the reply that decided. With pipelining (RFC 2920), as most servers
+ * do it, MAIL, RCPT and DATA go together, and the content with its dot.
+ */
+export async function bring(
+  port: number,
+  mail: { to: string; content: Buffer },
+  { isPipelined = false }: { isPipelined?: boolean } = {},
+): Promise<string> {
   const talker = await connectTalker(port);
   try {
     await talker.reply();
-    for (const line of ['EHLO mx.example', 'MAIL FROM:<>', `RCPT TO:<${mail.to}>`, 'DATA']) {
-      const reply = await talker.say(line);
-      if (!/^[23]/.test(reply)) return reply;
+    const envelope = ['MAIL FROM:<>', `RCPT TO:<${mail.to}>`, 'DATA'];
+    for (const lines of [['EHLO mx.example'], ...(isPipelined ? [envelope] : envelope.map((line) => [line]))]) {
+      talker.send(lines.map((line) => `${line}\r\n`).join(''));
+      for (const _ of lines) {
+        const reply = await talker.reply();
+        if (!/^[23]/.test(reply)) return reply;
+      }
     }
-    talker.send(mail.content.toString('latin1').replace(/^\./gm, '..'));
-    return await talker.say(mail.content.toString('latin1').endsWith('\r\n') ? '.' : '\r\n.');
+    const content = mail.content.toString('latin1').replace(/^\./gm, '..');
+    const end = content.endsWith('\r\n') ? '.\r\n' : '\r\n.\r\n';
+    for (const piece of isPipelined ? [content + end] : [content, end]) talker.send(piece);
+    return await talker.reply();
   } finally {
     talker.destroy();
   }
