@@ -138,10 +138,17 @@ export class Timeline {
     return next;
   }
 
+  /** As in Node's event loop, all timers that are due run before what they ask to be run at once. */
+  #takeNext(): Waiting | undefined {
+    const first = this.#heap[0];
+    const isDueTimer = first?.label === 'timer' && first.atMs <= this.nowMs;
+    return isDueTimer ? pop(this.#heap) : (this.#immediate.shift() ?? pop(this.#heap));
+  }
+
   /** One thing happens; false when nothing waits. */
   async step(): Promise<boolean> {
     this.beforeStep?.();
-    const waiting = this.#immediate.shift() ?? pop(this.#heap);
+    const waiting = this.#takeNext();
     if (waiting === undefined) return false;
     const { run, process } = waiting;
     if (run === undefined || (process.isDead && !outlives(waiting.label))) return true;
