@@ -200,7 +200,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     },
   },
   'what a storage refused counts as recorded': {
-    seed: 236,
+    seed: 35,
     file: 'work/settler.ts',
     find: 'if (error instanceof Unavailable) return batch;',
     replace: 'if (error instanceof Unavailable) { this.#deps.onDone(batch.map((one) => one.seq)); return []; }',
@@ -223,7 +223,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     replace: 'return pause !== undefined && now < pause.beganMs + 10_000 && now >= pause.beganMs;',
   },
   'a pause ends with many connections at once': {
-    seed: 125,
+    seed: 166,
     file: 'delivery/destinations.ts',
     find: '      if (destination.pause) return active < 1 && mayProbe(key);\n',
     replace: '      if (destination.pause) return active < most;\n',

@@ -265,12 +265,12 @@ async function run(world: World): Promise<boolean> {
 function nextDue({ timeline, node, cluster, network, random, busy }: World): number | undefined {
   const { rows } = node;
   if (rows === undefined) return timeline.nowMs;
-  if (cluster?.server.isDown) return timeline.nextOther();
+  const ahead = timeline.nextOther();
+  if (cluster?.server.isDown || (ahead !== undefined && ahead <= timeline.nowMs + LEAP_MS)) return ahead;
   const [row] = rows.all<{ free: number | null; held: number | null }>(
     'SELECT min(due) FILTER (WHERE leased = 0) AS free, min(due) FILTER (WHERE leased <> 0) AS held FROM work',
   );
   const { free, held } = row!;
-  const ahead = timeline.nextOther();
   const { nowMs } = timeline;
   if (free === null && held === null && ahead === undefined && busy === 0) {
     return network.ours > 0 ? nowMs + IDLE_LEAP_MS : undefined;
