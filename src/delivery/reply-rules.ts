@@ -86,7 +86,7 @@ export const replyRules: readonly ReplyRule[] = [
   {
     class: 4,
     text: /too (many|quickly|fast|frequent)|\brate\b|throttl|limit(s)? (is )?(exceeded|reached)|exceed\w* .*\b(limit|quota)|frequency limited|deferred due to|(excessive|unexpected) volume|\bTSS?\d\d|\bbusy\b|slow(er| down)|max(imum)? .*(messages?|connections?)|trop de|concurrent|connection limit|resources? .*exhausted|thread limit/i,
-    unless: /\bhops\b|received headers/i,
+    unless: /\bhops\b|received headers|\b(mail ?box|user|recipient|account) (is )?busy\b/i,
     category: 'rate-limited',
   },
   { text: /try again in \d+ (second|minute)|come back later/i, category: 'greylisted' },
