@@ -97,9 +97,15 @@ const CONTENT: Record<ReportKind, (report: Report) => Buffer> = {
   redated: ({ copy }) => deliveryReport({ recipient: copy.recipient, headerMessageId: copy.messageId }),
 };
 
-/** The address with one character of its token changed, so many before its domain. */
-const altered = (address: string, before: number): string =>
-  address.replace(new RegExp(`(.)(?=.{${before}}@)`), (one) => (one === 'a' ? 'b' : 'a'));
+const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
+
+/** The address with one character of its token exchanged, so many before its domain. */
+const altered = (address: string, before: number, exchange: (value: number) => number): string =>
+  address.replace(new RegExp(`(.)(?=.{${before}}@)`), (one) => BASE32[exchange(BASE32.indexOf(one))]!);
+
+const another = (value: number): number => (value + 1) % 32;
+/** Of the character with the lowest four bits of the day, and one of the MAC: two days before, or the next day. */
+const otherDay = (value: number): number => (value < 4 ? value + 2 : value - 4);
 
 export class Reporters {
   readonly reports: Report[] = [];
@@ -160,10 +166,10 @@ export class Reporters {
           ? tokenOf('bounce', 17 + random.below(60))
           : tokenOf('unsubscribe', 93 + random.below(60));
       case 'forged':
-        // Within the id, and within the day.
-        return altered(returnPath, 20);
+        // Within the id.
+        return altered(returnPath, 20, another);
       case 'redated':
-        return altered(returnPath, 17);
+        return altered(returnPath, 16, otherDay);
       default:
         return returnPath;
     }
