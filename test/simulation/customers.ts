@@ -73,10 +73,16 @@ export interface Answer {
 
 const ANSWER_MS = 60_000;
 
-/** One request on a connection of its own; rejects when no whole answer came. */
-export function request(method: string, path: string, { headers, body }: { headers: string[]; body: string }) {
+const US = { host: OUR_ADDRESS, port: HTTP_PORT };
+
+/** One request on a connection of its own, to us or to who is named; rejects when no whole answer came. */
+export function request(
+  method: string,
+  path: string,
+  { headers, body, to = US }: { headers: string[]; body: string; to?: typeof US },
+) {
   return new Promise<Answer>((resolve, reject) => {
-    const socket = here().network.connect({ host: OUR_ADDRESS, port: HTTP_PORT }, CUSTOMER_ADDRESS);
+    const socket = here().network.connect(to, CUSTOMER_ADDRESS);
     const timer = setTimeout(() => socket.destroy(new Error('no answer')), ANSWER_MS);
     let text = '';
     const end = (error?: Error): void => {
@@ -132,8 +138,14 @@ export function noteAccepted(entry: Entry, { recipients }: Accepted): void {
 /** Answers that ask to come again. */
 export const isLater = (status: number): boolean => [409, 429, 500, 503].includes(status);
 
+/** An answer that acknowledges nothing: strange unless it asks to come again, in the words of the contract. */
+function noteRefusal({ strange }: Entry, { status, body }: Answer): void {
+  const isWorded = status !== 503 || body.includes('"OVERLOADED"');
+  if (!isLater(status) || !isWorded) strange.push(`${status} ${body.slice(0, 200)}`);
+}
+
 async function sendHttp({ tenants }: Template, entry: Entry): Promise<boolean> {
-  const { mail, strange } = entry;
+  const { mail } = entry;
   const tenant = tenants[mail.by];
   const upload = mail.fileBytes > 0 ? await uploaded(tenant, entry) : {};
   if (upload === undefined) return false;
@@ -143,7 +155,7 @@ async function sendHttp({ tenants }: Template, entry: Entry): Promise<boolean> {
     noteAccepted(entry, (JSON.parse(answer.body) as { data: Accepted }).data);
     return true;
   }
-  if (!isLater(answer.status)) strange.push(`${answer.status} ${answer.body.slice(0, 200)}`);
+  noteRefusal(entry, answer);
   return false;
 }
 
@@ -153,22 +165,23 @@ interface Registered {
 }
 
 /** The file is where the send can name it; undefined where something failed. An upload that was used is no fault: the answer was lost. */
-async function uploaded(
-  tenant: Tenant,
-  { mail, strange }: Entry,
-): Promise<{ attachmentSubmissionId: string } | undefined> {
+async function uploaded(tenant: Tenant, entry: Entry): Promise<{ attachmentSubmissionId: string } | undefined> {
+  const { mail, strange } = entry;
   const content = fileOf(mail).toString('latin1');
   const sha256 = createHash('sha256').update(content).digest('hex');
   const attachments = [{ name: 'file.txt', contentType: 'text/plain', sizeBytes: mail.fileBytes, sha256 }];
   const answer = await apiCall(tenant, 'POST', '/attachments', { attachments }, [`Idempotency-Key: ${mail.key}`]);
   if (answer.status !== 201) {
-    if (!isLater(answer.status)) strange.push(`${answer.status} ${answer.body.slice(0, 200)}`);
+    noteRefusal(entry, answer);
     return undefined;
   }
   const { attachmentSubmissionId, attachmentUploads } = JSON.parse(answer.body) as Registered;
   const { uploadUrl, requiredHeaders } = attachmentUploads[0]!;
   const headers = Object.entries(requiredHeaders).map(([name, value]) => `${name}: ${value}`);
-  const put = await request('PUT', new URL(uploadUrl).pathname, { headers, body: content });
+  const { hostname, port, pathname, search } = new URL(uploadUrl);
+  // To the store itself, where there is one.
+  const to = search === '' ? US : { host: hostname, port: Number(port) };
+  const put = await request('PUT', `${pathname}${search}`, { headers, body: content, to });
   if (put.status !== 200 && put.status !== 403 && !isLater(put.status)) strange.push(`${put.status} to an upload`);
   return put.status === 200 || put.status === 403 ? { attachmentSubmissionId } : undefined;
 }
@@ -184,7 +197,7 @@ async function sendBatch({ tenants }: Template, key: string, entries: readonly E
   const body = { messages: entries.map(({ mail }) => requestOf(mail, tenant)) };
   const answer = await apiCall(tenant, 'POST', '/send/batch', body, [`Idempotency-Key: ${key}`]);
   if (answer.status !== 200) {
-    if (!isLater(answer.status)) entries[0]!.strange.push(`${answer.status} ${answer.body.slice(0, 200)}`);
+    noteRefusal(entries[0]!, answer);
     return false;
   }
   const { results } = JSON.parse(answer.body) as { results: BatchResult[] };

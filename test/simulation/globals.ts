@@ -254,8 +254,21 @@ interface Argon2 {
   tagLength: number;
 }
 
+/** What WebCrypto does in the thread pool, at once: SHA-256 and its HMAC, which sign calls to a store of blobs. */
+function replaceWebCrypto(): void {
+  const bytes = (buffer: Buffer): ArrayBuffer => new Uint8Array(buffer).buffer;
+  Object.assign(crypto.webcrypto.subtle, {
+    digest: async (_: string, data: ArrayBufferView) =>
+      bytes(crypto.createHash('sha256').update(bytesOf(data)).digest()),
+    importKey: async (_: string, key: ArrayBuffer | Uint8Array) => Buffer.from(key as Uint8Array),
+    sign: async (_: string, key: Buffer, data: ArrayBufferView) =>
+      bytes(crypto.createHmac('sha256', key).update(bytesOf(data)).digest()),
+  });
+}
+
 replaceTime();
 replaceRandomness();
+replaceWebCrypto();
 syncBuiltinESMExports();
 
 /** The product draws characters from a supply of random bytes; a world begins with a new one. Says how often bytes were drawn. */

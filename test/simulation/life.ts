@@ -22,6 +22,7 @@ import { FIRST_ID, MAX_AGE_SECONDS, type PolicyHost } from './policy-hosts.ts';
 import type { Random } from './random.ts';
 import type { Receiver } from './receivers.ts';
 import { type Reporters, ROUTE_ADDRESS } from './reporters.ts';
+import type { ObjectStore } from './s3-store.ts';
 import { type ContentFaults, planContentFaults } from './stored-content.ts';
 import type { Template, Tenant } from './template.ts';
 import type { SimulatedThreads } from './threads.ts';
@@ -44,6 +45,8 @@ export interface World {
   peers: Peer[];
   receiver: Receiver;
   contentFaults: ContentFaults;
+  /** Where content is kept, in place of the disk. */
+  store: ObjectStore | undefined;
   policies: Policies;
   policyHosts: readonly PolicyHost[];
   /** Where the node takes mail. */

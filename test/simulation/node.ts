@@ -16,6 +16,7 @@ import { openDatabase, openHints } from '../../src/roles/open-database.ts';
 import { type Parts, watchOverload } from '../../src/roles/parts.ts';
 import { startRoles } from '../../src/roles/start-roles.ts';
 import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
+import { openS3Blobs } from '../../src/storage/blobs/s3.ts';
 import type { Database } from '../../src/storage/database.ts';
 import type { SqliteConnection } from '../../src/storage/sqlite/connection.ts';
 import { openSqliteDatabase } from '../../src/storage/sqlite/database.ts';
@@ -23,6 +24,7 @@ import { recoverOperation } from '../../src/work/work.ts';
 import { absent } from './absences.ts';
 import { here } from './globals.ts';
 import { DATABASE_URL } from './postgres-server.ts';
+import { STORE } from './s3-store.ts';
 import type { Template } from './template.ts';
 import type { Process } from './timeline.ts';
 
@@ -67,6 +69,8 @@ export interface NodeOptions {
   takesMail: boolean;
   /** The DNS server that it asks. */
   resolver: string;
+  /** Whether content goes to the store in S3. */
+  usesStore: boolean;
   onLog(level: string, line: string): void;
   /** One of several that share the database server of the world, with the clock of its own machine. */
   shared?: { name: string; skewMs: number };
@@ -85,6 +89,7 @@ export function createNode({
   folder,
   takesMail,
   resolver,
+  usesStore,
   onLog,
   onBroken,
   shared: cluster,
@@ -120,14 +125,16 @@ export function createNode({
     const hints = await openHints(config, own.log);
     const dns = openDns({ servers: config.dnsServers, dnssec: config.dnssec });
     const overload = await watchOverload({ database, folders: [], minFreeBytes: 0, nowMs: () => shared.clock.now() });
+    const store = usesStore ? openS3Blobs({ ...STORE, clock: shared.clock }) : undefined;
     const parts: Parts = {
       ...{ ...shared, config, metrics: sharedMetrics(), database, dns, overload, hints },
       ...{ directory, secretKey: template.secretKey },
-      blobs: openDiskBlobs('/simulated/blobs'),
+      blobs: store ?? openDiskBlobs('/simulated/blobs'),
       stop: async () => {
         await overload.stop();
         dns.close();
         await hints.stop();
+        await store?.close();
         await database.close();
       },
     };

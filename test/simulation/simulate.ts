@@ -16,7 +16,7 @@ import 'undici';
 import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { readKept } from './kept.ts';
-import { plant } from './planted.ts';
+import { cutIntoSmallParts, plant } from './planted.ts';
 import type { World } from './seeds.ts';
 import type { Failed, Sums } from './sums.ts';
 
@@ -39,6 +39,7 @@ const { values } = parseArgs({
   },
 });
 if (values.planted !== undefined) plant(values.planted);
+cutIntoSmallParts();
 
 // Loaded when time, sockets and threads are those of the world, and a bug is in its place.
 const { runSeeds } = await import('./seeds.ts');

@@ -1,32 +1,37 @@
 /**
- * What befalls the content that our node keeps outside its database, and what has to be true of it in the end: bits that flip, and a disk
- * that is full for a while. Where content is in danger, more of the mail is large enough to be kept there.
+ * What befalls the content that our node keeps outside its database, and what has to be true of it in the end: bits that flip, a disk
+ * that is full for a while, a store in S3 on a bad day. Where content is in danger, more of the mail is large enough to be kept there.
  */
 import { createHash } from 'node:crypto';
 import type { Choices } from './choices.ts';
 import type { Disk } from './disk.ts';
 import type { Rows } from './node.ts';
 import type { Random } from './random.ts';
+import { drawStoreFaults, type StoreFaults } from './s3-store.ts';
 import type { Timeline } from './timeline.ts';
 
 export interface ContentFaults {
   flips: boolean;
   /** When the disk is full, virtual ms. */
   full: { fromMs: number; untilMs: number } | undefined;
+  /** Of the store in S3 that has the content, in place of the disk. */
+  store: StoreFaults | undefined;
   /** The share of mail whose text is a blob. */
   largeShare: number;
 }
 
 /** Of worlds in which content is safe. */
-export const SAFE: ContentFaults = { flips: false, full: undefined, largeShare: 0.1 };
+export const SAFE: ContentFaults = { flips: false, full: undefined, store: undefined, largeShare: 0.1 };
 
 export function drawContentFaults(random: Random): ContentFaults {
+  const stores = random.stream('store');
+  if (stores.chance(0.06)) return { ...SAFE, store: drawStoreFaults(stores), largeShare: 0.5 };
   const flips = random.stream('flips').chance(0.06);
   const space = random.stream('space');
   const isFull = space.chance(0.07);
   const fromMs = space.between(0, space.chance(0.5) ? 3_000 : 600_000);
   const untilMs = fromMs + space.between(1_000, space.chance(0.7) ? 60_000 : 3_600_000);
-  return { flips, full: isFull ? { fromMs, untilMs } : undefined, largeShare: flips || isFull ? 0.5 : 0.1 };
+  return { ...SAFE, flips, full: isFull ? { fromMs, untilMs } : undefined, largeShare: flips || isFull ? 0.5 : 0.1 };
 }
 
 interface Endangered {

@@ -21,6 +21,7 @@ import { drawPolicies, NO_POLICIES } from './policies.ts';
 import { seededRandom } from './random.ts';
 import { drawReceiver, NO_RECEIVER, startReceiver } from './receivers.ts';
 import { Reporters } from './reporters.ts';
+import { NO_STORE_FAULTS, ObjectStore } from './s3-store.ts';
 import { drawContentFaults, SAFE, type StoredEvidence, storedFaults } from './stored-content.ts';
 import type { Template } from './template.ts';
 import { SimulatedThreads } from './threads.ts';
@@ -128,10 +129,11 @@ const isRefused = ({ counts }: World): boolean =>
   ['a transaction refused by the storage', 'a commit that nobody knows of'].some((one) => counts[one]);
 
 function storedEvidence(world: World, database: Rows): StoredEvidence {
-  const { disk, deathsMs, counts } = world;
+  const { disk, store, deathsMs, counts } = world;
   return {
-    ...{ database, stored: disk.blobs(), left: disk.left },
-    isUndisturbed: deathsMs.length === 0 && !isRefused(world),
+    ...{ database, stored: (store ?? disk).blobs(), left: disk.left },
+    // An answer of a store that is lost leaves what nobody knows of.
+    isUndisturbed: !store && deathsMs.length === 0 && !isRefused(world),
     isFlipped: (counts['a bit flipped'] ?? 0) > 0,
   };
 }
@@ -173,6 +175,10 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const dots: World['dots'] = { begun: () => undefined, came: () => undefined };
   const contentFaults = flood ? SAFE : drawContentFaults(random);
   const { largeShare } = contentFaults;
+  const storing = { random: random.stream('store answers'), count };
+  const store =
+    contentFaults.store &&
+    new ObjectStore(network, { ...storing, faults: choices.faults('store', contentFaults.store, NO_STORE_FAULTS) });
   const reporting = random.stream('reports');
   const reporters =
     reporting.chance(0.3) && choices.has('reports')
@@ -206,6 +212,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
       (template.engine !== undefined && DATABASE_AWAY.test(line)) ||
       // A mail that was running in three deaths is not tried any more; a machine that sleeps verifies nothing meanwhile.
       (/dead-lettered/.test(line) && deathsMs.length >= DEADLY) ||
+      (store && /stored (content|file) of the message cannot be read/.test(line)) ||
       (/(stored content|stored file) of the message/.test(line) && (counts['a bit flipped'] ?? 0) > 0) ||
       /thread that verifies mail/.test(line);
     if (level === 'error' && !isExpected) faults.push(`logged: ${line.trim().slice(0, 2_600)}`);
@@ -217,6 +224,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
         folder,
         takesMail: reporters !== undefined,
         resolver: policies.resolver,
+        usesStore: store !== undefined,
         onLog,
         ...(shared && { shared }),
       },
@@ -236,7 +244,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   if (flood && cluster) for (const { guests } of peers) guests.shares = cluster.nodes.length;
   const world: World = {
     ...{ choices, random, timeline, network, threads, disk, node, cluster, peers, receiver, reporters, faults },
-    ...{ count, counts, ledger: [], flood, policies, policyHosts, deathsMs, busy: 0, dots, clockSetAtMs: [] },
+    ...{ count, counts, ledger: [], flood, store, policies, policyHosts, deathsMs, busy: 0, dots, clockSetAtMs: [] },
     contentFaults,
   };
   return world;
