@@ -21,7 +21,14 @@
  * - A row that is settled starts again at none.
  */
 import type { Mode } from '../base/mode.ts';
-import { operation, presentTime, type SqlValue, skipLocked, type Transaction } from '../storage/operation.ts';
+import {
+  type Fragment,
+  operation,
+  presentTime,
+  type SqlValue,
+  skipLocked,
+  type Transaction,
+} from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
 import { clockOffsets, freeClocks, type Owner } from './clock.ts';
 import { FREE, HELD, RUNNING } from './enqueue.ts';
@@ -83,18 +90,19 @@ export async function claim(tx: Transaction, options: Claim): Promise<Work[]> {
       ...[...now.params, options.leaseMs, ...lease.params],
     );
   }
-  const due = [options.kind, ...now.params];
   const take = async (condition: string, limit: number): Promise<Work[]> => {
-    const isDue = `kind = ? AND held = 0 AND due <= ${now.sql} AND ${condition}`;
-    // Idle processes ask each second: on the embedded database this look costs a hundredth of the statement that takes rows.
-    if (tx.dialect === 'sqlite' && !(await tx.get(`SELECT 1 FROM work WHERE ${isDue} LIMIT 1`, ...due))) return [];
+    const chosen = await chosenBy(tx, {
+      sql: `SELECT seq FROM work WHERE kind = ? AND held = 0 AND due <= ${now.sql} AND ${condition}
+         ${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ? ${skipLocked(tx)}`,
+      params: [options.kind, ...now.params, limit],
+    });
+    if (chosen === undefined) return [];
     return tx.all<Work>(
-      `WITH chosen AS MATERIALIZED (SELECT seq FROM work WHERE ${isDue}
-         ${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ? ${skipLocked(tx)})
+      `WITH chosen AS ${chosen.sql}
        UPDATE work SET crashes = crashes + ${CRASH}, leased = ${HELD}, fence = fence + 1,
          due = ${now.sql} + CAST(? AS BIGINT)
        WHERE seq IN (SELECT seq FROM chosen) RETURNING ${CLAIMED}`,
-      ...[...due, limit, ...now.params, options.leaseMs],
+      ...[...chosen.params, ...now.params, options.leaseMs],
     );
   };
   const rows = await Promise.all([
@@ -102,6 +110,18 @@ export async function claim(tx: Transaction, options: Claim): Promise<Work[]> {
     options.quarantined ? take(`crashes + ${CRASH} >= ${QUARANTINE_AFTER_CRASHES}`, 1) : [],
   ]);
   return rows.flat().sort((a, b) => a.seq - b.seq);
+}
+
+/**
+ * What is claimed, as a table within the statement that takes it. The embedded database is asked before, and undefined where there is
+ * nothing: idle processes ask each second, and a question within the statement makes a claim of one row take 41 us in place of 15.
+ */
+async function chosenBy(tx: Transaction, question: Fragment): Promise<Fragment | undefined> {
+  if (tx.dialect === 'postgres') return { ...question, sql: `MATERIALIZED (${question.sql})` };
+  const rows = await tx.all<{ seq: number }>(question.sql, ...question.params);
+  if (rows.length === 0) return undefined;
+  const found = rowset(tx, 'found', { seq: 'int' }, rows);
+  return { ...found, sql: `(SELECT seq FROM ${found.sql})` };
 }
 
 export function isQuarantined(work: { crashes: number }): boolean {
