@@ -79,8 +79,8 @@ async function shrunk(report: Report, options: RunOptions): Promise<Failed> {
 }
 
 export async function runSeeds({ worlds, nodes, shrinks, onStep, onFailed, onProgress }: SeedsOptions): Promise<Sums> {
-  // What is thrown here by the thousand, and caught, needs no long story.
-  Error.stackTraceLimit = 8;
+  // What is thrown here by the thousand, and caught, needs no long story but where it is looked at.
+  Error.stackTraceLimit = onStep ? 8 : 1;
   const template = await templateOf(nodes);
   const sums = noSums();
   for (const { seed, only } of worlds) {
