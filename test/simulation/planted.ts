@@ -90,6 +90,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     replace: '',
   },
   'what a full disk did not take counts as written': {
+    seed: 278,
     file: 'storage/blobs/disk.ts',
     find: '        await file.writeFile(content).catch(refuse);\n',
     replace: '        await file.writeFile(content).catch(() => undefined);\n',
@@ -110,11 +111,13 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     replace: '      throw error;\n    }\n  };',
   },
   'content is not compared with what was accepted': {
+    seed: 84,
     file: 'storage/blobs/blobs.ts',
     find: "toString('base64url') !== expected) throw new BlobDamaged(key);\n  return content;",
     replace: "toString('base64url') === '') throw new BlobDamaged(key);\n  return content;",
   },
   'a pause does not halve the limit of a server': {
+    seed: 166,
     file: 'delivery/destinations.ts',
     find: 'destination.answeredMs = Number.NEGATIVE_INFINITY;\n  if (!pause) destination.limit = Math.max(1, limit / 2);\n  const {',
     replace:
