@@ -22,7 +22,7 @@ interface UnsubscribeClaim extends Copy {
 }
 
 export interface UnsubscribeLinks {
-  /** Whether the links are https: mail programs follow no others of List-Unsubscribe (RFC 8058 §3.1). */
+  /** Whether the links are https: mail programs offer no others for one click (RFC 8058 §3.1). */
   readonly isHttps: boolean;
   /** Absolute address of the recipient's own unsubscribe page, for mail from this domain. */
   url(claim: UnsubscribeClaim, fromDomain?: string): string;

@@ -329,15 +329,14 @@ export function personalise(
   return content;
 }
 
-/** RFC 8058 §3.1: one click needs both fields, an https address, and both under the DKIM signature. Others may write a mail (RFC 2369). */
+/** RFC 2369 §3.2; RFC 8058 §3.1: one click needs both fields, an https address, and both under the DKIM signature. */
 function unsubscribeFields(
   links: UnsubscribeLinks,
   link: Parameters<UnsubscribeLinks['url']>[0],
   { fromDomain, leavesMs }: { fromDomain: string; leavesMs: number },
 ): [name: string, value: string][] {
   const mailto = links.mailto(link, leavesMs);
-  const ways = [...(links.isHttps ? [links.url(link, fromDomain)] : []), ...(mailto === undefined ? [] : [mailto])];
-  if (ways.length === 0) return [];
+  const ways = [links.url(link, fromDomain), ...(mailto === undefined ? [] : [mailto])];
   const oneClick: [string, string][] = links.isHttps ? [['List-Unsubscribe-Post', 'List-Unsubscribe=One-Click']] : [];
   return [['List-Unsubscribe', ways.map((way) => `<${way}>`).join(', ')], ...oneClick];
 }

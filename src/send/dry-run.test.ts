@@ -93,7 +93,7 @@ test('where mail comes in, List-Unsubscribe has an address to write to as well, 
         const header = Buffer.from(rows[0]!.content).toString().split('\r\n\r\n')[0]!;
         const value = /^List-Unsubscribe: ((?:.|\r\n )*)\r$/m.exec(header)![1]!.replaceAll('\r\n', '');
         const [, local] = /<mailto:([^@]+)@bounces\.test\?subject=unsubscribe>$/.exec(value)!;
-        assert.equal(/^<https:[^>]+>, </.test(value), baseUrl.startsWith('https'), value);
+        assert.ok(value.startsWith(`<${baseUrl}/unsubscribe/`), value);
         assert.equal(/^List-Unsubscribe-Post:/m.test(header), baseUrl.startsWith('https'));
         const leavesMs = other.clock.now() + index * 20 * 86_400_000;
         const tokens = createTokenAddresses(secretKey);
@@ -105,7 +105,7 @@ test('where mail comes in, List-Unsubscribe has an address to write to as well, 
   }
 });
 
-test('List-Unsubscribe headers need an https address: without one they are left out, and the dry run says so', async () => {
+test('one click needs an https address: without one the link alone is there, and the dry run says so', async () => {
   const secretKey = Buffer.alloc(32, 1);
   for (const [baseUrl, has] of [
     ['https://mail.test', true],
@@ -123,7 +123,11 @@ test('List-Unsubscribe headers need an https address: without one they are left 
       if (warning) assert.match(warning.remedy, /POSTRIDER_BASE_URL/);
       dataOf(await other.send(body));
       const header = Buffer.from(other.offered[0]!.content!).toString().split('\r\n\r\n')[0]!;
-      assert.equal(/^List-Unsubscribe:/m.test(header), has, baseUrl);
+      assert.ok(
+        header.includes(`\r\nList-Unsubscribe: <${baseUrl}/unsubscribe/`) ||
+          header.includes(`\r\nList-Unsubscribe:\r\n <${baseUrl}/unsubscribe/`),
+        baseUrl,
+      );
       assert.equal(/^List-Unsubscribe-Post:/m.test(header), has, baseUrl);
     } finally {
       await other.close();
