@@ -42,6 +42,8 @@ function mannersOf(kind: Kind, random: Random, { fromMs: beginMs, isShared }: Be
 }
 
 const JOINED_MS = 15_000;
+/** So long their machines do not sleep: who sleeps for ten seconds is forgotten by the others for two. */
+export const AWAKE_MS = 75_000;
 
 interface Beginning {
   fromMs: number;

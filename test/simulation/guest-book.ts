@@ -42,8 +42,8 @@ export class GuestBook {
   /** No recipient was answered since the last wish: one connection at a time asks whether it is over. */
   #isProbed = false;
   readonly #probing = new Set<SimSocket>();
-  /** So many nodes that live all the time are to share what we may have; checked where there are several. */
-  shares = 1;
+  /** So many nodes that live all the time share what we may have, until then. */
+  #shares = { nodes: 1, untilMs: 0 };
   readonly #ownShares = new Map<Process | undefined, number>();
 
   constructor(timeline: Timeline) {
@@ -80,15 +80,20 @@ export class GuestBook {
     }
   }
 
+  isSharedBy(nodes: number, untilMs: number): void {
+    this.#shares = { nodes, untilMs };
+  }
+
   #shareOf(guest: Process | undefined): number {
-    return this.#ownShares.get(guest) ?? Math.max(1, Math.floor(INITIAL_CONNECTIONS / this.shares));
+    return this.#ownShares.get(guest) ?? Math.max(1, Math.floor(INITIAL_CONNECTIONS / this.#shares.nodes));
   }
 
   #checkShare(guest: Process | undefined): void {
-    if (this.shares === 1) return;
+    const { nodes, untilMs } = this.#shares;
+    if (nodes === 1 || this.#timeline.nowMs > untilMs) return;
     const open = [...this.#sockets].filter((one) => one.guest === guest && one.isHeldByGuest).length;
     const share = this.#shareOf(guest);
-    if (open > Math.floor(share)) this.#note(`${open} connections of a node whose share is ${share.toFixed(1)}`);
+    if (open > Math.ceil(share)) this.#note(`${open} connections of a node whose share is ${share.toFixed(1)}`);
   }
 
   #since({ saidAtMs, untilMs }: Wish): string {
@@ -114,7 +119,7 @@ export class GuestBook {
     if (!this.isResting) this.#isProbed = false;
     if (!took) return;
     const share = this.#shareOf(guest);
-    this.#ownShares.set(guest, Math.min(MOST_CONNECTIONS / this.shares, share + 1 / share));
+    this.#ownShares.set(guest, Math.min(MOST_CONNECTIONS / this.#shares.nodes, share + 1 / share));
     this.#allowed = Math.min(MOST_CONNECTIONS, this.#allowed + 1 / this.#allowed);
   }
 

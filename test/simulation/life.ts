@@ -12,7 +12,7 @@ import {
 } from './customers.ts';
 import { planDeaths } from './deaths.ts';
 import type { Disk } from './disk.ts';
-import type { Flood } from './flood.ts';
+import { AWAKE_MS, type Flood } from './flood.ts';
 import { here } from './globals.ts';
 import type { Network } from './network.ts';
 import type { SimulatedNode } from './node.ts';
@@ -184,6 +184,8 @@ function furtherMail(world: World, template: Template): (() => Promise<unknown>)
 function pour(world: World, template: Template, { fromMs, flood, victims }: Flood): void {
   const { ledger, choices } = world;
   const random = world.random.stream('pour');
+  const { timeline, cluster } = world;
+  for (let ms = 0; cluster && ms < AWAKE_MS; ms += 2_000) timeline.after(ms, 'awake', () => undefined, timeline.world);
   const entries = flood.filter(({ key }) => choices.has(key)).map(newEntry);
   ledger.push(...entries);
   if (entries.length > 0)

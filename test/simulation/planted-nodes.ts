@@ -38,4 +38,27 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     find: 'return [...bySeq].flatMap(([seq, { one }]) => (ended.has(seq) || moved.has(seq) ? [one] : []));',
     replace: 'return [...bySeq].map(([, { one }]) => one);',
   },
+  'a node that lost its lease goes on to the dot': {
+    seed: 15,
+    file: 'delivery/attempt-runner.ts',
+    find: "const holds = (): boolean => group.every((held) => held.state !== 'running' || engine.holds(held));",
+    replace: 'const holds = (): boolean => true;',
+  },
+  'what a dead node held is never taken over': {
+    seed: 11,
+    file: 'work/store.ts',
+    find: "${options.freeOnly ? `AND leased = ${FREE}` : ''}",
+    replace: "${tx.dialect === 'postgres' ? `AND leased = ${FREE}` : ''}",
+  },
+  'a limit of a destination counts for each node': {
+    seed: 31,
+    file: 'delivery/limits.ts',
+    find: 'if (share === 1) return limits;',
+    replace: 'if (share <= 1) return limits;',
+  },
+  'what nobody gives notice of is not looked for': {
+    file: 'work/engine.ts',
+    find: "await this.#wakeUp.sleep(this.#pollMs, 'nudge');",
+    replace: "await this.#wakeUp.sleep(2_147_483_647, 'nudge');",
+  },
 };

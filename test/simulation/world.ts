@@ -5,12 +5,13 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { randomText } from '../../src/base/ids.ts';
+import type { Absence } from './absences.ts';
 import { Choices } from './choices.ts';
 import { createCluster } from './cluster.ts';
 import { Disk } from './disk.ts';
 import { createDns } from './dns.ts';
 import { startExchangers, startPolicyHosts } from './exchangers.ts';
-import { drawFlood, floodFaults } from './flood.ts';
+import { AWAKE_MS, drawFlood, floodFaults } from './flood.ts';
 import { enterWorld, timesFilled } from './globals.ts';
 import { DAY_MS, live, START_MS, type World } from './life.ts';
 import { Network } from './network.ts';
@@ -29,6 +30,8 @@ import { Timeline } from './timeline.ts';
 
 const LONGEST_MS = 8 * DAY_MS;
 const MOST_STEPS = 150_000;
+/** Each of several nodes does what one does while it waits. */
+const MOST_CLUSTER_STEPS = 500_000;
 /** Shorter spans are lived through. */
 const LEAP_MS = 30;
 /** While only connections stand open, or a row that is due is left where it is. */
@@ -92,7 +95,7 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
         policies: world.policies,
         policyHosts: world.policyHosts,
         isRefused: isRefused(world),
-        outages: world.cluster?.server.outages ?? [],
+        outages: outagesOf(world),
         reports: world.reporters?.reports ?? [],
         subscriber: options.template.tenants.shop.accountId,
         clockSetAtMs: world.clockSetAtMs,
@@ -122,6 +125,14 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
     world.threads.closeAll();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Where the DNS fails, nodes know a destination by different names, and do not hear of each other's pauses. */
+function outagesOf({ cluster, choices }: World): Absence[] {
+  if (cluster === undefined) return [];
+  const isDnsWell = !choices.parts.has('dns-lost') && !choices.parts.has('dns-failed');
+  const always = { fromMs: 0, untilMs: Number.POSITIVE_INFINITY };
+  return [...cluster.server.outages, ...(isDnsWell ? [] : [always])];
 }
 
 /** That the storage did not record something when it was asked to. */
@@ -241,7 +252,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const cluster =
     engine && createCluster({ engine, random: random.stream('cluster'), isCalm, choices, count, onFault, makeNode });
   const node = cluster ?? makeNode();
-  if (flood && cluster) for (const { guests } of peers) guests.shares = cluster.nodes.length;
+  if (flood && cluster) for (const { guests } of peers) guests.isSharedBy(cluster.nodes.length, AWAKE_MS);
   const world: World = {
     ...{ choices, random, timeline, network, threads, disk, node, cluster, peers, receiver, reporters, faults },
     ...{ count, counts, ledger: [], flood, store, policies, policyHosts, deathsMs, busy: 0, dots, clockSetAtMs: [] },
@@ -254,7 +265,8 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
 async function run(world: World): Promise<boolean> {
   const { timeline } = world;
   let lookedMs = 0;
-  while (timeline.nowMs < LONGEST_MS && timeline.steps < MOST_STEPS) {
+  const most = world.cluster ? MOST_CLUSTER_STEPS : MOST_STEPS;
+  while (timeline.nowMs < LONGEST_MS && timeline.steps < most) {
     if (!(await timeline.step())) break;
     if (!timeline.isQuiet || !world.node.isUp) continue;
     if (world.cluster && timeline.nowMs < lookedMs + CLUSTER_REST_MS) continue;
