@@ -50,6 +50,12 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     find: "${options.freeOnly ? `AND leased = ${FREE}` : ''}",
     replace: "${tx.dialect === 'postgres' ? `AND leased = ${FREE}` : ''}",
   },
+  'a pause is not shared': {
+    seed: 43,
+    file: 'delivery/shared-pauses.ts',
+    find: '    if (unwritten.has(destination)) return;\n',
+    replace: '    if (isLoaded) return;\n',
+  },
   'a limit of a destination counts for each node': {
     seed: 31,
     file: 'delivery/limits.ts',
