@@ -3,10 +3,10 @@
  * theirs, where it takes mail.
  */
 import type { Config } from '../config.ts';
-import { signingAccountOperation } from '../domains/domains.ts';
+import { findTlsRecords, signingAccountOperation } from '../domains/domains.ts';
 import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
-import { lastReportsOperation, type ReportsOfDay, reportAddresses } from '../tls-reports/tls-reports.ts';
+import { lastReportsOperation, type ReportsOfDay } from '../tls-reports/tls-reports.ts';
 import { type Check, day, ok, skip, warn } from './check.ts';
 
 export interface ReportFacts {
@@ -57,27 +57,15 @@ export async function checkReturnPath(
   dns: Pick<Dns, 'resolveMx' | 'resolveTxt'>,
 ): Promise<Check[]> {
   const name = 'return path';
-  const [mx, policy, reports] = await Promise.all([
-    dns.resolveMx(bounceDomain),
-    dns.resolveTxt(`_mta-sts.${bounceDomain}`),
-    dns.resolveTxt(`_smtp._tls.${bounceDomain}`),
-  ]);
+  const [mx, records] = await Promise.all([dns.resolveMx(bounceDomain), findTlsRecords(bounceDomain, dns)]);
   if (mx.status === 'no-data' || mx.status === 'no-such-domain') return [];
-  if (mx.status === 'temporary' || policy.status === 'temporary' || reports.status === 'temporary') {
+  if (mx.status === 'temporary' || records.some((one) => one.status === 'unknown'))
     return [skip(name, `the DNS does not answer for the records of ${bounceDomain}`)];
-  }
-  const hasPolicy =
-    policy.status === 'found' && policy.value.filter((text) => /^v=STSv1[ \t]*;/.test(text)).length === 1;
-  const hasReports = reports.status === 'found' && reportAddresses(reports.value).length > 0;
-  if (hasPolicy && hasReports) return [ok(name, `${bounceDomain} asks senders for TLS and for reports of it`)];
-  const missing = [
-    ...(hasPolicy
-      ? []
-      : [
-          `_mta-sts.${bounceDomain} TXT "v=STSv1; id=1;", with the policy at https://mta-sts.${bounceDomain}/.well-known/mta-sts.txt`,
-        ]),
-    ...(hasReports ? [] : [`_smtp._tls.${bounceDomain} TXT "v=TLSRPTv1; rua=mailto:postmaster@${bounceDomain}"`]),
-  ];
-  const what = [...(hasPolicy ? [] : ['MTA-STS']), ...(hasReports ? [] : ['TLS-RPT'])].join(' and ');
-  return [warn(name, `${bounceDomain} has no record for ${what}`, `Publish ${missing.join('; and ')}.`)];
+  const missing = records.filter((one) => one.status !== 'verified');
+  if (missing.length === 0) return [ok(name, `${bounceDomain} asks senders for TLS and for reports of it`)];
+  const what = missing.map(({ purpose }) => (purpose === 'mta-sts' ? 'MTA-STS' : 'TLS-RPT')).join(' and ');
+  const toDo = missing.map(
+    (one) => `Publish ${one.name} TXT "${one.value}".${one.note === null ? '' : ` ${one.note}`}`,
+  );
+  return [warn(name, `${bounceDomain} has no record for ${what}`, toDo.join(' '))];
 }

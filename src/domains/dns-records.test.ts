@@ -80,6 +80,53 @@ test('every record is named, with what it is for, its value, and whether it is r
   assert.equal(knownRecords(domain, { sendingHost: HOST }).length, 4, 'no return path without a bounce domain');
 });
 
+test('the domain that the bounce domain belongs to shows what that asks senders for, as its zone has it', async () => {
+  const bounceDomain = 'bounces.mail.shop.example';
+  const settings = { sendingHost: HOST, bounceDomain };
+  const shown = knownRecords(domain, settings).slice(4);
+  assert.deepEqual(
+    shown.map(({ purpose, name, value, status }) => [purpose, name, value, status]),
+    [
+      ['mta-sts', `_mta-sts.${bounceDomain}`, 'v=STSv1; id=1;', 'pending'],
+      ['tls-rpt', `_smtp._tls.${bounceDomain}`, `v=TLSRPTv1; rua=mailto:postmaster@${bounceDomain}`, 'pending'],
+    ],
+    'no alias of itself',
+  );
+  const [sts, rpt] = shown.map(({ name }) => name) as [string, string];
+  const cases: [zone: Record<string, FakeName>, ...expected: [status: string, note: RegExp | null][]][] = [
+    [
+      {},
+      ['missing', /at https:\/\/mta-sts\.bounces\.mail\.shop\.example\/\.well-known\/mta-sts\.txt/],
+      ['missing', null],
+    ],
+    [
+      {
+        [sts]: { TXT: ['v=STSv1; id=20261123;'] },
+        [rpt]: { TXT: ['other', 'v=TLSRPTv1; rua=https://reports.example/'] },
+      },
+      ['verified', null],
+      ['verified', null],
+    ],
+    [
+      { [sts]: { TXT: ['v=STSv1; id=1;', 'v=STSv1; id=2;'] }, [rpt]: { TXT: ['v=TLSRPTv1; rua=postmaster'] } },
+      ['different', /There are 2 of them/],
+      ['different', /not written as it must be/],
+    ],
+    [{ [sts]: { fail: 'SERVFAIL' }, [rpt]: { fail: 'SERVFAIL' } }, ['unknown', /try again/], ['unknown', /try again/]],
+  ];
+  for (const [zone, ...expected] of cases) {
+    resolver.zone = zone;
+    const found = (await checkRecords(domain, { ...lookUp, ...settings })).slice(-2).map(({ record }) => record);
+    for (const [index, [status, note]] of expected.entries()) {
+      assert.equal(found[index]!.status, status, found[index]!.note ?? '');
+      if (note === null) assert.equal(found[index]!.note, null);
+      else assert.match(found[index]!.note!, note);
+    }
+  }
+  for (const other of ['in.postrider.example', 'xmail.shop.example'])
+    assert.equal(knownRecords(domain, { ...settings, bounceDomain: other }).length, 5, 'not of a domain of others');
+});
+
 const p = (): string => rsa.split('p=')[1]!;
 const mistakes: [what: string, texts: () => string[], status: DnsRecord['status'], note: RegExp | null][] = [
   ['as it should be', () => [rsa], 'verified', null],

@@ -6,6 +6,7 @@
  */
 import { iso } from '../base/clock.ts';
 import type { Dns, DnsAnswer } from '../net/dns.ts';
+import { type TlsRecord, tlsRecordsOf } from './bounce-domain-records.ts';
 import { findDmarc } from './dmarc.ts';
 import { type Finding, findKey } from './key-record.ts';
 import { type FindServers, lookUpPublished, type Publication } from './published.ts';
@@ -26,7 +27,7 @@ import { type IsServed, trackingHostOf, trackingUrl } from './tracking-hosts.ts'
 type RecordStatus = 'verified' | 'missing' | 'different' | 'unknown' | 'pending';
 
 export interface DnsRecord {
-  purpose: 'dkim' | 'spf' | 'dmarc' | 'return-path' | 'tracking';
+  purpose: 'dkim' | 'spf' | 'dmarc' | 'return-path' | 'tracking' | TlsRecord['purpose'];
   type: 'TXT' | 'CNAME';
   name: string;
   value: string;
@@ -98,14 +99,19 @@ function dmarcRecord({ domain }: SenderDomain): DnsRecord {
 
 /** A name below the sender's, so that the return path is aligned with it for DMARC (RFC 7489 §3.1.2). */
 function returnPathRecord({ domain }: SenderDomain, { bounceDomain }: RecordSettings): DnsRecord | undefined {
-  if (bounceDomain === undefined) return undefined;
-  return {
-    ...UNSEEN,
-    purpose: 'return-path',
-    type: 'CNAME',
-    name: `${RETURN_PATH_LABEL}${domain}`,
-    value: bounceDomain,
-  };
+  const name = `${RETURN_PATH_LABEL}${domain}`;
+  if (bounceDomain === undefined || bounceDomain === name) return undefined;
+  return { ...UNSEEN, purpose: 'return-path', type: 'CNAME', name, value: bounceDomain };
+}
+
+/** Of the bounce domain, shown with the domain that it belongs to: who has the zone can publish them. */
+function tlsRecords({ domain }: SenderDomain, { bounceDomain }: RecordSettings): TlsRecord[] {
+  if (bounceDomain === undefined || !`.${bounceDomain}`.endsWith(`.${domain}`)) return [];
+  return tlsRecordsOf(bounceDomain);
+}
+
+function tlsRecord({ purpose, name, value }: TlsRecord): DnsRecord {
+  return { ...UNSEEN, purpose, type: 'TXT', name, value };
 }
 
 /** Links of mail lead to a host of the sender's, which receivers see as theirs. */
@@ -149,6 +155,7 @@ export function knownRecords(domain: SenderDomain, settings: RecordSettings): Dn
     spfRecord(domain, settings),
     dmarcRecord(domain),
     ...others.filter((record) => record !== undefined),
+    ...tlsRecords(domain, settings).map(tlsRecord),
   ];
 }
 
@@ -157,7 +164,8 @@ export async function checkRecords(domain: SenderDomain, lookUp: LookUp): Promis
   const keys = domain.keys.map((key) => lookUpKey(domain, key, lookUp));
   const others = [lookUpSpfRecord(domain, lookUp), lookUpDmarc(domain, lookUp)];
   const aliases = [lookUpReturnPath(domain, lookUp), lookUpTracking(domain, lookUp)];
-  const found = await Promise.all([...keys, ...others, ...aliases]);
+  const ofBounces = tlsRecords(domain, lookUp).map((wanted) => lookUpTls(wanted, lookUp));
+  const found = await Promise.all([...keys, ...others, ...aliases, ...ofBounces]);
   return found.filter((one) => one !== undefined);
 }
 
@@ -265,6 +273,11 @@ async function findReturnPath(record: DnsRecord, lookUp: LookUp): Promise<Findin
   if (spf.status === 'verified') return { status: 'verified', found, note: null };
   const note = `${record.name} has the MX records of ${record.value}; publish at ${record.name} too, as its only SPF record: ${spf.value}`;
   return { status: spf.status === 'unknown' ? 'unknown' : 'different', found, note };
+}
+
+async function lookUpTls(wanted: TlsRecord, { dns, serversOf = noServers }: LookUp): Promise<CheckedRecord> {
+  const { name, classify } = wanted;
+  return publishedAs(tlsRecord(wanted), await lookUpPublished({ name, dns, serversOf, classify }));
 }
 
 /** Whether links lead there is decided by what answers there, not by the DNS. */

@@ -3,6 +3,7 @@
  * account send from here, and with which keys is it signed).
  */
 
+export { findTlsRecords } from './bounce-domain-records.ts';
 export { type DnsRecord, knownRecords, lookUpRecords } from './dns-records.ts';
 export {
   createDkimKeyring,

@@ -31,7 +31,7 @@ const route = <B extends TSchema | undefined = undefined, Q extends TSchema | un
 ): RouteDefinition<Caller> => defineRoute(definition);
 
 const recordSchema = named('DnsRecord', {
-  purpose: oneOf(['dkim', 'spf', 'dmarc', 'return-path', 'tracking']),
+  purpose: oneOf(['dkim', 'spf', 'dmarc', 'return-path', 'tracking', 'mta-sts', 'tls-rpt']),
   type: oneOf(['TXT', 'CNAME']),
   name: Type.String(),
   value: Type.String(),

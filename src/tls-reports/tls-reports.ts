@@ -4,6 +4,5 @@
  */
 export { dayOf, openTlsCounters, type TlsCounters } from './counters.ts';
 export type { ReportMail } from './mail.ts';
-export { reportAddresses } from './record.ts';
 export { startReporter } from './reporter.ts';
 export { lastReportsOperation, type ReportsOfDay, removeTlsReportsOperation } from './store.ts';

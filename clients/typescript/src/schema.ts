@@ -1410,7 +1410,7 @@ export interface components {
     /** DnsRecord */
     DnsRecord: {
       /** @enum {string} */
-      purpose: "dkim" | "spf" | "dmarc" | "return-path" | "tracking";
+      purpose: "dkim" | "spf" | "dmarc" | "return-path" | "tracking" | "mta-sts" | "tls-rpt";
       /** @enum {string} */
       type: "TXT" | "CNAME";
       name: string;

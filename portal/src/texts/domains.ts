@@ -96,6 +96,14 @@ export const purposes = {
     name: 'Return path',
     why: 'Bounces come back under a name of your own, which receivers see as yours.',
   },
+  'mta-sts': {
+    name: 'TLS policy of the return path (MTA-STS)',
+    why: 'Others then bring bounces in TLS only. The policy itself is a file that a web server gives out.',
+  },
+  'tls-rpt': {
+    name: 'TLS reports of the return path',
+    why: 'Others then report where TLS failed when they brought bounces.',
+  },
 };
 
 export const statuses = { missing: 'Missing', different: 'Different' };
