@@ -31,6 +31,9 @@ interface Note {
   guests: readonly (Process | undefined)[];
 }
 
+/** One more for as many mails as there may be connections, whatever a sum of fractions makes of it. */
+const whole = (allowed: number): number => Math.floor(allowed + 1e-6);
+
 export class GuestBook {
   readonly #timeline: Timeline;
   readonly #sockets = new Set<SimSocket>();
@@ -75,7 +78,7 @@ export class GuestBook {
       this.#probing.add(socket);
       const probes = [...this.#probing].filter((one) => one.isHeldByGuest).length;
       if (probes > 1) this.#note(`${probes} connections at once to see whether its time is over`);
-    } else if (open > Math.max(1, Math.floor(this.#allowed))) {
+    } else if (open > Math.max(1, whole(this.#allowed))) {
       this.#note(`${open} connections at once, of ${this.#allowed.toFixed(1)} after it asked for time`);
     }
   }
@@ -120,7 +123,8 @@ export class GuestBook {
     if (!took) return;
     const share = this.#shareOf(guest);
     this.#ownShares.set(guest, Math.min(MOST_CONNECTIONS / this.#shares.nodes, share + 1 / share));
-    this.#allowed = Math.min(MOST_CONNECTIONS, this.#allowed + 1 / this.#allowed);
+    // Each node grows with its share.
+    this.#allowed = Math.min(MOST_CONNECTIONS, this.#allowed + this.#shares.nodes / Math.max(1, whole(this.#allowed)));
   }
 
   /** What was noted, as far as our side had to know of all that it rests on. */

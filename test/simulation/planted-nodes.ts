@@ -4,26 +4,31 @@ import type { Planted } from './planted.ts';
 
 export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
   'a claim takes what another node holds': {
+    seed: 1,
     file: 'work/store.ts',
-    find: 'held = 0 AND due <= ${now.sql} AND ${condition}`;',
-    replace: 'held = 0 AND (due <= ${now.sql} OR leased > 0) AND ${condition}`;',
+    find: 'held = 0 AND due <= ${now.sql} AND ${condition}',
+    replace: 'held = 0 AND (due <= ${now.sql} OR leased > 0) AND ${condition}',
   },
   'leases end by the clock of the node that looks': {
+    seed: 2,
     file: 'storage/operation.ts',
     find: "? { sql: '(SELECT now_ms())', params: [] }",
     replace: "? { sql: 'CAST(? AS BIGINT)', params: [Date.now()] }",
   },
   'what is handed over in memory is not leased': {
+    seed: 4,
     file: 'work/enqueue.ts',
     find: '      due: row.dueMs,\n      leased: row.isLeased ? HELD : FREE,',
     replace: '      due: row.isLeased ? 0 : row.dueMs,\n      leased: FREE,',
   },
   'the record of a key is not part of the transaction': {
+    seed: 3,
     file: 'send/acceptance.ts',
     find: 'insertMany(tx, IDEMPOTENCY, rows.records),',
     replace: "tx.dialect === 'postgres' ? [] : insertMany(tx, IDEMPOTENCY, rows.records),",
   },
   'the key of a mail is unique in the memory of a node': {
+    seed: 26,
     file: 'send/acceptance.ts',
     find: 'if (inUse.has(text)) return notStored();',
     replace: 'if (inUse.has(text) && calls.length > 1) return notStored();',
@@ -34,18 +39,19 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     },
   },
   'a result counts though its lease was lost': {
+    seed: 16,
     file: 'work/store.ts',
     find: 'return [...bySeq].flatMap(([seq, { one }]) => (ended.has(seq) || moved.has(seq) ? [one] : []));',
     replace: 'return [...bySeq].map(([, { one }]) => one);',
   },
   'a node that lost its lease goes on to the dot': {
-    seed: 15,
+    seed: 7,
     file: 'delivery/attempt-runner.ts',
     find: "const holds = (): boolean => group.every((held) => held.state !== 'running' || engine.holds(held));",
     replace: 'const holds = (): boolean => true;',
   },
   'what a dead node held is never taken over': {
-    seed: 11,
+    seed: 4,
     file: 'work/store.ts',
     find: "${options.freeOnly ? `AND leased = ${FREE}` : ''}",
     replace: "${tx.dialect === 'postgres' ? `AND leased = ${FREE}` : ''}",
@@ -63,6 +69,7 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     replace: 'if (share <= 1) return limits;',
   },
   'what nobody gives notice of is not looked for': {
+    seed: 1,
     file: 'work/engine.ts',
     find: "await this.#wakeUp.sleep(this.#pollMs, 'nudge');",
     replace: "await this.#wakeUp.sleep(2_147_483_647, 'nudge');",

@@ -42,7 +42,7 @@ const CLUSTER_REST_MS = 200;
 const LEASE_MARGIN_MS = 12_000;
 /** What a node says while it does not reach the database, and once it stood still. */
 const DATABASE_AWAY =
-  /the database is not ready|results cannot be recorded; attempts wait|nobody knows whether|an attempt hung|results that are not recorded|cannot be used: timeout expired|"type":"(Unavailable|OutcomeUnknown)"/;
+  /the database is not ready|results cannot be recorded; attempts wait|nobody knows whether|an attempt hung|results that are not recorded|cannot be used: (?:timeout expired|the server does not answer)|"type":"(Unavailable|OutcomeUnknown)"/;
 const NO_STORAGE_FAULTS = { refused: 0, lost: 0 };
 
 export interface Report {
