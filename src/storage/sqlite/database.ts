@@ -23,9 +23,10 @@ const GROUP_MIN = 24;
 const GROUP_MAX = 256;
 /**
  * So many that wait are sent on while another group is under way, so that the thread finds them when it has answered: the
- * serving thread may be in the middle of a millisecond of requests then.
+ * serving thread may be in the middle of a millisecond of requests then. With 16 the two took turns where ten clients wait for
+ * their answers: 1,202 mails relayed a second against 1,282 (medians of seven rounds in turns).
  */
-const NEXT_GROUP_MIN = 16;
+const NEXT_GROUP_MIN = 6;
 
 type AnyOperation = Operation<unknown, unknown>;
 
