@@ -4,14 +4,19 @@ import { relayRig } from '../kit/relay-rig.ts';
 import type { SinkStage } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-// At the banner and at EHLO a 5xx is about our host: our-host-is-blocked.test.ts.
-for (const stage of ['mail', 'rcpt', 'data', 'dot'] as SinkStage[]) {
+// A 5xx at the banner and to EHLO, and one of policy to MAIL, is about our host: our-host-is-blocked.test.ts.
+for (const [stage, enhancedCode] of [
+  ['mail', '5.5.4'],
+  ['rcpt', '5.7.0'],
+  ['data', '5.7.0'],
+  ['dot', '5.7.0'],
+] as [SinkStage, string][]) {
   test(`a 5xx at ${stage} bounces at once with the code kept, and is not tried again`, async (t) => {
-    const { rig } = await relayRig(t, { script: { [stage]: '554 5.7.0 no' } });
+    const { rig } = await relayRig(t, { script: { [stage]: `554 ${enhancedCode} no` } });
     const [id] = await rig.send({ to: ['a@x.example'] });
     await waitUntil('the bounce', () => rig.status(id!) === 'bounced');
     const { bounce } = rig.events(id!).at(-1)!.detail;
-    assert.deepEqual([bounce!.smtpCode, bounce!.enhancedCode, bounce!.suppressed], [554, '5.7.0', false]);
+    assert.deepEqual([bounce!.smtpCode, bounce!.enhancedCode, bounce!.suppressed], [554, enhancedCode, false]);
     assert.deepEqual(rig.rows('SELECT * FROM work'), []);
     assert.deepEqual(rig.rows('SELECT * FROM suppression'), []);
     assert.equal(rig.attempts(id!).length, 1);
