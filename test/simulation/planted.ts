@@ -279,7 +279,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   },
   'an address with a forged token is somebody': {
     file: 'mail/token-address.ts',
-    find: 'if (!isShaped || !isOurs || base32(bytes) !== text) return undefined;',
+    find: 'if (!isShaped || !isOurs) return undefined;',
     replace: 'if (!isShaped) return undefined;',
   },
   'a token lives for ever': {
