@@ -37,7 +37,7 @@ export function drawStoreFaults(random: Random): StoreFaults {
   const fromMs = random.between(0, random.chance(0.5) ? 3_000 : 600_000);
   const outage = { fromMs, untilMs: fromMs + random.between(1_000, 1_800_000) };
   return {
-    ...{ errors: share(0.5), silences: share(0.05), lost: share(0.2), lateErrors: share(0.5) },
+    ...{ errors: share(0.25), silences: share(0.05), lost: share(0.2), lateErrors: share(0.5) },
     outage: random.chance(0.3) ? outage : undefined,
   };
 }
