@@ -69,7 +69,7 @@ const waitingCall: Call<number> = {
 export interface Overlap<F, A, B> {
   /** Of two nodes, and one that watches them. */
   nodes: readonly [Database, Database, Database];
-  /** What both work on; made anew for each place at which the first one stands. */
+  /** What both work on; made for each place at which the first one stands. */
   prepare(): Promise<F>;
   first(fixture: F): Call<A>;
   second(fixture: F): Call<B>;

@@ -1,7 +1,7 @@
 /**
  * Where domains publish their MTA-STS policy (RFC 8461 §3.3): a record in the DNS that names it, and a host that answers by https. The policy
  * changes once in some worlds; the host fails as the seed decides: by its status, a redirect, its type, its certificate, silence, a cut or
- * nonsense, mostly with a policy that asks for nothing, so that whoever believes it is found out.
+ * nonsense, mostly with a policy that asks for nothing, so that a service that believes it is found out.
  */
 import type { Choices } from './choices.ts';
 import type { DnsWorld } from './dns.ts';
