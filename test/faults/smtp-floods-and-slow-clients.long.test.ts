@@ -3,7 +3,7 @@
  * file descriptors. An honest client from another address is served as if nobody else was there.
  */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import net from 'node:net';
 import { after, before, test } from 'node:test';
 import { runningMs } from '../kit/running-time.ts';
@@ -111,7 +111,9 @@ test('without file descriptors connections are lost, and the listener is not', {
     });
     sockets.push(socket);
   }
-  await waitUntil('connections to be lost', () => lost > 100);
+  const isFull = (): boolean => readdirSync(`/proc/${small.pid}/fd`).length >= 148;
+  // Those beyond are lost, or wait unaccepted where another thread took the descriptor that libuv keeps to turn them away.
+  await waitUntil('connections to be lost, or none to be left', () => lost > 100 || isFull());
   for (const socket of sockets) socket.destroy();
   await waitUntil('the listener to greet again', async () => {
     const talker = await connectTalker(small.smtpPort);
@@ -119,5 +121,10 @@ test('without file descriptors connections are lost, and the listener is not', {
     talker.destroy();
     return line?.startsWith('220 ');
   });
-  assert.equal((await small.api.get('/account')).status, 200);
+  const answers = (): Promise<boolean> =>
+    small.api.get('/account').then(
+      ({ status }) => status === 200,
+      () => false,
+    );
+  await waitUntil('the API to answer again', answers);
 });

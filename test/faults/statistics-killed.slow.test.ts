@@ -94,7 +94,7 @@ for (const dialect of DIALECTS) {
     await load.stop();
     const isFinished = async (): Promise<boolean> => {
       const pages = await Promise.all(
-        ['queued', 'sending'].map((status) => api.get(`/messages?status=${status}&limit=1`)),
+        ['queued', 'sending', 'delayed'].map((status) => api.get(`/messages?status=${status}&limit=1`)),
       );
       return pages.every(({ body }) => (body as unknown as JsonObject[]).length === 0);
     };
