@@ -73,7 +73,10 @@ export interface Connections {
   asksOf(domain: string, tlsOptional: boolean): Promise<string>;
   /** An idle session with this destination. */
   take(destination: string, need: SessionNeed): PooledSession | undefined;
-  /** Looks the domain up and opens a session; with `after` at one of the exchangers behind that one, where there are any. */
+  /**
+   * Looks the domain up and opens a session; with `after` at one of the exchangers behind that one, where there are any. With the cause
+   * ECANCELLED where the domain turns out to have another destination, whose limits and pauses count.
+   */
   open(destination: string, need: SessionNeed, after?: PooledSession): Promise<Opened>;
   /** Back for the next message; closed instead when it has done its share. Resolves when the peer has one connection less. */
   release(pooled: PooledSession): Promise<void>;
@@ -104,6 +107,8 @@ export interface ConnectionOptions {
   isStalled(destination: string): boolean;
   /** Whether a host is among the best exchangers of a domain. */
   serves(domain: string, host: string): boolean;
+  /** The destination of a domain by the last answer of the DNS. */
+  destinationOf(domain: string): string;
   /** Idle sessions for which the destination has room beside those in use. */
   roomForIdle(destination: string): number;
   /** Messages that a session with this destination may take. */
@@ -259,6 +264,9 @@ export function openConnections(options: ConnectionOptions): Connections {
       if (!after) await closing.makeRoom(destination, { idle, most: Math.max(0, options.roomForIdle(destination)) });
       const resolved = await resolve(need, after);
       if (!resolved.ok) return notResolved(resolved.evidence);
+      if (!relay && options.destinationOf(need.domain) !== destination) {
+        return { ok: false, ...cancelled(relay), forNeed: false };
+      }
       const candidates = reachable(resolved.candidates, need, options.routing);
       if (candidates.length === 0 && resolved.candidates.length > 0) return { ok: false, ...NO_SOURCE };
       let failure: Pick<Opened & { ok: false }, 'evidence' | 'facts'> | undefined;

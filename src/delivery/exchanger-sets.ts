@@ -4,8 +4,9 @@
  * of one host of a provider counts for all of its hosts.
  *
  * Until the first answer of the DNS a domain is pending, and nothing is dialled for it. Where it has no MX records, or the DNS does not
- * answer, the domain itself is the destination. An answer is asked for again after a minute, of a DNS that keeps it for its TTL;
- * meanwhile, and while the DNS fails, the last one holds. What is known is bounded: the domains least recently asked for are forgotten.
+ * answer, the domain itself is the destination. An answer is asked for again after a minute, of a DNS that keeps it for its TTL, and by
+ * each attempt that looks up where to dial: so no server is dialled under another name than its own. Meanwhile, and while the DNS
+ * fails, the last one holds. What is known is bounded: the domains least recently asked for are forgotten.
  */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -22,6 +23,8 @@ const MAX_KEY = 400;
 export interface ExchangerSets {
   /** The destination of a domain: the domain itself while its exchangers are not known. Looks them up where that is due. */
   destinationOf(domain: string): string;
+  /** Looks the exchangers up for an attempt: the domain has their destination from then on. */
+  resolveMx: Dns['resolveMx'];
   /** Whether the domain is being looked up for the first time. */
   isPending(domain: string): boolean;
   /** Whether a host is among the best exchangers of the domain. */
@@ -47,7 +50,8 @@ interface Entry {
   /** All of them with their preferences; empty while they are not known. */
   all: string;
   isPending: boolean;
-  isAsking: boolean;
+  /** Questions under way. */
+  asking: number;
   /** Unix ms. */
   askedMs: number;
   /** From `askedMs` on it holds so long without being asked for again. */
@@ -87,18 +91,35 @@ export function openExchangerSets({ dns, clock, providers, onChanged }: Exchange
   const evict = (): void => {
     for (const [domain, entry] of entries) {
       if (entries.size < MAX_DOMAINS) return;
-      if (entry.isAsking) continue;
+      if (entry.asking > 0) continue;
       entries.delete(domain);
       drop(domain, entry.key);
     }
   };
 
-  const ask = async (domain: string, entry: Entry): Promise<void> => {
-    entry.isAsking = true;
+  const entryOf = (domain: string): Entry => {
+    let entry = entries.get(domain);
+    if (!entry) {
+      evict();
+      entry = {
+        ...{ key: domain, best: new Set(), all: '', isPending: true, asking: 0 },
+        ...{ askedMs: clock.now(), freshMs: 0 },
+      };
+      keep(domain, entry);
+    } else entries.delete(domain);
+    // The youngest stands last.
+    entries.set(domain, entry);
+    return entry;
+  };
+
+  const resolveMx: Dns['resolveMx'] = async (domain) => {
+    const entry = entryOf(domain);
+    entry.asking += 1;
     const answer = await dns.resolveMx(domain);
+    entry.asking -= 1;
     const before = entry.key;
     const wasPending = entry.isPending;
-    Object.assign(entry, { isAsking: false, isPending: false, askedMs: clock.now(), freshMs: REFRESH_MS });
+    Object.assign(entry, { isPending: false, askedMs: clock.now(), freshMs: REFRESH_MS });
     if (answer.status === 'temporary') entry.freshMs = RETRY_MS;
     else {
       const hosts = answer.status === 'found' ? answer.value.hosts : [];
@@ -112,26 +133,18 @@ export function openExchangerSets({ dns, clock, providers, onChanged }: Exchange
       keep(domain, entry);
     }
     if (wasPending || entry.key !== before) onChanged(domain, before);
+    return answer;
   };
 
   return {
     destinationOf: (domain) => {
-      let entry = entries.get(domain);
+      const entry = entryOf(domain);
       const now = clock.now();
-      if (!entry) {
-        evict();
-        entry = {
-          ...{ key: domain, best: new Set(), all: '', isPending: true, isAsking: false },
-          ...{ askedMs: now, freshMs: 0 },
-        };
-        keep(domain, entry);
-      } else entries.delete(domain);
-      // The youngest stands last.
-      entries.set(domain, entry);
       const isFresh = now >= entry.askedMs && now < entry.askedMs + entry.freshMs;
-      if (!isFresh && !entry.isAsking) void ask(domain, entry);
+      if (!isFresh && entry.asking === 0) void resolveMx(domain);
       return entry.key;
     },
+    resolveMx,
     isPending: (domain) => entries.get(domain)?.isPending === true,
     serves: (domain, host) => entries.get(domain)?.best.has(host) === true,
     areAlike: (one, other) => {
@@ -144,10 +157,9 @@ export function openExchangerSets({ dns, clock, providers, onChanged }: Exchange
 }
 
 /** Where all mail takes one way, no name is looked up: behind a relay every message has the one destination. */
-export const ONE_WAY: ExchangerSets = {
-  destinationOf: (domain) => domain,
-  isPending: () => false,
-  serves: () => false,
-  areAlike: (one, other) => one === other,
-  domainsOf: (key) => [key],
-};
+export function oneWay({ resolveMx }: Pick<Dns, 'resolveMx'>): ExchangerSets {
+  return {
+    ...{ resolveMx, destinationOf: (domain) => domain, isPending: () => false, serves: () => false },
+    ...{ areAlike: (one, other) => one === other, domainsOf: (key) => [key] },
+  };
+}

@@ -11,7 +11,6 @@ function emptyWindow(): Window {
     shared: new Set(['relay']),
     isProven: () => false,
     destinationOfLane: (lane) => `mx.${lane.split('/')[1]}`,
-    destinationOf: (domain) => `mx.${domain}`,
   });
 }
 

@@ -46,8 +46,6 @@ export interface WindowOptions {
   /** Whether a destination answered lately, or takes no places here (its mail is put off). */
   isProven(destination: string): boolean;
   destinationOfLane(lane: string): string;
-  /** The destination of a domain now. */
-  destinationOf(domain: string): string;
 }
 
 export class Window implements FairQueue<Held> {
@@ -79,8 +77,6 @@ export class Window implements FairQueue<Held> {
 
   admit(held: Held, { first, laneHasParked }: { first: boolean; laneHasParked: boolean }): boolean {
     const isBack = held.email.jobs.has(held);
-    // Its exchangers may be known by now, or may be others.
-    held.destination = this.#options.destinationOf(held.domain);
     if (!isBack) {
       const [inLane, inAccount, inDestination] = this.#free(held.job.lane, held.destination);
       // What is parked already is older: half of the lane is left to it.

@@ -26,7 +26,7 @@ import { createBlockedNotices } from './blocked-notice.ts';
 import { claimOperation, clampDueOperation } from './claim.ts';
 import { type Connections, openConnections } from './connections.ts';
 import { type Destination, type Destinations, openDestinations, SANDBOX, SHARED_DESTINATIONS } from './destinations.ts';
-import { type ExchangerSets, ONE_WAY, openExchangerSets } from './exchanger-sets.ts';
+import { type ExchangerSets, oneWay, openExchangerSets } from './exchanger-sets.ts';
 import { openHostMemory } from './hosts.ts';
 import { type ConnectionLimits, limitsOfProvider, RELAY_CONNECTIONS, sharedLimits } from './limits.ts';
 import { openMissingDomains } from './missing-domain.ts';
@@ -165,7 +165,9 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     });
     const onChanged = (domain: string, before: string): void => this.#exchangersChanged(domain, before);
     const sets =
-      routing.route.kind === 'relay' ? ONE_WAY : openExchangerSets({ dns: routing.dns, clock, providers, onChanged });
+      routing.route.kind === 'relay'
+        ? oneWay(routing.dns)
+        : openExchangerSets({ dns: routing.dns, clock, providers, onChanged });
     const schedule = new Schedule({
       ...{ destinations, slots: SLOTS, isPending: sets.isPending, mayShare: returnPaths.mayShare },
     });
@@ -176,7 +178,6 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
       // Mail of a paused destination only passes through the window.
       isProven: (key) => destinations.isProven(key) || destinations.pauseOf(key) !== undefined,
       destinationOfLane: (lane) => sets.destinationOf(routedDomainOf(routing, `@${lane.slice(lane.indexOf('/') + 1)}`)),
-      destinationOf: (domain) => (SHARED_DESTINATIONS.has(domain) ? domain : sets.destinationOf(domain)),
     });
     const { starts, sources } = deps.warmUp ?? { starts: [], sources: [] };
     const warmUp = openWarmUp({ database, clock, log, starts, sources, providerOf: providers.byName });
@@ -185,7 +186,8 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     const timeouts = deps.timeouts ? { timeouts: deps.timeouts } : {};
     const { isStalled } = destinations;
     const connections = openConnections({
-      ...{ routing, hosts, helo: hostname, isStalled, serves: sets.serves, ...timeouts },
+      routing: { ...routing, dns: { ...routing.dns, resolveMx: sets.resolveMx } },
+      ...{ hosts, helo: hostname, isStalled, serves: sets.serves, destinationOf: sets.destinationOf, ...timeouts },
       roomForIdle: (key) => destinations.limitOf(destinations.of(key)) - destinations.of(key).active,
       messagesPerConnection: (key) =>
         isRelay(key) ? MESSAGES_PER_RELAY_CONNECTION : providerOf(key).messagesPerConnection,
@@ -276,6 +278,8 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
   }
 
   withoutAttempt(held: Held): Settlement | undefined {
+    // Its exchangers may be known by now, or may be others.
+    if (!SHARED_DESTINATIONS.has(held.domain)) held.destination = this.sets.destinationOf(held.domain);
     return this.#results.withoutAttempt(held);
   }
 

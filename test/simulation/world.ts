@@ -5,7 +5,6 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { randomText } from '../../src/base/ids.ts';
-import type { Absence } from './absences.ts';
 import { Choices } from './choices.ts';
 import { createCluster } from './cluster.ts';
 import { Disk } from './disk.ts';
@@ -95,7 +94,7 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
         policies: world.policies,
         policyHosts: world.policyHosts,
         isRefused: isRefused(world),
-        outages: outagesOf(world),
+        outages: world.cluster?.server.outages ?? [],
         reports: world.reporters?.reports ?? [],
         subscriber: options.template.tenants.shop.accountId,
         clockSetAtMs: world.clockSetAtMs,
@@ -125,14 +124,6 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
     world.threads.closeAll();
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-/** Where the DNS fails, nodes know a destination by different names, and do not hear of each other's pauses. */
-function outagesOf({ cluster, choices }: World): Absence[] {
-  if (cluster === undefined) return [];
-  const isDnsWell = !choices.parts.has('dns-lost') && !choices.parts.has('dns-failed');
-  const always = { fromMs: 0, untilMs: Number.POSITIVE_INFINITY };
-  return [...cluster.server.outages, ...(isDnsWell ? [] : [always])];
 }
 
 /** That the storage did not record something when it was asked to. */
