@@ -63,7 +63,7 @@ test('the families alternate, IPv6 first, each in its order', () => {
 });
 
 test('an IPv6 address behind a black hole costs a quarter of a second', { skip: noBlackHoles }, async () => {
-  const peer = await listen('127.0.0.1');
+  const peer = await listen('127.0.0.1', await freePort());
   const hole = await blackHole('::1', peer.port);
   try {
     await againIfPaused(async () => {
@@ -88,7 +88,7 @@ test('an address that refuses costs nothing: the next one follows at once', asyn
 });
 
 test('one address at a time while it answers: the others see nobody', async () => {
-  const first = await listen('::1');
+  const first = await listen('::1', await freePort());
   const second = await listen('127.0.0.1', first.port);
   assert.equal(stood(await connect({ port: first.port, addresses: ['::1', '127.0.0.1'] })), '::1');
   await waitUntil('the connection', () => first.connections === 1);
@@ -96,7 +96,7 @@ test('one address at a time while it answers: the others see nobody', async () =
 });
 
 test('of two connections that stand at the same moment one is closed without a word', async () => {
-  const first = await listen('::1');
+  const first = await listen('::1', await freePort());
   const second = await listen('127.0.0.1', first.port);
   const pending = connect({ port: first.port, addresses: ['::1', '127.0.0.1'] });
   for (let ticks = 0; ticks < 20; ticks += 1) await new Promise((resolve) => process.nextTick(resolve));
