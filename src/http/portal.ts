@@ -115,7 +115,8 @@ export function portalRoutes<C>({ hasIdentityProvider, folder = BUILT }: PortalO
     return { html, headers: { 'Content-Security-Policy': pagePolicy(nonce), 'X-Frame-Options': 'DENY' } };
   };
   return [
-    ...PAGES.map((at) => pageRoute<C>(at, page)),
+    // The router of the page takes the slash at the end away.
+    ...PAGES.flatMap((at) => (at === '/' ? [at] : [at, `${at}/`])).map((at) => pageRoute<C>(at, page)),
     ...FRAMES.map(([at, images]) =>
       pageRoute<C>(at, () => ({ html: EMPTY, headers: { 'Content-Security-Policy': framePolicy(images) } })),
     ),
