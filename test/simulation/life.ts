@@ -12,6 +12,7 @@ import {
 } from './customers.ts';
 import { planDeaths } from './deaths.ts';
 import type { Disk } from './disk.ts';
+import type { Extent } from './extent.ts';
 import { AWAKE_MS, type Flood } from './flood.ts';
 import { here } from './globals.ts';
 import type { Network } from './network.ts';
@@ -44,6 +45,7 @@ export interface World {
   cluster: Cluster | undefined;
   peers: Peer[];
   receiver: Receiver;
+  extent: Extent;
   contentFaults: ContentFaults;
   /** Where content is kept, in place of the disk. */
   store: ObjectStore | undefined;
@@ -66,30 +68,20 @@ export interface World {
   busy: number;
 }
 
-interface Usual {
-  longestSeconds: number;
-  /** The share of mail with a long text. */
-  largeShare: number;
-}
-
-/** Mail is tried for days in some worlds alone: they are dear, since a node ticks through each of the hours. */
-const usualOf = ({ cluster, contentFaults, random }: World): Usual => ({
-  longestSeconds: cluster ? 3_600 : random.stream('lifetimes').chance(0.25) ? 259_200 : 14_400,
-  largeShare: contentFaults.largeShare,
-});
-
-function drawMail(random: Random, at: number, { longestSeconds, largeShare }: Usual): WantedMail {
-  const recipients = random.chance(0.8) ? 1 : 2 + random.below(3);
+function drawMail(random: Random, at: number, { extent, contentFaults, policies }: World): WantedMail {
+  const recipients = random.chance(0.8) ? 1 : Math.min(extent.recipients, 2 + random.below(3));
   // Some write to the same people again.
   const number = random.chance(0.35) ? 0 : at;
   const to = Array.from({ length: recipients }, (_, one) => `r${number}.${one}@${domainOf((number + one) % PEERS)}`);
-  const via = random.chance(0.7) ? 'http' : 'smtp';
+  // Mail over SMTP lives for three days: dear where no server may be good enough for it.
+  const isOverHttp = random.chance(0.7) || (extent.isSmall && policies.enforced.size + policies.signed.size > 0);
+  const via = isOverHttp ? 'http' : 'smtp';
   return {
     ...{ key: `mail-${at}`, to, by: 'shop', via },
-    expiresAfterSeconds: random.chance(0.6) ? 600 + random.below(7_200) : longestSeconds,
+    expiresAfterSeconds: random.chance(0.6) ? 600 + random.below(extent.usualSeconds) : extent.longestSeconds,
     requireTls: via === 'http' && random.chance(0.15),
-    length: random.chance(largeShare) ? 200_000 : 20 + random.below(500),
-    sendAtMs: via === 'http' && random.chance(0.15) ? START_MS + random.below(4 * 3_600_000) : undefined,
+    length: random.chance(contentFaults.largeShare) ? 200_000 : 20 + random.below(500),
+    sendAtMs: via === 'http' && random.chance(0.15) ? START_MS + random.below(extent.longestWaitMs) : undefined,
     cancelAfterMs: random.chance(0.15) ? random.between(0, random.chance(0.5) ? 3_000 : 600_000) : undefined,
     isDoubled: random.chance(0.15),
     fileBytes: 0,
@@ -102,15 +94,16 @@ export function live(world: World, template: Template): void {
   const draw = random.stream('customers');
   keepPolicies(world);
   node.start();
-  const mails = 1 + draw.below(draw.chance(0.8) ? 5 : 14);
-  const spanMs = draw.chance(0.5) ? 2_000 : draw.between(10_000, 3_600_000);
+  const { extent } = world;
+  const mails = Math.ceil(extent.mails * (1 + draw.below(draw.chance(0.8) ? 5 : 14)));
+  const spanMs = draw.chance(0.5) ? 2_000 : draw.between(10_000, extent.longestSpanMs);
   world.busy += 1;
   void (async () => {
     const { shop } = template.tenants;
     await create(shop, '/webhooks', { url: world.receiver.url, events: EVENTS });
     if (world.reporters) await create(shop, '/inbound-routes', { match: ROUTE_ADDRESS, events: true });
     for (let at = 0; at < mails; at += 1) {
-      const entry = newEntry(drawMail(draw.stream(`mail ${at}`), at, usualOf(world)));
+      const entry = newEntry(drawMail(draw.stream(`mail ${at}`), at, world));
       if (!choices.has(entry.mail.key)) continue;
       ledger.push(entry);
       const afterMs = draw.stream(`time ${at}`).between(0, spanMs);
@@ -151,11 +144,10 @@ function begin(world: World, afterMs: number, run: () => Promise<unknown>): void
 
 /** In some worlds: a batch, mail with a file that is uploaded before it, and mail in the sandbox. */
 function furtherMail(world: World, template: Template): (() => Promise<unknown>)[] {
-  const { random, ledger, choices, count } = world;
+  const { random, ledger, choices, extent, count } = world;
   const draw = random.stream('further mail');
-  const usual = usualOf(world);
   const entryOf = (key: string, more: Partial<WantedMail>): Entry => {
-    const mail: WantedMail = { ...drawMail(draw.stream(`${key} drawn`), 100, usual), key, via: 'http', ...more };
+    const mail: WantedMail = { ...drawMail(draw.stream(`${key} drawn`), 100, world), key, via: 'http', ...more };
     const entry = newEntry({ ...mail, isDoubled: false, cancelAfterMs: undefined });
     ledger.push(entry);
     return entry;
@@ -165,7 +157,7 @@ function furtherMail(world: World, template: Template): (() => Promise<unknown>)
     return sendUntilAcknowledged(template, entryOf(key, more), draw.stream(key));
   };
   const runs: (() => Promise<unknown>)[] = [];
-  if (draw.chance(0.12) && choices.has('batch')) {
+  if (draw.chance(extent.batches) && choices.has('batch')) {
     count('mail in a batch');
     const entries = Array.from({ length: 2 + draw.below(3) }, (_, at) => entryOf(`batched-${at}`, {}));
     const again = draw.chance(0.3) ? 2 : 1;

@@ -42,7 +42,12 @@ const PORT = 80;
 
 export function startReceiver(
   network: Network,
-  { manners, random, count }: { manners: ReceiverManners; random: Random; count(what: string): void },
+  {
+    manners,
+    badUntilMs,
+    random,
+    count,
+  }: { manners: ReceiverManners; badUntilMs: number; random: Random; count(what: string): void },
 ): Receiver {
   const received: Received[] = [];
   const { timeline } = network;
@@ -58,7 +63,7 @@ export function startReceiver(
       const webhookId = /\r\nwebhook-id: (.*)/i.exec(head)?.[1] ?? '';
       const event = JSON.parse(body) as { eventId: string; eventType: string; messageId: string };
       const isDown = timeline.nowMs < manners.downUntilMs;
-      const draw = random.next();
+      const draw = timeline.nowMs < badUntilMs ? random.next() : 1;
       const isAccepted = !isDown && draw >= manners.fails + manners.hangs + manners.breaks;
       const { eventId, eventType: type, messageId } = event;
       received.push({ webhookId, eventId, type, messageId, isAccepted });

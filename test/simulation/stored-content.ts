@@ -25,7 +25,7 @@ export const SAFE: ContentFaults = { flips: false, full: undefined, store: undef
 
 export function drawContentFaults(random: Random): ContentFaults {
   const stores = random.stream('store');
-  if (stores.chance(0.06)) return { ...SAFE, store: drawStoreFaults(stores), largeShare: 0.5 };
+  if (stores.chance(0.04)) return { ...SAFE, store: drawStoreFaults(stores), largeShare: 0.5 };
   const flips = random.stream('flips').chance(0.06);
   const space = random.stream('space');
   const isFull = space.chance(0.07);

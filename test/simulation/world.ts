@@ -10,6 +10,7 @@ import { createCluster } from './cluster.ts';
 import { Disk } from './disk.ts';
 import { createDns } from './dns.ts';
 import { startExchangers, startPolicyHosts } from './exchangers.ts';
+import { drawExtent } from './extent.ts';
 import { AWAKE_MS, drawFlood, floodFaults } from './flood.ts';
 import { enterWorld, timesFilled } from './globals.ts';
 import { DAY_MS, live, START_MS, type World } from './life.ts';
@@ -146,7 +147,10 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const timeline = new Timeline(random.stream('timeline'));
   const draw = random.stream('faults');
   const floods = random.stream('flood');
-  const flood = floods.chance(0.06) ? drawFlood(floods, { isShared: template.engine !== undefined }) : undefined;
+  const isShared = template.engine !== undefined;
+  const extent = drawExtent(random, { isShared });
+  // Dear, where one node does all: a hundred mails each.
+  const flood = floods.chance(isShared ? 0.06 : 0.02) ? drawFlood(floods, { isShared }) : undefined;
   const isCalm = draw.chance(0.2) || flood !== undefined;
   const share = (most: number): number => (isCalm || draw.chance(0.4) ? 0 : draw.between(0, most));
   const network = new Network(timeline, {
@@ -193,7 +197,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
         })
       : undefined;
   const onTaken = (copy: Copy): void => reporters?.taken(copy);
-  const policies = flood ? NO_POLICIES : drawPolicies(random, { choices, isShared: template.engine !== undefined });
+  const policies = flood ? NO_POLICIES : drawPolicies(random, { choices, isShared });
   const peers = startExchangers({
     ...{ policies, flood, network, dns, choices, count, onTaken, random: random.stream('peers') },
     onBegun: (guest) => dots.begun(guest),
@@ -203,7 +207,12 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const policyHosts = startPolicyHosts(hosting);
   const hooks = random.stream('receiver');
   const receiver = startReceiver(network, {
-    ...{ manners: choices.faults('endpoint', drawReceiver(hooks), NO_RECEIVER), random: hooks, count },
+    ...{
+      manners: choices.faults('endpoint', drawReceiver(hooks), NO_RECEIVER),
+      random: hooks,
+      count,
+      badUntilMs: extent.badUntilMs,
+    },
   });
   const faults: string[] = [];
   const deathsMs: number[] = [];
@@ -247,7 +256,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const world: World = {
     ...{ choices, random, timeline, network, threads, disk, node, cluster, peers, receiver, reporters, faults },
     ...{ count, counts, ledger: [], flood, store, policies, policyHosts, deathsMs, busy: 0, dots, clockSetAtMs: [] },
-    contentFaults,
+    ...{ contentFaults, extent },
   };
   return world;
 }
