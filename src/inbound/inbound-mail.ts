@@ -1,6 +1,6 @@
 /**
  * A mail that came in from outside, for one of its recipients, and what those have to offer who deal with it. It stands on stable
- * storage before its sender hears 250, with a row of work; who deals with it reads it (as often as it takes: nothing is changed
+ * storage before its sender hears 250, with a row of work (a small report: recorded, see intake.ts); who deals with it reads it (as often as it takes: nothing is changed
  * meanwhile) and then records what it means in one transaction with the end of that row, so that a mail has its effect once.
  */
 import type { Mode } from '../base/mode.ts';
@@ -47,9 +47,9 @@ export interface InboundLease {
   inboundId: string;
 }
 
-/** What a handler found in a mail, on its way to be recorded. */
-export interface Found<F> {
-  lease: InboundLease;
+/** What a handler found in a mail, on its way to be recorded. Without a lease the mail has no row. */
+export interface Found<F, L extends InboundLease | null = InboundLease> {
+  lease: L;
   mail: InboundMail;
   finding: F;
 }
@@ -61,8 +61,8 @@ export interface RecordedFindings {
   blobKeys: readonly string[];
 }
 
-/** What is done with the mails of one use. */
-export interface Handler<F> {
+/** What is done with the mails of one use; `L` has null where mails without a row are recorded too. */
+export interface Handler<F, L extends InboundLease | null = InboundLease> {
   /**
    * Says what the mail means, and changes nothing. `Unavailable` is tried again later, with growing waits; any other exception
    * counts as a crash, and after three the mail is set aside.
@@ -72,7 +72,7 @@ export interface Handler<F> {
    * Runs one operation for all of them, in whose transaction `endInbound` (store.ts) is asked first: only what it still holds may
    * have an effect.
    */
-  record(found: readonly Found<F>[]): Promise<RecordedFindings>;
+  record(found: readonly Found<F, L>[]): Promise<RecordedFindings>;
 }
 
 /** By what the recipient is for. */

@@ -14,6 +14,7 @@ export type {
   Taken,
   Use,
 } from './inbound-mail.ts';
+export { createIntake, type Intake } from './intake.ts';
 export { createRecipients, type Recipients, type RecipientsOptions } from './recipients.ts';
 export { createReportHandlers } from './report-handlers.ts';
 export {

@@ -14,7 +14,7 @@ import { type Report, readReport } from '../mail/report/report.ts';
 import type { ReturnPathClaim, TokenAddresses } from '../mail/token-address.ts';
 import { findSentOperation, type LateAnswer, type LateResult, type SentCopy } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
-import type { Found, Handler, Handlers, InboundMail, RecordedFindings } from './inbound-mail.ts';
+import type { Found, Handler, InboundLease, InboundMail, RecordedFindings } from './inbound-mail.ts';
 import { type ComplaintContext, type ReportResults, resultsOfBounce, resultsOfComplaint } from './report-results.ts';
 import { recordReportsOperation } from './report-store.ts';
 
@@ -35,10 +35,12 @@ interface Finding {
 /** Of a name of a host (RFC 1035 §3.1); in EHLO anything may stand. */
 const MAX_REPORTER = 255;
 
-type ReportHandlers = Pick<Handlers, 'return-path' | 'abuse' | 'postmaster' | 'unsubscribe'>;
+type FoundReport = Found<Finding, InboundLease | null>;
+type ReportHandler = Handler<Finding, InboundLease | null>;
+type ReportHandlers = Record<'return-path' | 'abuse' | 'postmaster' | 'unsubscribe', ReportHandler>;
 
 export function createReportHandlers(deps: ReportHandlerDeps): ReportHandlers {
-  const handlerOf = (read: (mail: InboundMail) => Promise<Finding>): Handler<Finding> => ({
+  const handlerOf = (read: (mail: InboundMail) => Promise<Finding>): ReportHandler => ({
     read,
     record: (found) => record(deps, found),
   });
@@ -109,8 +111,8 @@ async function readUnsubscribe({ database, clock }: ReportHandlerDeps, mail: Inb
 /** Of the mails that are recorded in one transaction; a mail with more goes alone. Others have theirs in between. */
 const MOST_RESULTS = 250;
 
-function* groupsOf(found: readonly Found<Finding>[]): Generator<Found<Finding>[]> {
-  let group: Found<Finding>[] = [];
+function* groupsOf(found: readonly FoundReport[]): Generator<FoundReport[]> {
+  let group: FoundReport[] = [];
   let results = 0;
   for (const one of found) {
     results += one.finding.results.length;
@@ -124,17 +126,19 @@ function* groupsOf(found: readonly Found<Finding>[]): Generator<Found<Finding>[]
   yield group;
 }
 
-async function record(deps: ReportHandlerDeps, found: readonly Found<Finding>[]): Promise<RecordedFindings> {
+async function record(deps: ReportHandlerDeps, found: readonly FoundReport[]): Promise<RecordedFindings> {
   const lost: number[] = [];
   const blobKeys: string[] = [];
   for (const group of groupsOf(found)) {
-    const meanings = group.map(({ lease, finding: { results, unsubscribing } }) => ({ lease, results, unsubscribing }));
+    const meanings = group.map(({ lease, mail: { id: inboundId }, finding: { results, unsubscribing } }) => ({
+      ...{ inboundId, lease, results, unsubscribing },
+    }));
     const recorded = await deps.database.execute(recordReportsOperation, meanings);
     lost.push(...recorded.lost);
     blobKeys.push(...recorded.blobKeys);
     const byId = new Map(recorded.answers.map((answer) => [answer.inboundId, answer]));
     for (const one of group) {
-      const answer = byId.get(one.lease.inboundId);
+      const answer = byId.get(one.mail.id);
       if (answer) note(deps, one, answer);
     }
   }
@@ -146,7 +150,7 @@ const RESULT = { Bounce: 'bounce', DeliveryDelay: 'delay', Complaint: 'complaint
 /** Counts and logs what was recorded of a mail. */
 function note(
   { metrics, log }: ReportHandlerDeps,
-  { lease: { inboundId }, finding }: Found<Finding>,
+  { mail: { id: inboundId }, finding }: FoundReport,
   answer: { results: LateAnswer[]; unsubscribed: boolean },
 ): void {
   const done: InboundResult[] = [...finding.ignored];

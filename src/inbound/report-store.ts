@@ -1,4 +1,4 @@
-/** Records what reports and unsubscribe mails mean, in one transaction with the end of their work. */
+/** Records what reports and unsubscribe mails mean, in one transaction with the end of their work, where they have some. */
 import { type Unsubscribing, unsubscribe } from '../engagement/engagement.ts';
 import { type LateAnswer, type LateResult, settleLate } from '../messages/messages.ts';
 import { batch } from '../storage/operation.ts';
@@ -7,13 +7,15 @@ import { endInbound } from './store.ts';
 
 /** What one mail means: results of reports, or the wish of somebody who unsubscribes. */
 export interface Meaning {
-  lease: InboundLease;
+  inboundId: string;
+  /** Null where nothing of the mail is stored. */
+  lease: InboundLease | null;
   results: LateResult[];
   unsubscribing: Unsubscribing | null;
 }
 
 export interface RecordedMeanings extends RecordedFindings {
-  /** Of each mail whose lease held, in the order of its results. */
+  /** Of each mail but those whose lease was lost, in the order of its results. */
   answers: { inboundId: string; results: LateAnswer[]; unsubscribed: boolean }[];
 }
 
@@ -23,22 +25,20 @@ export const recordReportsOperation = batch(
   async (tx, calls: readonly (readonly Meaning[])[]): Promise<RecordedMeanings[]> => {
     const recorded: RecordedMeanings[] = [];
     for (const meanings of calls) {
-      const { held, blobKeys } = await endInbound(
-        tx,
-        meanings.map(({ lease }) => lease),
-        { keep: false },
-      );
-      const kept = meanings.filter(({ lease }) => held.has(lease.seq));
+      const leases = meanings.flatMap(({ lease }) => lease ?? []);
+      const { held, blobKeys } = await endInbound(tx, leases, { keep: false });
+      const isHeld = ({ lease }: Meaning): boolean => lease === null || held.has(lease.seq);
+      const kept = meanings.filter(isHeld);
       const answers = await settleLate(
         tx,
         kept.flatMap(({ results }) => results),
       );
       const each: RecordedMeanings['answers'] = [];
-      for (const { lease, results, unsubscribing } of kept) {
+      for (const { inboundId, results, unsubscribing } of kept) {
         const unsubscribed = unsubscribing !== null && (await unsubscribe(tx, unsubscribing));
-        each.push({ inboundId: lease.inboundId, results: answers.splice(0, results.length), unsubscribed });
+        each.push({ inboundId, results: answers.splice(0, results.length), unsubscribed });
       }
-      const lost = meanings.flatMap(({ lease }) => (held.has(lease.seq) ? [] : [lease.seq]));
+      const lost = leases.flatMap(({ seq }) => (held.has(seq) ? [] : [seq]));
       recorded.push({ lost, blobKeys, answers: each });
     }
     return recorded;

@@ -197,6 +197,7 @@ async function unnamed(tx: Transaction, blobKeys: readonly (string | null)[]): P
 
 /** Ends the rows of work that are still held, in the transaction of what their mails mean. */
 export const endInbound: EndInbound = async (tx, leases, { keep }) => {
+  if (leases.length === 0) return { held: new Set(), blobKeys: [] };
   const held = await finish(tx, leases);
   const ended = rowset(
     tx,

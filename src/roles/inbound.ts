@@ -6,6 +6,7 @@ import { type Running, stopAll } from '../base/lifecycle.ts';
 import { createReturnPaths, type ReturnPaths, type Routing } from '../delivery/delivery.ts';
 import { isReturnPathOperation } from '../domains/domains.ts';
 import {
+  createIntake,
   createRecipients,
   createReportHandlers,
   type InboundWorker,
@@ -35,11 +36,29 @@ interface InboundRoleOptions {
   tls: TlsIdentity;
   /** Mail came in: its work is due. */
   onStored(): void;
+  /** Events may have been written. */
+  onRecorded(): void;
+}
+
+/** Of reports that come back, at the port and where deliveries run. */
+function reportHandlersOf({ database, clock, secretKey, log, metrics }: Parts) {
+  return createReportHandlers({ database, clock, tokens: createTokenAddresses(secretKey), log, metrics });
 }
 
 /** Rejects with a sentence for the operator when the port cannot be had. */
-export async function startInboundRole(parts: Parts, { tls, onStored }: InboundRoleOptions): Promise<InboundRole> {
+export async function startInboundRole(
+  parts: Parts,
+  { tls, onStored, onRecorded }: InboundRoleOptions,
+): Promise<InboundRole> {
   const { config, database, blobs, clock, log, metrics, overload } = parts;
+  const intake = createIntake({
+    reports: reportHandlersOf(parts)['return-path'],
+    store: async (mails) => {
+      await database.execute(storeInboundOperation, mails);
+      onStored();
+    },
+    onRecorded,
+  });
   const server = createInboundServer({
     ...{ hostname: config.smtpHostname, blobs, tls, clock, log, metrics },
     limits: { maxConnectionsPerAddress: config.inboundMaxConnectionsPerAddress },
@@ -52,10 +71,7 @@ export async function startInboundRole(parts: Parts, { tls, onStored }: InboundR
       findRoute: createFindRoute({ database, clock }),
     }),
     isScarce: overload.isScarce,
-    store: async (mails) => {
-      await database.execute(storeInboundOperation, mails);
-      onStored();
-    },
+    store: (mails) => intake.take(mails),
   });
   const drain = (): Promise<void> => server.drain({ deadlineMs: DRAIN_MS });
   const stop = async (): Promise<void> => {
@@ -105,7 +121,7 @@ export function startInboundWork(parts: Parts, { baseUrl, onRecorded }: InboundW
   const worker = startInboundWorker({
     ...{ database, blobs, clock, log, onRecorded, random: Math.random },
     handlers: {
-      ...createReportHandlers({ database, clock, tokens: createTokenAddresses(secretKey), log, metrics }),
+      ...reportHandlersOf(parts),
       route: createRouteHandler({ database, verifier, metrics, links: createInboundLinks(linkBase) }),
     },
   });

@@ -163,6 +163,8 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
       wakeUps.onWake('inbound', () => work.nudge());
       inbound = work;
     },
+    /** After events were written. */
+    nudgeReaders: nudgeWebhooks,
     /** After mail was accepted, which comes before webhooks. */
     nudgeWebhooks: (): void => {
       webhooks?.giveWay();
@@ -216,7 +218,9 @@ async function openPorts(
     ports.smtp = await startSmtpRole(parts, { ...shared, tls: certificates.smtp, baseUrl, rateShare });
   }
   if (certificates.smtp && config.roles.includes('inbound')) {
-    ports.inbound = await startInboundRole(parts, { tls: certificates.smtp, onStored: workers.nudgeInbound });
+    ports.inbound = await startInboundRole(parts, {
+      ...{ tls: certificates.smtp, onStored: workers.nudgeInbound, onRecorded: workers.nudgeReaders },
+    });
   }
   return { httpPort, httpsPort };
 }

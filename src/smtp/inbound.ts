@@ -28,7 +28,7 @@ export interface InboundPort {
   recipients: Recipients;
   /** Whether disks have too little for mail of routes, which is kept: who fills them stops that mail, and not what customers send. */
   isScarce(): boolean;
-  /** Stores the copies of a mail with their work; resolves once they are on stable storage. */
+  /** Resolves once the copies of a mail, or what they mean, are on stable storage. */
   store(mails: NewInbound[]): Promise<void>;
 }
 

@@ -17,7 +17,7 @@ const SECOND = 1_000;
 const MAIL = { envelopeFrom: '', recipient: 'b+x@bounces.example', sizeBytes: 4, blobKey: null } as const;
 
 /** Stores so many mails to a return path and claims them; answers the leases. */
-async function leases(stage: Stage, count: number): Promise<Meaning['lease'][]> {
+async function leases(stage: Stage, count: number): Promise<NonNullable<Meaning['lease']>[]> {
   const ids = Array.from({ length: count }, () => stage.id('inb'));
   const client = { address: '192.0.2.1', helo: 'mx.example', tls: null };
   const use = { kind: 'return-path' as const, copy: { messageId: 'msg_x', isShared: false, day: 1 } };
@@ -77,9 +77,7 @@ export const late: Scenario = async (stage) => {
   const record = async (...meanings: [results: LateResult[], unsubscribing?: Meaning['unsubscribing']][]) => {
     const held = await leases(stage, meanings.length);
     const given = meanings.map(([results, unsubscribing = null], index) => ({
-      lease: held[index]!,
-      results,
-      unsubscribing,
+      ...{ inboundId: held[index]!.inboundId, lease: held[index]!, results, unsubscribing },
     }));
     const { answers } = await stage.act(recordReportsOperation, given);
     return answers.map((one) => [...one.results, ...(one.unsubscribed ? ['unsubscribed'] : [])].join());
@@ -110,9 +108,15 @@ export const late: Scenario = async (stage) => {
   );
   const lostLease = { seq: 999_999, fence: 1, inboundId: stage.id('inb') };
   const lost = await stage.database.execute(recordReportsOperation, [
-    { lease: lostLease, results: [result(bob)], unsubscribing: null },
+    { inboundId: lostLease.inboundId, lease: lostLease, results: [result(bob)], unsubscribing: null },
   ]);
   assert.deepEqual([lost.lost, lost.answers], [[999_999], []]);
+  const unstored = { inboundId: stage.id('inb'), lease: null, results: [result(ada)], unsubscribing: null };
+  assert.deepEqual(
+    (await stage.act(recordReportsOperation, [unstored])).answers,
+    [{ inboundId: unstored.inboundId, results: ['repeated'], unsubscribed: false }],
+    'of a mail without a row',
+  );
   const wish: Meaning['unsubscribing'] = {
     ...{ accountId, mode: 'live', messageId: bob, email: 'bob@example.com', method: 'mail' },
     ...{ eventId: stage.id('evt'), nowMs: atMs },

@@ -1,0 +1,118 @@
+/** Reports at their dot: recorded together without a row; stored with their work where that cannot be. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { OutcomeUnknown, Unavailable } from '../base/failure.ts';
+import { newId } from '../base/ids.ts';
+import type { Found, InboundLease, InboundMail, Use } from './inbound-mail.ts';
+import { createIntake } from './intake.ts';
+import type { NewInbound } from './store.ts';
+
+const RETURN_PATH: Use = { kind: 'return-path', copy: { messageId: 'msg_1', isShared: false, day: 1 } };
+
+function mailOf(change: Partial<NewInbound> = {}): NewInbound {
+  const content = Buffer.from('mail');
+  return {
+    ...{ id: newId('inb'), receivedAtMs: 1, envelopeFrom: '', recipient: 'b+x@bounces.example', use: RETURN_PATH },
+    ...{ client: { address: '192.0.2.1', helo: 'mx.example', tls: null }, sizeBytes: content.length, content },
+    ...{ blobKey: null, nowMs: 1, ...change },
+  };
+}
+
+function rig({ read = async () => undefined, record = async () => undefined }: RigOptions = {}) {
+  const stored: string[][] = [];
+  const recorded: string[][] = [];
+  let nudges = 0;
+  const intake = createIntake({
+    reports: {
+      read,
+      record: async (found: readonly Found<unknown, InboundLease | null>[]) => {
+        await record();
+        assert.ok(found.every(({ lease }) => lease === null));
+        recorded.push(found.map(({ mail }) => mail.id));
+        return { lost: [], blobKeys: [] };
+      },
+    },
+    store: async (mails) => void stored.push(mails.map(({ id }) => id)),
+    onRecorded: () => {
+      nudges += 1;
+    },
+  });
+  return { intake, stored, recorded, nudges: () => nudges };
+}
+interface RigOptions {
+  read?(mail: InboundMail): Promise<unknown>;
+  record?(): Promise<void>;
+}
+
+test('reports that come at about the same time are recorded together, and none waits long', async () => {
+  const contents: string[] = [];
+  const r = rig({ read: async (mail) => contents.push((await mail.content()).toString()) });
+  await r.intake.take([mailOf()]);
+  const began = performance.now();
+  await Promise.all(Array.from({ length: 5 }, () => r.intake.take([mailOf()])));
+  const waitedMs = performance.now() - began;
+  assert.deepEqual(
+    r.recorded.map((group) => group.length),
+    [1, 5],
+    'one alone does not wait for others',
+  );
+  assert.ok(waitedMs > 50, `${waitedMs} ms: those behind it wait for each other`);
+  await Promise.all(Array.from({ length: 20 }, () => r.intake.take([mailOf()])));
+  assert.deepEqual(
+    r.recorded.slice(2).map((group) => group.length),
+    [8, 8, 4],
+    'and enough of them for nobody',
+  );
+  assert.deepEqual([r.stored, r.nudges(), new Set(contents)], [[], 5, new Set(['mail'])]);
+});
+
+test('what is no small report for one return path is stored with its work', async () => {
+  const r = rig();
+  const others = [
+    [mailOf({ use: { kind: 'abuse' } })],
+    [mailOf({ use: { ...RETURN_PATH, kind: 'unsubscribe' } })],
+    [mailOf({ use: { kind: 'route', accountId: 'acc_1', mode: 'live', routeId: 'inr_1' } })],
+    [mailOf({ content: null, blobKey: 'zz/1' })],
+    [mailOf(), mailOf()],
+  ];
+  for (const mails of others) await r.intake.take(mails);
+  assert.deepEqual([r.stored.length, r.recorded], [others.length, []]);
+});
+
+test('a report that cannot be read is stored, and the others of its moment are recorded', async () => {
+  const early = mailOf();
+  const broken = mailOf();
+  const errors = new Map<string, Error>([
+    [early.id, new Unavailable('its message is being sent')],
+    [broken.id, new TypeError('a bug')],
+  ]);
+  const r = rig({
+    read: async ({ id }) => {
+      const error = errors.get(id);
+      if (error) throw error;
+    },
+  });
+  const fine = mailOf();
+  await Promise.all([early, fine, broken].map((mail) => r.intake.take([mail])));
+  assert.deepEqual([r.stored.flat().sort(), r.recorded], [[early.id, broken.id].sort(), [[fine.id]]]);
+});
+
+test('reports that cannot be recorded are stored, also where nobody knows whether they were', async () => {
+  const errors = [new Unavailable('full'), new OutcomeUnknown('lost', 'OVERLOADED'), new TypeError('a bug')];
+  for (const error of errors) {
+    const r = rig({ record: () => Promise.reject(error) });
+    await Promise.all([r.intake.take([mailOf()]), r.intake.take([mailOf()])]);
+    assert.deepEqual([r.stored.length, r.nudges()], [2, 0], error.message);
+  }
+});
+
+test('what comes while many are in hand is stored: a flood waits in its own lane', async () => {
+  const held = Promise.withResolvers<void>();
+  const r = rig({ read: () => held.promise });
+  const taken = Array.from({ length: 100 }, () => r.intake.take([mailOf()]));
+  await Promise.all(taken.slice(64));
+  assert.equal(r.stored.length, 36);
+  held.resolve();
+  await Promise.all(taken);
+  assert.equal(r.recorded.flat().length, 64);
+});
