@@ -1,6 +1,6 @@
 /**
- * Mail that came in and was answered 250, and a process that is killed before it is dealt with: each has its effect once after the
- * next start. Bounces of one copy that come in twice are one Bounce. Counted in the log of events.
+ * Bounces that were answered 250, half of them so large that they are dealt with later, and a process that is killed then: each has its effect
+ * once after the next start. Bounces of one copy that come in twice are one Bounce. Counted in the log of events.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const COUNT = 20;
 
-function report(recipient: string): string {
+function report(recipient: string, isLarge: boolean): string {
   return [
     'From: MAILER-DAEMON@mx.example',
     'Subject: Undelivered Mail Returned to Sender',
@@ -25,6 +25,7 @@ function report(recipient: string): string {
     'Content-Type: text/plain',
     '',
     'It could not be delivered.',
+    ...(isLarge ? Array.from({ length: 2_500 }, () => 'All that is known of it follows.') : []),
     '--b',
     'Content-Type: message/delivery-status',
     '',
@@ -66,10 +67,10 @@ test('kill -9 between 250 and its handling: each bounce is one event', { timeout
     const talker = await connectTalker(port());
     await talker.reply();
     await talker.say('EHLO mx.example');
-    for (const mail of half) {
+    for (const [index, mail] of half.entries()) {
       talker.send(`MAIL FROM:<>\r\nRCPT TO:<${mail.from}>\r\nDATA\r\n`);
       for (let step = 0; step < 3; step += 1) assert.match(await talker.reply(), /^[23]/);
-      talker.send(`${report(mail.to[0]!)}.\r\n`);
+      talker.send(`${report(mail.to[0]!, index % 2 === 0)}.\r\n`);
       assert.match(await talker.reply(), /^250 2\.0\.0 queued as inb_/);
       answered += 1;
     }

@@ -88,7 +88,10 @@ test('a bounce that comes in by both nodes at once is one Bounce, also when one 
 }, async (t) => {
   const recipients = Array.from({ length: COUNT }, (_, index) => `r${index}@x.example`);
   const paths = await sent(recipients);
-  const report = (recipient: string) => ({ to: paths.get(recipient)!, content: deliveryReport({ recipient }) });
+  const report = (recipient: string, isLarge = false) => ({
+    to: paths.get(recipient)!,
+    content: deliveryReport({ recipient, isLarge }),
+  });
   const early = recipients.slice(0, COUNT / 2);
   for (const recipient of early) {
     const replies = await Promise.all(nodes.map((node) => bring(node.inboundPort, report(recipient))));
@@ -97,7 +100,9 @@ test('a bounce that comes in by both nodes at once is one Bounce, also when one 
   await oneEach(apis[1], 'Bounce', early, ({ recipient }) => recipient);
 
   const late = recipients.slice(COUNT / 2);
-  const replies = late.flatMap((recipient) => nodes.map((node) => bring(node.inboundPort, report(recipient))));
+  const replies = late.flatMap((recipient, index) =>
+    nodes.map((node) => bring(node.inboundPort, report(recipient, index % 2 === 0))),
+  );
   for (const reply of await Promise.all(replies)) assert.match(reply, /^250/);
   await nodes[0].kill('SIGKILL');
   const events = await oneEach(apis[1], 'Bounce', recipients, ({ recipient }) => recipient);

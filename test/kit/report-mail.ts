@@ -9,11 +9,15 @@ export interface ReportedCopy {
   action?: 'failed' | 'delayed';
   status?: string;
   diagnostic?: string;
+  /** Above 64 KB: it is stored with its work, and dealt with later. */
+  isLarge?: boolean;
 }
+
+const LARGE = 'All that is known of it follows.\n'.repeat(2_200);
 
 /** As Postfix writes it. */
 export function deliveryReport(copy: ReportedCopy): Buffer {
-  const { recipient, headerMessageId, action = 'failed', status = '5.1.1' } = copy;
+  const { recipient, headerMessageId, action = 'failed', status = '5.1.1', isLarge = false } = copy;
   const { diagnostic = `550 5.1.1 <${recipient}>: Recipient address rejected: User unknown` } = copy;
   return crlf(`From: MAILER-DAEMON@mx.example (Mail Delivery System)
 To: undisclosed-recipients:;
@@ -32,7 +36,7 @@ Content-Type: text/plain; charset=us-ascii
 This is the mail system at host mx.example.
 
 <${recipient}>: host inner.example[192.0.2.7] said: ${diagnostic}
-
+${isLarge ? LARGE : ''}
 --b17
 Content-Description: Delivery report
 Content-Type: message/delivery-status

@@ -70,7 +70,8 @@ interface Reporting {
 }
 
 const CONTENT: Record<ReportKind, (report: Report) => Buffer> = {
-  bounce: ({ copy }) => deliveryReport({ recipient: copy.recipient, headerMessageId: copy.messageId }),
+  bounce: ({ copy, lines }) =>
+    deliveryReport({ recipient: copy.recipient, headerMessageId: copy.messageId, isLarge: lines > 1 }),
   delay: ({ copy: { recipient } }) =>
     deliveryReport({ recipient, action: 'delayed', status: '4.4.1', diagnostic: '451 4.4.1 try again' }),
   relayed: ({ copy: { recipient } }) =>
