@@ -10,6 +10,8 @@ const INITIAL_CONNECTIONS = 5;
 const MOST_CONNECTIONS = 20;
 /** What was on its way to the server when it asked for time may still come. */
 const UNDER_WAY_MS = 8_000;
+/** From the server to its guest at most. */
+const ON_ITS_WAY_MS = 1_000;
 /** From an answer until all nodes have read of it, and from the end of an outage of their database. */
 const READ_MS = 8_000;
 const BACK_MS = 20_000;
@@ -132,10 +134,14 @@ export class GuestBook {
     const isPassedOn = ({ guest, saidAtMs }: Wish): boolean =>
       !isOutOfTouch(guest, saidAtMs) &&
       !outages.some(({ fromMs, untilMs }) => saidAtMs > fromMs - READ_MS && saidAtMs < untilMs + BACK_MS);
+    // It was dialled by a node that was ending.
+    const isTooLate = ({ guest, saidAtMs }: Wish): boolean =>
+      guest?.endedMs !== undefined && saidAtMs > guest.endedMs - ON_ITS_WAY_MS;
     const isKnown = ({ wishes, guests, atMs }: Note): boolean =>
       wishes.every(
         (wish) =>
           !wish.isCut() &&
+          !isTooLate(wish) &&
           !mayBeLost(wish.guest, wish.saidAtMs) &&
           (isPassedOn(wish) || guests.every((guest) => guest === wish.guest)),
       ) && !guests.some((guest) => isOutOfTouch(guest, atMs));

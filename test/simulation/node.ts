@@ -158,6 +158,7 @@ export function createNode({
   const die = (silently: boolean): void => {
     if (process === undefined) return;
     process.isDead = true;
+    process.endedMs = timeline.nowMs;
     network.died(process, { silently });
     if (!cluster) threads.rollBack(file);
     process = undefined;

@@ -13,6 +13,8 @@ import type { Random } from './random.ts';
 export interface Process {
   readonly name: string;
   isDead: boolean;
+  /** Virtual ms of its end, however that came. */
+  endedMs?: number;
   /** It stands still until then, as a machine that is suspended; what arrives meanwhile waits. */
   frozenUntilMs?: number;
   /** By how much the wall clock of its machine is wrong. */
