@@ -4,8 +4,8 @@
  * stored with its work. So is a report that cannot be dealt with right now, whatever the reason, and what comes while many are in hand:
  * who sends a flood waits in his own lane.
  *
- * Reports of a tenth of a second are dealt with together: one at a time, each costs a commit. Nobody waits longer, and nobody waits once
- * some have come. A report that is taken again, because it is not known what became of a commit, has its effect once all the same
+ * Reports of a tenth of a second are dealt with together: one at a time, each costs a commit. Nobody waits longer, nobody waits once
+ * some have come, nor while they come one after the other: who brings a backlog over one connection waits for nothing. A report that is taken again, because it is not known what became of a commit, has its effect once all the same
  * (late-store.ts).
  */
 import type { Found, Handler, InboundLease, InboundMail } from './inbound-mail.ts';
@@ -51,6 +51,8 @@ class ReportIntake implements Intake {
   readonly #deps: IntakeDeps;
   #waiting: Waiting[] = [];
   #inHand = 0;
+  /** Of those that were dealt with last. */
+  #hadCompany = false;
   #timer: NodeJS.Timeout | undefined;
   /** By performance.now(). */
   #nextMs = 0;
@@ -68,7 +70,8 @@ class ReportIntake implements Intake {
     this.#inHand += 1;
     return new Promise((end) => {
       this.#waiting.push({ mail, end });
-      if (this.#waiting.length >= ENOUGH) void this.#deal();
+      const isAlone = this.#inHand === 1 && !this.#hadCompany;
+      if (isAlone || this.#waiting.length >= ENOUGH) void this.#deal();
       else this.#timer ??= setTimeout(() => void this.#deal(), Math.max(0, this.#nextMs - performance.now()));
     });
   }
@@ -78,6 +81,7 @@ class ReportIntake implements Intake {
     this.#timer = undefined;
     this.#nextMs = performance.now() + GAP_MS;
     const group = this.#waiting.splice(0);
+    this.#hadCompany = group.length > 1;
     const recorded = await this.#record(group);
     this.#inHand -= group.length;
     for (const { mail, end } of group) end(recorded.has(mail));
