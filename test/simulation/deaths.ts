@@ -4,6 +4,7 @@
  */
 import type { Choices } from './choices.ts';
 import type { Disk } from './disk.ts';
+import type { Extent } from './extent.ts';
 import type { SimulatedNode } from './node.ts';
 import type { Random } from './random.ts';
 import type { Timeline } from './timeline.ts';
@@ -17,11 +18,12 @@ interface Mortal {
   /** Of kills and power cuts. */
   deathsMs: number[];
   dots: { came: () => void };
+  extent: Extent;
   count(what: string): void;
 }
 
 export function planDeaths(world: Mortal): void {
-  const { timeline, random: draw, node, disk, deathsMs, dots, count, choices } = world;
+  const { timeline, random: draw, node, disk, deathsMs, dots, count, choices, extent } = world;
   const startAgain = (): void => {
     const afterMs = draw.chance(0.8) ? draw.between(200, 20_000) : draw.between(60_000, 3_600_000);
     timeline.after(afterMs, 'start', () => node.start(), timeline.world);
@@ -46,7 +48,7 @@ export function planDeaths(world: Mortal): void {
     startAgain();
   });
 
-  const deaths = draw.chance(0.35) ? 0 : 1 + draw.below(4);
+  const deaths = draw.chance(0.35) ? 0 : Math.min(extent.deaths, 1 + draw.below(4));
   const drawn = Array.from({ length: deaths }, () => 50 + draw.below(draw.chance(0.7) ? 800 : 4_000));
   const atSteps = drawn.sort((a, b) => a - b);
   timeline.beforeStep = () => {

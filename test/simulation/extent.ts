@@ -20,8 +20,10 @@ export interface Extent {
   usualSeconds: number;
   /** The lifetime of the rest. */
   longestSeconds: number;
-  /** An endpoint that is not down answers every event from then on, virtual ms: those that fail for ever are tried for three days. */
+  /** The endpoint takes every event from then on, virtual ms: those that it never takes are tried for three days. */
   badUntilMs: number;
+  /** Of our node at a step that is drawn, at most. */
+  deaths: number;
 }
 
 const HOUR_SECONDS = 3_600;
@@ -38,13 +40,13 @@ const SMALL: Extent = {
     longestWaitMs: HOUR_MS / 2,
   },
   ...{ usualSeconds: HOUR_SECONDS / 3, longestSeconds: HOUR_SECONDS },
-  badUntilMs: HOUR_MS / 10,
+  ...{ badUntilMs: HOUR_MS / 10, deaths: 2 },
 };
 
 const LARGE: Extent = {
   ...{ isSmall: false, mails: 1, recipients: 4, batches: 0.12, longestSpanMs: HOUR_MS, longestWaitMs: 4 * HOUR_MS },
   ...{ usualSeconds: 2 * HOUR_SECONDS, longestSeconds: 4 * HOUR_SECONDS },
-  badUntilMs: Number.POSITIVE_INFINITY,
+  ...{ badUntilMs: Number.POSITIVE_INFINITY, deaths: 4 },
 };
 
 /** Worlds of several nodes are few and dear, whatever happens in them: each of those is large, with lifetimes of an hour. */

@@ -58,7 +58,7 @@ export function drawFlood(random: Random, { isShared }: { isShared: boolean }): 
     ...{ key, via: 'http', expiresAfterSeconds: 1_200, requireTls: false, length: 100, sendAtMs: undefined },
     ...{ cancelAfterMs: undefined, isDoubled: false, fileBytes: 0, ...more },
   });
-  const size = 40 + random.below(50);
+  const size = isShared ? 40 + random.below(50) : 30 + random.below(30);
   const to = (name: string, domain: string): string[] => [`${name}@${domain}`];
   const domains = [QUICK_DOMAIN, ...(kind === 'slow' ? [SLOW_DOMAIN] : [])];
   return {

@@ -62,8 +62,9 @@ export function startReceiver(
     const take = (head: string, body: string): unknown => {
       const webhookId = /\r\nwebhook-id: (.*)/i.exec(head)?.[1] ?? '';
       const event = JSON.parse(body) as { eventId: string; eventType: string; messageId: string };
-      const isDown = timeline.nowMs < manners.downUntilMs;
-      const draw = timeline.nowMs < badUntilMs ? random.next() : 1;
+      const isBad = timeline.nowMs < badUntilMs;
+      const isDown = isBad && timeline.nowMs < manners.downUntilMs;
+      const draw = isBad ? random.next() : 1;
       const isAccepted = !isDown && draw >= manners.fails + manners.hangs + manners.breaks;
       const { eventId, eventType: type, messageId } = event;
       received.push({ webhookId, eventId, type, messageId, isAccepted });
