@@ -186,7 +186,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     replace: 'setTimeout(() => connections.destroyAll(), 0);',
   },
   'a suppressed address gets mail': {
-    seed: 163,
+    seed: 4,
     file: 'send/acceptance.ts',
     find: 'isSuppressed: (address) => suppressed(address) > realNowMs(call),',
     replace: 'isSuppressed: () => false,',
@@ -202,7 +202,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     replace: 'const dueMs = isSuppressed ? null : nowMs;',
   },
   'mail is cancelled while it is sent': {
-    seed: 107,
+    seed: 12,
     file: 'messages/api-store.ts',
     find: "    if ((found.leased ?? 0) > 0) return { changed: false, reason: 'state', status: 'sending' };\n    const { accountId, mode, messageId } = cancellation;",
     replace: '    const { accountId, mode, messageId } = cancellation;',
@@ -213,7 +213,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     },
   },
   'what a storage refused counts as recorded': {
-    seed: 35,
+    seed: 29,
     file: 'work/settler.ts',
     find: 'if (error instanceof Unavailable) return batch;',
     replace: 'if (error instanceof Unavailable) { this.#deps.onDone(batch.map((one) => one.seq)); return []; }',

@@ -1,4 +1,4 @@
-/** One planned stop under load; the long form is sigterm-under-load.slow.test.ts. */
+/** One planned stop under load; many of them are in sigterm-under-load.slow.test.ts. */
 import { test } from 'node:test';
 import { stopTrial } from './stop-trial.ts';
 
