@@ -111,13 +111,13 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     replace: '      throw error;\n    }\n  };',
   },
   'content is not compared with what was accepted': {
-    seed: 84,
+    seed: 119,
     file: 'storage/blobs/blobs.ts',
     find: "toString('base64url') !== expected) throw new BlobDamaged(key);\n  return content;",
     replace: "toString('base64url') === '') throw new BlobDamaged(key);\n  return content;",
   },
   'a pause does not halve the limit of a server': {
-    seed: 166,
+    seed: 255,
     file: 'delivery/destinations.ts',
     find: 'destination.answeredMs = Number.NEGATIVE_INFINITY;\n  if (!pause) destination.limit = Math.max(1, limit / 2);\n  const {',
     replace:
@@ -236,7 +236,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     replace: 'return pause !== undefined && now < pause.beganMs + 10_000 && now >= pause.beganMs;',
   },
   'a pause ends with many connections at once': {
-    seed: 166,
+    seed: 268,
     file: 'delivery/destinations.ts',
     find: '      if (destination.pause) return active < 1 && mayProbe(key);\n',
     replace: '      if (destination.pause) return active < most;\n',
