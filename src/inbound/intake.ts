@@ -5,8 +5,8 @@
  * who sends a flood waits in his own lane.
  *
  * Reports of a tenth of a second are dealt with together: one at a time, each costs a commit. Nobody waits longer, nobody waits once
- * some have come, nor while they come one after the other: who brings a backlog over one connection waits for nothing. A report that is taken again, because it is not known what became of a commit, has its effect once all the same
- * (late-store.ts).
+ * some have come, nor while they come one after the other: who brings a backlog over one connection waits for nothing. A report
+ * that is taken again, because it is not known what became of a commit, has its effect once all the same (late-store.ts).
  */
 import type { Found, Handler, InboundLease, InboundMail } from './inbound-mail.ts';
 import type { NewInbound } from './store.ts';
