@@ -40,6 +40,8 @@ const IDLE_LEAP_MS = 2_000;
 const CLUSTER_REST_MS = 200;
 /** A machine that holds leases sleeps no longer than they last. */
 const LEASE_MARGIN_MS = 12_000;
+/** Nor longer than this, whatever its clock says of its leases: an attempt waits for its own timers, a result to be recorded. */
+const HELD_LEAP_MS = 20_000;
 /** What a node says while it does not reach the database, and once it stood still. */
 const DATABASE_AWAY =
   /the database is not ready|results cannot be recorded; attempts wait|nobody knows whether|an attempt hung|results that are not recorded|cannot be used: (?:timeout expired|the server does not answer)|"type":"(Unavailable|OutcomeUnknown)"/;
@@ -301,7 +303,7 @@ function nextDue({ timeline, node, cluster, network, random, busy }: World): num
   const idleMs = nowMs + random.between(0, 2 * IDLE_LEAP_MS);
   return Math.min(
     free === null ? Number.POSITIVE_INFINITY : Math.max(free - wallMs + foundMs, idleMs),
-    held === null ? Number.POSITIVE_INFINITY : held - LEASE_MARGIN_MS - wallMs,
+    held === null ? Number.POSITIVE_INFINITY : Math.min(held - LEASE_MARGIN_MS - wallMs, nowMs + HELD_LEAP_MS),
     ahead ?? Number.POSITIVE_INFINITY,
   );
 }
