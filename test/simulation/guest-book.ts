@@ -12,6 +12,8 @@ const MOST_CONNECTIONS = 20;
 const UNDER_WAY_MS = 8_000;
 /** From the server to its guest at most. */
 const ON_ITS_WAY_MS = 1_000;
+/** A planned stop gives up what is being dialled first, and has ended after so long at most. */
+const STOPPING_MS = 40_000;
 /** From an answer until all nodes have read of it, and from the end of an outage of their database. */
 const READ_MS = 8_000;
 const BACK_MS = 20_000;
@@ -23,6 +25,8 @@ interface Wish {
   guest: Process | undefined;
   /** That it may not have been heard. */
   isCut(): boolean;
+  /** That it came when the guest had closed the connection. */
+  isUnheard(): boolean;
 }
 
 interface Note {
@@ -116,7 +120,8 @@ export class GuestBook {
     this.#isProbed = true;
     this.#probing.clear();
     const { guest } = socket;
-    this.#wishes.push({ saidAtMs: nowMs, untilMs: nowMs + ms, guest, isCut: () => socket.isCut });
+    const heard = { isCut: () => socket.isCut, isUnheard: () => socket.isUnheard };
+    this.#wishes.push({ saidAtMs: nowMs, untilMs: nowMs + ms, guest, ...heard });
   }
 
   /** A recipient was answered. */
@@ -135,8 +140,8 @@ export class GuestBook {
       !isOutOfTouch(guest, saidAtMs) &&
       !outages.some(({ fromMs, untilMs }) => saidAtMs > fromMs - READ_MS && saidAtMs < untilMs + BACK_MS);
     // It was dialled by a node that was ending.
-    const isTooLate = ({ guest, saidAtMs }: Wish): boolean =>
-      guest?.endedMs !== undefined && saidAtMs > guest.endedMs - ON_ITS_WAY_MS;
+    const isTooLate = ({ guest, saidAtMs, isUnheard }: Wish): boolean =>
+      guest?.endedMs !== undefined && saidAtMs > guest.endedMs - (isUnheard() ? STOPPING_MS : ON_ITS_WAY_MS);
     const isKnown = ({ wishes, guests, atMs }: Note): boolean =>
       wishes.every(
         (wish) =>

@@ -174,6 +174,8 @@ export class SimSocket extends Duplex {
   #passed = { bytes: 0 };
   #arrivesAtMs = 0;
   isSilent = false;
+  /** Something that was written here came to an end that was closed by then. */
+  isUnheard = false;
   #idle: NodeJS.Timeout | undefined;
   #held: { chunk: Buffer; done: (error?: Error | null) => void }[] = [];
 
@@ -285,7 +287,10 @@ export class SimSocket extends Duplex {
   }
 
   #arrived(piece: Buffer): void {
-    if (this.destroyed) return;
+    if (this.destroyed) {
+      if (this.#peer) this.#peer.isUnheard = true;
+      return;
+    }
     this.#touch();
     this.push(piece);
   }
