@@ -1,8 +1,9 @@
 /**
  * One email to its recipients at one destination: takes or opens a session, sends, and says per recipient what happened.
- * Five things are no attempt, and the recipient is put back to wait instead:
+ * Six things are no attempt, and the recipient is put back to wait instead:
  *
  * - a session that had been idle turns out to be closed, or says 421 before it took anything (RFC 5321 §3.8);
+ * - the domain turns out to have other exchangers than those whose turn it was;
  * - the peer refuses one more connection or session while others of ours are open there;
  * - 452 4.5.3, too many recipients, for those beyond the ones it took (RFC 5321 §4.5.3.1.10);
  * - a planned stop cancels before the final dot;
@@ -15,6 +16,7 @@ import type { SmtpContent, SmtpMessage } from '../net/smtp-client.ts';
 import { type Held, type Prepared, receivedField, type Sending, sendFitting } from './attempt.ts';
 import {
   type Connections,
+  ELSEWHERE,
   hasShareLeft,
   isFit,
   type Opened,
@@ -34,6 +36,7 @@ import {
   goesOn,
   later,
   learn,
+  mayReturn,
   type Pass,
   putBackRefused,
   type RecipientOutcome,
@@ -118,11 +121,13 @@ function observedBy({ connections, destination, group }: TransmitOptions): numbe
 
 function notOpened(options: TransmitOptions, opened: Opened & { ok: false }, clocked: Clocked): Transmission {
   const outcome = classify(opened.evidence);
-  const cancelled = opened.evidence.cause === 'ECANCELLED';
+  const { cause } = opened.evidence;
+  const isAgain = (held: Held): boolean => cause === 'ECANCELLED' || (cause === ELSEWHERE && mayReturn(held));
   const signal = signalOfDoor(opened, outcome, observedBy(options));
   const facts = { ...opened.facts, ...clocked };
   const results = options.group.map(
-    (held): RecipientOutcome => (cancelled ? { held, kind: 'again' } : { held, kind: 'classified', outcome, facts }),
+    (held): RecipientOutcome =>
+      isAgain(held) ? { held, kind: 'again' } : { held, kind: 'classified', outcome, facts },
   );
   return { pooled: undefined, results: putBackRefused(signal, results), signal };
 }

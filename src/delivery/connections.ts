@@ -75,7 +75,7 @@ export interface Connections {
   take(destination: string, need: SessionNeed): PooledSession | undefined;
   /**
    * Looks the domain up and opens a session; with `after` at one of the exchangers behind that one, where there are any. With the cause
-   * ECANCELLED where the domain turns out to have another destination, whose limits and pauses count.
+   * ELSEWHERE where the domain turns out to have another destination, whose limits and pauses count.
    */
   open(destination: string, need: SessionNeed, after?: PooledSession): Promise<Opened>;
   /** Back for the next message; closed instead when it has done its share. Resolves when the peer has one connection less. */
@@ -115,6 +115,8 @@ export interface ConnectionOptions {
   messagesPerConnection(destination: string): number;
 }
 
+/** Cause: the domain counts for another destination than the one that was asked for. */
+export const ELSEWHERE = 'ELSEWHERE';
 /** Of mail for which no policy counts, and of the sessions opened for it. */
 const ANY = '*';
 
@@ -264,9 +266,7 @@ export function openConnections(options: ConnectionOptions): Connections {
       if (!after) await closing.makeRoom(destination, { idle, most: Math.max(0, options.roomForIdle(destination)) });
       const resolved = await resolve(need, after);
       if (!resolved.ok) return notResolved(resolved.evidence);
-      if (!relay && options.destinationOf(need.domain) !== destination) {
-        return { ok: false, ...cancelled(relay), forNeed: false };
-      }
+      if (!relay && options.destinationOf(need.domain) !== destination) return elsewhere(need.domain);
       const candidates = reachable(resolved.candidates, need, options.routing);
       if (candidates.length === 0 && resolved.candidates.length > 0) return { ok: false, ...NO_SOURCE };
       let failure: Pick<Opened & { ok: false }, 'evidence' | 'facts'> | undefined;
@@ -343,6 +343,15 @@ function reachable(candidates: Candidate[], { mayLeaveFrom }: SessionNeed, { sou
 function cancelled(relay: boolean) {
   const message = 'the attempt was cancelled';
   return { evidence: { stage: 'connect' as const, cause: 'ECANCELLED', message, relay }, facts: NO_FACTS };
+}
+
+/** Says nothing of those that wait for the destination. */
+function elsewhere(domain: string): Opened {
+  const message = `the mail exchangers of ${domain} changed while they were looked up`;
+  return {
+    ...{ ok: false, evidence: { stage: 'dns', cause: ELSEWHERE, message, relay: false } },
+    ...{ facts: NO_FACTS, forNeed: true },
+  };
 }
 
 function notResolved(evidence: Evidence): Opened {

@@ -23,7 +23,7 @@ export type RecipientOutcome = { held: Held } & (
 export type Clocked = Pick<AttemptFacts, 'startedAtMs' | 'durationMs'>;
 
 /** Whether a recipient may be put back once more without an attempt. */
-function mayReturn(held: Held, most: number = MAX_RETURNS): boolean {
+export function mayReturn(held: Held, most: number = MAX_RETURNS): boolean {
   return held.returns < most;
 }
 

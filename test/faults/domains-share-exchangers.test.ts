@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { mergeProviders } from '../../src/delivery/providers.ts';
+import type { Dns } from '../../src/net/dns.ts';
 import { explainDestination } from '../../src/nodes/nodes.ts';
 import type { RigOptions } from '../kit/delivery-rig.ts';
 import { type MxRig, mxRig } from '../kit/mx-rig.ts';
@@ -210,4 +211,24 @@ test('a pause holds for the servers of a domain whose first look-up failed', asy
   assert.equal(await sendTo('ben@a.example', 2), 1);
   assert.equal(await sendTo('cat@a.example', 3), 1);
   assert.equal(await sendTo('dan@b.example', 4), 1, 'their other domains wait as well');
+});
+
+test('mail for a domain whose exchangers are others at each look-up is tried again later, and nobody is dialled', async (t) => {
+  let asked = 0;
+  const found = <T>(value: T) => Promise.resolve({ status: 'found', value, secure: false });
+  const dns = {
+    resolveMx: () => {
+      asked += 1;
+      return found({ nullMx: false, hosts: [{ host: `mx${asked % 2}.example`, preference: 10 }] });
+    },
+    resolveAddresses: () => found(['127.0.0.2']),
+  };
+  const mx = await mxRig({ peer: {} }, { routing: { dns: dns as unknown as Dns } });
+  t.after(() => mx.close());
+  const [id] = await mx.rig.store({ to: ['ann@a.example'] });
+  mx.rig.delivery.nudge();
+  await waitUntil('it to be put off', () => count(mx, "message WHERE status = 'delayed'") === 1);
+  const [attempt] = mx.rig.attempts(id!);
+  assert.match(attempt!.reply, /the mail exchangers of a\.example changed while they were looked up/);
+  assert.deepEqual([mx.sinks.peer!.connections.total, asked < 12], [0, true], `${asked} look-ups`);
 });
