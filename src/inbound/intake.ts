@@ -85,11 +85,12 @@ class ReportIntake implements Intake {
     const recorded = await this.#record(group);
     this.#inHand -= group.length;
     for (const { mail, end } of group) end(recorded.has(mail));
+    if (recorded.size > 0) this.#deps.onRecorded();
   }
 
   /** Answers what was recorded. Who has a row of work is tried again by the worker, which also says what is wrong. */
   async #record(group: readonly Waiting[]): Promise<ReadonlySet<InboundMail>> {
-    const { reports, onRecorded } = this.#deps;
+    const { reports } = this.#deps;
     const read = await Promise.allSettled(
       group.map(async ({ mail }): Promise<Found<unknown, null>> => {
         return { lease: null, mail, finding: await reports.read(mail) };
@@ -101,7 +102,6 @@ class ReportIntake implements Intake {
     } catch {
       return new Set();
     }
-    onRecorded();
     return new Set(found.map(({ mail }) => mail));
   }
 }

@@ -21,12 +21,12 @@ export function tokenAddress(use: 'bounce' | 'unsubscribe', messageId: string, m
 
 /**
  * Brings a mail as another server does, from the null sender; answers the reply that decided. With pipelining (RFC 2920), as most servers
- * do it, MAIL, RCPT and DATA go together, and the content with its dot.
+ * do it, MAIL, RCPT and DATA go together, and the content with its dot. `onDot` is called when that is sent.
  */
 export async function bring(
   port: number,
   mail: { to: string; content: Buffer },
-  { isPipelined = false }: { isPipelined?: boolean } = {},
+  { isPipelined = false, onDot }: { isPipelined?: boolean; onDot?: () => void } = {},
 ): Promise<string> {
   const talker = await connectTalker(port);
   try {
@@ -42,6 +42,7 @@ export async function bring(
     const content = mail.content.toString('latin1').replace(/^\./gm, '..');
     const end = content.endsWith('\r\n') ? '.\r\n' : '\r\n.\r\n';
     for (const piece of isPipelined ? [content + end] : [content, end]) talker.send(piece);
+    onDot?.();
     return await talker.reply();
   } finally {
     talker.destroy();
