@@ -74,7 +74,7 @@ export interface Connections {
   /** An idle session with this destination. */
   take(destination: string, need: SessionNeed): PooledSession | undefined;
   /**
-   * Looks the domain up and opens a session; with `after` at one of the exchangers behind that one, where there are any. With the cause
+   * Looks the domain up and opens a session; with `after` at one of the exchangers behind that one that have not failed lately. With the cause
    * ELSEWHERE where the domain turns out to have another destination, whose limits and pauses count.
    */
   open(destination: string, need: SessionNeed, after?: PooledSession): Promise<Opened>;
@@ -249,12 +249,14 @@ export function openConnections(options: ConnectionOptions): Connections {
     { domain, asks, avoid, attempts }: SessionNeed,
     after: PooledSession | undefined,
   ): Promise<Resolved> => {
-    if (after?.domain === domain) return { ok: true, candidates: after.rest };
+    // Mail that a server put off does not go on to one that has just refused us, or is away.
+    const isWell = ({ host }: Candidate): boolean => host !== after?.session.remoteHost && !hosts.goesLast(host);
+    if (after?.domain === domain) return { ok: true, candidates: after.rest.filter(isWell) };
     const goesLast = (host: string): boolean => avoid.has(host) || hosts.goesLast(host);
     const routing = asks === ANY ? { ...options.routing, policies: undefined } : options.routing;
     const resolved = await resolveRoute(routing, domain, { goesLast, attempts });
     if (!resolved.ok || !after) return resolved;
-    return { ok: true, candidates: resolved.candidates.filter(({ host }) => host !== after.session.remoteHost) };
+    return { ok: true, candidates: resolved.candidates.filter(isWell) };
   };
 
   return {

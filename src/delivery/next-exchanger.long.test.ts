@@ -205,6 +205,22 @@ test('an exchanger that stalled or hung up goes last for a while, then comes fir
   assert.equal(first.accepted, 1, 'it is the better one, and may be well again');
 });
 
+test('mail that an exchanger puts off does not go on to one that has just refused us', async () => {
+  const full: SinkOptions = {
+    script: { banner: { reply: '421 4.7.0 too many connections from your address', drop: true } },
+  };
+  // Each mail opens a session of its own.
+  const later: SinkOptions = { script: { rcpt: '451 4.3.0 later', rset: { drop: true } } };
+  const [first, second] = (await domain('full.example', [full, later])) as [SmtpSink, SmtpSink];
+  for (let i = 0; i < 5; i += 1) {
+    const [id] = (await rig.send({ to: [`${i}@full.example`] })) as [string];
+    const { detail } = await event(id, 'DeliveryDelay');
+    assert.equal(detail.deliveryDelay!.smtpCode, 451);
+  }
+  assert.equal(asked(second, 'RCPT'), 5);
+  assert.equal(first.connections.total, 1, 'one dial in the minute');
+});
+
 test('five exchangers that nobody listens at do not hide those behind them', async () => {
   const [sixth] = await domain('dead.example', [null, null, null, null, null, {}, {}]);
   const [id] = (await rig.send({ to: ['ann@dead.example'] })) as [string];
