@@ -280,18 +280,25 @@ function ofSuppressions(
   });
 }
 
+/** Twice its limit is sent away in a minute at most, and as many again for each process that ended: what it had learned of the limit ended with it. */
+function ofLimit({ name, manners, turnedAway }: Peer): string[] {
+  const most = Math.max(2 * manners.connections, 3);
+  for (const { atMs: fromMs } of turnedAway) {
+    const untilMs = fromMs + 60_000;
+    const minute = turnedAway.filter(({ atMs }) => atMs >= fromMs && atMs < untilMs);
+    const guests = [...new Set(minute.map(({ guest }) => guest))];
+    const ended = guests.filter((guest) => guest?.endedMs !== undefined && guest.endedMs < untilMs).length;
+    if (minute.length > most * (1 + ended)) return [`${name} sent ${minute.length} connections away in a minute`];
+  }
+  return [];
+}
+
 function ofPeers({ peers, outages, clockSetAtMs }: Evidence): string[] {
   return peers.flatMap((peer) => {
     const faults: string[] = [];
     if (peer.mostOpen > MOST_CONNECTIONS) faults.push(`${peer.name} had ${peer.mostOpen} connections at once`);
-    const busiest = Math.max(
-      0,
-      ...peer.turnedAway.map((fromMs) => peer.turnedAway.filter((at) => at >= fromMs && at < fromMs + 60_000).length),
-    );
     // Pauses go by the wall clock.
     if (clockSetAtMs.length === 0) faults.push(...peer.guests.faults(outages).map((one) => `${peer.name} had ${one}`));
-    const most = 2 * peer.manners.connections;
-    if (busiest > Math.max(most, 3)) faults.push(`${peer.name} sent ${busiest} connections away in a minute`);
-    return faults;
+    return [...faults, ...ofLimit(peer)];
   });
 }

@@ -71,7 +71,7 @@ export interface Peer {
   readonly refused: Map<string, string>;
   /** Most connections at a moment, and those beyond its limit that were sent away. */
   mostOpen: number;
-  turnedAway: number[];
+  turnedAway: { atMs: number; guest: Process | undefined }[];
   readonly guests: GuestBook;
 }
 
@@ -340,7 +340,7 @@ export function startPeer(
       return hangUp(`421 4.7.0 too busy, try again in ${busy.asksForMs / 1000} seconds`);
     }
     if (open > manners.connections) {
-      peer.turnedAway.push(timeline.nowMs);
+      peer.turnedAway.push({ atMs: timeline.nowMs, guest: socket.guest });
       count('a connection beyond the limit');
       return hangUp('421 4.7.0 too many connections from your address');
     }
