@@ -9,7 +9,7 @@
 import type { OpenSmtpOptions, SmtpError, SmtpSession, TlsNeed } from '../net/smtp-client.ts';
 import { POLICY_UNMET } from '../tls-policy/tls-policy.ts';
 import { dial, type HostMemory, satisfies, type TlsPolicyName, tlsPolicyName } from './hosts.ts';
-import type { Evidence } from './outcome.ts';
+import { type Evidence, outweighs } from './outcome.ts';
 import type { AttemptFacts } from './results.ts';
 import { type Candidate, isRelay, type Resolved, type Routing, resolveRoute } from './route.ts';
 
@@ -286,9 +286,7 @@ export function openConnections(options: ConnectionOptions): Connections {
         const { error } = opened;
         forNeed ||= isAboutNeed(error, need);
         const facts = factsOf(candidate, error, need.tls);
-        // An exchanger that may recover weighs more than one that refuses for good.
-        const permanent = (error.reply?.code ?? error.local?.code ?? 0) >= 500;
-        if (!failure || !permanent) failure = { evidence: evidenceOf(error, relay), facts };
+        if (!failure || outweighs(error, failure.evidence)) failure = { evidence: evidenceOf(error, relay), facts };
       }
       return { ok: false, ...(failure && !opening.signal.aborted ? failure : cancelled(relay)), forNeed };
     },

@@ -183,6 +183,20 @@ test('one attempt gives the mail to three exchangers at most', async () => {
   );
 });
 
+test('an exchanger that asks for time is given it also where the next one is away', async () => {
+  const script = { banner: '421 4.7.0 too many connections from your address' };
+  const [busy] = (await domain('alone.example', [{ script }, null])) as [SmtpSink];
+  for (const user of ['one', 'two', 'three', 'four']) {
+    const [id] = (await rig.send({ to: [`${user}@alone.example`] })) as [string];
+    const { deliveryDelay } = (await event(id, 'DeliveryDelay')).detail;
+    assert.deepEqual([deliveryDelay!.remoteHost, deliveryDelay!.smtpCode], ['mx1.alone.example', 421]);
+  }
+  assert.equal(busy.connections.total, 1);
+  busy.setScript({});
+  rig.clock.advance(70_000);
+  await waitUntil('all to be delivered', () => busy.accepted === 4);
+});
+
 test('an exchanger that stalled or hung up goes last for a while, then comes first again', async () => {
   const [first, second] = (await domain('sick.example', [{ script: { rcpt: { drop: true } } }, {}])) as [
     SmtpSink,

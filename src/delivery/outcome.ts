@@ -45,6 +45,19 @@ export interface Evidence {
   relay: boolean;
 }
 
+type Said = Pick<Evidence, 'reply' | 'local'>;
+
+/**
+ * Which of two exchangers tells how the attempt ended: one that may recover rather than one that refuses for good, one that said something,
+ * which may be that we are to wait, rather than one that could not be reached; else the later one.
+ */
+export function outweighs(now: Said, before: Said): boolean {
+  const isPermanent = (now.reply?.code ?? now.local?.code ?? 0) >= 500;
+  const wasPermanent = (before.reply?.code ?? before.local?.code ?? 0) >= 500;
+  if (isPermanent || wasPermanent) return !isPermanent;
+  return now.reply !== undefined || before.reply === undefined;
+}
+
 export interface Outcome {
   kind: 'delivered' | 'temporary' | 'permanent';
   category: Category;
