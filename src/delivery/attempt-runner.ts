@@ -9,15 +9,16 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Engine } from '../work/work.ts';
 import { type Held, isStillVerified, type KeysFor, type Prepared, prepare } from './attempt.ts';
 import { nothingSent, type Transmission, transmit } from './by-smtp.ts';
-import type { Connections, PooledSession } from './connections.ts';
-import { type Destination, type Destinations, SANDBOX, type Signal } from './destinations.ts';
+import type { Connections } from './connections.ts';
+import type { Destination, Destinations, Signal } from './destinations.ts';
 import type { HostMemory } from './hosts.ts';
 import type { BodyHashes } from './large.ts';
 import { noteReply } from './last-replies.ts';
 import type { MissingDomains } from './missing-domain.ts';
 import { classify, expiredWhileSuspended } from './outcome.ts';
-import type { RecipientOutcome } from './pass.ts';
+import { type Classified, conclude } from './pass.ts';
 import { pauseByRule } from './pause.ts';
+import type { PooledSession } from './pooled-session.ts';
 import type { PauseRule } from './providers.ts';
 import type { Results } from './results.ts';
 import type { ReturnPaths } from './return-path.ts';
@@ -51,6 +52,8 @@ export interface AttemptRunnerDeps {
   pauseRules(key: string): readonly PauseRule[];
   /** Whether mail for two domains goes to the same exchangers. */
   areAlike(one: string, other: string): boolean;
+  /** Lets mail whose destination is paused go to a worse exchanger; answers whether there is one. */
+  goAround(held: Held): boolean;
   /** More slots may be opened. */
   onCapacity(): void;
   /** What is left of the shares of today for this destination, while our addresses warm up. */
@@ -87,7 +90,7 @@ export class AttemptRunner {
     group: Held[],
     { session, onSession }: AttemptOptions,
   ): Promise<PooledSession | undefined> {
-    if (destination.key === SANDBOX) {
+    if (group[0]!.job.mode === 'sandbox') {
       this.#play(group);
       return session;
     }
@@ -116,10 +119,11 @@ export class AttemptRunner {
     return undefined;
   }
 
-  /** Settles what waits for a paused destination as put off. */
+  /** Settles what waits for a paused destination as put off, but for what may go around it. */
   putOffWaiting(destination: Destination): void {
-    const { engine, schedule, results } = this.#deps;
+    const { engine, schedule, results, goAround } = this.#deps;
     for (const held of schedule.waitingAt(destination)) {
+      if (goAround(held)) continue;
       const settlement = results.putOff(held);
       if (settlement) engine.settle(held, settlement);
     }
@@ -234,10 +238,10 @@ export class AttemptRunner {
     for (const held of group) if (held.state === 'running') engine.settle(held, results.of(held, { outcome, facts }));
   }
 
-  #settle(destination: Destination, result: Extract<RecipientOutcome, { kind: 'classified' }>): void {
+  #settle(destination: Destination, result: Classified): void {
     const { engine, results, clock } = this.#deps;
     noteReply(destination, { outcome: result.outcome, host: result.facts.host }, clock.now());
-    engine.settle(result.held, results.of(result.held, result));
+    engine.settle(result.held, results.of(result.held, conclude(result)));
   }
 
   /** What becomes of the messages of a transmission, and of those that wait for the same destination. */
@@ -250,7 +254,8 @@ export class AttemptRunner {
       if (held.state !== 'running') continue;
       if (result.kind === 'classified') this.#settle(destination, result);
       else {
-        held.returns += 1;
+        if (result.kind === 'onward') Object.assign(held, { destination: result.to, onward: result.onward });
+        else held.returns += 1;
         engine.putBack(held);
       }
     }
@@ -275,8 +280,8 @@ export class AttemptRunner {
   /** One failed dial speaks for everybody who waits for the same exchangers: they would have gone over the same connection. */
   #failFastSiblings(destination: Destination, transmission: Transmission): void {
     const { engine, schedule, results, connections, areAlike } = this.#deps;
-    const first = transmission.results.find((one) => one.kind === 'classified');
-    if (!first) return;
+    const [first] = transmission.results;
+    if (first?.kind !== 'classified') return;
     const { domain, job } = first.held;
     if (connections.count(destination.key, domain) > 0) return;
     // Whether a domain that is missing is given up at once differs from account to account.
@@ -286,7 +291,7 @@ export class AttemptRunner {
       (held.domain === domain || (first.facts.host !== null && areAlike(held.domain, domain))) &&
       (isForAll || held.job.accountId === job.accountId);
     for (const held of schedule.waitingAt(destination, MAX_SIBLINGS, isSame)) {
-      if (!held.quarantined && engine.holds(held)) engine.settle(held, results.of(held, first));
+      if (!held.quarantined && engine.holds(held)) engine.settle(held, results.of(held, conclude({ ...first, held })));
     }
   }
 }

@@ -39,7 +39,9 @@ import type { LocalRefusal, SendResult, SmtpMessage, SmtpSession } from '../net/
 import { BlobDamaged, type Blobs } from '../storage/blobs/blobs.ts';
 import { type Item, isQuarantined } from '../work/work.ts';
 import { type BodyHashes, openLarge, prepareLargeDkim, type StreamedContent } from './large.ts';
-import { type Evidence, SENDER_UNVERIFIED } from './outcome.ts';
+import { type Evidence, type Outcome, SENDER_UNVERIFIED } from './outcome.ts';
+import type { Candidate } from './route.ts';
+import type { AttemptFacts } from './settle.ts';
 
 export interface SigningKeys {
   /** The domain that signs, in A-labels. */
@@ -229,11 +231,28 @@ export interface WindowEmail {
   prepared: Promise<Prepared> | undefined;
 }
 
+/**
+ * An attempt that goes on at another destination than its domain's own: worse exchangers have limits and pauses of their own, so that
+ * what they say counts for them alone, whoever names them beside somebody else's.
+ */
+export interface Onward {
+  /** The exchangers that it has not been at; undefined where none was looked up, since its own destination is paused. */
+  rest: readonly Candidate[] | undefined;
+  /** Exchangers that were given the mail. */
+  sessions: number;
+  /** What became of it so far; undefined where nobody was dialled, since all had failed lately, or asked for time. */
+  before?: { outcome: Outcome; facts: AttemptFacts } | undefined;
+  /** The pause of its own destination. */
+  pause?: { outcome: Outcome; host: string | null } | undefined;
+}
+
 /** A message in hand. */
 export interface Held extends Item<DeliveryJob> {
   email: WindowEmail;
   /** What limits, pauses and sessions are counted by: see exchanger-sets.ts. */
   destination: string;
+  /** Where its attempt has been before it came to this destination; undefined at its domain's own. */
+  onward?: Onward | undefined;
   /** Whose exchangers it goes to: the recipient's, in A-labels. The destination itself where all mail takes one way. */
   domain: string;
   /** How often it was put back without an attempt. */

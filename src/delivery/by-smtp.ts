@@ -10,19 +10,13 @@
  * - the lease of one of the recipients has ended before the final dot: somebody else may have the message now.
  *
  * In none of them has the peer seen a final dot. A recipient is put back a few times at most. Recipients whose fault is temporary go
- * on to the next exchanger in the same attempt (pass.ts), to two at most.
+ * on to the next exchanger in the same attempt (pass.ts), to two at most. Where that one counts for another destination, they go on in
+ * its queue: the attempt is recorded when it ends there.
  */
 import type { SmtpContent, SmtpMessage } from '../net/smtp-client.ts';
-import { type Held, type Prepared, receivedField, type Sending, sendFitting } from './attempt.ts';
-import {
-  type Connections,
-  ELSEWHERE,
-  hasShareLeft,
-  isFit,
-  type Opened,
-  type PooledSession,
-  type SessionNeed,
-} from './connections.ts';
+import { type Held, type Onward, type Prepared, receivedField, type Sending, sendFitting } from './attempt.ts';
+import { ELSEWHERE, type NotOpened } from './candidates.ts';
+import type { Connections } from './connections.ts';
 import type { Signal } from './destinations.ts';
 import { feedbackFields } from './feedback-address.ts';
 import type { HostMemory } from './hosts.ts';
@@ -32,6 +26,7 @@ import {
   asConnectionLimit,
   type Clocked,
   classifyPass,
+  conclude,
   dialogueOf,
   goesOn,
   later,
@@ -44,9 +39,10 @@ import {
   signalOfPass,
   weigh,
 } from './pass.ts';
-import type { AttemptFacts } from './results.ts';
+import { hasShareLeft, isFit, type PooledSession, type SessionNeed } from './pooled-session.ts';
 import type { ReturnPaths } from './return-path.ts';
 import { isRelay } from './route.ts';
+import type { AttemptFacts } from './settle.ts';
 import type { DayShares } from './warm-up.ts';
 
 /** Exchangers that are given the mail in one attempt. */
@@ -96,6 +92,7 @@ function stopwatch(now: () => number): () => Clocked {
 
 const EMPTY = { host: null, address: null, tls: null, tlsFallback: null, dialogue: [] };
 const NO_HOSTS: ReadonlySet<string> = new Set();
+const NOTHING: Signal = { kind: 'nothing' };
 
 /** All are put back, and the session is as it was. */
 export function nothingSent(
@@ -103,7 +100,7 @@ export function nothingSent(
   pooled: PooledSession | undefined,
 ): Transmission {
   const results = group.map((held) => ({ held, kind: 'again' as const }));
-  return { pooled, results, signal: { kind: 'nothing' } };
+  return { pooled, results, signal: NOTHING };
 }
 
 /** The email itself cannot be sent. */
@@ -111,7 +108,7 @@ function unprepared(options: TransmitOptions, evidence: Omit<Evidence, 'relay'>,
   const outcome = classify({ ...evidence, relay: isRelay(options.destination) });
   const facts = { ...EMPTY, ...clocked };
   const results = options.group.map((held) => ({ held, kind: 'classified' as const, outcome, facts }));
-  return { pooled: options.pooled, results, signal: { kind: 'nothing' } };
+  return { pooled: options.pooled, results, signal: NOTHING };
 }
 
 /** Sessions at the destination, where one of them is with the hosts that did not open one more; else none. */
@@ -119,17 +116,36 @@ function observedBy({ connections, destination, group }: TransmitOptions): numbe
   return connections.count(destination, group[0]!.domain) > 0 ? connections.count(destination) : 0;
 }
 
-function notOpened(options: TransmitOptions, opened: Opened & { ok: false }, clocked: Clocked): Transmission {
+function notOpened(options: TransmitOptions, opened: NotOpened, clocked: Clocked): Transmission {
   const outcome = classify(opened.evidence);
   const { cause } = opened.evidence;
   const isAgain = (held: Held): boolean => cause === 'ECANCELLED' || (cause === ELSEWHERE && mayReturn(held));
-  const signal = signalOfDoor(opened, outcome, observedBy(options));
+  const signal = opened.isPassedOver ? NOTHING : signalOfDoor(opened, outcome, observedBy(options));
   const facts = { ...opened.facts, ...clocked };
   const results = options.group.map(
     (held): RecipientOutcome =>
       isAgain(held) ? { held, kind: 'again' } : { held, kind: 'classified', outcome, facts },
   );
-  return { pooled: undefined, results: putBackRefused(signal, results), signal };
+  const standing = putBackRefused(signal, results);
+  return { pooled: undefined, results: standing.map((one) => goingOn(one, opened)), signal };
+}
+
+/** Goes on at the next destination, where there is one. */
+function goingOn(
+  one: RecipientOutcome,
+  { onward, isPassedOver }: Pick<NotOpened, 'onward' | 'isPassedOver'>,
+  given = 0,
+): RecipientOutcome {
+  if (!onward || one.kind !== 'classified') return one;
+  const { held } = one;
+  const { outcome, facts } = conclude(one);
+  const before = isPassedOver ? held.onward?.before : { outcome, facts };
+  const sessions = sessionsOf(held) + given;
+  return { held, kind: 'onward', to: onward.to, onward: { ...held.onward, rest: onward.rest, sessions, before } };
+}
+
+function sessionsOf({ onward }: Held): number {
+  return onward?.sessions ?? 0;
 }
 
 /** Nothing more leaves today: all of them are put back, and wait as they do for any destination that is paused. */
@@ -153,7 +169,7 @@ function returnShare(
 ): void {
   if (!shares) return;
   const isUnsent = (one: RecipientOutcome, index: number): boolean =>
-    (one.kind === 'again' || one.outcome.kind === 'temporary') && sent.recipients[index]!.stage !== 'dot';
+    (one.kind !== 'classified' || one.outcome.kind === 'temporary') && sent.recipients[index]!.stage !== 'dot';
   shares.giveBack(pooled.session.sourceAddress, results.filter(isUnsent).length);
 }
 
@@ -222,8 +238,15 @@ async function needOf(options: TransmitOptions, { message }: Sending): Promise<S
     ...{ domain, tls: message.requireTls ?? false, avoid: avoidedBy(options) },
     asks: await connections.asksOf(domain, job.options.tlsOptional === true),
     attempts: Math.max(...group.map((held) => held.job.attempts)),
+    onward: onwardOf(group),
     ...(shares && { mayLeaveFrom: shares.hasRoom }),
   };
+}
+
+/** Of those whose attempt began elsewhere: of several who has least left. */
+function onwardOf(group: readonly Held[]): Onward | undefined {
+  const all = group.flatMap(({ onward }) => onward ?? []);
+  return all.sort((a, b) => (a.rest?.length ?? Infinity) - (b.rest?.length ?? Infinity))[0];
 }
 
 interface Next {
@@ -234,16 +257,18 @@ interface Next {
   durationMs: number;
 }
 
-/** A session with an exchanger behind this one, for those who go on, where there is one to be had. */
+/** A session with an exchanger behind this one, for those who go on, or the destination of one; undefined where there is none. */
 async function nextExchanger(
   { destination, connections }: TransmitOptions,
   next: Next,
-): Promise<PooledSession | undefined> {
+): Promise<PooledSession | Pick<NotOpened, 'onward'> | undefined> {
   const { pooled, need, going, sessions, durationMs } = next;
   if (going.length === 0 || (pooled.domain === need.domain && pooled.rest.length === 0)) return undefined;
-  if (sessions === MAX_SESSIONS || durationMs > MAX_BEFORE_NEXT_MS) return undefined;
+  const beforeMs = Math.max(0, ...going.map(({ onward }) => onward?.before?.facts.durationMs ?? 0));
+  if (sessions + Math.max(...going.map(sessionsOf)) >= MAX_SESSIONS || beforeMs + durationMs > MAX_BEFORE_NEXT_MS)
+    return undefined;
   const opened = await connections.open(destination, need, pooled);
-  return opened.ok ? opened.pooled : undefined;
+  return opened.ok ? opened.pooled : opened;
 }
 
 /**
@@ -297,10 +322,12 @@ export async function transmit(options: TransmitOptions): Promise<Transmission> 
     const going = pending.filter((_, index) => goesOn(results[index]!, sent.recipients[index]!));
     if (going.length > 0) options.onDone(results.filter((one) => !going.includes(one.held)));
     const next = await nextExchanger(options, { pooled, need, sessions, going, durationMs: pass.clocked.durationMs });
-    if (!next) {
+    if (!next || !('session' in next)) {
       const good = pooled.session.usable && !pooled.spare ? pooled : undefined;
       if (!good) void connections.release(pooled);
-      return { pooled: good, results: [...outcomes.values()], signal };
+      const goOn = (one: RecipientOutcome): RecipientOutcome =>
+        next && going.includes(one.held) ? goingOn(one, { onward: next.onward }, sessions) : one;
+      return { pooled: good, results: [...outcomes.values()].map(goOn), signal };
     }
     earlier = dialogueOf(pass);
     pending = going;

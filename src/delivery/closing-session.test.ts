@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { smtpSink } from '../../test/kit/smtp-sink.ts';
 import { openSourceAddresses } from '../net/source-addresses.ts';
-import { type ConnectionOptions, openConnections, type SessionNeed } from './connections.ts';
+import { type ConnectionOptions, openConnections } from './connections.ts';
 import { openHostMemory } from './hosts.ts';
+import type { SessionNeed } from './pooled-session.ts';
 import { RELAY } from './route.ts';
 
 const need: SessionNeed = { domain: RELAY, tls: false, avoid: new Set(), attempts: 0 };

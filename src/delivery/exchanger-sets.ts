@@ -1,7 +1,8 @@
 /**
  * Which destination mail for a domain counts for: the exchangers of the best preference behind it (RFC 5321 §5.1), sorted, each replaced
  * by its provider's name where it is one's (providers.ts). So 80 domains with one exchanger share its limits, and a wish for time
- * of one host of a provider counts for all of its hosts.
+ * of one host of a provider counts for all of its hosts. A worse exchanger is a destination of its own: whoever names it beside somebody
+ * else's better ones has his own mail paused by what it says, and nobody else's.
  *
  * Until the first answer of the DNS a domain is pending, and nothing is dialled for it. Where it has no MX records, or the DNS does not
  * answer, the domain itself is the destination. An answer is asked for again after a minute, of a DNS that keeps it for its TTL, and by
@@ -17,6 +18,8 @@ const REFRESH_MS = 60_000;
 /** After an answer that failed. */
 const RETRY_MS = 5_000;
 const MAX_DOMAINS = 20_000;
+/** As many as one attempt dials. */
+const MAX_OTHERS = 5;
 /** A longer key is cut, with a digest of the whole. */
 const MAX_KEY = 400;
 
@@ -25,6 +28,10 @@ export interface ExchangerSets {
   destinationOf(domain: string): string;
   /** Looks the exchangers up for an attempt: the domain has their destination from then on. */
   resolveMx: Dns['resolveMx'];
+  /** What a host counts for when it takes mail for the domain: the domain's destination, or as a worse exchanger one of its own. */
+  destinationAt(domain: string, host: string): string;
+  /** The destinations of its worse exchangers, the better ones first. */
+  othersOf(domain: string): readonly string[];
   /** Whether the domain is being looked up for the first time. */
   isPending(domain: string): boolean;
   /** Whether a host is among the best exchangers of the domain. */
@@ -47,6 +54,10 @@ interface Entry {
   key: string;
   /** Of the best preference. */
   best: ReadonlySet<string>;
+  /** The same as `key` names them. */
+  folded: ReadonlySet<string>;
+  /** The destinations of the worse ones. */
+  others: readonly string[];
   /** All of them with their preferences; empty while they are not known. */
   all: string;
   isPending: boolean;
@@ -64,9 +75,14 @@ function bestOf(hosts: readonly MxHost[]): string[] {
   return [...new Set(hosts.filter(({ preference }) => preference === best).map(({ host }) => host))].sort();
 }
 
+/** A host as keys name it. One without a dot gets one: it is not to be taken for a provider or for a destination that all share. */
+function fold(host: string, providers: Providers): string {
+  return providers.byHost(host)?.name ?? (host.includes('.') ? host : `${host}.`);
+}
+
 /** The key of a set of exchangers. */
 export function keyOfExchangers(hosts: readonly string[], providers: Providers): string {
-  const folded = [...new Set(hosts.map((host) => providers.byHost(host)?.name ?? host))].sort();
+  const folded = [...new Set(hosts.map((host) => fold(host, providers)))].sort();
   const key = folded.join(',');
   if (key.length <= MAX_KEY) return key;
   return `${folded[0]},${createHash('sha256').update(key).digest('hex').slice(0, 16)}`;
@@ -102,7 +118,7 @@ export function openExchangerSets({ dns, clock, providers, onChanged }: Exchange
     if (!entry) {
       evict();
       entry = {
-        ...{ key: domain, best: new Set(), all: '', isPending: true, asking: 0 },
+        ...{ key: domain, best: new Set(), folded: new Set(), others: [], all: '', isPending: true, asking: 0 },
         ...{ askedMs: clock.now(), freshMs: 0 },
       };
       keep(domain, entry);
@@ -111,6 +127,9 @@ export function openExchangerSets({ dns, clock, providers, onChanged }: Exchange
     entries.set(domain, entry);
     return entry;
   };
+
+  const keyAt = ({ key, folded }: Entry, host: string): string =>
+    folded.has(fold(host, providers)) ? key : keyOfExchangers([host], providers);
 
   const resolveMx: Dns['resolveMx'] = async (domain) => {
     const entry = entryOf(domain);
@@ -125,8 +144,11 @@ export function openExchangerSets({ dns, clock, providers, onChanged }: Exchange
       const hosts = answer.status === 'found' ? answer.value.hosts : [];
       const best = hosts.length > 0 ? bestOf(hosts) : [domain];
       entry.best = new Set(best);
+      entry.folded = new Set(best.map((host) => fold(host, providers)));
       entry.all = hosts.map(({ host, preference }) => `${preference} ${host}`).sort().join(); // biome-ignore format: one step
       entry.key = hosts.length > 0 ? keyOfExchangers(best, providers) : domain;
+      const worse = [...hosts].sort((a, b) => a.preference - b.preference).map(({ host }) => keyAt(entry, host));
+      entry.others = [...new Set(worse)].filter((key) => key !== entry.key).slice(0, MAX_OTHERS);
     }
     if (entry.key !== before) {
       drop(domain, before);
@@ -145,6 +167,8 @@ export function openExchangerSets({ dns, clock, providers, onChanged }: Exchange
       return entry.key;
     },
     resolveMx,
+    destinationAt: (domain, host) => keyAt(entryOf(domain), host),
+    othersOf: (domain) => entries.get(domain)?.others ?? [],
     isPending: (domain) => entries.get(domain)?.isPending === true,
     serves: (domain, host) => entries.get(domain)?.best.has(host) === true,
     areAlike: (one, other) => {
@@ -159,7 +183,8 @@ export function openExchangerSets({ dns, clock, providers, onChanged }: Exchange
 /** Where all mail takes one way, no name is looked up: behind a relay every message has the one destination. */
 export function oneWay({ resolveMx }: Pick<Dns, 'resolveMx'>): ExchangerSets {
   return {
-    ...{ resolveMx, destinationOf: (domain) => domain, isPending: () => false, serves: () => false },
+    ...{ resolveMx, destinationOf: (domain) => domain, destinationAt: (domain) => domain },
+    ...{ othersOf: () => [], isPending: () => false, serves: () => false },
     ...{ areAlike: (one, other) => one === other, domainsOf: (key) => [key] },
   };
 }

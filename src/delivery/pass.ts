@@ -4,21 +4,45 @@
  * no more, that it asks for time, that it fell silent, or that nobody can be reached.
  */
 import type { RecipientResult, SendResult } from '../net/smtp-client.ts';
-import type { Held } from './attempt.ts';
-import type { Connections, Opened, PooledSession } from './connections.ts';
+import type { Held, Onward } from './attempt.ts';
+import type { NotOpened } from './candidates.ts';
+import type { Connections } from './connections.ts';
 import type { Signal } from './destinations.ts';
 import type { HostMemory } from './hosts.ts';
 import { classify, type Outcome } from './outcome.ts';
 import { pauseAskedFor, speaksOfConnections, waitHintMs } from './pause.ts';
-import type { AttemptFacts } from './results.ts';
+import type { PooledSession } from './pooled-session.ts';
 import { isRelay } from './route.ts';
+import type { AttemptFacts } from './settle.ts';
 
 const MAX_RETURNS = 3;
 
-export type RecipientOutcome = { held: Held } & (
-  | { kind: 'classified'; outcome: Outcome; facts: AttemptFacts }
-  | { kind: 'again' }
-);
+export type Classified = { held: Held; kind: 'classified'; outcome: Outcome; facts: AttemptFacts };
+
+export type RecipientOutcome =
+  | Classified
+  | { held: Held; kind: 'again' }
+  /** Its attempt goes on at this destination. */
+  | { held: Held; kind: 'onward'; to: string; onward: Onward };
+
+/** Whether what an exchanger said before counts for more: this one was not reached, or refuses for good what the other may still take. */
+function isOutweighed({ outcome: { kind, smtpCode } }: Classified, before: Pick<Outcome, 'smtpCode'>): boolean {
+  return kind === 'permanent' || (kind === 'temporary' && smtpCode === null && before.smtpCode !== null);
+}
+
+/** The outcome of an attempt with what it met at other destinations before: which of them counts, and all that was said. */
+export function conclude(now: Classified): Classified {
+  const { before, pause } = now.held.onward ?? {};
+  if (pause && isOutweighed(now, pause.outcome)) {
+    return { ...now, outcome: pause.outcome, facts: { ...now.facts, host: pause.host } };
+  }
+  if (!before) return now;
+  const { startedAtMs } = before.facts;
+  const durationMs = now.facts.startedAtMs + now.facts.durationMs - startedAtMs;
+  const dialogue = [...before.facts.dialogue, ...now.facts.dialogue];
+  const { outcome, facts } = isOutweighed(now, before.outcome) ? before : now;
+  return { ...now, outcome, facts: { ...facts, startedAtMs, durationMs, dialogue } };
+}
 
 export type Clocked = Pick<AttemptFacts, 'startedAtMs' | 'durationMs'>;
 
@@ -90,7 +114,7 @@ export function classifyPass(
  * Greylisting does go on: the next exchanger may know us, and if not it begins to.
  */
 export function goesOn(one: RecipientOutcome, result: RecipientResult): boolean {
-  if (one.kind === 'again' || one.outcome.kind !== 'temporary') return false;
+  if (one.kind !== 'classified' || one.outcome.kind !== 'temporary') return false;
   const { category } = one.outcome;
   return result.stage !== 'dot' && !result.local && category !== 'rate-limited' && category !== 'our-side';
 }
@@ -123,11 +147,7 @@ function isHostFault({ reply, local, cause, accepted }: RecipientResult): boolea
 const MAX_RETURNS_AT_DOOR = 20;
 
 /** Of a session that could not be opened, while `observed` others of ours are open. */
-export function signalOfDoor(
-  { evidence, facts, forNeed }: Opened & { ok: false },
-  outcome: Outcome,
-  observed: number,
-): Signal {
+export function signalOfDoor({ evidence, facts, forNeed }: NotOpened, outcome: Outcome, observed: number): Signal {
   if (evidence.cause === 'ECANCELLED') return { kind: 'nothing' };
   const door = evidence.stage === 'connect' || evidence.stage === 'banner' || evidence.stage === 'ehlo';
   // With sessions of ours inside, a refusal at the door is about their number, unless it says that it is about us, or when to come again.

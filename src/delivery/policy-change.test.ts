@@ -6,7 +6,8 @@ import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import type { Dns } from '../net/dns.ts';
 import { openTlsPolicies } from '../tls-policy/tls-policy.ts';
-import { type ConnectionOptions, isFit, openConnections, type PooledSession } from './connections.ts';
+import { type ConnectionOptions, openConnections } from './connections.ts';
+import { isFit, type PooledSession } from './pooled-session.ts';
 
 const DOMAIN = 'shop.example';
 const DAY_MS = 86_400_000;

@@ -7,7 +7,7 @@ import { accountOfLane, type Held } from './attempt.ts';
 interface Lane {
   name: string;
   domain: string;
-  /** Who no longer waits is skipped. Entries before `head` are empty: the mail is not to stay in memory behind it. */
+  /** Who no longer waits here is skipped. Entries before `head` are empty: the mail is not to stay in memory behind it. */
   queue: (Held | undefined)[];
   head: number;
 }
@@ -20,17 +20,6 @@ interface AccountLanes {
 /** Entries that went through a lane before it is copied without them. */
 const COMPACTED_AT = 512;
 
-/** The first waiting job of a lane. */
-function peek(lane: Lane): Held | undefined {
-  while (lane.head < lane.queue.length) {
-    const held = lane.queue[lane.head]!;
-    if (held.state === 'waiting') return held;
-    lane.queue[lane.head] = undefined;
-    lane.head += 1;
-  }
-  return undefined;
-}
-
 export interface Wanted {
   /** Whether an attempt of it may begin. */
   mayStart(held: Held): boolean;
@@ -41,10 +30,15 @@ export interface Wanted {
 export class WaitingMail {
   /** How many wait. */
   size = 0;
+  readonly #destination: string;
   /** In the order of their turns. */
   readonly #accounts: AccountLanes[] = [];
   readonly #byName = new Map<string, AccountLanes>();
   readonly #lanes = new Map<string, Lane>();
+
+  constructor(destination: string) {
+    this.#destination = destination;
+  }
 
   /** The account that alone has mail here. */
   get onlyAccount(): string | undefined {
@@ -89,7 +83,7 @@ export class WaitingMail {
     for (const lane of this.#lanes.values()) {
       for (let i = lane.head; i < lane.queue.length && found.size < limit; i += 1) {
         const held = lane.queue[i]!;
-        if (held.state === 'waiting' && isWanted(held)) found.add(held);
+        if (this.#isHere(held) && isWanted(held)) found.add(held);
       }
     }
     return [...found];
@@ -103,7 +97,7 @@ export class WaitingMail {
         taken.push(
           ...lane.queue
             .slice(lane.head)
-            .filter((held) => held!.state === 'waiting')
+            .filter((held) => this.#isHere(held!))
             .map((held) => held!),
         );
         this.#lanes.delete(lane.name);
@@ -115,6 +109,22 @@ export class WaitingMail {
     }
     this.size -= taken.length;
     return taken;
+  }
+
+  /** It may have gone on to another destination meanwhile. */
+  #isHere({ state, destination }: Held): boolean {
+    return state === 'waiting' && destination === this.#destination;
+  }
+
+  /** The first waiting job of a lane. */
+  #peek(lane: Lane): Held | undefined {
+    while (lane.head < lane.queue.length) {
+      const held = lane.queue[lane.head]!;
+      if (this.#isHere(held)) return held;
+      lane.queue[lane.head] = undefined;
+      lane.head += 1;
+    }
+    return undefined;
   }
 
   #newLane({ job: { lane: name }, domain }: Held): Lane {
@@ -134,7 +144,7 @@ export class WaitingMail {
   #nextOf({ lanes }: AccountLanes, { mayStart, isFor }: Wanted): Held | undefined {
     for (let i = 0; i < lanes.length; i += 1) {
       const lane = lanes[i]!;
-      const first = peek(lane);
+      const first = this.#peek(lane);
       if (!first) {
         this.#lanes.delete(lane.name);
         lanes.splice(i, 1);

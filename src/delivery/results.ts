@@ -24,9 +24,14 @@ import { DEAD_LETTER_AFTER_CRASHES, timeOf } from '../work/work.ts';
 import type { Held } from './attempt.ts';
 import { causeOf, causeText } from './cause.ts';
 import type { Destinations } from './destinations.ts';
-import type { TlsPolicyName } from './hosts.ts';
 import { deadLettered, expired, type Outcome } from './outcome.ts';
-import { type AttemptRecord, type SettledEvent, type Settlement, settleOperation } from './settle.ts';
+import {
+  type AttemptFacts,
+  type AttemptRecord,
+  type SettledEvent,
+  type Settlement,
+  settleOperation,
+} from './settle.ts';
 
 /** Of a pause: over so much time after it those that waited come back. */
 export const SPREAD = 1 / 10;
@@ -57,7 +62,8 @@ export class Results {
   /** The settlement of an attempt, or with `facts` null of none. */
   of(held: Held, result: { outcome: Outcome; facts: AttemptFacts | null }): Settlement {
     const { pauseOf, random } = this.#deps;
-    const pause = result.outcome.kind === 'temporary' ? pauseOf(held.destination) : undefined;
+    // The next attempt begins at its domain's own destination.
+    const pause = result.outcome.kind === 'temporary' && !held.onward ? pauseOf(held.destination) : undefined;
     return settlementOf({ job: held.job, ...result, pause, nowMs: this.nowOf(held), random: random() });
   }
 
@@ -77,6 +83,7 @@ export class Results {
     const { pauseOf, random } = this.#deps;
     const paused = pauseOf(held.destination);
     if (!paused) return undefined;
+    if (held.onward?.before) return this.of(held, held.onward.before);
     const { outcome, host, beganMs, mailDueMs } = paused;
     const pause = { host, mailDueMs: mailDueMs + Math.round((mailDueMs - beganMs) * SPREAD * random()) };
     return settlementOf({ job: held.job, outcome, facts: null, pause, nowMs: this.nowOf(held), random: random() });
@@ -91,24 +98,6 @@ export class Results {
     this.#deps.remover.add(blobKeys);
     return lost;
   }
-}
-
-/** How one attempt went, beside its outcome. */
-export interface AttemptFacts {
-  startedAtMs: number;
-  durationMs: number;
-  host: string | null;
-  address: string | null;
-  /** Our address, where the settings name some. */
-  sourceAddress?: string | undefined;
-  tls: string | null;
-  /** Why the mail went in the clear although TLS is offered, in words. */
-  tlsFallback: string | null;
-  /** Of the connection, as far as there was one. */
-  tlsPolicy?: TlsPolicyName | null;
-  tlsCipher?: string | null;
-  tlsPeerName?: string | null;
-  dialogue: AttemptRecord['dialogue'];
 }
 
 export interface Settling {

@@ -271,7 +271,7 @@ export class Schedule {
   #queueOf(key: string): Queue {
     let found = this.#queues.get(key);
     if (!found) {
-      found = { destination: this.#destinations.of(key), waiting: new WaitingMail(), row: undefined };
+      found = { destination: this.#destinations.of(key), waiting: new WaitingMail(key), row: undefined };
       this.#queues.set(key, found);
     }
     return found;

@@ -9,6 +9,25 @@ import { batch, type Transaction } from '../storage/operation.ts';
 import { insertMany } from '../storage/rows.ts';
 import { type SuppressionEntry, suppress } from '../suppressions/suppressions.ts';
 import { settleLeases } from '../work/work.ts';
+import type { TlsPolicyName } from './hosts.ts';
+
+/** How one attempt went, beside its outcome. */
+export interface AttemptFacts {
+  startedAtMs: number;
+  durationMs: number;
+  host: string | null;
+  address: string | null;
+  /** Our address, where the settings name some. */
+  sourceAddress?: string | undefined;
+  tls: string | null;
+  /** Why the mail went in the clear although TLS is offered, in words. */
+  tlsFallback: string | null;
+  /** Of the connection, as far as there was one. */
+  tlsPolicy?: TlsPolicyName | null;
+  tlsCipher?: string | null;
+  tlsPeerName?: string | null;
+  dialogue: AttemptRecord['dialogue'];
+}
 
 /** One attempt as `GET /messages/{id}` shows it. */
 export interface AttemptRecord {

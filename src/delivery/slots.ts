@@ -8,8 +8,9 @@ import { type DeliveryJob, encodedFilesBytes } from '../messages/messages.ts';
 import type { Engine } from '../work/work.ts';
 import type { Held } from './attempt.ts';
 import type { AttemptRunner } from './attempt-runner.ts';
-import { type Connections, hasShareLeft, type PooledSession, type SessionNeed } from './connections.ts';
+import type { Connections } from './connections.ts';
 import { SANDBOX } from './destinations.ts';
+import { hasShareLeft, type PooledSession, type SessionNeed } from './pooled-session.ts';
 import type { Schedule, Slot } from './schedule.ts';
 import type { Settlement } from './settle.ts';
 

@@ -115,6 +115,15 @@ export class Window implements FairQueue<Held> {
     return moved;
   }
 
+  /** One that waits at a destination waits at another one from now on. */
+  redirect(held: Held, to: string): void {
+    this.#countWaiting(held, -1);
+    this.#options.schedule.forget(held);
+    held.destination = to;
+    this.#countWaiting(held, 1);
+    this.#options.schedule.add(held, { first: false });
+  }
+
   /** A row for each lane first, since most have no more; what is left of the room goes to the lanes in their order. */
   resumable(lanes: readonly string[], size: number): LaneGrant[] {
     const { limits, destinationOfLane } = this.#options;

@@ -187,7 +187,9 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     const { isStalled } = destinations;
     const connections = openConnections({
       routing: { ...routing, dns: { ...routing.dns, resolveMx: sets.resolveMx } },
-      ...{ hosts, helo: hostname, isStalled, serves: sets.serves, destinationOf: sets.destinationOf, ...timeouts },
+      ...{ hosts, helo: hostname, isStalled, ...timeouts },
+      ...{ serves: sets.serves, destinationOf: sets.destinationOf, destinationAt: sets.destinationAt },
+      isPaused: (key) => destinations.pauseOf(key) !== undefined,
       roomForIdle: (key) => destinations.limitOf(destinations.of(key)) - destinations.of(key).active,
       messagesPerConnection: (key) =>
         isRelay(key) ? MESSAGES_PER_RELAY_CONNECTION : providerOf(key).messagesPerConnection,
@@ -208,6 +210,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
       deadlineMs: deps.attemptDeadlineMs ?? ATTEMPT_DEADLINE_MS,
       pauseRules: (key) => (isRelay(key) ? [] : providerOf(key).pauses),
       areAlike: sets.areAlike,
+      goAround: (held) => this.#goAround(held),
       sharesOf: warmUp.of,
       onCapacity: () => this.#slots.fill(),
     });
@@ -279,8 +282,24 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
 
   withoutAttempt(held: Held): Settlement | undefined {
     // Its exchangers may be known by now, or may be others.
-    if (!SHARED_DESTINATIONS.has(held.domain)) held.destination = this.sets.destinationOf(held.domain);
+    if (!SHARED_DESTINATIONS.has(held.domain) && !held.onward) {
+      held.destination = this.sets.destinationOf(held.domain);
+      this.#goAround(held);
+    }
     return this.#results.withoutAttempt(held);
+  }
+
+  /** While its own destination is paused, mail goes to a worse exchanger of its domain, where there is one that is not. */
+  #goAround(held: Held): boolean {
+    const { pauseOf } = this.destinations;
+    const pause = pauseOf(held.destination);
+    if (held.onward || !pause) return false;
+    const to = this.sets.othersOf(held.domain).find((key) => !pauseOf(key));
+    if (to === undefined) return false;
+    if (held.state === 'waiting') this.queue.redirect(held, to);
+    else held.destination = to;
+    held.onward = { rest: undefined, sessions: 0, pause };
+    return true;
   }
 
   start(): void {

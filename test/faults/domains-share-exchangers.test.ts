@@ -160,6 +160,72 @@ test('a backup exchanger gets the mail of its own domain alone', async (t) => {
   );
 });
 
+/** A domain whose best exchanger is a name of a provider's without an address, and whose second one is its own. */
+function borrow({ dns, sinks }: MxRig, name: string, domain: string): void {
+  dns.zone[`mx.${domain}`] = { A: [sinks[name]!.host] };
+  dns.zone[domain] = {
+    MX: [
+      [10, 'nobody.acme.example'],
+      [20, `mx.${domain}`],
+    ],
+  };
+}
+
+for (const [what, banner] of [
+  ['asks for time', '421 4.7.0 too fast, try again in 3600 seconds'],
+  ['blocks our host', '554 5.7.1 client host blocked using zen.spamhaus.org'],
+] as const) {
+  test(`a domain that names a provider before its own exchanger, which ${what}, stops its own mail alone`, async (t) => {
+    const providers = mergeProviders({ acme: { match: ['*.acme.example'] } });
+    const mx = await world(
+      t,
+      { acme: {}, other: { script: { banner: { reply: banner, drop: true } } } },
+      { providers },
+    );
+    mx.exchange('acme', 'mx.acme.example', ['good.example']);
+    borrow(mx, 'other', 'other.example');
+    const [theirs] = (await mx.rig.send({ to: ['a@other.example'] })) as [string];
+    await waitUntil('an attempt', () => mx.rig.status(theirs) === 'delayed');
+    const { pausedDestinations, blockedDestinations } = mx.rig.delivery.state();
+    assert.deepEqual(
+      pausedDestinations.map(({ key }) => key),
+      ['mx.other.example'],
+    );
+    assert.ok(blockedDestinations.every(({ key }) => key === 'mx.other.example'));
+    const [good] = (await mx.rig.send({ to: ['b@good.example'] })) as [string];
+    await waitUntil('the mail of others', () => mx.rig.status(good) === 'delivered');
+    const [next] = (await mx.rig.send({ to: ['c@other.example'] })) as [string];
+    await waitUntil('the next one to be put off', () => mx.rig.status(next) === 'delayed');
+    assert.equal(mx.sinks.other!.connections.total, 1, 'it has the time that it asked for');
+  });
+}
+
+test('a domain that names a provider before its own exchanger, which falls silent, holds none of the provider’s connections', async (t) => {
+  const providers = mergeProviders({ acme: { match: ['*.acme.example'], connections: 2 } });
+  const mx = await world(
+    t,
+    { acme: {}, other: { script: { rcpt: { silent: true } } } },
+    { providers, stopGraceMs: 100 },
+  );
+  mx.exchange('acme', 'mx.acme.example', ['good.example']);
+  borrow(mx, 'other', 'other.example');
+  await fill(mx, ['other.example'], 20);
+  await waitUntil('a session that hangs', () => mx.sinks.other!.connections.now > 0);
+  const ids = await mx.rig.send({ to: ['a@good.example', 'b@good.example'] });
+  await waitUntil('the mail of others', () => ids.every((id) => mx.rig.status(id) === 'delivered'));
+  assert.equal(mx.sinks.other!.connections.now, 1, 'one that was never heard of has one session');
+});
+
+test('an exchanger without a dot in its name is none of the destinations that all mail shares', async (t) => {
+  const providers = mergeProviders({ acme: { match: ['*.acme.example'] } });
+  const mx = await world(t, { peer: {} }, { providers });
+  const names = ['sandbox', 'relay', 'fallback', 'acme'];
+  for (const name of names) mx.exchange('peer', name, [`${name}.example`]);
+  const ids = await Promise.all(names.map((name) => mx.rig.send({ to: [`a@${name}.example`] })));
+  await waitUntil('all to be delivered', () => ids.flat().every((id) => mx.rig.status(id) === 'delivered'));
+  assert.equal(mx.sinks.peer!.messages.length, names.length, 'counted at the peer');
+});
+
 test('a customer of a provider whose host is gone bounces alone, and slows nobody down', async (t) => {
   const providers = mergeProviders({ acme: { match: ['*.acme.example'] } });
   const mx = await world(t, { peer: {} }, { providers });

@@ -1,0 +1,132 @@
+/**
+ * Which exchangers an attempt dials at a destination: those of the domain that count for it (exchanger-sets.ts), in their order. Where all of
+ * these failed lately and others did not, nobody is dialled: the attempt goes on at the destination of the others.
+ */
+import { POLICY_UNMET } from '../tls-policy/tls-policy.ts';
+import type { HostMemory } from './hosts.ts';
+import type { Evidence } from './outcome.ts';
+import { ANY, type PooledSession, type SessionNeed } from './pooled-session.ts';
+import { type Candidate, isRelay, type Resolved, type Routing, resolveRoute } from './route.ts';
+import type { AttemptFacts } from './settle.ts';
+
+export interface NotOpened {
+  ok: false;
+  evidence: Evidence;
+  facts: Omit<AttemptFacts, 'startedAtMs' | 'durationMs'>;
+  /** Mail that asks for less of its connection may well get one. */
+  forNeed: boolean;
+  /** No address may be used that mail could leave from: nothing was dialled. */
+  noSource?: boolean;
+  /** The destination of the next exchanger, where there is one, and the exchangers that this attempt has not been at. */
+  onward?: { to: string; rest: readonly Candidate[] } | undefined;
+  /** Nobody was dialled: the exchangers of this destination failed lately, that one did not. */
+  isPassedOver?: boolean;
+}
+
+export interface CandidateDeps {
+  routing: Routing;
+  hosts: HostMemory;
+  /** The destination of a domain by the last answer of the DNS. */
+  destinationOf(domain: string): string;
+  /** What a host counts for when it takes mail for a domain. */
+  destinationAt(domain: string, host: string): string;
+  isPaused(destination: string): boolean;
+}
+
+interface Chosen {
+  ok: true;
+  here: Candidate[];
+  /** What comes after one of them. */
+  behind(candidate: Candidate): Candidate[];
+  onward: NotOpened['onward'];
+}
+
+interface Place {
+  destination: string;
+  need: SessionNeed;
+  /** The session whose server put the mail off: only those behind it that have not failed lately count. */
+  after: PooledSession | undefined;
+}
+
+/** Cause: the domain counts for another destination than the one that was asked for. */
+export const ELSEWHERE = 'ELSEWHERE';
+
+export const NO_FACTS = { host: null, address: null, tls: null, tlsFallback: null, dialogue: [] };
+
+const NO_SOURCE = {
+  evidence: { stage: 'connect' as const, cause: 'EADDRNOTAVAIL', relay: false },
+  ...{ facts: NO_FACTS, forNeed: false, noSource: true },
+};
+
+/** Looks the domain up, where the attempt has no candidates left from before, and answers whom to dial. */
+export async function chooseCandidates(deps: CandidateDeps, place: Place): Promise<Chosen | NotOpened> {
+  const { destination, need, after } = place;
+  const resolved = await resolve(deps, place);
+  if (!resolved.ok) return notResolved(resolved.evidence);
+  const isHome = isRelay(destination) || need.onward || deps.destinationOf(need.domain) === destination;
+  if (!isHome) {
+    return notDialled(ELSEWHERE, `the mail exchangers of ${need.domain} changed while they were looked up`);
+  }
+  const candidates = reachable(resolved.candidates, need, deps.routing);
+  if (candidates.length === 0 && resolved.candidates.length > 0) return { ok: false, ...NO_SOURCE };
+  const { here, rest, next } = split(deps, candidates, place);
+  const isLate = ({ host }: { host: string }): boolean => goesLast(deps, host, need);
+  if (here.length === 0 || (!after && next && !isLate(next) && here.every(isLate))) {
+    const onward = next && { to: next.key, rest: candidates };
+    const message = `of the mail exchangers of ${need.domain} none is to be dialled now`;
+    return { ...notDialled('ENOADDRESS', message), onward, isPassedOver: true };
+  }
+  const behind = (candidate: Candidate): Candidate[] => candidates.slice(candidates.indexOf(candidate) + 1);
+  return { ok: true, here, behind, onward: next && { to: next.key, rest } };
+}
+
+function goesLast({ hosts }: CandidateDeps, host: string, { avoid }: SessionNeed): boolean {
+  return avoid.has(host) || hosts.goesLast(host);
+}
+
+async function resolve(deps: CandidateDeps, { need, after }: Place): Promise<Resolved> {
+  const { domain, asks, attempts, onward } = need;
+  // Mail that a server put off does not go on to one that has just refused us, or is away.
+  const isWell = ({ host }: Candidate): boolean => host !== after?.session.remoteHost && !deps.hosts.goesLast(host);
+  const left = after?.domain === domain ? after.rest : onward?.rest;
+  if (left) return { ok: true, candidates: after ? left.filter(isWell) : [...left] };
+  const routing = asks === ANY ? { ...deps.routing, policies: undefined } : deps.routing;
+  const turn = { goesLast: (host: string): boolean => goesLast(deps, host, need), attempts };
+  const resolved = await resolveRoute(routing, domain, turn);
+  if (!resolved.ok || !after) return resolved;
+  return { ok: true, candidates: resolved.candidates.filter(isWell) };
+}
+
+/** Those that count for this destination, those that do not, and the first of these that may be dialled. */
+function split(deps: CandidateDeps, candidates: readonly Candidate[], { destination, need }: Place) {
+  const here: Candidate[] = [];
+  const rest: Candidate[] = [];
+  let next: { host: string; key: string } | undefined;
+  for (const candidate of candidates) {
+    const { host } = candidate;
+    const key = isRelay(destination) ? destination : deps.destinationAt(need.domain, host);
+    if (key === destination) here.push(candidate);
+    else {
+      rest.push(candidate);
+      if (!deps.isPaused(key)) next ??= { host, key };
+    }
+  }
+  return { here, rest, next };
+}
+
+/** Those with an address that one of ours may be used for, with these addresses alone. */
+function reachable(candidates: Candidate[], { mayLeaveFrom }: SessionNeed, { sources }: Routing): Candidate[] {
+  if (!mayLeaveFrom) return candidates;
+  return candidates
+    .map((one) => ({ ...one, addresses: one.addresses.filter((address) => sources.hasOneFor(address, mayLeaveFrom)) }))
+    .filter(({ addresses }) => addresses.length > 0);
+}
+
+/** Says nothing of those that wait for the destination. */
+function notDialled(cause: string, message: string): NotOpened {
+  return { ok: false, evidence: { stage: 'dns', cause, message, relay: false }, facts: NO_FACTS, forNeed: true };
+}
+
+function notResolved(evidence: Evidence): NotOpened {
+  return { ok: false, evidence, facts: NO_FACTS, forNeed: evidence.cause === POLICY_UNMET };
+}
