@@ -66,18 +66,23 @@ function messageIdIn(text: string): string | null {
   return bare === undefined ? null : `<${bare}>`;
 }
 
-/** What is known of the original; what its header does not say may stand in the text, or in the fields of the report. */
+/** What a report quotes of the original: its header, else lines of the text, else a field of the report. */
 export function reportedMail(mail: ReceivedMail, original: Fields | undefined, text: string): ReportedMail {
   const quoted =
     /^[ \t>|]*(?:X-)?(?:original-)?message-id[ \t]*:[ \t]*(<[!-;=?-~\u00a1-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\uffff]{1,400}>)/im.exec(
       text,
     )?.[1] ?? null;
   const ids = [original?.first('message-id'), mail.header.first('x-original-message-id')];
-  const answered = [mail.header.first('in-reply-to'), mail.header.first('references').split(/\s+/).at(-1) ?? ''];
   const messageId = ids.map((one) => messageIdIn(one ?? '')).find((one) => one !== null) ?? quoted;
   return {
-    messageId: messageId ?? answered.map(messageIdIn).find((one) => one !== null) ?? null,
+    messageId,
     feedbackId: original?.first('feedback-id') || original?.first('cfbl-feedback-id') || null,
     to: addressesIn(original?.all('to').join(', ') ?? '', MAX_TO),
   };
+}
+
+/** The Message-ID of the mail that a mail answers, or null. */
+export function answeredMail({ header }: ReceivedMail): string | null {
+  const answered = [header.first('in-reply-to'), header.first('references').split(/\s+/).at(-1) ?? ''];
+  return answered.map(messageIdIn).find((one) => one !== null) ?? null;
 }

@@ -33,6 +33,16 @@ test('the words of a bounce from somebody who is no mailer say nothing', async (
   assert.deepEqual(await reportOf(person), { kind: 'none', why: 'not-a-report' });
 });
 
+test('In-Reply-To names the mail of a report for machines; in one for people it proves nothing', async () => {
+  const answering = (mail: string): string => `In-Reply-To: <ours@shop.example>\r\n${mail}`;
+  const text = `From: MAILER-DAEMON@a.example\r\nSubject: failure notice\r\n\r\n<a@b.example>: 550 5.1.1 no`;
+  const bounce = await reportOf(answering(text));
+  assert.ok(bounce.kind === 'bounce' && bounce.mail.messageId === null);
+  const status = `Content-Type: message/delivery-status\r\n\r\nFinal-Recipient: rfc822; a@b.example\r\nAction: failed\r\n`;
+  const report = await reportOf(answering(`From: MAILER-DAEMON@a.example\r\n${status}`));
+  assert.ok(report.kind === 'bounce' && report.mail.messageId === '<ours@shop.example>');
+});
+
 test('a report inside a mail inside a report is not taken for the report', async () => {
   const outer = read('bounce-in-a-mail.eml');
   assert.deepEqual(await reportOf(outer), { kind: 'none', why: 'not-a-report' });

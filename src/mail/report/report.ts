@@ -6,10 +6,10 @@
 import { inTimeSlice } from '../../base/time-slice.ts';
 import { htmlToText } from '../html/html-text.ts';
 import { saysAutomatic, seemsAutomatic } from './automatic.ts';
-import { isFromDaemon, speaksOfFailure } from './bounce-words.ts';
+import { quotesReply, senderOf, speaksOfFailure } from './bounce-words.ts';
 import { readDeliveryStatus } from './delivery-status.ts';
 import { readComplaint } from './feedback-report.ts';
-import { attachedOriginal, type QuotedHeader, quotedHeader, reportedMail } from './original-mail.ts';
+import { answeredMail, attachedOriginal, type QuotedHeader, quotedHeader, reportedMail } from './original-mail.ts';
 import { quotedTokens } from './quoted-tokens.ts';
 import { type Fields, type ReceivedMail, readReceived, subjectOf } from './received.ts';
 import type { Report, ReportedMail, ReportedRecipient } from './report-types.ts';
@@ -82,6 +82,7 @@ interface Returned {
   mail: ReceivedMail;
   text: string;
   original: Fields | undefined;
+  isAttached: boolean;
   human: HumanText;
 }
 
@@ -110,6 +111,7 @@ function returnedMail(mail: ReceivedMail, attached: Fields | undefined): Returne
     mail,
     text,
     original,
+    isAttached: attached !== undefined,
     human: {
       lines: linesForPeople(shown, shown === lines ? quoted : headerIn(shown)),
       subject: subjectOf(mail),
@@ -120,12 +122,24 @@ function returnedMail(mail: ReceivedMail, attached: Fields | undefined): Returne
   };
 }
 
+/**
+ * Whether the text is a bounce. A sender that nobody can answer to has to bring along the mail that failed, or the reply of a server, and nothing
+ * may say that it is automatic mail of another kind. Its subject proves nothing: acknowledgements repeat ours.
+ */
+function isTextBounce({ mail, text, isAttached, human }: Returned): boolean {
+  if (human.failed.length > 0) return true;
+  const shown = human.lines.join('\n');
+  const failure = speaksOfFailure(human.subject, shown);
+  const sender = senderOf(mail.header.first('from'));
+  if (sender === 'daemon') return failure.subject || failure.text;
+  if (sender === 'other' || seemsAutomatic(mail, text)) return false;
+  return (failure.text && isAttached) || quotesReply(shown);
+}
+
 /** What a bounce for people says. */
-function readByText({ mail, text, original, human }: Returned): ReportedRecipient[] {
-  const failure = speaksOfFailure(human.subject, human.lines.join('\n'));
-  const isBounce =
-    human.failed.length > 0 || (isFromDaemon(mail.header.first('from')) && (failure.subject || failure.text));
-  if (!isBounce) return [];
+function readByText(returned: Returned): ReportedRecipient[] {
+  if (!isTextBounce(returned)) return [];
+  const { text, original, human } = returned;
   let recipients = readTextBounce(human);
   if (recipients.length === 0) recipients = readTextBounce({ ...human, lines: text.split('\n', MAX_LINES) });
   if (recipients.length > 0 || original === undefined) return recipients;
@@ -168,7 +182,10 @@ export async function readReport(raw: Uint8Array): Promise<Report> {
   const isText = !isAllSaid || !attached?.first('message-id');
   const returned = isText ? await inTimeSlice(() => returnedMail(mail, attached)) : undefined;
   const original = returned?.original ?? attached;
-  const about = reportedMail(mail, original, returned?.text ?? '');
+  const quoted = reportedMail(mail, original, returned?.text ?? '');
+  // Answers of every kind name the mail that they answer: of a report for people that says nothing.
+  const about =
+    complaint || stated.length > 0 ? { ...quoted, messageId: quoted.messageId ?? answeredMail(mail) } : quoted;
   if (complaint) return { kind: 'complaint', ...complaint, tokens: quotedTokens(mail, original), mail: about };
   if (returned === undefined) return { kind: 'bounce', recipients: stated, mail: about };
   const inFields = stated.length > 0 ? stated : recipientsInText(returned.text);
