@@ -158,7 +158,8 @@ test('what proves nothing, is about other mail, or is no report, changes nothing
   assert.deepEqual(await r.counted(), { unproven: 2 });
   await r.receive(bounce, [returnPath('msg_00000000000000000000A')]);
   await r.receive(feedbackReport({ recipient: 'ann@example.com', headerMessageId: '<other@example.org>' }), [ABUSE]);
-  await r.receive(deliveryReport({ recipient: 'eve@example.com' }), [returnPath(ann)]);
+  const ofOther = deliveryReport({ recipient: 'eve@example.com', headerMessageId: '<other@example.org>' });
+  await r.receive(ofOther, [returnPath(ann)]);
   await r.receive(outOfOffice('ann@example.com'), [returnPath(ann)]);
   await r.receive(feedbackReport({ recipient: 'ann@example.com', headerMessageId, type: 'not-spam' }), [ABUSE]);
   assert.deepEqual(await r.counted(), {

@@ -28,7 +28,7 @@ function recipient(change: Partial<ReportedRecipient>): ReportedRecipient {
 const bounce = (messageId: string | null, ...recipients: Partial<ReportedRecipient>[]) =>
   ({
     ...{ kind: 'bounce', recipients: recipients.map(recipient) },
-    mail: { messageId, feedbackId: null, to: [] },
+    ...{ mail: { messageId, feedbackId: null, to: [] }, isForMachines: true },
   }) satisfies Report;
 
 /** Which messages it changes, then what is counted of the rest. */
@@ -39,12 +39,25 @@ function shown({ results, ignored, isTooEarly }: ReportResults): string {
 
 const one = [copy('ann')];
 const three = [copy('ann'), copy('bob'), copy('eve')];
-const BOUNCES: [name: string, report: ReturnType<typeof bounce>, copies: SentCopy[], expected: string][] = [
+const rewritten = { finalRecipient: 'a@b.local' };
+const forPeople = (report: ReturnType<typeof bounce>) => ({ ...report, isForMachines: false });
+const BOUNCES: [name: string, report: Report & { kind: 'bounce' }, copies: SentCopy[], expected: string][] = [
   ['its recipient', bounce(OURS, { finalRecipient: 'ann@example.com' }), one, 'Bounce msg_ann suppressed'],
   ['in other letters', bounce(null, { finalRecipient: 'ANN@Example.COM' }), one, 'Bounce msg_ann suppressed'],
   ['no recipient', bounce(null, {}), one, 'Bounce msg_ann suppressed'],
-  ['a rewritten one, with our id', bounce(OURS, { finalRecipient: 'a@b.local' }), one, 'Bounce msg_ann suppressed'],
-  ['a foreign one without our id', bounce('<x@y.example>', { finalRecipient: 'a@b.local' }), one, 'other-recipient'],
+  ['no recipient, for people', forPeople(bounce(null, {})), one, 'Bounce msg_ann suppressed'],
+  ['a rewritten one, with our id', bounce(OURS, rewritten), one, 'Bounce msg_ann suppressed'],
+  ['a rewritten one, for people with our id', forPeople(bounce(OURS, rewritten)), one, 'Bounce msg_ann suppressed'],
+  ['a rewritten one, without any id', bounce(null, rewritten), one, 'Bounce msg_ann suppressed'],
+  ['a rewritten one, for people without any id', forPeople(bounce(null, rewritten)), one, 'other-recipient'],
+  ['a rewritten one of several, without any id', bounce(null, rewritten), three, 'other-recipient'],
+  ['a foreign one with another id', bounce('<x@y.example>', rewritten), one, 'other-recipient'],
+  [
+    'one member of the list that our recipient is',
+    bounce(OURS, { finalRecipient: 'ann@example.com', action: 'expanded', status: '2.0.0' }, rewritten),
+    one,
+    'no-failure, other-recipient',
+  ],
   [
     'the original one of a forwarded mail',
     bounce(null, { originalRecipient: 'ann@example.com', finalRecipient: 'ann@elsewhere.example' }),

@@ -3,8 +3,9 @@
  * author has the mail:
  *
  * - A bounce comes to the return path of the copies that it may be about. Which of them, its recipients say: the original one
- *   or the final one. Where there was one copy only, a recipient that was left out or rewritten on the way is that one's; a
- *   rewritten one if the report also quotes our Message-ID.
+ *   or the final one. Where there was one copy only, a recipient that was left out or rewritten on the way is that one's, but where the
+ *   report says something else of the copy itself; a rewritten one if the report quotes our Message-ID, or is for machines and quotes none.
+ *   That is no less safe than a name: who has the token has the copy, and could name its recipient.
  * - A complaint is about the copy whose token it comes to or quotes (its return path, CFBL-Address, List-Unsubscribe): only who has the copy
  *   has that. The Message-ID is known to every recipient of the mail, so that by it alone a recipient that is named is believed where
  *   the mail had no other. What is not believed is one event of the whole mail, and suppresses nobody.
@@ -41,16 +42,17 @@ export async function resultsOfBounce(
 ): Promise<ReportResults> {
   if (copies.length === 0) return ignored('unknown-mail');
   const found: ReportResults = { results: [], ignored: [], isTooEarly: false };
-  const isQuoted = report.mail.messageId !== null && copies.some((copy) => isMessageId(report, copy));
-  const only = copies.length === 1 ? copies[0] : undefined;
   const byAddress = copiesByAddress(copies);
+  const isNamed = report.recipients.some((recipient) => namedCopy(recipient, byAddress));
+  const only = copies.length === 1 && !isNamed ? copies[0] : undefined;
+  const isRewrittenToo = only !== undefined && provesRewritten(report, only);
   const done = new Set<string>();
   for (const recipient of report.recipients) {
     if (recipient.action !== 'failed' && recipient.action !== 'delayed') {
       found.ignored.push('no-failure');
       continue;
     }
-    const copy = copyOf(recipient, byAddress, { only, isQuoted });
+    const copy = namedCopy(recipient, byAddress) ?? (isRewrittenToo || namesNobody(recipient) ? only : undefined);
     const once = `${recipient.action} ${copy?.messageId}`;
     if (!copy) found.ignored.push('other-recipient');
     else if (copy.isBeingSent) found.isTooEarly = true;
@@ -74,18 +76,23 @@ function copiesByAddress(copies: readonly SentCopy[]): Map<string, SentCopy> {
   return byAddress;
 }
 
-/** The copy that a bounce means with a recipient; `only`: where it can be no other. */
-function copyOf(
+const namesNobody = (recipient: ReportedRecipient): boolean =>
+  recipient.originalRecipient === null && recipient.finalRecipient === null;
+
+function namedCopy(
   { originalRecipient, finalRecipient }: ReportedRecipient,
   byAddress: ReadonlyMap<string, SentCopy>,
-  { only, isQuoted }: { only: SentCopy | undefined; isQuoted: boolean },
 ): SentCopy | undefined {
-  const named = [originalRecipient, finalRecipient].filter((one) => one !== null);
-  for (const address of named) {
-    const copy = byAddress.get(sameAddressKey(address));
+  for (const address of [originalRecipient, finalRecipient]) {
+    const copy = address === null ? undefined : byAddress.get(sameAddressKey(address));
     if (copy) return copy;
   }
-  return named.length === 0 || isQuoted ? only : undefined;
+  return undefined;
+}
+
+/** Whether a recipient with another name may be that of the only copy. In words for people any address may stand. */
+function provesRewritten(report: Bounce, only: SentCopy): boolean {
+  return report.mail.messageId === null ? report.isForMachines : isMessageId(report, only);
 }
 
 const LEFT: ReadonlySet<SentCopy['status']> = new Set(['delivered', 'bounced', 'complained']);

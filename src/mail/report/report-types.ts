@@ -24,7 +24,13 @@ export interface ReportedMail {
 }
 
 export type Report =
-  | { kind: 'bounce'; recipients: ReportedRecipient[]; mail: ReportedMail }
+  | {
+      kind: 'bounce';
+      recipients: ReportedRecipient[];
+      mail: ReportedMail;
+      /** Whether it has a part for machines (RFC 3464). */
+      isForMachines: boolean;
+    }
   | {
       kind: 'complaint';
       feedbackType: string;

@@ -43,6 +43,23 @@ test('In-Reply-To names the mail of a report for machines; in one for people it 
   assert.ok(report.kind === 'bounce' && report.mail.messageId === '<ours@shop.example>');
 });
 
+test('X-Failed-Recipients is the original recipient of a report of one that has none', async () => {
+  const named = async (failed: string, mail: string) => {
+    const bounce = await reportOf(`X-Failed-Recipients: ${failed}\r\n${mail}`);
+    assert.ok(bounce.kind === 'bounce');
+    return bounce.recipients.map((one) => one.originalRecipient);
+  };
+  const status = (group: string) =>
+    `From: MAILER-DAEMON@a.example\r\nContent-Type: message/delivery-status\r\n\r\n${group}`;
+  const group = 'Final-Recipient: rfc822; a@b.local\r\nAction: failed\r\n\r\n';
+  assert.deepEqual(await named('ann@example.com', status(group)), ['ann@example.com']);
+  assert.deepEqual(await named('ann@example.com', status(`Original-Recipient: rfc822; bob@example.com\r\n${group}`)), [
+    'bob@example.com',
+  ]);
+  assert.deepEqual(await named('ann@example.com, bob@example.com', status(group)), [null]);
+  assert.deepEqual(await named('ann@example.com', status(group + group)), [null, null]);
+});
+
 test('a report inside a mail inside a report is not taken for the report', async () => {
   const outer = read('bounce-in-a-mail.eml');
   assert.deepEqual(await reportOf(outer), { kind: 'none', why: 'not-a-report' });

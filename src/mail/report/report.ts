@@ -40,10 +40,16 @@ function textsForPeople(mail: ReceivedMail): string[] {
 
 const none = (why: Extract<Report, { kind: 'none' }>['why']): Report => ({ kind: 'none', why });
 
-/** The fields of a delivery report, in their part. */
+const failedRecipients = ({ header }: ReceivedMail): string[] =>
+  addressesIn(header.all('x-failed-recipients').join(', '), 100);
+
+/** The fields of a delivery report, in their part. X-Failed-Recipients has the only one as the sender gave it. */
 function statedRecipients(mail: ReceivedMail): ReportedRecipient[] {
   const part = mail.parts.find((one) => /^message\/(?:global-)?delivery-status$/.test(one.type));
-  return part === undefined ? [] : readDeliveryStatus(part.latin1());
+  const stated = part === undefined ? [] : readDeliveryStatus(part.latin1());
+  const failed = failedRecipients(mail);
+  if (stated.length !== 1 || failed.length !== 1) return stated;
+  return stated.map((one) => ({ ...one, originalRecipient: one.originalRecipient ?? failed[0]! }));
 }
 
 /** The same where programs put them into the text. */
@@ -115,7 +121,7 @@ function returnedMail(mail: ReceivedMail, attached: Fields | undefined): Returne
     human: {
       lines: linesForPeople(shown, shown === lines ? quoted : headerIn(shown)),
       subject: subjectOf(mail),
-      failed: addressesIn(mail.header.all('x-failed-recipients').join(', '), 100),
+      failed: failedRecipients(mail),
       own: new Set(addressesIn(own.join(', ').toLowerCase(), 20)),
       to: addressesIn(original?.all('to').join(', ') ?? '', 100),
     },
@@ -164,7 +170,7 @@ function readText(mail: ReceivedMail, returned: Returned, about: ReportedMail): 
   const automatic = saysAutomatic(mail);
   if (automatic && returned.human.failed.length === 0) return none(automatic);
   const recipients = readByText(returned);
-  if (recipients.length > 0) return { kind: 'bounce', recipients, mail: about };
+  if (recipients.length > 0) return { kind: 'bounce', recipients, mail: about, isForMachines: false };
   return none(automatic ?? seemsAutomatic(mail, returned.text) ?? 'not-a-report');
 }
 
@@ -184,12 +190,12 @@ export async function readReport(raw: Uint8Array): Promise<Report> {
   const original = returned?.original ?? attached;
   const quoted = reportedMail(mail, original, returned?.text ?? '');
   // Answers of every kind name the mail that they answer: of a report for people that says nothing.
-  const about =
-    complaint || stated.length > 0 ? { ...quoted, messageId: quoted.messageId ?? answeredMail(mail) } : quoted;
+  const isForMachines = stated.length > 0;
+  const about = complaint || isForMachines ? { ...quoted, messageId: quoted.messageId ?? answeredMail(mail) } : quoted;
   if (complaint) return { kind: 'complaint', ...complaint, tokens: quotedTokens(mail, original), mail: about };
-  if (returned === undefined) return { kind: 'bounce', recipients: stated, mail: about };
-  const inFields = stated.length > 0 ? stated : recipientsInText(returned.text);
+  if (returned === undefined) return { kind: 'bounce', recipients: stated, mail: about, isForMachines };
+  const inFields = isForMachines ? stated : recipientsInText(returned.text);
   if (inFields.length === 0) return inTimeSlice(() => readText(mail, returned, about));
   const recipients = await inTimeSlice(() => completedAll(inFields, returned.human));
-  return { kind: 'bounce', recipients, mail: about };
+  return { kind: 'bounce', recipients, mail: about, isForMachines };
 }
