@@ -14,15 +14,23 @@ export interface Complaint {
 /** RFC 5965 §3.1, RFC 6430 and older drafts; `other` is a complaint that fits nowhere else. */
 const COMPLAINTS = new Set(['abuse', 'fraud', 'virus', 'opt-out', 'opt-out-list', 'miscategorized', 'other']);
 const MAX_RECIPIENTS = 100;
-const HIDDEN =
-  /redact|remov|hidden|anonym|undisclosed|x{4,}|\*{2,}|^[^@]*hashed[^@]*@|^[0-9a-f]{32,64}@|\[|\]|@(?:invalid|localhost)?$|\.invalid$/i;
+const HIDDEN_WORD =
+  '(?:redacted(?:[-_+][^@]*)?|removed|hidden|anonymous|anonymi[sz]ed|undisclosed(?:-recipients?)?|x{4,})';
+/** Written in the place of an address. Words only where they are the whole local part or a label: people have addresses with them. */
+const HIDDEN = new RegExp(
+  [
+    ...[`^${HIDDEN_WORD}@`, `@(?:[^@]*\\.)?${HIDDEN_WORD}(?:\\.|$)`, '^(?:[^@]*[-_.])?hashed(?:[-_.][^@]*)?@'],
+    ...['^[0-9a-f]{32,64}@', '\\*{2,}', '@(?:invalid|localhost)?$', '\\.invalid$'],
+  ].join('|'),
+  'i',
+);
 const BY_RECIPIENT = ['original-rcpt-to', 'removal-recipient', 'original-recipient'];
 const JMRP_RECIPIENT = 'x-hmxmroriginalrecipient';
 
 function shownAddress(value: string): string | null {
   const text = value.replace(/^\s*rfc822\s*;/i, '');
   const address = addressIn(text);
-  return address === null || HIDDEN.test(text) ? null : address;
+  return address === null || /[[\]]/.test(text) || HIDDEN.test(address) ? null : address;
 }
 
 function unique(values: readonly string[]): string[] {

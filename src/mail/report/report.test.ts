@@ -60,6 +60,39 @@ test('X-Failed-Recipients is the original recipient of a report of one that has 
   assert.deepEqual(await named('ann@example.com', status(group + group)), [null, null]);
 });
 
+test('an address that a feedback loop made unreadable is none; one with such a word in it is', async () => {
+  const named = async (written: string) => {
+    const complaint = await reportOf(
+      `From: fbl@provider.example\r\nContent-Type: message/feedback-report\r\n\r\nFeedback-Type: abuse\r\nOriginal-Rcpt-To: ${written}\r\n`,
+    );
+    assert.ok(complaint.kind === 'complaint');
+    return complaint.recipients;
+  };
+  const hidden = [
+    'redacted@aol.example',
+    '<redacted-17@aol.example>',
+    'removed@x.example',
+    'XXXXX@x.example',
+    'a@hidden.example',
+  ];
+  hidden.push(
+    'u**r@x.example',
+    'u@[redacted]',
+    'hashed-4f2a@x.example',
+    `${'4f2a'.repeat(8)}@x.example`,
+    'a@b.invalid',
+  );
+  for (const one of hidden) assert.deepEqual(await named(one), [], one);
+  const honest = [
+    'removals@movers.example',
+    'bob@hiddenvalley.example',
+    'redactie@krant.example',
+    'anonymus@books.example',
+  ];
+  honest.push('not.hidden@x.example', 'rehashed@x.example', 'info@xxxx-large.example');
+  for (const one of honest) assert.deepEqual(await named(`<${one}>`), [one]);
+});
+
 test('a report inside a mail inside a report is not taken for the report', async () => {
   const outer = read('bounce-in-a-mail.eml');
   assert.deepEqual(await reportOf(outer), { kind: 'none', why: 'not-a-report' });
