@@ -80,6 +80,8 @@ test('signatures go, and what looks like a mark stays', () => {
   assert.equal(replyText('Yes.\n-- \nAnn\nShop Street 17'), 'Yes.');
   assert.equal(replyText('Yes.\n\nSent from my iPhone'), 'Yes.');
   assert.equal(replyText('Ja.\n\nGesendet von Outlook für Android\n'), 'Ja.');
+  assert.equal(replyText('Yes.\n\nSent with Proton Mail secure email.\n'), 'Yes.');
+  assert.equal(replyText('Oui.\n\nEnvoyé avec la messagerie sécurisée Proton Mail.'), 'Oui.');
   for (const text of [
     ...[
       'On Monday I wrote to you twice.',
@@ -87,7 +89,7 @@ test('signatures go, and what looks like a mark stays', () => {
       'From: here to there, it is far.\nAnd more.',
       'I wrote three things:\n1 milk\n2 bread',
     ],
-    ...['Note:\nall 17 are gone', '----- 8< -----'],
+    ...['It came.\nSent with love', 'Note:\nall 17 are gone', '----- 8< -----'],
   ])
     assert.equal(replyText(text), text);
   for (const nothing of [null, '', ' \n', `On 20 Nov 2026 Shop wrote:\n${QUOTE}`])

@@ -118,7 +118,7 @@ const OTHER_FIELD =
 
 const SIGNATURE = /^-- ?$|^__$/;
 const SENT_FROM =
-  /^(?:Sent from|Get Outlook for|Von meinem|Gesendet (?:von|mit)|Envoyé de(?:puis)?|Enviado desde|Enviado d[oae]|Inviato da|Verzonden (?:vanaf|met)|Skickat från|Sendt fra|Lähetetty|Wysłane z|Wysłano z|Отправлено (?:с|из)|Odesláno z|iPhoneから送信|发自我的|從我的|나의 .{0,20}에서 보냄).{0,80}$/iu;
+  /^(?:Sent from|(?:Sent with|Envoyé avec|Enviado co[nm]|Inviato con) (?:.{0,40}Proton ?Mail|Spark\b|Tuta\b)|Get Outlook for|Von meinem|Gesendet (?:von|mit)|Envoyé de(?:puis)?|Enviado desde|Enviado d[oae]|Inviato da|Verzonden (?:vanaf|met)|Skickat från|Sendt fra|Lähetetty|Wysłane z|Wysłano z|Отправлено (?:с|из)|Odesláno z|iPhoneから送信|发自我的|從我的|나의 .{0,20}에서 보냄).{0,80}$/iu;
 
 const LONGEST_LINE = 1_000;
 const LINES_OF_MARK = 3;
