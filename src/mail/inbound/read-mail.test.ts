@@ -6,7 +6,7 @@ import PostalMime from 'postal-mime';
 import { parseAddress } from '../address.ts';
 import { compose } from '../compose/compose.ts';
 import { type MailFile, readMail } from './read-mail.ts';
-import { decodeStream, decodeTransfer } from './transfer-decoding.ts';
+import { decodedSize, decodeStream, decodeTransfer } from './transfer-decoding.ts';
 
 const mailOf = (...lines: string[]): Buffer => Buffer.from(lines.join('\r\n'), 'latin1');
 const bytesOf = (content: Buffer, { from, to, encoding }: MailFile): Buffer =>
@@ -73,6 +73,21 @@ test('charsets, encodings and odd shapes', async () => {
   assert.deepEqual((await readMail(Buffer.alloc(0))).headers, []);
   const html = await text(['Content-Type: text/html'], '<p>One</p><p>Two</p>');
   assert.match(html.text ?? '', /One\s+Two/);
+  const base64 = [`${plain}utf-8`, 'Content-Transfer-Encoding: base64'];
+  assert.equal((await text(base64, 'SGVsbG8=\r\nIHdvcmxk')).text, 'Hello world', 'pieces put together');
+  assert.deepEqual((await text(base64, '')).unreadable, []);
+  const none = await text(base64, '!!!!####');
+  assert.deepEqual([none.text, none.unreadable], ['', ['The Base64 of a text is none; the text is empty.']]);
+  const file = await text(['Content-Type: image/png', 'Content-Transfer-Encoding: base64'], '====');
+  assert.deepEqual(
+    [file.files[0]!.sizeBytes, file.unreadable],
+    [0, ['The Base64 of a file is none; the file is empty.']],
+  );
+  const unbounded = await text(['Content-Type: multipart/mixed'], '--b\r\n\r\nhello\r\n--b--');
+  assert.deepEqual([unbounded.text, unbounded.files.length], [null, 1]);
+  assert.match(unbounded.unreadable.join(), /^A multipart names no boundary; /);
+  const whole = await text(['Content-Type: multipart/mixed; boundary=a'], '--b\r\n\r\nhello');
+  assert.match(whole.unreadable.join(), /^A multipart has no line with its boundary; /);
   const lf = await readMail(
     Buffer.from(
       'Content-Type: multipart/mixed; boundary=b\n\n--b\n\nhello\n--b\nContent-Type: image/png\n\nxyz\n--b--\n',
@@ -109,8 +124,10 @@ test('an attachment that streams in pieces is the same file', async () => {
     .map((byte) => `=${byte.toString(16).padStart(2, '0').toUpperCase()}`)
     .join('')
     .replace(/.{75}/g, '$&=\r\n');
+  const joined = Array.from({ length: 500 }, (_, i) => bytes.toString('base64', i * 100, i * 100 + 100)).join('\r\n');
   for (const [encoded, encoding] of [
     [lines, 'base64'],
+    [joined, 'base64'],
     [quoted, 'quoted-printable'],
     [bytes.toString('latin1'), 'identity'],
   ] as const) {
@@ -121,6 +138,7 @@ test('an attachment that streams in pieces is the same file', async () => {
     const decoded: Buffer[] = [];
     for await (const chunk of decodeStream(pieces(), encoding)) decoded.push(chunk);
     assert.ok(Buffer.concat(decoded).equals(bytes), encoding);
+    assert.equal(await decodedSize(Buffer.from(encoded, 'latin1'), encoding), bytes.length);
   }
 });
 
@@ -147,6 +165,14 @@ const BOMBS: [name: string, content: () => Buffer, said: RegExp][] = [
     /^$/,
   ],
   [
+    '25 MB of Base64 in small pieces',
+    () =>
+      Buffer.from(
+        `Content-Type: application/x\r\nContent-Transfer-Encoding: base64\r\n\r\n${'QQ=='.repeat(6_250_000)}`,
+      ),
+    /^$/,
+  ],
+  [
     '25 MB of quoted-printable',
     () =>
       Buffer.from(
@@ -157,7 +183,7 @@ const BOMBS: [name: string, content: () => Buffer, said: RegExp][] = [
   [
     '12 million short lines',
     () => Buffer.from(`Content-Type: multipart/mixed; boundary=b\r\n\r\n${'-\n'.repeat(12_500_000)}`),
-    /^$/,
+    /no line with its boundary/,
   ],
   [
     'a boundary of a megabyte',

@@ -75,6 +75,7 @@ export async function readMail(content: Buffer): Promise<ReadMail> {
     unreadable.push(`Its parts are nested deeper than ${LIMITS.depth} levels; what is inside of them is not read.`);
   if (walk.exceeded === 'parts') unreadable.push(`It has more than ${LIMITS.parts} parts; those behind are not read.`);
   const { headers, hops } = readHeaders(content, walk.entities[0]!, unreadable);
+  noteMultiparts(walk, unreadable);
   const texts = new Texts(unreadable);
   const files: MailFile[] = [];
   for (const entity of walk.entities) {
@@ -82,9 +83,25 @@ export async function readMail(content: Buffer): Promise<ReadMail> {
     await timeSlice();
     const part = partOf(content, entity, unreadable);
     if (part.isText) texts.add(content, part);
-    else if (part.to > part.from || part.name !== '') files.push(await fileOf(content, part, files.length));
+    else if (part.to > part.from || part.name !== '') {
+      const file = await fileOf(content, part, files.length);
+      if (isUndecodable(content, part, file.sizeBytes))
+        unreadable.push('The Base64 of a file is none; the file is empty.');
+      files.push(file);
+    }
   }
   return { headers, hops, files, unreadable, ...texts.result() };
+}
+
+/** Multiparts whose parts cannot be found. */
+function noteMultiparts({ entities, exceeded }: MimeWalk, unreadable: string[]): void {
+  const parents = new Set(entities.map(({ parent }) => parent));
+  for (const entity of entities) {
+    if (entity.kind === 'leaf' && entity.type.startsWith('multipart/'))
+      unreadable.push('A multipart names no boundary; its parts cannot be found, and it is kept as one file.');
+    else if (entity.kind === 'multipart' && !parents.has(entity) && exceeded === undefined)
+      unreadable.push('A multipart has no line with its boundary; it has no parts that could be read.');
+  }
 }
 
 /** Lines end in CRLF; those that end in a bare LF are read too. */
@@ -177,6 +194,14 @@ function safeName(written: string | undefined): string {
   return (name.split(/[\\/]/).at(-1) ?? '').slice(0, 200).toWellFormed();
 }
 
+const LOOKED_AT = 64 * 1024;
+
+/** Whether nothing is left of what stands there. */
+function isUndecodable(content: Buffer, { encoding, from, to }: Part, decodedBytes: number): boolean {
+  if (encoding !== 'base64' || decodedBytes > 0) return false;
+  return content.subarray(from, Math.min(to, from + LOOKED_AT)).some((byte) => byte > 0x20);
+}
+
 async function fileOf(content: Buffer, part: Part, index: number): Promise<MailFile> {
   const { encoding, from, to, contentId } = part;
   const sizeBytes = await decodedSize(content.subarray(from, to), encoding);
@@ -200,6 +225,8 @@ class Texts {
     const wanted = (most - kept.text.length) * 4;
     const end = Math.min(part.to, part.from + encodedLength(wanted, part.encoding));
     const bytes = decodeTransfer(content.subarray(part.from, end), part.encoding);
+    if (isUndecodable(content, part, bytes.length))
+      this.#unreadable.push('The Base64 of a text is none; the text is empty.');
     const text = this.#decode(bytes, part.charset).replaceAll('\0', '\ufffd');
     const between = kept.text === '' || kept.text.endsWith('\n') ? '' : '\n';
     const all = kept.text + between + text;

@@ -1,6 +1,6 @@
 /**
  * Content-Transfer-Encoding read back (RFC 2045 §6): of what is in memory, and of a file as it streams. Takes what real mail has:
- * white space and foreign characters in Base64, escapes that are none in quoted-printable.
+ * white space, foreign characters and padding in the middle in Base64, escapes that are none in quoted-printable.
  */
 import { timeSlice } from '../../base/time-slice.ts';
 
@@ -18,9 +18,12 @@ export function encodedLength(bytes: number, encoding: TransferEncoding): number
   return encoding === 'quoted-printable' ? bytes * 3 : bytes;
 }
 
-const IS_BASE64 = new Uint8Array(256);
-for (const character of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_')
-  IS_BASE64[character.charCodeAt(0)] = 1;
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+/** The six bits of each character, also of those that URLs have; -1 for all others. */
+const SIX_BITS = new Int8Array(256).fill(-1);
+for (const [value, character] of [...ALPHABET].entries()) SIX_BITS[character.charCodeAt(0)] = value;
+SIX_BITS['-'.charCodeAt(0)] = 62;
+SIX_BITS['_'.charCodeAt(0)] = 63;
 const EQUALS = 61;
 /** The value of each character that is a hexadecimal digit; NaN for all others. */
 const HEX = Float64Array.from({ length: 256 }, (_, code) => {
@@ -29,23 +32,10 @@ const HEX = Float64Array.from({ length: 256 }, (_, code) => {
 });
 const COUNTED_AT_ONCE = 1024 * 1024;
 
-function base64Characters(bytes: Uint8Array): number {
-  let count = 0;
-  for (let i = 0; i < bytes.length; i += 1) count += IS_BASE64[bytes[i]!]!;
-  return count;
-}
-
 /** Of the decoded bytes. */
 export async function decodedSize(encoded: Buffer, encoding: TransferEncoding): Promise<number> {
   if (encoding === 'identity') return encoded.length;
   let size = 0;
-  if (encoding === 'base64') {
-    for (let at = 0; at < encoded.length; at += COUNTED_AT_ONCE) {
-      size += base64Characters(encoded.subarray(at, at + COUNTED_AT_ONCE));
-      await timeSlice();
-    }
-    return Math.floor((size * 3) / 4);
-  }
   for await (const chunk of decodeStream(slices(encoded), encoding)) size += chunk.length;
   return size;
 }
@@ -59,9 +49,34 @@ async function* slices(bytes: Buffer): AsyncGenerator<Buffer> {
 
 /** Bytes that are in memory as a whole. */
 export function decodeTransfer(encoded: Buffer, encoding: TransferEncoding): Buffer {
-  if (encoding === 'base64') return Buffer.from(encoded.toString('latin1').replace(/[^A-Za-z0-9+/_-]/g, ''), 'base64');
+  if (encoding === 'base64') return base64Decoder()(encoded);
   if (encoding === 'quoted-printable') return unquoted(encoded.toString('latin1'));
   return encoded;
+}
+
+/**
+ * Decodes piece by piece. Padding ends a group of characters also in the middle, where texts that were encoded by themselves stand behind each
+ * other, such as a footer behind a mail.
+ */
+function base64Decoder(): (encoded: Uint8Array) => Buffer {
+  let held = 0;
+  let bits = 0;
+  return (encoded) => {
+    const bytes = Buffer.alloc(Math.ceil(((encoded.length + 1) * 3) / 4));
+    let length = 0;
+    for (let at = 0; at < encoded.length; at += 1) {
+      const code = encoded[at]!;
+      if (code === EQUALS) bits = 0;
+      const value = SIX_BITS[code]!;
+      if (value < 0) continue;
+      held = ((held << 6) | value) & 0xfff;
+      bits += 6;
+      if (bits < 8) continue;
+      bits -= 8;
+      bytes[length++] = held >> bits;
+    }
+    return bytes.subarray(0, length);
+  };
 }
 
 /** RFC 2045 §6.7: white space at a line's end is none of the text's; a line that ends with = goes on. */
@@ -81,21 +96,20 @@ function unquoted(text: string): Buffer {
 
 /** Decodes what streams, in bounded memory. */
 export async function* decodeStream(source: AsyncIterable<Buffer>, encoding: TransferEncoding): AsyncGenerator<Buffer> {
+  const fromBase64 = base64Decoder();
   let rest = '';
-  for await (const chunk of source) {
-    if (encoding === 'identity') {
-      yield chunk;
-      continue;
-    }
-    const text =
-      rest +
-      (encoding === 'base64' ? chunk.toString('latin1').replace(/[^A-Za-z0-9+/_-]/g, '') : chunk.toString('latin1'));
-    const whole = encoding === 'base64' ? text.length - (text.length % 4) : wholeLines(text);
+  const fromQuotedPrintable = (chunk: Buffer): Buffer => {
+    const text = rest + chunk.toString('latin1');
+    const whole = wholeLines(text);
     rest = text.slice(whole);
-    const bytes = encoding === 'base64' ? Buffer.from(text.slice(0, whole), 'base64') : unquoted(text.slice(0, whole));
+    return unquoted(text.slice(0, whole));
+  };
+  const decode = { identity: (chunk: Buffer) => chunk, base64: fromBase64, 'quoted-printable': fromQuotedPrintable };
+  for await (const chunk of source) {
+    const bytes = decode[encoding](chunk);
     if (bytes.length > 0) yield bytes;
   }
-  if (rest !== '') yield encoding === 'base64' ? Buffer.from(rest, 'base64') : unquoted(rest);
+  if (rest !== '') yield unquoted(rest);
 }
 
 /** Lines may be long where a sender does not care; then the text is cut where no escape is. */

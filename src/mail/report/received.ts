@@ -4,6 +4,7 @@
  * quotes is never taken for the report itself. Everything is cut at a limit, and decoded when it is asked for, so that time and
  * memory are bounded and what nobody asks for costs nothing.
  */
+import { decodeTransfer } from '../inbound/transfer-decoding.ts';
 import { decodeWords, fieldValue, type HeaderField, headerFields, headerText } from '../mime/header-fields.ts';
 import { type Entity, parameterisedValue, parameterValue, walkThrough } from '../mime/mime-walk.ts';
 import { decodeQuotedPrintable } from '../mime/track-submitted.ts';
@@ -117,8 +118,8 @@ function asText(entity: Entity): Entity {
 function partOf(mail: string, { type, encoding, charset, bodyStart, bodyEnd }: Entity): ReceivedPart {
   const decoded = (): Buffer => {
     const body = mail.slice(bodyStart, Math.min(bodyEnd, bodyStart + MAX_PART));
-    if (encoding === 'base64') return Buffer.from(body, 'base64');
     const bytes = Buffer.from(body, 'latin1');
+    if (encoding === 'base64') return decodeTransfer(bytes, encoding);
     return encoding === 'quoted-printable' ? decodeQuotedPrintable(bytes).bytes : bytes;
   };
   return {

@@ -93,6 +93,19 @@ test('an address that a feedback loop made unreadable is none; one with such a w
   for (const one of honest) assert.deepEqual(await named(`<${one}>`), [one]);
 });
 
+test('Base64 with another piece behind it, such as a footer, is read to its end', async () => {
+  const [said, footer] = ['<a@b.example>: 550 5.1.1 no such user\n', '-- \nfooter\n<b@b.example>: 550 5.1.1 no\n'];
+  const pieces = [said, footer].map((one) => Buffer.from(one).toString('base64'));
+  assert.match(pieces[0]!, /=$/);
+  const header = 'From: MAILER-DAEMON@a.example\r\nContent-Transfer-Encoding: base64\r\n\r\n';
+  const bounce = await reportOf(header + pieces.join('\r\n'));
+  assert.ok(bounce.kind === 'bounce');
+  assert.deepEqual(
+    bounce.recipients.map((one) => one.finalRecipient),
+    ['a@b.example', 'b@b.example'],
+  );
+});
+
 test('a report inside a mail inside a report is not taken for the report', async () => {
   const outer = read('bounce-in-a-mail.eml');
   assert.deepEqual(await reportOf(outer), { kind: 'none', why: 'not-a-report' });
