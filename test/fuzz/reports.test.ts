@@ -9,6 +9,7 @@ import fc from 'fast-check';
 import { reportedOutcome } from '../../src/delivery/reported-outcome.ts';
 import { readReport } from '../../src/mail/report/report.ts';
 import { runningMs } from '../kit/running-time.ts';
+import { mutatedMail } from './mutated-mail.ts';
 
 const folder = new URL('../corpus/reports/', import.meta.url);
 const mails = readdirSync(folder)
@@ -93,29 +94,7 @@ async function check(text: string): Promise<void> {
   }
 }
 
-const mutation = fc.record({
-  at: fc.double({ min: 0, max: 1, noNaN: true }),
-  cut: fc.constantFrom(0, 0, 1, 2, 20, 300),
-  put: fc.oneof(
-    fc.constantFrom(...TOKENS),
-    fc.string({ unit: 'binary-ascii', maxLength: 6 }),
-    fc
-      .tuple(fc.constantFrom(...TOKENS), fc.integer({ min: 2, max: 3000 }))
-      .map(([token, times]) => token.repeat(times)),
-    fc.constantFrom(...mails).map((mail) => mail.slice(0, 2000)),
-  ),
-});
-const mutated = fc.tuple(fc.constantFrom(...mails), fc.array(mutation, { maxLength: 5 })).map(([mail, mutations]) =>
-  mutations.reduce((text, { at, cut, put }) => {
-    const index = Math.floor(at * text.length);
-    return text.slice(0, index) + put + text.slice(index + cut);
-  }, mail),
-);
-const composed = fc.array(fc.constantFrom(...TOKENS), { maxLength: 60 }).map((tokens) => tokens.join(''));
-const property = fc.asyncProperty(
-  fc.oneof({ weight: 4, arbitrary: mutated }, { weight: 1, arbitrary: composed }),
-  check,
-);
+const property = fc.asyncProperty(mutatedMail(mails, TOKENS), check);
 
 test('the corpus with mutations, from committed seeds', async () => {
   for (const seed of SEEDS) await fc.assert(property, { seed, numRuns: 300 });
