@@ -90,6 +90,21 @@ test('with a relay the relay is tried, and nothing is said of addresses', async 
   assert.equal(dns.questions.filter((one) => one.startsWith('PTR')).length, 0);
 });
 
+test('the return path is compared with the addresses that mail leaves from, where no relay sends', async (t) => {
+  const { sink, dns, subject } = await world(t, { POSTRIDER_BOUNCE_DOMAIN: 'big.example' });
+  dns.zone['big.example'] = { ...dns.zone['big.example'], TXT: ['v=spf1 ip4:185.199.10.7 -all'] };
+  const bounces = async (config: Config) => {
+    const { checks } = await examine({ ...subject, config, localAddresses: ['185.199.10.7', '185.199.10.8'] });
+    return checks.filter(({ name }) => name === 'bounces').map(({ status, message }) => `${status}: ${message}`);
+  };
+  assert.deepEqual(await bounces(subject.config), [
+    'warn: the SPF record of big.example does not let 185.199.10.8 send',
+  ]);
+  const relay = { host: '127.0.0.2', port: sink.port, implicitTls: false };
+  const [, relayed] = await bounces({ ...subject.config, route: { kind: 'relay', relay } });
+  assert.match(relayed!, /^skip: SPF of big\.example not looked at/);
+});
+
 test('of the backups of a database server nothing is said that is not known', () => {
   const config = readConfig({ POSTRIDER_DATABASE_URL: 'postgres://u@127.0.0.1/db' });
   assert.equal(checkBackup(config, FACTS, 0)[0]!.status, 'skip');

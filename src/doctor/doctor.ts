@@ -125,10 +125,17 @@ function outgoing(subject: Subject, dns: Resolver, domains: SenderDomain[]): Ask
   const probing: Probing = { dns, domains: config.doctorDomains, port: config.mxPort, servers, localAddresses };
   const always: Asking[] = [{ name: 'DNS', ask: () => checkDns(probing, { isRelayed: route.kind === 'relay' }) }];
   const sending = { dns, sendingHost: smtpHostname, bounceDomain: config.bounceDomain };
+  let found: Promise<Sources> | undefined;
+  const sources = (): Promise<Sources> => {
+    const local = localAddresses.length > 0 ? Promise.resolve(localAddresses) : outgoingAddresses();
+    found ??= local.then((addresses) => sourcesOf(addresses, smtpHostname, dns));
+    return found;
+  };
   const { bounceDomain } = config;
   if (bounceDomain !== undefined) {
-    always.push({ name: 'return path', ask: () => checkReturnPath(bounceDomain, dns) });
-    always.push({ name: 'bounces', ask: () => checkInbound({ ...config, bounceDomain }, dns) });
+    const seen = async () => (route.kind === 'relay' ? undefined : (await sources()).seen);
+    const ask = async () => checkInbound({ ...config, bounceDomain }, { dns, addresses: await seen() });
+    always.push({ name: 'return path', ask: () => checkReturnPath(bounceDomain, dns) }, { name: 'bounces', ask });
   }
   const checkThem = (addresses: readonly string[]): Promise<Check[]> =>
     checkDomains(domains, { ...sending, addresses });
@@ -143,12 +150,6 @@ function outgoing(subject: Subject, dns: Resolver, domains: SenderDomain[]): Ask
   const fallback: Asking[] = relay
     ? [{ name: 'fallback relay', ask: () => checkRelay({ ...relay, name: 'fallback relay' }) }]
     : [];
-  let found: Promise<Sources> | undefined;
-  const sources = (): Promise<Sources> => {
-    const local = localAddresses.length > 0 ? Promise.resolve(localAddresses) : outgoingAddresses();
-    found ??= local.then((addresses) => sourcesOf(addresses, smtpHostname, dns));
-    return found;
-  };
   return [
     ...always,
     ...fallback,

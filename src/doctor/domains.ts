@@ -38,21 +38,33 @@ export function checkDkimKeys(domains: readonly SenderDomain[]): Check[] {
   });
 }
 
-interface Sending {
+interface Source {
   dns: Dns;
   sendingHost: string;
-  /** Where bounces come back to. */
-  bounceDomain?: string | undefined;
   /** Public addresses that mail leaves from. */
   addresses: readonly string[];
 }
 
+interface Sending extends Source {
+  /** Where bounces come back to. */
+  bounceDomain?: string | undefined;
+}
+
 /** Those of the addresses that the SPF record of this domain does not let send. */
-async function uncovered(domain: string, { dns, sendingHost, addresses }: Sending): Promise<string[]> {
+async function uncovered(domain: string, { dns, sendingHost, addresses }: Source): Promise<string[]> {
   const findings = await Promise.all(
     addresses.map((address) => lookUpSpf(domain, { dns, sendingHost, addresses: [address] })),
   );
   return addresses.filter((_, index) => findings[index]!.status === 'different');
+}
+
+/** Says which of the addresses the SPF record of this domain leaves out; undefined where it has them all. */
+export async function warnOfUncovered(name: string, domain: string, from: Source): Promise<Check | undefined> {
+  const others = await uncovered(domain, from);
+  if (others.length === 0) return undefined;
+  const terms = others.map((address) => `ip${isIP(address)}:${address}`).join(' ');
+  const message = `the SPF record of ${domain} does not let ${others.join(', ')} send`;
+  return warn(name, message, `Add ${terms} to the SPF record that is there.`);
 }
 
 async function checkDomain(domain: SenderDomain, from: Sending): Promise<Check[]> {
@@ -65,11 +77,8 @@ async function checkDomain(domain: SenderDomain, from: Sending): Promise<Check[]
     return [warn(name, `${domain.status}; ${notes.join(' ')}`, remedy)];
   }
   const found = ok(name, `${domain.status}, every record is published`);
-  const others = await uncovered(domain.domain, from);
-  if (others.length === 0) return [found];
-  const terms = others.map((address) => `ip${isIP(address)}:${address}`).join(' ');
-  const message = `the SPF record of ${domain.domain} does not let ${others.join(', ')} send`;
-  return [found, warn('SPF', message, `Add ${terms} to the SPF record that is there.`)];
+  const spf = await warnOfUncovered('SPF', domain.domain, from);
+  return spf ? [found, spf] : [found];
 }
 
 /** DKIM, SPF and DMARC of each domain as published now; and whether SPF lets every address send that mail leaves from. */

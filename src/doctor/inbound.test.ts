@@ -7,6 +7,7 @@ import { openDns } from '../net/dns.ts';
 import { checkInbound } from './inbound.ts';
 
 const HOST = 'localhost';
+const [ONE, TWO] = ['198.51.100.1', '198.51.100.2'];
 const GOOD: FakeZone = { 'b.example': { MX: [[10, 'localhost']], TXT: ['v=spf1 a:localhost -all'] } };
 
 test('the bounce domain leads here, its SPF lets us send, and the port is ours; each that is not has its line', async (t) => {
@@ -25,12 +26,12 @@ test('the bounce domain leads here, its SPF lets us send, and the port is ours; 
   const look = async (zone: FakeZone, change: Partial<typeof settings> | { inboundPort: undefined } = {}) => {
     fake.zone = zone;
     const dns = openDns({ servers: [fake.server], timeoutMs: 5_000, tries: 1 });
-    const checks = await checkInbound({ ...settings, ...change }, dns);
+    const checks = await checkInbound({ ...settings, ...change }, { dns, addresses: [] });
     dns.close();
     return checks.map(({ status, message }) => `${status}: ${message}`);
   };
   const mx = GOOD['b.example']!.MX!;
-  assert.deepEqual(await look(GOOD), ['ok: b.example leads to localhost, which takes mail']);
+  assert.deepEqual(await look(GOOD), ['ok: b.example leads to localhost; localhost takes mail']);
   assert.match((await look({}))[0]!, /^fail: b\.example has no MX record/);
   assert.match((await look({ 'b.example': { fail: 'SERVFAIL' } }))[0]!, /^skip: /);
   assert.match(
@@ -40,6 +41,39 @@ test('the bounce domain leads here, its SPF lets us send, and the port is ours; 
   const other: FakeZone = { 'b.example': { ...GOOD['b.example']!, MX: [[10, 'mx.other.example']] } };
   assert.match((await look(other))[0]!, /^warn: the MX records of b\.example lead to mx\.other\.example/);
   assert.match((await look(GOOD, { inboundPort: undefined }))[0]!, /^fail: .* where no inbound port is set/);
+  assert.deepEqual(await look(other, { inboundPort: undefined }), [
+    'ok: b.example leads to mx.other.example, and not to this host, which takes no mail',
+  ]);
   greeting = '220 other.example\r\n';
   assert.match((await look(GOOD))[0]!, /^warn: port .* is not the inbound port of this service: says "220 other/);
+});
+
+test('the SPF of the bounce domain lets every address send that mail leaves from; behind a relay nothing is said of it', async (t) => {
+  const fake = await fakeDns();
+  t.after(fake.close);
+  const sendingHost = 'mail.sender.example';
+  const settings = { bounceDomain: 'b.example', smtpHostname: sendingHost, inboundPort: undefined, mxPort: 25 };
+  const look = async (spf: string, addresses: string[] | undefined) => {
+    const elsewhere: FakeZone[string] = { MX: [[10, 'mx.other.example']], TXT: [spf] };
+    fake.zone = { 'b.example': elsewhere, [sendingHost]: { A: [ONE] } };
+    const dns = openDns({ servers: [fake.server], timeoutMs: 5_000, tries: 1 });
+    const checks = await checkInbound(settings, { dns, addresses });
+    dns.close();
+    return checks.map(({ status, message, remedy }) => `${status}: ${message}${remedy ? ` ${remedy}` : ''}`);
+  };
+  const [both, one] = [`v=spf1 ip4:${ONE} ip4:${TWO} -all`, `v=spf1 ip4:${ONE} -all`];
+  assert.match((await look(both, [ONE, TWO])).join(), /^ok: [^,]+, and not to this host, which takes no mail$/);
+  const missing = `warn: the SPF record of b.example does not let ${TWO} send Add ip4:${TWO} to the SPF record that is there.`;
+  assert.deepEqual(await look(one, [ONE, TWO]), [missing]);
+  assert.deepEqual(await look(`v=spf1 a:${sendingHost} -all`, [ONE, TWO]), [missing], 'the name has one of them');
+  assert.match(
+    (await look('v=spf1 -all', [ONE, TWO])).join(),
+    /^warn: .* does not let mail\.sender\.example send Publish/,
+  );
+  const relayed = await look('v=spf1 -all', undefined);
+  assert.deepEqual(
+    relayed.map((line) => line.split(':')[0]),
+    ['ok', 'skip'],
+  );
+  assert.match(relayed[1]!, /SPF of b\.example not looked at: all mail goes to the relay/);
 });

@@ -1,16 +1,26 @@
-/** The way back: whether the bounce domain leads to this host, whose SPF record lets it send, and whether the inbound port is open there. */
+/**
+ * The way back: whether the bounce domain leads to this host, whether its SPF record lets every address send that mail leaves from, and
+ * whether the inbound port is open there.
+ */
 import type { Config } from '../config.ts';
 import { lookUpSpf } from '../domains/domains.ts';
 import type { Dns } from '../net/dns.ts';
 import { type Check, fail, ok, skip, warn } from './check.ts';
+import { warnOfUncovered } from './domains.ts';
 import { reach } from './mail-servers.ts';
 
 const NAME = 'bounces';
 
 type Settings = Pick<Config, 'inboundPort' | 'mxPort' | 'smtpHostname'> & { bounceDomain: string };
 
+interface Asking {
+  dns: Dns;
+  /** Public addresses that mail leaves from, none where they are not known; undefined where a relay sends. */
+  addresses: readonly string[] | undefined;
+}
+
 /** One line for each thing that is wrong; one if all is well. */
-export async function checkInbound(config: Settings, dns: Dns): Promise<Check[]> {
+export async function checkInbound(config: Settings, { dns, addresses }: Asking): Promise<Check[]> {
   const { bounceDomain, smtpHostname: host } = config;
   const mx = await dns.resolveMx(bounceDomain);
   if (mx.status === 'temporary') return [skip(NAME, `the DNS does not answer for ${bounceDomain}`)];
@@ -19,9 +29,16 @@ export async function checkInbound(config: Settings, dns: Dns): Promise<Check[]>
     const remedy = `Publish ${bounceDomain} MX 10 ${host}.`;
     return [fail(NAME, `${bounceDomain} has no MX record: nothing comes back of mail that is sent from there`, remedy)];
   }
-  const wrong = [leadingElsewhere(config, hosts), await spfOf(config, dns), await portOf(config, hosts)];
+  const spf = addresses && (await spfOf(config, dns, addresses));
+  const wrong = [leadingElsewhere(config, hosts), spf, await portOf(config, hosts)];
   const found = wrong.filter((check) => check !== undefined);
-  return found.length > 0 ? found : [ok(NAME, `${bounceDomain} leads to ${host}, which takes mail`)];
+  const where = hosts.includes(host) ? `; ${host} takes mail` : ', and not to this host, which takes no mail';
+  const checks = found.length > 0 ? found : [ok(NAME, `${bounceDomain} leads to ${hosts.join(', ')}${where}`)];
+  const notAsked = skip(
+    NAME,
+    `SPF of ${bounceDomain} not looked at: all mail goes to the relay, which has to be in it`,
+  );
+  return addresses ? checks : [...checks, notAsked];
 }
 
 function leadingElsewhere(
@@ -37,9 +54,15 @@ function leadingElsewhere(
   return fail(NAME, `${bounceDomain} leads to ${host}, where no inbound port is set`, remedy);
 }
 
-async function spfOf({ bounceDomain, smtpHostname: sendingHost }: Settings, dns: Dns): Promise<Check | undefined> {
-  const { status, value } = await lookUpSpf(bounceDomain, { dns, sendingHost });
-  if (status !== 'missing' && status !== 'different') return undefined;
+async function spfOf(
+  { bounceDomain, smtpHostname: sendingHost }: Settings,
+  dns: Dns,
+  addresses: readonly string[],
+): Promise<Check | undefined> {
+  const known = addresses.length > 0 ? { addresses } : {};
+  const { status, value } = await lookUpSpf(bounceDomain, { dns, sendingHost, ...known });
+  if (status !== 'missing' && status !== 'different')
+    return warnOfUncovered(NAME, bounceDomain, { dns, sendingHost, addresses });
   const remedy = `Publish at ${bounceDomain}, as its only SPF record: ${value}`;
   return warn(NAME, `the SPF record of ${bounceDomain} does not let ${sendingHost} send`, remedy);
 }

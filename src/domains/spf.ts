@@ -71,7 +71,8 @@ type SpfResult = 'pass' | 'no' | 'unknown' | 'too-many';
 
 interface Asking {
   dns: Dns;
-  sendingHost: string;
+  /** A name that matches unasked; undefined where addresses were named, which it may not have. */
+  ownName: string | undefined;
   /** Addresses of the host; none when it has none that can be looked up. */
   addresses: readonly string[];
   lookups: { left: number };
@@ -93,11 +94,11 @@ function covers(network: string, addresses: readonly string[]): boolean {
 }
 
 async function hostMatches(name: string, asking: Asking): Promise<SpfResult> {
-  if (name.toLowerCase() === asking.sendingHost.toLowerCase()) return 'pass';
+  if (name.toLowerCase() === asking.ownName?.toLowerCase()) return 'pass';
   if (asking.addresses.length === 0 || isOver(asking)) return 'unknown';
   const answer = await asking.dns.resolveAddresses(name);
   if (answer.status === 'temporary') return 'unknown';
-  return answer.status === 'found' && answer.value.some((one) => asking.addresses.includes(one)) ? 'pass' : 'no';
+  return answer.status === 'found' && answer.value.some((one) => covers(one, asking.addresses)) ? 'pass' : 'no';
 }
 
 async function exchangersMatch(name: string, asking: Asking): Promise<SpfResult> {
@@ -205,8 +206,9 @@ export async function lookUpSpf(
     return { ...different(note), value: extended(withoutTerm(record, strange), sendingHost) };
   }
   const addresses = options.addresses ?? (await addressesOf(sendingHost, dns));
+  const ownName = options.addresses ? undefined : sendingHost;
   const untilMs = performance.now() + MAX_MS;
-  const asking = { dns, sendingHost, addresses, lookups: { left: MAX_LOOKUPS }, untilMs };
+  const asking = { dns, ownName, addresses, lookups: { left: MAX_LOOKUPS }, untilMs };
   const result = await evaluate(record, domain, asking);
   if (result === 'pass') return { status: 'verified', value: record, found: records, note: null };
   if (result === 'too-many') {
