@@ -18,9 +18,14 @@ import {
 interface KeyFinding {
   selector: string;
   isPublished: boolean | null;
-  /** At every server of the zone. */
+  /** At every server of the zone that answered. */
   isEverywhere: boolean | null;
+  /** Whether another server of the zone did not answer. */
+  isWaitedFor?: boolean;
 }
+
+/** For how long a server that does not answer holds up keys that all others show: one that is gone for good is not to do so for ever. */
+const WAITED_FOR_MS = 86_400_000;
 
 interface CheckRecord {
   id: string;
@@ -51,7 +56,7 @@ export const recordCheckOperation = change(
     if (isReturnPath !== null) {
       await tx.run('UPDATE domain SET return_path_at = ? WHERE id = ?', isReturnPath ? nowMs : null, id);
     }
-    for (const { selector, isPublished, isEverywhere } of keys) {
+    for (const { selector, isPublished, isEverywhere, isWaitedFor } of keys) {
       if (isPublished !== null) {
         await tx.run(
           'UPDATE dkim_key SET published_at = ? WHERE domain_id = ? AND selector = ?',
@@ -59,10 +64,11 @@ export const recordCheckOperation = change(
         );
       }
       if (isEverywhere === null) continue;
+      const sinceMs = isWaitedFor ? nowMs + WAITED_FOR_MS : nowMs;
       await tx.run(
-        `UPDATE dkim_key SET shown_since = ${isEverywhere ? 'coalesce(shown_since, CAST(? AS BIGINT))' : 'NULL'}
+        `UPDATE dkim_key SET shown_since = ${isEverywhere ? 'CASE WHEN shown_since < CAST(? AS BIGINT) THEN shown_since ELSE CAST(? AS BIGINT) END' : 'NULL'}
          WHERE domain_id = ? AND selector = ?`,
-        ...[...(isEverywhere ? [nowMs] : []), id, selector],
+        ...[...(isEverywhere ? [sinceMs, sinceMs] : []), id, selector],
       );
     }
     if (promotes) await promote(tx, id, nowMs);

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type FakeDns, type FakeName, fakeDns } from '../../test/kit/fake-dns.ts';
+import { type FakeDns, type FakeName, type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';
 import { generateDkimKeys } from '../mail/compose/dkim-sign.ts';
 import { type Dns, openDns } from '../net/dns.ts';
 import { checkRecords, type DnsRecord, knownRecords } from './dns-records.ts';
@@ -283,8 +283,10 @@ test('servers that differ are named', async () => {
   assert.match(half.record.note!, /Not every server of the zone has .*: ns2\.shop\.example does not show it yet/);
 });
 
-test('servers that do not answer are passed over; where none does the resolver counts', async () => {
-  assert.equal((await keyAt([[rsa], null], [rsa])).isEverywhere, true);
+test('servers that do not answer are named; where none does the resolver counts', async () => {
+  const half = await keyAt([[rsa], null], [rsa]);
+  assert.deepEqual([half.record.status, half.isEverywhere, half.unheard], ['verified', true, ['ns2.shop.example']]);
+  assert.deepEqual((await keyAt([null, null], [rsa])).unheard?.length, 2);
   assert.equal((await keyAt([null, null], [rsa])).record.status, 'verified');
   assert.equal((await keyAt([null, null], [])).record.status, 'missing');
   assert.equal((await keyAt([null, null], null)).record.status, 'unknown');
@@ -321,6 +323,7 @@ test('the servers of the closest zone are found, and asked at their addresses', 
     asked.length > 0 && asked.every((one) => one.length === 1 && /^198\.41\.0\.[12]$/.test(one[0]!)),
     String(asked),
   );
+  assert.deepEqual((await find([[rsa], [rsa]])).unheard, ['ns3.shop.example'], 'not asked in our own network');
   const half = await find([[rsa], []]);
   assert.match(half.record.note!, /ns2\.shop\.example does not show it yet/);
   assert.equal((await find([[], []])).record.status, 'missing');
@@ -337,5 +340,20 @@ test('where no servers are known, or the DNS does not say, the resolver counts',
     resolver.zone = { ...above, [NAME]: { TXT: [rsa] } };
     assert.equal((await checkRecords(domain, { ...lookUp, dns, serversOf }))[0]!.record.status, 'verified');
   }
+  assert.deepEqual(asked, []);
+});
+
+test('servers beyond the eighth, those that cannot be found and those of an unknown zone are unheard, and asked nothing', async () => {
+  const { dns, asked } = resolverWithServers();
+  const unheard = async (zone: FakeZone) => {
+    resolver.zone = { [NAME]: { TXT: [rsa] }, ...zone };
+    return (await checkRecords(domain, { ...lookUp, dns, serversOf: zoneServers(dns) }))[0]!.unheard;
+  };
+  const many = Array.from({ length: 10 }, (_, index) => `ns${index}.gone.example`);
+  assert.deepEqual(await unheard({ 'shop.example': { NS: many } }), many.slice(8));
+  const lost = { 'shop.example': { NS: ['ns1.shop.example'] }, 'ns1.shop.example': { fail: 'SERVFAIL' } as const };
+  assert.deepEqual(await unheard(lost), ['ns1.shop.example']);
+  assert.deepEqual(await unheard({ 'shop.example': { fail: 'SERVFAIL' } }), [`the servers of ${NAME}`]);
+  assert.deepEqual(await unheard({}), []);
   assert.deepEqual(asked, []);
 });

@@ -65,9 +65,11 @@ export interface CheckedRecord {
   record: DnsRecord;
   /** Of a DKIM record. */
   key?: DomainKey;
-  /** Whether every server of the zone shows it; whether one does. */
+  /** Whether every server of the zone that answered shows it; whether one does. */
   isEverywhere: boolean;
   isSomewhere: boolean;
+  /** Servers of the zone that did not answer. */
+  unheard?: string[];
   /** Of a host for links; undefined where it is not known. */
   tracking?: TrackingState | null | undefined;
 }
@@ -179,6 +181,9 @@ const noServers: FindServers = async () => [];
 function publishedAs<F extends Finding>(record: DnsRecord, { finding, ...where }: Publication<F>): CheckedRecord {
   // Whether a retired key is there matters to nobody who is to do something.
   const notes = record.keyState === 'retired' ? [record.note] : [finding.note, record.keyState ? record.note : null];
+  if (record.keyState === 'next' && where.isEverywhere && where.unheard.length > 0) {
+    notes.push(`Not heard from: ${where.unheard.join(', ')}. That holds it up for a day at most.`);
+  }
   const note = notes.filter((one) => one !== null).join(' ');
   return { record: { ...record, ...finding, note: note === '' ? null : note }, ...where };
 }

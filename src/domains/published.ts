@@ -1,6 +1,7 @@
 /**
  * What is published under a name: as the zone's own servers have it, which are the first to know, and as resolvers see it. The
- * own servers count where they answer: each must have the record. Where they cannot be asked the resolver's answer counts.
+ * own servers count where they answer: each must have the record. Where none can be asked the resolver's answer counts. Those that did not
+ * answer are named: what waits for every server waits for them too.
  */
 import type { Dns, DnsAnswer } from '../net/dns.ts';
 import type { Finding } from './key-record.ts';
@@ -8,7 +9,8 @@ import type { Finding } from './key-record.ts';
 /** One of the servers that a zone is served by, which is asked without a resolver in between. */
 export interface ZoneServer {
   host: string;
-  dns: Dns;
+  /** Undefined where it is not asked. */
+  dns: Dns | undefined;
 }
 
 /** The servers of the zone in which a name lies; none where they are not known. */
@@ -16,8 +18,10 @@ export type FindServers = (name: string) => Promise<readonly ZoneServer[]>;
 
 export interface Publication<F extends Finding> {
   finding: F;
-  /** Whether every server shows what is wanted. */
+  /** Whether every server that answered shows what is wanted. */
   isEverywhere: boolean;
+  /** Servers that did not answer, or were not asked. */
+  unheard: string[];
   /** Whether at least one does. */
   isSomewhere: boolean;
 }
@@ -37,22 +41,26 @@ export async function lookUpPublished<F extends Finding>(question: Question<F>):
   const seen = await classify(resolved);
   const asked = await Promise.all(
     servers.map(async ({ host, dns: own }) => {
-      const finding = await classify(await own.resolveTxt(name));
+      const finding = own && (await classify(await own.resolveTxt(name)));
       return { host, finding };
     }),
   );
-  const own = asked.filter(({ finding }) => finding.found !== null);
+  const own = asked.flatMap(({ host, finding }) => (finding && finding.found !== null ? [{ host, finding }] : []));
+  const unheard = asked.map(({ host }) => host).filter((host) => !own.some((one) => one.host === host));
   const isThere = ({ status }: Finding): boolean => status === 'verified';
-  if (own.length === 0) return { finding: seen, isEverywhere: isThere(seen), isSomewhere: isThere(seen) };
+  if (own.length === 0) return { finding: seen, isEverywhere: isThere(seen), isSomewhere: isThere(seen), unheard };
   const without = own.filter(({ finding }) => !isThere(finding));
   const [first] = without;
-  if (first === undefined) return { finding: laterSeen(own[0]!.finding, seen), isEverywhere: true, isSomewhere: true };
+  if (first === undefined) {
+    return { finding: laterSeen(own[0]!.finding, seen), isEverywhere: true, isSomewhere: true, unheard };
+  }
   if (without.length < own.length) {
     const hosts = without.map(({ host }) => host).join(', ');
     const note = `Not every server of the zone has the record at ${name}: ${hosts} ${without.length === 1 ? 'does' : 'do'} not show it yet.`;
-    return { finding: { ...first.finding, status: 'different', note }, isEverywhere: false, isSomewhere: true };
+    const finding: F = { ...first.finding, status: 'different', note };
+    return { finding, isEverywhere: false, isSomewhere: true, unheard };
   }
-  return { finding: earlierSeen(first.finding, seen), isEverywhere: false, isSomewhere: false };
+  return { finding: earlierSeen(first.finding, seen), isEverywhere: false, isSomewhere: false, unheard };
 }
 
 function laterSeen<F extends Finding>(own: F, seen: Finding): F {

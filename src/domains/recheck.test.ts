@@ -213,6 +213,46 @@ test('new keys sign once every server has shown them for an hour; the old ones s
   );
 });
 
+test('a server that does not answer holds new keys up for a day, and no longer; then the others decide', async (t) => {
+  const { after, publish, first, second, records, keys, signs, rotate, verify } = await setup(t);
+  await rotate();
+  const old = await signs();
+  const next = (await keys('next')).map(({ selector }) => selector);
+  const whole = await records('active', 'next');
+  const silent: FakeZone = Object.fromEntries(Object.keys(whole).map((name) => [name, { fail: 'SERVFAIL' }]));
+  publish([first], whole);
+  publish([second], silent);
+  for (let hour = 0; hour < 3; hour += 1) await after(HOUR);
+  assert.deepEqual(await signs(), old, 'the second one never showed them');
+  const { records: shown } = await verify();
+  assert.match(shown.find(({ name }) => name.startsWith(next[0]!))!.note!, /Not heard from: ns2\.shop\.example/);
+  publish([second], await records('active'));
+  await after(HOUR);
+  publish([second], silent);
+  for (let hour = 0; hour <= 24; hour += 1) await after(HOUR);
+  assert.deepEqual(await signs(), old, 'a day from when the others show them alone');
+  await after(HOUR);
+  assert.deepEqual(await signs(), next);
+});
+
+test('a server that answers again ends the wait: the hour begins with its answer', async (t) => {
+  const { after, publish, first, second, servers, records, keys, signs, rotate } = await setup(t);
+  await rotate();
+  const old = await signs();
+  const next = (await keys('next')).map(({ selector }) => selector);
+  const whole = await records('active', 'next');
+  const silent: FakeZone = Object.fromEntries(Object.keys(whole).map((name) => [name, { fail: 'SERVFAIL' }]));
+  publish([first], whole);
+  publish([second], silent);
+  for (let hour = 0; hour < 3; hour += 1) await after(HOUR);
+  publish(servers, whole);
+  await after(HOUR);
+  assert.deepEqual(await signs(), old, 'seen there for the first time');
+  publish([second], silent);
+  await after(HOUR);
+  assert.deepEqual(await signs(), next, 'it has shown them, whatever it says now');
+});
+
 test('mail is signed also in the moment in which keys change', async (t) => {
   const { database, clock, secretKey, servers, publish, records, rotate, verify, keys, domain } = await setup(t);
   await rotate();

@@ -28,7 +28,7 @@ export interface DomainKey {
   state: KeyState;
   /** Unix ms of the last check, if that found it in the DNS. */
   publishedAt: number | null;
-  /** Since when every server of the zone has shown it, as far as was checked; Unix ms. */
+  /** Since when every server of the zone has shown it, as far as was checked; a time to come where one is still waited for. Unix ms. */
   shownSince: number | null;
   createdAt: number;
   retiredAt: number | null;

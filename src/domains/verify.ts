@@ -146,7 +146,7 @@ interface Verification {
 /**
  * Asks the DNS, records what came of it, and says in one sentence what to do. Where only some of the zone's servers show the
  * record, the status stays as it was. The next keys sign once every server has shown theirs for an hour, or has it while the record
- * of the present one is gone.
+ * of the present one is gone. A server that does not answer is waited for, for a day; then the hour of the others begins.
  */
 export async function verifyDomain(verifying: Verifying, domain: SenderDomain): Promise<Verification> {
   const found = await checkRecords(domain, verifying);
@@ -158,7 +158,7 @@ export async function verifyDomain(verifying: Verifying, domain: SenderDomain): 
   const promotes = next?.isEverywhere === true && (isGone(present) || shownForMs(next, nowMs) >= SHOWN_MS);
   const decisive = promotes ? next : present;
   const status = statusAfter(domain, decisive);
-  const keys = found.flatMap(({ key, record, isSomewhere, isEverywhere }) => {
+  const keys = found.flatMap(({ key, record, isSomewhere, isEverywhere, unheard = [] }) => {
     if (!key) return [];
     const isPublished = record.status === 'verified';
     const isUnknown = record.status === 'unknown';
@@ -168,6 +168,7 @@ export async function verifyDomain(verifying: Verifying, domain: SenderDomain): 
         selector: key.selector,
         isPublished: isUnsure ? null : isPublished,
         isEverywhere: isUnknown ? null : isEverywhere,
+        isWaitedFor: unheard.length > 0,
       },
     ];
   });
