@@ -5,7 +5,7 @@
  */
 import { freePort } from './free-ports.ts';
 import { type SinkOptions, type SmtpSink, smtpSink } from './smtp-sink.ts';
-import { expiredCertificate, testCertificate } from './test-certificate.ts';
+import { expiredCertificate, type TestCertificate, testCertificate } from './test-certificate.ts';
 
 /** Delivered encrypted, delivered in the clear, or not handed over at all. */
 export type Fate = 'encrypted' | 'clear' | 'waits';
@@ -20,6 +20,8 @@ export interface TlsPeer {
   fates: { false: Fate; true: Fate; verified: Fate };
   /** Why a mail went in the clear although TLS was offered. */
   fallback: RegExp | undefined;
+  /** What it shows where TLS works; undefined where it offers none. */
+  certificate: TestCertificate | undefined;
   sink: SmtpSink;
 }
 
@@ -66,7 +68,9 @@ export async function startTlsPeers(): Promise<{ port: number; peers: TlsPeer[];
   for (const [name, fates, options, fallback] of peersToStart()) {
     const address = `127.0.1.${peers.length + 1}`;
     const sink = await smtpSink({ ...options, host: address, port });
-    peers.push({ name, domain: `${name}.example`, exchanger: exchangerOf(name), address, fates, fallback, sink });
+    const certificate = options.tls && (options.certificate ?? testCertificate());
+    const named = { name, domain: `${name}.example`, exchanger: exchangerOf(name), address };
+    peers.push({ ...named, fates, fallback, certificate, sink });
   }
   const close = async (): Promise<void> => {
     for (const { sink } of peers) await sink.close();

@@ -116,7 +116,8 @@ function peers(): DanePeer[] {
   ];
 }
 
-function tlsa([usage, selector, matching, pem]: Record): string {
+/** A record of a zone file. */
+export function tlsa([usage, selector, matching, pem]: Record): string {
   const { raw, publicKey } = new X509Certificate(pem);
   const selected = selector === 0 ? raw : publicKey.export({ type: 'spki', format: 'der' });
   const digest = [undefined, 'sha256', 'sha512'][matching];
@@ -171,6 +172,7 @@ export async function daneRig(server: string, port: number) {
   const dns = openDns({ servers: [server] });
   let policies: ReturnType<typeof openTlsPolicies>;
   const rig = await deliveryRig({
+    deps: { timeouts: { tlsMs: 5_000 } },
     routing: {
       ...{ route: { kind: 'mx' }, dns, mxPort: port, mxAllow: allow },
       policies: { ofDomain: (domain) => policies.ofDomain(domain) },
