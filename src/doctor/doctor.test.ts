@@ -1,6 +1,6 @@
 /** All checks together: what is asked again and when, counted at the servers that are asked; what a relay changes; PostgreSQL's backups. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import test, { type TestContext } from 'node:test';
@@ -8,6 +8,7 @@ import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { fakeDns } from '../../test/kit/fake-dns.ts';
 import { smtpSink } from '../../test/kit/smtp-sink.ts';
 import { type Config, readConfig } from '../config.ts';
+import type { SenderDomain } from '../domains/domains.ts';
 import { openDns } from '../net/dns.ts';
 import { examine, rememberWell, type Subject } from './doctor.ts';
 import { checkBackup } from './secrets.ts';
@@ -103,6 +104,24 @@ test('the return path is compared with the addresses that mail leaves from, wher
   const relay = { host: '127.0.0.2', port: sink.port, implicitTls: false };
   const [, relayed] = await bounces({ ...subject.config, route: { kind: 'relay', relay } });
   assert.match(relayed!, /^skip: SPF of big\.example not looked at/);
+});
+
+test('docs/go-live.md names every check', async (t) => {
+  const blobs = path.join(os.tmpdir(), 'blobs');
+  const settings = { POSTRIDER_BOUNCE_DOMAIN: 'big.example', POSTRIDER_BLOB_URL: `file://${blobs}` };
+  const { sink, subject } = await world(t, settings);
+  const key = { algorithm: 'rsa', selector: 's', publicKey: 'v=DKIM1; k=rsa; p=', state: 'active' };
+  const domain = { id: 'dom_1', domain: 'shop.example', status: 'verified', keys: [key] } as unknown as SenderDomain;
+  const database = async () => ({ checks: [], facts: { ...FACTS, domains: [domain] } });
+  const fallbackRoute = { host: '127.0.0.2', port: sink.port, implicitTls: false };
+  const config: Config = { ...subject.config, fallbackRoute };
+  const { checks } = await examine({ ...subject, config, database, localAddresses: ['185.199.10.7'] });
+  const document = readFileSync(path.join(import.meta.dirname, '../../docs/go-live.md'), 'utf8');
+  const names = new Set(
+    checks.map(({ name }) => name.replace(/^port \d+/, 'port 25').replace(/^domain .*/, 'domain …')),
+  );
+  assert.ok(names.size > 15, [...names].join(', '));
+  for (const name of names) assert.ok(document.includes(`\`${name}\``), name);
 });
 
 test('of the backups of a database server nothing is said that is not known', () => {
