@@ -3,12 +3,11 @@
  * counted: who has the mail, how often, over TLS or in the clear; what was charged; whether the destination rests; who is suppressed.
  */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import { parseCidrs } from '../../src/net/address-guard.ts';
 import { openDns } from '../../src/net/dns.ts';
 import { blackHole, noBlackHoles } from '../kit/black-hole.ts';
+import { NO_CELL, tableOf } from '../kit/deliveries-page.ts';
 import { deliveryRig, type Rig } from '../kit/delivery-rig.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import {
@@ -24,14 +23,12 @@ import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { testCertificate } from '../kit/test-certificate.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-const PAGE = path.resolve(import.meta.dirname, '../../docs/deliveries.md');
 /** For servers that stall; the others are never given up, however slow this machine is. */
 const SHORT_MS = 10_000;
 const LONG_MS = 60_000;
 const SECOND = '127.0.4.1';
 const NOBODY = '127.0.4.2';
 const HOLE = '127.0.4.3';
-const NONE = '–';
 const HEAD = 'From: orders@shop.example\r\nSubject: Hello\r\nMessage-ID: <1@shop.example>\r\n\r\n';
 const LINE = `${'x'.repeat(70)}\r\n`;
 /** More than the kernel takes for a reader that does not read. */
@@ -50,22 +47,6 @@ interface Seen {
   cell: Cell;
   id: string;
   word: string;
-}
-
-/** The cells of a table of the page, as `stage behaviour` → word. */
-function tableOf(heading: string): Map<string, string> {
-  const section = readFileSync(PAGE, 'utf8').split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? '';
-  const rows = [...section.matchAll(/^\| (.+) \|$/gm)].map(([, row]) => row!.split('|').map((one) => one.trim()));
-  const [[, ...stages] = [], , ...lines] = rows;
-  assert.deepEqual(stages, [...STAGES], `${heading}: the stages`);
-  assert.deepEqual(
-    lines.map(([behaviour]) => behaviour),
-    [...BEHAVIOURS],
-    `${heading}: the behaviours`,
-  );
-  return new Map(
-    lines.flatMap(([behaviour, ...words]) => words.map((word, index) => [`${stages[index]} ${behaviour}`, word])),
-  );
 }
 
 let port: number;
@@ -107,7 +88,7 @@ async function cellsOf(heading: string, exchangers: 1 | 2): Promise<Cell[]> {
   for (const stage of STAGES) {
     for (const behaviour of BEHAVIOURS) {
       const wanted = table.get(`${stage} ${behaviour}`)!;
-      if (wanted === NONE || (noBlackHoles && stage === 'connect' && behaviour === 'stalls')) continue;
+      if (wanted === NO_CELL || (noBlackHoles && stage === 'connect' && behaviour === 'stalls')) continue;
       const name = `${stage} ${behaviour} ${exchangers}`.toLowerCase().replace(/[^a-z0-9]+/g, '-');
       const domain = `${name}.example`;
       const { address, server } = await startFaulty(stage, behaviour);

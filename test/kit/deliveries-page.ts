@@ -1,0 +1,30 @@
+/** What docs/deliveries.md says, for the tests that hold it to the truth. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { BEHAVIOURS, STAGES } from './faulty-server.ts';
+
+const PAGE = path.resolve(import.meta.dirname, '../../docs/deliveries.md');
+
+/** In a cell of what cannot be. */
+export const NO_CELL = '–';
+
+/** The rows of the table under a heading, with its head and the line below that. */
+export function rowsOf(heading: string): string[][] {
+  const section = readFileSync(PAGE, 'utf8').split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? '';
+  return [...section.matchAll(/^\| (.+) \|$/gm)].map(([, row]) => row!.split('|').map((one) => one.trim()));
+}
+
+/** The cells of a table of faulty servers, as `stage behaviour` → word. */
+export function tableOf(heading: string): Map<string, string> {
+  const [[, ...stages] = [], , ...lines] = rowsOf(heading);
+  assert.deepEqual(stages, [...STAGES], `${heading}: the stages`);
+  assert.deepEqual(
+    lines.map(([behaviour]) => behaviour),
+    [...BEHAVIOURS],
+    `${heading}: the behaviours`,
+  );
+  return new Map(
+    lines.flatMap(([behaviour, ...words]) => words.map((word, index) => [`${stages[index]} ${behaviour}`, word])),
+  );
+}
