@@ -153,31 +153,71 @@ export const blockNotifiedOperation = operation(
     tx.run('UPDATE destination_pause SET notified_at = ? WHERE destination = ?', nowMs, destination),
 );
 
-export interface PutOffMail {
-  /** Of recipients; null: of all, behind a relay. */
-  domains: readonly string[] | null;
-  /** It was put off until a time between these, Unix ms. */
+/** Of a pause: mail that is put off is due again between these, Unix ms. */
+export interface PutOffSpan {
   fromMs: number;
   untilMs: number;
-  nowMs: number;
+}
+
+export interface PutOffRow {
+  seq: number;
+  due: number;
+  /** Of the recipient, in A-labels. */
+  domain: string;
+}
+
+export interface PutOffPage extends PutOffSpan {
+  /** The last row of the page before; null for the first. */
+  after: Pick<PutOffRow, 'seq' | 'due'> | null;
   limit: number;
 }
 
-/** Makes mail due now that was put off until the end of a pause; answers how much. */
-export const bringForwardOperation = operation('delivery.bringForward', 'write', (tx, mail: PutOffMail) => {
-  const domains = rowset(
-    tx,
-    'd',
-    { domain: 'text' },
-    (mail.domains ?? []).map((domain) => ({ domain })),
-  );
-  const ofDomains = `AND substr(lane, length(account_id) + 2) IN (SELECT d.domain FROM ${domains.sql})`;
-  return tx.run(
-    `UPDATE work SET due = ? WHERE seq IN (SELECT seq FROM work
-       WHERE kind = ? AND held = 0 AND due >= ? AND due <= ? AND leased = 0 AND mode = 'live' AND due > ?
-         ${mail.domains === null ? '' : ofDomains}
-       ORDER BY due LIMIT ? ${skipLocked(tx)})`,
-    ...[mail.nowMs, DELIVERY_WORK, mail.fromMs, mail.untilMs, mail.nowMs],
-    ...[...(mail.domains === null ? [] : domains.params), mail.limit],
+const PUT_OFF = `kind = ? AND held = 0 AND due >= ? AND due <= ? AND leased = 0 AND mode = 'live'`;
+const DOMAIN = 'substr(lane, length(account_id) + 2)';
+
+/** A page of the mail that is due in a span, first due first. */
+export const putOffPageOperation = operation('delivery.putOffPage', 'read', (tx, page: PutOffPage) => {
+  const { due, seq } = page.after ?? { due: page.fromMs, seq: 0 };
+  return tx.all<PutOffRow>(
+    `SELECT seq, due, ${DOMAIN} AS domain FROM work WHERE ${PUT_OFF} AND (due > ? OR seq > ?) ORDER BY due, seq LIMIT ?`,
+    ...[DELIVERY_WORK, due, page.untilMs, due, seq, page.limit],
   );
 });
+
+export interface PutOffCount extends PutOffSpan {
+  /** Rows that are looked at, those that are due first. */
+  rows: number;
+  domains: number;
+}
+
+/** Mail that is due in a span, counted by domain, the most first. */
+export const putOffByDomainOperation = operation(
+  'delivery.putOffByDomain',
+  'read',
+  (tx, { fromMs, untilMs, rows, domains }: PutOffCount) =>
+    tx.all<{ domain: string; count: number }>(
+      `SELECT domain, count(*) AS count FROM
+         (SELECT ${DOMAIN} AS domain FROM work WHERE ${PUT_OFF} ORDER BY due LIMIT ?) q
+       GROUP BY domain ORDER BY count DESC, domain LIMIT ?`,
+      ...[DELIVERY_WORK, fromMs, untilMs, rows, domains],
+    ),
+);
+
+/** Makes mail due now that is still put off until a time in the span; answers how much. */
+export const bringForwardOperation = operation(
+  'delivery.bringForward',
+  'write',
+  (tx, { seqs, fromMs, untilMs, nowMs }: PutOffSpan & { seqs: number[]; nowMs: number }) => {
+    const chosen = rowset(
+      tx,
+      'chosen',
+      { seq: 'int' },
+      seqs.map((seq) => ({ seq })),
+    );
+    return tx.run(
+      `UPDATE work SET due = ? WHERE seq IN (SELECT seq FROM work
+         WHERE ${PUT_OFF} AND due > ? AND seq IN (SELECT chosen.seq FROM ${chosen.sql}) ORDER BY seq ${skipLocked(tx)})`,
+      ...[nowMs, DELIVERY_WORK, fromMs, untilMs, nowMs, ...chosen.params],
+    );
+  },
+);

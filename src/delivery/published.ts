@@ -1,15 +1,16 @@
 /** The destinations that are paused, and the busiest, as a node publishes them for the operator with its sign of life: few, whatever it does. */
-import type { PublishedDestination } from '../nodes/nodes.ts';
+import type { LastReply, PublishedDestination } from '../nodes/nodes.ts';
 import type { Connections } from './connections.ts';
-import { type Destinations, SANDBOX } from './destinations.ts';
+import { type Destination, type Destinations, SANDBOX } from './destinations.ts';
 import type { ExchangerSets } from './exchanger-sets.ts';
+import { noteReply } from './last-replies.ts';
 import { limitReason } from './limit-reason.ts';
 import type { ConnectionLimits } from './limits.ts';
+import { PUBLISHED_PAUSED, type PutOffCounts } from './put-off.ts';
 import { isRelay } from './route.ts';
 import type { Schedule } from './schedule.ts';
 import type { WarmUp } from './warm-up.ts';
 
-const PUBLISHED_PAUSED = 60;
 const PUBLISHED_BUSIEST = 40;
 /** Domains of one destination, and of all together. */
 const PUBLISHED_DOMAINS = 100;
@@ -21,6 +22,7 @@ interface Publishing {
   connections: Connections;
   sets: ExchangerSets;
   warmUp: WarmUp;
+  putOff: PutOffCounts;
   limitsOf(key: string): ConnectionLimits;
   /** Whose limits a destination has. */
   ownerOf(key: string): string;
@@ -57,11 +59,21 @@ export function publishedOf(worker: Publishing): PublishedDestination[] {
       messageMs: destination.messageMs ?? null,
       messagesPerMinute: limits.messagesPerMinute,
       pausedUntil: destinations.pauseOf(key)?.untilMs ?? null,
+      asked: destination.pause !== undefined && destination.pause.outcome.smtpCode !== null,
+      putOff: worker.putOff.of(key),
       blockedSince: destination.pause?.blockedMs ?? null,
       fallback: destinations.isDiverted(key),
-      replies: destination.replies,
+      replies: repliesOf(destination),
     };
   });
+}
+
+/** After a restart what began the pause is all that is known. */
+function repliesOf({ replies, pause }: Destination): readonly LastReply[] {
+  if (replies.length > 0 || !pause) return replies;
+  const known: { replies: readonly LastReply[] } = { replies };
+  noteReply(known, pause, pause.beganMs);
+  return known.replies;
 }
 
 /** As this node knows it; after a restart as the pause says. */

@@ -1,13 +1,14 @@
 /**
- * Mail that comes back when the operator has ended a pause: what was put off until its end is brought forward, a part each second, while
- * the destination is not paused again.
+ * Mail that comes back when the operator has ended a pause: what was put off until its end is brought forward, a page each second, while
+ * the destination is not paused again. After a restart nothing of it is in memory: the domains of a page are looked up first.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Database } from '../storage/database.ts';
 import type { Destinations } from './destinations.ts';
+import type { ExchangerSets } from './exchanger-sets.ts';
 import type { Pause } from './pause-steps.ts';
-import { bringForwardOperation } from './pause-store.ts';
-import { SPREAD } from './results.ts';
+import { bringForwardOperation, type PutOffPage, type PutOffSpan, putOffPageOperation } from './pause-store.ts';
+import { areKnown, spanOf } from './put-off.ts';
 import { isRelay } from './route.ts';
 
 const BROUGHT_FORWARD_AT_ONCE = 5_000;
@@ -23,33 +24,48 @@ interface ResumeDeps {
   database: Database;
   clock: Clock;
   destinations: Pick<Destinations, 'pauseOf'>;
-  /** The domains whose mail counts for a destination. */
-  domainsOf(key: string): readonly string[];
+  sets: Pick<ExchangerSets, 'destinationOf' | 'isPending'>;
   /** Mail became due. */
   onResumed(): void;
 }
 
-export function openResumes({ database, clock, destinations, domainsOf, onResumed }: ResumeDeps): Resumes {
-  /** Destinations whose mail comes back, with the time until which it was put off. */
-  const returning = new Map<string, { fromMs: number; untilMs: number }>();
+/** Where the walk through what was put off has come to. */
+interface Walk extends PutOffSpan, Pick<PutOffPage, 'after'> {
+  brought: number;
+}
 
-  const bringForward = async (key: string, span: { fromMs: number; untilMs: number }): Promise<void> => {
-    const domains = isRelay(key) ? null : domainsOf(key);
-    const mail = { ...span, domains, nowMs: clock.now(), limit: BROUGHT_FORWARD_AT_ONCE };
-    // Some may have been put off while the pause was ended: it is over when none is found.
-    if ((await database.execute(bringForwardOperation, mail)) === 0) returning.delete(key);
-    else onResumed();
+export function openResumes({ database, clock, destinations, sets, onResumed }: ResumeDeps): Resumes {
+  /** Destinations whose mail comes back. */
+  const returning = new Map<string, Walk>();
+
+  const bringForward = async (key: string, walk: Walk): Promise<void> => {
+    const { fromMs, untilMs, after } = walk;
+    const page = await database.execute(putOffPageOperation, {
+      ...{ fromMs, untilMs, after, limit: BROUGHT_FORWARD_AT_ONCE },
+    });
+    const domains = new Set(isRelay(key) ? [] : page.map(({ domain }) => domain));
+    if (!areKnown(sets, domains)) return;
+    const isOfIt = (domain: string): boolean => isRelay(key) || sets.destinationOf(domain) === key;
+    const seqs = page.filter(({ domain }) => isOfIt(domain)).map(({ seq }) => seq);
+    if (seqs.length > 0) {
+      const mail = { seqs, fromMs, untilMs, nowMs: clock.now() };
+      walk.brought += await database.execute(bringForwardOperation, mail);
+      onResumed();
+    }
+    if (page.length === BROUGHT_FORWARD_AT_ONCE) walk.after = page.at(-1)!;
+    // Some may have been put off while the pause was ended: it is over when a whole walk finds none.
+    else if (walk.brought === 0) returning.delete(key);
+    else Object.assign(walk, { after: null, brought: 0 });
   };
 
   return {
-    began: (key, { beganMs, mailDueMs }) => {
-      const spreadMs = Math.round((mailDueMs - beganMs) * SPREAD);
-      returning.set(key, { fromMs: mailDueMs, untilMs: mailDueMs + spreadMs });
+    began: (key, pause) => {
+      returning.set(key, { ...spanOf(pause), after: null, brought: 0 });
     },
     bringForward: async () => {
-      for (const [key, span] of returning) {
+      for (const [key, walk] of returning) {
         if (destinations.pauseOf(key)) returning.delete(key);
-        else await bringForward(key, span);
+        else await bringForward(key, walk);
       }
     },
   };

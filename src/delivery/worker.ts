@@ -32,6 +32,7 @@ import { type ConnectionLimits, limitsOfProvider, RELAY_CONNECTIONS, sharedLimit
 import { openMissingDomains } from './missing-domain.ts';
 import { PROVIDERS, type Provider, type Providers } from './providers.ts';
 import { publishedOf } from './published.ts';
+import { openPutOffCounts, type PutOffCounts } from './put-off.ts';
 import { type ResultMetrics, Results } from './results.ts';
 import { openResumes, type Resumes } from './resume.ts';
 import { type ReturnPaths, SENDER_ITSELF } from './return-path.ts';
@@ -142,6 +143,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
   readonly limitsOf: (key: string) => ConnectionLimits;
   /** Whose limits a destination has. */
   readonly ownerOf: (key: string) => string;
+  readonly putOff: PutOffCounts;
   readonly #resumes: Resumes;
   readonly #pauses: SharedPauses;
   readonly #notices: ReturnType<typeof createBlockedNotices>;
@@ -223,7 +225,8 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     this.#slots = new Slots({ engine, schedule, connections, runner });
     this.sets = sets;
     const onResumed = (): void => engine.nudge();
-    this.#resumes = openResumes({ database, clock, destinations, domainsOf: sets.domainsOf, onResumed });
+    this.#resumes = openResumes({ database, clock, destinations, sets, onResumed });
+    this.putOff = openPutOffCounts({ database, clock, destinations, sets });
     this.#pauses = this.#sharePauses(runner);
     const { notifyOperators = () => Promise.resolve() } = deps;
     this.#notices = createBlockedNotices({ database, clock, log, hasFallback, notifyOperators });
@@ -328,6 +331,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     this.#slots.wake();
     await this.#pauses.sync();
     await this.#resumes.bringForward();
+    await this.putOff.count();
     await this.warmUp.giveBack();
     if (this.destinations.blocked().length > 0) await this.#notices({ hurry: false });
   }

@@ -8,6 +8,8 @@ const one: PublishedDestination = {
   ...{
     limitReason: 'the most that the provider google may have',
     pausedUntil: null,
+    asked: false,
+    putOff: 0,
     blockedSince: null,
     fallback: false,
   },
@@ -17,21 +19,37 @@ const one: PublishedDestination = {
 test('connections by time is the ceiling, with who set it, what waits and the last reply', () => {
   assert.deepEqual(explainDestination([one], 312), {
     messagesPerSecond: 50,
-    text: '5 connections × 100 ms a message = 50 messages/s (the most that the provider google may have). 312 wait. Last reply: 250 2.0.0 OK.',
+    text: '5 connections × 100 ms a message = 50 messages/s (the most that the provider google may have). 312 mails wait. Last reply: 250 2.0.0 OK.',
   });
 });
 
-test('nodes add up; a rate below the ceiling counts; a pause lets nothing through', () => {
+test('nodes add up; a rate below the ceiling counts', () => {
   const slower = { ...one, messageMs: 300, messagesPerMinute: 60, replies: [] };
   const both = explainDestination([{ ...one, messagesPerMinute: 60 }, slower], 7);
   assert.equal(both.messagesPerSecond, 2);
   assert.match(
     both.text,
-    /^10 connections × 200 ms a message = 50 messages\/s .*A rate allows 2 messages\/s\. 7 wait\./,
+    /^10 connections × 200 ms a message = 50 messages\/s .*A rate allows 2 messages\/s\. 7 mails wait\./,
   );
-  const paused = explainDestination([{ ...one, pausedUntil: Date.UTC(2026, 10, 14, 14, 5) }], 312);
-  assert.equal(paused.messagesPerSecond, 0);
-  assert.match(paused.text, /Next try at 2026-11-14T14:05:00\.000Z\.$/);
+});
+
+test('a pause comes first, with what waits for its end', () => {
+  const until = { pausedUntil: Date.UTC(2026, 10, 14, 14, 5), asked: true, limitReason: 'one probe ends its pause' };
+  const replies = [{ at: 5, host: 'mx.example', reply: '421 4.7.28 unusual rate of mail.', accepted: false }];
+  assert.deepEqual(explainDestination([{ ...one, ...until, limit: 1, replies }, one], 312), {
+    messagesPerSecond: 0,
+    text: 'google asked us to wait until 2026-11-14T14:05:00.000Z; 312 mails wait. Last reply: 421 4.7.28 unusual rate of mail. 6 connections × 100 ms a message = 60 messages/s (one probe ends its pause; the most that the provider google may have).',
+  });
+  const { text } = explainDestination([{ ...one, ...until, asked: false }], 1);
+  assert.match(text, /^google is paused until 2026-11-14T14:05:00\.000Z; 1 mail waits\. Last reply: /);
+});
+
+test('a destination that refuses our host says since when, and when it is tried next', () => {
+  const blocked = { ...one, asked: true, blockedSince: Date.UTC(2026, 10, 14, 13, 5) };
+  const tried = explainDestination([{ ...blocked, pausedUntil: Date.UTC(2026, 10, 14, 14, 5) }], 2).text;
+  const since = 'google refuses our host since 2026-11-14T13:05:00.000Z; ';
+  assert.ok(tried.startsWith(`${since}next try at 2026-11-14T14:05:00.000Z; 2 mails wait. `), tried);
+  assert.ok(explainDestination([blocked], 2).text.startsWith(`${since}2 mails wait. `));
 });
 
 test('before the first message there is no ceiling to tell', () => {

@@ -8,7 +8,7 @@
  * A node that cannot reach the database goes on with the last count: it can neither claim nor accept then. The embedded
  * database has one process, which has everything to itself.
  */
-import type { Clock } from '../base/clock.ts';
+import { type Clock, iso } from '../base/clock.ts';
 import { randomText } from '../base/ids.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
@@ -47,6 +47,10 @@ export interface PublishedDestination {
   messagesPerMinute: number | null;
   /** Unix ms; null where it is not paused. */
   pausedUntil: number | null;
+  /** Whether its server asked for that pause. */
+  asked: boolean;
+  /** Messages that are put off until the end of the pause, as they were counted last. */
+  putOff: number;
   /** Unix ms since which it refuses our host; null where it does not. */
   blockedSince: number | null;
   /** Its mail goes by the fallback route. */
@@ -201,7 +205,10 @@ export interface Explanation {
   text: string;
 }
 
-/** Why mail for a destination goes as fast or slow as it does: what its limits imply on all nodes together, and which rule set them. */
+/**
+ * Why mail for a destination goes as fast or slow as it does: whether it is paused, what its limits imply on all nodes together, and which
+ * rule set them.
+ */
 export function explainDestination(nodes: readonly PublishedDestination[], depth: number): Explanation {
   const limit = nodes.reduce((sum, one) => sum + one.limit, 0);
   const measured = nodes.flatMap(({ messageMs }) => messageMs ?? []);
@@ -210,7 +217,6 @@ export function explainDestination(nodes: readonly PublishedDestination[], depth
   const perSecond = messageMs === null ? Number.POSITIVE_INFINITY : (limit * 1_000) / Math.max(messageMs, 0.1);
   const mostPerSecond = rates.length === 0 ? perSecond : Math.min(perSecond, rates.reduce((a, b) => a + b, 0) / 60);
   const messagesPerSecond = Number.isFinite(mostPerSecond) ? Number(mostPerSecond.toPrecision(3)) : null;
-  const pausedUntil = Math.max(0, ...nodes.map((one) => one.pausedUntil ?? 0));
   const reasons = [...new Set(nodes.flatMap(({ limitReason }) => limitReason ?? []))].join('; ');
   const [last] = nodes.flatMap(({ replies }) => replies).sort((a, b) => b.at - a.at);
   const connections = `${limit} connection${limit === 1 ? '' : 's'}`;
@@ -218,14 +224,32 @@ export function explainDestination(nodes: readonly PublishedDestination[], depth
     messageMs === null
       ? `${connections}, and no message was measured yet`
       : `${connections} × ${Number(messageMs.toPrecision(2))} ms a message = ${Number(perSecond.toPrecision(3))} messages/s`;
-  const sentences = [
+  const ceiling = [
     `${product} (${reasons})`,
     ...(mostPerSecond < perSecond ? [`A rate allows ${messagesPerSecond} messages/s`] : []),
-    `${depth} wait`,
-    ...(last === undefined ? [] : [`Last reply: ${last.reply.replace(/\.$/, '')}`]),
-    ...(pausedUntil === 0 ? [] : [`Next try at ${new Date(pausedUntil).toISOString()}`]),
   ];
-  return { messagesPerSecond: pausedUntil === 0 ? messagesPerSecond : 0, text: `${sentences.join('. ')}.` };
+  const waiting = depth === 1 ? '1 mail waits' : `${depth} mails wait`;
+  const reply = last === undefined ? [] : [`Last reply: ${last.reply.replace(/\.$/, '')}`];
+  const pause = pauseText(nodes);
+  const sentences = pause === null ? [...ceiling, waiting, ...reply] : [`${pause}; ${waiting}`, ...reply, ...ceiling];
+  const isPaused = nodes.some(({ pausedUntil }) => pausedUntil !== null);
+  return { messagesPerSecond: isPaused ? 0 : messagesPerSecond, text: `${sentences.join('. ')}.` };
+}
+
+/** Null where it is not paused, and takes mail of our host. */
+function pauseText(nodes: readonly PublishedDestination[]): string | null {
+  const key = nodes[0]?.key ?? '';
+  const blocked = nodes.flatMap(({ blockedSince }) => blockedSince ?? []);
+  const paused = nodes.flatMap(({ pausedUntil }) => pausedUntil ?? []);
+  const until = paused.length === 0 ? null : iso(Math.max(...paused));
+  if (blocked.length > 0) {
+    const refuses = `${key} refuses our host since ${iso(Math.min(...blocked))}`;
+    return until === null ? refuses : `${refuses}; next try at ${until}`;
+  }
+  if (until === null) return null;
+  return nodes.some(({ asked }) => asked)
+    ? `${key} asked us to wait until ${until}`
+    : `${key} is paused until ${until}`;
 }
 
 interface PublishedRow extends Omit<LivingNode, 'roles' | 'state'> {

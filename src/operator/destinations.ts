@@ -6,8 +6,12 @@ import { Type } from 'typebox';
 import { iso } from '../base/clock.ts';
 import { closed, named } from '../http/validate.ts';
 import { explainDestination, type LastReply, type LivingNode, type PublishedDestination } from '../nodes/nodes.ts';
+import type { Database } from '../storage/database.ts';
+import { queueByDomainOperation } from './store.ts';
 
 const REPLIES_SHOWN = 4;
+/** Of the queue, in one look: what docs/performance.md says it costs. */
+export const ROWS_AT_MOST = 50_000;
 
 interface OnNode extends PublishedDestination {
   nodeId: string;
@@ -23,7 +27,15 @@ export interface DestinationView {
 /** The relay, behind which all live mail waits for one destination. */
 const RELAY = 'relay';
 
-/** In the order of the list; `waiting` has the messages in the queue by domain. */
+/** All of them, in the order of the list. */
+export async function readDestinations(database: Database, nodes: readonly LivingNode[]): Promise<DestinationView[]> {
+  return destinationsOf(nodes, await database.execute(queueByDomainOperation, { rows: ROWS_AT_MOST }));
+}
+
+/**
+ * In the order of the list; `waiting` has the messages in the queue by domain. A node names 100 domains of a destination at most, and mail
+ * that is put off may stand behind all that was looked at of the queue: what nodes hold, and count as put off, may be more.
+ */
 export function destinationsOf(
   nodes: readonly LivingNode[],
   waiting: readonly { domain: string; depth: number }[],
@@ -38,7 +50,11 @@ export function destinationsOf(
     .map(([key, on]) => {
       const domains = [...new Set(on.flatMap((one) => one.domains ?? []))].sort();
       const counted = key === RELAY || domains.length === 0 ? [key] : domains;
-      return { key, domains, depth: counted.reduce((sum, one) => sum + (depths.get(one) ?? 0), 0), nodes: on };
+      const inQueue = counted.reduce((sum, one) => sum + (depths.get(one) ?? 0), 0);
+      const held = on.reduce((sum, one) => sum + one.waiting, 0);
+      // All nodes count the same mail.
+      const putOff = Math.max(...on.map((one) => one.putOff ?? 0));
+      return { key, domains, depth: Math.max(inQueue, held + putOff), nodes: on };
     })
     .sort(compare);
 }
@@ -77,7 +93,10 @@ export const destinationSchema = named('Destination', {
   domains: Type.Array(Type.String(), {
     description: 'Recipients in these domains count for it; up to 100 of each node.',
   }),
-  depth: Type.Integer({ description: 'Messages for these domains among the first 50,000 of the queue.' }),
+  depth: Type.Integer({
+    description:
+      'Messages for it: those for these domains among the first 50,000 of the queue, or what the nodes hold and the pause puts off, where that is more.',
+  }),
   connections,
   limit,
   pausedUntil,
@@ -101,7 +120,10 @@ export const destinationSchema = named('Destination', {
     type: ['number', 'null'],
     description: 'What the limits let through now at most; null before the first message was measured.',
   }),
-  explanation: Type.String({ description: 'Why it is as fast or slow as it is, and which rule sets the limit.' }),
+  explanation: Type.String({
+    description:
+      'Why it is as fast or slow as it is: until when it is paused, what waits, and which rule sets the limit.',
+  }),
   nodes: Type.Array(closed({ nodeId: Type.String(), connections, limit, pausedUntil })),
 });
 

@@ -13,20 +13,18 @@ import {
   type DestinationView,
   destinationBody,
   destinationSchema,
-  destinationsOf,
   keyOf,
+  ROWS_AT_MOST,
+  readDestinations,
 } from './destinations.ts';
 import { type OperatorRouteDeps, operatorChanges, operatorRoute } from './operator-route.ts';
-import { queueByAccountOperation, queueByDomainOperation } from './store.ts';
+import { queueByAccountOperation } from './store.ts';
 
-/** Of the queue, in one look: what docs/performance.md says it costs. */
-const ROWS_AT_MOST = 50_000;
 const UNKNOWN = 'No node has mail for this destination, or a pause of it.';
 
 export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock, nodes, queueDepth } = deps;
-  const destinations = async (): Promise<DestinationView[]> =>
-    destinationsOf(await nodes.list(), await database.execute(queueByDomainOperation, { rows: ROWS_AT_MOST }));
+  const destinations = async (): Promise<DestinationView[]> => readDestinations(database, await nodes.list());
   return [
     operatorRoute({
       ...{ method: 'GET', path: '/operator/queue' },

@@ -63,7 +63,7 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
     ...{ ...paused, blockedSince: null, fallback: false },
     messagesPerSecond: 0,
     explanation:
-      '2 connections × 100 ms a message = 20 messages/s (each success adds to it, up to the 20 of the provider default). 404 wait. Last reply: 421 4.7.28 unusual rate of mail. Next try at 2026-11-14T09:30:00.000Z.',
+      'mx1.example.com,mx2.example.com asked us to wait until 2026-11-14T09:30:00.000Z; 404 mails wait. Last reply: 421 4.7.28 unusual rate of mail. 2 connections × 100 ms a message = 20 messages/s (one probe ends its pause).',
     lastReplies: [{ time: TIME, host: 'mx.example.com', reply: '421 4.7.28 unusual rate of mail' }],
     nodes: [{ nodeId, ...paused }],
   },

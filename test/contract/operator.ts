@@ -6,6 +6,8 @@ import {
   blockNotifiedOperation,
   bringForwardOperation,
   claimProbeOperation,
+  putOffByDomainOperation,
+  putOffPageOperation,
   readPausesOperation,
   resumeDestinationOperation,
   writePausesOperation,
@@ -71,22 +73,34 @@ export const endingPauses: Scenario = async (stage) => {
   await stage.act(acceptOperation, mail('paused.example', untilMs, 'sandbox'));
   await stage.act(lastMessageOperation, accountId);
   const queue = await stage.act(queueByAccountOperation, { nowMs, rows: 1_000 });
-  const own = queue.find((row) => row.accountId === accountId);
-  assert.deepEqual([own?.depth, own?.due, own?.name], [4, 0, null]);
-  const span = {
-    domains: ['none.example', 'paused.example'],
-    fromMs: untilMs,
-    untilMs: untilMs + 6_000,
-    nowMs,
-    limit: 10,
-  };
-  assert.equal(
-    await stage.act(bringForwardOperation, span),
-    1,
-    'neither other domains nor other times nor the sandbox',
+  const counted = queue.find((row) => row.accountId === accountId);
+  assert.deepEqual([counted?.depth, counted?.due, counted?.name], [4, 0, null]);
+  const span = { fromMs: untilMs, untilMs: untilMs + 6_000 };
+  const first = await stage.act(putOffPageOperation, { ...span, after: null, limit: 1 });
+  const rest = await stage.act(putOffPageOperation, { ...span, after: first[0]!, limit: 10 });
+  const own = [...first, ...rest];
+  assert.deepEqual(
+    own.map(({ domain, due }) => [domain, due - untilMs]),
+    [
+      ['unpaused.example', 0],
+      ['paused.example', 1_000],
+    ],
+    'neither other times nor the sandbox',
   );
-  assert.equal(await stage.act(bringForwardOperation, span), 0);
-  assert.equal(await stage.act(bringForwardOperation, { ...span, domains: null }), 1, 'behind a relay any domain');
+  assert.deepEqual(
+    (await stage.act(putOffByDomainOperation, { ...span, rows: 10, domains: 10 })).map((one) => Object.values(one)),
+    [
+      ['paused.example', 1],
+      ['unpaused.example', 1],
+    ],
+  );
+  assert.equal((await stage.act(putOffByDomainOperation, { ...span, rows: 10, domains: 1 })).length, 1);
+  const seqs = [rest[0]!.seq];
+  const bring = (more: object) => stage.act(bringForwardOperation, { ...span, seqs, nowMs, ...more });
+  assert.equal(await bring({ fromMs: untilMs + 1_001 }), 0, 'what has another time by now keeps it');
+  assert.equal(await bring({}), 1);
+  assert.equal(await bring({}), 0);
+  assert.equal((await stage.act(putOffPageOperation, { ...span, after: null, limit: 10 })).length, 1);
   const domains = await stage.act(queueByDomainOperation, { rows: 1_000 });
   assert.deepEqual(domains.find(({ domain }) => domain === 'paused.example')?.depth, 2);
 };

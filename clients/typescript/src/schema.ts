@@ -1350,7 +1350,7 @@ export interface components {
       destinationId: string;
       /** @description Recipients in these domains count for it; up to 100 of each node. */
       domains: string[];
-      /** @description Messages for these domains among the first 50,000 of the queue. */
+      /** @description Messages for it: those for these domains among the first 50,000 of the queue, or what the nodes hold and the pause puts off, where that is more. */
       depth: number;
       /** @description Open now. */
       connections: number;
@@ -1377,7 +1377,7 @@ export interface components {
         })[];
       /** @description What the limits let through now at most; null before the first message was measured. */
       messagesPerSecond: number | null;
-      /** @description Why it is as fast or slow as it is, and which rule sets the limit. */
+      /** @description Why it is as fast or slow as it is: until when it is paused, what waits, and which rule sets the limit. */
       explanation: string;
       nodes: ({
           nodeId: string;
