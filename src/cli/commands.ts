@@ -260,9 +260,10 @@ const SENDING: Section = {
       load: async () => (await import('./accounts.ts')).checkDomain,
     },
     {
-      usage: 'queue status',
-      summary: 'how many messages wait, and since when',
-      examples: ['queue status', 'queue status --json'],
+      usage: 'queue status [destination]',
+      summary: 'how many messages wait, and since when; for each destination why, the paused first',
+      notes: 'A destination is named as the list has it, or by a domain of recipients.',
+      examples: ['queue status', 'queue status google', 'queue status --json'],
       load: async () => (await import('./queue.ts')).status,
     },
     {

@@ -7,18 +7,27 @@ import {
   queueStatusOperation,
   retryOperation,
 } from '../messages/messages.ts';
-import { explainDestination, type NodeState, nodesOperation } from '../nodes/nodes.ts';
+import { type NodeState, nodesOperation } from '../nodes/nodes.ts';
+import { type DestinationView, destinationBody, readDestinations } from '../operator/operator.ts';
 import { removeBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
 import { type CommandCall, CommandError, type CommandOutcome, columns, notFound } from './command.ts';
 import { withStore } from './store.ts';
 
-const DESTINATIONS_SHOWN = 5;
+const DESTINATIONS_SHOWN = 10;
 
 export async function status(call: CommandCall): Promise<CommandOutcome> {
-  const { oldestDueMs, destinations, ...counts } = await withStore(call, async ({ database, clock }) => ({
+  const [asked] = call.args;
+  const { oldestDueMs, all, ...counts } = await withStore(call, async ({ database, clock }) => ({
     ...(await database.execute(queueStatusOperation, clock.now())),
-    destinations: await busiest(database),
+    all: await destinationsIn(database),
+  }));
+  const shown = asked === undefined ? all.slice(0, DESTINATIONS_SHOWN) : all.filter((one) => isAbout(one, asked));
+  if (asked !== undefined && shown.length === 0) {
+    throw notFound(`no node has mail for ${asked}, or a pause of it; see postrider queue status`);
+  }
+  const destinations = shown.map(destinationBody).map(({ destinationId, depth, pausedUntil, explanation }) => ({
+    ...{ destinationId, waiting: depth, pausedUntil, explanation },
   }));
   const oldestDueAt = oldestDueMs === null ? null : new Date(oldestDueMs).toISOString();
   const figures = { ...counts, oldestDueAt };
@@ -26,17 +35,19 @@ export async function status(call: CommandCall): Promise<CommandOutcome> {
   return { data: { ...figures, destinations }, text: `${columns(figures)}${explained.join('')}` };
 }
 
-/** Destinations for which nodes hold the most mail, and why they are as fast or slow as they are. */
-async function busiest(database: Database): Promise<{ destinationId: string; waiting: number; explanation: string }[]> {
+/** As the API lists them: the paused first, then those for which the most mail waits. */
+async function destinationsIn(database: Database): Promise<DestinationView[]> {
   const nodes = await database.execute(nodesOperation, null);
-  const all = nodes.flatMap(({ state }) => (JSON.parse(state) as NodeState).destinations ?? []);
-  return [...Map.groupBy(all, ({ key }) => key)]
-    .map(([destinationId, on]) => {
-      const waiting = on.reduce((sum, one) => sum + one.waiting, 0);
-      return { destinationId, waiting, explanation: explainDestination(on, waiting).text };
-    })
-    .sort((a, b) => b.waiting - a.waiting)
-    .slice(0, DESTINATIONS_SHOWN);
+  const published = nodes.map((node) => ({
+    ...{ ...node, roles: node.roles.split(',') },
+    state: JSON.parse(node.state) as NodeState,
+  }));
+  return readDestinations(database, published);
+}
+
+/** By its name, or by a domain whose mail counts for it. */
+function isAbout({ key, domains }: DestinationView, asked: string): boolean {
+  return key === asked.toLowerCase() || domains.includes(asked.toLowerCase());
 }
 
 const sending = (id: string): CommandError =>

@@ -6,7 +6,7 @@
  * what it does, for the operator.
  *
  * A node that cannot reach the database goes on with the last count: it can neither claim nor accept then. The embedded
- * database has one process, which has everything to itself.
+ * database has one process, which has everything to itself; what it publishes is written for the command line when it changes.
  */
 import { type Clock, iso } from '../base/clock.ts';
 import { randomText } from '../base/ids.ts';
@@ -106,19 +106,33 @@ export async function joinNodes(options: {
   const publish = (state: () => NodeState): void => {
     stateOf = state;
   };
+  const sign = (state: string): Beat => ({
+    ...{ id, host, version, roles: roles.join(','), state, nowMs: clock.now(), silentMs: SILENT_MS },
+  });
+  const failed = (error: unknown): void =>
+    log.warn({ error: (error as Error).message }, 'the nodes could not be counted');
   if (database.dialect === 'sqlite') {
     const self = { id, host, version, roles: [...roles], startedAt: clock.now() };
     const list = async (): Promise<LivingNode[]> => [{ ...self, seenAt: clock.now(), state: stateOf() }];
-    return { share: () => 1, isFirst: () => true, count: () => 1, publish, list, stop: async () => undefined };
+    // For the command line; nothing is written while nothing changes.
+    let written = '';
+    const beats = startBeats(async () => {
+      const state = JSON.stringify(stateOf());
+      if (state !== written) await database.execute(beatOperation, sign(state));
+      written = state;
+    }, failed);
+    const stop = async (): Promise<void> => {
+      await beats.stop();
+      if (written !== '') await database.execute(leaveOperation, id).catch(() => 0);
+    };
+    return { share: () => 1, isFirst: () => true, count: () => 1, publish, list, stop };
   }
   let living: NodeRow[] = [];
   let counts = new Map<string, number>();
 
   const beat = async (): Promise<void> => {
-    const state = JSON.stringify(stateOf());
-    const sign = { id, host, version, roles: roles.join(','), state, nowMs: clock.now(), silentMs: SILENT_MS };
     const before = living.length;
-    living = await database.execute(beatOperation, sign);
+    living = await database.execute(beatOperation, sign(JSON.stringify(stateOf())));
     counts = new Map();
     for (const role of living.flatMap((node) => node.roles.split(','))) counts.set(role, (counts.get(role) ?? 0) + 1);
     if (living.length !== before)
@@ -126,15 +140,7 @@ export async function joinNodes(options: {
   };
 
   await beat();
-  let beating: Promise<void> | undefined;
-  const timer = setInterval(() => {
-    beating ??= beat()
-      .catch((error: unknown) => log.warn({ error: (error as Error).message }, 'the nodes could not be counted'))
-      .finally(() => {
-        beating = undefined;
-      });
-  }, BEAT_MS);
-  timer.unref();
+  const beats = startBeats(beat, failed);
   return {
     share: (role) => 1 / Math.max(1, counts.get(role) ?? 1),
     isFirst: (role) => living.find((node) => node.roles.split(',').includes(role))?.id === id,
@@ -149,9 +155,26 @@ export async function joinNodes(options: {
       }));
     },
     stop: async () => {
+      await beats.stop();
+      await database.execute(leaveOperation, id).catch(() => 0);
+    },
+  };
+}
+
+function startBeats(beat: () => Promise<void>, failed: (error: unknown) => void): Running {
+  let beating: Promise<void> | undefined;
+  const timer = setInterval(() => {
+    beating ??= beat()
+      .catch(failed)
+      .finally(() => {
+        beating = undefined;
+      });
+  }, BEAT_MS);
+  timer.unref();
+  return {
+    stop: async () => {
       clearInterval(timer);
       await beating;
-      await database.execute(leaveOperation, id).catch(() => 0);
     },
   };
 }

@@ -1,0 +1,55 @@
+/** What `postrider queue status` says of destinations, from what nodes published: the same figures and the same order as the API. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { commandFolder } from '../../test/kit/command-folder.ts';
+import { beatOperation, type PublishedDestination } from '../nodes/nodes.ts';
+
+const UNTIL = Date.UTC(2026, 10, 14, 14, 5);
+
+function published(key: string, more: Partial<PublishedDestination>): PublishedDestination {
+  return {
+    ...{
+      key,
+      domains: [`${key}.example`],
+      waiting: 0,
+      connections: 0,
+      limit: 5,
+      limitReason: 'the most',
+      messageMs: 100,
+    },
+    ...{ messagesPerMinute: null, pausedUntil: null, asked: false, putOff: 0, blockedSince: null, fallback: false },
+    ...{ replies: [], ...more },
+  };
+}
+
+test('a paused destination comes first with all that is put off, and one may be asked for', async (t) => {
+  const { json, run, store } = commandFolder(t);
+  await json('migrate');
+  const busy = Array.from({ length: 12 }, (_, index) => published(`busy${index}`, { waiting: 400 + index }));
+  const google = published('google', { ...{ domains: ['gmail.com'], pausedUntil: UNTIL, asked: true, putOff: 312 } });
+  const state = JSON.stringify({ destinations: [...busy, google] });
+  const sign = { id: 'a', host: 'h', version: '1', roles: 'delivery', state, nowMs: Date.now(), silentMs: 10_000 };
+  await store(({ database }) => database.execute(beatOperation, sign));
+
+  const all = await json('queue', 'status');
+  assert.equal(all.destinations.length, 10);
+  const explanation =
+    'google asked us to wait until 2026-11-14T14:05:00.000Z; 312 mails wait. 5 connections × 100 ms a message = 50 messages/s (the most).';
+  const pausedUntil = new Date(UNTIL).toISOString();
+  assert.deepEqual(all.destinations[0], { destinationId: 'google', waiting: 312, pausedUntil, explanation });
+  assert.deepEqual([all.destinations[1].destinationId, all.destinations[1].waiting], ['busy11', 411]);
+  for (const asked of ['google', 'Gmail.com']) {
+    const { destinations, ...figures } = await json('queue', 'status', asked);
+    assert.deepEqual([destinations, figures.depth], [[all.destinations[0]], 0]);
+  }
+  assert.equal(
+    (await json('queue', 'status', 'busy0')).destinations[0].waiting,
+    400,
+    'one that is not among the first',
+  );
+  const text = (await run(['queue', 'status', 'google'])).stdout;
+  assert.ok(text.includes(`\ngoogle\n  ${explanation}`) && !text.includes('busy'), text);
+  const unknown = await run(['queue', 'status', 'other.example']);
+  assert.equal(unknown.code, 1);
+  assert.match(unknown.stderr, /no node has mail for other\.example, or a pause of it/);
+});

@@ -1,0 +1,35 @@
+/** The only process of the embedded database: what it publishes is there for the command line, and is gone when it stops. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { tempDatabase } from '../../test/kit/temp-database.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
+import { systemClock } from '../base/clock.ts';
+import { silentLog } from '../base/log.ts';
+import { joinNodes, nodesOperation } from './nodes.ts';
+
+test('a process of its own writes what it publishes when that changes, and leaves with it', async (t) => {
+  const { database, close } = await tempDatabase('sqlite');
+  t.after(close);
+  const nodes = await joinNodes({
+    ...{ database, clock: systemClock, log: silentLog, host: 'one', version: '1', roles: ['api', 'delivery'] },
+  });
+  t.after(() => nodes.stop());
+  let looks = 0;
+  const state = { leases: { delivery: 1 }, destinations: [] };
+  nodes.publish(() => {
+    looks += 1;
+    return state;
+  });
+  const written = () => database.execute(nodesOperation, null);
+  const [row] = await waitUntil('the state to be written', async () => {
+    const rows = await written();
+    return rows.length > 0 && rows;
+  });
+  assert.deepEqual([row!.host, row!.roles, JSON.parse(row!.state)], ['one', 'api,delivery', state]);
+  const before = looks;
+  await waitUntil('the next look', () => looks > before);
+  assert.deepEqual(await written(), [row], 'what has not changed is not written again');
+  assert.equal((await nodes.list())[0]!.id, row!.id);
+  await nodes.stop();
+  assert.deepEqual(await written(), []);
+});

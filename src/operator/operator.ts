@@ -1,0 +1,2 @@
+/** What operators see of all accounts, the queue, destinations and nodes. */
+export { type DestinationView, destinationBody, readDestinations } from './destinations.ts';
