@@ -4,7 +4,8 @@
  * with it.
  */
 import { change } from '../audit/audit.ts';
-import { operation, type Transaction } from '../storage/operation.ts';
+import { LIFETIME_MS } from '../base/backoff.ts';
+import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { wakeMail } from './store.ts';
 import type { RateName, SetThresholds, Threshold } from './thresholds.ts';
 
@@ -121,20 +122,44 @@ interface Resume {
   nowMs: number;
 }
 
-/** Lets resting mail leave; false where none rests. */
+/** Lets resting mail leave, and gives it the time of the rest in addition; false where none rests. */
 export const resumeSendingOperation = change(
   'accounts.resumeSending',
   async (tx, { id, countedFrom, nowMs }: Resume): Promise<boolean> => {
-    const changed = await tx.run(
-      `UPDATE account SET guard_status = 'good', guard_since = NULL, guard_notice = NULL, guard = ?
-       WHERE id = ? AND guard_status = 'resting'`,
+    const rest = await tx.get<{ since: number }>(
+      `SELECT guard_since AS since FROM account WHERE id = ? AND guard_status = 'resting' ${locked(tx)}`,
+      id,
+    );
+    if (rest === undefined) return false;
+    await tx.run(
+      `UPDATE account SET guard_status = 'good', guard_since = NULL, guard_notice = NULL, guard = ? WHERE id = ?`,
       ...[JSON.stringify({ countedFrom }), id],
     );
-    if (changed === 1) await wakeMail(tx, id, nowMs);
-    return changed === 1;
+    await extendLifetimes(tx, { accountId: id, sinceMs: rest.since, nowMs });
+    await wakeMail(tx, id, nowMs);
+    return true;
   },
   { ...GUARD_TRAIL, action: 'account.resume-sending' },
 );
+
+interface Rest {
+  accountId: string;
+  sinceMs: number;
+  nowMs: number;
+}
+
+/** From when on the lifetime of a message runs. */
+const START = 'coalesce(send_at, created_at)';
+
+/** A rest is no time of the mail that rested, from when each was to leave; a lifetime that its sender asked for stands. */
+async function extendLifetimes(tx: Transaction, { accountId, sinceMs, nowMs }: Rest): Promise<void> {
+  await tx.run(
+    `UPDATE message SET expires_at = expires_at + CAST(? AS BIGINT) - CASE WHEN ${START} > ? THEN ${START} ELSE ? END
+     WHERE account_id = ? AND mode = 'live' AND ${START} < ? AND expires_at - ${START} >= ?
+       AND id IN (SELECT subject FROM work WHERE kind = 'delivery' AND account_id = ? AND mode = 'live')`,
+    ...[nowMs, sinceMs, sinceMs, accountId, nowMs, LIFETIME_MS, accountId],
+  );
+}
 
 /** What accounts have still to learn of their mail. */
 export const guardNoticesOperation = operation(

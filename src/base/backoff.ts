@@ -6,6 +6,9 @@
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
+/** How long a delivery is tried, unless its sender asks for less. */
+export const LIFETIME_MS = 72 * HOUR;
+
 /** Delay after attempt n (1-based) of a delivery: 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h. */
 const DELIVERY_DELAYS_MS = [1, 5, 15, 30, 60, 120, 240].map((minutes) => minutes * MINUTE);
 

@@ -1,7 +1,9 @@
 /**
  * Claims due messages, and reads all that their attempts need. Live mail of an account that is suspended, or that the
- * reputation guard has stopped, is not handed out: it rests in the queue, untried, until the account may send again.
+ * reputation guard has stopped, is not handed out: it rests in the queue, untried, until the account may send again. Mail that
+ * rests for the guard does not expire meanwhile, unless its sender gave it a lifetime of its own: the end of the rest moves its end.
  */
+import { LIFETIME_MS } from '../base/backoff.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import { DELIVERY_WORK, type DeliveryJob, type EmailOptions } from '../messages/messages.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
@@ -31,12 +33,8 @@ export const claimOperation = operation(
     const rows = await claim(tx, { kind: DELIVERY_WORK, ...request });
     const loaded = await load(tx, rows, request.nowMs);
     // What has expired meanwhile bounces in the delivery, which does not let it leave either.
-    const resting = loaded.filter(({ job, isSuspended }) => isSuspended && job.expiresAt > request.nowMs);
-    await giveBackSuspended(
-      tx,
-      resting.map(({ job }) => job),
-      request.nowMs,
-    );
+    const resting = loaded.filter(({ isSuspended, endsAtMs }) => isSuspended && endsAtMs > request.nowMs);
+    await giveBackSuspended(tx, resting, request.nowMs);
     const jobs = loaded.filter((one) => !resting.includes(one)).map(({ job }) => job);
     return { jobs, taken: rows.length };
   },
@@ -47,6 +45,7 @@ type LoadedRow = Omit<DeliveryJob, 'options' | 'seq' | 'fence' | 'attempts' | 'c
   workSeq: number;
   options: string;
   clockOffsetMs: number;
+  sendAt: number | null;
   accountStatus: string | null;
   guardStatus: string | null;
 };
@@ -55,6 +54,8 @@ interface Loaded {
   job: DeliveryJob;
   /** Or stopped by the guard. */
   isSuspended: boolean;
+  /** When it expires though it rests, Unix ms. */
+  endsAtMs: number;
 }
 
 /** In the order of the rows; one without a message is ended. Nothing in the sandbox sends the content. */
@@ -63,7 +64,7 @@ async function load(tx: Transaction, rows: readonly Work[], nowMs: number): Prom
   const work = rowset(tx, 'w', { seq: 'int', account_id: 'text', mode: 'text', subject: 'text' }, rows);
   const found = await tx.all<LoadedRow>(
     `SELECT w.seq AS "workSeq", m.account_id AS "accountId", m.mode, m.id AS "messageId", m.recipient, m.status,
-       m.created_at AS "createdAt", m.expires_at AS "expiresAt", ${clockOffsetSql('w')} AS "clockOffsetMs",
+       m.created_at AS "createdAt", m.send_at AS "sendAt", m.expires_at AS "expiresAt", ${clockOffsetSql('w')} AS "clockOffsetMs",
        m.email_seq AS "emailSeq", e.envelope_from AS "envelopeFrom", e.header_from AS "headerFrom",
        e.header_message_id AS "headerMessageId", e.size_bytes AS "sizeBytes", e.options, e.retain, e.source,
        CASE WHEN w.mode = 'live' THEN e.content END AS content, e.blob_key AS "blobKey", a.status AS "accountStatus",
@@ -85,7 +86,7 @@ async function load(tx: Transaction, rows: readonly Work[], nowMs: number): Prom
   return rows.flatMap((row): Loaded[] => {
     const message = messages.get(row.seq);
     if (!message) return [];
-    const { workSeq: seq, clockOffsetMs, accountStatus, guardStatus, options, ...rest } = message;
+    const { workSeq: seq, clockOffsetMs, sendAt, accountStatus, guardStatus, options, ...rest } = message;
     const { fence, attempts, crashes, lane } = row;
     const job: DeliveryJob = {
       ...{ seq, fence, attempts, crashes, lane, ...rest, options: JSON.parse(options) as EmailOptions },
@@ -93,7 +94,9 @@ async function load(tx: Transaction, rows: readonly Work[], nowMs: number): Prom
       ...(untilMs(addressOf(message)) > nowMs ? { suppressed: true as const } : {}),
     };
     const rests = accountStatus === 'suspended' || guardStatus === 'resting';
-    return [{ job, isSuspended: row.mode === 'live' && rests }];
+    const isExtended = guardStatus === 'resting' && job.expiresAt - (sendAt ?? job.createdAt) >= LIFETIME_MS;
+    const endsAtMs = isExtended ? Number.POSITIVE_INFINITY : job.expiresAt;
+    return [{ job, isSuspended: row.mode === 'live' && rests, endsAtMs }];
   });
 }
 
@@ -104,10 +107,11 @@ async function load(tx: Transaction, rows: readonly Work[], nowMs: number): Prom
 const SUSPENDED_PAUSE_MS = 120_000;
 
 /** Gives rows of suspended accounts back, at the latest until the first of them expires. */
-async function giveBackSuspended(tx: Transaction, jobs: readonly DeliveryJob[], nowMs: number): Promise<void> {
-  if (jobs.length === 0) return;
+async function giveBackSuspended(tx: Transaction, resting: readonly Loaded[], nowMs: number): Promise<void> {
+  if (resting.length === 0) return;
+  const jobs = resting.map(({ job }) => job);
   const dueMs = nowMs + SUSPENDED_PAUSE_MS + (jobs[0]!.seq % 120) * 1000;
-  await release(tx, jobs, Math.min(dueMs, ...jobs.map((job) => job.expiresAt)));
+  await release(tx, jobs, Math.min(dueMs, ...resting.map(({ endsAtMs }) => endsAtMs)));
 }
 
 const NOT_BEFORE = `(SELECT coalesce(m.send_at, 0) FROM message m WHERE m.account_id = work.account_id

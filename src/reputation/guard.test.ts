@@ -123,3 +123,33 @@ test('resting mail is accepted, reaches nobody, and leaves untried once somebody
   await waitUntil('its mail', () => ids.every((id) => rig.status(id) === 'delivered'));
   assert.equal(sink.accepted, 2, 'both in one transaction');
 });
+
+test('mail that rested longer than it lives leaves all the same; a shorter lifetime ends when its sender said', async (t) => {
+  const sink = await smtpSink();
+  t.after(sink.close);
+  const rig = await deliveryRig({ relayPort: sink.port, idle: true });
+  t.after(rig.close);
+  const { clock } = rig;
+  const { database } = rig.storage;
+  const { account } = await createAccount({ database, clock }, { name: 'One', plan: 'paid' });
+  const { id: accountId } = account;
+  rig.tamper(`UPDATE account SET guard_status = 'resting', guard_since = ? WHERE id = ?`, clock.now(), accountId);
+  const [mail] = await rig.store({ accountId, to: ['a@x.example'] });
+  const [code] = await rig.store({ accountId, to: ['b@x.example'], lifetimeMs: HOUR });
+  const isSuspended = async (id: string) => (await database.execute(guardOperation, id))?.status === 'resting';
+  await rig.restart({ isSuspended });
+  clock.advance(4 * DAY);
+  await waitUntil('the code to expire', () => rig.status(code!) === 'bounced');
+  await waitUntil('the other one to rest on', () =>
+    rig.rows<{ due: number }>('SELECT due FROM work').every(({ due }) => due > clock.now() + MINUTE),
+  );
+  assert.deepEqual([rig.status(mail!), rig.events(mail!).map(({ type }) => type)], ['queued', ['Send']]);
+  assert.equal(rig.events(code!).at(-1)!.detail.bounce!.category, 'expired');
+  sink.setScript({ mail: '451 4.3.0 later' });
+  assert.ok((await resumeSending({ changes: database, accountId, nowMs: clock.now() })).ok);
+  await waitUntil('its first attempt', () => rig.status(mail!) === 'delayed');
+  sink.setScript({});
+  clock.advance(2 * DAY);
+  await waitUntil('its delivery', () => rig.status(mail!) === 'delivered');
+  assert.equal(sink.accepted, 1);
+});

@@ -17,7 +17,8 @@ export function noticeOf({ accountId, status, sinceMs, reason }: Guard): Notice 
       '',
       ...(rests
         ? [
-            'Live mail is accepted and waits; none of it leaves. A message whose lifetime ends meanwhile bounces.',
+            'Live mail is accepted and waits; none of it leaves. The time does not count for its 72 hours; a message that was',
+            'sent with a shorter lifetime bounces when that ends.',
             'Once the cause is gone an owner lets it leave: in the portal under Incidents, or with',
             'POST /account/resume-sending. Mail is counted from zero from then on. The operator of this service can do it too.',
           ]

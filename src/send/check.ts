@@ -5,6 +5,7 @@
  * header, out of a directory, or into a program are refused.
  */
 import type { AccountSettings, MissingVariables } from '../accounts/accounts.ts';
+import { LIFETIME_MS } from '../base/backoff.ts';
 import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { checkBody, type FurtherIssues } from '../http/body.ts';
@@ -23,7 +24,7 @@ const MAX_SUBJECT_LENGTH = 998;
 const MAX_METADATA_NAME_LENGTH = 255;
 const MAX_SCHEDULE_MS = 30 * 86_400_000;
 /** 72 hours. */
-export const DEFAULT_EXPIRY_SECONDS = 259_200;
+export const DEFAULT_EXPIRY_SECONDS = LIFETIME_MS / 1000;
 
 export interface CheckedMail {
   /** As the caller wrote it. */

@@ -14,11 +14,12 @@ import {
 import { createAccountOperation, setAccountOperation } from '../../src/accounts/store.ts';
 import { claimOperation } from '../../src/delivery/claim.ts';
 import { settleOperation } from '../../src/delivery/settle.ts';
+import { listMessagesOperation } from '../../src/messages/api-store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { answeredOperation, failingLatelyOperation } from '../../src/statistics/read-store.ts';
 import { suppressionsByEmailOperation, suppressOperation } from '../../src/suppressions/store.ts';
 import { newAccount } from './accounts.ts';
-import { acceptance, claimRequest, settlement } from './mail.ts';
+import { acceptance, claimRequest, settlement, wholePage } from './mail.ts';
 import type { Scenario } from './stage.ts';
 
 const HOUR = 3_600_000;
@@ -89,6 +90,43 @@ export const guarded: Scenario = async (stage) => {
   await stage.act(guardOperation, id);
   await stage.act(guardOperation, 'acc_none');
   assert.equal((await stage.act(claimOperation, claimRequest(stage))).jobs.length, 1);
+};
+
+/** A rest is no time of the mail that rested; a lifetime that its sender asked for, and what leaves later, stand. */
+export const restingLifetimes: Scenario = async (stage) => {
+  const { nowMs } = stage;
+  const account = newAccount(stage, 'paid');
+  const { id } = account;
+  const endMs = nowMs + 80 * HOUR;
+  await stage.act(createAccountOperation, { account, keys: [] });
+  const accept = (to: string, change: object = {}) =>
+    stage.act(acceptOperation, acceptance(stage, { accountId: id, to: [to], change }));
+  const decide = (from: GuardStatus, to: GuardStatus) =>
+    stage.act(decideGuardOperation, { id, from, to, reason: null, nowMs });
+  await decide('good', 'warned');
+  await decide('warned', 'resting');
+  await accept('usual@x.example');
+  await accept('code@x.example', { expiresAtMs: nowMs + HOUR });
+  await accept('played@x.example', { mode: 'sandbox' });
+  const { jobs } = await stage.act(claimOperation, { ...claimRequest(stage), nowMs: endMs });
+  assert.deepEqual(
+    jobs.filter(({ mode }) => mode === 'live').map(({ recipient }) => recipient),
+    ['code@x.example'],
+    'the other one does not expire while it rests',
+  );
+  const sentAt = (atMs: number) => ({ sendAtMs: atMs, expiresAtMs: atMs + 72 * HOUR });
+  await accept('during@x.example', sentAt(nowMs + 50 * HOUR));
+  await accept('later@x.example', sentAt(endMs + HOUR));
+  const countedFrom = { atMs: endMs, hourMs: endMs, answered: 0, bouncedHard: 0, complained: 0 };
+  assert.equal(await stage.act(resumeSendingOperation, { id, countedFrom, nowMs: endMs }), true);
+  const rows = await stage.act(listMessagesOperation, wholePage(id));
+  const hours = rows.map(({ recipient, expires_at }) => [recipient, (expires_at - nowMs) / HOUR]);
+  assert.deepEqual(Object.fromEntries(hours), {
+    'usual@x.example': 72 + 80,
+    'code@x.example': 1,
+    'during@x.example': 50 + 72 + 30,
+    'later@x.example': 80 + 1 + 72,
+  });
 };
 
 export const bouncedAgain: Scenario = async (stage) => {

@@ -48,6 +48,7 @@ export const scenarios: Record<string, Scenario> = {
   'mail for a paused destination': mail.puttingOff,
   'mail of a suspended account': heldBack.heldBack,
   'mail that rests for its reputation': heldBack.guarded,
+  'lifetimes of mail that rests for its reputation': heldBack.restingLifetimes,
   'what comes back': late,
   'bounces of addresses on the list': heldBack.bouncedAgain,
   'bounces that suppress for some days': heldBack.bouncedForDays,
