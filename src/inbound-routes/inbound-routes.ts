@@ -4,6 +4,8 @@ export { createRouteHandler } from './handler.ts';
 export { createInboundLinks } from './links.ts';
 export { createMailVerifier } from './mail-verifier.ts';
 export { forgetInboundOperation, removeInboundMessagesOperation } from './message-store.ts';
+export type { MxSettings } from './mx.ts';
+export { startRouteChecks } from './recheck.ts';
 
 /** The largest mail that a route takes. */
 export const MAX_INBOUND_BYTES = 25_000_000;

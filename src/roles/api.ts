@@ -66,6 +66,7 @@ import { webhookRoutes } from '../webhooks/routes.ts';
 import { createSandboxWebhooks } from '../webhooks/webhooks.ts';
 import { API_DOCUMENT } from './api-document.ts';
 import { createDoctor } from './doctor.ts';
+import { mxOf } from './inbound.ts';
 import { noteAccepted, type Parts, ranges } from './parts.ts';
 import { recordCall, recordItem } from './record-refused.ts';
 
@@ -263,7 +264,7 @@ function settingRoutes({
     ...inboundMailRoutes({ database, blobs, clock, links: createInboundLinks(linkBase) }),
     ...inboundRouteRoutes({
       ...{ database, clock, secretKey, freshDns },
-      mx: { host: config.smtpHostname, alsoHosts: config.bounceDomain === undefined ? [] : [config.bounceDomain] },
+      mx: mxOf(config),
       checkUrl: (url) => checkUrl(url, { lookup: dns.lookupHost, allow: ranges(config.webhookAllow) }),
     }),
     ...suppressionRoutes({ database, clock, searches }),

@@ -19,6 +19,7 @@ import {
   createInboundLinks,
   createMailVerifier,
   createRouteHandler,
+  type MxSettings,
 } from '../inbound-routes/inbound-routes.ts';
 import { createTokenAddresses } from '../mail/token-address.ts';
 import { createInboundServer, type TlsIdentity } from '../smtp/smtp.ts';
@@ -92,6 +93,11 @@ export function returnPathsOf(
   bounceDomain: string,
 ): ReturnPaths {
   return createReturnPaths({ tokens: createTokenAddresses(secretKey), clock, bounceDomain });
+}
+
+/** What MX records of routes lead to. */
+export function mxOf({ smtpHostname, bounceDomain }: Parts['config']): MxSettings {
+  return { host: smtpHostname, alsoHosts: bounceDomain === undefined ? [] : [bounceDomain] };
 }
 
 /** What mail to ourselves is recognised by, and where it goes. `inboundPort` is that of this process, once it listens. */

@@ -30,6 +30,7 @@ import '../webhooks/log-store.ts';
 import '../webhooks/replay-store.ts';
 import '../webhooks/notice-store.ts';
 import '../inbound-routes/store.ts';
+import '../inbound-routes/check-store.ts';
 import '../inbound-routes/message-store.ts';
 import '../domains/check-store.ts';
 import '../domains/store.ts';

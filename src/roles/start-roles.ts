@@ -19,6 +19,7 @@ import { createFollowers } from '../events/events.ts';
 import { startHousekeeping } from '../housekeeping/housekeeping.ts';
 import type { HttpApp } from '../http/app.ts';
 import { type InboundWorker, inboundBlobsOperation } from '../inbound/inbound.ts';
+import { startRouteChecks } from '../inbound-routes/inbound-routes.ts';
 import { openDns } from '../net/dns.ts';
 import { openHttpClient } from '../net/http-client.ts';
 import { openSourceAddresses } from '../net/source-addresses.ts';
@@ -34,7 +35,7 @@ import { startWebhooks } from '../webhooks/webhooks.ts';
 import { createApi, createServicePort } from './api.ts';
 import { type Certificates, openCertificates } from './certificates.ts';
 import { measureDelivery } from './delivery-metrics.ts';
-import { type InboundRole, ownHostOf, returnPathsOf, startInboundRole, startInboundWork } from './inbound.ts';
+import { type InboundRole, mxOf, ownHostOf, returnPathsOf, startInboundRole, startInboundWork } from './inbound.ts';
 import { type Parts, ranges } from './parts.ts';
 import { httpsTarget, httpTarget, portError, STANDARD_SMTP_PORT } from './ports.ts';
 import { type SmtpRole, startSmtpRole } from './smtp.ts';
@@ -283,7 +284,7 @@ interface DeliveryRoleOptions {
   onSettled(): void;
   /** The part of a limit on connections that is this process's among the nodes that deliver. */
   connectionShare(): number;
-  /** Whether this is the first of the nodes that deliver: it makes the statistics, checks domains, and guards reputation. */
+  /** Whether this is the first of the nodes that deliver: it makes the statistics, checks domains and inbound routes, and guards reputation. */
   isFirstNode(): boolean;
   /** Mail of the service itself to the owners of an account. */
   notify: DomainChecksOptions['notify'];
@@ -345,18 +346,22 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     eventDays: config.eventDays,
   });
   const rollUp = startStatistics(parts, options);
+  const freshDns = () => openDns({ servers: config.dnsServers, dnssec: config.dnssec });
   const domainChecks = startDomainChecks({
     ...{ database, clock, log, secretKey, notify: options.notify, isChosen: options.isFirstNode },
     ...{ sendingHost: config.smtpHostname, bounceDomain: config.bounceDomain, baseUrl: config.baseUrl },
-    isServed: options.isServed,
-    freshDns: () => openDns({ servers: config.dnsServers, dnssec: config.dnssec }),
+    ...{ isServed: options.isServed, freshDns },
+  });
+  const routeChecks = startRouteChecks({
+    ...{ database, clock, log, mx: mxOf(config), freshDns, isChosen: options.isFirstNode },
   });
   const guard = startGuard({ database, clock, log, notify: options.notify, isChosen: options.isFirstNode });
   return {
     delivery,
     running: {
       stop: async () => {
-        await Promise.all([delivery.stop(), housekeeping.stop(), rollUp.stop(), domainChecks.stop(), guard.stop()]);
+        const looks = [domainChecks, routeChecks, guard];
+        await Promise.all([delivery, housekeeping, rollUp, ...looks].map((one) => one.stop()));
         await policies?.stop();
         await reports?.stop();
       },

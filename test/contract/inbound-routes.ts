@@ -5,6 +5,7 @@ import { addDomainOperation } from '../../src/domains/store.ts';
 import { readEventPageOperation, readEventsOperation, searchEventsOperation } from '../../src/events/read-store.ts';
 import { claimInboundOperation, storeInboundOperation, storeKeptOperation } from '../../src/inbound/store.ts';
 import { NOT_AUTHENTICATED } from '../../src/inbound-routes/authentication-results.ts';
+import { dueLooksOperation, recordLookOperation } from '../../src/inbound-routes/check-store.ts';
 import {
   findInboundMessageOperation,
   forgetInboundOperation,
@@ -261,6 +262,20 @@ export const replayed: Scenario = async (stage) => {
     assert.equal((await stage.act(readEventsOperation, { ...log, order: 'desc', recipient })).length, found, recipient);
 };
 
+/** Of the MX of live routes of one domain, by themselves. */
+async function looks(stage: Stage): Promise<void> {
+  const seen = { domain: 'in.shop.example', nowMs: stage.nowMs + 60_000 };
+  await stage.act(recordLookOperation, { ...seen, status: 'unknown', found: null });
+  await stage.act(recordLookOperation, { ...seen, status: 'different', found: ['10 mx.example'] });
+  const due = async (afterMs: number): Promise<string[]> =>
+    stage.act(dueLooksOperation, { nowMs: seen.nowMs + afterMs, leastMs: 60_000, mostMs: 3_600_000, limit: 10 });
+  assert.deepEqual(await due(59_999), []);
+  assert.deepEqual(await due(60_000), ['in.shop.example'], 'pending');
+  await stage.act(recordLookOperation, { ...seen, status: 'verified', found: [] });
+  assert.deepEqual(await due(60_000), []);
+  assert.deepEqual(await due(3_600_000), ['in.shop.example'], 'active');
+}
+
 export const routes: Scenario = async (stage) => {
   const accountId = await accountOf(stage, 'shop.example');
   const otherId = await accountOf(stage, 'shop.example');
@@ -307,6 +322,7 @@ export const routes: Scenario = async (stage) => {
     id,
     mx: { status: 'unknown', found: null, checkedAt: stage.nowMs + 1 },
   });
+  await looks(stage);
   const again = { ...endpoint, id: stage.id('whk'), url: 'https://shop.example/new' };
   for (const change of [
     { endpoint: again },

@@ -220,8 +220,9 @@ async function remove({ page, service }: Stage, routeId: string): Promise<void> 
   await page.getByRole('link', { name: 'Re: Order 17' }).waitFor();
 }
 
-/** A live route asks for a domain; its MX record is shown, and looked for when somebody asks. */
+/** A live route asks for a domain; its MX record is shown, and looked for when somebody asks and while the page is open. */
 async function live({ page, service }: Stage, dns: Awaited<ReturnType<typeof fakeDns>>): Promise<void> {
+  await page.clock.install();
   await page.goto('/app/live/inbound-routes');
   await button(page, 'New route').first().click();
   await page.getByLabel('Mail for').fill('*@in.shop.example');
@@ -236,8 +237,11 @@ async function live({ page, service }: Stage, dns: Awaited<ReturnType<typeof fak
   await record.getByText('Missing').waitFor();
   await assertNoFaults(page);
   const [route] = (await service.api.get('/inbound-routes')).body as unknown as JsonObject[];
-  dns.zone['in.shop.example'] = { MX: [[10, route!.dnsRecord.value]] };
+  dns.zone['in.shop.example'] = { MX: [[10, 'mx.elsewhere.example']] };
   await button(page, 'Check now').click();
+  await record.getByText('10 mx.elsewhere.example', { exact: true }).waitFor();
+  dns.zone['in.shop.example'] = { MX: [[10, route!.dnsRecord.value]] };
+  await page.clock.fastForward(31_000);
   await record.getByText('Mail for this domain leads here.').waitFor();
   await page.goto('/app/live/inbound-routes');
   await page.getByRole('row', { name: '*@in.shop.example' }).getByText('Verified').waitFor();

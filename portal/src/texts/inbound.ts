@@ -155,6 +155,7 @@ export const routePage = {
   mx: 'MX record',
   found: 'Mail for this domain leads here.',
   ask: 'Publish this record where the DNS of your domain is kept. Mail that arrives is taken even before it is seen here.',
+  every: 'This page looks at the DNS every 30 seconds, and the service does so by itself.',
   caution: 'The MX record of a domain decides where all of its mail goes. Use a subdomain, unless it has no mailboxes.',
   record: { type: 'Type', name: 'Name', priority: 'Priority', value: 'Value', published: 'Published now' },
   copyName: 'Copy the name',

@@ -12,16 +12,18 @@ import { Facts, Page, Panel } from '../../parts/page.tsx';
 import { useRemoval } from '../../parts/removal.ts';
 import { ErrorState, Loading } from '../../parts/states.tsx';
 import { size, Time } from '../../parts/time.tsx';
-import { failed } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
 import { routePage as texts } from '../../texts/inbound.ts';
 import classes from '../domains/domains.module.css';
+import { EVERY_MS, useWatch } from '../domains/verification.ts';
 import { SecretShown } from '../webhooks/secret-shown.tsx';
 import { type InboundRoute, RouteForm } from './route-form.tsx';
 
 export function InboundRoutePage() {
   const { id = '' } = useParams({ strict: false }) as { id?: string };
-  const found = useCall('getInboundRoute', { path: { id } });
+  const { mode } = useScope();
+  // What others' checks, and those of the service, have found.
+  const found = useCall('getInboundRoute', { path: { id } }, { everyMs: mode === 'live' ? EVERY_MS : undefined });
   if (found.data !== undefined) return <Shown key={id} route={found.data} />;
   return found.isError ? <ErrorState error={found.error} onRetry={found.refetch} isPage /> : <Loading />;
 }
@@ -30,16 +32,18 @@ function Shown({ route }: { route: InboundRoute }) {
   const { mode, mayWrite } = useScope();
   const [isEditing, setEditing] = useState(false);
   const [secret, setSecret] = useState<string>();
+  const watch = useMxWatch(route);
   return (
     <Page
       title={route.match}
       badge={mode === 'live' && <StatusBadge status={route.status} />}
       parent={{ href: `/app/${mode}/inbound-routes`, name: texts.parent }}
-      actions={<Actions route={route} onEdit={() => setEditing(true)} />}
+      actions={<Actions {...{ route, watch }} onEdit={() => setEditing(true)} />}
     >
       {mode === 'sandbox' && <Notice>{texts.sandbox}</Notice>}
+      {watch.error !== null && <Notice tone="bad">{watch.error.message}</Notice>}
       <div className={classes.stack}>
-        {mode === 'live' && <MxRecord route={route} />}
+        {mode === 'live' && <MxRecord route={route} isWatching={watch.isWatching} />}
         <About route={route} />
       </div>
       {mayWrite && isEditing && (
@@ -50,14 +54,28 @@ function Shown({ route }: { route: InboundRoute }) {
   );
 }
 
+/** Looks at the DNS by itself while the route is pending. */
+function useMxWatch({ inboundRouteId, status, checkedAt }: InboundRoute) {
+  const { mode, mayWrite } = useScope();
+  const { mutate, isPending, error } = useChange('verifyInboundRoute', ['getInboundRoute', 'listInboundRoutes']);
+  const isWatching = mayWrite && mode === 'live' && status === 'pending';
+  const verify = (): void => mutate({ path: { id: inboundRouteId } });
+  return { check: useWatch({ checkedAt, isWatching, verify }), isWatching, isChecking: isPending, error };
+}
+
 /** An address that the route takes. */
 const exampleOf = ({ match }: InboundRoute): string => match.replace('*', 'anything');
 
-function Actions({ route, onEdit }: { route: InboundRoute; onEdit(): void }) {
+interface ActionsProps {
+  route: InboundRoute;
+  watch: ReturnType<typeof useMxWatch>;
+  onEdit(): void;
+}
+
+function Actions({ route, watch, onEdit }: ActionsProps) {
   const { mode, mayWrite } = useScope();
   const navigate = useNavigate();
   const path = { id: route.inboundRouteId };
-  const verify = useChange('verifyInboundRoute', ['getInboundRoute', 'listInboundRoutes']);
   const { remove } = useRemoval('deleteInboundRoute', ['listInboundRoutes', 'listWebhooks']);
   const removeIt = (): void => {
     remove(route.inboundRouteId, { path }, texts.removed(route.match));
@@ -90,11 +108,7 @@ function Actions({ route, onEdit }: { route: InboundRoute; onEdit(): void }) {
         </>
       )}
       {mayWrite && mode === 'live' && (
-        <Button
-          leftSection={<IconRefresh size={14} aria-hidden />}
-          loading={verify.isPending}
-          onClick={() => verify.mutate({ path }, { onError: failed })}
-        >
+        <Button leftSection={<IconRefresh size={14} aria-hidden />} loading={watch.isChecking} onClick={watch.check}>
           {texts.verify}
         </Button>
       )}
@@ -102,12 +116,20 @@ function Actions({ route, onEdit }: { route: InboundRoute; onEdit(): void }) {
   );
 }
 
-function MxRecord({ route: { dnsRecord: record, checkedAt } }: { route: InboundRoute }) {
+interface MxRecordProps {
+  route: InboundRoute;
+  isWatching: boolean;
+}
+
+function MxRecord({ route: { dnsRecord: record, checkedAt }, isWatching }: MxRecordProps) {
   const { record: names } = texts;
   const isFound = record.status === 'verified';
   return (
     <Panel title={texts.mx} actions={<StatusBadge status={record.status} />}>
-      <Text role="status">{isFound ? texts.found : (record.note ?? texts.ask)}</Text>
+      <div role="status">
+        <Text>{isFound ? texts.found : (record.note ?? texts.ask)}</Text>
+        {isWatching && <Text>{texts.every}</Text>}
+      </div>
       {!isFound && (
         <Text c="dimmed" size="xs">
           {texts.caution}

@@ -1,0 +1,66 @@
+/**
+ * Looks at the MX of live routes, so that a route is active soon after its record was published, and pending again once the record leads
+ * elsewhere: of a pending route within minutes of its making and less and less often, of all every hour. A DNS that does not
+ * answer changes nothing. One process does it where several share a database; what it cannot finish it does at its next round.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { type Rounds, startRounds } from '../base/rounds.ts';
+import type { Dns } from '../net/dns.ts';
+import type { Database } from '../storage/database.ts';
+import { dueLooksOperation, recordLookOperation } from './check-store.ts';
+import { lookUpMx, type MxSettings } from './mx.ts';
+
+const ROUND_MS = 60_000;
+const LEAST_MS = 60_000;
+const MOST_MS = 3_600_000;
+const BATCH = 100;
+/** Domains that are looked at side by side. */
+const AT_ONCE = 10;
+
+export interface RouteChecksOptions {
+  database: Database;
+  clock: Clock;
+  log: Log;
+  mx: MxSettings;
+  /** A resolver without memory of what it found before. Closed after use. */
+  freshDns(): Dns;
+  /** Whether this process is the one that does it. */
+  isChosen?: () => boolean;
+  roundMs?: number;
+}
+
+export function startRouteChecks(options: RouteChecksOptions): Rounds {
+  const { database, clock, log, isChosen = () => true, roundMs = ROUND_MS } = options;
+  return startRounds({
+    ...{ name: 'checks of inbound routes', everyMs: roundMs, log },
+    round: async (isStopping) => {
+      if (!isChosen()) return;
+      for (;;) {
+        const due = { nowMs: clock.now(), leastMs: LEAST_MS, mostMs: MOST_MS, limit: BATCH };
+        const domains = await database.execute(dueLooksOperation, due);
+        await lookAt(options, domains, isStopping);
+        if (domains.length < BATCH || isStopping()) return;
+      }
+    },
+  });
+}
+
+async function lookAt(
+  { database, clock, mx, freshDns }: RouteChecksOptions,
+  domains: readonly string[],
+  isStopping: () => boolean,
+): Promise<void> {
+  if (domains.length === 0) return;
+  const dns = freshDns();
+  const look = async (domain: string): Promise<void> => {
+    const found = await lookUpMx(dns, domain, mx);
+    await database.execute(recordLookOperation, { domain, ...found, nowMs: clock.now() });
+  };
+  try {
+    for (let at = 0; at < domains.length && !isStopping(); at += AT_ONCE)
+      await Promise.all(domains.slice(at, at + AT_ONCE).map(look));
+  } finally {
+    dns.close();
+  }
+}
