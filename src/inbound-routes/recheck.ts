@@ -14,7 +14,8 @@ import { lookUpMx, type MxSettings } from './mx.ts';
 const ROUND_MS = 60_000;
 const LEAST_MS = 60_000;
 const MOST_MS = 3_600_000;
-const BATCH = 100;
+/** Routes; those of one domain are one look. */
+const BATCH = 500;
 /** Domains that are looked at side by side. */
 const AT_ONCE = 10;
 
@@ -39,7 +40,7 @@ export function startRouteChecks(options: RouteChecksOptions): Rounds {
       for (;;) {
         const due = { nowMs: clock.now(), leastMs: LEAST_MS, mostMs: MOST_MS, limit: BATCH };
         const domains = await database.execute(dueLooksOperation, due);
-        await lookAt(options, domains, isStopping);
+        await lookAt(options, [...new Set(domains)], isStopping);
         if (domains.length < BATCH || isStopping()) return;
       }
     },

