@@ -327,7 +327,7 @@ export const settings = {
   eventDays: setting(
     'EVENT_DAYS',
     '90',
-    'for how many days messages, events and the log of webhooks are kept',
+    'for how many days messages, events and the log of webhooks are kept; bounces (14 days) and unsubscribe mails (90 days) that come when their message is no longer kept change nothing',
     integer(7, 3650),
     () => 90,
   ),

@@ -1,6 +1,7 @@
-/** The settings, the version of Node, and the address that recipients are given. */
+/** The settings, the version of Node, the address that recipients are given, and how long messages are kept for what comes back. */
 import type { Config } from '../config.ts';
 import { isHttps } from '../engagement/engagement.ts';
+import { LIFE_DAYS } from '../mail/token-address.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 const OLDEST_NODE = 26;
@@ -32,6 +33,19 @@ export function checkBaseUrl({ roles, baseUrl }: Config): Check[] {
       name,
       `${what}: nobody can unsubscribe with one click, which mail programs offer over https only`,
       'Set POSTRIDER_BASE_URL to the https address under which recipients reach this service.',
+    ),
+  ];
+}
+
+/** Mail that comes back is of no use once the message that it is about is no longer kept. */
+export function checkRetention({ bounceDomain, eventDays }: Pick<Config, 'bounceDomain' | 'eventDays'>): Check[] {
+  if (bounceDomain === undefined || eventDays >= LIFE_DAYS.unsubscribe) return [];
+  const what = eventDays < LIFE_DAYS.bounce ? 'bounces, complaints and unsubscribe mails' : 'unsubscribe mails';
+  return [
+    warn(
+      'retention',
+      `messages are kept for ${eventDays} days: ${what} that come later change nothing`,
+      `Set POSTRIDER_EVENT_DAYS to ${LIFE_DAYS.unsubscribe} or more.`,
     ),
   ];
 }

@@ -124,6 +124,22 @@ test('docs/go-live.md names every check', async (t) => {
   for (const name of names) assert.ok(document.includes(`\`${name}\``), name);
 });
 
+test('messages that are kept for less time than mail about them comes back are to be watched', async (t) => {
+  const { subject } = await world(t);
+  const look = async (change: Partial<Config>): Promise<string[]> => {
+    const config = { ...subject.config, bounceDomain: 'b.example', ...change };
+    const { checks } = await examine({ ...subject, network: false, config });
+    return checks.filter(({ name }) => name === 'retention').map(({ status, message }) => `${status}: ${message}`);
+  };
+  assert.deepEqual(await look({ eventDays: 90 }), []);
+  for (const days of [89, 14]) {
+    const said = `warn: messages are kept for ${days} days: unsubscribe mails that come later change nothing`;
+    assert.deepEqual(await look({ eventDays: days }), [said]);
+  }
+  assert.match((await look({ eventDays: 13 }))[0]!, /^warn: .* bounces, complaints and unsubscribe mails/);
+  assert.deepEqual(await look({ eventDays: 7, bounceDomain: undefined }), [], 'nothing comes back');
+});
+
 test('of the backups of a database server nothing is said that is not known', () => {
   const config = readConfig({ POSTRIDER_DATABASE_URL: 'postgres://u@127.0.0.1/db' });
   assert.equal(checkBackup(config, FACTS, 0)[0]!.status, 'skip');

@@ -16,7 +16,7 @@ import { checkBlocklists } from './blocklists.ts';
 import { checkPublicAddress, checkSmtpCertificate } from './certificates.ts';
 import { type Check, fail, ok, skip } from './check.ts';
 import { checkClock } from './clock.ts';
-import { checkBaseUrl, checkConfiguration } from './configuration.ts';
+import { checkBaseUrl, checkConfiguration, checkRetention } from './configuration.ts';
 import { checkDataDirectory, checkDisk } from './disk.ts';
 import { checkDkimKeys, checkDomains } from './domains.ts';
 import { checkInbound } from './inbound.ts';
@@ -75,6 +75,7 @@ export async function examine(subject: Subject): Promise<Diagnosis> {
   const own = [
     ...checkConfiguration(config),
     ...checkBaseUrl(config),
+    ...checkRetention(config),
     ...(await checkDataDirectory(config)),
     ...(await checkDisk(config)),
     ...checkSmtpCertificate(config, nowMs),

@@ -34,7 +34,7 @@ export interface TokenAddresses {
 const DAY_MS = 86_400_000;
 const PREFIX = { bounce: 'b+', unsubscribe: 'u+' } as const;
 /** Servers give mail up after five days and tell of it then; an unsubscribe address has to work for 30 days (CAN-SPAM), and is kept longer. */
-const LIFE_DAYS = { bounce: 14, unsubscribe: 90 } as const;
+export const LIFE_DAYS = { bounce: 14, unsubscribe: 90 } as const;
 /** The clock of the node that made it may be ahead. */
 const AHEAD_DAYS = 1;
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
