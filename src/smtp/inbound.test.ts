@@ -31,7 +31,7 @@ test('what is stored says what the recipient is for and who brought it, and the 
   await talker.secure();
   const content = `Subject: x\r\n\r\n\x80\xff ${'y'.repeat(5_000)}\r\n..dots\r\n.`;
   talker.send(
-    `MAIL FROM:<Mailer-Daemon@mx.example>\r\nRCPT TO:<${bounce}>\r\nRCPT TO:<support@in.example>\r\nDATA\r\n`,
+    `MAIL FROM:<Mailer-Daemon@mx.example> SIZE=5000\r\nRCPT TO:<${bounce}>\r\nRCPT TO:<support@in.example>\r\nDATA\r\n`,
   );
   for (let i = 0; i < 4; i += 1) assert.match(await talker.reply(), /^[23]/);
   talker.send(Buffer.from(`${content.replace(/^\./gm, '..')}\r\n.\r\n`, 'latin1'));

@@ -1,7 +1,8 @@
 /**
  * What is said on the port that mail comes in by: from anybody, without a log-in, to the recipients that are somebody here (src/inbound)
  * and to nobody else. Nothing is relayed. A recipient that is nobody is refused with the one text after the same work; who names
- * too many of them is sent away. How large a mail may be depends on its recipients: what tells of another mail is small.
+ * too many of them is sent away. How large a mail may be depends on its recipients: what tells of another mail is small. Where the size
+ * is not declared, recipients with different limits are taken in transactions apart: none is to miss a mail for another's limit.
  */
 import { newId } from '../base/ids.ts';
 import type { InboundFacts, NewInbound, Recipients, Taken } from '../inbound/inbound.ts';
@@ -43,6 +44,7 @@ export const inboundLimits: SmtpLimits = {
   maxConnections: 1_000,
 };
 
+const APART = '452 4.5.3 how large a mail may be differs for this recipient: bring it apart, or declare SIZE';
 const NOBODY = '550 5.1.1 there is no such recipient here';
 
 function beginMail(dialogue: Dialogue, argument: string): undefined {
@@ -97,6 +99,8 @@ function take({ isScarce }: InboundPort, { dialogue, envelope, address, taken }:
   if (taken === undefined) return refuseRecipient(dialogue, NOBODY);
   if (taken.use.kind === 'route' && isScarce()) return refuse(dialogue, BUSY);
   if (sizeBytes > taken.maxBytes) return refuseRecipient(dialogue, TOO_LARGE(taken.maxBytes));
+  const [first] = recipients.values();
+  if (sizeBytes === 0 && first !== undefined && first.maxBytes !== taken.maxBytes) return refuse(dialogue, APART);
   const key = sameAddressKey(address);
   // Each time costs as much as the first, and brings no mail nearer.
   if (recipients.has(key)) dialogue.fruitless += 1;
