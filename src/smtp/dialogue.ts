@@ -8,7 +8,8 @@
  * for something holds up those behind it and no other session.
  *
  * Limits are sizes, counts and deadlines. Every deadline is for a whole command
- * or a whole mail and not for the time between two bytes, so that a client that drips is cut off like one that is silent.
+ * or a whole mail and not for the time between two bytes, so that a client that drips is cut off like one that is silent. Where mail
+ * may be large its content extends its deadline, by the time that it takes at the slowest rate that is borne.
  *
  * Replies are words (RFC 5321 §4.2, enhanced codes of RFC 3463): the fixed ones, and those that are made of a refusal. What goes
  * out is one line of printable ASCII, whatever went in.
@@ -41,8 +42,10 @@ export interface SmtpLimits {
   maxRefusedRecipients: number;
   /** From one command to the next, RFC 5321 §4.5.3.2.7. */
   idleMs: number;
-  /** From 354 to the final dot. */
+  /** From 354 to the final dot, beside what content adds to it; and without any content. */
   dataMs: number;
+  /** Content adds the time that it takes at this rate; at an infinite one nothing. */
+  dataBytesPerSecond: number;
   handshakeMs: number;
   /** How long a client from an address that never logged in waits for the greeting; who speaks before it is refused. */
   greetingMs: number;
@@ -63,6 +66,7 @@ export const defaultLimits: SmtpLimits = {
   maxRefusedRecipients: 1_000,
   idleMs: 300_000,
   dataMs: 600_000,
+  dataBytesPerSecond: Number.POSITIVE_INFINITY,
   handshakeMs: 60_000,
   greetingMs: 20,
   knownGreetingMs: 3,

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, before, test } from 'node:test';
 import { bringMail, type InboundRig, inboundRig, openInbound } from '../../test/kit/inbound-rig.ts';
-import { connectTalker } from '../../test/kit/smtp-talker.ts';
+import { againIfPaused, runningMs } from '../../test/kit/running-time.ts';
+import { connectTalker, type Talker } from '../../test/kit/smtp-talker.ts';
 import { SMUGGLING } from '../../test/kit/smuggling.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { Unavailable } from '../base/failure.ts';
@@ -288,4 +289,39 @@ test('commands of a bounce that come together are answered in one piece, and who
   socket.end();
   await waitUntil('the end', () => socket.destroyed);
   assert.match(lines(), /^250 2\.0\.0 queued as inb_\w+\r\n$/m);
+});
+
+test('content that comes slowly is taken, content that drips or ends is not', async () => {
+  await againIfPaused(async () => {
+    const { port } = await rig.listen({ limits: { dataMs: 400, dataBytesPerSecond: 10_000 } });
+    const begin = async (): Promise<Talker> => {
+      const talker = await openInbound(port);
+      for (const line of ['MAIL FROM:<>', 'RCPT TO:<support@in.example>', 'DATA'])
+        assert.match(await talker.say(line), /^[23]/);
+      return talker;
+    };
+    const [steady, dripping, ending] = [await begin(), await begin(), await begin()];
+    ending.send('x'.repeat(1_000_000));
+    const since = runningMs();
+    let heard = 0;
+    const cut = [dripping, ending].map(async (one) => {
+      assert.match((await one.line()) ?? '', /^421 4\.4\.2 /);
+      await one.closed();
+      heard += 1;
+    });
+    // Twice the rate, for longer than a mail has without it.
+    await new Promise<void>((resolve) => {
+      const timer = setInterval(() => {
+        steady.send(`${'x'.repeat(998)}\r\n`);
+        dripping.send('x');
+        if (runningMs() - since < 1_500) return;
+        clearInterval(timer);
+        resolve();
+      }, 50);
+    });
+    await Promise.all(cut);
+    assert.equal(heard, 2);
+    assert.match(await steady.say('.'), /^250 /);
+    for (const one of [steady, dripping, ending]) one.destroy();
+  });
 });

@@ -42,6 +42,9 @@ export const inboundLimits: SmtpLimits = {
   maxRefusedRecipients: 20,
   maxConnectionsPerAddress: 10,
   maxConnections: 1_000,
+  // 25 MB may take 107 minutes; to hold all connections takes 4 MB a second.
+  dataMs: 180_000,
+  dataBytesPerSecond: 4_000,
 };
 
 const APART = '452 4.5.3 how large a mail may be differs for this recipient: bring it apart, or declare SIZE';

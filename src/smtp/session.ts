@@ -94,6 +94,8 @@ export class Session implements Dialogue {
   #isEnded = false;
   /** By performance.now(). */
   #deadlineMs: number;
+  /** Of the mail that is transferred, however its content comes. */
+  #dataEndMs = 0;
 
   constructor(socket: Socket, { services, address, isImplicitTls, refusal, onMailOver, onClosed }: SessionOptions) {
     this.services = services;
@@ -225,7 +227,8 @@ export class Session implements Dialogue {
     if (takeLine !== undefined) working = takeLine(text ?? '?');
     else if (text !== undefined) working = runCommand(this, text);
     else working = this.clientError('500 5.5.2 the line has control characters or is not UTF-8');
-    if (this.transfer !== undefined) this.#deadlineMs = performance.now() + this.services.limits.dataMs;
+    if (this.transfer !== undefined)
+      this.#deadlineMs = this.#dataEndMs = performance.now() + this.services.limits.dataMs;
     if (working !== undefined) this.#wait(working);
   }
 
@@ -249,6 +252,7 @@ export class Session implements Dialogue {
   #takeContent(transfer: MailTransfer, input: Buffer, at: number): number {
     const next = transfer.push(input, at);
     if (next === -1) {
+      this.#extendData(input.length - at);
       const ready = transfer.untilReady();
       if (transfer.isEndless()) this.hangUp(TOO_LARGE(this.services.limits.maxMessageBytes));
       else if (ready !== undefined) this.#wait(ready, this.#deadlineMs);
@@ -267,6 +271,12 @@ export class Session implements Dialogue {
       }),
     );
     return next;
+  }
+
+  #extendData(bytes: number): void {
+    const { dataMs, dataBytesPerSecond } = this.services.limits;
+    this.#dataEndMs += (bytes / dataBytesPerSecond) * 1_000;
+    this.#deadlineMs = Math.min(this.#dataEndMs, performance.now() + dataMs);
   }
 
   /** Holds the input until something is done; `deadlineMs` goes on meanwhile where it is the client's. */
