@@ -1,11 +1,13 @@
 /**
  * kill -9 behind the 250 for a bounce, or before it, again and again, for bounces that are recorded at their dot and for such that are dealt
  * with later: after the next start the event is there, once; a server that heard no 250 and brings the bounce again makes no second one.
+ * The same for mail of a route, whose bytes are kept as they came.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { bring, comesBack, tokenAddress } from '../kit/come-back.ts';
 import { deliveryReport } from '../kit/report-mail.ts';
+import { assertTaken, inboundEvents, inboundIdIn, routeMail } from '../kit/route-mail.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -58,4 +60,34 @@ test('a bounce that was taken is one event, whenever the process is killed', asy
   const counted = buckets.reduce((sum: number, { bounced }: { bounced: { hard: number } }) => sum + bounced.hard, 0);
   assert.equal(counted, ROUNDS, 'and once in the statistics');
   t.diagnostic(`${before} of ${ROUNDS} were killed before the event`);
+});
+
+test('mail of a route that was taken is one event, whenever the process is killed', async (t) => {
+  const service = await startService({ env: comesBack });
+  t.after(() => service.close());
+  await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+  await service.api.post('/inbound-routes', { match: '*@in.shop.example' });
+  const taken = new Map<string, Buffer>();
+  let unheard = 0;
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const content = routeMail(`round ${round}`, { isLarge: round >= ROUNDS / 2 });
+    const mail = { to: `r${round}@in.shop.example`, content };
+    const dot = Promise.withResolvers<void>();
+    const said = bring(service.inboundPort, mail, { onDot: dot.resolve });
+    if (round % 2 === 0) taken.set(inboundIdIn(await said), content);
+    else {
+      unheard += 1;
+      said.catch(() => undefined);
+      await dot.promise;
+      await new Promise((resolve) => setTimeout(resolve, UNHEARD_MS[(round - 1) / 2]));
+    }
+    await service.kill('SIGKILL');
+    await service.restart();
+    // Who heard nothing comes again; the service cannot know that it is the same mail.
+    if (round % 2 === 1) taken.set(inboundIdIn(await bring(service.inboundPort, mail)), content);
+    await assertTaken(service, taken);
+  }
+  const events = await inboundEvents(service);
+  assert.equal(new Set(events).size, events.length, 'no mail has two');
+  assert.ok(events.length <= taken.size + unheard, 'and none that was not brought');
 });

@@ -1,15 +1,36 @@
-/** The power is cut behind the 250 for a bounce, before its event where it is large: after the next start the event is there, once. */
+/**
+ * The power is cut behind the 250 for a bounce, before its event where it is large: after the next start the event is there, once. The same
+ * for mail of a route, whose bytes are kept as they came.
+ */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
 import { bring, comesBack, tokenAddress } from '../kit/come-back.ts';
-import { cannotCutPower, cutDisk } from '../kit/cut-disk.ts';
+import { type CutDisk, cannotCutPower, cutDisk } from '../kit/cut-disk.ts';
 import { deliveryReport } from '../kit/report-mail.ts';
+import { assertTaken, inboundEvents, inboundIdIn, routeMail } from '../kit/route-mail.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
-import { startService } from '../kit/start-service.ts';
+import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const CUTS = 4;
+
+interface World {
+  service: Service;
+  disk: CutDisk;
+}
+
+/** Cuts the power at once behind what is done, and starts the service on what the disk has then. */
+async function cutBehind({ service, disk }: World, act: () => Promise<void>): Promise<void> {
+  const cutter = await disk.prepare();
+  await act();
+  process.kill(service.pid, 'SIGSTOP');
+  await cutter.cut();
+  await service.kill('SIGKILL');
+  cutter.release();
+  await disk.remount();
+  await service.restart();
+}
 
 test('a bounce that was taken is one event, whenever the power is cut', { skip: cannotCutPower() }, async (t) => {
   const sink = await smtpSink();
@@ -32,14 +53,9 @@ test('a bounce that was taken is one event, whenever the power is cut', { skip: 
       to: tokenAddress('bounce', id),
       content: deliveryReport({ recipient: to, isLarge: cut >= CUTS / 2 }),
     };
-    const cutter = await disk.prepare();
-    assert.match(await bring(service.inboundPort, report), /^250 /);
-    process.kill(service.pid, 'SIGSTOP');
-    await cutter.cut();
-    await service.kill('SIGKILL');
-    cutter.release();
-    await disk.remount();
-    await service.restart();
+    await cutBehind({ service, disk }, async () => {
+      assert.match(await bring(service.inboundPort, report), /^250 /);
+    });
     if (cut % 2 === 1) assert.match(await bring(service.inboundPort, report), /^250 /, 'and once more');
     const message = await waitUntil('the bounce', async () => {
       const body = await shown(id);
@@ -48,4 +64,27 @@ test('a bounce that was taken is one event, whenever the power is cut', { skip: 
     const bounces = message.timeline.filter((event: { eventType: string }) => event.eventType === 'Bounce');
     assert.equal(bounces.length, 1, `cut ${cut}`);
   }
+});
+
+test('mail of a route that was taken is one event, whenever the power is cut', {
+  skip: cannotCutPower(),
+}, async (t) => {
+  const disk = await cutDisk();
+  const service = await startService({ env: comesBack, dataDir: path.join(disk.folder, 'data') });
+  t.after(async () => {
+    await service.close();
+    await disk.remove();
+  });
+  await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+  await service.api.post('/inbound-routes', { match: '*@in.shop.example' });
+  const taken = new Map<string, Buffer>();
+  for (let cut = 0; cut < CUTS; cut += 1) {
+    const content = routeMail(`cut ${cut}`, { isLarge: cut >= CUTS / 2 });
+    await cutBehind({ service, disk }, async () => {
+      const said = await bring(service.inboundPort, { to: `c${cut}@in.shop.example`, content });
+      taken.set(inboundIdIn(said), content);
+    });
+    await assertTaken(service, taken);
+  }
+  assert.equal((await inboundEvents(service)).length, CUTS, 'none but these');
 });
