@@ -1,7 +1,7 @@
 /**
  * Inbound routes and the mail that came in, as people of the account meet them: an owner makes a route, whose secret is shown once, reads what came,
  * changes the route and deletes it; a viewer reads only. Counted at the receiver of the webhook, in the bytes of what is saved, and in what the
- * browser asks for: nothing of another host, though the html of a mail names one.
+ * browser asks for: nothing of another host, though the html of a mail names one. And a bounce that comes by mail, after the delivery.
  */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -9,7 +9,10 @@ import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { JsonObject } from '../kit/api.ts';
 import { invited, noBrowser, setFirstPassword, signedIn, startBrowser, type Visit } from '../kit/browser.ts';
+import { bring, comesBack, tokenAddress } from '../kit/come-back.ts';
 import { fakeDns } from '../kit/fake-dns.ts';
+import { deliveryReport } from '../kit/report-mail.ts';
+import { smtpSink } from '../kit/smtp-sink.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
@@ -271,4 +274,39 @@ test('inbound routes and inbound mail', { skip: noBrowser(), timeout: 300_000 },
   await remove(stage, routeId);
   await live(stage, dns);
   owner.assertClean();
+});
+
+test('a bounce that comes by mail is in the timeline, behind the delivery', { skip: noBrowser() }, async (t) => {
+  const visitors = await startBrowser();
+  const sink = await smtpSink();
+  const service = await startService({ env: { ...comesBack, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
+  t.after(async () => {
+    await visitors.close();
+    await service.close();
+    await sink.close();
+  });
+  await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+  await setFirstPassword(service);
+  const mail = { from: 'a@shop.example', to: 'ann@example.com', subject: 'Your order', text: 'x' };
+  const id = (await service.api.post('/send', mail)).body.data.messageId as string;
+  const becomes = (status: string) =>
+    waitUntil(status, async () => (await service.api.get(`/messages/${id}`)).body.status === status);
+  await becomes('delivered');
+  const { page, assertClean } = await signedIn(t, visitors, service);
+  await page.goto(`/app/live/messages/${id}`);
+  const story = page.getByRole('region', { name: 'What happened' });
+  const happened = (what: string) => story.getByRole('strong').filter({ hasText: what });
+  await happened('Delivered').waitFor();
+  assert.equal(await story.getByText('Reported by mail, after the delivery.').count(), 0);
+
+  const content = deliveryReport({ recipient: 'ann@example.com' });
+  assert.match(await bring(service.inboundPort, { to: tokenAddress('bounce', id), content }), /^250 /);
+  await becomes('bounced');
+  await page.reload();
+  const bounce = story.getByRole('listitem').filter({ hasText: 'Reported by mail, after the delivery.' });
+  await bounce.getByRole('strong').filter({ hasText: 'Bounced' }).waitFor();
+  await happened('Delivered').waitFor();
+  assert.equal(await bounce.count(), 1);
+  await assertNoFaults(page);
+  assertClean();
 });
