@@ -30,6 +30,7 @@ const capShape: Record<CapName, TInteger> = {
   openSubmissions: Type.Integer({ description: 'Not sent yet, with upload URLs that live or with files.' }),
   eventStreams: Type.Integer({ description: 'Held open at once.' }),
   inboxWaits: Type.Integer({ description: 'Held open at once.' }),
+  inboundMailPerHour: Type.Integer({ description: 'Mail for inbound routes from outside; more is put off.' }),
 };
 
 export const accountSchema = named('Account', {

@@ -60,6 +60,7 @@ test('GET /account shows plan, limits, usage and settings', async (t) => {
       recipientsPerEmail: 50,
       ...{ webhooks: 100, domains: 1_000, templates: 5_000, apiKeys: 200, smtpCredentials: 200 },
       ...{ inboundRoutes: 100, openSubmissions: 1_000, eventStreams: 20, inboxWaits: 50 },
+      inboundMailPerHour: 10_000,
     },
     usage: { messagesToday: 0, messagesLast30Days: 0, queued: 0 },
     smtp: { port: 2587, tlsPort: null },

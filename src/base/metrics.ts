@@ -32,8 +32,8 @@ export const INBOUND_RESULTS = [
 ] as const;
 export type InboundResult = (typeof INBOUND_RESULTS)[number];
 
-/** What became of mail for inbound routes; all but `event` would go round in a loop and end here. */
-const ROUTE_OUTCOMES = ['event', 'auto-reply', 'own-mail', 'too-many-hops'] as const;
+/** What became of mail for inbound routes: an event; ended here, since it would go round in a loop; put off, beyond its account's limit. */
+const ROUTE_OUTCOMES = ['event', 'auto-reply', 'own-mail', 'too-many-hops', 'over-limit'] as const;
 
 export interface Metrics {
   accepted: Record<Mode, Counter>;

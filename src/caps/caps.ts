@@ -1,9 +1,10 @@
 /**
- * What an account may have at most: of each kind of resource in all, live and sandbox together, and held open at once. The
+ * What an account may have at most: of each kind of resource in all, live and sandbox together, held open at once, and in an hour. The
  * standard caps stand in this table; an operator may set others for an account, which are kept with it as JSON. A store that
  * makes one more asks `capReached` in the transaction that makes it: the account's row is held from there on, so that what is
  * made at the same moment elsewhere is counted. Who has more than a cap keeps it, and makes no more.
  */
+import type { Clock } from '../base/clock.ts';
 import { type Failure, failure, refuse } from '../base/failure.ts';
 import { locked, type SqlValue, type Transaction } from '../storage/operation.ts';
 
@@ -18,6 +19,7 @@ const CAPS = {
   openSubmissions: { standard: 1_000, noun: 'open submissions' },
   eventStreams: { standard: 20, noun: 'open event streams' },
   inboxWaits: { standard: 50, noun: 'open waits for the inbox' },
+  inboundMailPerHour: { standard: 10_000, noun: 'mails for inbound routes in an hour' },
 } as const;
 
 export type CapName = keyof typeof CAPS;
@@ -98,4 +100,29 @@ export function createConcurrencyLimiter(cap: OpenAtOnce, share: () => number): 
 function refusal(cap: OpenAtOnce, most: number): { ok: false; failure: Failure } {
   const message = `This account may hold ${most} ${NOUNS[cap]} open at once (limits.${cap} of GET /account); end one first.`;
   return refuse(failure('RATE_LIMITED', { message, limit: most, retryAfterSeconds: RETRY_SECONDS }));
+}
+
+const HOUR_MS = 3_600_000;
+
+export interface HourlyCount {
+  /** Whether the account has had what is this process's share of `most` in this hour. */
+  isReached(accountId: string, most: number): boolean;
+  add(accountId: string): void;
+}
+
+/** Counts by account from one full hour to the next, in memory: a process that starts again counts from zero. `share` as above. */
+export function createHourlyCount({ clock, share }: { clock: Clock; share(): number }): HourlyCount {
+  const counts = new Map<string, number>();
+  let hour = 0;
+  const now = (): Map<string, number> => {
+    const present = Math.floor(clock.now() / HOUR_MS);
+    if (present !== hour) counts.clear();
+    hour = present;
+    return counts;
+  };
+  return {
+    isReached: (accountId, most) =>
+      (now().get(accountId) ?? 0) >= Math.min(most, Math.max(1, Math.floor(most * share()))),
+    add: (accountId) => void now().set(accountId, (counts.get(accountId) ?? 0) + 1),
+  };
 }

@@ -1,5 +1,6 @@
 /** The route that takes mail for an address, as the listener asks for it; and whether a domain has any, as deliveries do. */
 import type { Clock } from '../base/clock.ts';
+import { type Caps, capsOf } from '../caps/caps.ts';
 import { coveringDomains, SENDS_WHILE_FAILING_MS } from '../domains/domains.ts';
 import type { FindRoute } from '../inbound/inbound.ts';
 import { domainToAscii } from '../mail/address.ts';
@@ -23,7 +24,8 @@ export function createFindRoute({ database, clock }: { database: Database; clock
     const covering = coveringOf(ascii, clock.now());
     const found = await database.execute(matchRoutesOperation, { local, domain: ascii, covering });
     if (!found) return undefined;
-    const { accountId, routeId, maxBytes } = found;
-    return { use: { kind: 'route', accountId, mode: 'live', routeId }, maxBytes };
+    const { accountId, routeId, maxBytes, limits } = found;
+    const { inboundMailPerHour: mailPerHour } = capsOf(JSON.parse(limits) as Partial<Caps>);
+    return { use: { kind: 'route', accountId, mode: 'live', routeId }, maxBytes, mailPerHour };
   };
 }

@@ -6,6 +6,7 @@ import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { fakeDns } from '../../test/kit/fake-dns.ts';
 import { type Dialect, tempDatabase } from '../../test/kit/temp-database.ts';
 import { createAccount } from '../accounts/accounts.ts';
+import { setAccountOperation } from '../accounts/store.ts';
 import { addDomain } from '../domains/domains.ts';
 import { deleteDomainOperation, domainsOperation } from '../domains/store.ts';
 import { openDns } from '../net/dns.ts';
@@ -45,7 +46,7 @@ async function world(t: { after(run: () => unknown): void }, dialect: Dialect = 
     const use = (await find({ local, domain }))?.use;
     return use?.kind === 'route' ? use.routeId : undefined;
   };
-  return { database, clock, dns, one, two, verify, call: server.call, taker };
+  return { database, clock, dns, one, two, verify, call: server.call, find, taker };
 }
 
 test('a route is made with its MX, listed, changed and removed, with its webhook', async (t) => {
@@ -132,7 +133,7 @@ test('a route is made with its MX, listed, changed and removed, with its webhook
 
 for (const dialect of ['sqlite', 'postgres'] as const) {
   test(`the closest route takes an address, and only of an account that has the domain (${dialect})`, async (t) => {
-    const { call, one, two, verify, taker, database } = await world(t, dialect);
+    const { call, one, two, verify, find, taker, database } = await world(t, dialect);
     await verify(one.id, 'shop.example');
     await verify(two.id, 'shop.example');
     await verify(two.id, 'other.example');
@@ -169,5 +170,13 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
     const takenOver = await call('POST', '/inbound-routes', { ...two.live, ...same });
     assert.equal(takenOver.status, 201);
     assert.equal(await taker('reply@in.shop.example'), takenOver.body.inboundRouteId);
+
+    const mailPerHour = async () => (await find({ local: 'reply', domain: 'in.shop.example' }))?.mailPerHour;
+    assert.equal(await mailPerHour(), 10_000);
+    const limits = { inboundMailPerHour: 7 };
+    await database.execute(setAccountOperation, {
+      ...{ id: two.id, plan: null, status: null, approvedEmailBytes: null, limits },
+    });
+    assert.equal(await mailPerHour(), 7, 'what an operator has set for the account');
   });
 }

@@ -265,6 +265,8 @@ export interface TakingRoute {
   routeId: string;
   accountId: string;
   maxBytes: number;
+  /** What an operator has set for the account (JSON). */
+  limits: string;
 }
 
 /**
@@ -280,7 +282,8 @@ export const matchRoutesOperation = batch(
       const locals = wantedLocals(local);
       const verified = covered('r.account_id', covering);
       const route = await tx.get<TakingRoute>(
-        `SELECT r.id AS "routeId", r.account_id AS "accountId", r.max_bytes AS "maxBytes" FROM inbound_route r
+        `SELECT r.id AS "routeId", r.account_id AS "accountId", r.max_bytes AS "maxBytes",
+           (SELECT a.limits FROM account a WHERE a.id = r.account_id) AS limits FROM inbound_route r
          WHERE r.domain = ? AND r.local_part IN (?, ?, ?) AND r.mode = 'live'
            AND EXISTS (SELECT 1 FROM account a WHERE a.id = r.account_id AND a.status = 'active') AND ${verified.sql}
          ORDER BY CASE r.local_part WHEN ? THEN 0 WHEN ? THEN 1 ELSE 2 END, r.created_at LIMIT 1`,

@@ -84,6 +84,8 @@ export interface Taken {
   use: Use;
   /** Of the content of its mail. */
   maxBytes: number;
+  /** Of a route: how many mails its account takes in an hour. */
+  mailPerHour?: number;
 }
 
 /** The route of a user for an address; asked of every recipient, known or not. `domain` is in A-labels. */

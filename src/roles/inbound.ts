@@ -3,6 +3,7 @@
  * deliveries do.
  */
 import { type Running, stopAll } from '../base/lifecycle.ts';
+import { createHourlyCount } from '../caps/caps.ts';
 import { createReturnPaths, type ReturnPaths, type Routing } from '../delivery/delivery.ts';
 import { isReturnPathOperation } from '../domains/domains.ts';
 import {
@@ -39,6 +40,8 @@ interface InboundRoleOptions {
   onStored(): void;
   /** Events may have been written. */
   onRecorded(): void;
+  /** The part of a limit that is this process's among the nodes with this role. */
+  share(): number;
 }
 
 /** Of reports that come back, at the port and where deliveries run. */
@@ -49,7 +52,7 @@ function reportHandlersOf({ database, clock, secretKey, log, metrics }: Parts) {
 /** Rejects with a sentence for the operator when the port cannot be had. */
 export async function startInboundRole(
   parts: Parts,
-  { tls, onStored, onRecorded }: InboundRoleOptions,
+  { tls, onStored, onRecorded, share }: InboundRoleOptions,
 ): Promise<InboundRole> {
   const { config, database, blobs, clock, log, metrics, overload } = parts;
   const intake = createIntake({
@@ -72,6 +75,7 @@ export async function startInboundRole(
       findRoute: createFindRoute({ database, clock }),
     }),
     isScarce: overload.isScarce,
+    hourly: createHourlyCount({ clock, share }),
     store: (mails) => intake.take(mails),
   });
   const drain = (): Promise<void> => server.drain({ deadlineMs: DRAIN_MS });

@@ -221,6 +221,7 @@ async function openPorts(
   if (certificates.smtp && config.roles.includes('inbound')) {
     ports.inbound = await startInboundRole(parts, {
       ...{ tls: certificates.smtp, onStored: workers.nudgeInbound, onRecorded: workers.nudgeReaders },
+      share: () => nodes.share('inbound'),
     });
   }
   return { httpPort, httpsPort };

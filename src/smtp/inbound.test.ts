@@ -210,6 +210,28 @@ test('where disks have little left, bounces are taken and mail of routes is put 
   talker.destroy();
 });
 
+test('an account that had its mail for this hour has more put off, and bounces are taken', async () => {
+  const findRoute = async () => ({ use: rig.route, maxBytes: 1_000_000, mailPerHour: 2 });
+  const { port } = await rig.listen({ recipients: { findRoute } });
+  const talker = await openInbound(port);
+  const beyond = async (): Promise<number> => {
+    const [, count] = /outcome="over-limit"\} (\d+)/.exec(await rig.metrics.text()) ?? assert.fail();
+    return Number(count);
+  };
+  for (let named = 0; named < 3; named += 1) {
+    assert.match(await talker.say('MAIL FROM:<>'), /^250 /);
+    assert.match(await talker.say('RCPT TO:<support@in.example>'), /^250 /, 'who only names it uses nothing up');
+    assert.match(await talker.say('RSET'), /^250 /);
+  }
+  for (let mails = 0; mails < 2; mails += 1) assert.match(await bringMail(talker, 'support@in.example'), /^250 /);
+  const before = await beyond();
+  assert.match(await bringMail(talker, 'support@in.example'), /^RCPT: 452 4\.2\.2 /);
+  assert.equal(await beyond(), before + 1);
+  await talker.say('RSET');
+  assert.match(await bringMail(talker, bounce), /^250 /);
+  talker.destroy();
+});
+
 test('a stop lets the mail under way end, refuses what is new, and then closes', async () => {
   const { port, server } = await rig.listen();
   const talker = await openInbound(port);

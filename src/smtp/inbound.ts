@@ -5,6 +5,7 @@
  * is not declared, recipients with different limits are taken in transactions apart: none is to miss a mail for another's limit.
  */
 import { newId } from '../base/ids.ts';
+import type { HourlyCount } from '../caps/caps.ts';
 import type { InboundFacts, NewInbound, Recipients, Taken } from '../inbound/inbound.ts';
 import { type Address, sameAddressKey } from '../mail/address.ts';
 import { parseForeignMail, parseRecipient } from './command.ts';
@@ -29,6 +30,8 @@ export interface InboundPort {
   recipients: Recipients;
   /** Whether disks have too little for mail of routes, which is kept: who fills them stops that mail, and not what customers send. */
   isScarce(): boolean;
+  /** Of mail for routes, by account: what one of them gets fills no disk for all. */
+  hourly: HourlyCount;
   /** Resolves once the copies of a mail, or what they mean, are on stable storage. */
   store(mails: NewInbound[]): Promise<void>;
 }
@@ -48,6 +51,7 @@ export const inboundLimits: SmtpLimits = {
 };
 
 const APART = '452 4.5.3 how large a mail may be differs for this recipient: bring it apart, or declare SIZE';
+const OVER_LIMIT = '452 4.2.2 this recipient takes no more mail in this hour; try again later';
 const NOBODY = '550 5.1.1 there is no such recipient here';
 
 function beginMail(dialogue: Dialogue, argument: string): undefined {
@@ -96,11 +100,18 @@ interface Asked {
   taken: Taken | undefined;
 }
 
-function take({ isScarce }: InboundPort, { dialogue, envelope, address, taken }: Asked): undefined {
+function take({ isScarce, hourly }: InboundPort, { dialogue, envelope, address, taken }: Asked): undefined {
   const { maxRecipients } = dialogue.services.limits;
   const { recipients, sizeBytes } = envelope;
   if (taken === undefined) return refuseRecipient(dialogue, NOBODY);
-  if (taken.use.kind === 'route' && isScarce()) return refuse(dialogue, BUSY);
+  if (taken.use.kind === 'route') {
+    if (isScarce()) return refuse(dialogue, BUSY);
+    const { mailPerHour = Number.POSITIVE_INFINITY } = taken;
+    if (hourly.isReached(taken.use.accountId, mailPerHour)) {
+      dialogue.services.metrics.inboundRoutes['over-limit'].inc();
+      return refuse(dialogue, OVER_LIMIT);
+    }
+  }
   if (sizeBytes > taken.maxBytes) return refuseRecipient(dialogue, TOO_LARGE(taken.maxBytes));
   const [first] = recipients.values();
   if (sizeBytes === 0 && first !== undefined && first.maxBytes !== taken.maxBytes) return refuse(dialogue, APART);
@@ -141,6 +152,8 @@ function beginData(port: InboundPort, dialogue: Dialogue): undefined {
         ...{ ...facts, ...stored, id: newId('inb', nowMs), recipient, use, nowMs },
       }));
       await port.store(mails);
+      // Asked before and counted now: who names recipients and brings nothing uses nothing up.
+      for (const { use } of mails) if (use.kind === 'route') port.hourly.add(use.accountId);
       const inboundIds = mails.map(({ id }) => id);
       const uses = mails.map(({ use }) => use.kind);
       services.log.info({ inboundIds, uses, sizeBytes, address }, 'a mail came in');

@@ -45,12 +45,13 @@ export function createInboundServer({
   limits,
   recipients,
   isScarce,
+  hourly,
   store,
   ...rest
 }: Shared & InboundPort): SmtpServer {
   return createSmtpServer({
     ...{ ...OPEN, ...rest },
-    profile: createInboundProfile({ recipients, isScarce, store }),
+    profile: createInboundProfile({ recipients, isScarce, hourly, store }),
     limits: { ...inboundLimits, ...limits },
   });
 }

@@ -19,7 +19,7 @@ const capOf = async (name: string): Promise<number> => (await service.api.get('/
 
 const STANDARD = {
   ...{ webhooks: 100, domains: 1_000, templates: 5_000, apiKeys: 200, smtpCredentials: 200, openSubmissions: 1_000 },
-  ...{ inboundRoutes: 100, eventStreams: 20, inboxWaits: 50 },
+  ...{ inboundRoutes: 100, eventStreams: 20, inboxWaits: 50, inboundMailPerHour: 10_000 },
 };
 
 const file = { name: 'a.pdf', contentType: 'application/pdf', sizeBytes: 5, sha256: 'ab'.repeat(32) };

@@ -7,6 +7,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { newId } from '../../src/base/ids.ts';
 import { createLog } from '../../src/base/log.ts';
 import { createMetrics } from '../../src/base/metrics.ts';
+import { createHourlyCount, type HourlyCount } from '../../src/caps/caps.ts';
 import { isReturnPathOperation } from '../../src/domains/domains.ts';
 import {
   createRecipients,
@@ -26,6 +27,7 @@ export interface InboundServerOptions {
   closedToMail?(): string | undefined;
   closedToContent?(): string | undefined;
   isScarce?(): boolean;
+  hourly?: HourlyCount;
   store?(mails: NewInbound[]): Promise<void>;
   blobs?: Blobs;
   recipients?: Partial<RecipientsOptions>;
@@ -63,6 +65,7 @@ export async function inboundRig(dialect: Dialect = 'sqlite') {
         ...recipients,
       }),
       isScarce: () => false,
+      hourly: createHourlyCount({ clock, share: () => 1 }),
       store: async (mails) => {
         await database.execute(storeInboundOperation, mails);
         accepted.push(...mails);
@@ -75,7 +78,7 @@ export async function inboundRig(dialect: Dialect = 'sqlite') {
 
   return {
     ...temp,
-    ...{ accepted, blobs, clock, tokens, messageId, listen, route },
+    ...{ accepted, blobs, clock, metrics, tokens, messageId, listen, route },
     /** What was logged, as JSON lines. */
     log: lines,
     /** Local parts that stand for themselves in transcripts. */

@@ -889,6 +889,8 @@ export interface components {
         eventStreams: number;
         /** @description Held open at once. */
         inboxWaits: number;
+        /** @description Mail for inbound routes from outside; more is put off. */
+        inboundMailPerHour: number;
       };
       usage: {
         /** @description Since midnight UTC, in this key's mode. */
@@ -943,6 +945,8 @@ export interface components {
         eventStreams?: number | null;
         /** @description Null returns to the standard one. */
         inboxWaits?: number | null;
+        /** @description Null returns to the standard one. */
+        inboundMailPerHour?: number | null;
       };
       /** @description Thresholds of the reputation guard, in the place of all that were set before; what is left out is standard. A warning has to be below critical where both are on. */
       guard?: {
@@ -1994,6 +1998,7 @@ export interface components {
         openSubmissions: number;
         eventStreams: number;
         inboxWaits: number;
+        inboundMailPerHour: number;
       };
       /** Format: date-time */
       createdAt: string;
@@ -2019,6 +2024,7 @@ export interface components {
         openSubmissions: number;
         eventStreams: number;
         inboxWaits: number;
+        inboundMailPerHour: number;
       };
       /** Format: date-time */
       createdAt: string;

@@ -115,6 +115,7 @@ export const account = {
     openSubmissions: 'Open uploads',
     eventStreams: 'Event streams',
     inboxWaits: 'Waits for the inbox',
+    inboundMailPerHour: 'Inbound mail in an hour',
   },
   save: 'Save',
   saved: 'The account is changed, on every node within a second.',

@@ -27,6 +27,7 @@ export const usage = {
     openSubmissions: 'Uploads that are not sent yet',
     eventStreams: 'Streams of events at once',
     inboxWaits: 'Waits for a mail at once',
+    inboundMailPerHour: 'Mail for inbound routes in an hour',
   },
   isEach: 'each',
   mail: 'Mail by group',
