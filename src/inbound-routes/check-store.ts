@@ -2,7 +2,7 @@
 import { operation } from '../storage/operation.ts';
 import type { MxStatus } from './store.ts';
 
-export interface DueLooks {
+interface DueLooks {
   nowMs: number;
   /** From one look to the next, at least and at most. */
   leastMs: number;
@@ -28,7 +28,7 @@ export const dueLooksOperation = operation(
   },
 );
 
-export interface MxLook {
+interface MxLook {
   domain: string;
   /** `unknown` where the DNS did not answer, which leaves the routes as they were. */
   status: MxStatus;

@@ -19,7 +19,7 @@ const BATCH = 500;
 /** Domains that are looked at side by side. */
 const AT_ONCE = 10;
 
-export interface RouteChecksOptions {
+interface RouteChecksOptions {
   database: Database;
   clock: Clock;
   log: Log;

@@ -296,7 +296,7 @@ interface DeliveryRoleOptions {
 }
 
 function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delivery: Delivery; running: Running } {
-  const { config, database, blobs, clock, log, secretKey, dns } = parts;
+  const { config, database, blobs, clock, log, dns } = parts;
   // A relay is the operator's own: what recipients' domains ask is the relay's affair.
   const isDirect = config.route.kind === 'mx';
   const reports = isDirect ? openTlsReports(parts, options) : undefined;
@@ -347,25 +347,32 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     eventDays: config.eventDays,
   });
   const rollUp = startStatistics(parts, options);
-  const freshDns = () => openDns({ servers: config.dnsServers, dnssec: config.dnssec });
-  const domainChecks = startDomainChecks({
-    ...{ database, clock, log, secretKey, notify: options.notify, isChosen: options.isFirstNode },
-    ...{ sendingHost: config.smtpHostname, bounceDomain: config.bounceDomain, baseUrl: config.baseUrl },
-    ...{ isServed: options.isServed, freshDns },
-  });
-  const routeChecks = startRouteChecks({
-    ...{ database, clock, log, mx: mxOf(config), freshDns, isChosen: options.isFirstNode },
-  });
-  const guard = startGuard({ database, clock, log, notify: options.notify, isChosen: options.isFirstNode });
+  const checks = startChecks(parts, options);
   return {
     delivery,
     running: {
       stop: async () => {
-        const looks = [domainChecks, routeChecks, guard];
-        await Promise.all([delivery, housekeeping, rollUp, ...looks].map((one) => one.stop()));
+        await Promise.all([delivery.stop(), housekeeping.stop(), rollUp.stop(), checks.stop()]);
         await policies?.stop();
         await reports?.stop();
       },
+    },
+  };
+}
+
+/** What one node looks at for all: domains, inbound routes, reputation. */
+function startChecks(parts: Parts, { isFirstNode: isChosen, notify, isServed }: DeliveryRoleOptions): Running {
+  const { config, database, clock, log, secretKey } = parts;
+  const freshDns = () => openDns({ servers: config.dnsServers, dnssec: config.dnssec });
+  const domainChecks = startDomainChecks({
+    ...{ database, clock, log, secretKey, notify, isChosen, isServed, freshDns },
+    ...{ sendingHost: config.smtpHostname, bounceDomain: config.bounceDomain, baseUrl: config.baseUrl },
+  });
+  const routeChecks = startRouteChecks({ database, clock, log, mx: mxOf(config), freshDns, isChosen });
+  const guard = startGuard({ database, clock, log, notify, isChosen });
+  return {
+    stop: async () => {
+      await Promise.all([domainChecks.stop(), routeChecks.stop(), guard.stop()]);
     },
   };
 }
