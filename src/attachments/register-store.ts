@@ -24,7 +24,7 @@ export interface Registration {
   maximumUnsentBytes: number;
   /** How long after the expiry of their URLs files are kept that were not sent. */
   keepUnsentMs: number;
-  /** Whether some email could carry the files; what does not fit is found by its key, and not made. */
+  /** Whether some email could carry the files, and may be accepted now; otherwise one is found by its key, and none is made. */
   fits: boolean;
   /** A key of a submission that was used before this no longer counts, once its message is settled. */
   keysFromMs: number;

@@ -114,6 +114,8 @@ interface RegisterRequest {
   mode: Mode;
   limits: EmailLimits;
   idempotencyKey: string | undefined;
+  /** Why nothing may be accepted right now; what was registered before is answered all the same. */
+  backPressure?: Failure | undefined;
   items: readonly ManifestItem[];
 }
 
@@ -127,7 +129,7 @@ interface SubmissionBody {
 
 /**
  * `isRepeat`: the key stood for this submission already. It is found before sizes are checked, so that a repeat is answered
- * whatever the limits have become since. OVERLOADED while the account has too many bytes of unsent files, LIMIT_REACHED while it
+ * whatever the limits have become since, also under back-pressure. OVERLOADED while the account has too many bytes of unsent files, LIMIT_REACHED while it
  * has too many submissions.
  */
 export async function registerManifest(
@@ -136,17 +138,17 @@ export async function registerManifest(
 ): Promise<Result<{ body: SubmissionBody; isRepeat: boolean }>> {
   const { database, clock } = dependencies;
   const { items, limits, idempotencyKey } = request;
-  const tooLarge = fitFailure(leastEmailBytes(items), limits);
-  if (tooLarge !== undefined && idempotencyKey === undefined) return refuse(tooLarge);
+  const refusal = request.backPressure ?? fitFailure(leastEmailBytes(items), limits);
+  if (refusal !== undefined && idempotencyKey === undefined) return refuse(refusal);
   const nowMs = clock.now();
-  const registration = registrationOf(dependencies, request, { nowMs, fits: tooLarge === undefined });
+  const registration = registrationOf(dependencies, request, { nowMs, fits: refusal === undefined });
   const registered = await database.execute(registerOperation, registration);
   switch (registered.outcome) {
     case 'other-manifest':
       return refuse(failure('IDEMPOTENCY_KEY_REUSED'));
     case 'does-not-fit':
-      if (tooLarge === undefined) throw new Error('a manifest that fits was found not to');
-      return refuse(tooLarge);
+      if (refusal === undefined) throw new Error('a manifest that fits was found not to');
+      return refuse(refusal);
     case 'no-room':
       return refuse(tooManyUnsent(registration.maximumUnsentBytes, registered.roomAtMs - nowMs));
     case 'too-many':

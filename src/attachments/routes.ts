@@ -125,6 +125,7 @@ async function register(
       mode,
       limits: { approvedEmailBytes: account.approvedEmailBytes, maximumEmailBytes: MAXIMUM_EMAIL_BYTES },
       idempotencyKey: read.value,
+      backPressure: request.backPressure,
       items: manifest.value,
     });
     if (!registered.ok) return registered;

@@ -5,7 +5,7 @@
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { Issue, Result } from '../base/failure.ts';
+import type { Failure, Issue, Result } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import type { BodyParser, Refusal, RouteRequest } from './route.ts';
@@ -97,6 +97,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   waits = false;
   /** Its refusals are logged. */
   acceptsMail = false;
+  backPressure: Failure | undefined = undefined;
   /** The connection must end with this answer. */
   mustClose = false;
   /** A handler consumes this body; nobody else may wait for its end. */

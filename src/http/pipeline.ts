@@ -195,6 +195,12 @@ function unrouted(allow: string[]): Failure {
   return allow.length === 0 ? failure('NOT_FOUND') : failure('METHOD_NOT_ALLOWED', { allow });
 }
 
+/** Whether it may be a repeat that has its answer, or by its query nothing that is kept (a dry run): its handler refuses the others. */
+function mayBeAnswered<C>({ request, url }: Exchange, { idempotencyKey, query }: RouteDefinition<C>): boolean {
+  if (!idempotencyKey) return false;
+  return request.headers['idempotency-key'] !== undefined || (query !== undefined && url.includes('?'));
+}
+
 /** Answers one request; undefined when the client went away before it was complete. Throws what handlers throw. */
 type Pipeline = (exchange: Exchange) => Promise<HttpAnswer | undefined>;
 
@@ -237,7 +243,8 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     }
     const closed = definition.acceptsMail ? options.backPressure?.() : undefined;
     if (closed !== undefined) {
-      return refused(exchange, failure('OVERLOADED', { message: `Nothing was accepted: ${closed}. Repeat it later.` }));
+      exchange.backPressure = failure('OVERLOADED', { message: `Nothing was accepted: ${closed}. Repeat it later.` });
+      if (!mayBeAnswered(exchange, definition)) return refused(exchange, exchange.backPressure);
     }
     const bytes =
       definition.bodyType === 'stream' ? exchange.rawBody : await readBody(exchange, route.body, options.budget);

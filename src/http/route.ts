@@ -5,7 +5,8 @@
  *
  * Every call is checked in this order: 404 and 405 of the path, 401, 403 of account and scope, 429, 503, 415, 413, 400
  * of query and body, and then the handler. A rawFirst route gets its handler before these 400s, and calls
- * request.parse() when it is ready for them.
+ * request.parse() when it is ready for them. Where an Idempotency-Key is given, the handler looks for its answer before the 503 of
+ * back-pressure.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
@@ -52,6 +53,11 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
   readonly query: Q;
   /** Only on rawFirst routes: what is wrong with query and parameters. Part of what parse() refuses. */
   readonly inputIssues: readonly Issue[];
+  /**
+   * Only on routes that accept mail and take an Idempotency-Key: why nothing may be accepted right now. The handler still gives a repeat
+   * its stored answer, and refuses everything else with this.
+   */
+  readonly backPressure: Failure | undefined;
   /**
    * Validated body: the JSON value, the text of a text/csv body, the Buffer of a raw one. undefined on rawFirst and stream
    * routes, and when the route takes no body.
@@ -200,7 +206,7 @@ export interface RouteDefinition<
   atOnce?: number;
   /** A long poll or an event stream: not counted against the limit of requests in work, ended when the service stops. */
   waits?: boolean;
-  /** Accepts mail: refused while the service may not accept any (disk, queue, storage), after 401 and 403. */
+  /** Accepts mail: refused while the service may not accept any (disk, queue, storage), after 401 and 403; see backPressure. */
   acceptsMail?: boolean;
   /** Answered also under overload and while the service stops (/health, /ready, /metrics). */
   always?: boolean;

@@ -312,6 +312,14 @@ test('a resend that is repeated with its Idempotency-Key makes one message', asy
   assert.equal((await resend(waits, 'k3')).status, 200, 'a refused request does not burn its key');
   const together = await Promise.all([resend(id, 'k4'), resend(id, 'k4')]);
   assert.deepEqual(together.map((one) => one.status).sort(), [200, 409]);
+  app.setBackPressure('the disk is nearly full');
+  assert.equal(
+    (await resend(id, 'k1')).text,
+    first.text,
+    'what was sent again is answered while nothing may be accepted',
+  );
+  assert.equal((await resend(id, 'k5')).body.error.code, 'OVERLOADED');
+  app.setBackPressure();
 });
 
 test('a resend is a new message from the kept content, with a Message-ID of its own', async () => {

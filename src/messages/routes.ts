@@ -377,6 +377,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
           ...{ keys: request.headerValues('idempotency-key'), body: '', status: 200 },
         };
         const sent = await deps.once(call, async (idempotency) => {
+          if (request.backPressure) return refuse(request.backPressure);
           const found = await database.execute(findMessageOperation, key);
           if (!found) return noSuchMessage;
           const refused = await deps.checkSender(request.caller, found.row.header_from);

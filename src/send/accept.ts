@@ -56,6 +56,8 @@ interface SendRequest {
   dryRun?: boolean | undefined;
   /** Whether the request has others beside it, so that the work of making them holds the event loop for no longer than one does. */
   isOneOfMany?: boolean | undefined;
+  /** Why nothing may be accepted right now: only a repeat is answered then, and a dry run. */
+  backPressure?: Failure | undefined;
   /** What is wrong already: the request is refused with these, and with what else is found. */
   issues?: readonly Issue[] | undefined;
 }
@@ -98,6 +100,7 @@ export function createSend(dependencies: SendDependencies): Send {
     json: ParsedJson,
     { realNowMs, record }: { realNowMs: number; record: SendContext['record'] },
   ): Promise<Result<Answer> | undefined> => {
+    if (request.backPressure !== undefined && request.dryRun !== true) return refuse(request.backPressure);
     const sender = await senderOf(request.caller, realNowMs);
     const { account, mode, nowMs } = sender;
     const checked = validateBody(json, validate, { settings: account.settings, mode, nowMs }, request.issues);

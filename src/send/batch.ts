@@ -15,6 +15,7 @@ import {
   ok,
   outcomeUnknown,
   type Result,
+  refuse,
   Unavailable,
 } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
@@ -29,6 +30,8 @@ interface BatchRequest {
   caller: SendingCaller;
   requestId?: string;
   clientAddress?: string;
+  /** Why nothing may be accepted right now: messages that were accepted before are answered, the others are refused. */
+  backPressure?: Failure | undefined;
   parse(): Result<{ messages: unknown[] }>;
   idempotency?: { key: string; json: ParsedJson; bytes(): Uint8Array };
   log: Log;
@@ -90,6 +93,7 @@ interface Run {
 }
 
 async function runAll(send: Send, request: BatchRequest): Promise<Result<Run>> {
+  const { backPressure } = request;
   const parsed = request.parse();
   if (!parsed.ok) return parsed;
   const last = new Map<string, Promise<ItemResult>>();
@@ -103,6 +107,7 @@ async function runAll(send: Send, request: BatchRequest): Promise<Result<Run>> {
       return result;
     }),
   );
+  if (backPressure !== undefined && !results.some((result) => 'data' in result)) return refuse(backPressure);
   for (const [index, result] of results.entries()) if ('error' in result) request.onRefused?.(index, result.error);
   const isFinal = results.every((result) => !('error' in result) || !REPEATABLE.has(result.error.code));
   const messageIds = results.flatMap((result) => ('data' in result ? [result.data.messageId] : []));
@@ -117,12 +122,13 @@ function submissionIdOf(message: unknown): string | undefined {
 }
 
 async function runOne(send: Send, request: BatchRequest, message: unknown, index: number): Promise<ItemResult> {
-  const { caller, requestId, clientAddress, idempotency } = request;
+  const { caller, requestId, clientAddress, backPressure, idempotency } = request;
   try {
     const result = await send.send({
       caller,
       requestId,
       clientAddress,
+      backPressure,
       read: () => ok(message),
       isOneOfMany: true,
       ...(idempotency !== undefined && {

@@ -34,9 +34,9 @@ const SEND_REFUSALS = [
 ] as const;
 const REPLAYED = { 'Idempotent-Replayed': 'true' };
 
-/** Who sends, and from where. */
-function senderOf({ caller, requestId, remoteAddress: clientAddress }: RouteRequest<Caller>) {
-  return { caller, requestId, clientAddress };
+/** Who sends, and from where; what is in the way. */
+function senderOf({ caller, requestId, remoteAddress: clientAddress, backPressure }: RouteRequest<Caller>) {
+  return { caller, requestId, clientAddress, backPressure };
 }
 
 interface SendRouteDependencies extends SendDependencies {

@@ -14,6 +14,8 @@ export interface FeatureApp {
   temp: TempDatabase;
   port: number;
   api(accountId: string, mode?: Mode): Api;
+  /** From now on no mail may be accepted, for this reason; without one it may again. */
+  setBackPressure(reason?: string): void;
   /** The stop of the service. */
   stop(options: { deadlineMs: number }): Promise<void>;
   close(): Promise<void>;
@@ -43,11 +45,13 @@ export async function featureApp(
   dialect: Dialect = 'sqlite',
 ): Promise<FeatureApp> {
   const temp = await tempDatabase(dialect);
+  let backPressure: string | undefined;
   const app = createHttpApp<Caller>({
     host: '127.0.0.1',
     port: 0,
     log: silentLog,
     routes: routes(temp),
+    backPressure: () => backPressure,
     authenticate: (headers) => ({
       ok: true,
       value: callerOf(String(headers['x-id']), headers['x-api-key'] === 'sandbox' ? 'sandbox' : 'live', changes()),
@@ -62,6 +66,9 @@ export async function featureApp(
       const client = apiClient(() => `http://127.0.0.1:${port}`, { accountId, apiKey: mode });
       clients.push(client);
       return client;
+    },
+    setBackPressure: (reason) => {
+      backPressure = reason;
     },
     stop: app.stop,
     close: async () => {
