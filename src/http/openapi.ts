@@ -48,13 +48,17 @@ function plain(schema: TSchema): Json {
   return JSON.parse(JSON.stringify(schema)) as Json;
 }
 
+const text = { type: 'string' } as const;
+
 /** The schemas with a name, and what stands in place of one where it is used. */
 class Components {
   readonly schemas: Record<string, Json> = {};
   readonly #examples: Readonly<Record<string, unknown>>;
+  readonly #contents: Readonly<Record<string, string>>;
 
-  constructor(examples: Readonly<Record<string, unknown>>) {
+  constructor({ examples = {}, contentExamples = {} }: OpenapiOptions) {
     this.#examples = examples;
+    this.#contents = contentExamples;
   }
 
   /** The schema with every named one in it moved here. Throws when two different schemas have one name: that is a bug. */
@@ -73,9 +77,16 @@ class Components {
     return { $ref: `#/components/schemas/${title}` };
   }
 
-  /** `content` of a body of this type. */
-  content(contentType: string, schema: TSchema | undefined): Json {
-    if (schema === undefined) return { [contentType]: {} };
+  /** `content` of what an operation answers that is not JSON. Of bytes there is no schema. */
+  text(contentType: string, operationId = ''): Json {
+    const example = this.#contents[operationId];
+    return {
+      [contentType]: { ...(contentType !== '*/*' && { schema: text }), ...(example !== undefined && { example }) },
+    };
+  }
+
+  /** `content` of a body of JSON. */
+  content(contentType: string, schema: TSchema): Json {
     const used = this.use(plain(schema)) as Json;
     const example = this.#exampleOf(used);
     return { [contentType]: example === undefined ? { schema: used } : { schema: used, example } };
@@ -92,7 +103,6 @@ class Components {
   }
 }
 
-const text = { type: 'string' } as const;
 const ofHeader = (description: string, example: string): Json => ({ description, schema: text, example });
 
 const REQUEST_HEADERS: Record<string, Json> = {
@@ -196,7 +206,7 @@ function requestBody<C>(route: RouteDefinition<C>, components: Components): Json
     return { required: true, content: { 'text/csv': { schema: text, example } } };
   }
   if (route.bodyType === 'raw' || route.bodyType === 'stream') {
-    return { required: true, content: { 'application/octet-stream': {} } };
+    return { required: true, content: { 'application/octet-stream': { example: '%PDF-1.7 …' } } };
   }
   if (route.body === undefined || isEmpty(plain(route.body))) return undefined;
   return { required: !route.bodyOptional, content: components.content('application/json', route.body) };
@@ -227,7 +237,9 @@ function success<C>(route: RouteDefinition<C>, response: RouteResponse, componen
     ...(route.auth === 'key' ? RATE_LIMIT : []),
   ];
   if (schema === undefined && contentType === 'application/json') return { description, headers: headers(...names) };
-  return { description, headers: headers(...names), content: components.content(contentType, schema) };
+  const content =
+    schema === undefined ? components.text(contentType, route.operationId) : components.content(contentType, schema);
+  return { description, headers: headers(...names), content };
 }
 
 const WAITS: ReadonlySet<FailureCode> = new Set(['RATE_LIMITED', 'OVERLOADED', 'DUPLICATE_REQUEST_IN_PROGRESS']);
@@ -296,6 +308,8 @@ export interface OpenapiOptions {
   pathParameters?: Readonly<Record<string, { description: string; example: string }>>;
   /** One for each named schema, by its name. */
   examples?: Readonly<Record<string, unknown>>;
+  /** One for each answer that is not JSON, by its operation. */
+  contentExamples?: Readonly<Record<string, string>>;
   /** What is sent to the webhooks of an account: the schema of the body, and each event with an example. */
   events?: { schema: TSchema; types: readonly { name: string; summary: string; example: unknown }[] };
 }
@@ -333,7 +347,7 @@ function webhooks({ schema, types }: NonNullable<OpenapiOptions['events']>, comp
 /** The document for these routes; hidden ones are left out. */
 export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], options: OpenapiOptions): Json {
   const { about, serverUrl, tags = [], events } = options;
-  const components = new Components(options.examples ?? {});
+  const components = new Components(options);
   components.use(REFUSAL_SCHEMA);
   const paths: Record<string, Json> = {};
   const shown = routes.filter((route) => !route.hidden);

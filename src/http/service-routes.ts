@@ -107,12 +107,19 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
   ];
 }
 
+const anything = Type.Object({}, { additionalProperties: true });
+
 function openapiRoute<C>(describe: () => unknown): RouteDefinition<C> {
   let openapi: string | undefined;
   return defineRoute({
-    ...{ method: 'GET', path: '/openapi.json', tag: 'service', auth: 'none', hidden: true, ownQuery: true },
+    ...{ method: 'GET', path: '/openapi.json', tag: 'service', auth: 'none', ownQuery: true },
+    operationId: 'getOpenapi',
     summary: 'This API as an OpenAPI 3.1 document',
-    response: { status: 200 },
+    description: 'Made of the schemas that validate requests; GET /docs shows it in a browser.',
+    response: {
+      status: 200,
+      schema: Type.Object({ openapi: Type.String(), info: anything, paths: anything }, { title: 'Openapi' }),
+    },
     handle() {
       openapi ??= JSON.stringify(describe());
       return { ok: true, json: openapi };

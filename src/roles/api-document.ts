@@ -6,6 +6,7 @@ import { VERSION } from '../config.ts';
 import { eventSchema } from '../events/event-schema.ts';
 import { EVENT_TYPES, type EventType } from '../events/events.ts';
 import type { OpenapiOptions } from '../http/openapi.ts';
+import { CONTENT_EXAMPLES } from './api-content-examples.ts';
 import { EVENT_EXAMPLES } from './api-event-examples.ts';
 import { EXAMPLES } from './api-examples.ts';
 import { OPERATOR_EXAMPLES } from './api-operator-examples.ts';
@@ -84,6 +85,7 @@ export const API_DOCUMENT: Omit<OpenapiOptions, 'serverUrl'> = {
   ],
   pathParameters: PATH_PARAMETERS,
   examples: { ...EXAMPLES, ...OPERATOR_EXAMPLES },
+  contentExamples: CONTENT_EXAMPLES,
   events: {
     schema: eventSchema,
     types: EVENT_TYPES.map((name) => ({ name, summary: SUMMARIES[name], example: EVENT_EXAMPLES[name] })),

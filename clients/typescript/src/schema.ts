@@ -312,6 +312,13 @@ export interface paths {
      */
     get: operations["getMetrics"];
   };
+  "/openapi.json": {
+    /**
+     * This API as an OpenAPI 3.1 document
+     * @description Made of the schemas that validate requests; GET /docs shows it in a browser.
+     */
+    get: operations["getOpenapi"];
+  };
   "/operator/accounts": {
     /**
      * All accounts, newest first
@@ -1977,6 +1984,16 @@ export interface components {
         webhooks?: number;
       };
     };
+    /** Openapi */
+    Openapi: {
+      openapi: string;
+      info: {
+        [key: string]: unknown;
+      };
+      paths: {
+        [key: string]: unknown;
+      };
+    };
     /** OperatorAccount */
     OperatorAccount: {
       accountId: string;
@@ -3432,7 +3449,7 @@ export interface operations {
       /** @description Success. */
       200: {
         content: {
-          "text/csv; charset=utf-8": unknown;
+          "text/csv; charset=utf-8": string;
         };
       };
     };
@@ -3462,7 +3479,7 @@ export interface operations {
       /** @description Success. */
       200: {
         content: {
-          "application/jsonl; charset=utf-8": unknown;
+          "application/jsonl; charset=utf-8": string;
         };
       };
     };
@@ -3725,7 +3742,7 @@ export interface operations {
       /** @description Success. */
       200: {
         content: {
-          "text/event-stream": unknown;
+          "text/event-stream": string;
         };
       };
     };
@@ -4012,7 +4029,7 @@ export interface operations {
       /** @description Success. */
       200: {
         content: {
-          "message/rfc822": unknown;
+          "message/rfc822": string;
         };
       };
     };
@@ -4239,7 +4256,7 @@ export interface operations {
       /** @description Success. */
       200: {
         content: {
-          "message/rfc822": unknown;
+          "message/rfc822": string;
         };
       };
     };
@@ -4310,7 +4327,21 @@ export interface operations {
       /** @description Success. */
       200: {
         content: {
-          "text/plain; version=0.0.4; charset=utf-8": unknown;
+          "text/plain; version=0.0.4; charset=utf-8": string;
+        };
+      };
+    };
+  };
+  /**
+   * This API as an OpenAPI 3.1 document
+   * @description Made of the schemas that validate requests; GET /docs shows it in a browser.
+   */
+  getOpenapi: {
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Openapi"];
         };
       };
     };
@@ -4655,7 +4686,7 @@ export interface operations {
       /** @description Success. */
       200: {
         content: {
-          "text/csv; charset=utf-8": unknown;
+          "text/csv; charset=utf-8": string;
         };
       };
     };
@@ -4685,7 +4716,7 @@ export interface operations {
       /** @description Success. */
       200: {
         content: {
-          "application/jsonl; charset=utf-8": unknown;
+          "application/jsonl; charset=utf-8": string;
         };
       };
     };
@@ -5323,7 +5354,7 @@ export interface operations {
       /** @description Success. */
       200: {
         content: {
-          "message/rfc822": unknown;
+          "message/rfc822": string;
         };
       };
     };
@@ -5483,7 +5514,7 @@ export interface operations {
       /** @description Success. */
       200: {
         content: {
-          "text/csv; charset=utf-8": unknown;
+          "text/csv; charset=utf-8": string;
         };
       };
     };
@@ -5836,6 +5867,7 @@ export interface operations {
     };
     requestBody: {
       content: {
+        /** @example %PDF-1.7 … */
         "application/octet-stream": unknown;
       };
     };
@@ -5843,7 +5875,7 @@ export interface operations {
       /** @description The file is on stable storage; no content. */
       200: {
         content: {
-          "text/plain": unknown;
+          "text/plain": string;
         };
       };
     };
@@ -6415,6 +6447,7 @@ export type NewAccountRequest = components['schemas']['NewAccountRequest'];
 export type NewApiKey = components['schemas']['NewApiKey'];
 export type NewSmtpCredential = components['schemas']['NewSmtpCredential'];
 export type Node = components['schemas']['Node'];
+export type Openapi = components['schemas']['Openapi'];
 export type OperatorAccount = components['schemas']['OperatorAccount'];
 export type OperatorAccountDetail = components['schemas']['OperatorAccountDetail'];
 export type OperatorApproval = components['schemas']['OperatorApproval'];
@@ -6531,6 +6564,7 @@ export const routes = {
   resendMessage: ['POST', '/messages/{id}/resend', 'keyed'],
   shareMessage: ['POST', '/messages/{id}/share'],
   getMetrics: ['GET', '/metrics'],
+  getOpenapi: ['GET', '/openapi.json'],
   listAccounts: ['GET', '/operator/accounts'],
   createAccount: ['POST', '/operator/accounts'],
   getOperatorAccount: ['GET', '/operator/accounts/{id}'],
