@@ -124,6 +124,43 @@ test('cursors tell nothing, and one that was not made here or lies behind the en
   assert.equal(resumed.body.error.details[0].field, 'Last-Event-ID');
 });
 
+test('the id of an event stands for its place, in the log and in the stream', async () => {
+  const accountId = 'acc_ids';
+  const api = app.api(accountId);
+  await seed('acc_others', 1);
+  await seed(accountId, 3, Date.UTC(2026, 0, 2));
+  const { body } = await api.get('/events?order=asc');
+  const ids = body.map((event: { eventId: string }) => event.eventId) as [string, string, string];
+  const shown = async (query: string): Promise<string[]> =>
+    (await api.get(`/events?${query}`)).body.map((event: { eventId: string }) => event.eventId);
+  assert.deepEqual(await shown(`order=asc&cursor=${ids[0]}`), ids.slice(1));
+  assert.deepEqual(await shown(`order=asc&cursor=${ids[2]}`), []);
+  assert.deepEqual(await shown(`cursor=${ids[2]}`), [ids[1], ids[0]]);
+  const stranger = (await app.api('acc_others').get('/events')).body[0].eventId;
+  const unknown = `${ids[0].slice(0, -1)}${ids[0].endsWith('a') ? 'b' : 'a'}`;
+  for (const id of [stranger, unknown, 'evt_1', `${ids[0]}a`]) {
+    for (const path of ['/events', '/events?order=asc', '/events/stream']) {
+      const refused = await api.get(`${path}${path.includes('?') ? '&' : '?'}cursor=${id}`);
+      assert.deepEqual([refused.status, refused.body.error.details[0].field], [400, 'cursor'], `${path} ${id}`);
+    }
+    const resumed = await api.call({ method: 'GET', path: '/events/stream', headers: { 'last-event-id': id } });
+    assert.deepEqual([resumed.status, resumed.body.error.details[0].field], [400, 'Last-Event-ID']);
+  }
+  assert.equal((await app.api(accountId, 'sandbox').get(`/events?cursor=${ids[0]}`)).status, 400);
+  const url = `http://127.0.0.1:${app.port}/events/stream`;
+  const headers = { 'x-api-key': 'live', 'x-id': accountId, 'last-event-id': ids[0] };
+  const reading = new AbortController();
+  const stream = await fetch(url, { headers, signal: reading.signal });
+  let text = '';
+  for await (const chunk of stream.body!.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
+    if (text.includes(ids[2])) break;
+  }
+  reading.abort();
+  const streamed = [...text.matchAll(/"eventId":"(\w+)"/g)].map(([, id]) => id);
+  assert.deepEqual(streamed, ids.slice(1));
+});
+
 test('events are filtered by their recipient, in pages and as a log to follow', async () => {
   const accountId = 'acc_recipient';
   const api = app.api(accountId);

@@ -2,7 +2,7 @@
  * `GET /events`: what became of the caller's messages. Newest first by default; with `order=asc` it is a log to follow,
  * in order of commit: X-Next-Cursor is on every page that has a position, the last and the empty one included, and
  * asking again with it shows exactly what came since. Before the first event there is no cursor; ask again without one.
- * `GET /events/stream` sends what comes as it comes, and takes the same cursors.
+ * `GET /events/stream` sends what comes as it comes, and takes the same cursors. In place of a cursor both take the id of an event.
  */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
@@ -16,10 +16,12 @@ import type { Database } from '../storage/database.ts';
 import type { Found, Searches } from '../storage/searches.ts';
 import { EVENT_TYPES, type EventRow, eventBody } from './event.ts';
 import { eventSchema } from './event-schema.ts';
+import { placeOfEventOperation } from './place-store.ts';
 import {
   type EventPage,
   type EventPlace,
   isBehindEndOperation,
+  type LogOwner,
   latestPlacesOperation,
   PAGE_BYTES,
   readEventPageOperation,
@@ -54,6 +56,12 @@ const query = closed({
   until: Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description: 'Inclusive.' })),
   order: Type.Optional(oneOf(['asc', 'desc'], { description: 'asc with cursor follows the log.' })),
   ...pageFields,
+  cursor: Type.Optional(
+    Type.String({
+      ...{ minLength: 1, maxLength: 1_000 },
+      description: 'The X-Next-Cursor of the page before, or an eventId: what comes behind it.',
+    }),
+  ),
 });
 
 export interface EventRouteDeps {
@@ -75,7 +83,10 @@ const streamQuery = closed({
   eventType: query.properties.eventType,
   tag: query.properties.tag,
   cursor: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 1_000, description: 'Begin behind it; Last-Event-ID comes before it.' }),
+    Type.String({
+      ...{ minLength: 1, maxLength: 1_000 },
+      description: 'Begin behind it, a cursor of the log or an eventId; Last-Event-ID comes before it.',
+    }),
   ),
   account: Type.Optional(
     Type.String({
@@ -103,11 +114,12 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
         if (!page.ok) return page;
         const { limit } = page.value;
         const order = asked.order ?? 'desc';
-        const after = asked.cursor === undefined ? null : cursors.read(asked.cursor);
+        const owner = ownerOf(request);
+        const after =
+          asked.cursor === undefined ? null : await readPlace(deps, cursors, { ...owner, order }, asked.cursor);
         if (after === undefined) return refuse(invalid([{ field: 'cursor', message: NOT_OURS }]));
         const { rows, stoppedAt } = await readPageOf(deps, request.signal, {
-          accountId: request.caller.account.id,
-          mode: request.caller.mode,
+          ...owner,
           order,
           after,
           limit: limit + 1,
@@ -168,18 +180,34 @@ function placeOf([position, seq]: PageKey): EventPlace {
   return { position: Number(position), seq: Number(seq) };
 }
 
+function ownerOf({ caller }: { readonly caller: Caller }): LogOwner {
+  return { accountId: caller.account.id, mode: caller.mode };
+}
+
+/** The place that a cursor, or an event of the owner by its id, stands for; undefined where it is neither. */
+async function readPlace(
+  { database }: Pick<EventRouteDeps, 'database'>,
+  cursors: EventCursors,
+  asked: LogOwner & Pick<EventPage, 'order'>,
+  text: string,
+): Promise<EventPlace | undefined> {
+  const place = cursors.read(text);
+  if (place !== undefined || !text.startsWith('evt_')) return place;
+  return (await database.execute(placeOfEventOperation, { ...asked, id: text })) ?? undefined;
+}
+
 async function follow(
   deps: EventRouteDeps,
   cursors: EventCursors,
   request: RouteRequest<Caller, undefined, Static<typeof streamQuery>>,
 ): Promise<RouteAnswer> {
   const { database, followers, isAllowed, streams } = deps;
-  const owner = { accountId: request.caller.account.id, mode: request.caller.mode };
+  const owner = ownerOf(request);
   const { messageId = null, eventType: eventTypes = [], tag: tags = [] } = request.query;
   const lastId = request.headers['last-event-id'];
   const cursor = typeof lastId === 'string' && lastId !== '' ? lastId : request.query.cursor;
   const field = cursor === lastId ? 'Last-Event-ID' : 'cursor';
-  const given = cursor === undefined ? undefined : cursors.read(cursor);
+  const given = cursor === undefined ? undefined : await readPlace(deps, cursors, { ...owner, order: 'asc' }, cursor);
   if (cursor !== undefined && given === undefined) return refuse(invalid([{ field, message: NOT_OURS }]));
   if (given !== undefined && (await database.execute(isBehindEndOperation, given)))
     return refuse(invalid([{ field, message: BEHIND_END }]));

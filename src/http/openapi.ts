@@ -117,7 +117,7 @@ const REQUEST_HEADERS: Record<string, Json> = {
   'Last-Event-ID': {
     name: 'Last-Event-ID',
     in: 'header',
-    description: 'The id of the last message of an earlier stream: this one begins behind it.',
+    description: 'The id of the last message of an earlier stream, or an eventId: this one begins behind it.',
     schema: { type: 'string', maxLength: 1_000 },
     example: 'WyJtc2dfIl0',
   },

@@ -45,6 +45,7 @@ import '../attachments/register-store.ts';
 import '../suppressions/store.ts';
 import '../messages/api-store.ts';
 import '../events/read-store.ts';
+import '../events/place-store.ts';
 
 import '../messages/control-store.ts';
 import '../sandbox/store.ts';

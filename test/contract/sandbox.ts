@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { claimOperation } from '../../src/delivery/claim.ts';
 import { findSandboxMessageOperation, playLateOperation } from '../../src/delivery/sandbox-store.ts';
 import { settleOperation } from '../../src/delivery/settle.ts';
+import { placeOfEventOperation } from '../../src/events/place-store.ts';
 import { isBehindEndOperation, latestPlacesOperation } from '../../src/events/read-store.ts';
 import { findMessageOperation, moveMessageOperation } from '../../src/messages/api-store.ts';
 import { findQueuedOperation, retryOperation } from '../../src/messages/control-store.ts';
@@ -182,7 +183,21 @@ export const movingTheClock: Scenario = async (stage) => {
   assert.equal(await stage.act(isBehindEndOperation, { position: far, seq: far }), true);
   const [last] = await stage.database.execute(latestPlacesOperation, [{ accountId, mode }]);
   assert.equal(await stage.act(isBehindEndOperation, last!), false);
-  await readEvents(stage, accountId, { mode });
+  const rows = await readEvents(stage, accountId, { mode });
+  assert.ok(rows.length > 2);
+  for (const { id, position, seq } of rows) {
+    const place = await stage.act(placeOfEventOperation, { accountId, mode, order: 'asc', id });
+    assert.deepEqual(place, { position, seq });
+  }
+  const known = { accountId, mode, order: 'desc' as const, id: rows[0]!.id };
+  assert.ok(await stage.act(placeOfEventOperation, known));
+  for (const other of [
+    { id: stage.id('evt') },
+    { id: 'evt_1' },
+    { accountId: sentinel.accountId },
+    { mode: 'live' as const },
+  ])
+    assert.equal(await stage.act(placeOfEventOperation, { ...known, ...other }), null);
 };
 
 export const playingByHand: Scenario = async (stage) => {

@@ -46,7 +46,13 @@ const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const OWN = new Set(['position', 'startedAt', 'seenAt']);
 
 /** They follow the log. */
-const FOLLOWERS = new Set(['events.read', 'events.readPage', 'statistics.countStep', 'statistics.behind']);
+const FOLLOWERS = new Set([
+  'events.read',
+  'events.readPage',
+  'events.placeOf',
+  'statistics.countStep',
+  'statistics.behind',
+]);
 
 /** Names of the operations that were run in each way. */
 export const covered = new Map<Variant, Set<string>>();

@@ -3704,7 +3704,7 @@ export interface operations {
         order?: "asc" | "desc";
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the page before, or an eventId: what comes behind it. */
         cursor?: string;
       };
     };
@@ -3730,7 +3730,7 @@ export interface operations {
         eventType?: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
         /** @description Events of mail with this tag, exactly; given several times, all of them must be there. */
         tag?: string[];
-        /** @description Begin behind it; Last-Event-ID comes before it. */
+        /** @description Begin behind it, a cursor of the log or an eventId; Last-Event-ID comes before it. */
         cursor?: string;
         /** @description With a session, in place of X-Id: the browser's EventSource sets no headers. */
         account?: string;

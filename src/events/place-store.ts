@@ -1,0 +1,42 @@
+/**
+ * Where in the log an event lies, by its id: clients hold ids from a webhook or from the events themselves, and go on behind them. The id
+ * carries the time of its event, by which the part of the log is found that may hold it.
+ */
+import { timeOfId } from '../base/ids.ts';
+import { operation, type Transaction } from '../storage/operation.ts';
+import { BEGINNING, type EventPage, type EventPlace, type LogOwner, logOrder, rangesOfTime } from './read-store.ts';
+
+/** The last place up to this one before which everything is there: an earlier event may be committed later. */
+async function settledPlace(tx: Transaction, { accountId, mode }: LogOwner, place: EventPlace): Promise<EventPlace> {
+  const log = logOrder(tx);
+  const upTo = log.beside('<=', place);
+  const found = await tx.get<EventPlace>(
+    `SELECT ${log.position} AS position, v.seq FROM event v
+     WHERE v.account_id = ? AND v.mode = ? AND ${upTo.sql} AND ${log.settled} ORDER BY ${log.order('DESC')} LIMIT 1`,
+    ...[accountId, mode, ...upTo.params],
+  );
+  return found ?? BEGINNING;
+}
+
+/** The place to go on from behind the event, in this order; null where the owner has no event of this id. */
+export const placeOfEventOperation = operation(
+  'events.placeOf',
+  'read',
+  async (
+    tx,
+    { id, order, ...owner }: LogOwner & Pick<EventPage, 'order'> & { id: string },
+  ): Promise<EventPlace | null> => {
+    const atMs = timeOfId(id);
+    if (atMs === undefined) return null;
+    const { accountId, mode } = owner;
+    for (const { from, to } of await rangesOfTime(tx, { mode, sinceMs: atMs, untilMs: atMs })) {
+      const place = await tx.get<EventPlace>(
+        `SELECT ${logOrder(tx).position} AS position, v.seq FROM event v
+         WHERE v.account_id = ? AND v.mode = ? AND v.seq >= ? AND v.seq <= ? AND v.at = ? AND v.id = ?`,
+        ...[accountId, mode, from, to, atMs, id],
+      );
+      if (place !== undefined) return order === 'asc' ? settledPlace(tx, owner, place) : place;
+    }
+    return null;
+  },
+);
