@@ -158,7 +158,7 @@ export const settings = {
     'BOUNCE_DOMAIN',
     'none',
     'domain of the return path, to which bounces come back: its MX leads to the inbound port; without it, MAIL FROM is the sender',
-    domainName,
+    senderDomain,
     none,
   ),
   reportDomain: setting<string | undefined>(

@@ -233,7 +233,7 @@ export interface WindowEmail {
 
 /**
  * An attempt that goes on at another destination than its domain's own: worse exchangers have limits and pauses of their own, so that
- * what they say counts for them alone, whoever names them beside somebody else's.
+ * what they say counts for them alone, also where a domain names them beside somebody else's.
  */
 export interface Onward {
   /** The exchangers that it has not been at; undefined where none was looked up, since its own destination is paused. */

@@ -126,8 +126,8 @@ function notOpened(options: TransmitOptions, opened: NotOpened, clocked: Clocked
     (held): RecipientOutcome =>
       isAgain(held) ? { held, kind: 'again' } : { held, kind: 'classified', outcome, facts },
   );
-  const standing = putBackRefused(signal, results);
-  return { pooled: undefined, results: standing.map((one) => goingOn(one, opened)), signal };
+  const kept = putBackRefused(signal, results);
+  return { pooled: undefined, results: kept.map((one) => goingOn(one, opened)), signal };
 }
 
 /** Goes on at the next destination, where there is one. */

@@ -1,8 +1,8 @@
 /**
  * Which destination mail for a domain counts for: the exchangers of the best preference behind it (RFC 5321 §5.1), sorted, each replaced
  * by its provider's name where it is one's (providers.ts). So 80 domains with one exchanger share its limits, and a wish for time
- * of one host of a provider counts for all of its hosts. A worse exchanger is a destination of its own: whoever names it beside somebody
- * else's better ones has his own mail paused by what it says, and nobody else's.
+ * of one host of a provider counts for all of its hosts. A worse exchanger is a destination of its own: a domain that names it beside
+ * somebody else's better ones has its own mail paused by what it says, and nobody else's.
  *
  * Until the first answer of the DNS a domain is pending, and nothing is dialled for it. Where it has no MX records, or the DNS does not
  * answer, the domain itself is the destination. An answer is asked for again after a minute, of a DNS that keeps it for its TTL, and by

@@ -5,7 +5,7 @@
  * - The code decides whether it is over (4xx: try again, 5xx: bounce); the rows of reply-rules.ts only say why. A reply that
  *   contradicts itself (`550 4.2.2`) goes by its three digits.
  * - A refusal of our own host is temporary whatever its code, category `blocked`: a 5xx at the banner or to EHLO (but not one that
- *   speaks of a rate), one of policy to MAIL that speaks neither of the sender nor of the mail, and words about our address, our
+ *   speaks of a rate), one to MAIL that speaks neither of the sender nor of the mail, and words about our address, our
  *   name or a block list at any stage. The operator can get it lifted; until the message expires it waits.
  * - Only RCPT and the DNS speak of an address. Nothing said at the banner, EHLO, MAIL, DATA or the final dot suppresses it.
  * - A row may suppress (no such mailbox, a disabled one); words about the sender, our host, a list, a policy or today only
@@ -191,11 +191,11 @@ export function classify(evidence: Evidence): Outcome {
   return classifyError(reply ? { ...evidence, message: `unexpected reply: ${replyText(reply)}` } : evidence);
 }
 
-/** What becomes of a temporary outcome when the lifetime of the message has ended; the last reply stays. */
+/** What becomes of a temporary outcome when the lifetime of the message has ended; the last reply stays, else it is RFC 3463 X.4.7. */
 export function expired(last: Outcome): Outcome {
   const { owner, advice } = explanations.expired;
   return {
-    ...last,
+    ...{ ...last, smtpCode: last.smtpCode ?? 550, enhancedCode: last.enhancedCode ?? '5.4.7' },
     kind: 'permanent',
     category: 'expired',
     owner: last.owner ?? owner,

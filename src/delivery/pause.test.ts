@@ -37,6 +37,12 @@ const rows: [stage: SmtpStage, reply: string, asked: 'none' | 'ladder' | number]
   ['dot', '421 4.7.0 Try again later, closing connection', 'ladder'],
   ['dot', '452 4.3.2 system busy', 'ladder'],
   ['data', '421 4.3.2 system is shutting down', 'ladder'],
+  ['rcpt', '421 4.2.1 busy', 'ladder'],
+  // A time that is named, whatever for.
+  ['rcpt', '451 4.7.1 try again in 30 seconds', 30 * SECOND],
+  ['rcpt', '452 4.3.1 insufficient system storage, retry in 30 seconds', 30 * SECOND],
+  ['rcpt', '450 4.7.1 Please retry in 90 seconds', 90 * SECOND],
+  ['dot', '451 4.3.0 try again in 30 seconds', 30 * SECOND],
   // Our host is blocked, for now.
   ['rcpt', '451 4.7.1 client host blocked using zen.spamhaus.org', 'ladder'],
   // One mailbox, one recipient, one message.

@@ -2,8 +2,9 @@
  * Which replies ask us to leave a whole destination in peace for a while, and for how long. Pure.
  *
  * A reply speaks of the destination when it refuses us before any recipient was named, says that we are too fast or that the
- * server is busy, blocks our host, or ends the session with 421. It does not when it speaks of one mailbox, of one transaction
- * or session, or is greylisting: then the message alone waits, by its own schedule.
+ * server is busy, blocks our host, ends the session with 421, or says when to come again. It does not when it speaks of one mailbox, of
+ * one transaction or session, or is greylisting: then the message alone waits, by its own schedule. A time that is named at a
+ * recipient or a mail counts for the destination only if that takes nothing else meanwhile.
  */
 import type { Evidence, Outcome } from './outcome.ts';
 import type { PauseRule } from './providers.ts';
@@ -53,6 +54,7 @@ export function waitHintMs(text: string): number | undefined {
 const ABOUT_LESS = /^(1\.\d+|2\.\d+|5\.3|4\.2)$/;
 const ABOUT_SESSION =
   /\b(messages?|e?mails?|transactions?|recipients?|commands?|errors?)\b.{0,20}\b(per|in this|for this|on this|this) (smtp )?(session|connection)\b|\bidle\b|\btimed? ?out\b/i;
+const GREYLISTING = /gr[ea]y[- ]?list|postgrey|greyd/i;
 /** X.3.2: the system takes no mail now; X.4.5: congestion. */
 const ABOUT_SYSTEM = /^(3\.2|4\.5)$/;
 
@@ -69,16 +71,13 @@ export function pauseAskedFor(
   if (outcome.category === 'blocked') {
     return { ms: waitHintMs(text), blocked: true, ...(!beforeMail && !atMail && { unlessTaking: true }) };
   }
-  if (!beforeMail && (ABOUT_LESS.test(detail) || ABOUT_SESSION.test(text))) return undefined;
+  const isAboutLess = (ABOUT_LESS.test(detail) && reply.code !== 421) || ABOUT_SESSION.test(text);
+  if (!beforeMail && isAboutLess) return undefined;
   const hint = waitHintMs(text);
-  if (outcome.category === 'greylisted' && !beforeMail && !atMail) return undefined;
-  const asks =
-    beforeMail ||
-    reply.code === 421 ||
-    outcome.category === 'rate-limited' ||
-    ABOUT_SYSTEM.test(detail) ||
-    (atMail && hint !== undefined);
-  return asks ? { ms: hint } : undefined;
+  if (!beforeMail && !atMail && GREYLISTING.test(text)) return undefined;
+  const asks = beforeMail || reply.code === 421 || outcome.category === 'rate-limited' || ABOUT_SYSTEM.test(detail);
+  if (asks) return { ms: hint };
+  return hint === undefined ? undefined : { ms: hint, ...(!atMail && { unlessTaking: true }) };
 }
 
 /** What the rules of a provider ask for after a temporary refusal; a time that the peer names itself goes before. */
