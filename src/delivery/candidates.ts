@@ -62,7 +62,7 @@ const NO_SOURCE = {
 export async function chooseCandidates(deps: CandidateDeps, place: Place): Promise<Chosen | NotOpened> {
   const { destination, need, after } = place;
   const resolved = await resolve(deps, place);
-  if (!resolved.ok) return notResolved(resolved.evidence);
+  if (!resolved.ok) return notResolved(resolved);
   const isHome = isRelay(destination) || need.onward || deps.destinationOf(need.domain) === destination;
   if (!isHome) {
     return notDialled(ELSEWHERE, `the mail exchangers of ${need.domain} changed while they were looked up`);
@@ -127,6 +127,7 @@ function notDialled(cause: string, message: string): NotOpened {
   return { ok: false, evidence: { stage: 'dns', cause, message, relay: false }, facts: NO_FACTS, forNeed: true };
 }
 
-function notResolved(evidence: Evidence): NotOpened {
-  return { ok: false, evidence, facts: NO_FACTS, forNeed: evidence.cause === POLICY_UNMET };
+function notResolved({ evidence, tlsPolicy }: Resolved & { ok: false }): NotOpened {
+  const facts = tlsPolicy ? { ...NO_FACTS, tlsPolicy } : NO_FACTS;
+  return { ok: false, evidence, facts, forNeed: evidence.cause === POLICY_UNMET };
 }

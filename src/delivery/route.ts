@@ -33,7 +33,10 @@ export interface Candidate {
   policy?: HostPolicy;
 }
 
-export type Resolved = { ok: true; candidates: Candidate[] } | { ok: false; evidence: Evidence };
+export type Resolved =
+  | { ok: true; candidates: Candidate[] }
+  /** `tlsPolicy` is the one that forbids to dial. */
+  | { ok: false; evidence: Evidence; tlsPolicy?: HostPolicy['name'] | undefined };
 
 export interface Routing {
   route: Route;
@@ -216,8 +219,9 @@ async function underPolicies({ policies }: Routing, domain: string, hosts: reado
     of.ok ? [{ ...candidate, ...(of.policy && { policy: of.policy }) }] : [],
   );
   if (candidates.length > 0) return { ok: true, candidates };
-  const message = decided.map(({ of }) => (of.ok ? '' : of.reason))[0]!;
-  return { ok: false, evidence: { stage: 'tls', cause: POLICY_UNMET, message, relay: false } };
+  const [first] = decided.flatMap(({ of }) => (of.ok ? [] : [of]));
+  const evidence = { stage: 'tls' as const, cause: POLICY_UNMET, message: first!.reason, relay: false };
+  return { ok: false, evidence, tlsPolicy: first!.name };
 }
 
 interface FoundExchanger extends MxHost {

@@ -159,8 +159,8 @@ test('an exchanger that the policy does not name gets nothing, unless the policy
   const before = mailAt(peer);
   const enforced = await policyRig('enforce');
   t.after(() => enforced.close());
-  const { type, id, detail } = await enforced.outcomeOf('a@unnamed.example');
-  assert.equal(type, 'DeliveryDelay');
+  const { type, id, detail, attempt } = await enforced.outcomeOf('a@unnamed.example');
+  assert.deepEqual([type, attempt.tlsPolicy], ['DeliveryDelay', 'mta-sts']);
   assert.match(String(detail.reply), /policy of unnamed\.example does not name mx\.valid\.example/);
   assert.equal(mailAt(peer), before);
   enforced.clock.advance(73 * 3_600_000);

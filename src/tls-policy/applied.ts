@@ -13,6 +13,8 @@ interface Refused {
   ok: false;
   /** One sentence. */
   reason: string;
+  /** The policy that forbids it, where it is known. */
+  name?: 'dane' | 'mta-sts';
   /** Counts the session that was not begun, for the reports. */
   note?(): void;
 }

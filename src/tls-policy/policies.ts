@@ -107,7 +107,7 @@ async function daneDecision(
   if (answer.kind === 'failed') {
     const reason = `whether ${host} asks for TLS by DANE cannot be found out: no answer for ${answer.name} (${answer.cause})`;
     const failure: TlsFailure = { type: 'dnssec-invalid', message: reason };
-    return { decision: { ok: false, reason }, by: { policy: daneApplied(host, []), failure } };
+    return { decision: { ok: false, reason, name: 'dane' }, by: { policy: daneApplied(host, []), failure } };
   }
   const { base, records, usable } = answer;
   const words = `the TLSA records of ${base} (DANE)`;
@@ -134,7 +134,9 @@ function stsDecision({ policy, failure }: StsAnswer, { domain, host }: { domain:
   const unmet: TlsFailure | undefined =
     unnamed === undefined ? failure : { type: 'validation-failure', message: unnamed };
   const by = { policy: stsApplied(domain, policy), failure: unmet };
-  if (unnamed !== undefined && policy.mode === 'enforce') return { decision: { ok: false, reason: unnamed }, by };
+  if (unnamed !== undefined && policy.mode === 'enforce') {
+    return { decision: { ok: false, reason: unnamed, name: 'mta-sts' }, by };
+  }
   return { decision: { ok: true, policy: stsPolicy(policy, { host, words }) }, by };
 }
 
