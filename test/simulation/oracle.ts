@@ -105,6 +105,10 @@ function ofAnswers({ ledger }: Evidence, messages: readonly MessageRow[]): strin
     if (mail.by === 'sandbox' && acknowledged.length > 0 && !isShown) faults.push(`${mail.key} is in no virtual inbox`);
     for (const one of strange) faults.push(`the customer of ${mail.key} was answered: ${one}`);
     for (const answer of acknowledged) {
+      // What is submitted gets one id, of the first.
+      const named = mail.via === 'smtp' ? mail.to.slice(0, 1) : mail.to;
+      if (!named.every((one) => answer.has(one)) || answer.size !== named.length)
+        faults.push(`${mail.key} to ${named.join()} was acknowledged to ${[...answer.keys()].join()}`);
       for (const [recipient, id] of answer) {
         if (known.get(id)?.recipient !== recipient) faults.push(`lost: ${id} of ${mail.key} was acknowledged`);
       }
@@ -112,6 +116,8 @@ function ofAnswers({ ledger }: Evidence, messages: readonly MessageRow[]): strin
     for (const recipient of mail.to) {
       const rows = messages.filter((one) => one.subject === mail.key && one.recipient === recipient);
       if (rows.length > 1) faults.push(`key ${mail.key}: ${rows.length} messages to ${recipient}`);
+      if (rows.length === 0 && acknowledged.length > 0)
+        faults.push(`lost: ${mail.key} to ${recipient} was acknowledged`);
     }
   }
   return faults;

@@ -5,6 +5,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of source text
 import { registerHooks } from 'node:module';
 import { PLANTED_NODES } from './planted-nodes.ts';
+import { PLANTED_OMISSIONS } from './planted-omissions.ts';
 
 export interface Planted {
   /** From src/. */
@@ -12,7 +13,9 @@ export interface Planted {
   find: string;
   replace: string;
   /** What else has to change for the bug to be one. */
-  also?: Omit<Planted, 'also' | 'seed'>;
+  also?: Omit<Planted, 'also' | 'seed' | 'finds'>;
+  /** The faults that show it; any one unless given. */
+  finds?: RegExp;
   /** One that showed it, where few do: tried before all others. */
   seed?: number;
 }
@@ -344,11 +347,12 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   },
 };
 
-/** Has the bug planted in what is loaded from now on. */
-export function plant(name: string): void {
-  const first = PLANTED[name] ?? PLANTED_NODES[name];
+/** Has the bug planted in what is loaded from now on; answers how it is known. */
+export function plant(name: string): RegExp {
+  const first = PLANTED[name] ?? PLANTED_OMISSIONS[name] ?? PLANTED_NODES[name];
   if (first === undefined) throw new Error(`no planted bug is called "${name}"`);
   change(name, first.also === undefined ? [first] : [first, first.also]);
+  return first.finds ?? /./;
 }
 
 /** Uploads to a store in S3 go up in parts of 64 KB, not of 16 MB: a world is too small for those. */

@@ -38,7 +38,7 @@ const { values } = parseArgs({
     nodes: { type: 'boolean', default: false },
   },
 });
-if (values.planted !== undefined) plant(values.planted);
+const finds = values.planted === undefined ? /./ : plant(values.planted);
 cutIntoSmallParts();
 
 // Loaded when time, sockets and threads are those of the world, and a bug is in its place.
@@ -61,6 +61,7 @@ const sums = await runSeeds({
   ...{ worlds: worlds(), shrinks: values.shrink, nodes: values.nodes },
   ...(values.trace && { onStep: (line) => void writeSync(1, `${line}\n`) }),
   onFailed: ({ seed, parts, faults, trace }) => {
+    if (!faults.some((one) => finds.test(one))) return true;
     say({ failed: { seed, parts, faults: faults.slice(0, 10), trace } });
     return values.all;
   },
