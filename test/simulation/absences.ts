@@ -12,8 +12,10 @@ export interface Absence {
   isShort?: boolean;
 }
 
-/** From an answer to its record, with a database that takes its time. */
-const RECORD_MS = 35_000;
+/** From an answer to its record, with a database that takes its time or refuses. */
+export const RECORD_MS = 35_000;
+/** The same with a file of the node's own, whose disk stalls now and then. */
+export const OWN_RECORD_MS = 2_500;
 /** Until a node that is back has read what the others wrote. */
 const READ_MS = 8_000;
 
@@ -23,9 +25,9 @@ export function absent(process: Process, absence: Absence): void {
 }
 
 /** Whether what the process learned at that time may never have been recorded. */
-export function mayBeLost(process: Process | undefined, atMs: number): boolean {
+export function mayBeLost(process: Process | undefined, atMs: number, recordMs = RECORD_MS): boolean {
   const covers = ({ fromMs, untilMs, isShort }: Absence): boolean =>
-    !isShort && atMs > fromMs - RECORD_MS && atMs <= untilMs;
+    !isShort && atMs > fromMs - recordMs && atMs <= untilMs;
   return process?.absences?.some(covers) ?? false;
 }
 

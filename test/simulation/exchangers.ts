@@ -5,7 +5,7 @@ import type { DnsWorld } from './dns.ts';
 import type { Flood } from './flood.ts';
 import type { Network } from './network.ts';
 import { type Copy, drawManners, type Manners, PERFECT, type Peer, startPeer } from './peers.ts';
-import { DOMAINS, type Policies } from './policies.ts';
+import { DOMAINS, NOWHERE, type Policies } from './policies.ts';
 import { type PolicyHost, startPolicyHost } from './policy-hosts.ts';
 import type { Random } from './random.ts';
 import type { Process } from './timeline.ts';
@@ -17,6 +17,8 @@ export function startExchangers(world: {
   random: Random;
   dns: DnsWorld;
   flood: Flood | undefined;
+  /** That no server has a fault. */
+  isPerfect: boolean;
   policies: Policies;
   choices: Choices;
   onBegun(guest: Process | undefined): void;
@@ -24,7 +26,7 @@ export function startExchangers(world: {
   onTaken(copy: Copy): void;
   count(what: string): void;
 }): Peer[] {
-  const { network, random, dns, flood, choices, policies, ...listening } = world;
+  const { network, random, dns, flood, isPerfect, choices, policies, ...listening } = world;
   const { count } = listening;
   const peers: Peer[] = [];
   const open = (name: string, address: string, manners: Manners): void => {
@@ -38,6 +40,8 @@ export function startExchangers(world: {
     peers.push(startPeer(network, { ...listening, name, address, manners, key, random }));
   };
   for (const domain of policies.signed) dns.sign(domain);
+  const nobody = { preference: 0, exchange: '.' };
+  dns.set(NOWHERE.nullMx, [{ type: 'MX', name: NOWHERE.nullMx, ttl: TTL_SECONDS, data: nobody }]);
   for (const [at, [domain, manners]] of Object.entries(flood?.manners ?? {}).entries()) {
     const exchange = `mx.${domain}`;
     dns.set(domain, [{ type: 'MX', name: domain, ttl: TTL_SECONDS, data: { preference: 10, exchange } }]);
@@ -53,7 +57,8 @@ export function startExchangers(world: {
       })),
     );
     for (const [host, name] of names.entries()) {
-      const manners = choices.faults(name, drawManners(random, { isOnly: hosts === 1 }), PERFECT);
+      const drawn = drawManners(random, { isOnly: hosts === 1 });
+      const manners = choices.faults(name, isPerfect ? PERFECT : drawn, PERFECT);
       if (policies.enforced.has(domain)) count('a policy that asks for TLS');
       open(name, `5.10.${at}.${host + 1}`, { ...manners, isCertified: policies.isCertified(name) });
     }

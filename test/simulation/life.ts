@@ -12,13 +12,15 @@ import {
 } from './customers.ts';
 import { planDeaths } from './deaths.ts';
 import type { Disk } from './disk.ts';
+import type { DnsFaults } from './dns.ts';
 import type { Extent } from './extent.ts';
 import { AWAKE_MS, type Flood } from './flood.ts';
 import { here } from './globals.ts';
+import type { Lives } from './lives.ts';
 import type { Network } from './network.ts';
 import type { SimulatedNode } from './node.ts';
 import type { Peer } from './peers.ts';
-import { domainOf, PEERS, type Policies } from './policies.ts';
+import { domainOf, NOWHERE, PEERS, type Policies } from './policies.ts';
 import { FIRST_ID, MAX_AGE_SECONDS, type PolicyHost } from './policy-hosts.ts';
 import type { Random } from './random.ts';
 import type { Receiver } from './receivers.ts';
@@ -38,7 +40,11 @@ export interface World {
   random: Random;
   timeline: Timeline;
   network: Network;
+  /** Shares of questions to the DNS. */
+  lookups: DnsFaults;
   threads: SimulatedThreads;
+  /** That the storage refuses now and then. */
+  isFailing: boolean;
   disk: Disk;
   /** Ours; several of them are one to the rest of the world. */
   node: SimulatedNode;
@@ -57,6 +63,9 @@ export interface World {
   /** Two tenants at a slow server, where the world is about that. */
   flood: Flood | undefined;
   deathsMs: number[];
+  lives: Lives;
+  /** Whether the message was in hand at so many deaths that it is given up. */
+  isDeadly(messageId: string): boolean;
   faults: string[];
   /** Wall clock after it was set. */
   clockSetAtMs: number[];
@@ -169,6 +178,9 @@ function furtherMail(world: World, template: Template): (() => Promise<unknown>)
   const fileBytes = 1_000 + draw.below(60_000);
   if (draw.chance(0.1) && choices.has('upload')) runs.push(one('uploaded', { to: [`up@${domainOf(0)}`], fileBytes }));
   if (draw.chance(0.12) && choices.has('sandbox')) runs.push(one('sandboxed', { by: 'sandbox', sendAtMs: undefined }));
+  const nowhere = random.stream('nowhere');
+  const to = [`x@${nowhere.pick(Object.values(NOWHERE))}`];
+  if (nowhere.chance(0.08) && choices.has('nowhere')) runs.push(one('to-nobody', { to, sendAtMs: undefined }));
   return runs;
 }
 

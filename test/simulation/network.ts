@@ -172,6 +172,10 @@ export class SimSocket extends Duplex {
   #peer: SimSocket | undefined;
   #fate: Fate | undefined;
   #passed = { bytes: 0 };
+  /** Of what was written here: how much was, how much of it has come, and who waits for how much. */
+  #written = 0;
+  #come = 0;
+  #whenCome: { bytes: number; run: () => void }[] = [];
   #arrivesAtMs = 0;
   isSilent = false;
   /** Something that was written here came to an end that was closed by then. */
@@ -204,6 +208,11 @@ export class SimSocket extends Duplex {
   /** That the other end still has the connection and can tell. */
   get isHeldByGuest(): boolean {
     return !this.isAlone && !this.isCut && this.#peer?.destroyed === false && !this.#peer.writableEnded;
+  }
+
+  /** Once all that was written so far has come to the other end, if it ever does. */
+  whenHeard(run: () => void): void {
+    this.#whenCome.push({ bytes: this.#written, run });
   }
 
   join(peer: SimSocket, fate: Fate | undefined): void {
@@ -252,6 +261,7 @@ export class SimSocket extends Duplex {
       const piece = rest.subarray(0, length);
       rest = rest.subarray(length);
       this.#passed.bytes += length;
+      this.#written += length;
       if (this.#meetsFate()) break;
       this.#toPeer('bytes', (peer) => peer.#arrived(piece));
     }
@@ -292,7 +302,13 @@ export class SimSocket extends Duplex {
       return;
     }
     this.#touch();
+    if (this.#peer) this.#peer.#heard(piece.length);
     this.push(piece);
+  }
+
+  #heard(bytes: number): void {
+    this.#come += bytes;
+    while (this.#whenCome[0] && this.#whenCome[0].bytes <= this.#come) this.#whenCome.shift()!.run();
   }
 
   override _read(): void {}

@@ -8,12 +8,14 @@ import { type Entry, fileOf, lengthOf } from './customers.ts';
 import { daneFaults } from './dane.ts';
 import type { Rows } from './node.ts';
 import type { Copy, Peer } from './peers.ts';
-import type { Policies } from './policies.ts';
+import { isNowhere, type Policies } from './policies.ts';
 import { type PolicyHost, policyFaults } from './policy-hosts.ts';
 import type { Receiver } from './receivers.ts';
 import { reportedFaults } from './reported-oracle.ts';
 import type { Report } from './reporters.ts';
+import { type Attempt, type Conditions, scheduleFaults } from './schedule-oracle.ts';
 import { TRANSITIONS } from './states.ts';
+import { suppressionFaults } from './suppression-oracle.ts';
 
 export interface Evidence {
   ledger: readonly Entry[];
@@ -30,16 +32,21 @@ export interface Evidence {
   database: Rows;
   /** When nodes died or were away for so long that others took over what they held, virtual ms. */
   deathsMs: readonly number[];
+  /** Whether the message was in hand at so many deaths that it is given up. */
+  isDeadly(messageId: string): boolean;
   /** Of the database that the nodes share. */
   outages: readonly Absence[];
   /** The wall clock at the beginning, and after it was set, in Unix ms. */
   startMs: number;
   clockSetAtMs: readonly number[];
+  conditions: Conditions;
+  /** From an answer to its record at most. */
+  recordMs: number;
   /** Whether the world came to an end by itself. */
   isOver: boolean;
 }
 
-interface MessageRow {
+export interface MessageRow {
   id: string;
   mode: string;
   recipient: string;
@@ -47,16 +54,19 @@ interface MessageRow {
   attempts: number;
   expires_at: number;
   created_at: number;
+  send_at: number | null;
   subject: string;
 }
 
-interface EventRow {
+export interface EventRow {
   id: string;
   account_id: string;
   mode: string;
   type: string;
   message_id: string;
   at: number;
+  /** JSON. */
+  detail: string;
   /** Of a bounce or a delay: that it was reported after the delivery. */
   late: number | null;
 }
@@ -67,15 +77,14 @@ const ENDS = new Set(['Delivery', 'Bounce', 'Reject']);
 const END: Record<string, string> = {
   ...{ delivered: 'Delivery', bounced: 'Bounce', suppressed: 'Reject', cancelled: 'Reject' },
 };
-const SUPPRESSING = new Set<string>(['bounce', 'complaint', 'abuse', 'unsubscribe']);
 const MOST_CONNECTIONS = 20;
 
 export function faultsOf(evidence: Evidence): string[] {
   const messages = evidence.database.all<MessageRow>(
-    `SELECT m.id, m.mode, m.recipient, m.status, m.attempts, m.expires_at, m.created_at, e.subject FROM message m JOIN email e ON e.seq = m.email_seq`,
+    `SELECT m.id, m.mode, m.recipient, m.status, m.attempts, m.expires_at, m.created_at, m.send_at, e.subject FROM message m JOIN email e ON e.seq = m.email_seq`,
   );
   const events = evidence.database.all<EventRow>(
-    `SELECT id, account_id, mode, type, message_id, at,
+    `SELECT id, account_id, mode, type, message_id, at, detail,
        coalesce(json_extract(detail, '$.bounce.late'), json_extract(detail, '$.deliveryDelay.late')) AS late
      FROM event ORDER BY seq`,
   );
@@ -89,12 +98,18 @@ export function faultsOf(evidence: Evidence): string[] {
     ...ofEvents(evidence, { messages, events }),
     ...ofBounces(evidence, { messages, events }),
     ...ofTimes(evidence, copies),
-    ...ofSuppressions(evidence, messages),
+    ...scheduleFaults({ ...evidence, messages, events, attempts: attemptsOf(evidence) }),
+    ...suppressionFaults({ ...evidence, messages, events }),
     ...ofPeers(evidence),
     ...daneFaults(evidence.policies.dane, copies),
     ...policyFaults(evidence.policyHosts, copies, evidence),
-    ...reportedFaults({ ...evidence, copies, isSure }),
+    ...reportedFaults({ ...evidence, copies, isSure: (copy) => isSureWithin(evidence.recordMs, copy) }),
   ];
+}
+
+function attemptsOf({ database }: Evidence): Attempt[] {
+  const rows = database.all<Attempt & { record: string }>('SELECT message_id, number, at, record FROM attempt');
+  return rows.map(({ record, ...row }) => ({ ...row, startedMs: Date.parse(JSON.parse(record).time) }));
 }
 
 function ofAnswers({ ledger }: Evidence, messages: readonly MessageRow[]): string[] {
@@ -138,7 +153,7 @@ function ofCancellations({ ledger }: Evidence, messages: readonly MessageRow[], 
 }
 
 function ofCopies(
-  { ledger, reports, policies: { enforced, publishing } }: Evidence,
+  { ledger, reports, recordMs, policies: { enforced, publishing } }: Evidence,
   { messages, copies }: { messages: readonly MessageRow[]; copies: readonly Copy[] },
 ): string[] {
   const faults: string[] = [];
@@ -164,7 +179,7 @@ function ofCopies(
     const own = byMessage.get(`${message.subject} ${message.recipient}`) ?? [];
     if (message.status === 'delivered' && own.length === 0)
       faults.push(`${message.id} is delivered, and nobody took it`);
-    const sure = own.find(isSure);
+    const sure = own.find((copy) => isSureWithin(recordMs, copy));
     if (sure && message.status !== 'delivered' && !reported.has(message.id))
       faults.push(`${message.id} was taken, and is ${message.status}`);
     // A server may take long over a dot of a node that is dead by then.
@@ -176,8 +191,8 @@ function ofCopies(
 }
 
 /** That our side had to know of the copy: its answer arrived, and its node did not die before it could record it. */
-function isSure(copy: Copy): boolean {
-  return copy.isAnswered && !copy.isBroken() && !mayBeLost(copy.sender, copy.atMs);
+function isSureWithin(recordMs: number, { heardAtMs, atMs, sender }: Copy): boolean {
+  return heardAtMs !== undefined && ![atMs, heardAtMs].some((ms) => mayBeLost(sender, ms, recordMs));
 }
 
 function ofStates({ database }: Evidence, messages: readonly MessageRow[]): string[] {
@@ -234,26 +249,27 @@ function ofEvents(
   return faults;
 }
 
-/** Mail that was running in so many deaths is not tried any more. */
-export const DEADLY = 3;
+/** The reply of a bounce that gives up what crashes our own code, or seems to. */
+const DEAD_LETTER = /failed three times in our own code/;
 
 function ofBounces(
-  { peers, deathsMs, database, clockSetAtMs, reports }: Evidence,
+  { peers, isDeadly, database, clockSetAtMs, reports }: Evidence,
   { messages, events }: { messages: readonly MessageRow[]; events: readonly EventRow[] },
 ): string[] {
-  const refused = new Set(peers.flatMap((peer) => [...peer.refused.keys()]));
+  const refused = new Set(peers.flatMap((peer) => [...peer.refused]));
   const faults: string[] = [];
   for (const { id, recipient, status, expires_at: expiresAt, created_at: createdAt } of messages) {
     // What came back late has its own checks.
     if (reports.some((one) => one.messageId === id && one.kind === 'bounce')) continue;
-    if (status !== 'bounced' || refused.has(recipient) || deathsMs.length >= DEADLY) continue;
+    if (status !== 'bounced' || refused.has(recipient) || isNowhere(recipient)) continue;
     const bounce = events.find((event) => event.message_id === id && event.type === 'Bounce');
+    const reply = bounce && JSON.parse(bounce.detail).bounce.reply;
+    if (DEAD_LETTER.test(reply) && isDeadly(id)) continue;
     if (bounce && bounce.at < expiresAt) faults.push(`${id} bounced, and nobody refused it`);
     const [setAtMs] = clockSetAtMs;
     if (setAtMs === undefined || createdAt >= setAtMs || (bounce?.at ?? 0) < setAtMs) continue;
     // The one published exception: the server has asked us to wait until after the lifetime.
-    const [said] = database.all<{ detail: string }>('SELECT detail FROM event WHERE id = ?', bounce?.id ?? '');
-    if (said && JSON.parse(said.detail).bounce.reply?.startsWith('421 ')) continue;
+    if (reply?.startsWith('421 ')) continue;
     const tried = database.all<{ at: number }>('SELECT at FROM attempt WHERE message_id = ?', id);
     if (!tried.some(({ at }) => at >= setAtMs)) faults.push(`${id} expired by a clock that was set, untried since`);
   }
@@ -266,24 +282,6 @@ function ofTimes({ ledger, startMs, clockSetAtMs }: Evidence, copies: readonly C
   const wanted = new Map(ledger.map(({ mail }) => [mail.key, mail.sendAtMs ?? 0]));
   const early = copies.filter((copy) => startMs + copy.atMs < (wanted.get(copy.subject) ?? 0));
   return early.map((copy) => `${copy.subject} came before its time`);
-}
-
-function ofSuppressions(
-  { database, peers, clockSetAtMs, reports }: Evidence,
-  messages: readonly MessageRow[],
-): string[] {
-  const reported = reports.filter(({ kind }) => SUPPRESSING.has(kind)).map(({ copy }) => copy.recipient);
-  const refused = new Set([...peers.flatMap((peer) => [...peer.refused.keys()]), ...reported]);
-  // The sandbox has a list of its own, which stays empty here.
-  const rows = database.all<{ email: string; created_at: number }>('SELECT email, created_at FROM suppression');
-  return rows.flatMap(({ email, created_at: sinceMs }) => {
-    const faults = refused.has(email) ? [] : [`${email} is suppressed without a reason`];
-    const later = messages.filter(
-      (one) => one.mode === 'live' && one.recipient === email && one.created_at > sinceMs && clockSetAtMs.length === 0,
-    );
-    const sent = later.filter(({ status }) => status !== 'suppressed' && status !== 'cancelled');
-    return [...faults, ...sent.map(({ id }) => `${id} is to ${email}, which is suppressed`)];
-  });
 }
 
 /** Twice its limit is sent away in a minute at most, and as many again for each process that ended: what it had learned of the limit ended with it. */

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { GuestBook } from './guest-book.ts';
 import type { Network, SimSocket } from './network.ts';
 import type { Random } from './random.ts';
+import { drawRefusal, REFUSALS, type RefusalKind } from './refusals.ts';
 import type { Process } from './timeline.ts';
 import { SimTlsSocket } from './tls.ts';
 
@@ -32,10 +33,8 @@ export interface Copy {
   inTls: boolean;
   /** That the server had shown a valid certificate. */
   isCertified: boolean;
-  /** That the client could know it: the answer to the dot was sent whole on a connection that stood. */
-  isAnswered: boolean;
-  /** That its connection was cut since. */
-  isBroken(): boolean;
+  /** When the answer to the dot had come whole to the client, which lived. */
+  heardAtMs: number | undefined;
   peer: string;
   peerAddress: string;
 }
@@ -49,6 +48,8 @@ export interface Manners {
   /** Shares of commands that are answered so. */
   temporary: number;
   permanent: number;
+  /** How it refuses those for good. */
+  refusal: RefusalKind;
   /** Shares of sessions. */
   closing: number;
   stalls: number;
@@ -67,8 +68,8 @@ export interface Peer {
   readonly address: string;
   readonly manners: Manners;
   readonly copies: Copy[];
-  /** Recipients that were refused for good, with the reply. */
-  readonly refused: Map<string, string>;
+  /** Recipients that were refused for good. */
+  readonly refused: Set<string>;
   /** Most connections at a moment, and those beyond its limit that were sent away. */
   mostOpen: number;
   turnedAway: { atMs: number; guest: Process | undefined }[];
@@ -84,6 +85,7 @@ export const PERFECT: Manners = {
     greylistMs: 0,
     temporary: 0,
     permanent: 0,
+    refusal: 'no mailbox',
     closing: 0,
     stalls: 0,
   },
@@ -100,6 +102,7 @@ export function drawManners(random: Random, { isOnly }: { isOnly: boolean }): Ma
     greylistMs: is(0.25) ? random.between(10_000, 400_000) : 0,
     temporary: is(0.4) ? random.between(0.05, 0.5) : 0,
     permanent: is(0.3) ? random.between(0.02, 0.3) : 0,
+    refusal: drawRefusal(random.stream('refusal')),
     closing: is(0.2) ? random.between(0.05, 0.5) : 0,
     stalls: is(0.15) ? random.between(0.05, 0.3) : 0,
     lostAnswers: is(0.25) ? random.between(0.05, 0.4) : 0,
@@ -150,7 +153,7 @@ export function startPeer(
 ): Peer {
   const { name, address, manners, key, random, count } = options;
   const guests = new GuestBook(network.timeline);
-  const peer: Peer = { name, address, manners, copies: [], refused: new Map(), mostOpen: 0, turnedAway: [], guests };
+  const peer: Peer = { name, address, manners, copies: [], refused: new Set(), mostOpen: 0, turnedAway: [], guests };
   const firstSeen = new Map<string, number>();
   let open = 0;
 
@@ -160,6 +163,7 @@ export function startPeer(
     let stream: SimSocket | SimTlsSocket = socket;
     let buffered = '';
     let envelope: Envelope = { from: '', to: [] };
+    let isSenderRefused = false;
     let content: string[] | undefined;
     let isOver = false;
     const isStalling = random.chance(manners.stalls);
@@ -176,8 +180,8 @@ export function startPeer(
     socket.setTimeout(IDLE_MS, () => socket.destroy());
     socket.on('close', over);
     socket.on('error', over);
-    const say = (text: string): void => {
-      if (!isOver && stream.writable) stream.write(`${text}\r\n`);
+    const say = (text: string, onWritten?: () => void): void => {
+      if (!isOver && stream.writable) stream.write(`${text}\r\n`, onWritten);
     };
     const hangUp = (text?: string): void => {
       if (text !== undefined) say(text);
@@ -185,12 +189,21 @@ export function startPeer(
       timeline.after(50, 'hang up', () => socket.destroy());
     };
 
+    const refusal = REFUSALS[manners.refusal];
+    /** Refuses what comes to that, and these recipients with it. */
+    const refuses = (at: typeof refusal.at, to: readonly string[]): boolean => {
+      if (refusal.at !== at || !random.chance(manners.permanent)) return false;
+      count(`refused for good: ${manners.refusal}`);
+      if (refusal.isFinal) for (const one of to) peer.refused.add(one);
+      return true;
+    };
+
     const recipient = (to: string): string => {
-      if (random.chance(manners.permanent)) {
-        count('5xx to a recipient');
-        peer.refused.set(to, '550 5.1.1 no such user');
-        return '550 5.1.1 no such user';
+      if (isSenderRefused) {
+        peer.refused.add(to);
+        return '503 5.5.1 no sender';
       }
+      if (refuses('RCPT', [to])) return refusal.reply;
       if (random.chance(manners.temporary)) {
         count('4xx to a recipient');
         return '451 4.3.0 try again later';
@@ -216,6 +229,10 @@ export function startPeer(
       const text = lines.slice(lines.indexOf('')).filter((one) => /^x+=?$/.test(one));
       const length = text.join('').replaceAll('=', '').length;
       const fileDigest = digestOfFile(lines);
+      const copies: Copy[] = [];
+      const heard = (): void => {
+        for (const copy of copies) copy.heardAtMs = timeline.nowMs;
+      };
       for (const to of envelope.to) {
         const copy: Copy = {
           ...{ recipient: to, length, fileDigest, subject: find('subject'), messageId: find('message-id') },
@@ -227,16 +244,17 @@ export function startPeer(
             inTls: stream !== socket,
             isCertified: stream !== socket && manners.isCertified,
           },
-          ...{ isAnswered: !isLost && !socket.isAlone, isBroken: () => socket.isCut, peer: name, peerAddress: address },
+          ...{ heardAtMs: undefined, peer: name, peerAddress: address },
         };
-        peer.copies.push(copy);
+        copies.push(copy);
         options.onTaken(copy);
       }
+      peer.copies.push(...copies);
       timeline.note(`${name} took ${find('subject')}`);
       if (isLost) {
         count('the answer to a dot lost');
         socket.destroy(new Error('cut'));
-      } else say('250 2.0.0 taken');
+      } else say('250 2.0.0 taken', () => socket.whenHeard(heard));
       envelope = { from: '', to: [] };
     };
 
@@ -247,6 +265,10 @@ export function startPeer(
         count('4xx to a dot');
         envelope = { from: '', to: [] };
         return say('452 4.3.1 later');
+      }
+      if (refuses('dot', envelope.to)) {
+        envelope = { from: '', to: [] };
+        return say(refusal.reply);
       }
       options.onDot();
       const came = { dotAtMs: timeline.nowMs, sender: socket.guest, isOfTheDead: socket.isAlone };
@@ -272,7 +294,8 @@ export function startPeer(
       if (verb === 'STAR') return startTls();
       if (verb === 'MAIL') {
         envelope = { from: /<(.*?)>/.exec(line)?.[1] ?? '', to: [] };
-        return say('250 2.1.0 ok');
+        isSenderRefused = refuses('MAIL', []);
+        return say(isSenderRefused ? refusal.reply : '250 2.1.0 ok');
       }
       if (verb === 'RCPT') {
         const reply = recipient(/<(.*?)>/.exec(line)?.[1] ?? '');

@@ -7,6 +7,10 @@ import type { Random } from './random.ts';
 export const PEERS = 3;
 export const domainOf = (at: number): string => `d${at}.example`;
 export const DOMAINS = Array.from({ length: PEERS }, (_, at) => domainOf(at));
+/** One that does not exist, and one that says that it takes no mail (RFC 7505). */
+export const NOWHERE = { gone: 'gone.example', nullMx: 'null.example' };
+export const isNowhere = (address: string): boolean =>
+  Object.values(NOWHERE).some((domain) => address.endsWith(`@${domain}`));
 /** Of the mail servers that a domain may have. */
 const HOSTS = ['mx0', 'mx1'];
 

@@ -5,6 +5,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { randomText } from '../../src/base/ids.ts';
+import { OWN_RECORD_MS, RECORD_MS } from './absences.ts';
 import { Choices } from './choices.ts';
 import { createCluster } from './cluster.ts';
 import { Disk } from './disk.ts';
@@ -14,21 +15,25 @@ import { drawExtent } from './extent.ts';
 import { AWAKE_MS, drawFlood, floodFaults } from './flood.ts';
 import { enterWorld, timesFilled } from './globals.ts';
 import { DAY_MS, live, START_MS, type World } from './life.ts';
+import { Lives } from './lives.ts';
 import { Network } from './network.ts';
 import { createNode, type NodeOptions, type Rows, type SimulatedNode } from './node.ts';
-import { DEADLY, faultsOf } from './oracle.ts';
+import { faultsOf } from './oracle.ts';
 import type { Copy } from './peers.ts';
 import { drawPolicies, NO_POLICIES } from './policies.ts';
 import { seededRandom } from './random.ts';
 import { drawReceiver, NO_RECEIVER, startReceiver } from './receivers.ts';
 import { Reporters } from './reporters.ts';
 import { NO_STORE_FAULTS, ObjectStore } from './s3-store.ts';
+import type { Conditions } from './schedule-oracle.ts';
 import { drawContentFaults, SAFE, type StoredEvidence, storedFaults } from './stored-content.ts';
 import type { Template } from './template.ts';
 import { SimulatedThreads } from './threads.ts';
 import { Timeline } from './timeline.ts';
 
 const LONGEST_MS = 8 * DAY_MS;
+/** Mail that was in hand at so many deaths is not tried any more. */
+const DEADLY = 3;
 const MOST_STEPS = 150_000;
 /** Each of several nodes does what one does while it waits. */
 const MOST_CLUSTER_STEPS = 500_000;
@@ -89,10 +94,11 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
       const left = database.all('SELECT * FROM work');
       world.faults.push(`left at ${timeline.nowMs}: ${JSON.stringify(left)}, ${world.network.ours} connections`);
     }
-    const { ledger, peers, receiver, deathsMs, faults } = world;
+    const { ledger, peers, receiver, deathsMs, isDeadly, faults } = world;
     faults.push(
+      ...world.lives.faults,
       ...faultsOf({
-        ...{ ledger, peers, receiver, deathsMs, database, isOver },
+        ...{ ledger, peers, receiver, deathsMs, isDeadly, database, isOver },
         startMs: START_MS,
         policies: world.policies,
         policyHosts: world.policyHosts,
@@ -101,6 +107,8 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
         reports: world.reporters?.reports ?? [],
         subscriber: options.template.tenants.shop.accountId,
         clockSetAtMs: world.clockSetAtMs,
+        conditions: conditionsOf(world),
+        recordMs: world.cluster || world.isFailing ? RECORD_MS : OWN_RECORD_MS,
       }),
       ...(world.flood ? floodFaults(world.flood, ledger, peers) : []),
       ...(options.template.engine ? [] : storedFaults(storedEvidence(world, database))),
@@ -133,6 +141,15 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
 const isRefused = ({ counts }: World): boolean =>
   ['a transaction refused by the storage', 'a commit that nobody knows of'].some((one) => counts[one]);
 
+/** What of the world kept mail waiting. */
+function conditionsOf(world: World): Conditions {
+  const { network, lookups, counts, lives, store, flood, clockSetAtMs } = world;
+  const { resets, silences, blackHoles } = network.faults;
+  const isSteady = clockSetAtMs.length === 0 && !isRefused(world) && !store && !flood;
+  const isPrompt = isSteady && lives.starts === 1 && silences + blackHoles === 0;
+  return { isPrompt, isPerfect: isPrompt && resets + lookups.lost + lookups.failed === 0 && !counts['a bit flipped'] };
+}
+
 function storedEvidence(world: World, database: Rows): StoredEvidence {
   const { disk, store, deathsMs, counts } = world;
   return {
@@ -154,6 +171,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   // Dear, where one node does all: a hundred mails each.
   const flood = floods.chance(isShared ? 0.06 : 0.02) ? drawFlood(floods, { isShared }) : undefined;
   const isCalm = draw.chance(0.2) || flood !== undefined;
+  const isPerfect = isCalm && flood === undefined && random.stream('perfect').chance(0.4);
   const share = (most: number): number => (isCalm || draw.chance(0.4) ? 0 : draw.between(0, most));
   const network = new Network(timeline, {
     random: random.stream('network'),
@@ -201,7 +219,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const onTaken = (copy: Copy): void => reporters?.taken(copy);
   const policies = flood ? NO_POLICIES : drawPolicies(random, { choices, isShared });
   const peers = startExchangers({
-    ...{ policies, flood, network, dns, choices, count, onTaken, random: random.stream('peers') },
+    ...{ policies, flood, isPerfect, network, dns, choices, count, onTaken, random: random.stream('peers') },
     onBegun: (guest) => dots.begun(guest),
     onDot: () => dots.came(),
   });
@@ -218,13 +236,18 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   });
   const faults: string[] = [];
   const deathsMs: number[] = [];
+  const clockSetAtMs: number[] = [];
+  const lives = new Lives(timeline, () => clockSetAtMs.length);
+  // Several nodes take over from each other without a start.
+  const isDeadly = (messageId: string): boolean =>
+    (template.engine ? deathsMs.length : lives.deathsOf(messageId)) >= DEADLY;
   const onLog = (level: string, line: string): void => {
     // A storage that refuses is reported; our own code may not fail for it.
     const isExpected =
       (failing && !/our own code|TypeError|cannot become/.test(line)) ||
       (template.engine !== undefined && DATABASE_AWAY.test(line)) ||
-      // A mail that was running in three deaths is not tried any more; a machine that sleeps verifies nothing meanwhile.
-      (/dead-lettered/.test(line) && deathsMs.length >= DEADLY) ||
+      // A mail that was in hand at three deaths is not tried any more; a machine that sleeps verifies nothing meanwhile.
+      (/dead-lettered/.test(line) && isDeadly(JSON.parse(line).messageId)) ||
       (store && /stored (content|file) of the message cannot be read/.test(line)) ||
       (/(stored content|stored file) of the message/.test(line) && (counts['a bit flipped'] ?? 0) > 0) ||
       /thread that verifies mail/.test(line);
@@ -254,11 +277,12 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const cluster =
     engine && createCluster({ engine, random: random.stream('cluster'), isCalm, choices, count, onFault, makeNode });
   const node = cluster ?? makeNode();
+  if (!cluster) lives.watch(node);
   if (flood && cluster) for (const { guests } of peers) guests.isSharedBy(cluster.nodes.length, AWAKE_MS);
   const world: World = {
     ...{ choices, random, timeline, network, threads, disk, node, cluster, peers, receiver, reporters, faults },
-    ...{ count, counts, ledger: [], flood, store, policies, policyHosts, deathsMs, busy: 0, dots, clockSetAtMs: [] },
-    ...{ contentFaults, extent },
+    ...{ count, counts, ledger: [], flood, store, policies, policyHosts, deathsMs, busy: 0, dots, clockSetAtMs },
+    ...{ contentFaults, extent, lives, isDeadly, lookups, isFailing: failing },
   };
   return world;
 }
@@ -270,6 +294,7 @@ async function run(world: World): Promise<boolean> {
   const most = world.cluster ? MOST_CLUSTER_STEPS : MOST_STEPS;
   while (timeline.nowMs < LONGEST_MS && timeline.steps < most) {
     if (!(await timeline.step())) break;
+    world.lives.look();
     if (!timeline.isQuiet || !world.node.isUp) continue;
     if (world.cluster && timeline.nowMs < lookedMs + CLUSTER_REST_MS) continue;
     lookedMs = timeline.nowMs;

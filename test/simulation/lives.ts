@@ -1,0 +1,85 @@
+/**
+ * The lives of our node, from its starts to its ends: what a process that died had in hand is taken over soon after the next start, a planned
+ * stop ends in time, and mail is given up only after three deaths that it was in hand at.
+ */
+import type { SimulatedNode } from './node.ts';
+import type { Timeline } from './timeline.ts';
+
+/** As published, with the time that a start takes. */
+const TAKEN_OVER_MS = 75_000;
+/** As published, with what a disk that stalls takes. */
+const STOPPED_MS = 33_000;
+/** Rows of which more deaths are known wait for a quiet moment. */
+const QUARANTINED = 2;
+
+interface Held {
+  seq: number;
+  kind: string;
+  subject: string;
+  fence: number;
+  crashes: number;
+}
+
+interface Start {
+  atMs: number;
+  process: SimulatedNode['process'];
+  held: readonly Held[];
+  clocks: number;
+}
+
+export class Lives {
+  readonly faults: string[] = [];
+  starts = 0;
+  /** By what it is about: how many of the starts found it in hand. */
+  readonly #deaths = new Map<string, number>();
+  readonly #timeline: Timeline;
+  /** How often the wall clock was set so far. */
+  readonly #clocks: () => number;
+  #watched: SimulatedNode | undefined;
+  #latest: Start | undefined;
+
+  constructor(timeline: Timeline, clocks: () => number) {
+    this.#timeline = timeline;
+    this.#clocks = clocks;
+  }
+
+  /** Of a node with a store of its own; those that share one take over from each other. */
+  watch(node: SimulatedNode): void {
+    const { start, stop } = node;
+    this.#watched = node;
+    node.start = () => {
+      this.starts += 1;
+      const held = node.rows?.all<Held>('SELECT seq, kind, subject, fence, crashes FROM work WHERE leased > 0') ?? [];
+      for (const { subject } of held) this.#deaths.set(subject, (this.#deaths.get(subject) ?? 0) + 1);
+      start();
+      const { process } = node;
+      this.#latest = { atMs: this.#timeline.nowMs, process, held, clocks: this.#clocks() };
+    };
+    node.stop = async () => {
+      const fromMs = this.#timeline.nowMs;
+      await stop();
+      const tookMs = this.#timeline.nowMs - fromMs;
+      if (tookMs > STOPPED_MS) this.faults.push(`a planned stop took ${(tookMs / 1000).toFixed(0)} s`);
+    };
+  }
+
+  /** At how many starts it was in hand. */
+  deathsOf(subject: string): number {
+    return this.#deaths.get(subject) ?? 0;
+  }
+
+  /** Asked between any two steps. */
+  look(): void {
+    const latest = this.#latest;
+    if (latest === undefined || this.#timeline.nowMs < latest.atMs + TAKEN_OVER_MS) return;
+    this.#latest = undefined;
+    const node = this.#watched!;
+    if (!node.isUp || node.process !== latest.process || this.#clocks() !== latest.clocks) return;
+    const still = node.rows!.all<Held>('SELECT seq, kind, subject, fence, crashes FROM work WHERE held = 0');
+    for (const { seq, kind, subject, fence } of latest.held) {
+      const row = still.find((one) => one.seq === seq && one.fence === fence);
+      if (row && row.crashes < QUARANTINED)
+        this.faults.push(`${kind} of ${subject} was in hand at a death, and is not taken over`);
+    }
+  }
+}
