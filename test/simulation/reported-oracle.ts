@@ -40,6 +40,7 @@ export function reportedFaults(evidence: ReportedEvidence): string[] {
   );
   return [
     ...reports.flatMap(({ kind, strange }) => strange.map((one) => `what came back (${kind}) was answered: ${one}`)),
+    ...reports.flatMap(({ kind, isGivenUp }) => (isGivenUp ? [`what came back (${kind}) was never taken`] : [])),
     ...ofReplies(evidence),
     ...[...Map.groupBy(reports, (one) => one.messageId)].flatMap(([id, own]) =>
       ofMessage(evidence, { id, own, late: late.filter((one) => one.message_id === id) }),

@@ -52,6 +52,8 @@ export interface Report {
   /** How often its final dot was sent, and how often 250 came. */
   dots: number;
   acknowledged: number;
+  /** That its server tried for hours, and never got an answer that ends it. */
+  isGivenUp: boolean;
   strange: string[];
 }
 
@@ -129,7 +131,8 @@ export class Reporters {
     const own = random.stream(name);
     const lines = own.stream('size').chance(largeShare) ? LARGE_LINES : 1;
     const to = this.#addressOf(kind, { copy, messageId, random: own.stream('address') });
-    const report: Report = { kind, copy, messageId, name, to, lines, dots: 0, acknowledged: 0, strange: [] };
+    const progress = { dots: 0, acknowledged: 0, isGivenUp: false, strange: [] };
+    const report: Report = { kind, copy, messageId, name, to, lines, ...progress };
     this.reports.push(report);
     count(`what comes back: ${kind}`);
     busy(1);
@@ -140,7 +143,7 @@ export class Reporters {
 
   async #send(report: Report, random: Random): Promise<void> {
     const bring = (): Promise<boolean> => this.#bring(report);
-    await untilDone(bring, random);
+    report.isGivenUp = !(await untilDone(bring, random));
     // As after a 250 that was lost.
     if (random.chance(0.25)) await untilDone(bring, random);
   }
