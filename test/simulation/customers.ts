@@ -19,7 +19,7 @@ export interface WantedMail {
   by: keyof Template['tenants'];
   via: 'http' | 'smtp';
   expiresAfterSeconds: number;
-  requireTls: boolean;
+  requireTls: boolean | 'verified';
   /** Characters of its text; large ones become blobs. */
   length: number;
   /** Unix ms; undefined at once. Over HTTP alone. */
@@ -28,6 +28,10 @@ export interface WantedMail {
   cancelAfterMs: number | undefined;
   /** That two requests go out at the same moment. */
   isDoubled: boolean;
+  /** That the customer gives up where the first answer is a 503. */
+  isImpatient: boolean;
+  /** That another mail is sent under the same key, once this one is acknowledged. */
+  isReused: boolean;
   /** Of a file that is uploaded before the mail is sent; 0 for none. */
   fileBytes: number;
 }
@@ -55,6 +59,8 @@ export interface Entry {
   isShown: boolean;
   /** That the customer tried for hours, and was never acknowledged. */
   isGivenUp: boolean;
+  /** That a 503 said that nothing was accepted, and the customer left it at that. */
+  isTurnedAway: boolean;
   /** Answers that no customer should see. */
   strange: string[];
 }
@@ -62,7 +68,7 @@ export interface Entry {
 /** A mail of which nothing has happened yet. */
 export const newEntry = (mail: WantedMail): Entry => ({
   ...{ mail, attempts: 0, acknowledged: [], acknowledgedAtMs: undefined, cancelled: new Map() },
-  ...{ isShown: false, isGivenUp: false, strange: [] },
+  ...{ isShown: false, isGivenUp: false, isTurnedAway: false, strange: [] },
 });
 
 export interface Answer {
@@ -156,7 +162,21 @@ async function sendHttp({ tenants }: Template, entry: Entry): Promise<boolean> {
     return true;
   }
   noteRefusal(entry, answer);
-  return false;
+  const isSure = answer.status === 503 && !OUTCOME_UNKNOWN.test(answer.body);
+  entry.isTurnedAway = isSure && mail.isImpatient && entry.attempts === 1;
+  return entry.isTurnedAway;
+}
+
+/** The one 503 after which a mail may have been accepted. */
+const OUTCOME_UNKNOWN = /not known whether/;
+
+/** Another mail under the same key, which is refused; true when there is nothing more to do. */
+async function reuseKey({ tenants }: Template, { mail, strange }: Entry): Promise<boolean> {
+  const tenant = tenants[mail.by];
+  const body = { ...requestOf(mail, tenant), text: 'another one' };
+  const answer = await apiCall(tenant, 'POST', '/send', body, [`Idempotency-Key: ${mail.key}`]);
+  if (answer.status !== 422 && !isLater(answer.status)) strange.push(`${answer.status} to another mail under its key`);
+  return !isLater(answer.status);
 }
 
 interface Registered {
@@ -316,6 +336,7 @@ export async function sendUntilAcknowledged(template: Template, entry: Entry, ra
   }, random);
   entry.isGivenUp = !isSent;
   if (!isSent) return;
+  if (entry.mail.isReused && !entry.isTurnedAway) await untilDone(() => reuseKey(template, entry), random);
   if (entry.mail.by === 'sandbox') await untilDone(() => look(template, entry), random);
   else await cancel(template, entry);
 }
@@ -335,5 +356,6 @@ export async function batchUntilAcknowledged(
   entries: readonly Entry[],
   { key, random }: { key: string; random: Random },
 ): Promise<void> {
-  await untilDone(() => sendBatch(template, key, entries), random);
+  if (await untilDone(() => sendBatch(template, key, entries), random)) return;
+  for (const entry of entries) entry.isGivenUp = entry.acknowledged.length === 0;
 }

@@ -60,7 +60,10 @@ export function startExchangers(world: {
       const drawn = drawManners(random, { isOnly: hosts === 1 });
       const manners = choices.faults(name, isPerfect ? PERFECT : drawn, PERFECT);
       if (policies.enforced.has(domain)) count('a policy that asks for TLS');
-      open(name, `5.10.${at}.${host + 1}`, { ...manners, isCertified: policies.isCertified(name) });
+      open(name, `5.10.${at}.${host + 1}`, {
+        ...manners,
+        isCertified: manners.isCertified && policies.isCertified(name),
+      });
     }
   }
   return peers;

@@ -85,15 +85,19 @@ function drawMail(random: Random, at: number, { extent, contentFaults, policies 
   // Mail over SMTP lives for three days: dear where no server may be good enough for it.
   const isOverHttp = random.chance(0.7) || (extent.isSmall && policies.enforced.size + policies.signed.size > 0);
   const via = isOverHttp ? 'http' : 'smtp';
+  const further = random.stream('further');
+  const isOdd = (share: number): boolean => further.chance(share) && via === 'http';
   return {
     ...{ key: `mail-${at}`, to, by: 'shop', via },
     expiresAfterSeconds: random.chance(0.6) ? 600 + random.below(extent.usualSeconds) : extent.longestSeconds,
-    requireTls: via === 'http' && random.chance(0.15),
+    requireTls: via === 'http' && random.chance(0.15) && (further.chance(0.5) || 'verified'),
     length: random.chance(contentFaults.largeShare) ? 200_000 : 20 + random.below(500),
     sendAtMs: via === 'http' && random.chance(0.15) ? START_MS + random.below(extent.longestWaitMs) : undefined,
     cancelAfterMs: random.chance(0.15) ? random.between(0, random.chance(0.5) ? 3_000 : 600_000) : undefined,
     isDoubled: random.chance(0.15),
     fileBytes: 0,
+    isImpatient: isOdd(0.5),
+    isReused: isOdd(0.1),
   };
 }
 
@@ -157,7 +161,13 @@ function furtherMail(world: World, template: Template): (() => Promise<unknown>)
   const draw = random.stream('further mail');
   const entryOf = (key: string, more: Partial<WantedMail>): Entry => {
     const mail: WantedMail = { ...drawMail(draw.stream(`${key} drawn`), 100, world), key, via: 'http', ...more };
-    const entry = newEntry({ ...mail, isDoubled: false, cancelAfterMs: undefined });
+    const entry = newEntry({
+      ...mail,
+      isDoubled: false,
+      isImpatient: false,
+      isReused: false,
+      cancelAfterMs: undefined,
+    });
     ledger.push(entry);
     return entry;
   };

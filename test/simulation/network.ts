@@ -297,12 +297,13 @@ export class SimSocket extends Duplex {
   }
 
   #arrived(piece: Buffer): void {
+    // Who hangs up by himself might have heard it.
+    if (this.#peer && !(this.destroyed && this.isCut)) this.#peer.#heard(piece.length);
     if (this.destroyed) {
       if (this.#peer) this.#peer.isUnheard = true;
       return;
     }
     this.#touch();
-    if (this.#peer) this.#peer.#heard(piece.length);
     this.push(piece);
   }
 

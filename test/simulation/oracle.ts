@@ -11,6 +11,7 @@ import type { Copy, Peer } from './peers.ts';
 import { isNowhere, type Policies } from './policies.ts';
 import { type PolicyHost, policyFaults } from './policy-hosts.ts';
 import type { Receiver } from './receivers.ts';
+import { REFUSALS } from './refusals.ts';
 import { reportedFaults } from './reported-oracle.ts';
 import type { Report } from './reporters.ts';
 import { type Attempt, type Conditions, scheduleFaults } from './schedule-oracle.ts';
@@ -32,6 +33,8 @@ export interface Evidence {
   database: Rows;
   /** When nodes died or were away for so long that others took over what they held, virtual ms. */
   deathsMs: readonly number[];
+  /** That the endpoint takes everything after some minutes. */
+  isShort: boolean;
   /** Whether the message was in hand at so many deaths that it is given up. */
   isDeadly(messageId: string): boolean;
   /** Of the database that the nodes share. */
@@ -78,6 +81,8 @@ const END: Record<string, string> = {
   ...{ delivered: 'Delivery', bounced: 'Bounce', suppressed: 'Reject', cancelled: 'Reject' },
 };
 const MOST_CONNECTIONS = 20;
+/** What was in hand at so many deaths is given up. */
+export const DEADLY = 3;
 
 export function faultsOf(evidence: Evidence): string[] {
   const messages = evidence.database.all<MessageRow>(
@@ -115,8 +120,11 @@ function attemptsOf({ database }: Evidence): Attempt[] {
 function ofAnswers({ ledger }: Evidence, messages: readonly MessageRow[]): string[] {
   const faults: string[] = [];
   const known = new Map(messages.map((one) => [one.id, one]));
-  for (const { mail, acknowledged, strange, isShown, isGivenUp } of ledger) {
+  for (const { mail, acknowledged, strange, isShown, isGivenUp, isTurnedAway } of ledger) {
     if (isGivenUp) faults.push(`${mail.key} was never acknowledged`);
+    const isRefused = isTurnedAway && acknowledged.length === 0 && !mail.isDoubled;
+    if (isRefused && messages.some((one) => one.subject === mail.key))
+      faults.push(`${mail.key} was answered 503, and was accepted`);
     if (mail.by === 'sandbox' && acknowledged.length > 0 && !isShown) faults.push(`${mail.key} is in no virtual inbox`);
     for (const one of strange) faults.push(`the customer of ${mail.key} was answered: ${one}`);
     for (const answer of acknowledged) {
@@ -153,7 +161,7 @@ function ofCancellations({ ledger }: Evidence, messages: readonly MessageRow[], 
 }
 
 function ofCopies(
-  { ledger, reports, recordMs, policies: { enforced, publishing } }: Evidence,
+  { ledger, reports, recordMs, policies: { enforced, publishing, dane } }: Evidence,
   { messages, copies }: { messages: readonly MessageRow[]; copies: readonly Copy[] },
 ): string[] {
   const faults: string[] = [];
@@ -172,7 +180,12 @@ function ofCopies(
     const digest = mail && mail.fileBytes > 0 ? sha256(fileOf(mail)) : undefined;
     if (copy.fileDigest !== digest) faults.push(`${copy.subject} came with another file`);
     if (mail?.requireTls && !copy.inTls) faults.push(`policy: ${copy.subject} asks for TLS and came in the clear`);
+    // Records that match stand for a certificate.
+    if (mail?.requireTls === 'verified' && !copy.isCertified && !dane.has(copy.peer))
+      faults.push(`policy: ${copy.subject} asks for a certificate and came without`);
   }
+  const known = new Set(messages.map(({ subject, recipient }) => `${subject} ${recipient}`));
+  for (const [name] of byMessage) if (!known.has(name)) faults.push(`${name} came, and there is no such message`);
   const reported = new Set(reports.map((one) => one.messageId));
   for (const message of messages) {
     if (message.mode === 'sandbox') continue;
@@ -209,8 +222,18 @@ function ofStates({ database }: Evidence, messages: readonly MessageRow[]): stri
   return faults;
 }
 
+interface FailedRow {
+  event_id: string;
+  attempts: number;
+  error: string;
+}
+
+/** Of an event that is given up, as published, and of one that crashes our own code, or seems to. */
+const SCHEDULED_ATTEMPTS = 10;
+const DEAD_EVENT = /failed over this delivery three times/;
+
 function ofEvents(
-  { receiver, subscriber, database }: Evidence,
+  { receiver, subscriber, database, deathsMs, isShort }: Evidence,
   { messages, events }: { messages: readonly MessageRow[]; events: readonly EventRow[] },
 ): string[] {
   const faults: string[] = [];
@@ -228,11 +251,15 @@ function ofEvents(
     if (own.filter(({ type, late }) => type === 'DeliveryDelay' && late !== 1).length > 1)
       faults.push(`${id}: delayed twice in the log`);
   }
-  const failed = new Set(
-    database
-      .all<{ event_id: string }>("SELECT event_id FROM webhook_delivery WHERE status = 'failed'")
-      .map((one) => one.event_id),
+  const ended = database.all<FailedRow>(
+    "SELECT event_id, attempts, error FROM webhook_delivery WHERE status = 'failed'",
   );
+  const failed = new Set(ended.map((one) => one.event_id));
+  for (const { event_id: id, attempts, error } of ended) {
+    const isDeadLetter = DEAD_EVENT.test(error) && deathsMs.length >= DEADLY;
+    if (attempts < (isShort ? Number.POSITIVE_INFINITY : SCHEDULED_ATTEMPTS) && !isDeadLetter)
+      faults.push(`the event ${id} was given up after ${attempts} attempts: ${error}`);
+  }
   const accepted = new Set(receiver.received.filter((one) => one.isAccepted).map((one) => one.eventId));
   const ids = new Map<string, Set<string>>();
   for (const { eventId, webhookId } of receiver.received) {
@@ -268,8 +295,8 @@ function ofBounces(
     if (bounce && bounce.at < expiresAt) faults.push(`${id} bounced, and nobody refused it`);
     const [setAtMs] = clockSetAtMs;
     if (setAtMs === undefined || createdAt >= setAtMs || (bounce?.at ?? 0) < setAtMs) continue;
-    // The one published exception: the server has asked us to wait until after the lifetime.
-    if (reply?.startsWith('421 ')) continue;
+    // The one published exception: the server has asked us to wait until after the lifetime, or blocks our host.
+    if (reply?.startsWith('421 ') || reply === REFUSALS.listed.reply) continue;
     const tried = database.all<{ at: number }>('SELECT at FROM attempt WHERE message_id = ?', id);
     if (!tried.some(({ at }) => at >= setAtMs)) faults.push(`${id} expired by a clock that was set, untried since`);
   }

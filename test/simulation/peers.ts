@@ -97,7 +97,7 @@ export function drawManners(random: Random, { isOnly }: { isOnly: boolean }): Ma
   const is = (share: number): boolean => random.chance(share);
   return {
     tls: is(0.6) ? 'good' : random.pick(['none', 'broken', 'refused'] as const),
-    isCertified: true,
+    isCertified: random.stream('certificate').chance(0.85),
     connections: is(0.3) ? 1 + random.below(3) : 20,
     greylistMs: is(0.25) ? random.between(10_000, 400_000) : 0,
     temporary: is(0.4) ? random.between(0.05, 0.5) : 0,

@@ -4,28 +4,28 @@ import type { Planted } from './planted.ts';
 
 export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
   'mail over SMTP reaches its first recipient alone': {
-    seed: 1,
+    seed: 11,
     file: 'send/submit.ts',
     find: 'recipients: submission.recipients.map((address) => ({',
     replace: 'recipients: submission.recipients.slice(0, 1).map((address) => ({',
     finds: /^lost: mail/,
   },
   'mail that was put off is tried at its end alone': {
-    seed: 1,
+    seed: 2,
     file: 'delivery/results.ts',
     find: 'return Math.min(nowMs + jitter(delayMs, random), expiresAtMs);',
     replace: 'return expiresAtMs;',
     finds: /was put off for/,
   },
   'mail that was put off is due an hour after what is said of it': {
-    seed: 1,
+    seed: 52,
     file: 'delivery/settle.ts',
     find: "againAtMs: one.to === 'delayed' ? (one.nextAttemptAtMs ?? one.atMs) : null,",
     replace: "againAtMs: one.to === 'delayed' ? (one.nextAttemptAtMs ?? one.atMs) + 3_600_000 : null,",
     finds: /attempt \d+ of .* late/,
   },
   'what a dead process held is due an hour later': {
-    seed: 1,
+    seed: 2,
     file: 'work/store.ts',
     find: '`UPDATE work SET leased = 0, due = ?, crashes = crashes + ${CRASH} WHERE leased > 0`, nowMs);',
     replace:
@@ -33,38 +33,106 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
     finds: /in hand at a death, and is not taken over/,
   },
   'no bounce suppresses its address': {
-    seed: 1,
+    seed: 3,
     file: 'delivery/results.ts',
     find: '  if (!suppress) return null;\n',
     replace: '  if (suppress || !suppress) return null;\n',
     finds: /bounced with .*, and is not suppressed/,
   },
   'a domain that takes no mail is suppressed for good': {
-    seed: 1,
+    seed: 3,
     file: 'delivery/results.ts',
     find: 'const untilMs = suppressDays === undefined ? null : nowMs + suppressDays * DAY_MS;',
     replace: 'const untilMs = suppressDays === undefined ? null : null;',
     finds: /is suppressed until null/,
   },
   'whatever is refused at RCPT suppresses its address': {
-    seed: 1,
+    seed: 74,
     file: 'delivery/outcome.ts',
     find: "const isOfAddress = suppress !== undefined && stage === 'rcpt' && speaksOfAddress(reply);",
     replace: "const isOfAddress = stage === 'rcpt';",
     finds: /is suppressed without a reason/,
   },
   'a block list ends the mail': {
-    seed: 1,
+    seed: 81,
     file: 'delivery/outcome.ts',
     find: "if (meaning.category === 'blocked' || (isPermanent && isBeforeMail)) {",
     replace: 'if (isPermanent && isBeforeMail) {',
     finds: /bounced, and nobody refused it/,
   },
   'results wait before they are recorded': {
-    seed: 1,
+    seed: 74,
     file: 'work/settler.ts',
     find: 'else setImmediate(() => void this.#write());',
     replace: 'else setTimeout(() => void this.#write(), 20_000);',
     finds: /another copy after one that was answered/,
+  },
+  'no mail comes in': {
+    seed: 4,
+    file: 'smtp/inbound.ts',
+    find: '  if (closedToMail() !== undefined) return refuse(dialogue, BUSY);\n  dialogue.envelope =',
+    replace:
+      '  if (closedToMail() !== undefined || limits.maxRecipients > 0) return refuse(dialogue, BUSY);\n  dialogue.envelope =',
+    finds: /^what came back .* was never taken/,
+  },
+  'a batch is never accepted': {
+    seed: 6,
+    file: 'send/batch.ts',
+    find: '  const { caller, requestId, clientAddress, idempotency } = request;\n',
+    replace:
+      "  if (index > 0) return refused(failure('OVERLOADED'));\n  const { caller, requestId, clientAddress, idempotency } = request;\n",
+    finds: /^batched-\d+ was never acknowledged/,
+  },
+  'an event is given up after one failure': {
+    seed: 1,
+    file: 'webhooks/attempt.ts',
+    find: "if (delayMs === undefined) return { kind: 'failed'",
+    replace: "if (delayMs === undefined || answer.attempts > 0) return { kind: 'failed'",
+    finds: /was given up after 1 attempts/,
+  },
+  'a refused acceptance is stored all the same': {
+    seed: 278,
+    file: 'send/accept-emails.ts',
+    find: 'await putLargeContent(blobs, given.emails) : NO_BLOBS;',
+    replace:
+      'await putLargeContent(blobs, given.emails).catch((error) => { setTimeout(() => void createAcceptEmails(dependencies)(given).catch(() => undefined), 5_000); throw error; }) : NO_BLOBS;',
+    finds: /was answered 503, and was accepted/,
+  },
+  'another mail under the same key is taken for the first': {
+    seed: 2,
+    file: 'idempotency/idempotency.ts',
+    find: "if (!isSame) return refuse(failure('IDEMPOTENCY_KEY_REUSED'));",
+    replace: "if (!isSame && stored.status === 0) return refuse(failure('IDEMPOTENCY_KEY_REUSED'));",
+    finds: /202 to another mail under its key/,
+  },
+  'a certificate that a mail asks for is not looked at': {
+    seed: 255,
+    file: 'net/smtp-greeting.ts',
+    find: 'const tlsOptions = clientTlsOptions(serverName, { verify, observe',
+    replace: 'const tlsOptions = clientTlsOptions(serverName, { verify: false, observe',
+    finds: /asks for a certificate and came without/,
+  },
+  'the event of a change follows its commit': {
+    seed: 79,
+    file: 'messages/state-machine.ts',
+    find: '  await appendEvents(\n    tx,\n    events.flatMap(',
+    replace:
+      '  const append = (...all: any): void => void setTimeout(() => void (appendEvents as any)(...all.slice(0, 2)), 5);\n  append(\n    tx,\n    events.flatMap(',
+    finds: /with events Send/,
+  },
+  'content is stored after its row': {
+    seed: 115,
+    file: 'storage/blobs/disk.ts',
+    find: '      return write(key.slice(0, 2), async (file) => {\n        await file.writeFile(content)',
+    replace:
+      '      const later = (fill: any): string => { setTimeout(() => void write(key.slice(0, 2), fill).catch(() => undefined), 5); return key; };\n      return later(async (file: any) => {\n        await file.writeFile(content)',
+    finds: /is named by a row, and gone/,
+  },
+  'the record of a key follows the commit of its mail': {
+    seed: 96,
+    file: 'send/acceptance.ts',
+    find: 'insertMany(tx, IDEMPOTENCY, rows.records),',
+    replace: "void setTimeout(() => void insertMany(tx, IDEMPOTENCY, rows.records, 'ON CONFLICT DO NOTHING'), 5),",
+    finds: /^key .* messages to/,
   },
 };

@@ -18,7 +18,7 @@ import { DAY_MS, live, START_MS, type World } from './life.ts';
 import { Lives } from './lives.ts';
 import { Network } from './network.ts';
 import { createNode, type NodeOptions, type Rows, type SimulatedNode } from './node.ts';
-import { faultsOf } from './oracle.ts';
+import { DEADLY, faultsOf } from './oracle.ts';
 import type { Copy } from './peers.ts';
 import { drawPolicies, NO_POLICIES } from './policies.ts';
 import { seededRandom } from './random.ts';
@@ -32,8 +32,6 @@ import { SimulatedThreads } from './threads.ts';
 import { Timeline } from './timeline.ts';
 
 const LONGEST_MS = 8 * DAY_MS;
-/** Mail that was in hand at so many deaths is not tried any more. */
-const DEADLY = 3;
 const MOST_STEPS = 150_000;
 /** Each of several nodes does what one does while it waits. */
 const MOST_CLUSTER_STEPS = 500_000;
@@ -100,6 +98,7 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
       ...faultsOf({
         ...{ ledger, peers, receiver, deathsMs, isDeadly, database, isOver },
         startMs: START_MS,
+        isShort: world.extent.isSmall,
         policies: world.policies,
         policyHosts: world.policyHosts,
         isRefused: isRefused(world),
@@ -111,7 +110,7 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
         recordMs: world.cluster || world.isFailing ? RECORD_MS : OWN_RECORD_MS,
       }),
       ...(world.flood ? floodFaults(world.flood, ledger, peers) : []),
-      ...(options.template.engine ? [] : storedFaults(storedEvidence(world, database))),
+      ...storedFaults(storedEvidence(world, database)),
     );
     const transitions: Record<string, number> = {};
     for (const { name, n } of database.all<{ name: string; n: number }>(
@@ -151,11 +150,11 @@ function conditionsOf(world: World): Conditions {
 }
 
 function storedEvidence(world: World, database: Rows): StoredEvidence {
-  const { disk, store, deathsMs, counts } = world;
+  const { disk, store, cluster, deathsMs, counts } = world;
   return {
     ...{ database, stored: (store ?? disk).blobs(), left: disk.left },
     // An answer of a store that is lost leaves what nobody knows of.
-    isUndisturbed: !store && deathsMs.length === 0 && !isRefused(world),
+    isUndisturbed: !store && !cluster && deathsMs.length === 0 && !isRefused(world),
     isFlipped: (counts['a bit flipped'] ?? 0) > 0,
   };
 }

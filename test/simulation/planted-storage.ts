@@ -1,0 +1,75 @@
+/** Planted bugs of what keeps rows and content: syncs, answers before them, failures that are overlooked. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of source text
+import type { Planted } from './planted.ts';
+
+export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
+  'answers leave before the commit': {
+    file: 'storage/sqlite/groups.ts',
+    find: '    tx.begin();\n',
+    replace: '    if (tx.raw.isTransaction) tx.commit();\n    tx.begin();\n',
+    also: {
+      file: 'storage/sqlite/groups.ts',
+      find: '    tx.commit();\n    return { ok: true, values };',
+      replace:
+        '    setTimeout(() => { if (tx.raw.isTransaction) tx.commit(); }, 200);\n    return { ok: true, values };',
+    },
+    finds: /^lost: |SUBMISSION_NOT_FOUND/,
+  },
+  'a sync of the database left out': {
+    file: 'storage/sqlite/connection.ts',
+    find: "raw.exec('PRAGMA synchronous=FULL');",
+    replace: "raw.exec('PRAGMA synchronous=NORMAL');",
+    also: {
+      file: 'storage/sqlite/connection.ts',
+      find: "assertPragma(raw, 'synchronous', 2);",
+      replace: '',
+    },
+    finds: /^lost: |in no log|no such message/,
+  },
+  'a sync of content left out': {
+    file: 'storage/blobs/disk.ts',
+    find: '        await file.datasync().catch(refuse);\n      } finally {\n        await file.close();\n      }\n      await named;',
+    replace: '      } finally {\n        await file.close();\n      }\n      await named;',
+    finds: /is named by a row, and gone|is not what was accepted|content of the message is missing/,
+  },
+  'the folder of content is not synced': {
+    file: 'storage/blobs/disk.ts',
+    find: '      await syncFolder(path.join(folder, shard)).catch(refuse);\n',
+    replace: '',
+    finds: /is named by a row, and gone|content of the message is missing/,
+  },
+  'what a full disk did not take counts as written': {
+    seed: 278,
+    file: 'storage/blobs/disk.ts',
+    find: '        await file.writeFile(content).catch(refuse);\n',
+    replace: '        await file.writeFile(content).catch(() => undefined);\n',
+    finds: /is not what was accepted/,
+  },
+  'what a store refused counts as stored': {
+    seed: 149,
+    file: 'storage/blobs/s3-client.ts',
+    find: 'if (!(error instanceof S3Error) || !error.again || over) throw error;',
+    replace: 'if (over) return undefined;\n          if (!(error instanceof S3Error) || !error.again) throw error;',
+    finds: /is named by a row, and gone|content of the message is missing/,
+  },
+  'the error behind the status of a completion is overlooked': {
+    file: 'storage/blobs/s3-multipart.ts',
+    find: 'if (!text.includes(`<${name}Result`))',
+    replace: 'if (text.length > 99_999)',
+    finds: /is named by a row, and gone|content of the message is missing/,
+  },
+  'what a failed write left is not removed': {
+    seed: 233,
+    file: 'storage/blobs/disk.ts',
+    find: '      await unlink(temporary).catch(() => undefined);\n      throw error;\n    }\n  };',
+    replace: '      throw error;\n    }\n  };',
+    finds: /of a write that failed is still there/,
+  },
+  'content is not compared with what was accepted': {
+    seed: 119,
+    file: 'storage/blobs/blobs.ts',
+    find: "toString('base64url') !== expected) throw new BlobDamaged(key);\n  return content;",
+    replace: "toString('base64url') === '') throw new BlobDamaged(key);\n  return content;",
+    finds: /of its \d+ characters|came with another file/,
+  },
+};
