@@ -77,7 +77,7 @@ export interface World {
   busy: number;
 }
 
-function drawMail(random: Random, at: number, { extent, contentFaults, policies }: World): WantedMail {
+function drawMail(random: Random, at: number, { choices, extent, contentFaults, policies }: World): WantedMail {
   const recipients = random.chance(0.8) ? 1 : Math.min(extent.recipients, 2 + random.below(3));
   // Some write to the same people again.
   const number = random.chance(0.35) ? 0 : at;
@@ -86,18 +86,19 @@ function drawMail(random: Random, at: number, { extent, contentFaults, policies 
   const isOverHttp = random.chance(0.7) || (extent.isSmall && policies.enforced.size + policies.signed.size > 0);
   const via = isOverHttp ? 'http' : 'smtp';
   const further = random.stream('further');
-  const isOdd = (share: number): boolean => further.chance(share) && via === 'http';
+  const isOdd = (name: string, share: number): boolean =>
+    further.chance(share) && via === 'http' && choices.has(`customers-${name}`);
   return {
     ...{ key: `mail-${at}`, to, by: 'shop', via },
     expiresAfterSeconds: random.chance(0.6) ? 600 + random.below(extent.usualSeconds) : extent.longestSeconds,
-    requireTls: via === 'http' && random.chance(0.15) && (further.chance(0.5) || 'verified'),
+    requireTls: via === 'http' && random.chance(0.15) && (isOdd('verified', 0.5) ? 'verified' : true),
     length: random.chance(contentFaults.largeShare) ? 200_000 : 20 + random.below(500),
     sendAtMs: via === 'http' && random.chance(0.15) ? START_MS + random.below(extent.longestWaitMs) : undefined,
     cancelAfterMs: random.chance(0.15) ? random.between(0, random.chance(0.5) ? 3_000 : 600_000) : undefined,
     isDoubled: random.chance(0.15),
     fileBytes: 0,
-    isImpatient: isOdd(0.5),
-    isReused: isOdd(0.1),
+    isImpatient: isOdd('impatient', 0.5),
+    isReused: isOdd('reused', 0.1),
   };
 }
 

@@ -170,7 +170,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   // Dear, where one node does all: a hundred mails each.
   const flood = floods.chance(isShared ? 0.06 : 0.02) ? drawFlood(floods, { isShared }) : undefined;
   const isCalm = draw.chance(0.2) || flood !== undefined;
-  const isPerfect = isCalm && flood === undefined && random.stream('perfect').chance(0.4);
+  const isPerfect = isCalm && flood === undefined && random.stream('without a fault').chance(0.4);
   const share = (most: number): number => (isCalm || draw.chance(0.4) ? 0 : draw.between(0, most));
   const network = new Network(timeline, {
     random: random.stream('network'),
