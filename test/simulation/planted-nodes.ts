@@ -51,7 +51,7 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     finds: /a result cannot be recorded|another copy after/,
   },
   'a node that lost its lease goes on to the dot': {
-    seed: 7,
+    seed: 15,
     file: 'delivery/attempt-runner.ts',
     find: "const holds = (): boolean => group.every((held) => held.state !== 'running' || engine.holds(held));",
     replace: 'const holds = (): boolean => true;',
