@@ -1,11 +1,17 @@
 /** Mail that came in for a route: verified and read, and recorded with its event. */
 import type { Metrics } from '../base/metrics.ts';
-import type { Handler } from '../inbound/inbound.ts';
+import type { Handler, InboundMail } from '../inbound/inbound.ts';
 import type { Database } from '../storage/database.ts';
 import type { InboundLinks } from './links.ts';
 import type { MailVerifier } from './mail-verifier.ts';
 import { type ReadInbound, recordInboundOperation } from './message-store.ts';
-import { readInbound } from './read-inbound.ts';
+import { type InboundSource, readInbound, unreadInbound } from './read-inbound.ts';
+
+function sourceOf({ id, use, receivedAtMs, envelopeFrom, recipient }: InboundMail): InboundSource {
+  if (use.kind !== 'route') throw new Error(`${id} is for no route`);
+  const { accountId, mode, routeId } = use;
+  return { id, accountId, mode, routeId, receivedAtMs, envelopeFrom, recipient };
+}
 
 export function createRouteHandler({
   database,
@@ -20,15 +26,14 @@ export function createRouteHandler({
 }): Handler<ReadInbound> {
   return {
     read: async (mail) => {
-      const { id, use, receivedAtMs, envelopeFrom, recipient, client } = mail;
-      if (use.kind !== 'route') throw new Error(`${id} is for no route`);
-      const { accountId, mode, routeId } = use;
-      const source = { id, accountId, mode, routeId, receivedAtMs, envelopeFrom, recipient };
+      const source = sourceOf(mail);
       const content = await mail.content();
+      const { envelopeFrom, client } = mail;
       const { address, helo } = client;
       const authentication = verifier.verify({ content, address, helo, envelopeFrom });
       return readInbound(source, { content, authentication }, links);
     },
+    unreadable: (mail, why) => unreadInbound(sourceOf(mail), { sizeBytes: mail.sizeBytes, why }, links),
     record: async (found) => {
       const recorded = await database.execute(
         recordInboundOperation,

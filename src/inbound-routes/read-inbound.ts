@@ -55,7 +55,7 @@ function referencesOf(mail: ReadMail): string[] {
 
 export interface InboundBytes {
   content: Buffer;
-  authentication: AuthenticationResults | Promise<AuthenticationResults>;
+  authentication: AuthenticationResults | Promise<AuthenticationResults> | undefined;
 }
 
 export async function readInbound(
@@ -92,4 +92,15 @@ export async function readInbound(
     references: referencesOf(mail),
     namedMessageId: /\+(msg_[0-9A-Za-z]{21})@/.exec(source.recipient)?.[1] ?? null,
   };
+}
+
+/** The same of a mail whose bytes are lost: its event says for whom it was, and that nothing of it can be read. */
+export async function unreadInbound(
+  source: InboundSource,
+  { sizeBytes, why }: { sizeBytes: number; why: string },
+  links: InboundLinks,
+): Promise<ReadInbound> {
+  const nothing = await readInbound(source, { content: Buffer.alloc(0), authentication: undefined }, links);
+  const unread = { text: null, html: null, replyText: null, sizeBytes, unreadable: [`None of it: ${why}.`] };
+  return { ...nothing, sizeBytes, content: { ...nothing.content, ...unread } };
 }

@@ -64,10 +64,15 @@ export interface RecordedFindings {
 /** What is done with the mails of one use; `L` has null where mails without a row are recorded too. */
 export interface Handler<F, L extends InboundLease | null = InboundLease> {
   /**
-   * Says what the mail means, and changes nothing. `Unavailable` is tried again later, with growing waits; any other exception
-   * counts as a crash, and after three the mail is set aside.
+   * Says what the mail means, and changes nothing. `Unavailable` is tried again later, with growing waits, for a week; any other
+   * exception counts as a crash, and after three the mail is set aside.
    */
   read(mail: InboundMail): Promise<F>;
+  /**
+   * What is recorded of a mail whose content is not what was stored, or was away for a week; undefined, as where there is no such
+   * function, sets it aside. `why` is the end of a sentence.
+   */
+  unreadable?(mail: InboundMail, why: string): Promise<F | undefined>;
   /**
    * Runs one operation for all of them, in whose transaction `endInbound` (store.ts) is asked first: only what it still holds may
    * have an effect.

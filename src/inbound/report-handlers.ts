@@ -42,6 +42,11 @@ type ReportHandlers = Record<'return-path' | 'abuse' | 'postmaster' | 'unsubscri
 export function createReportHandlers(deps: ReportHandlerDeps): ReportHandlers {
   const handlerOf = (read: (mail: InboundMail) => Promise<Finding>): ReportHandler => ({
     read,
+    // The mail stays as it is, for who may want to look.
+    unreadable: async () => {
+      deps.metrics.inbound.unreadable.inc();
+      return undefined;
+    },
     record: (found) => record(deps, found),
   });
   const report = handlerOf((mail) => readFinding(deps, mail));

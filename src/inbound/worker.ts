@@ -4,15 +4,16 @@
  * copy, what one address wrote to abuse, the mail of each account), so that nobody's mail waits behind somebody else's; a few mails are read at once, and
  * only so much content is in memory.
  *
- * What cannot be read because something is away (storage, DNS) is tried again with growing waits. Over what our own code fails three
- * times is set aside: it stays for who wants to know why, and is not tried any more.
+ * What cannot be read because something is away (storage, DNS) is tried again with growing waits, for a week. What is not readable then,
+ * or whose content is not what was stored, ends as its handler says, or is set aside, as is what our own code fails over three times: it
+ * stays for who wants to know why, and is not tried any more.
  */
 import { deliveryDelayMs, jitter } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
-import type { Blobs } from '../storage/blobs/blobs.ts';
+import { BlobDamaged, type Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
 import {
@@ -37,6 +38,8 @@ import {
 } from './store.ts';
 
 const STOP_WITHIN_MS = 21_000;
+/** A week, by the waits between them. */
+const MOST_RETRIES = 34;
 /** Reports of a tenth of a second are claimed, looked up and recorded together: one at a time they cost the storage thread twice as much. */
 const CLAIM_GAP_MS = 100;
 
@@ -112,11 +115,24 @@ class InboundWork implements WorkKind<InboundItem, Result> {
       return { seq, fence, kind: 'found', use, found: { lease: leaseOf(job), mail, finding } };
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error;
+      if (error instanceof BlobDamaged || job.attempts >= MOST_RETRIES)
+        return await this.#givenUp(mail, { job, error });
       const { clock, log, random } = this.#deps;
       const againAtMs = clock.now() + jitter(deliveryDelayMs(job.attempts + 1), random());
       log.warn({ inboundId: job.mail.id, error: error.message }, 'a mail that came in cannot be read right now');
       return this.#unread(job, againAtMs);
     }
+  }
+
+  /** It will not be read any more. */
+  async #givenUp(mail: InboundMail, { job, error }: { job: InboundJob; error: Unavailable }): Promise<Result> {
+    const { id: inboundId, use } = mail;
+    this.#deps.log.error({ inboundId, error: error.message }, 'a mail that came in cannot be read');
+    const why = error instanceof BlobDamaged ? 'its stored content was changed' : 'its content was away for a week';
+    const finding: unknown = await (this.#deps.handlers[use.kind] as Handler<unknown>).unreadable?.(mail, why);
+    if (finding === undefined) return this.#unread(job, null);
+    const { seq, fence } = job;
+    return { seq, fence, kind: 'found', use: use.kind, found: { lease: leaseOf(job), mail, finding } };
   }
 
   #unread(job: InboundJob, againAtMs: number | null): Result {

@@ -23,6 +23,8 @@ interface File {
   inode: number;
 }
 
+const keyOf = (name: string): string | undefined => /\/blobs\/(..\/[\w-]+)$/.exec(name)?.[1];
+
 const fault = (code: string, at: string): Error => Object.assign(new Error(`${code}: ${at}`), { code });
 
 export class Disk {
@@ -36,6 +38,8 @@ export class Disk {
   #inode = 1;
   /** No byte more goes in, and not every name. */
   isFull = false;
+  /** Called with the key of each blob that has its name. */
+  onBlob: (key: string) => void = () => undefined;
   /** Names of files that a write did not fit into, and that still stood there long after. */
   readonly left: string[] = [];
 
@@ -170,6 +174,8 @@ export class Disk {
       const file = this.#get(from);
       this.files.delete(from);
       this.files.set(to, file);
+      const key = keyOf(to);
+      if (key !== undefined) this.onBlob(key);
     });
   }
 
@@ -193,16 +199,19 @@ export class Disk {
   blobs(): Map<string, Buffer> {
     const found = new Map<string, Buffer>();
     for (const [name, { bytes }] of this.files) {
-      const [, key] = /\/blobs\/(..\/[\w-]+)$/.exec(name) ?? [];
+      const key = keyOf(name);
       if (key !== undefined) found.set(key, bytes);
     }
     return found;
   }
 
-  /** One bit of the content of some blob is another one; false where there is none. */
-  flip(): boolean {
+  /** One bit of the content of this blob, or of some blob, is another one; false where there is none. */
+  flip(key?: string): boolean {
     const random = this.#random;
-    const blobs = [...this.files].filter(([name, { bytes }]) => /\/blobs\/..\//.test(name) && bytes.length > 0);
+    const blobs = [...this.files].filter(
+      ([name, { bytes }]) =>
+        bytes.length > 0 && (key === undefined ? /\/blobs\/..\//.test(name) : name.endsWith(`/${key}`)),
+    );
     if (blobs.length === 0) return false;
     const [, file] = random.pick(blobs);
     const bytes = Buffer.from(file.bytes);

@@ -4,6 +4,7 @@
  */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of source text
 import { registerHooks } from 'node:module';
+import { PLANTED_DISK } from './planted-disk.ts';
 import { PLANTED_NODES } from './planted-nodes.ts';
 import { PLANTED_OMISSIONS } from './planted-omissions.ts';
 import { PLANTED_STORAGE } from './planted-storage.ts';
@@ -24,6 +25,7 @@ export interface Planted {
 export const PLANTED: Readonly<Record<string, Planted>> = {
   ...PLANTED_STORAGE,
   ...PLANTED_OMISSIONS,
+  ...PLANTED_DISK,
   'delivered before the answer to the dot': {
     file: 'net/smtp-transaction.ts',
     find: "const accepted = stage === 'dot' && positive(reply);",

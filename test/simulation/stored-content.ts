@@ -4,34 +4,44 @@
  */
 import { createHash } from 'node:crypto';
 import type { Choices } from './choices.ts';
+import { planInboundFlips } from './damaged-mail.ts';
 import type { Disk } from './disk.ts';
-import type { Rows } from './node.ts';
+import type { Rows, SimulatedNode } from './node.ts';
 import type { Random } from './random.ts';
 import { drawStoreFaults, type StoreFaults } from './s3-store.ts';
 import type { Timeline } from './timeline.ts';
 
 export interface ContentFaults {
   flips: boolean;
+  /** Also of mail that came in, before it is read. */
+  inboundFlips: boolean;
   /** When the disk is full, virtual ms. */
   full: { fromMs: number; untilMs: number } | undefined;
   /** Of the store in S3 that has the content, in place of the disk. */
   store: StoreFaults | undefined;
-  /** The share of mail whose text is a blob. */
+  /** The share of mail whose text is a blob; of mail that comes back. */
   largeShare: number;
+  largeReportShare: number;
 }
 
 /** Of worlds in which content is safe. */
-export const SAFE: ContentFaults = { flips: false, full: undefined, store: undefined, largeShare: 0.1 };
+export const SAFE: ContentFaults = {
+  ...{ flips: false, inboundFlips: false, full: undefined, store: undefined },
+  ...{ largeShare: 0.1, largeReportShare: 0.1 },
+};
 
 export function drawContentFaults(random: Random): ContentFaults {
   const stores = random.stream('store');
-  if (stores.chance(0.04)) return { ...SAFE, store: drawStoreFaults(stores), largeShare: 0.5 };
+  if (stores.chance(0.04)) return { ...SAFE, store: drawStoreFaults(stores), largeShare: 0.5, largeReportShare: 0.5 };
   const flips = random.stream('flips').chance(0.06);
   const space = random.stream('space');
   const isFull = space.chance(0.07);
   const fromMs = space.between(0, space.chance(0.5) ? 3_000 : 600_000);
   const untilMs = fromMs + space.between(1_000, space.chance(0.7) ? 60_000 : 3_600_000);
-  return { ...SAFE, flips, full: isFull ? { fromMs, untilMs } : undefined, largeShare: flips || isFull ? 0.5 : 0.1 };
+  const largeShare = flips || isFull ? 0.5 : 0.1;
+  const inboundFlips = random.stream('inbound').chance(0.5);
+  const largeReportShare = inboundFlips ? 0.7 : largeShare;
+  return { ...SAFE, flips, inboundFlips, full: isFull ? { fromMs, untilMs } : undefined, largeShare, largeReportShare };
 }
 
 interface Endangered {
@@ -40,12 +50,14 @@ interface Endangered {
   timeline: Timeline;
   random: Random;
   disk: Disk;
+  node: SimulatedNode;
   count(what: string): void;
 }
 
 export function planContentFaults(world: Endangered): void {
   const { contentFaults, choices, timeline, disk, count } = world;
   if (contentFaults.flips && choices.has('flip')) planFlips(world);
+  if (contentFaults.inboundFlips && choices.has('inbound-flip')) planInboundFlips(world);
   const { full } = contentFaults;
   if (!full || !choices.has('full')) return;
   const set = (isFull: boolean) => (): void => {

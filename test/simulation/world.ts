@@ -8,6 +8,7 @@ import { randomText } from '../../src/base/ids.ts';
 import { OWN_RECORD_MS, RECORD_MS } from './absences.ts';
 import { Choices } from './choices.ts';
 import { createCluster } from './cluster.ts';
+import { whole } from './damaged-mail.ts';
 import { Disk } from './disk.ts';
 import { createDns } from './dns.ts';
 import { startExchangers, startPolicyHosts } from './exchangers.ts';
@@ -103,7 +104,7 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
         policyHosts: world.policyHosts,
         isRefused: isRefused(world),
         outages: world.cluster?.server.outages ?? [],
-        reports: world.reporters?.reports ?? [],
+        reports: whole(world.reporters?.reports ?? [], database),
         subscriber: options.template.tenants.shop.accountId,
         clockSetAtMs: world.clockSetAtMs,
         conditions: conditionsOf(world),
@@ -146,8 +147,11 @@ function conditionsOf(world: World): Conditions {
   const { resets, silences, blackHoles } = network.faults;
   const isSteady = clockSetAtMs.length === 0 && !isRefused(world) && !store && !flood;
   const isPrompt = isSteady && lives.starts === 1 && silences + blackHoles === 0;
-  return { isPrompt, isPerfect: isPrompt && resets + lookups.lost + lookups.failed === 0 && !counts['a bit flipped'] };
+  return { isPrompt, isPerfect: isPrompt && resets + lookups.lost + lookups.failed === 0 && !hasFlipped(counts) };
 }
+
+const hasFlipped = (counts: World['counts']): boolean =>
+  ['a bit flipped', 'a bit of mail that came in flipped'].some((one) => counts[one]);
 
 function storedEvidence(world: World, database: Rows): StoredEvidence {
   const { disk, store, cluster, deathsMs, counts } = world;
@@ -155,7 +159,7 @@ function storedEvidence(world: World, database: Rows): StoredEvidence {
     ...{ database, stored: (store ?? disk).blobs(), left: disk.left },
     // An answer of a store that is lost leaves what nobody knows of.
     isUndisturbed: !store && !cluster && deathsMs.length === 0 && !isRefused(world),
-    isFlipped: (counts['a bit flipped'] ?? 0) > 0,
+    isFlipped: hasFlipped(counts),
   };
 }
 
@@ -199,7 +203,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   for (const before = timesFilled(); timesFilled() === before; ) randomText(1);
   const dots: World['dots'] = { begun: () => undefined, came: () => undefined };
   const contentFaults = flood ? SAFE : drawContentFaults(random);
-  const { largeShare } = contentFaults;
+  const { largeReportShare: largeShare } = contentFaults;
   const storing = { random: random.stream('store answers'), count };
   const store =
     contentFaults.store &&
@@ -248,7 +252,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
       // A mail that was in hand at three deaths is not tried any more; a machine that sleeps verifies nothing meanwhile.
       (/dead-lettered/.test(line) && isDeadly(JSON.parse(line).messageId)) ||
       (store && /stored (content|file) of the message cannot be read/.test(line)) ||
-      (/(stored content|stored file) of the message/.test(line) && (counts['a bit flipped'] ?? 0) > 0) ||
+      (/(stored content|stored file) of the message|a mail that came in/.test(line) && hasFlipped(counts)) ||
       /thread that verifies mail/.test(line);
     if (level === 'error' && !isExpected) faults.push(`logged: ${line.trim().slice(0, 2_600)}`);
   };

@@ -1,0 +1,54 @@
+/**
+ * Mail that came in, of whose stored content a bit flips before it is read: it must end all the same, a reply with an event that says so, a
+ * report set aside.
+ */
+import type { Disk } from './disk.ts';
+import type { Rows, SimulatedNode } from './node.ts';
+import type { Random } from './random.ts';
+import type { Report } from './reporters.ts';
+import type { Timeline } from './timeline.ts';
+
+interface Endangered {
+  timeline: Timeline;
+  random: Random;
+  disk: Disk;
+  node: SimulatedNode;
+  count(what: string): void;
+}
+
+/** Its row is there a moment after its blob, and it is read a moment after that. */
+const SHARE = 0.7;
+const MOST_LOOKS = 4;
+
+export function planInboundFlips({ timeline, random, disk, node, count }: Endangered): void {
+  const draw = random.stream('inbound flips');
+  const waits = (key: string): boolean =>
+    node.rows?.get("SELECT 1 AS found FROM inbound_mail WHERE blob_key = ? AND status = 'waiting'", key) !== undefined;
+  const look = (key: string, left: number): void => {
+    if (waits(key) && disk.flip(key)) count('a bit of mail that came in flipped');
+    else if (left > 0) again(key, left - 1);
+  };
+  const again = (key: string, left: number): void =>
+    void timeline.after(draw.between(1, 20), 'flip', () => look(key, left), timeline.world);
+  disk.onBlob = (key) => {
+    if (draw.chance(SHARE)) again(key, MOST_LOOKS);
+  };
+}
+
+/** What has its effect all the same: those reports of which no damaged mail ended in another way. */
+export function whole(reports: readonly Report[], database: Rows): Report[] {
+  const aside = database.all<{ purpose: string }>("SELECT purpose FROM inbound_mail WHERE status = 'aside'");
+  const unread = database.all<{ id: string }>(
+    `SELECT m.id FROM inbound_message m JOIN event e ON e.message_id = m.id AND e.type = 'Inbound'
+     WHERE m.subject = '' AND json_array_length(json_extract(m.detail, '$.inbound.unreadable')) = 1`,
+  );
+  const subjects = database.all<{ subject: string }>('SELECT subject FROM inbound_message');
+  let left = unread.length;
+  return reports.filter(({ kind, messageId, name, acknowledged }) => {
+    if (kind !== 'reply') return !aside.some(({ purpose }) => purpose.includes(messageId));
+    const missing = acknowledged - subjects.filter(({ subject }) => subject === name).length;
+    if (missing <= 0 || missing > left) return true;
+    left -= missing;
+    return false;
+  });
+}
