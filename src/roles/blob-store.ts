@@ -24,10 +24,11 @@ interface BlobStore extends Running {
 /** Makes no call yet. */
 export async function openBlobStore(
   config: Pick<Config, 'blobs' | 'awsAccessKeyId' | 'awsSecretAccessKey' | 'awsSessionToken'>,
-  options: { directory: DataDirectory; clock: Clock },
+  options: { directory: DataDirectory; clock: Clock; onBroken?: (reason: string) => void },
 ): Promise<BlobStore> {
   if (config.blobs.kind === 'disk') {
-    return { blobs: openDiskBlobs(options.directory.blobsFolder), stop: () => Promise.resolve() };
+    const { directory, onBroken } = options;
+    return { blobs: openDiskBlobs(directory.blobsFolder, onBroken && { onBroken }), stop: () => Promise.resolve() };
   }
   // Loaded where it is used: its HTTP client takes 15 MB of memory.
   const { openS3Blobs } = await import('../storage/blobs/s3.ts');

@@ -101,7 +101,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     metrics.readQueueFrom(() => overload.queue());
     const disk = { name: 'postrider_disk_free_bytes', help: 'Free space where accepted mail is kept.' };
     metrics.readGaugeFrom(disk, () => overload.freeBytes());
-    const store = await openBlobStore(config, { directory, clock });
+    const store = await openBlobStore(config, { directory, clock, onBroken: options.onBroken });
     opened.push(store);
     const { blobs } = store;
     await checkBlobStore(config, { blobs, database, log });

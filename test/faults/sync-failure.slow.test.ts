@@ -1,7 +1,7 @@
 /**
- * The disk fails a sync (EIO, injected by strace at the n-th one of each thread): what had been acknowledged is there
- * after a start on a healthy disk, what was not acknowledged was never answered 202, and the process does not go on as if
- * a second sync could make the first one good.
+ * The disk fails a sync (EIO, injected by strace at the n-th one of each thread), of the database or of content, or a write: what had been
+ * acknowledged is there after a start on a healthy disk, what was not acknowledged was never answered 202, and the process does not go
+ * on as if a second sync could make the first one good. A disk that is full ends nothing.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -64,6 +64,74 @@ test('a disk that fails to read is not taken for a damaged database', { skip, ti
     rmSync(dataDir, { recursive: true, force: true });
   }
 });
+
+const LARGE = 'x'.repeat(200_000);
+/** SQLite syncs by fsync; content by fdatasync, and its folders by fsync. */
+const FAILING_WRITES: [what: string, options: { call: string; path: string; text: string; said: RegExp }][] = [
+  [
+    'a sync of content',
+    { call: 'fdatasync', path: '', text: LARGE, said: /^the disk stopped answering: a sync of content failed/ },
+  ],
+  [
+    'a sync of the folder for content',
+    { call: 'fsync', path: 'blobs', text: LARGE, said: /^the disk stopped answering: a sync of content failed/ },
+  ],
+  [
+    'a write to the log of the database',
+    { call: 'pwrite64', path: 'postrider.db-wal', text: 'x', said: /^the disk stopped answering: a write failed/ },
+  ],
+];
+
+for (const [what, { call, path: at, text, said }] of FAILING_WRITES)
+  for (const error of ['EIO', 'ENOSPC'] as const)
+    test(`${what} fails with ${error}`, { skip, timeout: 240_000 }, async () => {
+      const dataDir = mkdtempSync(path.join(os.tmpdir(), 'postrider-eio-'));
+      const sendAt = new Date(Date.now() + 3_600_000).toISOString();
+      const body = (subject: string) => ({ from: 'a@x.example', to: 'b@x.example', subject, text, sendAt });
+      const healthy = await startService({ dataDir });
+      let sick: Service | undefined;
+      try {
+        const { messageId } = (await healthy.sandboxApi.post('/send', body('before'))).body.data;
+        await healthy.kill('SIGKILL');
+        const of = at === '' ? [] : ['-P', path.join(dataDir, at)];
+        // A start writes to the log as well, and is to succeed: the failure comes later, and stays.
+        const when = call === 'pwrite64' ? ':when=40+' : '';
+        const inject = [...of, '-e', `trace=${call}`, '-e', `inject=${call}:error=${error}${when}`];
+        sick = await startService({ dataDir, wrapper: ['strace', '-f', '-qq', '-o', '/dev/null', ...inject] });
+        const acknowledged = [messageId];
+        let refused: Answer | undefined;
+        let isCut = false;
+        for (let tries = 0; tries < SENDS && refused === undefined && !isCut; tries += 1) {
+          const answer = await sick.sandboxApi.post('/send', body(`s${tries}`)).catch(() => undefined);
+          isCut = answer === undefined;
+          if (answer?.status === 202) acknowledged.push(answer.body.data.messageId);
+          else refused = answer;
+        }
+        // The process may be gone before its answer.
+        if (!isCut || error === 'ENOSPC') assert.equal(refused?.status, 503, refused?.text);
+        if (error === 'EIO') {
+          assert.equal((await sick.exited()).code, 1);
+          assert.equal(fatal(sick).length, 1, sick.log);
+          assert.match(fatal(sick)[0]!, said);
+        } else {
+          assert.equal((await sick.sandboxApi.get('/messages')).status, 200);
+          assert.deepEqual(fatal(sick), []);
+        }
+        await sick.close();
+        await healthy.restart();
+        const stored = (await allMessages(healthy.sandboxApi)).map((one) => one.messageId);
+        assert.deepEqual(
+          acknowledged.filter((id) => !stored.includes(id)),
+          [],
+          'lost',
+        );
+        assert.equal((await healthy.sandboxApi.post('/send', body('after'))).status, 202);
+      } finally {
+        await sick?.close();
+        await healthy.close();
+        rmSync(dataDir, { recursive: true, force: true });
+      }
+    });
 
 // Not the second: in each thread it is SQLite's own sync of the directory, whose failure SQLite passes over.
 for (const nth of [1, 3, 4, 5, 6, 7, 8, 10, 13, 17, 22, 30]) {

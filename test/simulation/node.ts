@@ -107,10 +107,11 @@ export function createNode({
       onLog(level, line);
     });
 
+  const ends = (): void => void timeline.soon('ends', () => onBroken());
   const openFile = async (): Promise<Database> => {
     const database = await openSqliteDatabase({
       ...{ file, operationsModule: '', log: log() },
-      onBroken: () => timeline.soon('ends', () => onBroken()),
+      onBroken: ends,
     });
     await database.execute(recoverOperation, Date.now());
     return database;
@@ -129,7 +130,7 @@ export function createNode({
     const parts: Parts = {
       ...{ ...shared, config, metrics: sharedMetrics(), database, dns, overload, hints },
       ...{ directory, secretKey: template.secretKey },
-      blobs: store ?? openDiskBlobs('/simulated/blobs'),
+      blobs: store ?? openDiskBlobs('/simulated/blobs', { onBroken: ends }),
       stop: async () => {
         await overload.stop();
         dns.close();
@@ -191,7 +192,7 @@ export function createNode({
           (error: Error) => {
             if (own.isDead) return;
             if (!(error instanceof Unavailable)) onLog('error', `the start failed: ${error.stack}`);
-            timeline.soon('ends', () => onBroken());
+            ends();
           },
         );
       });

@@ -1,6 +1,7 @@
 /** What only files do; what every store of blobs does is in test/contract/blobs.long.test.ts. */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -80,3 +81,33 @@ test('a folder that is gone or is none is Unavailable, not empty content; put ba
 test('uploads come through Postrider', (t) => {
   assert.equal(openDiskBlobs(temporaryFolder(t)).presignPut, undefined);
 });
+
+const failing = (code: string) => async (): Promise<never> => {
+  throw Object.assign(new Error(`${code}: the disk`), { code });
+};
+
+for (const method of ['sync', 'datasync'] as const)
+  test(`a ${method} that failed is said once, and nothing is written after it`, async (t) => {
+    const folder = temporaryFolder(t);
+    const broken: string[] = [];
+    const blobs = openDiskBlobs(folder, { onBroken: (reason) => broken.push(reason) });
+    const key = await blobs.put(Buffer.from('before'));
+    const handle = await open(folder, 'r');
+    const files = Object.getPrototypeOf(handle) as typeof handle;
+    await handle.close();
+    const sync = t.mock.method(files, method, failing('ENOSPC'));
+    await assert.rejects(blobs.put(Buffer.from('full')), Unavailable);
+    sync.mock.restore();
+    await blobs.put(Buffer.from('has room again'));
+    assert.deepEqual(broken, []);
+    const eio = t.mock.method(files, method, failing('EIO'));
+    const puts = await Promise.allSettled([1, 2, 3].map((one) => blobs.put(Buffer.from(`failed ${one}`))));
+    assert.deepEqual(
+      puts.map((one) => one.status === 'rejected' && one.reason instanceof Unavailable),
+      [true, true, true],
+    );
+    eio.mock.restore();
+    await assert.rejects(blobs.put(Buffer.from('after')), Unavailable);
+    assert.deepEqual(broken, ['the disk stopped answering: a sync of content failed: EIO: the disk']);
+    assert.equal(String(await blobs.get(key)), 'before');
+  });

@@ -2,6 +2,9 @@
  * Blobs as files: written beside their name, synced, renamed, and the directory synced, so that after a power cut a named blob
  * is whole. Keys are random and hold no name of a user's; nothing outside the folder is ever touched. The folder may be shared
  * by several nodes: every write has a file of its own until it is renamed.
+ *
+ * A sync that failed is never tried again: what it was about may be lost, and a second one would claim otherwise. Nothing more is
+ * written then, and the process is expected to end. A disk that is full is no such failure.
  */
 import { createHash } from 'node:crypto';
 import { type FileHandle, mkdir, open, readdir, readFile, rename, stat, unlink } from 'node:fs/promises';
@@ -53,7 +56,7 @@ const PART = /^[0-9A-Za-z]{26}\.part$/;
 const PROBE = /^(?:clock|mark)-[0-9A-Za-z]{8}\.part$/;
 
 function unavailable(error: unknown): Unavailable {
-  return new Unavailable(`blob storage: ${(error as Error).message}`);
+  return error instanceof Unavailable ? error : new Unavailable(`blob storage: ${(error as Error).message}`);
 }
 
 /** Undefined where the system says that the file is not there; Unavailable for all other errors. */
@@ -61,7 +64,46 @@ function unlessMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw unavailable(error);
 }
 
-export function openDiskBlobs(folder: string): Blobs {
+/** What a sync says that has no room for what it is about. */
+const NO_ROOM = new Set(['ENOSPC', 'EDQUOT']);
+
+interface DiskBlobsOptions {
+  /** Called once when a sync failed; the process should end. */
+  onBroken?: (reason: string) => void;
+}
+
+interface SyncGuard {
+  /** Throws once a sync has failed. */
+  assertTrusted(): void;
+  /** Waits for a sync; throws when it fails, and when another one has failed meanwhile. */
+  run(sync: () => Promise<void>): Promise<void>;
+}
+
+function createSyncGuard(onBroken: (reason: string) => void): SyncGuard {
+  let broken: Unavailable | undefined;
+  const assertTrusted = (): void => {
+    if (broken) throw broken;
+  };
+  return {
+    assertTrusted,
+    run: async (sync) => {
+      try {
+        await sync();
+      } catch (error) {
+        const { code, message } = error as NodeJS.ErrnoException;
+        if (!NO_ROOM.has(code ?? '') && !broken) {
+          broken = unavailable(error);
+          onBroken(`the disk stopped answering: a sync of content failed: ${message}`);
+        }
+        throw unavailable(error);
+      }
+      assertTrusted();
+    },
+  };
+}
+
+export function openDiskBlobs(folder: string, { onBroken = () => undefined }: DiskBlobsOptions = {}): Blobs {
+  const syncs = createSyncGuard(onBroken);
   const pathOf = (key: string): string => {
     assertBlobKey(key);
     return path.join(folder, key);
@@ -72,7 +114,7 @@ export function openDiskBlobs(folder: string): Blobs {
   const ensureShard = async (shard: string): Promise<{ named: Promise<void> }> => {
     if (syncedShards.has(shard)) return { named: Promise.resolve() };
     await mkdir(path.join(folder, shard), { recursive: true, mode: 0o700 }).catch(refuse);
-    const named = syncFolder(folder).catch(refuse);
+    const named = syncFolder(syncs, folder).catch(refuse);
     // Waited for once the content is written; nobody may be waiting when it fails.
     named.catch(() => undefined);
     return { named };
@@ -82,19 +124,20 @@ export function openDiskBlobs(folder: string): Blobs {
   const write = async (shard: string, fill: (file: FileHandle) => Promise<string>): Promise<string> => {
     const temporary = path.join(folder, shard, `${randomText(26)}.part`);
     let key: string;
+    syncs.assertTrusted();
     try {
       const { named } = await ensureShard(shard);
       const file = await open(temporary, 'wx', 0o600).catch(refuse);
       try {
         key = await fill(file);
-        await file.datasync().catch(refuse);
+        await syncs.run(() => file.datasync());
       } finally {
         await file.close();
       }
       await named;
       syncedShards.add(shard);
       await rename(temporary, pathOf(key)).catch(refuse);
-      await syncFolder(path.join(folder, shard)).catch(refuse);
+      await syncFolder(syncs, path.join(folder, shard)).catch(refuse);
       return key;
     } catch (error) {
       syncedShards.delete(shard);
@@ -160,7 +203,7 @@ export function openDiskBlobs(folder: string): Blobs {
     storeNowMs: () => fileSystemNowMs(folder),
     mark: {
       read: async () => (await readFile(path.join(folder, MARK_NAME), 'utf8').catch(unlessMissing))?.trim(),
-      write: (id) => writeMark(folder, id),
+      write: (id) => writeMark(syncs, { folder, id }),
     },
     removeUnfinished: async () => {
       const beforeMs = (await fileSystemNowMs(folder)) - UNFINISHED_MS;
@@ -210,18 +253,18 @@ function refuse(error: unknown): never {
 }
 
 /** Whole or not at all, as blobs are; removeUnfinished() finds what a crash left. */
-async function writeMark(folder: string, id: string): Promise<void> {
+async function writeMark(syncs: SyncGuard, { folder, id }: { folder: string; id: string }): Promise<void> {
   const temporary = path.join(folder, `mark-${randomText(8)}.part`);
   try {
     const file = await open(temporary, 'wx', 0o600);
     try {
       await file.writeFile(`${id}\n`);
-      await file.datasync();
+      await syncs.run(() => file.datasync());
     } finally {
       await file.close();
     }
     await rename(temporary, path.join(folder, MARK_NAME));
-    await syncFolder(folder);
+    await syncFolder(syncs, folder);
   } catch (error) {
     await unlink(temporary).catch(() => undefined);
     throw unavailable(error);
@@ -253,11 +296,12 @@ async function fileSystemNowMs(folder: string): Promise<number> {
   }
 }
 
-async function syncFolder(folder: string): Promise<void> {
+async function syncFolder(syncs: SyncGuard, folder: string): Promise<void> {
   let handle: FileHandle | undefined;
   try {
-    handle = await open(folder, 'r');
-    await handle.sync();
+    const opened = await open(folder, 'r');
+    handle = opened;
+    await syncs.run(() => opened.sync());
   } finally {
     await handle?.close();
   }
