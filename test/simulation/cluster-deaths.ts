@@ -5,6 +5,7 @@
 import { absent } from './absences.ts';
 import type { Choices } from './choices.ts';
 import type { Cluster } from './cluster.ts';
+import { createCuts, type Death } from './cuts.ts';
 import type { SimulatedNode } from './node.ts';
 import type { Random } from './random.ts';
 import type { Process, Timeline } from './timeline.ts';
@@ -31,13 +32,25 @@ export function planClusterDeaths(world: Mortal): void {
   const { timeline, random: draw, cluster, deathsMs, dots, count, choices } = world;
   const again = (node: SimulatedNode): void => {
     const afterMs = draw.chance(0.8) ? draw.between(200, 20_000) : draw.between(60_000, 3_600_000);
-    timeline.after(afterMs, 'start', () => node.start(), timeline.world);
+    const start = (): void => {
+      cuts.begun(node, 'a start');
+      node.start();
+    };
+    timeline.after(afterMs, 'start', start, timeline.world);
   };
   /** What it held during an outage of the database it could not write down. */
   const loses = (node: SimulatedNode): void => {
     deathsMs.push(timeline.nowMs);
     absent(node.process!, { fromMs: cluster.server.writtenToMs, untilMs: timeline.nowMs });
   };
+  const die = (node: SimulatedNode, how: Death): void => {
+    count(how);
+    loses(node);
+    if (how === 'a kill') node.kill();
+    else node.cutPower();
+    again(node);
+  };
+  const cuts = createCuts({ ...world, die });
   /** It is away for so long, and after that it takes so long to be heard. */
   const isAway = (node: SimulatedNode, { forMs, backMs }: { forMs: number; backMs: number }): void => {
     const { server } = cluster;
@@ -70,17 +83,11 @@ export function planClusterDeaths(world: Mortal): void {
     if (kind < 0.2) {
       count('a planned stop');
       if (cluster.server.writtenToMs < timeline.nowMs) loses(node);
-      void node.stop().then(() => again(node));
-    } else if (kind < 0.33) {
-      count('a power cut');
-      loses(node);
-      node.cutPower();
-      again(node);
+      cuts.begun(node, 'a stop');
+      // Who died meanwhile starts after that death.
+      void node.stop().then((isOver) => isOver && again(node));
     } else if (kind < 0.46) {
-      count('a kill');
-      loses(node);
-      node.kill();
-      again(node);
+      die(node, kind < 0.33 ? 'a power cut' : 'a kill');
     } else if (kind < 0.66) {
       freeze(node);
     } else if (kind < 0.8) {
@@ -108,7 +115,9 @@ export function planClusterDeaths(world: Mortal): void {
   const deaths = draw.chance(0.25) ? 0 : 1 + draw.below(4);
   const drawn = Array.from({ length: deaths }, () => 400 + draw.below(draw.chance(0.7) ? 6_000 : 20_000));
   const atSteps = drawn.sort((a, b) => a - b);
+  if (deaths > 0) for (const node of cluster.nodes) cuts.begun(node, 'a start');
   timeline.beforeStep = () => {
+    cuts.look();
     if (timeline.steps < (atSteps[0] ?? Number.POSITIVE_INFINITY) || !cluster.isUp) return;
     atSteps.shift();
     befallOne();

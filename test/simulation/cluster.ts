@@ -95,6 +95,7 @@ export function createCluster({ engine, random, isCalm, choices, count, onFault,
     stop: async () => {
       await Promise.all(nodes.filter((node) => node.isUp).map((node) => node.stop()));
       each((node) => node.kill());
+      return true;
     },
   };
 }

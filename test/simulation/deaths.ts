@@ -1,8 +1,9 @@
 /**
  * When our node dies, and how: by a kill, with the power of its machine, or by a planned stop. Some deaths come at a step that was
- * drawn, so that any two steps may have one between them; others follow a final dot, where most is at stake.
+ * drawn, so that any two steps may have one between them; others follow a final dot, where most is at stake, or cut off a start or a stop.
  */
 import type { Choices } from './choices.ts';
+import { createCuts, type Death } from './cuts.ts';
 import type { Disk } from './disk.ts';
 import type { Extent } from './extent.ts';
 import type { SimulatedNode } from './node.ts';
@@ -26,32 +27,43 @@ export function planDeaths(world: Mortal): void {
   const { timeline, random: draw, node, disk, deathsMs, dots, count, choices, extent } = world;
   const startAgain = (): void => {
     const afterMs = draw.chance(0.8) ? draw.between(200, 20_000) : draw.between(60_000, 3_600_000);
-    timeline.after(afterMs, 'start', () => node.start(), timeline.world);
+    const start = (): void => {
+      cuts.begun(node, 'a start');
+      node.start();
+    };
+    timeline.after(afterMs, 'start', start, timeline.world);
   };
-  const end = choices.each('death', () => {
-    if (!node.isUp) return;
-    const kind = draw.next();
-    if (kind < 0.35) {
-      count('a planned stop');
-      void node.stop().then(startAgain);
-      return;
-    }
+  const die = (how: Death): void => {
     deathsMs.push(timeline.nowMs);
-    if (kind < 0.6) {
-      count('a power cut');
+    count(how);
+    if (how === 'a power cut') {
       node.cutPower();
       disk.cutPower();
     } else {
-      count('a kill');
       node.kill();
     }
     startAgain();
+  };
+  const cuts = createCuts({ ...world, die: (_, how) => die(how) });
+  const end = choices.each('death', () => {
+    if (!node.isUp) return;
+    const kind = draw.next();
+    if (kind >= 0.35) {
+      die(kind < 0.6 ? 'a power cut' : 'a kill');
+      return;
+    }
+    count('a planned stop');
+    cuts.begun(node, 'a stop');
+    // Who died meanwhile starts after that death.
+    void node.stop().then((isOver) => isOver && startAgain());
   });
 
   const deaths = draw.chance(0.35) ? 0 : Math.min(extent.deaths, 1 + draw.below(4));
   const drawn = Array.from({ length: deaths }, () => 50 + draw.below(draw.chance(0.7) ? 800 : 4_000));
   const atSteps = drawn.sort((a, b) => a - b);
+  if (deaths > 0) cuts.begun(node, 'a start');
   timeline.beforeStep = () => {
+    cuts.look();
     if (timeline.steps < (atSteps[0] ?? Number.POSITIVE_INFINITY) || !node.isUp) return;
     atSteps.shift();
     end();

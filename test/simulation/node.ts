@@ -53,11 +53,12 @@ export interface SimulatedNode {
   /** Of its present life; undefined where it is dead. */
   readonly process: Process | undefined;
   readonly isUp: boolean;
-  /** Resolves once it serves; a node that dies meanwhile never does. */
+  /** It is up once it serves; a node that dies meanwhile never is. */
   start(): void;
   kill(): void;
   cutPower(): void;
-  stop(): Promise<void>;
+  /** Answers whether it came to its end, and did not die meanwhile. */
+  stop(): Promise<boolean>;
 }
 
 export interface NodeOptions {
@@ -180,6 +181,7 @@ export function createNode({
       return running !== undefined;
     },
     start: () => {
+      if (process !== undefined) onLog('error', 'a node that runs was started');
       generation += 1;
       const name = `${cluster?.name ?? 'node'}.${generation}`;
       const own = { name, isDead: false, skewMs: cluster?.skewMs ?? 0 };
@@ -214,7 +216,9 @@ export function createNode({
       const { stop } = running!;
       running = undefined;
       await timeline.as(own!, stop).catch((error: Error) => onLog('error', `the stop failed: ${error.stack}`));
-      if (own === process) die(false);
+      if (own !== process) return false;
+      die(false);
+      return true;
     },
   };
 }

@@ -338,6 +338,8 @@ function nextDue({ timeline, node, cluster, network, random, busy }: World): num
 
 async function stopNode(world: World): Promise<boolean> {
   let isStopped = false;
+  // The last stop comes to its end.
+  world.timeline.beforeStep = undefined;
   void world.node.stop().then(() => {
     isStopped = true;
   });

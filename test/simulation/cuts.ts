@@ -1,0 +1,50 @@
+/** Deaths amid a start or a planned stop: what recovers, joins or drains is cut off after so many steps, unless it is over by then. */
+import type { Choices } from './choices.ts';
+import type { SimulatedNode } from './node.ts';
+import type { Random } from './random.ts';
+import type { Timeline } from './timeline.ts';
+
+/** Of starts and of stops. */
+const SHARE = 0.3;
+
+export type Death = 'a power cut' | 'a kill';
+
+export interface Cuts {
+  /** It starts or stops from now on. */
+  begun(node: SimulatedNode, what: 'a start' | 'a stop'): void;
+  /** Asked between any two steps. */
+  look(): void;
+}
+
+interface Cutting {
+  timeline: Timeline;
+  random: Random;
+  choices: Choices;
+  count(what: string): void;
+  /** Ends a node that is alive, and has it start again. */
+  die(node: SimulatedNode, how: Death): void;
+}
+
+export function createCuts({ timeline, random, choices, count, die }: Cutting): Cuts {
+  const draw = random.stream('cuts');
+  const due = new Map<SimulatedNode, { step: number; what: string }>();
+  let cuts = 0;
+  return {
+    begun: (node, what) => {
+      due.delete(node);
+      if (!draw.chance(SHARE)) return;
+      due.set(node, { step: timeline.steps + 1 + draw.below(draw.chance(0.6) ? 20 : 200), what });
+    },
+    look: () => {
+      for (const [node, { step, what }] of due) {
+        if (timeline.steps < step) continue;
+        due.delete(node);
+        if (node.process === undefined || node.isUp) continue;
+        cuts += 1;
+        if (!choices.has(`cut-${cuts}`)) continue;
+        count(`a death amid ${what}`);
+        die(node, draw.chance(0.5) ? 'a power cut' : 'a kill');
+      }
+    },
+  };
+}
