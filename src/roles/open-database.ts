@@ -14,6 +14,7 @@ import { alignEventOrderOperation } from '../storage/meta-store.ts';
 import { migrateSqlite } from '../storage/migrate.ts';
 import { openSqlite } from '../storage/sqlite/connection.ts';
 import { openSqliteDatabase } from '../storage/sqlite/database.ts';
+import { assertLogWhole } from '../storage/sqlite/log-check.ts';
 import { recoverOperation } from '../work/work.ts';
 
 /** Where rows have no week yet. */
@@ -90,6 +91,7 @@ function noteMigrations(log: Log, applied: string[]): void {
 
 async function openEmbedded({ directory, clock, log, onBroken }: OpenDatabaseOptions): Promise<Database> {
   assertDatabaseNotLost(directory);
+  assertLogWhole(directory.databaseFile);
   const connection = openSqlite(directory.databaseFile, { readOnly: false });
   try {
     noteMigrations(log, migrateSqlite(connection, clock.now()));

@@ -1,0 +1,82 @@
+/**
+ * Whether the write-ahead log that a process left is whole. SQLite reads it up to the first frame that does not add up, and takes the rest
+ * for what was never committed: right after a power cut, and wrong where the disk changed a bit, since all that was acknowledged behind
+ * it would be gone without a word. What tells the two apart: a commit is synced before the next one is written, so what a power cut
+ * tears is the last one. Behind a frame that does not add up there is no commit with more behind it, unless the frame was whole once.
+ * Each start begins a new log, whose salts differ: frames of older ones do not count.
+ *
+ * Not seen is damage to the last commit alone, which looks as if it had been torn.
+ * https://sqlite.org/fileformat2.html#walformat
+ */
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+
+const HEADER_BYTES = 32;
+const FRAME_HEADER_BYTES = 24;
+const MAGIC = 0x377f0682;
+
+type Sums = readonly [number, number];
+
+/** The checksum of the log goes on over these bytes, eight at a time; its words are little-endian unless the header says otherwise. */
+function summed([first, second]: Sums, bytes: Buffer, isBigEndian: boolean): Sums {
+  let [a, b] = [first, second];
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let at = 0; at + 8 <= bytes.length; at += 8) {
+    a = (a + view.getUint32(at, !isBigEndian) + b) >>> 0;
+    b = (b + view.getUint32(at + 4, !isBigEndian) + a) >>> 0;
+  }
+  return [a, b];
+}
+
+const isSum = (bytes: Buffer, at: number, [a, b]: Sums): boolean =>
+  bytes.readUInt32BE(at) === a && bytes.readUInt32BE(at + 4) === b;
+
+/** Throws a sentence for the operator when the log of this database file is damaged. */
+export function assertLogWhole(file: string): void {
+  const log = `${file}-wal`;
+  let handle: number;
+  try {
+    handle = openSync(log, 'r');
+  } catch {
+    // Where there is none nothing is wrong with it; what else is in the way is said when the database is opened.
+    return;
+  }
+  try {
+    if (isWhole(handle)) return;
+  } finally {
+    closeSync(handle);
+  }
+  throw new Error(
+    `${log} is damaged: mail that was accepted stands behind a part of it that cannot be read; look at the disk, and restore a backup, or move ${log} away to start without all that it holds`,
+  );
+}
+
+function isWhole(handle: number): boolean {
+  const header = Buffer.alloc(HEADER_BYTES);
+  if (readSync(handle, header, 0, HEADER_BYTES, 0) < HEADER_BYTES || header.every((byte) => byte === 0)) return true;
+  const isBigEndian = (header.readUInt32BE(0) & 1) === 1;
+  let sums = summed([0, 0], header.subarray(0, 24), isBigEndian);
+  // It is written in one sector, which no power cut tears.
+  if (header.readUInt32BE(0) >>> 1 !== MAGIC >>> 1 || !isSum(header, 24, sums)) return false;
+  const frame = Buffer.alloc(FRAME_HEADER_BYTES + pageBytes(header));
+  const { size } = fstatSync(handle);
+  let isRead = true;
+  let isCommitted = false;
+  for (let at = HEADER_BYTES; at + frame.length <= size; at += frame.length) {
+    readSync(handle, frame, 0, frame.length, at);
+    const isOwn = frame.compare(header, 16, 24, 8, 16) === 0;
+    if (isRead) {
+      sums = summed(summed(sums, frame.subarray(0, 8), isBigEndian), frame.subarray(FRAME_HEADER_BYTES), isBigEndian);
+      isRead = isOwn && isSum(frame, 16, sums);
+    }
+    if (isRead) continue;
+    if (isOwn && isCommitted) return false;
+    isCommitted ||= isOwn && frame.readUInt32BE(4) !== 0;
+  }
+  return true;
+}
+
+/** 1 stands for 65,536 in some versions. */
+function pageBytes(header: Buffer): number {
+  const size = header.readUInt32BE(8);
+  return size === 1 ? 65_536 : size;
+}
