@@ -1,17 +1,13 @@
 /**
- * What is not decided by the code itself (time, sockets, disks, threads, randomness) comes from modules of Node that the simulation
- * replaces as a whole. This is the list of them, and of the files that may go another way, since a simulated node does not run them or
- * they only read at the start. The command line is no part of a node.
+ * What is not decided by the code itself (time, sockets, disks, threads, randomness) comes from modules of Node of which the simulation
+ * replaces what the product uses, and closes the rest (test/simulation/open-doors.ts). This is the list of the files that may go another
+ * way, since a simulated node does not run them or they only read at the start. The command line is no part of a node.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { DOORS } from '../simulation/open-doors.ts';
 import { importsOf, productFiles, type SourceFile } from './source-tree.ts';
 
-/** Replaced by test/simulation/{globals,doors,disk}.ts. */
-const DOORS = new Set([
-  ...['node:crypto', 'node:dgram', 'node:fs/promises', 'node:http', 'node:net', 'node:timers/promises', 'node:tls'],
-  'node:worker_threads',
-]);
 /** What they do is decided by their arguments. */
 const PURE = new Set([
   ...['node:buffer', 'node:events', 'node:path', 'node:stream', 'node:stream/promises', 'node:url', 'node:util'],
@@ -25,6 +21,7 @@ const AROUND: Readonly<Record<string, readonly string[]>> = {
     ...['src/storage/data-directory.ts', 'src/storage/durable-file.ts', 'src/storage/migrate.ts'],
     ...['src/storage/portable-file.ts', 'src/storage/postgres/transfer.ts', 'src/storage/postgres/url.ts'],
     ...['src/storage/secret-key.ts', 'src/storage/sqlite/backup.ts', 'src/storage/sqlite/errors.ts'],
+    ...['src/storage/sqlite/log-check.ts'],
     'src/users/create.ts',
   ],
   // Real in the simulation too, in its own thread.
@@ -40,6 +37,10 @@ const AROUND: Readonly<Record<string, readonly string[]>> = {
   'node:v8': ['src/base/collector.ts'],
   'node:vm': ['src/base/collector.ts'],
   'node:zlib': ['src/http/files.ts', 'src/tls-reports/report.ts'],
+  // Of modules that the simulation replaces in part.
+  'node:fs/promises access': ['src/doctor/disk.ts'],
+  'node:fs/promises statfs': ['src/storage/data-directory.ts'],
+  'node:http request': ['src/doctor/certificates.ts', 'src/doctor/clock.ts'],
   // Timers of Node's own, which nobody replaces.
   'AbortSignal.timeout': [
     ...['src/acme/acme.ts', 'src/acme/client.ts', 'src/doctor/certificates.ts', 'src/doctor/clock.ts'],
@@ -47,15 +48,35 @@ const AROUND: Readonly<Record<string, readonly string[]>> = {
 };
 /** What is there without an import, and is not replaced. */
 const GLOBALS =
-  /\bAbortSignal\.timeout\b|(?<![.\w])fetch\(|\bhrtime\b|\bnew (?:WebSocket|MessageChannel|BroadcastChannel)\b/g;
+  /\bAbortSignal\.timeout\b|(?<![.\w])fetch\(|\bhrtime\b|\bprocess\.uptime\b|\bcrypto\.getRandomValues\b|\bnew (?:WebSocket|MessageChannel|BroadcastChannel)\b/g;
+
+const IMPORT = /^\s*import\s+(?!type\b)([^'";]*?)\sfrom\s+'(node:[\w/]+)'/gm;
+
+/** What a file uses of modules that are replaced in part, and is not replaced: `module name`. */
+function closedIn({ text }: SourceFile): string[] {
+  return [...text.matchAll(IMPORT)].flatMap(([, clause = '', module = '']) => {
+    const door = DOORS[module];
+    if (!door) return [];
+    const [, braces = ''] = /\{([^}]*)\}/.exec(clause) ?? [];
+    const named = braces.split(',').map((one) => one.trim().split(' as ')[0]!);
+    const whole = /^(?:\* as )?(\w+)/.exec(clause)?.[1];
+    const members =
+      whole === undefined
+        ? []
+        : [...text.matchAll(new RegExp(`(?<![\\w.])${whole}\\.(\\w+)`, 'g'))].map((one) => one[1]!);
+    const used = [...named.filter((one) => one !== '' && !one.startsWith('type ')), ...members];
+    return used.filter((one) => ![...door.replaced, ...door.pure].includes(one)).map((one) => `${module} ${one}`);
+  });
+}
 
 function detours(files: readonly SourceFile[]): string[] {
   return files.flatMap((file) => {
     if (file.path.startsWith('src/cli/')) return [];
     const builtin = importsOf(file).filter(({ specifier, typeOnly }) => specifier.startsWith('node:') && !typeOnly);
-    const used = [...builtin.map(({ specifier }) => specifier), ...(file.text.match(GLOBALS) ?? [])];
+    const modules = builtin.map(({ specifier }) => specifier).filter((one) => !(one in DOORS));
+    const used = [...modules, ...closedIn(file), ...(file.text.match(GLOBALS) ?? [])];
     return [...new Set(used)]
-      .filter((one) => !DOORS.has(one) && !PURE.has(one) && !AROUND[one]?.includes(file.path))
+      .filter((one) => !PURE.has(one) && !AROUND[one]?.includes(file.path))
       .map((one) => `${file.path}: ${one} goes around the doors of the simulation; see docs/decisions/0020`);
   });
 }
@@ -67,7 +88,7 @@ test('time, sockets, disks, threads and randomness come through the doors that t
 test('no file is excused that does not need it', () => {
   const files = new Map(productFiles().map((file) => [file.path, file.text]));
   const idle = Object.entries(AROUND).flatMap(([one, paths]) =>
-    paths.filter((path) => !files.get(path)?.includes(one)).map((path) => `${path}: ${one}`),
+    paths.filter((path) => !files.get(path)?.includes(one.split(' ').at(-1)!)).map((path) => `${path}: ${one}`),
   );
   assert.deepEqual(idle, []);
 });
@@ -80,6 +101,11 @@ test('control: other ways out are seen', () => {
     'const answer = await fetch(url);',
     'const signal = AbortSignal.timeout(5_000);',
     'const now = process.hrtime.bigint();',
+    'const upMs = process.uptime();',
+    "import { scrypt } from 'node:crypto';",
+    "import { type Stats, writeFile as write } from 'node:fs/promises';",
+    "import http from 'node:http';\nhttp.request(url);",
+    "import * as tls from 'node:tls';\ntls.createServer();",
   ];
   for (const text of bad) assert.equal(detours([file(text)]).length, 1, text);
   assert.deepEqual(detours([file("import { connect } from 'node:net';\nimport type { Stats } from 'node:fs';")]), []);

@@ -6,7 +6,7 @@
  *   --all         goes on after a fault                   --trace       every step, for one world
  *   --only X      nothing but these parts of a world      --planted B   with a bug of planted.ts; its worlds are not kept
  *   --json        the sums as JSON                        --keep F      keeps worlds in this folder
- *   --nodes       worlds of one to three nodes that share a PostgreSQL database; they are not kept
+ *   --nodes       worlds of one to three nodes that share a PostgreSQL database
  */
 import os from 'node:os';
 import { parseArgs } from 'node:util';
@@ -52,8 +52,8 @@ const passedOn = [
 function onFailed(failed: Failed): void {
   const { seed, faults, parts, trace } = failed;
   console.log(`seed ${seed} (trace ${trace}):\n  ${faults.join('\n  ')}`);
-  const isKept = !values.nodes && values.only === undefined && (planted === undefined || values.keep !== undefined);
-  if (isKept) console.log(`  kept in ${keep(failed, planted, values.keep)}`);
+  const isKept = values.only === undefined && (planted === undefined || values.keep !== undefined);
+  if (isKept) console.log(`  kept in ${keep(failed, { planted, nodes: values.nodes, folder: values.keep })}`);
   const bug = planted === undefined ? '' : ` --planted '${planted}'`;
   const nodes = values.nodes ? '--nodes ' : '';
   console.log(`  repeat it with: npm run simulate -- ${nodes}--seed ${seed} --only ${onlyOf(parts)}${bug}`);

@@ -17,8 +17,8 @@ interface Endangered {
 }
 
 /** Its row is there a moment after its blob, and it is read a moment after that. */
-const SHARE = 0.7;
-const MOST_LOOKS = 4;
+const SHARE = 0.8;
+const MOST_LOOKS = 20;
 
 export function planInboundFlips({ timeline, random, disk, node, count }: Endangered): void {
   const draw = random.stream('inbound flips');
@@ -29,7 +29,7 @@ export function planInboundFlips({ timeline, random, disk, node, count }: Endang
     else if (left > 0) again(key, left - 1);
   };
   const again = (key: string, left: number): void =>
-    void timeline.after(draw.between(1, 20), 'flip', () => look(key, left), timeline.world);
+    void timeline.after(draw.between(0.2, 3), 'flip', () => look(key, left), timeline.world);
   disk.onBlob = (key) => {
     if (draw.chance(SHARE)) again(key, MOST_LOOKS);
   };

@@ -1,6 +1,6 @@
 /**
  * The disk of the world, where the product keeps content: files and folders with what of them is on stable storage, and what only the
- * memory of the machine has. A power cut leaves of unsynced bytes and names what the seed decides; a kill leaves all of it. Only
+ * memory of the machine has. A power cut leaves of unsynced sectors, names and folders what the seed decides; a kill leaves all of it. Only
  * what the product asks of node:fs/promises is there.
  */
 import fsPromises from 'node:fs/promises';
@@ -10,8 +10,11 @@ import { Readable } from 'node:stream';
 import { here } from './globals.ts';
 import type { Random } from './random.ts';
 import type { Timeline } from './timeline.ts';
+import { torn } from './torn.ts';
 
 const ROOT = '/simulated';
+/** Made and synced before the first start. */
+const MADE = [ROOT, `${ROOT}/blobs`];
 /** For the removal of what a failed write left. */
 const SOON_MS = 5_000;
 
@@ -32,12 +35,15 @@ export class Disk {
   readonly #random: Random;
   /** As the machine sees it. */
   readonly files = new Map<string, File>();
-  readonly folders = new Set<string>([ROOT]);
+  readonly folders = new Set<string>(MADE);
   /** Names as they stand on stable storage. */
   #durable = new Map<string, File>();
+  readonly #durableFolders = new Set<string>(MADE);
   #inode = 1;
   /** No byte more goes in, and not every name. */
   isFull = false;
+  /** The share of reads, writes, renames and syncs that fail with EIO. */
+  errorShare = 0;
   /** Called with the key of each blob that has its name. */
   onBlob: (key: string) => void = () => undefined;
   /** Names of files that a write did not fit into, and that still stood there long after. */
@@ -79,6 +85,13 @@ export class Disk {
     this.#timeline.after(SOON_MS, 'disk looked at', look, world);
   }
 
+  /** A sector of it cannot be read or written. */
+  #needsHealth(at: string): void {
+    if (this.errorShare === 0 || !this.#random.chance(this.errorShare)) return;
+    this.#count('an I/O error of the disk');
+    throw fault('EIO', at);
+  }
+
   #noRoom(at: string): Error {
     this.#count('a write that a full disk refused');
     return fault('ENOSPC', at);
@@ -107,9 +120,11 @@ export class Disk {
   #folder(at: string) {
     const sync = () =>
       this.#later('sync folder', () => {
+        this.#needsHealth(at);
         const isIn = (one: string): boolean => path.dirname(one) === at;
         for (const one of [...this.#durable.keys()]) if (isIn(one) && !this.files.has(one)) this.#durable.delete(one);
         for (const [one, file] of this.files) if (isIn(one)) this.#durable.set(one, file);
+        for (const one of this.folders) if (isIn(one)) this.#durableFolders.add(one);
       });
     return { sync, close: () => Promise.resolve() };
   }
@@ -118,6 +133,7 @@ export class Disk {
     let position = 0;
     const sync = () =>
       this.#later('sync', () => {
+        this.#needsHealth(at);
         file.syncedBytes = file.bytes.length;
       });
     return {
@@ -125,6 +141,7 @@ export class Disk {
         // Taken at once: the caller may use its memory again.
         const piece = Buffer.from(content as Uint8Array);
         return this.#later('write', () => {
+          this.#needsHealth(at);
           // What still fits is written before a disk says that it is full.
           const taken = this.isFull ? piece.subarray(0, this.#random.below(piece.length)) : piece;
           file.bytes = Buffer.concat([file.bytes, taken]);
@@ -136,6 +153,7 @@ export class Disk {
       },
       read: (into: Buffer, offset: number, length: number) =>
         this.#later('read', () => {
+          this.#needsHealth(at);
           const bytesRead = file.bytes.copy(into, offset, position, position + length);
           position += bytesRead;
           return { bytesRead };
@@ -148,6 +166,7 @@ export class Disk {
 
   readFile(at: string, encoding?: string) {
     return this.#later('read file', () => {
+      this.#needsHealth(at);
       const { bytes } = this.#get(at);
       return encoding === undefined ? Buffer.from(bytes) : bytes.toString('utf8');
     });
@@ -172,6 +191,7 @@ export class Disk {
   rename(from: string, to: string) {
     return this.#later('rename', () => {
       const file = this.#get(from);
+      this.#needsHealth(from);
       this.files.delete(from);
       this.files.set(to, file);
       const key = keyOf(to);
@@ -188,7 +208,7 @@ export class Disk {
 
   stat(at: string) {
     // Asked for ten times a second; SQLite's files are elsewhere.
-    if (at.endsWith('-wal')) return Promise.resolve({ size: 0, mtimeMs: 0 });
+    if (at.endsWith('-wal')) return Promise.resolve(here().threads.logOf());
     return this.#later('stat', () => {
       const { bytes, changedAtMs, inode } = this.#get(at);
       return { size: bytes.length, mtimeMs: changedAtMs, ino: inode, mtimeNs: changedAtMs, ctimeNs: changedAtMs };
@@ -221,20 +241,21 @@ export class Disk {
     return true;
   }
 
-  /** Unsynced names are there or not, unsynced bytes as well, each for itself. */
+  /** Unsynced folders and names are there or not, unsynced sectors as well, each for itself. */
   cutPower(): void {
     const random = this.#random;
+    const lost = [...this.folders].filter((one) => !this.#durableFolders.has(one) && random.chance(0.5));
+    for (const one of lost) this.folders.delete(one);
+    for (const one of this.folders) this.#durableFolders.add(one);
     const names = new Set([...this.files.keys(), ...this.#durable.keys()]);
     const left = new Map<string, File>();
     for (const name of [...names].sort()) {
       const [now, then] = [this.files.get(name), this.#durable.get(name)];
       const file = now === then || random.chance(0.5) ? now : then;
-      if (file) left.set(name, file);
+      if (file && this.folders.has(path.dirname(name))) left.set(name, file);
     }
     for (const file of left.values()) {
-      const { bytes, syncedBytes } = file;
-      if (syncedBytes < bytes.length)
-        file.bytes = bytes.subarray(0, syncedBytes + random.below(bytes.length - syncedBytes));
+      file.bytes = torn(file.bytes, file.syncedBytes, random);
       file.syncedBytes = file.bytes.length;
     }
     this.files.clear();

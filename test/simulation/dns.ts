@@ -21,7 +21,6 @@ export interface DnsWorld {
   sign(domain: string): void;
   /** Something changes in the zones. */
   at(ms: number, change: () => void): void;
-  readonly counts: Record<string, number>;
 }
 
 const NAME_ERROR = 3;
@@ -30,22 +29,21 @@ const AUTHORITATIVE = 1 << 10;
 /** RFC 4035 §3.2.3. */
 const AUTHENTIC_DATA = 1 << 5;
 
-export function createDns(timeline: Timeline, { random, faults }: { random: Random; faults: DnsFaults }): DnsWorld {
+export function createDns(
+  timeline: Timeline,
+  { random, faults, count = () => undefined }: { random: Random; faults: DnsFaults; count?: (what: string) => void },
+): DnsWorld {
   const zones = new Map<string, Answer[]>();
   const signed = new Set<string>();
   const failing = new Map<string, number>();
-  const counts: Record<string, number> = {};
   const isSigned = (name: string): boolean => [...signed].some((one) => name === one || name.endsWith(`.${one}`));
-  const count = (what: string): void => {
-    counts[what] = (counts[what] ?? 0) + 1;
-  };
   const answerTo = (bytes: Buffer): Buffer => {
     const { id = 0, questions = [] } = decode(bytes);
     const { name, type } = questions[0]!;
     const asked = name.toLowerCase();
     const known = zones.get(asked);
     const isFailure = random.chance(faults.failed) || timeline.nowMs < (failing.get(asked) ?? 0);
-    if (isFailure) count('a server that failed');
+    if (isFailure) count('a DNS server that failed');
     const rcode = isFailure ? SERVER_FAILURE : known === undefined ? NAME_ERROR : 0;
     const answers = isFailure ? [] : (known ?? []).filter((one) => one.type === (type as RecordType));
     return encode({
@@ -54,14 +52,13 @@ export function createDns(timeline: Timeline, { random, faults }: { random: Rand
     });
   };
   return {
-    counts,
     set: (name, answers) => void zones.set(name, answers),
     failUntil: (name, ms) => void failing.set(name, ms),
     sign: (domain) => void signed.add(domain),
     at: (ms, change) => void timeline.after(ms, 'a zone changes', change, timeline.world),
     ask: (question, answer) => {
       if (random.chance(faults.lost)) {
-        count('a datagram lost');
+        count('a datagram of the DNS lost');
         return;
       }
       const reply = answerTo(question);

@@ -2,16 +2,20 @@
  * Leads the sockets, datagrams, servers and storage threads of this process into the simulated world, as globals.ts does with
  * time. What of them the product does not use is not there: it fails aloud.
  */
+import crypto from 'node:crypto';
 import dgram from 'node:dgram';
 import { EventEmitter } from 'node:events';
+import fsPromises from 'node:fs/promises';
 import http, { type Server as HttpServer } from 'node:http';
 import { syncBuiltinESMExports } from 'node:module';
 import net from 'node:net';
+import timersPromises from 'node:timers/promises';
 import tls from 'node:tls';
 import workerThreads from 'node:worker_threads';
 import { notVerified } from '../../src/inbound-routes/authentication-results.ts';
-import { here } from './globals.ts';
+import { here, isBeforeWorlds } from './globals.ts';
 import { SimSocket } from './network.ts';
+import { closeDoor } from './open-doors.ts';
 import { SimTlsSocket } from './tls.ts';
 
 /** The address of the machine of ours; every node of a world has its own port. */
@@ -82,6 +86,10 @@ function createHttpServer(options: http.ServerOptions): HttpServer {
     bound = listening(server, port, rest.find((one) => typeof one === 'function') as () => void);
     return server;
   };
+  // Node's own is of the real clock.
+  server.prependListener('request', (_request, response) => {
+    response.setHeader('Date', new Date().toUTCString());
+  });
   // Looks after connections by the real clock.
   server.once('listening', () => {
     for (const name of Object.getOwnPropertySymbols(server)) {
@@ -184,6 +192,24 @@ class SimWorker extends EventEmitter {
   }
 }
 
+/** The thread that moves the write-ahead log. */
+class SimCheckpointer extends EventEmitter {
+  readonly #file: string;
+
+  constructor({ file }: { file: string }) {
+    super();
+    this.#file = file;
+  }
+
+  postMessage(): void {
+    here().threads.checkpoint(this, this.#file);
+  }
+
+  terminate(): Promise<number> {
+    return Promise.resolve(0);
+  }
+}
+
 type SimulatedThreads = ReturnType<typeof here>['threads'];
 
 /** The thread that verifies mail: it asks one thing of the DNS, and says that it is not verified. That it can be is proven with the real one. */
@@ -208,6 +234,8 @@ class SimVerifier extends EventEmitter {
 
 function startWorker(module: URL, options: { workerData: unknown }): EventEmitter {
   if (module.pathname.endsWith('/inbound-routes/verifier-thread.ts')) return new SimVerifier();
+  if (module.pathname.endsWith('/storage/sqlite/checkpoint.ts'))
+    return new SimCheckpointer(options.workerData as { file: string });
   return new SimWorker(module, options);
 }
 
@@ -223,4 +251,9 @@ Object.assign(tls, {
   TLSSocket: SimTlsSocket,
 });
 Object.assign(workerThreads, { Worker: startWorker });
+const modules = {
+  ...{ 'node:crypto': crypto, 'node:dgram': dgram, 'node:fs/promises': fsPromises, 'node:http': http, 'node:net': net },
+  ...{ 'node:timers/promises': timersPromises, 'node:tls': tls, 'node:worker_threads': workerThreads },
+};
+for (const [name, module] of Object.entries(modules)) closeDoor(name, module, isBeforeWorlds);
 syncBuiltinESMExports();

@@ -9,7 +9,7 @@ import crypto from 'node:crypto';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers';
 import timersPromises from 'node:timers/promises';
-import { types } from 'node:util';
+import { promisify, types } from 'node:util';
 import type { Disk } from './disk.ts';
 import type { DnsWorld } from './dns.ts';
 import type { Network } from './network.ts';
@@ -36,6 +36,9 @@ let present: Present | undefined;
 export function enterWorld(next: Present): void {
   present = next;
 }
+
+/** Whether there is none yet. */
+export const isBeforeWorlds = (): boolean => present === undefined;
 
 /** The world that runs; outside of one nothing may touch the doors. */
 export function here(): Present {
@@ -186,6 +189,7 @@ function replaceTime(): void {
     setImmediate: (value: unknown) => new Promise((resolve) => startImmediate(() => resolve(value))),
   });
   Object.defineProperty(performance, 'now', { value: monotonicMs, configurable: true });
+  Object.defineProperty(performance, 'timeOrigin', { get: () => wallMs() - monotonicMs(), configurable: true });
 }
 
 /** Bytes of the view, whatever its elements. */
@@ -227,6 +231,8 @@ function replaceRandomness(): void {
   const bytes = (size: number): Buffer => fill(Buffer.alloc(size));
   Math.random = () => randomness().next();
   const realSign = crypto.sign;
+  const realKeyPair = crypto.generateKeyPairSync as (type: string, options: object) => object;
+  Object.assign(crypto.webcrypto, { getRandomValues: fill });
   Object.assign(crypto, {
     randomInt,
     randomFillSync: fill,
@@ -243,6 +249,11 @@ function replaceRandomness(): void {
       if (!done) return signature;
       return inPool('sign', signature, done as Done<Buffer>);
     },
+    // Real ones, as generateKeyPairSync makes them: what is signed with them is cheap, but they are of the right form.
+    generateKeyPair: Object.assign(() => undefined, {
+      [promisify.custom]: (type: string, options = {}) =>
+        new Promise((resolve) => inPool('keys', realKeyPair(type, options), (_, pair) => resolve(pair))),
+    }),
     argon2: (_: string, { message, nonce, tagLength }: Argon2, done: Done<Buffer>) =>
       inPool('argon2', cheapBytes(tagLength, message, nonce), done),
   });

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { readKept } from './kept.ts';
 import { kindOf } from './shrink.ts';
-import { simulate } from './simulate-process.ts';
+import { simulate, simulateWell } from './simulate-process.ts';
 
 const COMMAND = path.join(import.meta.dirname, 'command.ts');
 
@@ -24,7 +24,7 @@ for (const planted of ['a sync of content left out', 'answers leave before the c
     t.after(() => rmSync(folder, { recursive: true, force: true }));
     const said = await command(['--seeds', '300', '--planted', planted, '--keep', folder]);
     const shown = /repeat it with: npm run simulate -- (--seed (\d+) .*)/.exec(said);
-    const kept = readKept(folder).find(({ seed }) => seed === shown?.[2])!;
+    const kept = readKept({ nodes: false, folder }).find(({ seed }) => seed === shown?.[2])!;
     assert.ok(kept, said);
     const whole = await simulate(['--seed', kept.seed, '--planted', planted]);
     assert.ok(kept.only.length < whole.failed[0]!.parts.length, `${kept.only} of ${whole.failed[0]!.parts}`);
@@ -38,3 +38,21 @@ for (const planted of ['a sync of content left out', 'answers leave before the c
     assert.deepEqual([well.sums?.seeds, well.failed], [1, []], well.output);
   });
 }
+
+test('a world of several nodes is kept as one', async (t) => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-kept-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const planted = 'a claim takes what another node holds';
+  const said = await command(['--nodes', '--seed', '1', '--planted', planted, '--keep', folder]);
+  const [kept] = readKept({ nodes: true, folder });
+  assert.ok(kept, said);
+  assert.deepEqual(readKept({ nodes: false, folder }), []);
+  const only = kept.only.join() || 'nothing';
+  assert.ok(said.includes(`npm run simulate -- --nodes --seed 1 --only ${only} --planted '${planted}'`), said);
+  const well = await simulate(['--nodes', '--seed', '1', '--only', only]);
+  assert.deepEqual([well.sums?.seeds, well.failed], [1, []], well.output);
+});
+
+test('worlds of several nodes that are kept are well', async () => {
+  await simulateWell(1, 0, '--nodes', '--kept');
+});

@@ -13,6 +13,8 @@ export interface Kept {
   /** All that of the world is left; see choices.ts. */
   only: readonly string[];
   fault: string;
+  /** A world of several nodes. */
+  nodes?: boolean;
   /** The bug that was planted then. */
   planted?: string;
   /** Of the steps, with the code of that day. */
@@ -20,24 +22,32 @@ export interface Kept {
   date: string;
 }
 
-export function readKept(folder = KEPT_FOLDER): Kept[] {
+/** Those of one node, or of several. */
+export function readKept({ nodes, folder = KEPT_FOLDER }: Omit<Keeping, 'planted'>): Kept[] {
   const names = readdirSync(folder).filter((name) => name.endsWith('.json'));
-  return names.sort().map((name) => JSON.parse(readFileSync(path.join(folder, name), 'utf8')) as Kept);
+  const all = names.sort().map((name) => JSON.parse(readFileSync(path.join(folder, name), 'utf8')) as Kept);
+  return all.filter((one) => (one.nodes ?? false) === nodes);
+}
+
+export interface Keeping {
+  planted?: string | undefined;
+  nodes: boolean;
+  folder?: string | undefined;
 }
 
 /** Answers the name of the file. */
 export function keep(
   { seed, parts, faults, trace }: Failed,
-  planted: string | undefined,
-  folder = KEPT_FOLDER,
+  { planted, nodes, folder = KEPT_FOLDER }: Keeping,
 ): string {
   const kept: Kept = {
     ...{ seed, only: parts, fault: faults[0]! },
+    ...(nodes && { nodes }),
     ...(planted !== undefined && { planted }),
     ...{ trace, date: new Date().toISOString().slice(0, 10) },
   };
   mkdirSync(folder, { recursive: true });
-  const file = path.join(folder, `${seed}.json`);
+  const file = path.join(folder, `${seed}${nodes ? '-nodes' : ''}.json`);
   writeFileSync(file, `${JSON.stringify(kept, undefined, 2)}\n`);
   return file;
 }

@@ -70,6 +70,8 @@ export interface NodeOptions {
   takesMail: boolean;
   /** The DNS server that it asks. */
   resolver: string;
+  /** How long content is kept, where that is shorter than usual. */
+  contentDays: number | undefined;
   /** Whether content goes to the store in S3. */
   usesStore: boolean;
   onLog(level: string, line: string): void;
@@ -77,11 +79,15 @@ export interface NodeOptions {
   shared?: { name: string; skewMs: number };
 }
 
-const configOf = (folder: string, { takesMail, resolver }: Pick<NodeOptions, 'takesMail' | 'resolver'>): Config =>
+const configOf = (
+  folder: string,
+  { takesMail, resolver, contentDays }: Pick<NodeOptions, 'takesMail' | 'resolver' | 'contentDays'>,
+): Config =>
   readConfig({
     ...{ POSTRIDER_DATA_DIR: folder, POSTRIDER_HTTP_PORT: String(HTTP_PORT), POSTRIDER_SMTP_PORT: String(SMTP_PORT) },
     ...{ POSTRIDER_HTTP_HOST: '0.0.0.0', POSTRIDER_SMTP_HOSTNAME: 'mail.postrider.example' },
     ...{ POSTRIDER_DNS_SERVERS: resolver },
+    ...(contentDays !== undefined && { POSTRIDER_CONTENT_DAYS: String(contentDays) }),
     ...(takesMail && { POSTRIDER_BOUNCE_DOMAIN: BOUNCE_DOMAIN, POSTRIDER_INBOUND_PORT: String(INBOUND_PORT) }),
   });
 
@@ -90,6 +96,7 @@ export function createNode({
   folder,
   takesMail,
   resolver,
+  contentDays,
   usesStore,
   onLog,
   onBroken,
@@ -119,7 +126,10 @@ export function createNode({
   };
 
   const open = async (): Promise<{ stop(): Promise<void> }> => {
-    const config = { ...configOf(template.folder, { takesMail, resolver }), databaseUrl: cluster && DATABASE_URL };
+    const config = {
+      ...configOf(template.folder, { takesMail, resolver, contentDays }),
+      databaseUrl: cluster && DATABASE_URL,
+    };
     const directory = { path: template.folder, databaseFile: file, blobsFolder: '' };
     const own = { directory, clock: systemClock, log: log(), onBroken };
     const database = cluster ? await openDatabase({ ...own, config }) : await openFile();

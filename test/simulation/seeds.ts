@@ -61,6 +61,9 @@ async function runTwice(seed: number, options: RunOptions): Promise<Report> {
   const report = await runSeed(String(seed), options);
   const again = await runSeed(String(seed), options);
   if (again.trace !== report.trace) report.faults.push(`${NOT_TWICE}: ${report.trace} and ${again.trace}`);
+  const own = new Set(again.faults);
+  const others = report.faults.filter((one) => !one.startsWith(NOT_TWICE) && !own.delete(one));
+  for (const one of [...others, ...own]) report.faults.push(`${NOT_TWICE}, and once alone: ${one}`);
   return report;
 }
 

@@ -59,7 +59,7 @@ export const simulate = (args: readonly string[]): Promise<Ran> => startSimulati
 export async function simulateWell(first: number, seeds: number, ...more: ('--kept' | '--nodes')[]): Promise<Sums> {
   const { sums, failed, output } = await simulate(['--seed', String(first), '--seeds', String(seeds), ...more]);
   assert.deepEqual(failed, [], output);
-  const kept = more.includes('--kept') ? readKept() : [];
+  const kept = more.includes('--kept') ? readKept({ nodes: more.includes('--nodes') }) : [];
   const worlds = [...kept.map(({ seed }) => Number(seed)), ...Array.from({ length: seeds }, (_, at) => first + at)];
   assert.equal(sums?.seeds, worlds.length, output);
   assert.equal(sums.twice, worlds.filter((seed) => seed % 50 === 0).length);

@@ -49,7 +49,7 @@ const say = (line: Line): void => void writeSync(1, `${JSON.stringify(line)}\n`)
 const only = values.only?.split(',');
 
 function* worlds(): Iterable<World> {
-  if (values.kept) for (const one of readKept()) yield { seed: Number(one.seed), only: one.only };
+  if (values.kept) for (const one of readKept(values)) yield { seed: Number(one.seed), only: one.only };
   const first = Number(values.seed);
   const [at, of] = values.share.split('/').map(Number) as [number, number];
   for (let seed = first; seed < first + Number(values.seeds); seed += 1) {

@@ -15,6 +15,8 @@ export interface ContentFaults {
   flips: boolean;
   /** Also of mail that came in, before it is read. */
   inboundFlips: boolean;
+  /** The share of what the disk is asked for that ends with EIO. */
+  errors: number;
   /** When the disk is full, virtual ms. */
   full: { fromMs: number; untilMs: number } | undefined;
   /** Of the store in S3 that has the content, in place of the disk. */
@@ -26,7 +28,7 @@ export interface ContentFaults {
 
 /** Of worlds in which content is safe. */
 export const SAFE: ContentFaults = {
-  ...{ flips: false, inboundFlips: false, full: undefined, store: undefined },
+  ...{ flips: false, inboundFlips: false, errors: 0, full: undefined, store: undefined },
   ...{ largeShare: 0.1, largeReportShare: 0.1 },
 };
 
@@ -38,10 +40,20 @@ export function drawContentFaults(random: Random): ContentFaults {
   const isFull = space.chance(0.07);
   const fromMs = space.between(0, space.chance(0.5) ? 3_000 : 600_000);
   const untilMs = fromMs + space.between(1_000, space.chance(0.7) ? 60_000 : 3_600_000);
-  const largeShare = flips || isFull ? 0.5 : 0.1;
+  const draw = random.stream('errors');
+  const errors = draw.chance(0.06) ? draw.between(0.002, 0.05) : 0;
+  const largeShare = flips || isFull || errors > 0 ? 0.5 : 0.1;
   const inboundFlips = random.stream('inbound').chance(0.5);
   const largeReportShare = inboundFlips ? 0.7 : largeShare;
-  return { ...SAFE, flips, inboundFlips, full: isFull ? { fromMs, untilMs } : undefined, largeShare, largeReportShare };
+  return {
+    ...SAFE,
+    flips,
+    inboundFlips,
+    errors,
+    full: isFull ? { fromMs, untilMs } : undefined,
+    largeShare,
+    largeReportShare,
+  };
 }
 
 interface Endangered {
@@ -58,6 +70,7 @@ export function planContentFaults(world: Endangered): void {
   const { contentFaults, choices, timeline, disk, count } = world;
   if (contentFaults.flips && choices.has('flip')) planFlips(world);
   if (contentFaults.inboundFlips && choices.has('inbound-flip')) planInboundFlips(world);
+  if (contentFaults.errors > 0 && choices.has('errors')) disk.errorShare = contentFaults.errors;
   const { full } = contentFaults;
   if (!full || !choices.has('full')) return;
   const set = (isFull: boolean) => (): void => {

@@ -34,6 +34,10 @@ const BEHIND_MS = 0.31;
 
 const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 
+/** Of the looks at the write-ahead log, ten a second, such a share finds it long enough to be moved. */
+const LONG_LOG_SHARE = 0.02;
+const LONG_LOG_BYTES = 16 * 1024 * 1024;
+
 /** A connection outlives the process that opened it, since what was committed does; a power cut replaces it. */
 interface OpenFile {
   connections: Map<string, SqliteConnection>;
@@ -53,6 +57,7 @@ export class SimulatedThreads {
   readonly #threads = new WeakMap<EventEmitter, Thread>();
   readonly #files = new Map<string, OpenFile>();
   readonly #faults: StorageFaults;
+  readonly #logs: Random;
   readonly #count: (what: string) => void;
 
   constructor(
@@ -61,6 +66,7 @@ export class SimulatedThreads {
   ) {
     this.#timeline = timeline;
     this.#random = random;
+    this.#logs = random.stream('logs');
     this.#faults = faults;
     this.#count = count;
   }
@@ -71,10 +77,10 @@ export class SimulatedThreads {
     return known;
   }
 
-  connection(file: string, mode: ThreadSetup['mode']): SqliteConnection {
+  connection(file: string, mode: ThreadSetup['mode'] | 'checkpoint'): SqliteConnection {
     const { connections } = this.#openFile(file);
-    const isWriter = mode === 'write';
-    const role = isWriter ? 'write' : 'read';
+    const isWriter = mode === 'write' || mode === 'checkpoint';
+    const role = isWriter ? mode : 'read';
     let connection = connections.get(role);
     if (!connection) {
       connection = openSqlite(file, { readOnly: !isWriter });
@@ -92,13 +98,19 @@ export class SimulatedThreads {
 
   post(worker: EventEmitter, message: unknown): void {
     const thread = this.#threads.get(worker)!;
-    if (message === 'checkpoint') return;
     if (message === 'close') {
       this.#timeline.after(0.2, 'storage closes', () => worker.emit('exit', 0), thread.process);
       return;
     }
-    const request = message as ThreadRequest;
     const timeline = this.#timeline;
+    if (message === 'checkpoint') {
+      const move = (): void => {
+        thread.last = thread.last.then(() => thread.groups.moveLog());
+      };
+      timeline.after(this.#random.between(0.02, 4), 'storage moves its log', move, thread.process);
+      return;
+    }
+    const request = message as ThreadRequest;
     thread.comesAtMs = Math.max(thread.comesAtMs + BEHIND_MS, timeline.nowMs + this.#random.between(0.02, 0.4));
     timeline.after(
       thread.comesAtMs - timeline.nowMs,
@@ -135,6 +147,22 @@ export class SimulatedThreads {
     this.#count('a commit that nobody knows of');
     if (draw < refused + lost / 2) await groups.answerTo(request);
     return all('the disk stopped answering', 'lost');
+  }
+
+  /** What the checkpointer finds of the write-ahead log; its time is always another one. */
+  logOf(): { size: number; mtimeMs: number } {
+    const isLong = this.#logs.chance(LONG_LOG_SHARE);
+    return { size: isLong ? LONG_LOG_BYTES : 0, mtimeMs: this.#timeline.nowMs };
+  }
+
+  /** A pass of the checkpointer, from a connection of its own. */
+  checkpoint(worker: EventEmitter, file: string): void {
+    const pass = (): void => {
+      this.#count('a checkpoint');
+      this.connection(file, 'checkpoint').raw.exec('PRAGMA wal_checkpoint(PASSIVE)');
+      this.#timeline.after(this.#random.between(0.1, 20), 'checkpoint ends', () => worker.emit('message', true));
+    };
+    this.#timeline.after(this.#random.between(0.1, 20), 'checkpoint', pass);
   }
 
   /** What a process leaves that dies in a transaction. */

@@ -6,6 +6,7 @@
  * world is quiet it may leap ahead, as for a machine that slept: what was due meanwhile happens at once, and once.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { crc32 } from 'node:zlib';
 import type { Absence } from './absences.ts';
 import type { Random } from './random.ts';
 
@@ -61,7 +62,7 @@ export const settled = (): Promise<void> =>
 export class Timeline {
   nowMs = 0;
   steps = 0;
-  /** FNV-1a over all that happened: equal for equal runs. */
+  /** A hash of all that happened, and of what was sent: equal for equal runs. */
   trace = 0x811c9dc5;
   readonly #random: Random;
   readonly #heap: Waiting[] = [];
@@ -113,6 +114,11 @@ export class Timeline {
     let hash = this.trace;
     for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
     this.trace = hash >>> 0;
+  }
+
+  /** What is sent, byte for byte. */
+  noteBytes(bytes: Uint8Array): void {
+    this.trace = crc32(bytes, this.trace);
   }
 
   /** Whether only a timer of a process comes next, and nothing happens before it. */

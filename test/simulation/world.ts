@@ -79,73 +79,79 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
   const folder = path.join(options.folder, `seed-${seed}`);
   mkdirSync(folder, { recursive: true });
   const world = makeWorld(seed, { ...options, folder });
+  const onThrown = (error: Error): void => void world.faults.push(`thrown: ${error.stack ?? error}`);
+  // Also of a promise that nobody waits for.
+  process.on('uncaughtException', onThrown);
+  let transitions: Report['transitions'] = {};
   try {
-    const { timeline } = world;
-    if (options.onStep) {
-      timeline.onStep = ({ label, process }, ms) => options.onStep!(`${ms.toFixed(2)} ${process.name} ${label}`);
-    }
-    live(world, options.template);
-    const isOver = await run(world);
-    // What is under way now is rolled back.
-    world.cluster?.server.crash(0);
-    const database = world.node.rows!;
-    if (!isOver) {
-      const left = database.all('SELECT * FROM work');
-      world.faults.push(`left at ${timeline.nowMs}: ${JSON.stringify(left)}, ${world.network.ours} connections`);
-    }
-    const { ledger, peers, receiver, deathsMs, isDeadly, faults } = world;
-    faults.push(
-      ...world.lives.faults,
-      ...faultsOf({
-        ...{ ledger, peers, receiver, deathsMs, isDeadly, database, isOver },
-        startMs: START_MS,
-        isShort: world.extent.isSmall,
-        policies: world.policies,
-        policyHosts: world.policyHosts,
-        isRefused: isRefused(world),
-        outages: world.cluster?.server.outages ?? [],
-        reports: whole(world.reporters?.reports ?? [], database),
-        subscriber: options.template.tenants.shop.accountId,
-        clockSetAtMs: world.clockSetAtMs,
-        conditions: conditionsOf(world),
-        recordMs: world.cluster || world.isFailing ? RECORD_MS : OWN_RECORD_MS,
-      }),
-      ...(world.flood ? floodFaults(world.flood, ledger, peers) : []),
-      ...storedFaults(storedEvidence(world, database)),
-    );
-    const transitions: Record<string, number> = {};
-    for (const { name, n } of database.all<{ name: string; n: number }>(
-      "SELECT coalesce(before, '') || '>' || after AS name, count(*) AS n FROM simulated_change GROUP BY 1",
-    )) {
-      transitions[name] = n;
-    }
-    const { steps, nowMs } = timeline;
-    const trace = timeline.trace.toString(16).padStart(8, '0');
-    return {
-      seed,
-      faults,
-      trace,
-      steps,
-      simulatedMs: nowMs,
-      counts: world.counts,
-      transitions,
-      parts: [...world.choices.parts],
-    };
+    transitions = await lived(world, options);
+  } catch (error) {
+    onThrown(error as Error);
   } finally {
+    process.off('uncaughtException', onThrown);
     world.threads.closeAll();
     rmSync(folder, { recursive: true, force: true });
   }
+  const { faults, timeline, counts, choices } = world;
+  const trace = timeline.trace.toString(16).padStart(8, '0');
+  const { steps, nowMs: simulatedMs } = timeline;
+  return { seed, faults, trace, steps, simulatedMs, counts, transitions, parts: [...choices.parts] };
+}
+
+/** Answers the changes of state that were seen. */
+async function lived(world: World, { template, onStep }: RunOptions): Promise<Report['transitions']> {
+  const { timeline, faults } = world;
+  if (onStep) timeline.onStep = ({ label, process }, ms) => onStep(`${ms.toFixed(2)} ${process.name} ${label}`);
+  live(world, template);
+  const isOver = await run(world);
+  // What is under way now is rolled back.
+  world.cluster?.server.crash(0);
+  const database = world.node.rows!;
+  if (!isOver) {
+    const left = database.all('SELECT * FROM work');
+    faults.push(`left at ${timeline.nowMs}: ${JSON.stringify(left)}, ${world.network.ours} connections`);
+  }
+  const { ledger, peers, receiver, deathsMs, isDeadly } = world;
+  faults.push(
+    ...world.lives.faults,
+    ...faultsOf({
+      ...{ ledger, peers, receiver, deathsMs, isDeadly, database, isOver },
+      startMs: START_MS,
+      isShort: world.extent.isSmall,
+      policies: world.policies,
+      policyHosts: world.policyHosts,
+      isRefused: isRefused(world),
+      outages: world.cluster?.server.outages ?? [],
+      reports: whole(world.reporters?.reports ?? [], database),
+      subscriber: template.tenants.shop.accountId,
+      clockSetAtMs: world.clockSetAtMs,
+      conditions: conditionsOf(world),
+      recordMs: world.cluster || world.isFailing ? RECORD_MS : OWN_RECORD_MS,
+    }),
+    ...(world.flood ? floodFaults(world.flood, ledger, peers) : []),
+    ...storedFaults(storedEvidence(world, database)),
+  );
+  const [removed] = database.all<{ n: number }>(
+    'SELECT count(*) AS n FROM email WHERE content IS NULL AND blob_key IS NULL',
+  );
+  if (removed!.n > 0) world.counts['content past its time'] = Number(removed!.n);
+  const changes = database.all<{ name: string; n: number }>(
+    "SELECT coalesce(before, '') || '>' || after AS name, count(*) AS n FROM simulated_change GROUP BY 1",
+  );
+  return Object.fromEntries(changes.map(({ name, n }) => [name, n]));
 }
 
 /** That the storage did not record something when it was asked to. */
 const isRefused = ({ counts }: World): boolean =>
   ['a transaction refused by the storage', 'a commit that nobody knows of'].some((one) => counts[one]);
 
+const IO_ERROR = 'an I/O error of the disk';
+
 /** What of the world kept mail waiting. */
 function conditionsOf(world: World): Conditions {
   const { network, lookups, counts, lives, store, flood, clockSetAtMs } = world;
   const { resets, silences, blackHoles } = network.faults;
-  const isSteady = clockSetAtMs.length === 0 && !isRefused(world) && !store && !flood;
+  const isSteady = clockSetAtMs.length === 0 && !isRefused(world) && !store && !flood && !counts[IO_ERROR];
   const isPrompt = isSteady && lives.starts === 1 && silences + blackHoles === 0;
   return { isPrompt, isPerfect: isPrompt && resets + lookups.lost + lookups.failed === 0 && !hasFlipped(counts) };
 }
@@ -158,7 +164,7 @@ function storedEvidence(world: World, database: Rows): StoredEvidence {
   return {
     ...{ database, stored: (store ?? disk).blobs(), left: disk.left },
     // An answer of a store that is lost leaves what nobody knows of.
-    isUndisturbed: !store && !cluster && deathsMs.length === 0 && !isRefused(world),
+    isUndisturbed: !store && !cluster && deathsMs.length === 0 && !isRefused(world) && !counts[IO_ERROR],
     isFlipped: hasFlipped(counts),
   };
 }
@@ -197,7 +203,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
     ),
   });
   const lookups = choices.faults('dns', { lost: share(0.1), failed: share(0.1) }, { lost: 0, failed: 0 });
-  const dns = createDns(timeline, { random: random.stream('dns'), faults: lookups });
+  const dns = createDns(timeline, { random: random.stream('dns'), faults: lookups, count });
   enterWorld({ timeline, startMs: START_MS, setMs: 0, random: random.stream('product'), network, dns, disk, threads });
   // What is left of the random bytes of the world before is thrown away.
   for (const before = timesFilled(); timesFilled() === before; ) randomText(1);
@@ -251,11 +257,14 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
       (template.engine !== undefined && DATABASE_AWAY.test(line)) ||
       // A mail that was in hand at three deaths is not tried any more; a machine that sleeps verifies nothing meanwhile.
       (/dead-lettered/.test(line) && isDeadly(JSON.parse(line).messageId)) ||
-      (store && /stored (content|file) of the message cannot be read/.test(line)) ||
+      ((store || counts[IO_ERROR]) && /stored (content|file) of the message cannot be read/.test(line)) ||
       (/(stored content|stored file) of the message|a mail that came in/.test(line) && hasFlipped(counts)) ||
       /thread that verifies mail/.test(line);
     if (level === 'error' && !isExpected) faults.push(`logged: ${line.trim().slice(0, 2_600)}`);
   };
+  const isLong = extent.longestSeconds > DAY_MS / 1_000 && !contentFaults.inboundFlips;
+  const contentDays = isLong && random.stream('terms').chance(0.7) ? 1 : undefined;
+  if (contentDays !== undefined) count('a world that keeps content for a day');
   const makeNode = (shared?: NodeOptions['shared']): SimulatedNode => {
     const node: SimulatedNode = createNode({
       ...{
@@ -263,6 +272,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
         folder,
         takesMail: reporters !== undefined,
         resolver: policies.resolver,
+        contentDays,
         usesStore: store !== undefined,
         onLog,
         ...(shared && { shared }),
