@@ -1,5 +1,5 @@
 /**
- * How much happens in a world, and for how long. Most worlds are small: a few mails that live for an hour at most, so that an hour of a
+ * How much happens in a world, and for how long. Most worlds are small: a few mails that live for an hour at most, so that a night of a
  * machine has room for a hundred thousand of them. Each eighth is large, with mail that is tried for days in some.
  */
 import type { Random } from './random.ts';
