@@ -133,6 +133,44 @@ for (const [what, { call, path: at, text, said }] of FAILING_WRITES)
       }
     });
 
+test('a sync of the database file fails when its log is moved there', { skip, timeout: 240_000 }, async () => {
+  const dataDir = mkdtempSync(path.join(os.tmpdir(), 'postrider-eio-'));
+  const healthy = await startService({ dataDir });
+  let sick: Service | undefined;
+  try {
+    await healthy.kill('SIGTERM');
+    const inject = ['-P', path.join(dataDir, 'postrider.db'), '-e', 'trace=fsync', '-e', 'inject=fsync:error=EIO'];
+    sick = await startService({ dataDir, wrapper: ['strace', '-f', '-qq', '-o', '/dev/null', ...inject] });
+    let isGone = false;
+    void sick.exited().then(() => {
+      isGone = true;
+    });
+    const sendAt = new Date(Date.now() + 3_600_000).toISOString();
+    const acknowledged: string[] = [];
+    const send = async (): Promise<void> => {
+      const body = { from: 'a@x.example', to: 'b@x.example', subject: 's', text: 'x'.repeat(50_000), sendAt };
+      const answer = await sick!.sandboxApi.post('/send', body).catch(() => undefined);
+      if (answer?.status === 202) acknowledged.push(answer.body.data.messageId);
+    };
+    for (let at = 0; at < 100 && !isGone; at += 1) await Promise.all(Array.from({ length: 8 }, send));
+    assert.equal((await sick.exited()).code, 1);
+    assert.deepEqual(fatal(sick), ['the disk stopped answering: a sync failed']);
+    assert.doesNotMatch(sick.log, /checkpoint did not succeed/, 'it is not tried again');
+    assert.ok(acknowledged.length > 200, `${acknowledged.length} were acknowledged before`);
+    await healthy.restart();
+    const stored = (await allMessages(healthy.sandboxApi)).map((one) => one.messageId);
+    assert.deepEqual(
+      acknowledged.filter((id) => !stored.includes(id)),
+      [],
+      'lost',
+    );
+  } finally {
+    await sick?.close();
+    await healthy.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+});
+
 // Not the second: in each thread it is SQLite's own sync of the directory, whose failure SQLite passes over.
 for (const nth of [1, 3, 4, 5, 6, 7, 8, 10, 13, 17, 22, 30]) {
   test(`sync number ${nth} fails`, { skip, timeout: 240_000 }, async (t) => {

@@ -16,9 +16,18 @@ const START_BYTES = 16 * 1024 * 1024;
 const PASSES = 3;
 const IDLE_ROUNDS = 300;
 
+/** What the thread answers in place of `true`. */
+interface Failed {
+  error: string;
+  /** An I/O error: a sync that failed is not tried again. */
+  isBroken: boolean;
+}
+
 interface CheckpointerOptions {
   file: string;
   log: Log;
+  /** The disk failed; the process should end. */
+  onBroken(reason: string): void;
   /** Has the writer move what is left, between two commits. */
   finish(): void;
 }
@@ -36,7 +45,11 @@ export function startCheckpointer(options: CheckpointerOptions): Running {
     return new Promise((resolve) => {
       const done = (answer: unknown): void => {
         current.off('error', failed);
-        if (typeof answer === 'string') options.log.warn({ err: answer }, 'checkpoint did not succeed');
+        if (answer !== true) {
+          const { error, isBroken } = answer as Failed;
+          if (isBroken) options.onBroken(error);
+          else options.log.warn({ err: error }, 'checkpoint did not succeed');
+        }
         resolve(answer === true);
       };
       const failed = (error: unknown): void => {
@@ -86,7 +99,7 @@ export function startCheckpointer(options: CheckpointerOptions): Running {
 
 if (!isMainThread && (workerData as { checkpointer?: boolean } | null)?.checkpointer) {
   const { openSqlite } = await import('./connection.ts');
-  const { describeStorageError } = await import('./errors.ts');
+  const { describeStorageError, isStorageError } = await import('./errors.ts');
   const { file } = workerData as { file: string };
   const connection = openSqlite(file, { readOnly: false });
   parentPort!.on('message', () => {
@@ -94,7 +107,8 @@ if (!isMainThread && (workerData as { checkpointer?: boolean } | null)?.checkpoi
       connection.raw.exec('PRAGMA wal_checkpoint(PASSIVE)');
       parentPort!.postMessage(true);
     } catch (error) {
-      parentPort!.postMessage(describeStorageError(error, file));
+      const failed: Failed = { error: describeStorageError(error, file), isBroken: isStorageError(error) };
+      parentPort!.postMessage(failed);
     }
   });
 }

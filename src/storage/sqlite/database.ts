@@ -225,6 +225,7 @@ export async function openSqliteDatabase(options: SqliteOptions): Promise<Databa
   const checkpointer = startCheckpointer({
     file: options.file,
     log: options.log,
+    onBroken: broken,
     finish: () => writer.checkpoint(),
   });
   return {
