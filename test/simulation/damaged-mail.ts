@@ -38,12 +38,11 @@ export function planInboundFlips({ timeline, random, disk, node, count }: Endang
 /** What has its effect all the same: those reports of which no damaged mail ended in another way. */
 export function whole(reports: readonly Report[], database: Rows): Report[] {
   const aside = database.all<{ purpose: string }>("SELECT purpose FROM inbound_mail WHERE status = 'aside'");
-  const unread = database.all<{ id: string }>(
-    `SELECT m.id FROM inbound_message m JOIN event e ON e.message_id = m.id AND e.type = 'Inbound'
-     WHERE m.subject = '' AND json_array_length(json_extract(m.detail, '$.inbound.unreadable')) = 1`,
+  const nameless = database.all<{ detail: string }>(
+    `SELECT m.detail FROM inbound_message m JOIN event e ON e.message_id = m.id AND e.type = 'Inbound' WHERE m.subject = ''`,
   );
   const subjects = database.all<{ subject: string }>('SELECT subject FROM inbound_message');
-  let left = unread.length;
+  let left = nameless.filter(({ detail }) => /"unreadable": ?\["None of it/.test(detail)).length;
   return reports.filter(({ kind, messageId, name, acknowledged }) => {
     if (kind !== 'reply') return !aside.some(({ purpose }) => purpose.includes(messageId));
     const missing = acknowledged - subjects.filter(({ subject }) => subject === name).length;

@@ -5,9 +5,9 @@ import { kindOf, shrink } from './shrink.ts';
 import { simulateWell } from './simulate-process.ts';
 import { addTo, noSums } from './sums.ts';
 
-/** About a fifth of a second of a core each, by one process on each of two cores. */
+/** About a seventh of a second of a core each, by one process on each of two cores. */
 const SEEDS = 500;
-/** Five times as much, for slower machines that do other work. */
+/** Seven times as much, for slower machines that do other work. */
 const MOST_CPU_MS = 1_000;
 const seen = noSums();
 

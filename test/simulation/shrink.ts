@@ -6,7 +6,7 @@
 /** The parts of the world with these alone; undefined where its fault is gone. */
 export type Fails = (only: readonly string[]) => Promise<readonly string[] | undefined>;
 
-/** Worlds that are tried; each takes a fifth of a second, or some seconds where its fault is that it does not end. */
+/** Worlds that are tried; each takes a seventh of a second, or some seconds where its fault is that it does not end. */
 const MOST_TRIES = 120;
 
 /** Answers the names of the parts that the fault needs. */

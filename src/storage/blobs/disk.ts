@@ -208,21 +208,23 @@ export function openDiskBlobs(folder: string, { onBroken = () => undefined }: Di
     removeUnfinished: async () => {
       const beforeMs = (await fileSystemNowMs(folder)) - UNFINISHED_MS;
       let removed = 0;
-      const removeIfOld = async (file: string): Promise<void> => {
-        const found = await stat(file).catch(unlessMissing);
-        if (!found || found.mtimeMs > beforeMs) return;
-        await unlink(file).catch(unlessMissing);
-        removed += 1;
-      };
       for await (const { shard, name } of files(folder)) {
-        if (PART.test(name)) await removeIfOld(path.join(folder, shard, name));
+        if (PART.test(name)) removed += await removeIfOld(path.join(folder, shard, name), beforeMs);
       }
       for (const name of await readdir(folder).catch(refuse)) {
-        if (PROBE.test(name)) await removeIfOld(path.join(folder, name));
+        if (PROBE.test(name)) removed += await removeIfOld(path.join(folder, name), beforeMs);
       }
       return removed;
     },
   };
+}
+
+/** Answers how many files it removed. */
+async function removeIfOld(file: string, beforeMs: number): Promise<number> {
+  const found = await stat(file).catch(unlessMissing);
+  if (!found || found.mtimeMs > beforeMs) return 0;
+  await unlink(file).catch(unlessMissing);
+  return 1;
 }
 
 function fileReader(file: FileHandle): BlobReader {
