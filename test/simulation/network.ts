@@ -256,7 +256,8 @@ export class SimSocket extends Duplex {
     }
     const { random } = this.network;
     let rest: Buffer = Buffer.from(chunk);
-    this.network.timeline.noteBytes(rest);
+    // A database server that is not ours has some bytes of its own.
+    if (this.network.links.size === 0) this.network.timeline.noteBytes(rest);
     while (rest.length > 0) {
       const length = random.chance(0.1) ? 1 + random.below(rest.length) : rest.length;
       const piece = rest.subarray(0, length);

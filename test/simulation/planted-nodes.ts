@@ -3,6 +3,12 @@
 import type { Planted } from './planted.ts';
 
 export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
+  'a node that lost its power holds the lock of migrations': {
+    seed: 47,
+    file: 'storage/postgres/migrate.ts',
+    find: '; SET LOCAL idle_in_transaction_session_timeout = ${IDLE_MS}',
+    replace: '',
+  },
   'a claim takes what another node holds': {
     seed: 1,
     file: 'work/store.ts',

@@ -11,6 +11,8 @@ import { type PostgresAddress, shownAddress } from './url.ts';
 
 /** Of this program's own; any number will do that others do not take. */
 const MIGRATION_LOCK = 7_091_544_210;
+/** Between two statements: a node that lost its power leaves its lock to others after that, and not when TCP notices, two hours later. */
+const IDLE_MS = 10_000;
 const PATIENCE_MS = 30_000;
 const PAUSE_MS = 500;
 
@@ -51,8 +53,8 @@ export async function migratePostgres(migration: PostgresMigration): Promise<str
   const applied: string[] = [];
   try {
     for (;;) {
-      // No timeouts: another node may be migrating a large table, and so may this one.
-      await client.query('BEGIN');
+      // No other timeouts: another node may be migrating a large table, and so may this one.
+      await client.query(`BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${IDLE_MS}`);
       await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
       await client.query(
         'CREATE TABLE IF NOT EXISTS migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)',
