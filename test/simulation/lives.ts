@@ -57,9 +57,10 @@ export class Lives {
     };
     node.stop = async () => {
       const fromMs = this.#timeline.nowMs;
-      await stop();
+      const isStopped = await stop();
       const tookMs = this.#timeline.nowMs - fromMs;
       if (tookMs > STOPPED_MS) this.faults.push(`a planned stop took ${(tookMs / 1000).toFixed(0)} s`);
+      return isStopped;
     };
   }
 

@@ -78,9 +78,9 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
   'a batch is never accepted': {
     seed: 6,
     file: 'send/batch.ts',
-    find: '  const { caller, requestId, clientAddress, idempotency } = request;\n',
+    find: '  const { caller, requestId, clientAddress, backPressure, idempotency } = request;\n',
     replace:
-      "  if (index > 0) return refused(failure('OVERLOADED'));\n  const { caller, requestId, clientAddress, idempotency } = request;\n",
+      "  if (index > 0) return refused(failure('OVERLOADED'));\n  const { caller, requestId, clientAddress, backPressure, idempotency } = request;\n",
     finds: /^batched-\d+ was never acknowledged/,
   },
   'an event is given up after one failure': {

@@ -28,13 +28,13 @@ export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
   },
   'a sync of content left out': {
     file: 'storage/blobs/disk.ts',
-    find: '        await file.datasync().catch(refuse);\n      } finally {\n        await file.close();\n      }\n      await named;',
+    find: '        await syncs.run(() => file.datasync());\n      } finally {\n        await file.close();\n      }\n      await named;',
     replace: '      } finally {\n        await file.close();\n      }\n      await named;',
     finds: /is named by a row, and gone|is not what was accepted|content of the message is missing/,
   },
   'the folder of content is not synced': {
     file: 'storage/blobs/disk.ts',
-    find: '      await syncFolder(path.join(folder, shard)).catch(refuse);\n',
+    find: '      await syncFolder(syncs, path.join(folder, shard)).catch(refuse);\n',
     replace: '',
     finds: /is named by a row, and gone|content of the message is missing/,
   },
