@@ -194,7 +194,7 @@ export const replyRules: readonly ReplyRule[] = [
   // At MAIL, where no words speak of the sender or the mail, the refusal is one of our own host.
   { at: ['mail'], class: 5, enhanced: ['7.'], category: 'blocked' },
   { at: ['mail'], class: 5, text: POLICY_WORDS, category: 'blocked' },
-  { at: ['mail'], codes: [521, 550, 554], category: 'blocked' },
+  { at: ['mail'], codes: [521, 550, 554], enhanced: ['', '0.0'], category: 'blocked' },
 
   // Words that say little, and the bare codes.
   { class: 4, text: /try (again|reconnecting)/i, category: 'remote-error' },
