@@ -2,22 +2,38 @@
  * Row "queue of a million": accept and relay rates and memory with a million messages queued for a hundred thousand domains,
  * against the same with a thousand. The backlog is written into the data directory beforehand; accepting is measured with the
  * delivery in another role, relaying with all roles until so many of the backlog have arrived at the sink.
- *   node bench/long-queue.ts [--long 1000000] [--short 1000] [--relayed 5000] [--rounds 3]
+ * With --mx 1 each domain has an exchanger of its own, and so limits, pauses and a look-up of its own; else all go to one relay.
+ *   node bench/long-queue.ts [--long 1000000] [--short 1000] [--relayed 5000] [--rounds 3] [--mx 0]
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import path from 'node:path';
+import { fakeDns } from '../test/kit/fake-dns.ts';
 import { fillQueue } from './fill-queue.ts';
 import { freePort, onEnd, pause, readArguments, row, shown, spread, table, WORK } from './lib.ts';
 import { startSink } from './peers.ts';
 import { postMany } from './post-many.ts';
 import { type BenchService, residentMegabytes, startService } from './service.ts';
 
-const options = readArguments({ long: 1_000_000, short: 1_000, relayed: 5_000, accepted: 8_000, rounds: 3 });
+const options = readArguments({ long: 1_000_000, short: 1_000, relayed: 5_000, accepted: 8_000, rounds: 3, mx: 0 });
 
 interface Figures {
   accepted: number[];
   relayed: number[];
   memory: number[];
+}
+
+/** An exchanger for each domain of the backlog, at an address of its own. */
+async function exchangersAt(port: number): Promise<Record<string, string>> {
+  const dns = await fakeDns({});
+  onEnd(() => dns.close());
+  for (let i = 0; i < options.long / 10; i += 1) {
+    dns.zone[`d${i}.example`] = { MX: [[10, `mx.d${i}.example`]], ttl: 3600 };
+    dns.zone[`mx.d${i}.example`] = { A: [`127.${80 + (i >> 16)}.${(i >> 8) & 255}.${i & 255}`], ttl: 3600 };
+  }
+  return {
+    ...{ POSTRIDER_ROUTE: 'mx', POSTRIDER_MX_PORT: String(port), POSTRIDER_MX_ALLOW: '127.0.0.0/8' },
+    POSTRIDER_DNS_SERVERS: dns.server,
+  };
 }
 
 async function timed(work: () => Promise<unknown>): Promise<number> {
@@ -27,8 +43,8 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 }
 
 await row('queue of a million', 1_800, async () => {
-  const sink = await startSink(await freePort());
-  const route = { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` };
+  const sink = await startSink(await freePort(), options.mx === 0 ? '127.0.0.1' : '0.0.0.0');
+  const route = options.mx === 0 ? { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } : await exchangersAt(sink.port);
 
   const prepare = async (backlog: number): Promise<string> => {
     const folder = mkdtempSync(path.join(WORK, 'queue-'));
@@ -62,6 +78,7 @@ await row('queue of a million', 1_800, async () => {
             count: options.relayed,
             connections: 10,
             size: 100,
+            ...(options.mx !== 0 && { recipientOf: (index) => `feed@d${index % (backlog / 10)}.example` }),
           })
         : Promise.resolve();
     if (!(await sink.reached(before + options.relayed, 120_000))) throw new Error('the sink has not seen enough mail');

@@ -26,9 +26,10 @@ export interface Sink {
 }
 
 /** Postfix's smtp-sink: discards and counts. */
-export async function startSink(port: number): Promise<Sink> {
+/** Counts the mail that it takes and drops; at `host` alone. */
+export async function startSink(port: number, host = '127.0.0.1'): Promise<Sink> {
   const user = process.getuid?.() === 0 ? ['-u', 'postfix'] : [];
-  const child = start('smtp-sink', [...user, '-c', `127.0.0.1:${port}`, '1024']);
+  const child = start('smtp-sink', [...user, '-c', `${host}:${port}`, '1024']);
   let seen = 0;
   let tail = '';
   let waiting: { count: number; resolve(reached: boolean): void }[] = [];

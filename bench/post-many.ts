@@ -9,21 +9,21 @@ export interface PostMany {
   connections: number;
   /** Bytes of text in each mail. */
   size: number;
+  /** Of each request, in their order; one for all unless given. */
+  recipientOf?(index: number): string;
 }
 
 /** Sends `count` requests over `connections` kept connections, each waiting for its answer; rejects on anything but 202. */
-export function postMany({ url, headers, count, connections, size }: PostMany): Promise<void> {
+export function postMany({ url, headers, count, connections, size, recipientOf }: PostMany): Promise<void> {
   const line = 'The quick brown fox jumps over the lazy dog. 0123456789 abcdefghijk\r\n';
   const text = line.repeat(Math.ceil(size / line.length)).slice(0, size);
-  const body = JSON.stringify({ from: 'bench@bench.example', to: 'rcpt@sink.example', subject: 'bench', text });
-  const head = Object.entries({
-    ...headers,
-    'content-type': 'application/json',
-    'content-length': String(body.length),
-  });
-  const request = Buffer.from(
-    `POST /send HTTP/1.1\r\nHost: ${url.host}\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`,
-  );
+  const requestTo = (to: string): Buffer => {
+    const body = JSON.stringify({ from: 'bench@bench.example', to, subject: 'bench', text });
+    const all = { ...headers, 'content-type': 'application/json', 'content-length': String(body.length) };
+    const head = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+    return Buffer.from(`POST /send HTTP/1.1\r\nHost: ${url.host}\r\n${head.join('')}\r\n${body}`);
+  };
+  const same = requestTo('rcpt@sink.example');
   let left = count;
   const one = (): Promise<void> =>
     new Promise((resolve, reject) => {
@@ -37,7 +37,7 @@ export function postMany({ url, headers, count, connections, size }: PostMany): 
           return;
         }
         left -= 1;
-        socket.write(request);
+        socket.write(recipientOf ? requestTo(recipientOf(left)) : same);
       };
       socket.on('connect', next);
       socket.on('error', reject);
