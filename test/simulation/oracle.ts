@@ -284,6 +284,7 @@ function ofBounces(
   { messages, events }: { messages: readonly MessageRow[]; events: readonly EventRow[] },
 ): string[] {
   const refused = new Set(peers.flatMap((peer) => [...peer.refused]));
+  const isSenderRefused = peers.some(({ refusedSenders }) => refusedSenders > 0);
   const faults: string[] = [];
   for (const { id, recipient, status, expires_at: expiresAt, created_at: createdAt } of messages) {
     // What came back late has its own checks.
@@ -292,6 +293,7 @@ function ofBounces(
     const bounce = events.find((event) => event.message_id === id && event.type === 'Bounce');
     const reply = bounce && JSON.parse(bounce.detail).bounce.reply;
     if (DEAD_LETTER.test(reply) && isDeadly(id)) continue;
+    if (reply === REFUSALS.sender.reply && isSenderRefused) continue;
     if (bounce && bounce.at < expiresAt) faults.push(`${id} bounced, and nobody refused it`);
     const [setAtMs] = clockSetAtMs;
     if (setAtMs === undefined || createdAt >= setAtMs || (bounce?.at ?? 0) < setAtMs) continue;

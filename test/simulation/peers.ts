@@ -70,6 +70,8 @@ export interface Peer {
   readonly copies: Copy[];
   /** Recipients that were refused for good. */
   readonly refused: Set<string>;
+  /** Mails whose sender was refused: their recipients may not have come any more. */
+  refusedSenders: number;
   /** Most connections at a moment, and those beyond its limit that were sent away. */
   mostOpen: number;
   turnedAway: { atMs: number; guest: Process | undefined }[];
@@ -153,7 +155,17 @@ export function startPeer(
 ): Peer {
   const { name, address, manners, key, random, count } = options;
   const guests = new GuestBook(network.timeline);
-  const peer: Peer = { name, address, manners, copies: [], refused: new Set(), mostOpen: 0, turnedAway: [], guests };
+  const peer: Peer = {
+    name,
+    address,
+    manners,
+    copies: [],
+    refused: new Set(),
+    refusedSenders: 0,
+    mostOpen: 0,
+    turnedAway: [],
+    guests,
+  };
   const firstSeen = new Map<string, number>();
   let open = 0;
 
@@ -295,6 +307,7 @@ export function startPeer(
       if (verb === 'MAIL') {
         envelope = { from: /<(.*?)>/.exec(line)?.[1] ?? '', to: [] };
         isSenderRefused = refuses('MAIL', []);
+        if (isSenderRefused) peer.refusedSenders += 1;
         return say(isSenderRefused ? refusal.reply : '250 2.1.0 ok');
       }
       if (verb === 'RCPT') {
