@@ -35,7 +35,10 @@ export function planInboundFlips({ timeline, random, disk, node, count }: Endang
   };
 }
 
-/** What has its effect all the same: those reports of which no damaged mail ended in another way. */
+/**
+ * What has its effect all the same: replies of which no damaged mail ended in another way. A report of which a damaged one was set aside may have
+ * its effect, since it was brought twice, and need not have it.
+ */
 export function whole(reports: readonly Report[], database: Rows): Report[] {
   const aside = database.all<{ purpose: string }>("SELECT purpose FROM inbound_mail WHERE status = 'aside'");
   const nameless = database.all<{ detail: string }>(
@@ -43,11 +46,14 @@ export function whole(reports: readonly Report[], database: Rows): Report[] {
   );
   const subjects = database.all<{ subject: string }>('SELECT subject FROM inbound_message');
   let left = nameless.filter(({ detail }) => /"unreadable": ?\["None of it/.test(detail)).length;
-  return reports.filter(({ kind, messageId, name, acknowledged }) => {
-    if (kind !== 'reply') return !aside.some(({ purpose }) => purpose.includes(messageId));
+  return reports.flatMap((report) => {
+    const { kind, messageId, name, acknowledged } = report;
+    if (kind !== 'reply') {
+      return aside.some(({ purpose }) => purpose.includes(messageId)) ? { ...report, acknowledged: 0 } : report;
+    }
     const missing = acknowledged - subjects.filter(({ subject }) => subject === name).length;
-    if (missing <= 0 || missing > left) return true;
+    if (missing <= 0 || missing > left) return report;
     left -= missing;
-    return false;
+    return [];
   });
 }
