@@ -284,9 +284,15 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /has a late DeliveryDelay that nobody reported/,
   },
   'mail of the sandbox leaves': {
+    seed: 23,
     file: 'delivery/worker.ts',
     find: "      if (job.mode === 'sandbox') return heldOf(",
     replace: "      if (job.mode === 'sandbox' && job.attempts < 0) return heldOf(",
+    also: {
+      file: 'delivery/attempt-runner.ts',
+      find: "    if (group[0]!.job.mode === 'sandbox') {\n",
+      replace: '    if (group[0]!.job.attempts < 0) {\n',
+    },
     finds: /left the sandbox/,
   },
   'what of a batch was accepted is sent again': {
