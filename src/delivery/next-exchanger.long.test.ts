@@ -172,6 +172,16 @@ test('a later exchanger that refuses for good does not bounce what a better one 
   assert.equal(first!.accepted, 1);
 });
 
+test('a later exchanger that refuses for good is believed where the better one is away', async () => {
+  const refusing: SinkOptions = { script: { rcpt: '550 5.1.1 no such user' } };
+  const [second] = (await domain('absent.example', [null, refusing])) as [SmtpSink];
+  const [id] = (await rig.send({ to: ['ann@absent.example'] })) as [string];
+  const { bounce } = (await event(id, 'Bounce')).detail;
+  assert.deepEqual([bounce!.smtpCode, bounce!.remoteHost, bounce!.suppressed], [550, 'mx2.absent.example', true]);
+  assert.equal(rig.attempts(id).length, 1);
+  assert.equal(asked(second, 'RCPT'), 1);
+});
+
 test('one attempt gives the mail to three exchangers at most', async () => {
   const later = { script: { rcpt: '451 4.3.0 later' } };
   const four = await domain('many.example', [later, later, later, later]);

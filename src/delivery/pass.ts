@@ -25,9 +25,14 @@ export type RecipientOutcome =
   /** Its attempt goes on at this destination. */
   | { held: Held; kind: 'onward'; to: string; onward: Onward };
 
-/** Whether what an exchanger said before counts for more: this one was not reached, or refuses for good what the other may still take. */
-function isOutweighed({ outcome: { kind, smtpCode } }: Classified, before: Pick<Outcome, 'smtpCode'>): boolean {
-  return kind === 'permanent' || (kind === 'temporary' && smtpCode === null && before.smtpCode !== null);
+/**
+ * Whether what an exchanger said before counts for more: this one was not reached, or refuses for good what the other put off and may still
+ * take. One that could not be spoken to leaves the word to this one.
+ */
+function isOutweighed({ held, outcome: { kind, smtpCode } }: Classified, before: Pick<Outcome, 'smtpCode'>): boolean {
+  const { sessions, pause } = held.onward!;
+  if (kind === 'permanent') return sessions > 0 || pause !== undefined;
+  return kind === 'temporary' && smtpCode === null && before.smtpCode !== null;
 }
 
 /** The outcome of an attempt with what it met at other destinations before: which of them counts, and all that was said. */
