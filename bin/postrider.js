@@ -7,6 +7,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import module from 'node:module';
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
 const bundled = fileURLToPath(new URL('../node_modules/.bin/node', import.meta.url));
@@ -14,6 +15,9 @@ if (Number(process.versions.node.split('.')[0]) >= 26) {
   // The variable is for the threads, which read it when they start.
   process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../node_modules/.cache/postrider', import.meta.url));
   module.enableCompileCache(process.env.NODE_COMPILE_CACHE);
+  // Node's pool makes the RSA signatures. With four threads on two cores most of them sleep, and to wake one for each signature
+  // costs the serving thread as much as a third of a signature.
+  process.env.UV_THREADPOOL_SIZE ??= String(Math.max(2, Math.min(4, availableParallelism())));
   await import('../src/main.ts');
 } else if (existsSync(bundled)) {
   const child = spawn(bundled, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' });
