@@ -29,7 +29,7 @@ export interface Sink {
 /** Counts the mail that it takes and drops; at `host` alone. */
 export async function startSink(port: number, host = '127.0.0.1'): Promise<Sink> {
   const user = process.getuid?.() === 0 ? ['-u', 'postfix'] : [];
-  const child = start('smtp-sink', [...user, '-c', `${host}:${port}`, '1024']);
+  const child = start('smtp-sink', [...user, '-c', '-m', '4096', `${host}:${port}`, '1024']);
   let seen = 0;
   let tail = '';
   let waiting: { count: number; resolve(reached: boolean): void }[] = [];

@@ -27,7 +27,7 @@ function setUp() {
     zone[domain] = { status: 'found', value: { nullMx: false, hosts: found } } as Answer;
   };
   const known = async (domain: string): Promise<string> => {
-    sets.destinationOf(domain);
+    sets.lookUp(domain);
     await nextTurn();
     return sets.destinationOf(domain);
   };
@@ -50,6 +50,9 @@ test('the best exchangers, sorted, with the name of a provider in place of its h
 test('pending until the first answer, and reported then; while the DNS fails the last answer holds', async () => {
   const { clock, zone, asked, changed, sets, mx, known } = setUp();
   mx('a.example', { 'mx.example.net': 10 });
+  assert.equal(sets.destinationOf('a.example'), 'a.example');
+  assert.deepEqual(asked, [], 'who only wants to know its name asks nobody');
+  sets.lookUp('a.example');
   assert.equal(sets.destinationOf('a.example'), 'a.example');
   assert.ok(sets.isPending('a.example'));
   await nextTurn();

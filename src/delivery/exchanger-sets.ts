@@ -24,8 +24,10 @@ const MAX_OTHERS = 5;
 const MAX_KEY = 400;
 
 export interface ExchangerSets {
-  /** The destination of a domain: the domain itself while its exchangers are not known. Looks them up where that is due. */
+  /** The destination of a domain: the domain itself while its exchangers are not known. */
   destinationOf(domain: string): string;
+  /** Looks its exchangers up where that is due. Mail that is only passed by, to be parked, asks the DNS nothing. */
+  lookUp(domain: string): void;
   /** Looks the exchangers up for an attempt: the domain has their destination from then on. */
   resolveMx: Dns['resolveMx'];
   /** What a host counts for when it takes mail for the domain: the domain's destination, or as a worse exchanger one of its own. */
@@ -159,12 +161,12 @@ export function openExchangerSets({ dns, clock, providers, onChanged }: Exchange
   };
 
   return {
-    destinationOf: (domain) => {
+    destinationOf: (domain) => entries.get(domain)?.key ?? domain,
+    lookUp: (domain) => {
       const entry = entryOf(domain);
       const now = clock.now();
       const isFresh = now >= entry.askedMs && now < entry.askedMs + entry.freshMs;
       if (!isFresh && entry.asking === 0) void resolveMx(domain);
-      return entry.key;
     },
     resolveMx,
     destinationAt: (domain, host) => keyAt(entryOf(domain), host),
@@ -183,7 +185,7 @@ export function openExchangerSets({ dns, clock, providers, onChanged }: Exchange
 /** Where all mail takes one way, no name is looked up: behind a relay every message has the one destination. */
 export function oneWay({ resolveMx }: Pick<Dns, 'resolveMx'>): ExchangerSets {
   return {
-    ...{ resolveMx, destinationOf: (domain) => domain, destinationAt: (domain) => domain },
+    ...{ resolveMx, destinationOf: (domain) => domain, destinationAt: (domain) => domain, lookUp: () => undefined },
     ...{ othersOf: () => [], isPending: () => false, serves: () => false },
     ...{ areAlike: (one, other) => one === other, domainsOf: (key) => [key] },
   };

@@ -19,7 +19,7 @@ const COUNTED_DOMAINS = 5_000;
 /** Domains that are being looked up for the first time. */
 const LOOKED_UP_AT_ONCE = 500;
 
-type Sets = Pick<ExchangerSets, 'destinationOf' | 'isPending'>;
+export type Sets = Pick<ExchangerSets, 'destinationOf' | 'lookUp' | 'isPending'>;
 
 /** When what is put off for a pause is due again. */
 export function spanOf({ beganMs, mailDueMs }: Pick<Pause, 'beganMs' | 'mailDueMs'>): PutOffSpan {
@@ -30,7 +30,7 @@ export function spanOf({ beganMs, mailDueMs }: Pick<Pause, 'beganMs' | 'mailDueM
 export function areKnown(sets: Sets, domains: Iterable<string>): boolean {
   let pending = 0;
   for (const domain of domains) {
-    sets.destinationOf(domain);
+    sets.lookUp(domain);
     if (sets.isPending(domain)) pending += 1;
     if (pending === LOOKED_UP_AT_ONCE) break;
   }

@@ -5,10 +5,9 @@
 import type { Clock } from '../base/clock.ts';
 import type { Database } from '../storage/database.ts';
 import type { Destinations } from './destinations.ts';
-import type { ExchangerSets } from './exchanger-sets.ts';
 import type { Pause } from './pause-steps.ts';
 import { bringForwardOperation, type PutOffPage, type PutOffSpan, putOffPageOperation } from './pause-store.ts';
-import { areKnown, spanOf } from './put-off.ts';
+import { areKnown, type Sets, spanOf } from './put-off.ts';
 import { isRelay } from './route.ts';
 
 const BROUGHT_FORWARD_AT_ONCE = 5_000;
@@ -24,7 +23,7 @@ interface ResumeDeps {
   database: Database;
   clock: Clock;
   destinations: Pick<Destinations, 'pauseOf'>;
-  sets: Pick<ExchangerSets, 'destinationOf' | 'isPending'>;
+  sets: Sets;
   /** Mail became due. */
   onResumed(): void;
 }

@@ -10,6 +10,7 @@ function emptyWindow(): Window {
     schedule: Object.create(Schedule.prototype) as Schedule,
     shared: new Set(['relay']),
     isProven: () => false,
+    lookUp: () => undefined,
     destinationOfLane: (lane) => `mx.${lane.split('/')[1]}`,
   });
 }

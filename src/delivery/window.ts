@@ -46,6 +46,8 @@ export interface WindowOptions {
   /** Whether a destination answered lately, or takes no places here (its mail is put off). */
   isProven(destination: string): boolean;
   destinationOfLane(lane: string): string;
+  /** Mail for the domain waits for its turn: its exchangers are asked for. */
+  lookUp(domain: string): void;
 }
 
 export class Window implements FairQueue<Held> {
@@ -84,6 +86,7 @@ export class Window implements FairQueue<Held> {
       if (inLane <= least || inAccount <= 0 || inDestination <= 0) return false;
       this.#shareEmail(held);
     }
+    if (!this.#options.shared.has(held.domain)) this.#options.lookUp(held.domain);
     this.#options.schedule.add(held, { first });
     // The one that is tried alone waits for no other, since the next of its kind waits for it.
     if (held.quarantined) this.#options.schedule.wake();

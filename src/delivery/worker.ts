@@ -179,6 +179,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
       shared: SHARED_DESTINATIONS,
       // Mail of a paused destination only passes through the window.
       isProven: (key) => destinations.isProven(key) || destinations.pauseOf(key) !== undefined,
+      lookUp: sets.lookUp,
       destinationOfLane: (lane) => sets.destinationOf(routedDomainOf(routing, `@${lane.slice(lane.indexOf('/') + 1)}`)),
     });
     const { starts, sources } = deps.warmUp ?? { starts: [], sources: [] };

@@ -289,13 +289,18 @@ export interface ParkedLane {
   nowMs: number;
 }
 
-/** Lets up to `limit` parked rows of a lane be claimed again, oldest first, all of them now; answers how many. */
+/**
+ * Lets up to `limit` parked rows of a lane be claimed again, oldest first; answers how many. They come before all that was never
+ * claimed: there is room for them now, and behind a backlog of a million others that are to be parked they would wait for minutes.
+ */
 export async function resume(tx: Transaction, { kind, lane, limit, nowMs }: ParkedLane): Promise<number> {
   return tx.run(
     `WITH chosen AS MATERIALIZED (SELECT seq FROM work WHERE kind = ? AND lane = ? AND held = 1 ORDER BY due LIMIT ?
-       ${skipLocked(tx)})
-     UPDATE work SET held = 0, due = CASE WHEN due > ? THEN ? ELSE due END WHERE seq IN (SELECT seq FROM chosen)`,
-    ...[kind, lane, limit, nowMs, nowMs],
+       ${skipLocked(tx)}),
+       first AS MATERIALIZED (SELECT min(due) AS due FROM work WHERE kind = ? AND held = 0)
+     UPDATE work SET held = 0, due = (SELECT CASE WHEN first.due <= ? THEN first.due - 1 ELSE ? END FROM first)
+     WHERE seq IN (SELECT seq FROM chosen)`,
+    ...[kind, lane, limit, kind, nowMs, nowMs],
   );
 }
 

@@ -277,6 +277,21 @@ export const puttingOff: Scenario = async (stage) => {
   ]);
 };
 
+/** Parked mail that comes back is claimed before what was due earlier and never claimed. */
+export const resuming: Scenario = async (stage) => {
+  await stage.act(
+    acceptOperation,
+    acceptance(stage, { accountId: stage.id('acc'), to: ['a@x.example', 'b@y.example'] }),
+  );
+  const at = (ms: number) => ({ ...claimRequest(stage), nowMs: stage.nowMs + ms, limit: 1 });
+  const [first] = (await stage.act(claimOperation, at(0))).jobs;
+  await stage.act(putBackOperation, { park: [first!], nowMs: stage.nowMs + 10 });
+  const lanes = [{ lane: first!.lane, limit: 5 }];
+  await stage.act(resumeOperation, { kind: DELIVERY_WORK, nowMs: stage.nowMs + 20, lanes });
+  const [again] = (await stage.act(claimOperation, at(30))).jobs;
+  assert.equal(again!.messageId, first!.messageId);
+};
+
 export const delivering: Scenario = async (stage) => {
   const accountId = stage.id('acc');
   const mail = acceptance(stage, {

@@ -45,6 +45,7 @@ export const scenarios: Record<string, Scenario> = {
   'accepting at once': mail.atOnce,
   idempotency: mail.idempotency,
   delivering: mail.delivering,
+  'parked mail that comes back': mail.resuming,
   'mail for a paused destination': mail.puttingOff,
   'mail of a suspended account': heldBack.heldBack,
   'mail that rests for its reputation': heldBack.guarded,

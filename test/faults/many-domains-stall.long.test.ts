@@ -11,6 +11,8 @@ const DOMAINS = 150;
 const MAILS_EACH = 8;
 const QUICK = 40;
 const ENVELOPE_MS = 4_000;
+/** More than one account may have in memory. */
+const BACKLOG = 1_600;
 
 test('mail to a quick domain arrives at once while 150 others stall, whether it was known before or is new', async (t) => {
   const mx = await mxRig(
@@ -62,6 +64,27 @@ test('mail to a quick domain arrives at once while 150 others stall, whether it 
   // Where the burst of look-ups lost a query, the domain was not dialled at all.
   const paused = rig.delivery.state().pausedDestinations.length;
   assert.ok(paused <= DOMAINS && paused > DOMAINS * 0.5, `${paused} are paused`);
+});
+
+test('a backlog for many domains asks the DNS for those whose mail has its turn, and the rest waits without a question', async (t) => {
+  const mx = await mxRig(
+    { peer: { script: { rcpt: { silent: true } } } },
+    { clock: systemClock, idle: true, deps: { stopGraceMs: 200 } },
+  );
+  t.after(() => mx.close());
+  const { rig, dns } = mx;
+  const domains = Array.from({ length: BACKLOG }, (_, i) => `d${i}.example`);
+  mx.serve('peer', domains);
+  for (const domain of domains) await rig.store({ to: [`a@${domain}`] });
+  await rig.restart();
+  const parked = (): number => rig.rows('SELECT 1 FROM work WHERE held = 1').length;
+  await waitUntil(
+    'what does not fit to be parked',
+    () => parked() > 0 && rig.delivery.state().window + parked() === BACKLOG,
+  );
+  await waitUntil('sessions', () => mx.sinks.peer!.connections.now > 50);
+  const asked = new Set(dns.questions.filter((one) => one.startsWith('MX ')));
+  assert.ok(asked.size > 50 && asked.size <= BACKLOG - parked(), `${asked.size} domains; ${parked()} are parked`);
 });
 
 test('a domain that stalled gets a fifth of the time at its next mail, and all of it once it answers', async (t) => {
