@@ -17,8 +17,8 @@ import { add, type Failed, noSums, type Sums } from './sums.ts';
 
 const YEAR_MS = 365.25 * 86_400_000;
 const PROGRESS_MS = 10_000;
-/** A process of its own takes a second to start. */
-const LEAST_SEEDS = 10;
+/** A process of its own takes a second to start, and keeps a little of each world. */
+const SEEDS_OF_PROCESS = { least: 10, most: 1_000 };
 
 const { values } = parseArgs({
   options: {
@@ -35,12 +35,16 @@ const { values } = parseArgs({
 });
 const seeds = Number(values.seeds);
 const { planted } = values;
-const of = Math.max(1, Math.min(os.availableParallelism(), Math.floor(seeds / LEAST_SEEDS)));
+const cores = os.availableParallelism();
 const startedMs = performance.now();
-const soFar: Sums[] = Array.from({ length: of }, noSums);
+/** Of each process. */
+const soFar: Sums[] = [];
+const running = new Set<{ kill(): void }>();
+let isStopped = false;
+let broken = 0;
+let failed = 0;
 
 const passedOn = [
-  ...['--seeds', values.seeds, '--seed', values.seed],
   ...(planted === undefined ? [] : ['--planted', planted]),
   // What was made smaller is as small as it gets.
   ...(values.only === undefined ? ['--shrink'] : ['--only', values.only]),
@@ -61,26 +65,45 @@ function onFailed(failed: Failed): void {
 }
 
 function stop(): void {
-  for (const one of simulations) one.kill();
+  isStopped = true;
+  for (const one of running) one.kill();
 }
 
-const simulations = soFar.map((_, at) =>
-  startSimulation([...passedOn, '--share', `${at}/${of}`], {
-    onFailed,
-    onProgress: (sums) => {
-      soFar[at] = sums;
-    },
-    onText: (line) => console.log(line),
-  }),
-);
+/** One process after the other, with the next seeds that nobody has begun. */
+async function runNext(left: Iterator<{ seed: number; count: number }>): Promise<void> {
+  for (let next = left.next(); !next.done && !isStopped; next = left.next()) {
+    const { seed, count } = next.value;
+    const at = soFar.push(noSums()) - 1;
+    const simulation = startSimulation([...passedOn, '--seed', String(seed), '--seeds', String(count)], {
+      onFailed,
+      onProgress: (sums) => {
+        soFar[at] = sums;
+      },
+      onText: (line) => console.log(line),
+    });
+    running.add(simulation);
+    const { sums, isKilled, failed: found } = await simulation.ended;
+    running.delete(simulation);
+    failed += found.length;
+    if (sums) soFar[at] = sums;
+    else if (!isKilled) broken += 1;
+  }
+}
+
+function* pieces(): Generator<{ seed: number; count: number }> {
+  const { least, most } = SEEDS_OF_PROCESS;
+  const size = Math.min(most, Math.max(least, Math.ceil(seeds / cores)));
+  const [first, end] = [Number(values.seed), Number(values.seed) + seeds];
+  for (let seed = first; seed < end; seed += size) yield { seed, count: Math.min(size, end - seed) };
+}
+
 // What was seen so far is printed then.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop);
 const showing = setInterval(() => console.error(inWords(add(soFar))), PROGRESS_MS);
-const all = await Promise.all(simulations.map(({ ended }) => ended));
+const left = pieces();
+await Promise.all(Array.from({ length: cores }, () => runNext(left)));
 clearInterval(showing);
-const broken = all.filter(({ sums, isKilled }) => sums === undefined && !isKilled).length;
-const sums = add(all.map(({ sums: own }, at) => own ?? soFar[at]!));
-const failed = all.reduce((count, one) => count + one.failed.length, 0);
+const sums = add(soFar);
 console.log(
   values.json ? JSON.stringify({ ...sums, failed, unseen: unseen(sums.transitions) }) : words({ ...sums, failed }),
 );

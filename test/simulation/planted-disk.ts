@@ -7,6 +7,7 @@ export const PLANTED_DISK: Readonly<Record<string, Planted>> = {
     file: 'inbound/worker.ts',
     find: 'if (error instanceof BlobDamaged || job.attempts >= MOST_RETRIES)',
     replace: 'if (job.attempts < 0)',
+    finds: /not come to its end/,
   },
   'a new folder is not synced in its parent': {
     seed: 25,
@@ -19,5 +20,6 @@ export const PLANTED_DISK: Readonly<Record<string, Planted>> = {
     file: 'storage/blobs/disk.ts',
     find: '    named.catch(() => undefined);\n',
     replace: '',
+    finds: /^thrown: Unavailable: blob storage/,
   },
 };

@@ -8,6 +8,7 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     file: 'storage/postgres/migrate.ts',
     find: '; SET LOCAL idle_in_transaction_session_timeout = ${IDLE_MS}',
     replace: '',
+    finds: /not come to its end/,
   },
   'a claim takes what another node holds': {
     seed: 1,

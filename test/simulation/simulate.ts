@@ -3,10 +3,9 @@
  * `{ failed }` for a world with a fault, `{ progress }` now and then, and `{ sums }` in the end.
  *
  *   --seeds N     so many worlds, one unless given        --seed S      the first of them, 1 unless given
- *   --only X      nothing but these parts, by commas     --share A/N   every Nth seed, of which this is A, from 0 on
- *   --trace       every step as a line of text            --planted B   with a bug of planted.ts
+ *   --only X      nothing but these parts, by commas     --planted B   with a bug of planted.ts
+ *   --trace       every step as a line of text            --kept        those that are kept as well, before the others
  *   --shrink      makes a world with a fault smaller      --all         goes on after one
- *   --kept        those that are kept as well, before the others
  *   --nodes       of one to three nodes that share a PostgreSQL database
  */
 import './globals.ts';
@@ -29,7 +28,6 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '1' },
     seed: { type: 'string', default: '1' },
     only: { type: 'string' },
-    share: { type: 'string', default: '0/1' },
     planted: { type: 'string' },
     trace: { type: 'boolean', default: false },
     shrink: { type: 'boolean', default: false },
@@ -51,10 +49,7 @@ const only = values.only?.split(',');
 function* worlds(): Iterable<World> {
   if (values.kept) for (const one of readKept(values)) yield { seed: Number(one.seed), only: one.only };
   const first = Number(values.seed);
-  const [at, of] = values.share.split('/').map(Number) as [number, number];
-  for (let seed = first; seed < first + Number(values.seeds); seed += 1) {
-    if (seed % of === at) yield { seed, ...(only && { only }) };
-  }
+  for (let seed = first; seed < first + Number(values.seeds); seed += 1) yield { seed, ...(only && { only }) };
 }
 
 const sums = await runSeeds({

@@ -346,13 +346,18 @@ function nextDue({ timeline, node, cluster, network, random, busy }: World): num
   );
 }
 
-async function stopNode(world: World): Promise<boolean> {
-  let isStopped = false;
-  // The last stop comes to its end.
-  world.timeline.beforeStep = undefined;
-  void world.node.stop().then(() => {
-    isStopped = true;
-  });
-  while (!isStopped && (await world.timeline.step()));
-  return isStopped;
+/** The last stop comes to its end; a node that dies in it is stopped when it is up again. */
+async function stopNode({ timeline, node }: World): Promise<boolean> {
+  timeline.beforeStep = undefined;
+  for (;;) {
+    const { process } = node;
+    let isStopped = false;
+    void node.stop().then(() => {
+      isStopped = true;
+    });
+    while (!isStopped && node.process === process && (await timeline.step()));
+    if (isStopped || node.process === process) return isStopped;
+    while (!node.isUp && (await timeline.step()));
+    if (!node.isUp) return false;
+  }
 }
