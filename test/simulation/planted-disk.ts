@@ -10,10 +10,11 @@ export const PLANTED_DISK: Readonly<Record<string, Planted>> = {
     finds: /not come to its end/,
   },
   'a new folder is not synced in its parent': {
-    seed: 25,
+    seed: 4,
     file: 'storage/blobs/disk.ts',
     find: 'const named = syncFolder(syncs, folder).catch(refuse);',
     replace: 'const named = Promise.resolve();',
+    finds: /is named by a row, and gone/,
   },
   'nobody waits for the name of a folder': {
     seed: 2,
