@@ -68,13 +68,18 @@ export class GuestBook {
     return this.#wish !== undefined && this.#timeline.nowMs < this.#wish.untilMs;
   }
 
+  /** Connections that we hold; of others the end is on its way. */
+  get held(): number {
+    return [...this.#sockets].filter((one) => one.isHeldByGuest).length;
+  }
+
   came(socket: SimSocket): void {
     const { nowMs } = this.#timeline;
     if (socket.guest !== this.#guest) this.#allowed = Math.max(this.#allowed, INITIAL_CONNECTIONS);
     this.#guest = socket.guest;
     this.#sockets.add(socket);
     socket.on('close', () => this.#sockets.delete(socket));
-    const open = [...this.#sockets].filter((one) => one.isHeldByGuest).length;
+    const open = this.held;
     this.#checkShare(socket.guest);
     const wish = this.#wish;
     if (wish === undefined) return;

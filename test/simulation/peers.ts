@@ -72,7 +72,7 @@ export interface Peer {
   readonly refused: Set<string>;
   /** Mails whose sender was refused: their recipients may not have come any more. */
   refusedSenders: number;
-  /** Most connections at a moment, and those beyond its limit that were sent away. */
+  /** Most connections at a moment, and those beyond its limit that were sent away, but for what overtook the end of another one. */
   mostOpen: number;
   turnedAway: { atMs: number; guest: Process | undefined }[];
   readonly guests: GuestBook;
@@ -376,7 +376,7 @@ export function startPeer(
       return hangUp(`421 4.7.0 too busy, try again in ${busy.asksForMs / 1000} seconds`);
     }
     if (open > manners.connections) {
-      peer.turnedAway.push({ atMs: timeline.nowMs, guest: socket.guest });
+      if (guests.held > manners.connections) peer.turnedAway.push({ atMs: timeline.nowMs, guest: socket.guest });
       count('a connection beyond the limit');
       return hangUp('421 4.7.0 too many connections from your address');
     }
