@@ -80,6 +80,13 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
       'destination.answeredMs = Number.NEGATIVE_INFINITY;\n  if (!pause) destination.limit = Math.max(1, limit);\n  const {',
     finds: /connections at once, of/,
   },
+  'a limit of connections that a server names is forgotten': {
+    seed: 31,
+    file: 'delivery/destinations.ts',
+    find: 'if (!learned) return Math.min(limit, ceiling);',
+    replace: 'if (learned !== null) return Math.min(limit, ceiling);',
+    finds: /connections away in a minute/,
+  },
   'the event of a change is not written': {
     file: 'delivery/results.ts',
     find: "event = { id: newId('evt', nowMs), type: 'Bounce', detail: { bounce: failureDetail(outcome, host) } };",
