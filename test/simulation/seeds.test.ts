@@ -5,7 +5,7 @@ import { kindOf, shrink } from './shrink.ts';
 import { simulateWell } from './simulate-process.ts';
 import { addTo, noSums } from './sums.ts';
 
-/** About a ninth of a second of a core each, by one process on each of two cores. */
+/** About a tenth of a second of a core each, by one process on each of two cores. */
 const SEEDS = 500;
 /** So many with those that are kept take as long as the rest. */
 const WITH_KEPT = 240;
