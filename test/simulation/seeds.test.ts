@@ -9,7 +9,7 @@ import { addTo, noSums } from './sums.ts';
 const SEEDS = 500;
 /** So many with those that are kept take as long as the rest. */
 const WITH_KEPT = 240;
-/** Seven times as much, for slower machines that do other work. */
+/** Ten times as much, for slower machines that do other work. */
 const MOST_CPU_MS = 1_000;
 const seen = noSums();
 
