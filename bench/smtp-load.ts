@@ -115,6 +115,7 @@ setTimeout(() => {
   console.log(JSON.stringify({ failure: failure || 'not done in time' }));
   process.exit(1);
 }, options.timeout * 1000).unref();
+const beganAt = Date.now();
 const started = performance.now();
 await Promise.all(Array.from({ length: options.sessions }, worker));
 const seconds = (performance.now() - started) / 1000;
@@ -125,6 +126,7 @@ const { user, system } = process.cpuUsage();
 console.log(
   JSON.stringify({
     sent: latenciesMs.length,
+    beganAt,
     seconds,
     p50Ms: quantile(0.5),
     p99Ms: quantile(0.99),
