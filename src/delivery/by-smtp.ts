@@ -237,7 +237,7 @@ async function needOf(options: TransmitOptions, { message }: Sending): Promise<S
   return {
     ...{ domain, tls: message.requireTls ?? false, avoid: avoidedBy(options) },
     asks: await connections.asksOf(domain, job.options.tlsOptional === true),
-    attempts: Math.max(...group.map((held) => held.job.attempts)),
+    ...{ attempts: Math.max(...group.map((held) => held.job.attempts)), emailSeq: job.emailSeq },
     onward: onwardOf(group),
     ...(shares && { mayLeaveFrom: shares.hasRoom }),
   };

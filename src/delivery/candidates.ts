@@ -85,13 +85,13 @@ function goesLast({ hosts }: CandidateDeps, host: string, { avoid }: SessionNeed
 }
 
 async function resolve(deps: CandidateDeps, { need, after }: Place): Promise<Resolved> {
-  const { domain, asks, attempts, onward } = need;
+  const { domain, asks, attempts, emailSeq, onward } = need;
   // Mail that a server put off does not go on to one that has just refused us, or is away.
   const isWell = ({ host }: Candidate): boolean => host !== after?.session.remoteHost && !deps.hosts.goesLast(host);
   const left = after?.domain === domain ? after.rest : onward?.rest;
   if (left) return { ok: true, candidates: after ? left.filter(isWell) : [...left] };
   const routing = asks === ANY ? { ...deps.routing, policies: undefined } : deps.routing;
-  const turn = { goesLast: (host: string): boolean => goesLast(deps, host, need), attempts };
+  const turn = { goesLast: (host: string): boolean => goesLast(deps, host, need), attempts, emailSeq };
   const resolved = await resolveRoute(routing, domain, turn);
   if (!resolved.ok || !after) return resolved;
   return { ok: true, candidates: resolved.candidates.filter(isWell) };

@@ -8,7 +8,7 @@ import { openHostMemory } from './hosts.ts';
 import type { SessionNeed } from './pooled-session.ts';
 import { RELAY } from './route.ts';
 
-const need: SessionNeed = { domain: RELAY, tls: false, avoid: new Set(), attempts: 0 };
+const need: SessionNeed = { domain: RELAY, tls: false, avoid: new Set(), attempts: 0, emailSeq: 1 };
 
 /** The server takes so long over QUIT. */
 const QUIT_MS = 1_000;

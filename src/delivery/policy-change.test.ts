@@ -33,7 +33,7 @@ test('a session in the clear from before a policy was enforced takes no mail aft
   const testing = await asksUnder('testing');
   const session = { tls: undefined, verified: false, remoteHost: 'mx.shop.example' };
   const pooled = { asks: testing, session } as unknown as PooledSession;
-  const need = { domain: DOMAIN, tls: false as const, avoid: new Set<string>(), attempts: 0 };
+  const need = { domain: DOMAIN, tls: false as const, avoid: new Set<string>(), attempts: 0, emailSeq: 1 };
   assert.equal(isFit(pooled, { ...need, asks: await asksUnder('testing') }), true);
   assert.equal(isFit(pooled, { ...need, asks: await asksUnder('enforce') }), false);
 });

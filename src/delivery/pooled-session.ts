@@ -40,6 +40,8 @@ export interface SessionNeed {
   avoid: ReadonlySet<string>;
   /** Attempts that were made before. */
   attempts: number;
+  /** The number of the email. */
+  emailSeq: number;
   /** Where the attempt has come from its domain's own destination: the exchangers that it has not been at, where they are known. */
   onward?: { rest: readonly Candidate[] | undefined } | undefined;
   /** Whether mail may leave from this address now (undefined: from the system's choice): all may unless this says otherwise. */

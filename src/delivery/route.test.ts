@@ -29,13 +29,14 @@ const allowed = parseCidrs('192.0.2.0/24, 2001:db8::/32');
 
 interface Asked extends Partial<Pick<OwnHost, 'hasRoutes' | 'inbound'>> {
   attempts?: number;
+  emailSeq?: number;
   sources?: string[];
 }
 
 async function resolve(
   domain: string,
   zone: FakeZone,
-  { attempts = 0, sources = [] as string[], ...takes }: Asked = {},
+  { attempts = 0, emailSeq = 1, sources = [] as string[], ...takes }: Asked = {},
 ): Promise<Resolved> {
   assert.ok(own.ok && allowed.ok);
   fake.zone = zone;
@@ -43,7 +44,8 @@ async function resolve(
   const takesNothing = { hasRoutes: async () => false, inbound: () => undefined };
   const us = { name: 'out.shop.example', addresses: own.cidrs, ...takesNothing, ...takes };
   const from = openSourceAddresses(sources);
-  return resolveRoute({ ...routing, own: us, sources: from }, domain, { goesLast: () => false, attempts });
+  const turn = { goesLast: () => false, attempts, emailSeq };
+  return resolveRoute({ ...routing, own: us, sources: from }, domain, turn);
 }
 
 function hosts(resolved: Resolved): string[] {
@@ -151,6 +153,42 @@ test('of 150 exchangers five are looked up for an attempt, and other five for th
   assert.deepEqual(hosts(await resolve('many.example', zone, { attempts: 1 })), names.slice(7, 10));
   const asked = new Set(fake.questions.filter((one) => one.includes(' h')).map((one) => one.split(' ')[1]));
   assert.deepEqual([...asked].sort(), names.slice(0, 10).sort());
+});
+
+test('of twelve equal exchangers, three attempts of an email are at all, and each email has an order of its own', async () => {
+  const names = Array.from({ length: 12 }, (_, index) => `h${index}.equal.example`);
+  const zone: FakeZone = { 'equal.example': { MX: names.map((name) => [10, name]) } };
+  for (const name of names) zone[name] = { A: ['192.0.2.1'] };
+  const firsts = new Set<string>();
+  for (const emailSeq of [1, 2, 3, 4, 5, 6, 7, 8]) {
+    const tried: string[] = [];
+    for (const attempts of [0, 1, 2])
+      tried.push(...hosts(await resolve('equal.example', zone, { attempts, emailSeq })));
+    assert.deepEqual([...new Set(tried.slice(0, 12))].sort(), [...names].sort());
+    firsts.add(tried[0]!);
+  }
+  assert.ok(firsts.size > 2, [...firsts].join());
+});
+
+test('our address cuts the set also where it is not among the five in turn', async () => {
+  const zone: FakeZone = {
+    // As good as ten others: whichever five are drawn, none may be dialled.
+    'equal.example': { MX: ['us', ...'abcdefghij'].map((name) => [10, `${name}.cut.example`]) },
+    // The second attempt begins behind it.
+    'behind.example': { MX: [...'abcd', 'us', ...'efghi'].map((name, index) => [index, `${name}.cut.example`]) },
+    'us.cut.example': { A: ['192.0.2.25'] },
+  };
+  for (const name of 'abcdefghij') zone[`${name}.cut.example`] = { A: ['192.0.2.1'] };
+  for (const emailSeq of [1, 2, 3, 4]) {
+    assert.equal(refusal(await resolve('equal.example', zone, { emailSeq })), '550 5.4.6');
+    for (const attempts of [0, 1, 2]) {
+      const dialled = hosts(await resolve('behind.example', zone, { attempts, emailSeq }));
+      assert.deepEqual(
+        dialled.sort(),
+        ['a', 'b', 'c', 'd'].map((name) => `${name}.cut.example`),
+      );
+    }
+  }
 });
 
 test('five addresses of an exchanger are used, of both families in turn', async () => {

@@ -5,14 +5,15 @@
  * MX delivery connects to public addresses only, whatever the DNS says, except where POSTRIDER_MX_ALLOW permits it. A domain
  * all of whose exchangers point to refused addresses bounces (5.4.4, policy): an MX of 127.0.0.1 is how domains say that they
  * take no mail, and waiting does not change it; the address is not suppressed, since a mistake in the DNS may be corrected.
- * An exchanger that is this service itself is dropped with all that are no better than it (§5.1); with nothing left the mail
- * would go round in a loop, and bounces (5.4.6, §5.4.6 of the same). But a domain with inbound routes is ours to take: its mail
+ * An exchanger that is this service itself is dropped with all that are no better than it (§5.1), also where it is not in turn; with
+ * nothing left the mail would go round in a loop, and bounces (5.4.6, §5.4.6 of the same). But a domain with inbound routes is ours to take: its mail
  * goes to the inbound port of this process, or where that is another node's, to the exchangers as they are published.
  *
  * Exchangers of one preference come in random order each time, those that failed lately behind all others. Bounded: 5 exchangers
- * an attempt, 5 addresses each, IPv6 and IPv4 in turn, whatever the domain lists; of more than 5, each further attempt of a message
- * begins 5 further on. Where source addresses are set, addresses of a family without one are not dialled. The relay was named by the operator, so that its address may be private.
+ * an attempt, 5 addresses each, IPv6 and IPv4 in turn, whatever the domain lists. Of more than 5 the order is drawn once for an email,
+ * and each further attempt begins 5 further on, so that all get their turn. Where source addresses are set, addresses of a family without one are not dialled. The relay was named by the operator, so that its address may be private.
  */
+import { hash } from 'node:crypto';
 import type { RelayRoute, Route } from '../config.ts';
 import { domainToAscii } from '../mail/address.ts';
 import { addressRefusal, type Cidr, isInRanges } from '../net/address-guard.ts';
@@ -71,6 +72,8 @@ export const FALLBACK = 'fallback';
 const BY_POLICY = { tls: 'opportunistic', verifyCertificate: false } as const;
 const MAX_EXCHANGERS = 5;
 const MAX_ADDRESSES = 5;
+/** Looked up for an attempt, to know whether one of them is this service: those in turn, and the others that are as good. */
+const MAX_LOOKED_UP = 25;
 
 /** Whose exchangers mail for a recipient goes to: the relay, or the recipient's domain in A-labels. */
 export function routedDomainOf(routing: Pick<Routing, 'route'>, recipient: string): string {
@@ -99,6 +102,8 @@ export interface Turn {
   goesLast(host: string): boolean;
   /** Attempts that were made before. */
   attempts: number;
+  /** The number of the email, whose attempts share an order of many exchangers. */
+  emailSeq: number;
 }
 
 /** Looks up where mail for this destination goes. Never throws because of the DNS. */
@@ -109,13 +114,30 @@ export function resolveRoute(routing: Routing, destination: string, turn: Turn):
 }
 
 /** RFC 5321 §5.1: by preference, at random within one; what goes last keeps that order among itself. */
-export function inOrder(exchangers: readonly MxHost[], { goesLast, attempts }: Turn): MxHost[] {
-  const ranked = exchangers.map((exchanger) => ({ exchanger, lot: Math.random() }));
+export function inOrder(exchangers: readonly MxHost[], { goesLast, attempts, emailSeq }: Turn): MxHost[] {
+  const areMany = exchangers.length > MAX_EXCHANGERS;
+  const ranked = exchangers.map((exchanger) => ({
+    exchanger,
+    lot: areMany ? lotOf(emailSeq, exchanger.host) : Math.random(),
+  }));
   ranked.sort((a, b) => a.exchanger.preference - b.exchanger.preference || a.lot - b.lot);
   const all = ranked.map((one) => one.exchanger);
-  const from = all.length > MAX_EXCHANGERS ? (attempts * MAX_EXCHANGERS) % all.length : 0;
+  const from = areMany ? (attempts * MAX_EXCHANGERS) % all.length : 0;
   const inTurn = [...all.slice(from), ...all.slice(0, from)];
   return [...inTurn.filter(({ host }) => !goesLast(host)), ...inTurn.filter(({ host }) => goesLast(host))];
+}
+
+/** The same at each attempt of an email. */
+function lotOf(emailSeq: number, host: string): number {
+  return hash('sha256', `${emailSeq} ${host}`, 'buffer').readUInt32BE();
+}
+
+/** Those in turn, then the others that are as good as one of these. */
+function toLookUp(ordered: readonly MxHost[]): MxHost[] {
+  const inTurn = ordered.slice(0, MAX_EXCHANGERS);
+  const worst = Math.max(...inTurn.map(({ preference }) => preference));
+  const others = ordered.slice(MAX_EXCHANGERS).filter(({ preference }) => preference <= worst);
+  return [...inTurn, ...others.sort((a, b) => a.preference - b.preference)].slice(0, MAX_LOOKED_UP);
 }
 
 /** RFC 5321 §5.1: without those that are ourselves, and those that are no better. */
@@ -180,10 +202,12 @@ async function resolveExchangers(
   const others = cutAtOurselves(listed, ({ host }) => host === routing.own.name);
   if (others.length === 0) return resolveOurselves(routing, { domain, listed, turn });
   const ordered = inOrder(others, turn);
-  const found = await lookUp(routing, ordered.slice(0, MAX_EXCHANGERS));
+  const found = await lookUp(routing, toLookUp(ordered));
   const usable = cutAtOurselves(found, (one) => isOurs(routing, one));
   if (usable.length === 0 && found.length > 0) return resolveOurselves(routing, { domain, listed, turn });
-  return choose(routing, { domain, found: usable, isAll: ordered.length <= MAX_EXCHANGERS });
+  // What was cut away took all worse ones along.
+  const isAll = usable.length <= MAX_EXCHANGERS && (found.length === others.length || usable.length < found.length);
+  return choose(routing, { domain, found: usable.slice(0, MAX_EXCHANGERS), isAll });
 }
 
 /** The best exchanger of the domain is this service. What cannot be asked speaks for the domain: its recipients are asked for at the port. */

@@ -23,7 +23,8 @@ export interface SlotDeps {
 
 function needOf([first]: readonly Held[]): SessionNeed {
   const { domain, job } = first!;
-  return { domain, tls: job.options.requireTls ?? false, avoid: new Set(), attempts: job.attempts };
+  const { attempts, emailSeq } = job;
+  return { domain, tls: job.options.requireTls ?? false, avoid: new Set(), attempts, emailSeq };
 }
 
 export class Slots {
