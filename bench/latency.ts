@@ -1,8 +1,8 @@
 /**
  * Rows "latency" and "distant receivers", by MX: mail to `--destinations` domains, each with an exchanger of its own on loopback.
- * Near: what they take in a second. Distant: the same where each reply of theirs takes 100 ms. Latency: at a fifth of the
+ * Near: what they take in a second, one mail each. Distant: the same where each reply of theirs takes 100 ms. Latency: at a fifth of the
  * near rate, from the 202 to the dot at the exchanger, both seen by this process.
- *   node bench/latency.ts [--rounds 5] [--count 4000] [--destinations 10000] [--seconds 20] [--rows latency,distant]
+ *   node bench/latency.ts [--rounds 5] [--count 10000] [--destinations 10000] [--seconds 20] [--rows latency,distant]
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +12,7 @@ import { freePort, median, onEnd, pause, percentile, readArguments, row, shown, 
 import { type BenchService, startService } from './service.ts';
 
 const options = readArguments({
-  ...{ rounds: 5, count: 4_000, destinations: 10_000, seconds: 20 },
+  ...{ rounds: 5, count: 10_000, destinations: 10_000, seconds: 20 },
   ...{ rows: 'latency,distant', port: 0, delayMs: 0 },
 });
 const CONNECTIONS = 50;
