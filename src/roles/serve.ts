@@ -6,7 +6,7 @@
  */
 import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { collectGarbage } from '../base/collector.ts';
+import { collectGarbage, letHeapGrow } from '../base/collector.ts';
 import { type Running, stopAll } from '../base/lifecycle.ts';
 import { createLog, type Log } from '../base/log.ts';
 import { type Config, publicUrl, VERSION } from '../config.ts';
@@ -69,7 +69,10 @@ export async function serve(
     opened.push(nodes);
     const roles = await startRoles(parts, { nodes, tlsFiles, providers });
     opened.push(roles, announce(parts, roles));
-    setTimeout(collectGarbage, COLLECT_AFTER_MS).unref();
+    setTimeout(() => {
+      collectGarbage();
+      letHeapGrow();
+    }, COLLECT_AFTER_MS).unref();
     const { httpPort, smtpPort } = roles;
     let stopping: Promise<void> | undefined;
     const stop = (): Promise<void> => {
