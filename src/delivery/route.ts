@@ -5,13 +5,15 @@
  * MX delivery connects to public addresses only, whatever the DNS says, except where POSTRIDER_MX_ALLOW permits it. A domain
  * all of whose exchangers point to refused addresses bounces (5.4.4, policy): an MX of 127.0.0.1 is how domains say that they
  * take no mail, and waiting does not change it; the address is not suppressed, since a mistake in the DNS may be corrected.
- * An exchanger that is this service itself is dropped with all that are no better than it (§5.1), also where it is not in turn; with
- * nothing left the mail would go round in a loop, and bounces (5.4.6, §5.4.6 of the same). But a domain with inbound routes is ours to take: its mail
- * goes to the inbound port of this process, or where that is another node's, to the exchangers as they are published.
+ * An exchanger that is this service itself is dropped with all that are no better than it (§5.1), also where its turn has not come;
+ * with nothing left the mail would go round in a loop, and bounces (5.4.6, §5.4.6 of the same). But a domain with inbound routes is
+ * ours to take: its mail goes to the inbound port of this process, or where that is another node's, to the exchangers as they are
+ * published.
  *
  * Exchangers of one preference come in random order each time, those that failed lately behind all others. Bounded: 5 exchangers
  * an attempt, 5 addresses each, IPv6 and IPv4 in turn, whatever the domain lists. Of more than 5 the order is drawn once for an email,
- * and each further attempt begins 5 further on, so that all get their turn. Where source addresses are set, addresses of a family without one are not dialled. The relay was named by the operator, so that its address may be private.
+ * and each further attempt begins 5 further on, so that all get their turn. Where source addresses are set, addresses of a family
+ * without one are not dialled. The relay was named by the operator, so that its address may be private.
  */
 import { hash } from 'node:crypto';
 import type { RelayRoute, Route } from '../config.ts';
