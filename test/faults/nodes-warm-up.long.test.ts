@@ -71,8 +71,8 @@ test('two nodes send the share of one host, and the rest waits, also when one wa
   const warm = delays.filter(({ category, owner }) => category === 'warm-up' && owner === 'our-side');
   assert.ok(warm.length > first.delayed, `${warm.length} of ${delays.length} for the warm-up`);
   for (const { reply } of warm) assert.match(reply!, /^warm-up day 1: (49|50) of 50 mails to google today/);
-  // Nodes tell of their destinations every two seconds, and the command reads what they told last.
-  await waitUntil('the share to be told as used', async () =>
+  // Nodes publish their destinations every two seconds, and the command reads what they published last.
+  await waitUntil('the used share to be published', async () =>
     /warm-up day 1: (49|50) of 50 mails to google today/.test(
       JSON.stringify(await cluster.nodes[0]!.cli('queue', 'status')),
     ),
