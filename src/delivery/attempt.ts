@@ -239,7 +239,7 @@ export interface Onward {
   /** The exchangers that it has not been at; undefined where none was looked up, since its own destination is paused. */
   rest: readonly Candidate[] | undefined;
   /** Exchangers that were given the mail. */
-  sessions: number;
+  hosts: number;
   /** What became of it so far; undefined where nobody was dialled, since all had failed lately, or asked for time. */
   before?: { outcome: Outcome; facts: AttemptFacts } | undefined;
   /** The pause of its own destination. */

@@ -50,9 +50,9 @@ export interface SmtpConnection {
   /** Bytes arrived that belong to no awaited reply. */
   readonly hasSurplus: boolean;
   /** Writes one or more complete command lines at once and waits for `count` replies. `shown` replaces them in the dialogue. */
-  ask(lines: string, options: { count: number; deadlineMs: number; shown?: string }): Promise<Answers>;
+  ask(lines: string, options: Wait & { shown?: string }): Promise<Answers>;
   /** Waits for replies to what is written separately. */
-  expect(count: number, deadlineMs: number): Promise<Answers>;
+  expect(wait: Wait): Promise<Answers>;
   /** Whether the awaited replies have all come. */
   readonly settled: boolean;
   /** A new deadline for the wait under way, and what is said when it passes. */
@@ -70,10 +70,20 @@ export interface SmtpConnection {
   onBreak(listener: () => void): void;
 }
 
+/** What is waited for: so many replies, within so many ms; with `nextReplyMs`, each after the first within that of the one before. */
+export interface Wait {
+  count: number;
+  deadlineMs: number;
+  nextReplyMs?: number;
+}
+
 interface Waiting {
   count: number;
   replies: SmtpReply[];
   resolve: (answers: Answers) => void;
+  nextReplyMs: number | undefined;
+  /** With `nextReplyMs`: monotonic ms at which the whole wait ends. */
+  untilMs: number;
 }
 
 function describe(error: NodeJS.ErrnoException): Break {
@@ -148,6 +158,9 @@ class Connection implements SmtpConnection {
     if (waiting) {
       waiting.replies.push(reply);
       if (waiting.replies.length === waiting.count) this.#settle();
+      else if (waiting.nextReplyMs !== undefined) {
+        this.#startTimer(Math.min(waiting.nextReplyMs, waiting.untilMs - performance.now()));
+      }
     } else if (code === 421) this.breakOff('ECONNRESET', `the peer closes the session: ${reply.text}`);
     else this.breakOff('EPROTOCOL', 'the peer sent a reply to no command');
   }
@@ -175,20 +188,21 @@ class Connection implements SmtpConnection {
     else this.#onBreak.push(listener);
   }
 
-  ask(lines: string, options: { count: number; deadlineMs: number; shown?: string }): Promise<Answers> {
+  ask(lines: string, options: Wait & { shown?: string }): Promise<Answers> {
     if (this.broken) return Promise.resolve({ replies: [], broken: this.broken });
     for (const line of (options.shown ?? lines).split('\r\n')) if (line !== '') this.dialogue.record('C', line);
-    const answers = this.expect(options.count, options.deadlineMs);
+    const answers = this.expect(options);
     this.#socket.write(lines, 'utf8');
     return answers;
   }
 
-  expect(count: number, deadlineMs: number): Promise<Answers> {
+  expect({ count, deadlineMs, nextReplyMs }: Wait): Promise<Answers> {
     if (this.broken) return Promise.resolve({ replies: [], broken: this.broken });
     if (this.#waiting) throw new Error('two commands wait on one SMTP connection');
     this.#startTimer(deadlineMs);
     return new Promise((resolve) => {
-      this.#waiting = { count, replies: [], resolve };
+      const untilMs = nextReplyMs === undefined ? 0 : performance.now() + deadlineMs;
+      this.#waiting = { count, replies: [], resolve, nextReplyMs, untilMs };
     });
   }
 

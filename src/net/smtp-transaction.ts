@@ -22,6 +22,8 @@ import type { LocalRefusal, RecipientResult, SmtpMessage, SmtpStage, SmtpTimeout
 
 export interface TransactionResult {
   recipients: RecipientResult[];
+  /** Commands that were sent together were lost or refused for that; no content was sent. */
+  pipeliningFailed?: true;
   /** The peer still holds an envelope: RSET before the next MAIL. */
   needsReset: boolean;
   /** A final dot was answered. */
@@ -53,7 +55,14 @@ interface Envelope {
   data: SmtpReply | undefined;
   /** Stage of the command whose reply did not come. */
   lostAt: SmtpStage | undefined;
+  pipeliningFailed?: boolean;
 }
+
+/** Of the envelope's deadline: a server that has answered some of the commands sent together has this long for the next one. */
+const NEXT_REPLY_PART = 1 / 5;
+
+/** How servers refuse commands that were sent together: `554 SMTP synchronization error`, `503 Improper use of SMTP command pipelining`. */
+const NO_PIPELINING = /pipelin|synchroni[sz]ation error/i;
 
 async function sendPipelined(
   context: TransactionContext,
@@ -63,13 +72,17 @@ async function sendPipelined(
   const answers = await context.connection.ask(`${commands.mail}${commands.rcpt.join('')}DATA\r\n`, {
     count: count + 2,
     deadlineMs: context.timeouts.envelopeMs,
+    nextReplyMs: context.timeouts.envelopeMs * NEXT_REPLY_PART,
   });
-  const { replies } = answers;
+  const { replies, broken } = answers;
   const lostAt =
     replies.length === count + 2 ? undefined : replies.length === 0 ? 'mail' : replies.length > count ? 'data' : 'rcpt';
   const farewell = lostAt && replies.at(-1)?.code === 421 ? replies.at(-1) : undefined;
   const rcpt = commands.rcpt.map((_, index) => replies[index + 1] ?? farewell);
-  return { mail: replies[0], rcpt, data: replies[count + 1] ?? farewell, lostAt };
+  const isSilent = broken?.cause === 'ETIMEDOUT' && replies.length > 0;
+  const isRefused = replies.some(({ code, text }) => code >= 400 && NO_PIPELINING.test(text));
+  const pipeliningFailed = isSilent || isRefused;
+  return { mail: replies[0], rcpt, data: replies[count + 1] ?? farewell, lostAt, pipeliningFailed };
 }
 
 async function sendOneByOne(
@@ -106,6 +119,24 @@ async function endEmpty(context: TransactionContext, anyAccepted: boolean): Prom
   await context.connection.ask('.\r\n', { count: 1, deadlineMs: context.timeouts.dotMs });
 }
 
+/** The session is in no state that is known: it ends, and the recipients are neither accepted nor refused. */
+function afterLostCommands(
+  { connection }: TransactionContext,
+  message: SmtpMessage,
+  { results }: CheckedMessage,
+  { lostAt = 'data' }: Envelope,
+): TransactionResult {
+  connection.breakOff('EPIPELINING', 'the server lost commands that were sent together, although it offers PIPELINING');
+  const text = 'the server lost commands that were sent together, although it offers PIPELINING';
+  const rest = { accepted: false, stage: lostAt, cause: 'EPIPELINING', message: text };
+  return {
+    recipients: settleRest(results, message, rest),
+    needsReset: false,
+    completed: false,
+    pipeliningFailed: true,
+  };
+}
+
 /** Sends one message; the caller has made sure that the peer holds no envelope. */
 export async function runTransaction(context: TransactionContext, message: SmtpMessage): Promise<TransactionResult> {
   const { connection } = context;
@@ -116,8 +147,9 @@ export async function runTransaction(context: TransactionContext, message: SmtpM
   }
 
   const commands = envelopeCommands(context, message, checked.toSend);
-  const pipelined = context.extensions.has('PIPELINING');
+  const pipelined = context.mayPipeline && context.extensions.has('PIPELINING');
   const envelope = pipelined ? await sendPipelined(context, commands) : await sendOneByOne(context, commands);
+  if (envelope.pipeliningFailed) return afterLostCommands(context, message, checked, envelope);
   const { mail, data } = envelope;
   const results = checked.results;
   const opened = data?.code === 354;
@@ -169,6 +201,8 @@ export interface TransactionContext {
   host: string;
   /** The certificate was checked, and is valid for `host`. */
   verified: boolean;
+  /** Whether commands may be sent together where the server offers it. */
+  mayPipeline: boolean;
 }
 
 export interface CheckedMessage {
