@@ -9,7 +9,7 @@ const STILL_LONG: Record<string, number> = {
   domainRoutes: 124,
 };
 
-test('functions have 60 lines at most, and 120 with those inside them', () => {
+test('functions have 80 lines at most, and 120 with those inside them', () => {
   const tooLong = longFunctions(productFiles()).filter((one) => one.scopeLines > (STILL_LONG[one.name] ?? 0));
   assert.deepEqual(tooLong, []);
 });

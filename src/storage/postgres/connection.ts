@@ -5,7 +5,7 @@
 import type { Socket } from 'node:net';
 import type { Client } from 'pg';
 import type { Transaction } from '../operation.ts';
-import { StatementError, UnsuitableServer } from './errors.ts';
+import { isCommitWarning, type ServerNotice, StatementError, UnsuitableServer } from './errors.ts';
 import { type Session, SLOW_MS, settings, type TransactionMode, transact } from './transaction.ts';
 import { type PostgresAddress, tlsOptions } from './url.ts';
 
@@ -28,6 +28,7 @@ export class PostgresConnection implements Session {
   /** No pooler in between that hands the session to others: prepared statements and LISTEN stay. */
   readonly direct: boolean;
   broken: string | undefined;
+  warning: string | undefined;
 
   constructor(client: Client, { facts, direct }: { facts: ServerFacts; direct: boolean }) {
     this.client = client;
@@ -39,10 +40,14 @@ export class PostgresConnection implements Session {
     client.on('end', () => {
       this.broken ??= 'the connection ended';
     });
+    client.on('notice', (notice: ServerNotice) => {
+      if (isCommitWarning(notice)) this.warning ??= notice.message ?? 'a warning without a text';
+    });
   }
 
+  /** `local` and `remote_write` are as good as `on` only until a standby is named, which may happen while the session is open. */
   get synchronousCommit(): string {
-    return this.facts.synchronousCommit;
+    return this.facts.synchronousCommit === 'remote_apply' ? 'remote_apply' : 'on';
   }
 
   /** Runs one transaction; rejects with StatementError, or with whatever `work` threw. Nothing is kept unless it resolves. */
@@ -93,7 +98,9 @@ export async function connectForOperations(address: PostgresAddress): Promise<Po
   const connection = await connectPostgres(address);
   const deadline = setTimeout(connection.destroy, CONNECT_TIMEOUT_MS);
   try {
-    if (connection.direct) await connection.client.query(settings('SET'));
+    const { synchronousCommit: synchronous_commit } = connection;
+    if (connection.direct)
+      await connection.client.query(`${settings('SET')}; ${settings('SET', { synchronous_commit })}`);
     return connection;
   } catch (error) {
     connection.destroy();

@@ -313,3 +313,58 @@ test('of several that migrate at once one does; a history that is not ours is re
   );
   await assert.rejects(migratePostgres({ address, log: silentLog, nowMs: 1 }), /not ours to use/);
 });
+
+/** Changes a setting of the whole server, and undoes that after the test. */
+async function alterServer(t: TestContext, url: string, name: string, value: string): Promise<void> {
+  const reload = async (sql: string): Promise<void> => {
+    await administer(url, sql);
+    await administer(url, 'SELECT pg_reload_conf()');
+  };
+  t.after(() => reload(`ALTER SYSTEM RESET ${name}`));
+  await reload(`ALTER SYSTEM SET ${name} = '${value}'`);
+  await waitUntil(`${name} = ${value}`, async () => {
+    const { rows } = await administer(url, `SELECT current_setting('${name}') AS value`);
+    return rows[0]?.value === value;
+  });
+}
+
+test('a commit that is not confirmed by the synchronous standby is an unknown outcome', {
+  skip: !serverIsOurs,
+}, async (t) => {
+  const { url, server, drop } = await tempPostgres();
+  const admin = server.url('postgres');
+  t.after(drop);
+  await migratePostgres({ address: parsePostgresUrl(url), log: silentLog, nowMs: 1 });
+  const database = await open(t, url);
+  await database.execute(writeOperation, 'before');
+  await alterServer(t, admin, 'synchronous_standby_names', 'nobody');
+  const waiting = database.execute(writeOperation, 'unconfirmed');
+  waiting.catch(() => undefined);
+  await waitUntil('a backend that waits for the standby', async () => {
+    const { rowCount } = await administer(
+      url,
+      `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname = current_database()`,
+    );
+    return rowCount;
+  });
+  await assert.rejects(waiting, (error) => error instanceof OutcomeUnknown && /standby/.test(error.message));
+  await administer(admin, 'ALTER SYSTEM RESET synchronous_standby_names');
+  await administer(admin, 'SELECT pg_reload_conf()');
+  assert.equal(await count(database, 'unconfirmed'), 1, 'it is committed locally');
+  await database.execute(writeOperation, 'after');
+});
+
+test('sessions that are open keep synchronous_commit=on when the server turns it off', {
+  skip: !serverIsOurs,
+}, async (t) => {
+  const { url, server, drop } = await tempPostgres();
+  const admin = server.url('postgres');
+  t.after(drop);
+  const database = await open(t, url);
+  const level = write(
+    async (tx) => (await tx.get<{ value: string }>("SELECT current_setting('synchronous_commit') AS value"))!.value,
+  );
+  assert.equal(await database.execute(level, null), 'on');
+  await alterServer(t, admin, 'synchronous_commit', 'off');
+  assert.equal(await database.execute(level, null), 'on');
+});
