@@ -157,6 +157,8 @@ export interface DeliveryJob {
   source: 'http' | 'smtp';
   /** The bytes, or the key of the blob that holds them. */
   content: Uint8Array | null;
+  /** The SHA-256 of `content`, where that was read from the database. */
+  contentDigest?: Uint8Array | null;
   blobKey: string | null;
   /** The address has come onto the suppression list since the message was accepted: it does not leave. */
   suppressed?: true;
@@ -208,6 +210,7 @@ export const EMAIL = table('email', {
   sizeBytes: 'int',
   content: 'bytes?',
   blobKey: 'text?',
+  contentDigest: 'bytes?',
   createdAt: 'int',
   retain: 'text',
   contentUntil: 'int?',

@@ -3,6 +3,7 @@
  * nothing. Sends that wait at the same moment are stored together: what has to be known of all of them, then all rows, many in
  * a statement. Suppressed recipients are recognised here, inside the transaction, so that the answer and the record agree.
  */
+
 import type { Mode } from '../base/mode.ts';
 import { appendEvents, EVENT, type NewEvent } from '../events/events.ts';
 import {
@@ -24,6 +25,7 @@ import {
   SUPPRESSED,
 } from '../messages/messages.ts';
 import { SANDBOX_ITEM } from '../sandbox/sandbox.ts';
+import { digestOfContent } from '../storage/blobs/stored-content.ts';
 import { batch, list, nullable, record, serverTime, type Transaction } from '../storage/operation.ts';
 
 import { insertMany, type TableRow, takeNumbers, withoutColumns } from '../storage/rows.ts';
@@ -46,7 +48,16 @@ export interface AcceptedRecipient {
 }
 
 /** Columns of an email that are those of its acceptance. */
-const OF_ACCEPTANCE = ['seq', 'accountId', 'mode', 'source', 'createdAt', 'retain', 'contentUntil'] as const;
+const OF_ACCEPTANCE = [
+  'seq',
+  'accountId',
+  'mode',
+  'source',
+  'createdAt',
+  'retain',
+  'contentUntil',
+  'contentDigest',
+] as const;
 
 /** `headerTo` is JSON of what the header shows, `{"to":[…],"cc":[…]}`; `options` JSON of EmailOptions. */
 export interface AcceptedEmail extends Omit<EmailRow, (typeof OF_ACCEPTANCE)[number]> {
@@ -229,7 +240,9 @@ function addRows(call: Acceptance, rows: Rows, known: Known): AcceptanceResult {
       addMessage({ call, recipient, emailSeq: seq, isSuppressed }, { rows, known, result });
     }
     // Content that is not kept is not written at all: every copy is settled, and nobody asked to see it later.
-    const kept = isKept ? { contentUntil: call.contentUntilMs } : { contentUntil: null, content: null, blobKey: null };
+    const kept = isKept
+      ? { contentUntil: call.contentUntilMs, contentDigest: email.content && digestOfContent(email.content) }
+      : { contentUntil: null, contentDigest: null, content: null, blobKey: null };
     if (!isKept && email.blobKey !== null) result.unkeptBlobKeys.push(email.blobKey);
     rows.emails.push({ ...email, seq, accountId, mode, source, createdAt: realNowMs(call), retain, ...kept });
   }
