@@ -58,7 +58,11 @@ export function afterHeaderFields(lines: readonly string[], from: number): numbe
     } else if (last === undefined || !continues(lines, { index, line, last })) break;
     end = index + 1;
   }
-  return isMailHeader(found) ? end : undefined;
+  if (!isMailHeader(found)) return undefined;
+  // Sender and date alone may be two lines of a list, unless they are a paragraph of their own.
+  const isShort = !found.has('to') && !found.has('subject');
+  const isApart = (line: string | undefined): boolean => line === undefined || /^[-_=*\s]*$/.test(line);
+  return !isShort || (isApart(lines[from - 1]) && isApart(lines[end])) ? end : undefined;
 }
 
 /** A wrapped value, or a blank line between two fields. */

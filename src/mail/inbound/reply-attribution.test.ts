@@ -214,6 +214,11 @@ for (const [client, text] of Object.entries({ ...LINES, quoted: ONLY_ABOVE_A_QUO
           `Yes.\n\n${wrapped(long, 78).replace(/>/, '\n>')}\n\n${QUOTE}`,
           'Yes.',
         ],
+        'wrapped, directly under a line': [`Ok, thanks\n${wrapped(long, 78)}\n${QUOTE}`, 'Ok, thanks'],
+        'wrapped in an address, directly under a line': [
+          `Ok, thanks\n${wrapped(long, 78).replace(/>/, '\n>')}\n${QUOTE}`,
+          'Ok, thanks',
+        ],
         'wrapped after the start of an address': [`Yes.\n\n${long.replace('<', '<\n')}\n\n${QUOTE}`, 'Yes.'],
       };
       if (client !== 'quoted')

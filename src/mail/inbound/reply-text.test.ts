@@ -94,6 +94,11 @@ test('replies below a quote and between its lines are kept', () => {
     'a piece of a quoted line that was wrapped',
   );
   assert.equal(
+    replyText(`Ok, thanks\n<orders@shop.example> wrote:\n${QUOTE}`),
+    'Ok, thanks',
+    'an author without a name',
+  );
+  assert.equal(
     replyText('On 20 Nov 2026, Shop wrote:\n> Shall we?\nYes.\n\nOn 19 Nov 2026, Bob wrote:\n> And I?\n\nYou too.'),
     'Yes.\n\nYou too.',
     'replies to two mails',
@@ -125,6 +130,7 @@ const OWN_TEXTS = [
   'Mi vuelo:\nDe: Madrid\nPara: Lima\nFecha: 3 de mayo\nGracias',
   'Please forward mail\nFrom: ann@peer.example\nTo: bob@peer.example\nThanks',
   'Subject: refund\nDate: 3 May 2026\nTotal: 5 EUR',
+  'Order: 17\nFrom: ann@peer.example\nDate: 26.11.2026 10:30\nIt never came.',
   'On Monday I wrote to you twice.',
   'She wrote: come at nine.',
   'From: here to there, it is far.\nAnd more.',
@@ -187,6 +193,9 @@ test('a reply that has only HTML ends where its client quotes', () => {
     'below the quote',
   );
   assert.equal(replyTextOfHtml('<p class="quote">Yes.</p>'), 'Yes.');
+  const indented =
+    '<div>My address:</div><blockquote style="margin:0 0 0 40px;border:none;padding:0px"><div>Main street 5</div></blockquote>';
+  assert.match(replyTextOfHtml(indented) ?? '', /^My address:\s+Main street 5$/, 'what Gmail indents is no quote');
 });
 
 test('its time does not grow with what is repeated', () => {

@@ -133,10 +133,14 @@ function attributionEndingAt(lines: readonly string[], index: number): Mark | un
     if (isOpening && !breaksDate(plainLine(lines[start - 1] ?? ''))) break;
   }
   if (found === undefined) return undefined;
-  // The name in front of an address that opens a line is in the line above.
-  const nameAbove = plainLine(lines[found - 1] ?? '');
-  if (/^[<(]/.test(plainLine(lines[found]!)) && nameAbove !== '' && !endsSentence(nameAbove)) found -= 1;
+  if (isNameAbove(plainLine(lines[found - 1] ?? ''), plainLine(lines[found]!))) found -= 1;
   return { start: found, end: index + 1 };
+}
+
+/** Whether the line above holds the name of the address that this one opens with: a name, and too long for both to be in one line. */
+function isNameAbove(above: string, line: string): boolean {
+  const [address] = /^[<(]\S+/.exec(line) ?? [];
+  return address !== undefined && /^["“«„]?\p{Lu}[^,;:!?]*$/u.test(above) && above.length + 1 + address.length > 65;
 }
 
 /** An address that was broken after its opening bracket. */
@@ -181,15 +185,31 @@ const QUOTE_ELEMENT = new RegExp(
     'skiff_quote|front_reply|hs_reply|cafEmailQuote|WM_QUOTE|x_divRplyFwdMsg|x_appendonsend',
   ].join('|'),
 );
-const MARKING = new Set(['id', 'class', 'name', 'data-marker']);
+const MARKING = new Set(['id', 'class', 'name', 'data-marker', 'style', 'type']);
 const WHOLE_NAME = new RegExp(`(?:^|\\s)(?:${QUOTE_ELEMENT.source}|__DIVIDER__)(?:$|\\s)`);
 const SEPARATOR_ELEMENT = '<div>-----Original Message-----</div>';
 
-/** The HTML with a separator in front of the elements that clients quote in. */
+/** The HTML with a separator in front of the element that a client quotes in, and without the marks of a quote on indented text. */
 function withMarks(html: string): string {
+  const pieces: string[] = [];
+  let from = 0;
   for (const tag of readTags(html, MARKING)) {
-    if (tag.isEnd || !tag.attributes.some(({ start, end }) => WHOLE_NAME.test(html.slice(start, end)))) continue;
-    return html.slice(0, tag.start) + SEPARATOR_ELEMENT + html.slice(tag.start);
+    if (tag.isEnd) continue;
+    const attributeValue = (name: string): string => {
+      const attribute = tag.attributes.find((one) => one.name === name);
+      return attribute ? html.slice(attribute.start, attribute.end) : '';
+    };
+    if (['id', 'class', 'name', 'data-marker'].some((name) => WHOLE_NAME.test(attributeValue(name)))) {
+      return `${pieces.join('')}${html.slice(from, tag.start)}${SEPARATOR_ELEMENT}${html.slice(tag.start)}`;
+    }
+    // Gmail indents the author's paragraphs with a blockquote without a border.
+    const isIndent =
+      tag.name === 'blockquote' &&
+      /border:\s*(?:none|0)/.test(attributeValue('style')) &&
+      !/cite|quote/.test(attributeValue('type') + attributeValue('class'));
+    if (!isIndent) continue;
+    pieces.push(html.slice(from, tag.start), '<div>');
+    from = tag.end;
   }
-  return html;
+  return pieces.join('') + html.slice(from);
 }

@@ -114,7 +114,7 @@ export const HEADER_LABELS = {
     From | Von | Absender | De | Expéditeur | De la part de | Remitente | Da | Mittente | Remetente | Enviado por | Van | Afzender
     Från | Avsändare | Fra | Avsender | Afsender | Frá | Lähettäjä | Saatja | Od | Nadawca | Odesílatel | Odosielateľ | От | От кого
     Отправитель | Від | Від кого | Відправник | Kimden | Gönderen | Feladó | De la | Expeditor | Expeditorul | Από | Αποστολέας | Šalje
-    Pošiljatelj | Nuo | Từ | Người gửi | Dari | Pengirim | จาก | מאת | من | المرسل | از | फ़्रॉम | प्रेषक
+    Pošiljatelj | Nuo | No | Từ | Người gửi | Dari | Pengirim | จาก | מאת | من | المرسل | از | फ़्रॉम | प्रेषक
     差出人 | 送信元 | 送信者 | 发件人 | 寄件者 | 寄件人 | 寄信人 | 보낸 사람 | 보낸사람 | 발신 | 발신자
   `),
   date: wordList(`
@@ -134,12 +134,12 @@ export const HEADER_LABELS = {
     Modtager | Mottaker | Vastaanottaja | Saaja | Adressaat | Do | Adresat | Odbiorca | Komu | Příjemce | Pre | Кому | Получатель | До | Одержувач
     Kime | Alıcı | Címzett | Către | Destinatar | Destinatarul | Προς | Παραλήπτης | Prima | Za | Kam | Tới | Đến | Người nhận
     Kepada | Untuk | ถึง | אל | נמען | إلى | إلي | به | प्रति | को
-    宛先 | 送信先 | 收件人 | 收信人 | 받는 사람 | 받는사람 | 수신 | 수신자
+    宛先 | 送信先 | 收件人 | 收件者 | 收信人 | 받는 사람 | 받는사람 | 수신 | 수신자
   `),
   subject: wordList(`
     Subject | Re | Betreff | Betr | Objet | Sujet | Asunto | Assumpte | Assunto | Oggetto | Ogg | Onderwerp | Betreft | Ämne | Emne | Efni
     Aihe | Teema | Temat | Předmět | Predmet | Тема | Предмет | Тема письма | Konu | Tárgy | Subiect | Subiectul | Θέμα | Naslov | Zadeva
-    Tema | Относно | Chủ đề | Tiêu đề | Perihal | Subjek | เรื่อง | หัวเรื่อง | נושא | הנדון | الموضوع | موضوع | विषय
+    Tema | Tēma | Относно | Chủ đề | Tiêu đề | Perihal | Subjek | เรื่อง | หัวเรื่อง | נושא | הנדון | الموضوع | موضوع | विषय
     件名 | 主题 | 主旨 | 主題 | 标题 | 標題 | 제목
   `),
   other: wordList(`
