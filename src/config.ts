@@ -85,7 +85,7 @@ export const settings = {
   baseUrl: setting<string | undefined>(
     'BASE_URL',
     'http://localhost:PORT',
-    'public address, used in upload URLs and links',
+    'public address, used in upload URLs and links; can have a path, behind a proxy that strips it',
     httpAddress,
     none,
   ),

@@ -14,6 +14,7 @@ import {
   useSearch,
 } from '@tanstack/react-router';
 import type { ComponentType } from 'react';
+import { basePath } from './base-path.ts';
 import { Loading, NoPage, PageError } from './parts/states.tsx';
 import { sessionQuery } from './session.tsx';
 import { Shell } from './shell/shell.tsx';
@@ -114,6 +115,7 @@ export function createPortalRouter(queries: QueryClient) {
       ...[open.signIn, open.welcome, open.reset, open.shared],
       app.addChildren([operator.addChildren(ofOperator), mode.addChildren(ofAccount)]),
     ]),
+    basepath: basePath === '' ? '/' : basePath,
     defaultPreload: 'intent',
     scrollRestoration: true,
     parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),

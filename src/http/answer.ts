@@ -124,7 +124,9 @@ function headerList(answer: HttpAnswer, requestId: string): string[] {
   }
   let cache = false;
   for (const name in headers) {
-    list.push(name, headers[name]!);
+    const value = headers[name]!;
+    if (typeof value === 'string') list.push(name, value);
+    else for (const one of value) list.push(name, one);
     if (name.length === 13 && name.toLowerCase() === 'cache-control') cache = true;
   }
   list.push(COMMON[0], COMMON[1]);

@@ -13,6 +13,7 @@ import { type Failure, failure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { refusalAnswer, thrownFailure, writeAnswer } from './answer.ts';
+import { withBasePath, withoutBasePath } from './base-path.ts';
 import type { BodyBudget } from './body.ts';
 import { ActiveSet, Exchange, type Load } from './exchange.ts';
 import type { IdentifyOptions } from './identify.ts';
@@ -66,6 +67,8 @@ export interface HttpAppOptions<C extends CallerKey> extends IdentifyOptions<C> 
   /** The part of that limit which is this process's, when several share it. */
   rateShare?(): number;
   limits?: Partial<HttpLimits>;
+  /** Of the base URL (base-path.ts); empty by default. */
+  basePath?: string;
 }
 
 /** A request of a caller who is known, and why it was refused. */
@@ -165,7 +168,7 @@ function serverOf(limits: HttpLimits): Server {
 /** Builds the server; nothing listens until listen(). */
 export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): HttpApp {
   const limits = { ...defaultLimits, ...options.limits };
-  const { log, metrics } = options;
+  const { log, metrics, basePath = '' } = options;
   const budget: BodyBudget = { limitBytes: limits.bodyBudgetBytes, heldBytes: 0 };
   const traffic = openTraffic(budget);
   const rate = options.rateLimitPerSecond;
@@ -200,7 +203,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
       if (final.refusal !== undefined && exchange.acceptsMail) noteRefused(exchange, final.status, final.refusal);
       if (final.refusal !== undefined && exchange.caller !== undefined)
         onRefused(exchange, final.status, final.refusal);
-      await writeAnswer(exchange, final, traffic.draining);
+      await writeAnswer(exchange, { ...final, headers: withBasePath(final.headers, basePath) }, traffic.draining);
     } catch (error) {
       exchange.log.error({ err: error }, 'an answer could not be written');
       exchange.response.destroy();
@@ -210,6 +213,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
   }
 
   function onRequest(request: IncomingMessage, response: ServerResponse): void {
+    if (basePath !== '') request.url = withoutBasePath(request.url ?? '/', basePath);
     const exchange = new Exchange(request, response, log);
     response.on('timeout', cutStalled);
     traffic.live.add(exchange);

@@ -93,7 +93,8 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
 export type BodyParser = (request: Pick<RouteRequest, 'rawBody' | 'json' | 'inputIssues'>) => Result<unknown>;
 
 /** An answer's headers; a value must not come from a caller unchecked. */
-export type AnswerHeaders = Readonly<Record<string, string>>;
+/** A list is sent as several fields of that name. */
+export type AnswerHeaders = Readonly<Record<string, string | readonly string[]>>;
 
 /** A JSON body. status defaults to the definition's. */
 export interface JsonAnswer {

@@ -46,7 +46,11 @@ export async function fileAnswer(kept: Kept, mail: InboundMessage, number: numbe
   const content = await openContent(kept, mail);
   if (content === undefined) return GONE;
   const bytes = Buffer.isBuffer(content) ? Readable.from([content]) : content;
-  const decoded = Readable.from(decodeStream(range(bytes, file), file.encoding), { objectMode: false });
+  const encoded = range(bytes, { from: file.from, to: file.to });
+  const whole = decodeStream(encoded, file.encoding);
+  const { offset = 0, length = 0 } = file.within ?? {};
+  const wanted = file.within ? range(whole, { from: offset, to: offset + length }) : whole;
+  const decoded = Readable.from(wanted, { objectMode: false });
   decoded.once('close', () => bytes.destroy());
   return {
     ok: true,
@@ -65,9 +69,13 @@ function savedAs(name: string): Record<string, string> {
   return { ...NOT_RUN, 'Content-Disposition': `attachment; filename="${ascii}"; filename*=UTF-8''${coded}` };
 }
 
-async function* range(source: Readable, { from, to }: MailFile): AsyncGenerator<Buffer> {
+/** The bytes from one offset up to another. */
+async function* range(
+  source: AsyncIterable<Buffer>,
+  { from, to }: { from: number; to: number },
+): AsyncGenerator<Buffer> {
   let at = 0;
-  for await (const chunk of source as AsyncIterable<Buffer>) {
+  for await (const chunk of source) {
     const begin = Math.max(0, from - at);
     const end = Math.min(chunk.length, to - at);
     if (begin < end) yield chunk.subarray(begin, end);

@@ -27,6 +27,7 @@ import { trackingRoutes, unsubscribeRoutes } from '../engagement/routes.ts';
 import type { Followers } from '../events/events.ts';
 import { eventRoutes } from '../events/routes.ts';
 import { createHttpApp, type HttpApp } from '../http/app.ts';
+import { basePathOf } from '../http/base-path.ts';
 import { docsRoutes } from '../http/docs.ts';
 import { type Authenticate, createIdentify } from '../http/identify.ts';
 import { createOpenapi } from '../http/openapi.ts';
@@ -332,6 +333,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
       return config.baseUrl ?? `http://localhost:${portOf()}`;
     },
   };
+  const basePath = basePathOf(linkBase.baseUrl);
   const sessions = createSessions({
     ...{ database, clock, log },
     get baseUrl() {
@@ -346,11 +348,12 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     ...{ host: config.httpHost, port: config.httpPort, tls: tlsPortOf(parts, options), log, metrics },
     routes: [
       ...[...routes, ...service, ...challenges(parts)],
-      ...docsRoutes<Caller>(openapi),
-      ...portalRoutes<Caller>({ hasIdentityProvider: oidcSettings(config) !== undefined }),
+      ...docsRoutes<Caller>(openapi, { basePath }),
+      ...portalRoutes<Caller>({ hasIdentityProvider: oidcSettings(config) !== undefined, basePath }),
     ],
     authenticate: byHeaders(authenticator),
     sessions,
+    basePath,
     backPressure: () => overload.reasons()[0]?.message,
     // A user without an account has no list of refused requests.
     onRefused: (refused) => 'account' in refused.caller && recordCall(options.refusedRequests, clock, refused),

@@ -14,13 +14,15 @@
  * clients do.
  */
 
-interface FieldParameter {
+export interface FieldParameter {
   /** In lower case, with the asterisks of RFC 2231. */
   name: string;
   /** Without quotes and escapes. */
   value: string;
   /** As written, with quotes. */
   raw: string;
+  /** As written up to the next semicolon: clients that do not quote leave spaces in a value. */
+  rest: string;
 }
 
 interface ParameterisedValue {
@@ -105,9 +107,9 @@ export function parameterisedValue(text: string): ParameterisedValue {
     const value = quoted
       ? raw.slice(1, raw.length > 1 && raw.endsWith('"') ? -1 : undefined).replace(/\\(.)/gsu, '$1')
       : raw;
-    if (name !== '') parameters.push({ name, value, raw });
     const next = text.indexOf(';', end);
     at = next < 0 ? text.length : next;
+    if (name !== '') parameters.push({ name, value, raw, rest: text.slice(from, at) });
   }
   return { main: main.toLowerCase(), parameters };
 }
