@@ -17,7 +17,7 @@ import { withBasePath, withoutBasePath } from './base-path.ts';
 import type { BodyBudget } from './body.ts';
 import { ActiveSet, Exchange, type Load } from './exchange.ts';
 import type { IdentifyOptions } from './identify.ts';
-import { createPipeline } from './pipeline.ts';
+import { type BackPressure, createPipeline } from './pipeline.ts';
 import { checkForm, MAX_HEADER_BYTES, refuseBytes, refuseTunnel, tooSlow } from './protocol.ts';
 import { createRateLimiter } from './rate-limit.ts';
 import type { CallerKey, RouteDefinition } from './route.ts';
@@ -59,7 +59,7 @@ export interface HttpAppOptions<C extends CallerKey> extends IdentifyOptions<C> 
   metrics?: Metrics;
   routes: readonly RouteDefinition<C>[];
   /** A reason refuses routes that accept mail with OVERLOADED; the others go on. */
-  backPressure?: () => string | undefined;
+  backPressure?: () => BackPressure | undefined;
   /** Every refusal of a caller who is known; called before it is answered. */
   onRefused?(refused: RefusedCall<C>): void;
   /** Requests per second and key; off when absent. */

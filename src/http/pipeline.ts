@@ -21,6 +21,12 @@ interface Routed {
   path: string;
 }
 
+/** Why no mail is accepted at the moment. */
+export interface BackPressure {
+  code: 'OVERLOADED' | 'UNAVAILABLE';
+  reason: string;
+}
+
 type Match<R> =
   | { found: true; route: R; params: Record<string, string> }
   /** allow: the methods of this path; empty when the path is unknown. */
@@ -131,7 +137,7 @@ interface PipelineOptions<C extends CallerKey> extends IdentifyOptions<C> {
   /** Checked before anything else on a route that does not answer always; the refusal is OVERLOADED. */
   overloaded: (exchange: Exchange) => Failure | undefined;
   /** Why no mail may be accepted right now; asked on routes that accept mail. */
-  backPressure?: (() => string | undefined) | undefined;
+  backPressure?: (() => BackPressure | undefined) | undefined;
 }
 
 function parserOf<C>({ bodyType = 'json', body: schema, bodyOptional, furtherIssues }: RouteDefinition<C>): BodyParser {
@@ -243,7 +249,8 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     }
     const closed = definition.acceptsMail ? options.backPressure?.() : undefined;
     if (closed !== undefined) {
-      exchange.backPressure = failure('OVERLOADED', { message: `Nothing was accepted: ${closed}. Repeat it later.` });
+      const { code, reason } = closed;
+      exchange.backPressure = failure(code, { message: `Nothing was accepted: ${reason}. Retry later.` });
       if (!mayBeAnswered(exchange, definition)) return refused(exchange, exchange.backPressure);
     }
     const bytes =

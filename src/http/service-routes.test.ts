@@ -49,7 +49,7 @@ test('health is always ok, readiness names every reason', async (t) => {
   assert.equal((await fetch(`${shell.url}/health?probe=balancer`)).status, 200, 'whatever a probe adds');
   const ready = await fetch(`${shell.url}/ready`);
   assert.equal(ready.status, 200);
-  assert.deepEqual(await ready.json(), { status: 'ready' });
+  assert.deepEqual(await ready.json(), { status: 'ready', reasons: [] });
   reasons.push({ field: 'disk', message: 'is nearly full' }, { field: 'storage', message: 'does not answer' });
   const not = await fetch(`${shell.url}/ready`);
   assert.equal(not.status, 503);

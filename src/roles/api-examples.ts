@@ -384,6 +384,6 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   },
   ...USER_EXAMPLES,
   Health: { status: 'ok' },
-  Readiness: { status: 'ready' },
+  Readiness: { status: 'ready', reasons: [] },
   Openapi: { openapi: '3.1.0', info: { title: 'Postrider', version: '0.1.0' }, paths: {} },
 };

@@ -354,7 +354,10 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     authenticate: byHeaders(authenticator),
     sessions,
     basePath,
-    backPressure: () => overload.reasons()[0]?.message,
+    backPressure: () => {
+      const [first] = overload.reasons();
+      return first && { code: first.part === 'storage' ? 'UNAVAILABLE' : 'OVERLOADED', reason: first.message };
+    },
     // A user without an account has no list of refused requests.
     onRefused: (refused) => 'account' in refused.caller && recordCall(options.refusedRequests, clock, refused),
     ...(config.rateLimit === undefined ? {} : { rateLimitPerSecond: config.rateLimit, rateShare: options.rateShare }),

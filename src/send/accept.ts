@@ -81,6 +81,7 @@ export const REPEATABLE: ReadonlySet<FailureCode> = new Set([
   'RATE_LIMITED',
   'INTERNAL_ERROR',
   'OVERLOADED',
+  'UNAVAILABLE',
 ]);
 
 export function createSend(dependencies: SendDependencies): Send {

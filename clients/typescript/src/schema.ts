@@ -470,7 +470,7 @@ export interface paths {
   "/ready": {
     /**
      * Whether it can take traffic, or why not
-     * @description 503 names every reason: storage, disk, queue, or a service that is stopping.
+     * @description A 200 has `status: "ready"` and no reasons. A 503 has `status: "not ready"` and the reasons (storage, disk, queue, or a service that is stopping) besides the members of every error.
      */
     get: operations["getReady"];
   };
@@ -2289,6 +2289,8 @@ export interface components {
     Readiness: {
       /** @constant */
       status: "ready";
+      /** @description Empty here; the 503 lists what is not ready. */
+      reasons: string[];
     };
     /** RecipientStatus */
     RecipientStatus: {
@@ -2310,7 +2312,7 @@ export interface components {
       success: false;
       error: {
         /** @enum {string} */
-        code: "INVALID_REQUEST" | "UNSUPPORTED_FILE_TYPE" | "TEMPLATE_VARIABLE_MISSING" | "TEMPLATE_INVALID" | "UNAUTHORIZED" | "FORBIDDEN" | "ACCOUNT_SUSPENDED" | "PLAN_NOT_ELIGIBLE" | "SENDER_NOT_VERIFIED" | "UPLOAD_URL_INVALID" | "NOT_FOUND" | "SUBMISSION_NOT_FOUND" | "METHOD_NOT_ALLOWED" | "DUPLICATE_REQUEST_IN_PROGRESS" | "ATTACHMENT_UPLOAD_INCOMPLETE" | "SUBMISSION_ALREADY_USED" | "LIMIT_REACHED" | "CONFLICT" | "EMAIL_SIZE_EXCEEDED" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_MISMATCH" | "IDEMPOTENCY_KEY_REUSED" | "UPLOAD_MISMATCH" | "RATE_LIMITED" | "INTERNAL_ERROR" | "OVERLOADED";
+        code: "INVALID_REQUEST" | "UNSUPPORTED_FILE_TYPE" | "TEMPLATE_VARIABLE_MISSING" | "TEMPLATE_INVALID" | "UNAUTHORIZED" | "FORBIDDEN" | "ACCOUNT_SUSPENDED" | "PLAN_NOT_ELIGIBLE" | "SENDER_NOT_VERIFIED" | "UPLOAD_URL_INVALID" | "NOT_FOUND" | "SUBMISSION_NOT_FOUND" | "METHOD_NOT_ALLOWED" | "DUPLICATE_REQUEST_IN_PROGRESS" | "ATTACHMENT_UPLOAD_INCOMPLETE" | "SUBMISSION_ALREADY_USED" | "LIMIT_REACHED" | "CONFLICT" | "EMAIL_SIZE_EXCEEDED" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_MISMATCH" | "IDEMPOTENCY_KEY_REUSED" | "UPLOAD_MISMATCH" | "RATE_LIMITED" | "INTERNAL_ERROR" | "OVERLOADED" | "UNAVAILABLE";
         /** @description One sentence that says what to do. */
         message: string;
         details: {
@@ -4882,7 +4884,7 @@ export interface operations {
   };
   /**
    * Whether it can take traffic, or why not
-   * @description 503 names every reason: storage, disk, queue, or a service that is stopping.
+   * @description A 200 has `status: "ready"` and no reasons. A 503 has `status: "not ready"` and the reasons (storage, disk, queue, or a service that is stopping) besides the members of every error.
    */
   getReady: {
     responses: {
