@@ -33,6 +33,10 @@ export interface ReplyRule {
 const NO_SUCH_MAILBOX =
   /\b(unknown|invalid|no such|non-?existent|bad|bad destination|undeliverable|illegal|un?recogni[sz]ed) (or (illegal|inactive) )?(local[ -]?|virtual |mail ?|destination |e-?mail )?(user|recipients?|mail ?box|account|address|person|e-?mail|alias|local part|id\b|part|@)|(^|[.:;,] )user ?unknown|no (such |valid )?(mail-?box|mail box|account|user|recipient|address|one|person|@)( here)? ((by|with) (that|this) name|for|by|at th(at|is)|in (the |our |my )?(name|directory|address|database|user))|no @ in\b|no (mailbox|mail box|recipient) (found|available)|(do|does)( not|n't) have (an?|any|such|this|that) (\S+ )?(account|mailbox|user|recipient|address|@)|not a (valid|registered|known|active)( e-?mail)? (user|recipient|mailbox|gateway user|address|account)|not an active (user|recipient|mailbox|address|account)|not our (customer|user)|unrout?e?able address|is not a known user|(wrong|recipient) or no longer valid|(address|recipient) (rejected|denied)[\W\d]*$|no longer on server|mail ?box (@ )?(is )?unavail?able|account unavailable|badr(cptto|ecipientto)|validrcptto|not listed in|you tried to reach does(n't| not) exist|invalid final delivery userid|(cannot|can't|could not|couldn't|unable to|failed to) (find|locate) (the |this |that |a )?(user|mailbox|recipient|account|address)|no mailbox\W*$|^(sorry,? )?(this|that|the) (?!domain|host|server|message|mail)\w+ (does not|doesn't) exist|^(\d\.\d+\.\d+ )?(does not|doesn't) exist\W*$/;
 
+/** The server does not know itself: no mailbox, no permission, or something else. */
+const UNSURE =
+  /\b(may|might) (not|be|have)\b|\b(moglicherweise|eventuell|vielleicht|pravdepodobne|mozna|il se peut|peut-etre|quizas?|es posible|probablemente|potrebbe|forse|talvez|e possivel|provavelmente|mogelijk|misschien|prawdopodobnie|byc moze|kanske|muligvis|maske|kanskje|ehka|talan|muhtemelen)\b|возможно|вероятно|имовірно|можливо|ενδεχ|可能|かもしれ|아마/;
+
 const POLICY_WORDS =
   /\bpolic(y|ies)\b|not authori[sz]ed|access denied|permission|not permitted|refused by|refused to accept|prohibited|administrative|restrict|\bdenied\b/;
 
@@ -79,6 +83,13 @@ export const replyRules: readonly ReplyRule[] = [
   {
     text: /tenant allow|blocked by (your|the recipient'?s?|their|this|our) (organi[sz]ation|company|domain|administrator|user)|envelope (blocked|rejected)|header-?based|rejected by recipient\b|blocked senders|user entry|user domain entry|manual block|doesn't want your mail|recipient preferences|rejected by (the )?recipients?|refused by recipient|user rules|members[- ]only|not (allowed|permitted) to (send|post) to|restricted to|secumail|refuses? to (receive|accept)|only accept\w* (mail )?from|mailing list|organi[sz]ation(al)? (policy|settings)|blocked by the (recipient|user)|(rejected|blocked) by (this |the )?user\b|isn't on the recipient's list|valid-address-filter|restrictdomainsto|(you are|has been|was) blocked by @|not subscribed to this group|because the recipient is not accepting|tenant has exceeded/,
     unless: /dmarc|\bspf\b|\bdkim\b|anti-?spoof|tenant has exceeded|sender (address )?(rejected|verif)/,
+    category: 'policy',
+    owner: 'recipient',
+  },
+
+  {
+    text: /google (groups|グループ)|groups\.google\.com|the group you (tried|are trying)/,
+    inLinks: true,
     category: 'policy',
     owner: 'recipient',
   },
@@ -234,7 +245,7 @@ export const replyRules: readonly ReplyRule[] = [
 
   {
     text: new RegExp(`${NO_SUCH_MAILBOX.source}|${UNKNOWN_MAILBOX.source}`, 'u'),
-    unless: POLICY_WORDS,
+    unless: new RegExp(`${POLICY_WORDS.source}|${UNSURE.source}`),
     category: 'mailbox-not-found',
     suppress: 'for good',
   },
@@ -322,7 +333,8 @@ export function matchReply(reading: Reading, stage: SmtpStage): ReplyRule {
 /** Whether the words of a reply allow that it is about the address; names and links in it do not count as words. */
 export function isAboutAddress(reading: Reading): boolean {
   // X.4.x is about the network, X.7.x about policy.
-  return !/^[47]\./.test(reading.detail) && !says(NOT_THE_ADDRESS, reading) && !says(SECOND_HAND, reading);
+  const vetoes = [NOT_THE_ADDRESS, SECOND_HAND, UNSURE];
+  return !/^[47]\./.test(reading.detail) && !vetoes.some((veto) => says(veto, reading));
 }
 
 /** Whether a refusal is about how many recipients the transaction has: `552` and `550 5.5.3` then mean 452 (RFC 5321 §4.5.3.1.10). */
