@@ -31,7 +31,7 @@ export interface ReplyRule {
 
 /** English sentences about a mailbox that does not exist which reply-words.ts does not make up from single words. */
 const NO_SUCH_MAILBOX =
-  /\b(unknown|invalid|no such|non-?existent|bad|bad destination|undeliverable|illegal|un?recogni[sz]ed) (or (illegal|inactive) )?(local[ -]?|virtual |mail ?|destination |e-?mail )?(user|recipients?|mail ?box|account|address|person|e-?mail|alias|local part|id\b|part|@)|(^|[.:;,] )user ?unknown|no (such |valid )?(mail-?box|mail box|account|user|recipient|address|one|person|@)( here)? ((by|with) (that|this) name|for|by|at th(at|is)|in (the |our |my )?(name|directory|address|database|user))|no @ in\b|no (mailbox|mail box|recipient) (found|available)|(do|does)( not|n't) have (an?|any|such|this|that) (\S+ )?(account|mailbox|user|recipient|address|@)|not a (valid|registered|known|active)( e-?mail)? (user|recipient|mailbox|gateway user|address|account)|not an active (user|recipient|mailbox|address|account)|not our (customer|user)|unrout?e?able address|is not a known user|(wrong|recipient) or no longer valid|(address|recipient) (rejected|denied)[\W\d]*$|no longer on server|mail ?box (@ )?(is )?unavail?able|account unavailable|badr(cptto|ecipientto)|validrcptto|not listed in|you tried to reach does(n't| not) exist|invalid final delivery userid|(cannot|can't|could not|couldn't|unable to|failed to) (find|locate) (the |this |that |a )?(user|mailbox|recipient|account|address)|no mailbox\W*$|^(sorry,? )?(this|that|the) (?!domain|host|server|message|mail)\w+ (does not|doesn't) exist|^(\d\.\d+\.\d+ )?(does not|doesn't) exist\W*$/;
+  /\b(unknown|invalid|no such|non-?existent|bad|bad destination|undeliverable|illegal|un?recogni[sz]ed) (or (illegal|inactive) )?(local[ -]?|virtual |mail ?|destination |e-?mail )?(user|recipients?|mail ?box|account|address|person|e-?mail|alias|local part|id\b|part|@)|(^|[.:;,] )user ?unknown|no (such |valid )?(mail-?box|mail box|account|user|recipient|address|one|person|@)( here)? ((by|with) (that|this) name|for|by|at th(at|is)|in (the |our |my )?(name|directory|address|database|user))|no @ in\b|no (mailbox|mail box|recipient) (found|available)|(do|does)( not|n't) have (an?|any|such|this|that) (\S+ )?(account|mailbox|user|recipient|address|@)|not a (valid|registered|known|active)( e-?mail)? (user|recipient|mailbox|gateway user|address|account)|not an active (user|recipient|mailbox|address|account)|not our (customer|user)|unrout?e?able address|is not a known user|(wrong|recipient) or no longer valid|(address|recipient) (rejected|denied)[\W\d]*$|no longer on server|mail ?box (@ )?(is )?unavail?able|(mailbox|account|user|recipient|address|@) (is |currently )?unavailable|no one with that|no such mail drop|\binvalid-recipient|badr(cptto|ecipientto)|validrcptto|not listed in|you tried to reach does(n't| not) exist|invalid final delivery userid|(cannot|can't|could not|couldn't|unable to|failed to) (find|locate) (the |this |that |a )?(user|mailbox|recipient|account|address)|no mailbox\W*$|^(sorry,? )?(this|that|the) (?!domain|host|server|message|mail)\w+ (does not|doesn't) exist|^(\d\.\d+\.\d+ )?(does not|doesn't) exist\W*$/;
 
 /** The server does not know itself: no mailbox, no permission, or something else. */
 const UNSURE =
@@ -81,8 +81,8 @@ export const replyRules: readonly ReplyRule[] = [
 
   // The refusal by the recipient's organization, or by a list of its own: of the sender or the mail, not of our host.
   {
-    text: /tenant allow|blocked by (your|the recipient'?s?|their|this|our) (organi[sz]ation|company|domain|administrator|user)|envelope (blocked|rejected)|header-?based|rejected by recipient\b|blocked senders|user entry|user domain entry|manual block|doesn't want your mail|recipient preferences|rejected by (the )?recipients?|refused by recipient|user rules|members[- ]only|not (allowed|permitted) to (send|post) to|restricted to|secumail|refuses? to (receive|accept)|only accept\w* (mail )?from|mailing list|organi[sz]ation(al)? (policy|settings)|blocked by the (recipient|user)|(rejected|blocked) by (this |the )?user\b|isn't on the recipient's list|valid-address-filter|restrictdomainsto|(you are|has been|was) blocked by @|not subscribed to this group|because the recipient is not accepting|tenant has exceeded/,
-    unless: /dmarc|\bspf\b|\bdkim\b|anti-?spoof|tenant has exceeded|sender (address )?(rejected|verif)/,
+    text: /tenant allow|blocked by (your|the recipient'?s?|their|this|our) (organi[sz]ation|company|domain|administrator|user)|envelope (blocked|rejected)|header-?based|rejected by recipient\b|blocked senders|user entry|user domain entry|manual block|doesn't want your mail|recipient preferences|rejected by (the )?recipients?|refused by recipient|user rules|members[- ]only|not (allowed|permitted) to (send|post) to|restricted to|secumail|refuses? to (receive|accept)|only accept\w* (mail )?from|mailing list|organi[sz]ation(al)? (policy|settings)|blocked by the (recipient|user)|(rejected|blocked) by (this |the )?user\b|isn't on the recipient's list|valid-address-filter|restrictdomainsto|(you are|has been|was) blocked by @|not subscribed to this group|because the recipient is not accepting|not (on|in) (the|our|my|a) white ?list|tenant has exceeded/,
+    unless: /dmarc|\bspf\b|\bdkim\b|anti-?spoof|\bip not|tenant has exceeded|sender (address )?(rejected|verif)/,
     category: 'policy',
     owner: 'recipient',
   },
@@ -94,11 +94,14 @@ export const replyRules: readonly ReplyRule[] = [
     owner: 'recipient',
   },
 
+  // Its size, before mailboxes without space.
+  { text: /(message|mail) (size )?exceeds? (the |a )?(fixed |allowed )?(maximum|limit)|maximum (message|mail) size/, category: 'content-rejected' },
+
   // The mailbox.
   { text: /receiving mail (too quickly|at a rate)|exceeding receiving limits|per hour message receive limit|rate that prevents additional messages|recipient has exceeded their limit/, category: 'rate-limited' },
   {
     text: new RegExp(
-      `over[ -]?quota|over (the |its |disk |their )?(allowed |storage )?quota|quota (exceeded|usage|violation|is full|full)|exceed\\w* (\\w+ ){0,6}quota|full (mailbox|inbox)|out of storage|exceeded storage|storage (limit|allocation|space|full)|(mailbox|inbox) (size|limit|exceeds|has exceeded|exceeded|would exceed)|not enough (storage |disk )?space|not have enough (disk |storage )?space|(disk|disc|diskspace) ?quota|(disk|storage|mail) space (limit|exceeded|quota)|space has been used up|too (many messages|much mail data) (on the server)?|has no (more )?(storage )?space|reached (\\w+ ){0,3}(quota|storage)|${FULL_MAILBOX.source}`,
+      `over[ -]?quota|over (the |its |disk |their )?(allowed |storage )?quota|quota (exceeded|usage|violation|is full|full)|exceed\\w* (\\w+ ){0,6}quota|full (mailbox|inbox)|out of storage|exceeded storage|storage (limit|allocation|space|full)|(mailbox|inbox) (size|limit|exceeds|has exceeded|exceeded|would exceed)|not enough (storage |disk )?space|not have enough (disk |storage )?space|(disk|disc|diskspace) ?quota|(disk|storage|mail) space (limit|exceeded|quota)|space has been used up|too (many messages on the server|much mail data)|has no (more )?(storage )?space|reached (\\w+ ){0,3}(quota|storage)|${FULL_MAILBOX.source}`,
       'u',
     ),
     unless: /for sending|daily|hourly|(message|sending|submission|smtp relay) quota|throttl|out of memory|too many messages (per|from|in)/,
@@ -106,7 +109,7 @@ export const replyRules: readonly ReplyRule[] = [
   },
   {
     text: new RegExp(
-      `(account|mail ?box|user|recipient|address|inbox|alias|customer)\\b.{0,80}\\b(disabled|deactivated|inactive|not active|not activated|suspended|suspend the service|frozen|terminated|discontinued|closed|locked|archived|no longer (active|available|in use|valid|accept\\w*)|has been blocked by admin)|(inactive|disabled|suspended|deactivated|archived|blocked|closed|expired|locked) (e-?mail |mail )?(mailbox|account|user|recipient|address)|(recipient|this|the) account is ?blocked|due to extended inactivity|${DISABLED_MAILBOX.source}`,
+      `(account|mail ?box|user|recipient|address|inbox|alias|customer)\\b.{0,80}\\b(disabled|deactivated|inactive|not active|not activated|suspended|suspend the service|frozen|terminated|discontinued|closed|locked|archived|no longer (active|available|in use|valid|accept\\w*)|has been blocked by admin)|(inactive|disabled|suspended|deactivated|archived|blocked|closed|expired|locked) (e-?mail |mail )?(mailbox|account|user|recipient|address)|(recipient|this|the) account is ?blocked|due to extended inactivity|no longer (an employee|employed|with (the|this|our) (company|organi[sz]ation|firm))|${DISABLED_MAILBOX.source}`,
       'u',
     ),
     unless:
@@ -126,11 +129,11 @@ export const replyRules: readonly ReplyRule[] = [
 
   // Our own host: its name and its address.
   {
-    text: /\bptr\b|reverse[- ]?(dns|hostname|host name|lookup|mapping)|\br-?dns\b|cannot find your (reverse )?host ?name|ip name lookup failed|may not be mail exchanger|\b(helo|ehlo)\b.{0,60}(reject|invalid|denied|not |need|fully|match|requires|empty)|(invalid|bad|forged|empty) (helo|ehlo)|helo ?host error|dynamic (ip|address|host|dialup)|generic (ptr|dns)|unresolvable (relay )?host ?name|no matches to nameserver query|forward dns entry does not|does not match the ip address of the hostname|unverifi?y?able sending ips?|(cannot|could not|unable to) resolve your (ip|host|address)/,
+    text: /\bptr\b|reverse[- ]?(dns|hostname|host name|lookup|mapping)|\br-?dns\b|cannot find your (reverse )?host ?name|ip name lookup failed|may not be mail exchanger|\b(helo|ehlo)\b.{0,60}(reject|invalid|denied|not |need|should|fully|match|requires|empty)|(invalid|bad|forged|empty) (helo|ehlo)|helo ?host error|dynamic (ip|address|host|dialup|pool)|generic (ptr|dns)|unresolvable (relay )?host ?name|no matches to nameserver query|forward dns entry does not|does not match the ip address of the hostname|unverifi?y?able sending ips?|(cannot|could not|unable to) resolve your (ip|host|address)/,
     unless: /\bspf\b|dmarc|dkim/,
     category: 'blocked',
   },
-  { text: /\(RLY:SN/i, category: 'policy', owner: 'sender-domain' },
+  { text: /\(RLY:SN|\bMI:(SPB|SPF|DMA|IMF)\b/i, category: 'policy', owner: 'sender-domain' },
   // Whether the sender is who he says.
   {
     text: /smtp[- ]auth|(authentication|authentification) (is )?(required|requise|turned on|failed|credentials|invalide)|requires authentication|must (be )?authenticate|mail server requires|password not accepted|application-specific password|incorrect authentication|failed to authenticate|invalid credentials|log ?in (with|through|via) your web browser|too many login attempts|not authenticated|don't authenticate|not been authenticated/,
@@ -147,7 +150,7 @@ export const replyRules: readonly ReplyRule[] = [
   { text: /permanently deferred/, category: 'blocked' },
   // Rates.
   {
-    text: /too many (\w+ ){0,2}(connections|sessions)|connection (frequency|rate|limit)|concurrent (smtp )?(connection|session)|(connection|thread|session)s? limit|exceed\w* (\w+ ){0,4}(connection|session|thread)s?( \w+)? limits?|trop de connexions/,
+    text: /too many (\w+ ){0,2}(connections|sessions)|connection (frequency|rate|limit)|concurrent (smtp )?(connection|session)|(connection|thread|session)s? limit|exceed\w* (\w+ ){0,4}(connection|session|thread)s?( \w+)? limits?|trop de connexions|\b(HL:(ICC|IFC|MEP)|MI:(STC|SFQ|CEL|CCL|DMC)|RP:(DRC|CCL|CEL|QRC|RCL|TRC|FRL))\b/i,
     unless: /blocked ip/,
     category: 'rate-limited',
   },
@@ -184,7 +187,7 @@ export const replyRules: readonly ReplyRule[] = [
   },
   {
     text: new RegExp(
-      String.raw`client (host|address).{0,120}(block|reject|list|denied)|banned send(ing|er)\W*(ip|\d)|((your|sending|sender|source|connecting|client|originating|remote) ?(mail ?)?(ip|server|host|network|mta)|(the|this) ip|your remotehost|mail server at)\b.{0,100}(block|reject|\blist|\bban|denied|refus|suspicious|not (allowed|authori[sz]ed|accepted|permitted|welcome|configured)|reputation|abus|too many|temporarily|limited|requires? confirmation|not passed|forbidden)|\b(ip|network) .{0,40}(blocked|bloquee|blacklisted|banned|denied|rejected|suspicious|listed|reputation)|\b(ips|spam ips?) blocked|\bblocked (ip|for spamming)|adresse ip|(spams?|mails?|messages?|connections?|unwanted .*|traffic) (will not be accepted |not accepted |originating |sent |coming )?from ((your|the following|this|their) (ip|server|host|network|mail ?server|isp)|servers without|\[?\d{1,3}\.\d{1,3}\.)|(accepted|allowed|permitted|forbidden) (from|by) (this|your) (ip|host|server|network)|reputation of the sending ip|(poor|bad|low|ip|ip\/domain) reputation(?! of the sending domain)|poor (e-?mail )?reputation|reputation (system|service|filter)|none\/bad reputation|permanently deferred|suspected (spam ip|bounce attacks)|host network,? not allowed|no access from mail server|\bip[=:] ?\d|you are not allowed to connect|bad (sender )?ip\b|(bad|black) ip\b|open proxy|(use|through) (the|your) (smtp|mail) server of your (isp|provider)|use (your|the|its) (isp|provider)('s)?( own)?( outgoing)? (smtp|mail|server)|confirm this mail server|server requires confirmation|does not accept e?-?mail over ipv6|ip not in whitelist|(connections?|connection) (is |was |has been )?(refused|rejected|denied)\b|not accepting connections|your access to (submit messages to )?this (e-?mail|mail) system has been rejected|\bgo away\b|adress\w* (ip|ist) .{0,30}(gesperrt|blockiert)|ip-?adresse .{0,60}(gesperrt|blockiert|abgelehnt)|(direccion|indirizzo|endereco|adres) ip .{0,60}(bloque|blocc|lista|reject|rechaz|rifiut|zablok)|ip-?адрес.{0,60}(заблокирован|блокирован|черн)|IP地址.{0,20}(拒绝|屏蔽|黑名单)|${IP_BLOCKED.source}`,
+      String.raw`client (host|address).{0,120}(block|reject|list|denied)|banned send(ing|er)\W*(ip|\d)|((your|sending|sender|source|connecting|client|originating|remote) ?(mail ?)?(ip|server|host|network|mta)|(the|this) ip|your remotehost|mail server at)\b.{0,100}(block|reject|\blist|\bban|denied|refus|suspicious|not (allowed|authori[sz]ed|accepted|permitted|welcome|configured)|reputation|abus|too many|temporarily|limited|requires? confirmation|not passed|forbidden)|\b(ip|network) .{0,40}(blocked|bloquee|blacklisted|banned|denied|rejected|suspicious|listed|reputation)|\b(ips|spam ips?) blocked|\bblocked (ip|for spamming)|adresse ip|(spams?|mails?|messages?|connections?|unwanted .*|traffic) (will not be accepted |not accepted |originating |sent |coming )?from ((your|the following|this|their) (ip|server|host|network|mail ?server|isp)|servers without|\[?\d{1,3}\.\d{1,3}\.)|(accepted|allowed|permitted|forbidden) (from|by) (this|your) (ip|host|server|network)|reputation of the sending ip|(poor|bad|low|ip|ip\/domain) reputation(?! of the sending domain)|poor (e-?mail )?reputation|reputation (system|service|filter)|none\/bad reputation|permanently deferred|suspected (spam ip|bounce attacks)|host network,? not allowed|no access from mail server|\bip[=:] ?\d|you are not allowed to connect|bad (sender )?ip\b|(bad|black) ip\b|open proxy|(use|through) (the|your) (smtp|mail) server of your (isp|provider)|use (your|the|its) (isp|provider)('s)?( own)?( outgoing)? (smtp|mail|server|relay)|confirm this mail server|server requires confirmation|does not accept e?-?mail over ipv6|ip not in whitelist|(connections?|connection) (is |was |has been )?(refused|rejected|denied)\b|not accepting connections|spam source|\bip behaviou?r|\b(HL:(REP|IHU|IPB)|DT:RBL)\b|your access to (submit messages to )?this (e-?mail|mail) system has been rejected|\bgo away\b|adress\w* (ip|ist) .{0,30}(gesperrt|blockiert)|ip-?adresse .{0,60}(gesperrt|blockiert|abgelehnt)|(direccion|indirizzo|endereco|adres) ip .{0,60}(bloque|blocc|lista|reject|rechaz|rifiut|zablok)|ip-?адрес.{0,60}(заблокирован|блокирован|черн)|IP地址.{0,20}(拒绝|屏蔽|黑名单)|${IP_BLOCKED.source}`,
       'i',
     ),
     unless: /likely unsolicited|(its|message|mail) content|spam or virus|mismatches|not allowed to send (mail )?from/,
@@ -202,7 +205,7 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'content-rejected',
   },
   {
-    text: /unsolicited|\bspams?\b|spam-|spamming|\bspammy|junk ?mail|\bube\b|\bvirus|malware|malicious|phish|infected|content (reject|denied|block|filter|polic|violat|presents|filter|examination|or the links)|(its|mail|message|banned|unacceptable|prohibited|similar|bad|binary|dangerous) content|suspicious|attachment|executable|bulk (e-?mail|mail|advert)|bulk\.advertising|mass mailer|security issue|mime|malformed|base64 encoding|8-bit data|(duplicate|multiple|invalid|missing|header) .*header|header (error|syntax)|headers? (is|are) not|not rfc|rfc ?(2|5)?[38]22 (section \S+ )?compliant|rfcmessagenoncompliant|message-id|message[- ]filter|MCSpam|anti-?spam|spamassassin|mailmarshal|trustwave|multiple addresses|recurrent pattern|(mail|message) (rejete|rejected)\W.{0,40}_506|suspected spam|rejected by our content/i,
+    text: /unsolicited|\bspams?\b|spam-|spamming|\bspammy|junk ?mail|\bube\b|\bvirus|malware|malicious|phish|infected|content (reject|denied|block|filter|polic|violat|presents|filter|examination|or the links)|(its|mail|message|banned|unacceptable|prohibited|similar|bad|binary|dangerous) content|\bsuspicious\b|attachment|executable|bulk (e-?mail|mail|advert)|bulk\.advertising|mass mailer|security issue|mime|malformed|base64 encoding|8-bit data|bare (cr|lf|line ?feed)s?\b|822\.bis|content restrict|DT:SPM|(duplicate|multiple|invalid|missing|header) .*header|header (error|syntax)|headers? (is|are) not|not rfc|rfc ?(2|5)?[38]22 (section \S+ )?compliant|rfcmessagenoncompliant|message-id|message[- ]filter|MCSpam|anti-?spam|spamassassin|mailmarshal|trustwave|multiple addresses|recurrent pattern|(mail|message) (rejete|rejected)\W.{0,40}_506|suspected spam|rejected by our content/i,
     unless: /user rules|name (server|service)/,
     category: 'content-rejected',
   },
@@ -221,7 +224,7 @@ export const replyRules: readonly ReplyRule[] = [
     owner: 'sender-domain',
   },
   {
-    text: /relay(ing)?( access)?:? (is )?(denied|not|prohibited|refused)|(unable|not allowed|not configured|isn't allowed|is not permitted) to relay|rcpthosts?|open relay|insecure mail relay|relay denied|no relaying|as a relay|relaying mail to|not a gateway|don't handle mail for|credentials for relay/,
+    text: /relay(ing)?( access)?:? (is )?(denied|not|prohibited|refused)|(unable|not allowed|not configured|isn't allowed|is not permitted) to relay|rcpthosts?|open relay|insecure mail relay|relay denied|relaying disallowed|no relaying|as a relay|relaying mail to|not a gateway|(don't|doesn't) handle mail for|credentials for relay/,
     category: 'policy',
     owner: 'remote',
   },
@@ -235,7 +238,7 @@ export const replyRules: readonly ReplyRule[] = [
   { text: /null ?mx|indicated no smtp service/, category: 'domain-not-found', suppress: '7 days' },
   { enhanced: ['4.310'], category: 'domain-not-found' },
   {
-    text: /no such domain|unknown (mail )?domain|(?<!(?:in|of|at|for|under) (?:the )?)\bdomain\b(?! user)(?: name)?(?: (?!does|is|not|was|has)\S+){0,5} (is |was |could )?(not (be )?(found|reachable|known|local|resolve\w*)|unknown|does(n't| not) exist|not exist|unreachable)|host unknown|unknown host|host or domain name not found|(host|domain)(\/domain)? does not accept mail|host does not accept mail|unrouteable mail domain|invalid domain|(recipient )?domain must exist|no mx record|no mx found|no mx for|mx records? for|no longer hosted|not hosted|\bnxdomain\b|nonexistent ?domain|nonexistent domain|infodomainnonexistent|find a gateway|non-existent hosts|dns type '?mx'? lookup|doesn't receive email|find a mail exchanger|find the recipient domain|host not found|dead domain|dns records for the destination|domain (existiert nicht|unbekannt|nicht gefunden)|(dominio|domaine) (no existe|inexistente|n existe pas|inconnu|inesistente|non esiste|desconocido|sconosciuto|nao existe)|домен\p{L}* (не существует|не наиден)|域名.{0,6}不存在/u,
+    text: /no such domain|unknown (mail )?domain|(?<!(?:in|of|at|for|under) (?:the )?)\bdomain\b(?! user)(?: name)?(?: (?!does|is|not|was|has)\S+){0,5} (is |was |could )?(not (be )?(found|reachable|known|local|resolve\w*)|unknown|does(n't| not) exist|not exist|unreachable)|host unknown|unknown host|host or domain name not found|(host|domain)(\/domain)? does not accept mail|host does not accept mail|unrouteable mail domain|invalid domain|(recipient )?domain must exist|no mx record|no mx found|no mx for|mx records? for|no longer hosted|not hosted|\bnxdomain\b|nonexistent ?domain|nonexistent domain|infodomainnonexistent|find a gateway|non-existent hosts|dns type '?mx'? lookup|doesn't receive email|find a mail exchanger|find the recipient domain|host not found|dead domain|reserved by rfc 2606|dns records for the destination|domain (existiert nicht|unbekannt|nicht gefunden)|(dominio|domaine) (no existe|inexistente|n existe pas|inconnu|inesistente|non esiste|desconocido|sconosciuto|nao existe)|домен\p{L}* (не существует|не наиден)|域名.{0,6}不存在/u,
     unless: /try again later/,
     category: 'domain-not-found',
   },
@@ -252,7 +255,7 @@ export const replyRules: readonly ReplyRule[] = [
 
   // Trouble of the server itself.
   {
-    text: /insufficient (disk|system)|system storage|no space left|out of memory|temporary .*(error|failure|problem)|dns (lookup|check) fail|(local|internal) (error|problem|server error)|error in processing/,
+    text: /insufficient (disk|system)|system storage|no space left|out of memory|temporary .*(error|failure|problem)|dns (lookup|check) fail|upstream error|(local|internal) (error|problem|server error)|error in processing/,
     category: 'remote-error',
   },
 
@@ -281,6 +284,7 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'remote-error',
   },
   { class: 4, text: TRY_LATER, category: 'remote-error' },
+  { text: /(mail ?box|account|user|recipient|address) (is |was )?not available/, category: 'mailbox-not-found' },
   { enhanced: ['7.'], category: 'policy', owner: 'remote' },
   { text: POLICY_WORDS, category: 'policy', owner: 'remote' },
   { text: TRY_LATER, category: 'remote-error' },
@@ -318,7 +322,8 @@ function says(pattern: RegExp, { texts }: ReadReply): boolean {
 
 export function matchReply(reading: Reading, stage: SmtpStage): ReplyRule {
   const { code, detail, whole } = reading;
-  const isSecondHand = says(SECOND_HAND, reading);
+  // X.4.1, X.4.2, X.4.7 and X.4.3xx are about the network between that server and another one.
+  const isSecondHand = says(SECOND_HAND, reading) || /^4\.([127]|3\d\d)$/.test(detail);
   const matches = (rule: ReplyRule): boolean =>
     (rule.at === undefined || rule.at.includes(stage)) &&
     (rule.codes === undefined || rule.codes.includes(code)) &&

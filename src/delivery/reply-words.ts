@@ -87,7 +87,7 @@ const languages: Readonly<Record<string, Language>> = {
     disabled:
       'disabled|deactivated|inactive|not (?:active|activated|enabled)|suspended|frozen|terminated|discontinued|closed|locked|archived|cancell?ed|deleted|retired|no longer (?:active|available|in use|valid|accept\\w*|monitored|used)|has been blocked by admin|suspend the service|expired',
     later:
-      '\\b(?:re)?(?:try|send|attempt|deliver)\\w*(?: (?!permanently)[\\w,]+){0,4} (?:later|shortly|soon)\\b|(?:try|retry|come back|again)\\w*(?: \\w+){0,2} (?:in|after)(?: about| another)? ?(?:\\d|an? |one |a few |some )|\\bretry[-_ ]after\\b|\\bcome back later\\b|\\btemporarily (?:reject|defer|refus|block|unable|unavailable)\\w*|\\btry later\\b|\\b(?:at )?(?:a|some) later time\\b|\\b(?:please|and|,|-) ?(?:re)?try (?:again )?(?:slower|more slowly)|\\bwait(?: \\w+){0,4} (?:and|before|then) (?:re)?(?:try|send)',
+      '\\b(?:re)?(?:try|send|attempt|deliver)\\w*(?: (?!permanently)[\\w,]+){0,4} (?:later|shortly|soon)\\b|(?:try|retry|come back|again)\\w*(?: \\w+){0,2} (?:in|after)(?: about| another)? ?(?:\\d|an? |one |a few |some )|\\bretry[-_ ]after\\b|\\bcome back later\\b|\\bat (?:this|the) (?:time|moment)\\b|\\btemporarily (?:reject|defer|refus|block|unable|unavailable)\\w*|\\btry later\\b|\\b(?:at )?(?:a|some) later time\\b|\\b(?:please|and|,|-) ?(?:re)?try (?:again )?(?:slower|more slowly)|\\bwait(?: \\w+){0,4} (?:and|before|then) (?:re)?(?:try|send)',
   },
   german: {
     mailbox: 'empfa?e?nger\\w*|benutzer\\w*|nutzer|postfach\\w*|konto|mailbox|adress(?:e|at)\\w*|(?:e-?)?mail-?adresse|@',
@@ -164,7 +164,7 @@ const languages: Readonly<Record<string, Language>> = {
   },
   scandinavian: {
     mailbox:
-      'anvandar\\w*|mottagar\\w*|brevlad\\w*|postlad\\w*|bruger\\w*|modtager\\w*|postkass\\w*|bruker\\w*|mottaker\\w*|e-?post\\w*|konto\\w*|adress\\w*|@',
+      'anvandar\\w*|mottagar\\w*|brevlad\\w*|postlad\\w*|bruger\\w*|modtager\\w*|postkass\\w*|bruker\\w*|mottaker\\w*|e-?post\\w*|konto\\w*|(?:e-?mail)?adress\\w*|@',
     unknown:
       'finns (?:inte|ej)|existerar (?:inte|ej)|okan[dt]\\w*|hittades (?:inte|ej)|kunde inte hittas|ogiltig\\w*|(?:findes|finnes|eksisterer) ikke|uken[dt]\\w*|ukjen[dt]\\w*|ugyldig\\w*|ble[v]? ikke fun\\w*|ikke fun[dn]et|ingen (?:sadan|slik)|saknas',
     full: 'ful[ld]t?|overfyldt',
@@ -216,6 +216,7 @@ const languages: Readonly<Record<string, Language>> = {
     full: 'переполнен\\p{L}*|заполнен\\p{L}*|полон|переповнен\\p{L}*|препълнен\\p{L}*',
     disabled: 'заблокирован\\p{L}*|отключен\\p{L}*|удален\\p{L}*|неактив\\p{L}*|закрыт\\p{L}*|приостановлен\\p{L}*|не обслуживает\\p{L}*|блокован\\p{L}*',
     phrases: {
+      unknown: 'так(?:ого|ои) (?:пользовател|получател|адрес|ящик)\\p{L}* (?:\\p{L}+ ){0,2}нет',
       full: 'превышен\\p{L}* (?:\\p{L}+ ){0,2}(?:квот|размер|объем)\\p{L}*|квот\\p{L}* (?:\\p{L}+ )?превышен\\p{L}*|недостаточно места',
     },
     later: '(?:повтор|попроб|поп[ыи]та|спроб)\\p{L}*(?: \\p{L}+){0,3} (?:позже|позднее|пізніше)|позже|пізніше',
@@ -237,7 +238,7 @@ const languages: Readonly<Record<string, Language>> = {
   },
   japanese: {
     mailbox: 'ユーザ|宛先|宛て先|アドレス|受信者|受信箱|メールボックス|アカウント|利用者|@',
-    unknown: '存在しま|存在しない|見つかりま|不明|リストにありま|無効|登録されていま',
+    unknown: '存在しま|存在しない|見つかりま|不明|リストにありま|無効|登録されていま|使われて',
     full: 'いっぱい|一杯|満杯|容量|空きがあり',
     disabled: '停止|凍結|ロック|解約',
     phrases: { unknown: '見つかりません|リストにありません' },
