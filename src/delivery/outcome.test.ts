@@ -173,7 +173,12 @@ test('a 5xx that asks for later is temporary, with the category that its words g
       assert.deepEqual([kind, suppress], ['temporary', false], reply.text);
     }
   }
-  for (const now of ['check the address and try again', 'please correct it and retry', 'do not retry', 'resolve and retry']) {
+  for (const now of [
+    'check the address and try again',
+    'please correct it and retry',
+    'do not retry',
+    'resolve and retry',
+  ]) {
     const reply = parseReply(`550 5.1.1 User unknown, ${now}`);
     assert.ok(reply);
     assert.equal(classify({ stage: 'rcpt', reply, relay: false }).kind, 'permanent', now);
@@ -196,7 +201,15 @@ test('the address may be anywhere in a sentence, in any brackets, and be written
     'Пользователь @ не найден',
   ];
   for (const sentence of sentences) {
-    for (const written of ['ann@example.com', '<ann@example.com>', '(ann@example.com)', '"ann@example.com"', "'ann@example.com'", '<ann>', '"ann"']) {
+    for (const written of [
+      'ann@example.com',
+      '<ann@example.com>',
+      '(ann@example.com)',
+      '"ann@example.com"',
+      "'ann@example.com'",
+      '<ann>',
+      '"ann"',
+    ]) {
       const reply = parseReply(`550 ${sentence.replace('@', written)}`);
       assert.ok(reply);
       const evidence = { stage: 'rcpt', reply, relay: false, recipient: 'ann@example.com' } as const;
@@ -207,9 +220,17 @@ test('the address may be anywhere in a sentence, in any brackets, and be written
 });
 
 test('words in the address and domain of the recipient are not words of the reply', () => {
-  for (const recipient of ['sender@spamhaus.example', 'policy@blacklist.example', 'relay+try.again.later@dnsbl.example']) {
+  for (const recipient of [
+    'sender@spamhaus.example',
+    'policy@blacklist.example',
+    'relay+try.again.later@dnsbl.example',
+  ]) {
     const [local, domain] = recipient.split('@');
-    for (const text of [`"${local}": no such user at ${domain}`, `<${recipient}>: no such user`, `${recipient} is unknown`]) {
+    for (const text of [
+      `"${local}": no such user at ${domain}`,
+      `<${recipient}>: no such user`,
+      `${recipient} is unknown`,
+    ]) {
       const reply = parseReply(`550 ${text}`);
       assert.ok(reply);
       const { category, suppress } = classify({ stage: 'rcpt', reply, relay: false, recipient });

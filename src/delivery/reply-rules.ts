@@ -8,7 +8,14 @@
 import type { SmtpReply } from '../mail/smtp-reply.ts';
 import type { SmtpStage } from '../net/smtp-types.ts';
 import type { Category, Owner } from './outcome-words.ts';
-import { DISABLED_MAILBOX, FULL_MAILBOX, type ReadReply, readReply, TRY_LATER, UNKNOWN_MAILBOX } from './reply-words.ts';
+import {
+  DISABLED_MAILBOX,
+  FULL_MAILBOX,
+  type ReadReply,
+  readReply,
+  TRY_LATER,
+  UNKNOWN_MAILBOX,
+} from './reply-words.ts';
 
 export interface ReplyRule {
   /** All that are given must hold. */
@@ -77,7 +84,10 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'policy',
     owner: 'sender-domain',
   },
-  { text: /no valid recipients|all (of the )?recipients (were |have been )?(rejected|refused|invalid)|no recipients? (were|was|have been) accepted/, category: 'refused' },
+  {
+    text: /no valid recipients|all (of the )?recipients (were |have been )?(rejected|refused|invalid)|no recipients? (were|was|have been) accepted/,
+    category: 'refused',
+  },
 
   // The refusal by the recipient's organization, or by a list of its own: of the sender or the mail, not of our host.
   {
@@ -95,16 +105,23 @@ export const replyRules: readonly ReplyRule[] = [
   },
 
   // Its size, before mailboxes without space.
-  { text: /(message|mail) (size )?exceeds? (the |a )?(fixed |allowed )?(maximum|limit)|maximum (message|mail) size/, category: 'content-rejected' },
+  {
+    text: /(message|mail) (size )?exceeds? (the |a )?(fixed |allowed )?(maximum|limit)|maximum (message|mail) size/,
+    category: 'content-rejected',
+  },
 
   // The mailbox.
-  { text: /receiving mail (too quickly|at a rate)|exceeding receiving limits|per hour message receive limit|rate that prevents additional messages|recipient has exceeded their limit/, category: 'rate-limited' },
+  {
+    text: /receiving mail (too quickly|at a rate)|exceeding receiving limits|per hour message receive limit|rate that prevents additional messages|recipient has exceeded their limit/,
+    category: 'rate-limited',
+  },
   {
     text: new RegExp(
       `over[ -]?quota|over (the |its |disk |their )?(allowed |storage )?quota|quota (exceeded|usage|violation|is full|full)|exceed\\w* (\\w+ ){0,6}quota|full (mailbox|inbox)|out of storage|exceeded storage|storage (limit|allocation|space|full)|(mailbox|inbox) (size|limit|exceeds|has exceeded|exceeded|would exceed)|not enough (storage |disk )?space|not have enough (disk |storage )?space|(disk|disc|diskspace) ?quota|(disk|storage|mail) space (limit|exceeded|quota)|space has been used up|too (many messages on the server|much mail data)|has no (more )?(storage )?space|reached (\\w+ ){0,3}(quota|storage)|${FULL_MAILBOX.source}`,
       'u',
     ),
-    unless: /for sending|daily|hourly|(message|sending|submission|smtp relay) quota|throttl|out of memory|too many messages (per|from|in)/,
+    unless:
+      /for sending|daily|hourly|(message|sending|submission|smtp relay) quota|throttl|out of memory|too many messages (per|from|in)/,
     category: 'mailbox-full',
   },
   {
@@ -160,7 +177,10 @@ export const replyRules: readonly ReplyRule[] = [
     unless: /\bhops\b|received headers|\b(mail ?box|user|recipient|account) (is )?busy\b|block for spam/,
     category: 'rate-limited',
   },
-  { text: /(try again|retry|come back|wait)\w* (in|after)? ?\d+ ?(s\b|sec|min|m\b)|come back (later|in)/, category: 'greylisted' },
+  {
+    text: /(try again|retry|come back|wait)\w* (in|after)? ?\d+ ?(s\b|sec|min|m\b)|come back (later|in)/,
+    category: 'greylisted',
+  },
 
   // Lists of domains and links are about the mail; lists of addresses of hosts are about us.
   {
@@ -182,7 +202,8 @@ export const replyRules: readonly ReplyRule[] = [
   {
     text: /spamhaus|spamcop|barracudacentral|barracuda reputation|\bsorbs\b|abuseat|uceprotect|invaluement|ivmsip|sender ?score|senderbase|mailspike|backscatterer|junkemailfilter|cloudmark|spamrl|manitu|dsbl\.org|dnsbl|\b[dr]{0,2}bl\b|(?<!non)\brbl\b|rbl\b|multi-blacklist|block(ed)? (using|-|for abuse|for spam|due to ip)|(black|block|deny)[- ]?(list|listed|listing)|\(BL\)|\(NOWL\)|\((CON|RLY|DYN|RTR):|\b(SC|DY|OU)-00\d|\bIPTS\d\d|\bVS\d-IP|\bIB504|(OFR|LPN)\w*_(102|103|108|109|510)\b|AUP#(?!.*(CXSNDR|CXSMTP|CXCNCT))|_is_blocked|ipcheck/i,
     inLinks: true,
-    unless: /content|blocked by (polic|the (recipient|user)|recipient|user)|spam(assassin| content)|spam or virus|suspect\w* spam(?! ip)/,
+    unless:
+      /content|blocked by (polic|the (recipient|user)|recipient|user)|spam(assassin| content)|spam or virus|suspect\w* spam(?! ip)/,
     category: 'blocked',
   },
   {
@@ -271,7 +292,10 @@ export const replyRules: readonly ReplyRule[] = [
   { enhanced: ['4.6', '4.14'], category: 'policy', owner: 'remote' },
   { enhanced: ['7.10', '7.30'], category: 'tls' },
   { enhanced: ['7.20', '7.23', '7.24', '7.26', '7.27', '7.29'], category: 'policy', owner: 'sender-domain' },
-  { enhanced: ['7.25', '7.506', '7.510', '7.511', '7.6xx', '7.708', '7.85x', '7.86x', '7.87x', '7.88x', '7.89x'], category: 'blocked' },
+  {
+    enhanced: ['7.25', '7.506', '7.510', '7.511', '7.6xx', '7.708', '7.85x', '7.86x', '7.87x', '7.88x', '7.89x'],
+    category: 'blocked',
+  },
 
   // At MAIL, where no words speak of the sender or the mail, the refusal is one of our own host.
   { at: ['mail'], class: 5, enhanced: ['7.'], category: 'blocked' },

@@ -90,7 +90,8 @@ const languages: Readonly<Record<string, Language>> = {
       '\\b(?:re)?(?:try|send|attempt|deliver)\\w*(?: (?!permanently)[\\w,]+){0,4} (?:later|shortly|soon)\\b|(?:try|retry|come back|again)\\w*(?: \\w+){0,2} (?:in|after)(?: about| another)? ?(?:\\d|an? |one |a few |some )|\\bretry[-_ ]after\\b|\\bcome back later\\b|\\bat (?:this|the) (?:time|moment)\\b|\\btemporarily (?:reject|defer|refus|block|unable|unavailable)\\w*|\\btry later\\b|\\b(?:at )?(?:a|some) later time\\b|\\b(?:please|and|,|-) ?(?:re)?try (?:again )?(?:slower|more slowly)|\\bwait(?: \\w+){0,4} (?:and|before|then) (?:re)?(?:try|send)',
   },
   german: {
-    mailbox: 'empfa?e?nger\\w*|benutzer\\w*|nutzer|postfach\\w*|konto|mailbox|adress(?:e|at)\\w*|(?:e-?)?mail-?adresse|@',
+    mailbox:
+      'empfa?e?nger\\w*|benutzer\\w*|nutzer|postfach\\w*|konto|mailbox|adress(?:e|at)\\w*|(?:e-?)?mail-?adresse|@',
     unknown:
       'unbekannt\\w*|existier\\w* (?:hier )?nicht|nicht (?:bekannt|gefunden|vorhanden|existent|registriert|gue?ltig)|gibt es (?:hier )?nicht|ungue?ltig\\w*|nicht existierend\\w*|keine?n? (?:solche\\w*|gue?ltige\\w*)?',
     full: 'voll|ue?berfue?llt',
@@ -98,10 +99,12 @@ const languages: Readonly<Record<string, Language>> = {
     phrases: {
       full: '(?:speicher\\w*|quota|kontingent|limit)(?: \\w+){0,3} (?:ue?berschritten|erschoe?pft|voll|aufgebraucht)|speichervolumen ue?berschritten|zu ?viele mails auf dem server',
     },
-    later: 'spae?ter (?:erneut|nochmals?|noch einmal|wieder)|versuchen sie es(?: \\w+){0,2} spae?ter|spae?ter versuchen',
+    later:
+      'spae?ter (?:erneut|nochmals?|noch einmal|wieder)|versuchen sie es(?: \\w+){0,2} spae?ter|spae?ter versuchen',
   },
   french: {
-    mailbox: 'utilisateurs?|destinataires?|boites?(?: aux lettres| mail| e-?mail| de reception)?|compte|adresses?|messagerie|abonne|@',
+    mailbox:
+      'utilisateurs?|destinataires?|boites?(?: aux lettres| mail| e-?mail| de reception)?|compte|adresses?|messagerie|abonne|@',
     unknown:
       'inconnue?s?|n existe (?:pas|plus)|inexistante?s?|introuvables?|non (?:trouvee?|valide|reconnue?|existante?)|invalides?|n est pas (?:valide|connue?)|n a pas (?:ete|pu etre) trouvee?|erronee?s?|aucune?',
     full: '(?:pleine?s?|saturee?s?)\\b',
@@ -116,7 +119,8 @@ const languages: Readonly<Record<string, Language>> = {
     unknown:
       'no existe\\w*|desconocid[oa]s?|inexistentes?|no (?:ha sido |fue |se ha )?encontrad[oa]s?|no se (?:ha )?encontr\\w+|no (?:es )?valid[oa]s?|invalid[oa]s?|no registrad[oa]|ningun|no hay (?:ningun )?',
     full: 'llen[oa]s?|sin espacio',
-    disabled: 'desactivad[oa]|deshabilitad[oa]|inhabilitad[oa]|bloquead[oa]|suspendid[oa]|cerrad[oa]|inactiv[oa]|cancelad[oa]|dad[oa] de baja',
+    disabled:
+      'desactivad[oa]|deshabilitad[oa]|inhabilitad[oa]|bloquead[oa]|suspendid[oa]|cerrad[oa]|inactiv[oa]|cancelad[oa]|dad[oa] de baja',
     phrases: {
       unknown: 'no existe (?:dicha persona|ese usuario)',
       full: '(?:cuota|espacio|capacidad)(?: \\w+){0,4} (?:excedid[oa]|superad[oa]|agotad[oa]|insuficiente)|(?:excedid[oa]|superad[oa]|excede|supera)(?: \\w+){0,2} (?:cuota|capacidad)',
@@ -124,7 +128,8 @@ const languages: Readonly<Record<string, Language>> = {
     later: '(?:mas tarde|de nuevo en|reintente|vuelva a intentar)',
   },
   italian: {
-    mailbox: 'utent[ei]|destinatari[oai]?|destin\\.?|casell[ae](?: di posta| postale| e-?mail)?|indirizz[oi]|mailbox|account|@',
+    mailbox:
+      'utent[ei]|destinatari[oai]?|destin\\.?|casell[ae](?: di posta| postale| e-?mail)?|indirizz[oi]|mailbox|account|@',
     unknown:
       'sconosciut[oaei]|inesistent[ei]|non (?:esist\\w+|trovat[oa]|valid[oa]|conosciut[oa]|presente|riconosciut[oa])|errat[oa]|nessun[oa]?',
     full: 'pien[oa]|esaurit[oa]',
@@ -135,11 +140,13 @@ const languages: Readonly<Record<string, Language>> = {
     later: 'piu tardi|riprova\\w* (?:tra|fra)',
   },
   portuguese: {
-    mailbox: 'usuarios?|utilizador(?:es)?|destinatari[oa]s?|caixas?(?: postal| de correio| de entrada| de e-?mail)?|contas?|enderecos?|@',
+    mailbox:
+      'usuarios?|utilizador(?:es)?|destinatari[oa]s?|caixas?(?: postal| de correio| de entrada| de e-?mail)?|contas?|enderecos?|@',
     unknown:
       'nao (?:existe|encontrad[oa]|(?:e|esta) valid[oa]|foi encontrad[oa]|localizad[oa]|cadastrad[oa])|inexistentes?|desconhecid[oa]s?|invalid[oa]s?|nenhum',
     full: 'chei[ao]|lotad[oa]|sem espaco',
-    disabled: 'desativad[oa]|desactivad[oa]|desabilitad[oa]|suspens[oa]|bloquead[oa]|encerrad[oa]|inativ[oa]|cancelad[oa]',
+    disabled:
+      'desativad[oa]|desactivad[oa]|desabilitad[oa]|suspens[oa]|bloquead[oa]|encerrad[oa]|inativ[oa]|cancelad[oa]',
     phrases: {
       full: '(?:quota|cota|espaco)(?: \\w+){0,4} (?:excedid[oa]|ultrapassad[oa]|atingid[oa]|insuficiente|esgotad[oa])|excedeu (?:a |sua )?(?:quota|cota)',
     },
@@ -168,7 +175,8 @@ const languages: Readonly<Record<string, Language>> = {
     unknown:
       'finns (?:inte|ej)|existerar (?:inte|ej)|okan[dt]\\w*|hittades (?:inte|ej)|kunde inte hittas|ogiltig\\w*|(?:findes|finnes|eksisterer) ikke|uken[dt]\\w*|ukjen[dt]\\w*|ugyldig\\w*|ble[v]? ikke fun\\w*|ikke fun[dn]et|ingen (?:sadan|slik)|saknas',
     full: 'ful[ld]t?|overfyldt',
-    disabled: 'avstangd?t?|inaktiv\\w*|sparrad?t?|stangd?t?|lukket|deaktiver\\w*|sperret|stengt|nedlag[dt]\\w*|avslutad',
+    disabled:
+      'avstangd?t?|inaktiv\\w*|sparrad?t?|stangd?t?|lukket|deaktiver\\w*|sperret|stengt|nedlag[dt]\\w*|avslutad',
     later: 'senare|senere',
   },
   finnish: {
@@ -214,7 +222,8 @@ const languages: Readonly<Record<string, Language>> = {
     unknown:
       'не существу\\p{L}*|не наиден\\p{L}*|неизвест\\p{L}*|не обнаружен\\p{L}*|не зарегистрирован\\p{L}*|отсутству\\p{L}*|недеиствител\\p{L}*|неверн\\p{L}*|нет так\\p{L}*|не існу\\p{L}*|невідом\\p{L}*|не знаиден\\p{L}*|не съществува|непознат\\p{L}*',
     full: 'переполнен\\p{L}*|заполнен\\p{L}*|полон|переповнен\\p{L}*|препълнен\\p{L}*',
-    disabled: 'заблокирован\\p{L}*|отключен\\p{L}*|удален\\p{L}*|неактив\\p{L}*|закрыт\\p{L}*|приостановлен\\p{L}*|не обслуживает\\p{L}*|блокован\\p{L}*',
+    disabled:
+      'заблокирован\\p{L}*|отключен\\p{L}*|удален\\p{L}*|неактив\\p{L}*|закрыт\\p{L}*|приостановлен\\p{L}*|не обслуживает\\p{L}*|блокован\\p{L}*',
     phrases: {
       unknown: 'так(?:ого|ои) (?:пользовател|получател|адрес|ящик)\\p{L}* (?:\\p{L}+ ){0,2}нет',
       full: 'превышен\\p{L}* (?:\\p{L}+ ){0,2}(?:квот|размер|объем)\\p{L}*|квот\\p{L}* (?:\\p{L}+ )?превышен\\p{L}*|недостаточно места',

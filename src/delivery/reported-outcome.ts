@@ -85,7 +85,13 @@ export function reportedOutcome(reported: Reported): Outcome {
   const stage = STAGES.find(([, said]) => said.test(words))?.[0] ?? 'rcpt';
   const isReply = reported.smtpCode !== null;
   const recipient = reported.finalRecipient ?? undefined;
-  const said = classify({ stage, reply, relay: false, recipientCount: UNKNOWN_COUNT, ...(recipient !== undefined && { recipient }) });
+  const said = classify({
+    stage,
+    reply,
+    relay: false,
+    recipientCount: UNKNOWN_COUNT,
+    ...(recipient !== undefined && { recipient }),
+  });
   const outcome = settled(reported.action, isReply, said);
   const ranOut = /^[45]\.4\.7$/.test(reported.status ?? '') || RAN_OUT.test(words);
   return { ...(ranOut && reported.action === 'failed' ? expired(outcome) : outcome), ...shown };

@@ -108,7 +108,12 @@ test('a refusal that the end of the connection cuts off keeps its code and its w
     feed(text, parser);
     return parser.end();
   };
-  for (const text of ['421-cox.net too many\r\n', '421-cox.net too many', '421 cox.net too many', '421 cox.net too many\r']) {
+  for (const text of [
+    '421-cox.net too many\r\n',
+    '421-cox.net too many',
+    '421 cox.net too many',
+    '421 cox.net too many\r',
+  ]) {
     assert.deepEqual(unfinished(text), { code: 421, text: 'cox.net too many', lines: ['cox.net too many'] }, text);
   }
   assert.equal(unfinished('554-no service\r\n554-your address is lis')?.text, 'no service your address is lis');

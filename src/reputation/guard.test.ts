@@ -22,7 +22,9 @@ const DAY = 24 * HOUR;
 /** Counters of live mail in the present hour, as statistics write them. */
 function counter(database: Database, clock: Clock, accountId: string, mode: 'live' | 'sandbox' = 'live') {
   let seq = 0;
-  return async (counts: Partial<Record<'delivered' | 'bouncedHard' | 'bouncedSoft' | 'bouncedBlock' | 'complained', number>>) => {
+  return async (
+    counts: Partial<Record<'delivered' | 'bouncedHard' | 'bouncedSoft' | 'bouncedBlock' | 'complained', number>>,
+  ) => {
     const start = Math.floor(clock.now() / HOUR) * HOUR;
     const none = { accepted: 0, delayed: 0, suppressed: 0, opened: 0, clicked: 0, unsubscribed: 0 };
     const zeros = { delivered: 0, bouncedHard: 0, bouncedSoft: 0, bouncedBlock: 0, complained: 0 };
