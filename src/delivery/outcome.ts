@@ -2,18 +2,19 @@
  * What a reply, an error or a refusal of our own means for one recipient. The policy, in order:
  *
  * - Unknown means temporary. Only a 5xx, or a fact of the DNS that will not pass by itself, ends a message.
- * - Trouble between Postrider and its own relay (AUTH, a password it wants, TLS) is temporary. So are a TLS handshake that fails and
- *   a 530 that demands STARTTLS. 421 and every other 4xx are temporary at every stage.
+ * - Trouble between Postrider and its own relay (AUTH, a password it wants, TLS) is temporary. So are a TLS handshake that fails
+ *   and a 530 that demands STARTTLS. 421 and every other 4xx are temporary at every stage.
  * - The text of a reply is read first, then its enhanced code, then its class (reply-rules.ts). They say the category.
- * - A refusal of our own host is temporary whatever its code, category `blocked`: a 5xx at the banner or to EHLO (but not one about a
- *   rate), one to MAIL that is neither about the sender nor about the mail, and words about our address, our name or a block
- *   list at any stage. The operator can get it lifted; until the message expires it waits.
- * - A 5xx that itself says "later" is temporary like its 4xx form: greylisting, a limit of a rate, of connections or of recipients in
- *   one transaction, trouble of the server itself, and `try again later`. Any other 5xx is permanent. One that contradicts itself (`550 4.2.2`) goes by its digits.
+ * - A refusal of the sending host is temporary whatever its code, category `blocked`: a 5xx at the banner or to EHLO (but not
+ *   one about a rate), one to MAIL that is neither about the sender nor about the mail, and words about the host's address, its
+ *   name or a block list at any stage. The operator can get it lifted; until then the message is retried until it expires.
+ * - A 5xx that itself says "later" is temporary like its 4xx form: greylisting, a limit of a rate, of connections or of
+ *   recipients in one transaction, trouble of the server itself, and `try again later`. Any other 5xx is permanent. One that
+ *   contradicts itself (`550 4.2.2`) goes by its three digits.
  * - Only RCPT, the DNS and, if the transaction had one recipient, the final dot are about one address. No other reply suppresses.
- * - A row may suppress (no such mailbox, a disabled one). Words about the sender, our host, another server, a list, a policy or today
- *   veto that whatever the code, and so do 5.7.x and a temporary outcome. A domain that does not exist or takes no mail
- *   suppresses for 7 days: a lapsed registration is put right in a day.
+ * - A row may suppress (no such mailbox, a disabled one). Words about the sender, the sending host, another server, a list, a
+ *   policy or today veto that whatever the code, and so do 5.4.x, 5.7.x, a reply that is unsure, and a temporary outcome. A
+ *   domain that does not exist or takes no mail suppresses for 7 days: a lapsed registration is put right in a day.
  * - Unknown words with a 5xx are `refused`, which is permanent and never suppresses.
  */
 import type { SmtpReply } from '../mail/smtp-reply.ts';
