@@ -5,7 +5,7 @@
  * - a session that had been idle turns out to be closed, or says 421 before it took anything (RFC 5321 §3.8);
  * - the domain turns out to have other exchangers than those whose turn it was;
  * - the peer refuses one more connection or session while others of ours are open there;
- * - 452 4.5.3, too many recipients, for those beyond the ones it took (RFC 5321 §4.5.3.1.10);
+ * - too many recipients in one transaction, by 452, 552 or 550 5.5.3, for those beyond the ones it took (RFC 5321 §4.5.3.1.10);
  * - a planned stop cancels before the final dot;
  * - the lease of one of the recipients has ended before the final dot: somebody else may have the message now.
  *

@@ -12,10 +12,13 @@ import type { HostMemory } from './hosts.ts';
 import { classify, type Outcome } from './outcome.ts';
 import { pauseAskedFor, speaksOfConnections, waitHintMs } from './pause.ts';
 import { type PooledSession, peerOf } from './pooled-session.ts';
+import { isAboutRecipientCount, readingOf } from './reply-rules.ts';
 import { type Candidate, isRelay } from './route.ts';
 import type { AttemptFacts } from './settle.ts';
 
 const MAX_RETURNS = 3;
+/** Of recipients beyond those that one transaction may have: each time at least one other was delivered, of 50 at most. */
+const MAX_RETURNS_OF_REST = 50;
 
 export type Classified = { held: Held; kind: 'classified'; outcome: Outcome; facts: AttemptFacts };
 
@@ -81,11 +84,10 @@ function isTlsMissing({ stage, reply, local }: RecipientResult, { session }: Poo
   return ASKS_FOR_TLS.test(reply.text);
 }
 
-function isTooMany(result: RecipientResult, sent: SendResult): boolean {
-  const { reply } = result;
-  if (result.stage !== 'rcpt' || reply?.code !== 452) return false;
-  const said = reply.enhanced === '4.5.3' || /too many recipients/i.test(reply.text);
-  return said && sent.recipients.some((other) => other.accepted);
+/** The transaction had more recipients than the server accepts at once; it took some of them, and takes others in the next one. */
+function isTooMany({ stage, reply, recipient }: RecipientResult, sent: SendResult): boolean {
+  if (stage !== 'rcpt' || reply === undefined || reply.code < 400) return false;
+  return sent.recipients.some((other) => other.accepted) && isAboutRecipientCount(readingOf(reply, recipient));
 }
 
 /** What one session made of the recipients that were sent over it. */
@@ -123,13 +125,15 @@ export function classifyPass(
     tlsPeerName: session.tlsPeerName ?? null,
     dialogue: dialogueOf(pass),
   };
+  const recipientCount = sent.recipients.filter(({ stage }) => stage === 'dot').length;
   return group.map((held, index): RecipientOutcome => {
     const result = sent.recipients[index]!;
     const cancelled = result.cause === 'ECANCELLED' && result.stage !== 'dot';
-    const again = isTooMany(result, sent) || (reused && (isSilentClose(result) || isReuseRefused(result)));
-    if (cancelled || (again && mayReturn(held))) return { held, kind: 'again' };
+    const isRest = isTooMany(result, sent) && mayReturn(held, MAX_RETURNS_OF_REST);
+    const isSessionOver = reused && (isSilentClose(result) || isReuseRefused(result)) && mayReturn(held);
+    if (cancelled || isRest || isSessionOver) return { held, kind: 'again' };
     const stage = isTlsMissing(result, pass.pooled) ? 'starttls' : result.stage;
-    const outcome = classify({ ...result, stage, relay: isRelay(destination) });
+    const outcome = classify({ ...result, stage, relay: isRelay(destination), recipientCount });
     return { held, kind: 'classified', outcome, facts };
   });
 }

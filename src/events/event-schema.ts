@@ -15,7 +15,10 @@ const whose = {
 };
 
 const failureFields = {
-  kind: oneOf(['hard', 'soft']),
+  kind: oneOf(['hard', 'soft', 'block'], {
+    description:
+      'hard: the address or its domain is wrong. block: refused for policy, content, reputation, authentication or rights. soft: everything else, such as a full mailbox or an expired message.',
+  }),
   category: Type.String({
     description: 'Such as mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired.',
   }),

@@ -134,9 +134,9 @@ class Connection implements SmtpConnection {
   };
   readonly #onError = (error: NodeJS.ErrnoException): void => {
     const { cause, message } = describe(error);
-    this.breakOff(cause, message);
+    this.#lose(cause, message);
   };
-  readonly #onEnd = (): void => this.breakOff('ECONNRESET', 'the peer closed the connection');
+  readonly #onEnd = (): void => this.#lose('ECONNRESET', 'the peer closed the connection');
   readonly #onDrain = (): void => this.#wake?.();
 
   #listen(): void {
@@ -150,9 +150,9 @@ class Connection implements SmtpConnection {
   }
 
   #takeReply(reply: SmtpReply): void {
-    const { code, lines } = reply;
+    const { code, lines, codes } = reply;
     for (const [index, line] of lines.entries()) {
-      this.dialogue.record('S', `${code}${index === lines.length - 1 ? ' ' : '-'}${line}`);
+      this.dialogue.record('S', `${codes?.[index] ?? code}${index === lines.length - 1 ? ' ' : '-'}${line}`);
     }
     const waiting = this.#waiting;
     if (waiting) {
@@ -172,6 +172,13 @@ class Connection implements SmtpConnection {
     clearTimeout(this.#timer);
     done.resolve(this.broken ? { replies: done.replies, broken: this.broken } : { replies: done.replies });
     this.#wake?.();
+  }
+
+  /** The peer is gone or silent. A refusal it had begun counts as its reply: some servers close after `421-too many connections`. */
+  #lose(cause: string, message: string): void {
+    const unfinished = this.#waiting && !this.broken ? this.#parser.end() : undefined;
+    if (unfinished) this.#takeReply(unfinished);
+    this.breakOff(cause, message);
   }
 
   breakOff(cause: string, message: string): void {
@@ -212,7 +219,7 @@ class Connection implements SmtpConnection {
 
   #startTimer(deadlineMs: number, message = `no complete reply within ${deadlineMs} ms`): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.breakOff('ETIMEDOUT', message), deadlineMs);
+    this.#timer = setTimeout(() => this.#lose('ETIMEDOUT', message), deadlineMs);
   }
 
   cork(): void {

@@ -104,7 +104,7 @@ const statisticsBucket = {
   group: 'receipt',
   accepted: 412,
   delivered: 405,
-  bounced: { hard: 3, soft: 1 },
+  bounced: { hard: 3, soft: 1, block: 2 },
   delayed: 9,
   suppressed: 2,
   complained: 0,

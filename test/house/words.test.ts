@@ -8,8 +8,8 @@ import { insteadOf, privateWords } from './word-rules.ts';
 const IN_CODE: Record<string, number> = {
   // The table event_stretch is called as its migration calls it.
   stretch: 4,
-  // A word of peers, in a rule over their replies.
-  suspect: 1,
+  // A word of servers, in the rules for their replies.
+  suspect: 3,
 };
 /** The same in README, ARCHITECTURE, CONTRIBUTING and docs without the record of decisions. */
 const IN_DOCUMENTS: Record<string, number> = {

@@ -49,15 +49,15 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
   'whatever is refused at RCPT suppresses its address': {
     seed: 90,
     file: 'delivery/outcome.ts',
-    find: "const isOfAddress = suppress !== undefined && stage === 'rcpt' && speaksOfAddress(reply);",
-    replace: "const isOfAddress = stage === 'rcpt';",
+    find: 'if (suppress === undefined || !isOfOne || !isAboutAddress(reading)) {',
+    replace: 'if (!isOfOne) {',
     finds: /is suppressed without a reason/,
   },
   'a block list ends the mail': {
     seed: 166,
     file: 'delivery/outcome.ts',
-    find: "if (meaning.category === 'blocked' || (isPermanent && isBeforeMail)) {",
-    replace: 'if (isPermanent && isBeforeMail) {',
+    find: "new Set(['blocked', 'greylisted', 'rate-limited', 'remote-error']);",
+    replace: "new Set(['greylisted', 'rate-limited', 'remote-error']);",
     finds: /bounced, and nobody refused it/,
   },
   'results wait before they are recorded': {

@@ -1552,8 +1552,11 @@ export interface components {
         latencyMs: number;
       };
       deliveryDelay?: {
-        /** @enum {string} */
-        kind: "hard" | "soft";
+        /**
+         * @description hard: the address or its domain is wrong. block: refused for policy, content, reputation, authentication or rights. soft: everything else, such as a full mailbox or an expired message.
+         * @enum {string}
+         */
+        kind: "hard" | "soft" | "block";
         /** @description Such as mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
         category: string;
         /** @description Null where no server replied. */
@@ -1582,8 +1585,11 @@ export interface components {
         late?: boolean;
       };
       bounce?: {
-        /** @enum {string} */
-        kind: "hard" | "soft";
+        /**
+         * @description hard: the address or its domain is wrong. block: refused for policy, content, reputation, authentication or rights. soft: everything else, such as a full mailbox or an expired message.
+         * @enum {string}
+         */
+        kind: "hard" | "soft" | "block";
         /** @description Such as mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
         category: string;
         /** @description Null where no server replied. */
@@ -2641,8 +2647,11 @@ export interface components {
         latencyMs: number;
       };
       deliveryDelay?: {
-        /** @enum {string} */
-        kind: "hard" | "soft";
+        /**
+         * @description hard: the address or its domain is wrong. block: refused for policy, content, reputation, authentication or rights. soft: everything else, such as a full mailbox or an expired message.
+         * @enum {string}
+         */
+        kind: "hard" | "soft" | "block";
         /** @description Such as mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
         category: string;
         /** @description Null where no server replied. */
@@ -2671,8 +2680,11 @@ export interface components {
         late?: boolean;
       };
       bounce?: {
-        /** @enum {string} */
-        kind: "hard" | "soft";
+        /**
+         * @description hard: the address or its domain is wrong. block: refused for policy, content, reputation, authentication or rights. soft: everything else, such as a full mailbox or an expired message.
+         * @enum {string}
+         */
+        kind: "hard" | "soft" | "block";
         /** @description Such as mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
         category: string;
         /** @description Null where no server replied. */
@@ -2830,6 +2842,8 @@ export interface components {
         hard: number;
         /** @description Bounce events of kind soft. */
         soft: number;
+        /** @description Bounce events of kind block. */
+        block: number;
       };
       /** @description DeliveryDelay events: messages whose first attempt failed for now. */
       delayed: number;
