@@ -81,6 +81,7 @@ test('a follower gets every event that is written after a failover that lost tra
     writeFileSync(path.join(folder, 'standby.signal'), '');
     execFileSync('chown', ['--reference', folder, path.join(folder, 'standby.signal')]);
     await server.startServer();
+    await assert.rejects(follow(t, url, place), /standby/, 'a standby is not written to');
     await administer(server.url('postgres'), 'SELECT pg_promote(true, 60)');
     assert.deepEqual(await follow(t, url, place), [], 'nothing is new, and the place of the follower stays good');
     next += 200;

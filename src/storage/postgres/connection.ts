@@ -5,11 +5,12 @@
 import type { Socket } from 'node:net';
 import type { Client } from 'pg';
 import type { Transaction } from '../operation.ts';
-import { isCommitWarning, type ServerNotice, StatementError, UnsuitableServer } from './errors.ts';
+import { isCommitWarning, type ServerNotice, StandbyServer, StatementError, UnsuitableServer } from './errors.ts';
 import { type Session, SLOW_MS, settings, type TransactionMode, transact } from './transaction.ts';
-import { type PostgresAddress, tlsOptions } from './url.ts';
+import { connectionKinds, type PostgresAddress, type PostgresHost, tlsOptions } from './url.ts';
 
-const CONNECT_TIMEOUT_MS = 5_000;
+/** For the settings of a session that was just opened. */
+const SETTINGS_MS = 5_000;
 const DEADLINE_MS = 30_000;
 const OLDEST_VERSION = 150_000;
 
@@ -96,7 +97,7 @@ const types = { getTypeParser: (oid: number) => parsers.get(oid) ?? asText };
 /** Connects for operations: with timeouts, and without plans that only look cheap. */
 export async function connectForOperations(address: PostgresAddress): Promise<PostgresConnection> {
   const connection = await connectPostgres(address);
-  const deadline = setTimeout(connection.destroy, CONNECT_TIMEOUT_MS);
+  const deadline = setTimeout(connection.destroy, SETTINGS_MS);
   try {
     const { synchronousCommit: synchronous_commit } = connection;
     if (connection.direct)
@@ -110,32 +111,89 @@ export async function connectForOperations(address: PostgresAddress): Promise<Po
   }
 }
 
-/** Connects and asserts that the server keeps what it acknowledges; rejects with UnsuitableServer, or as the server refuses. */
+/**
+ * Connects to the first host that takes writes, and asserts that the server keeps what it acknowledges. Rejects with UnsuitableServer, or as
+ * the server refuses; of several hosts with the error of the one that answered, if any did.
+ */
 export async function connectPostgres(address: PostgresAddress): Promise<PostgresConnection> {
+  let failure: Error | undefined;
+  for (const host of address.hosts) {
+    try {
+      return await connectToHost(address, host);
+    } catch (error) {
+      // A server that answers and refuses tells more than one that is away, and anything more than a standby.
+      if (!failure || !tellsMore(failure, error as Error)) failure = error as Error;
+    }
+  }
+  throw failure;
+}
+
+/** Whether the first failure says more of what is wrong than the second one. */
+function tellsMore(first: Error, second: Error): boolean {
+  const rank = (error: Error): number => {
+    if (error instanceof StandbyServer) return 1;
+    if (error instanceof UnsuitableServer) return 3;
+    return (error as { severity?: string }).severity === undefined ? 0 : 2;
+  };
+  return rank(first) > rank(second);
+}
+
+/** Over the kinds of connection that the sslmode allows, one after the other where the server has no such kind. */
+async function connectToHost(address: PostgresAddress, host: PostgresHost): Promise<PostgresConnection> {
+  const kinds = connectionKinds(address);
+  for (const [at, kind] of kinds.entries()) {
+    try {
+      return await connectOnce(address, host, kind);
+    } catch (error) {
+      if (at === kinds.length - 1 || !isRefusedKind(error as Error & { code?: string })) throw error;
+    }
+  }
+  throw new Error('no kind of connection is allowed');
+}
+
+/** That the server has no TLS, or wants it: another kind of connection may do. */
+function isRefusedKind({ message, code }: Error & { code?: string }): boolean {
+  return /does not support SSL/.test(message) || code === '28000';
+}
+
+async function connectOnce(
+  address: PostgresAddress,
+  { host, port }: PostgresHost,
+  kind: 'plain' | 'tls',
+): Promise<PostgresConnection> {
   const { default: pg } = await import('pg');
-  const ssl = tlsOptions(address);
+  const { user, password, database, channelBinding, applicationName, connectTimeoutMs, options } = address;
   const client = new pg.Client({
-    user: address.user,
-    ...(address.password === undefined ? {} : { password: address.password }),
-    host: address.host,
-    port: address.port,
-    database: address.database,
-    ssl,
+    user,
+    ...(password === undefined ? {} : { password }),
+    host,
+    port,
+    database,
+    ssl: kind === 'tls' && tlsOptions(address),
+    enableChannelBinding: kind === 'tls' && channelBinding !== 'disable',
+    ...(options === undefined ? {} : { options }),
     pipeline: true,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    application_name: 'postrider',
+    connectionTimeoutMillis: connectTimeoutMs,
+    application_name: applicationName,
     types: types as never,
   });
   // Who waits for an answer gets the same error.
   client.on('error', () => undefined);
+  let isBound = false;
+  client.connection.once('authenticationSASL', ({ mechanisms }: { mechanisms: string[] }) => {
+    isBound = kind === 'tls' && mechanisms.includes('SCRAM-SHA-256-PLUS');
+  });
   const deadline = setTimeout(
     () => socketOf(client).destroy(new Error('the server does not answer')),
-    CONNECT_TIMEOUT_MS,
+    connectTimeoutMs,
   );
   try {
     await client.connect();
+    if (channelBinding === 'require' && !isBound) {
+      throw new UnsuitableServer('channel_binding=require, but the server does not offer SCRAM-SHA-256-PLUS');
+    }
     return new PostgresConnection(client, await greet(client));
   } catch (error) {
     socketOf(client).destroy();
@@ -153,6 +211,7 @@ interface Greeting {
   standby_names: string;
   pid: number;
   standby: string;
+  read_only: string;
   now_ms: number;
 }
 
@@ -163,7 +222,7 @@ async function greet(client: Client): Promise<{ facts: ServerFacts; direct: bool
     `SELECT current_setting('server_version_num')::int AS version, current_setting('fsync') AS fsync,
        current_setting('synchronous_commit') AS synchronous_commit, current_setting('server_encoding') AS encoding,
        current_setting('synchronous_standby_names') AS standby_names, pg_backend_pid() AS pid,
-       pg_is_in_recovery()::text AS standby, (date_part('epoch', clock_timestamp()) * 1000)::bigint AS now_ms`,
+       pg_is_in_recovery()::text AS standby, current_setting('transaction_read_only') AS read_only, (date_part('epoch', clock_timestamp()) * 1000)::bigint AS now_ms`,
   );
   const answeredAtMs = performance.now();
   const server = rows[0] as Greeting;
@@ -179,7 +238,8 @@ async function greet(client: Client): Promise<{ facts: ServerFacts; direct: bool
   if (server.encoding !== 'UTF8') {
     throw new UnsuitableServer(`the database is encoded in ${server.encoding}; make it with ENCODING 'UTF8'`);
   }
-  if (server.standby === 'true') throw new UnsuitableServer('the server is a standby, which cannot be written to');
+  if (server.standby === 'true') throw new StandbyServer('the server is a standby, which cannot be written to');
+  if (server.read_only === 'on') throw new StandbyServer('sessions on the server are read-only by default');
   if (server.fsync !== 'on') {
     throw new UnsuitableServer('the server runs with fsync=off and would lose accepted mail; turn it on');
   }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import pg from 'pg';
 import { commitCut } from '../../../test/kit/commit-cut.ts';
+import { freePort } from '../../../test/kit/free-ports.ts';
 import { runningMs } from '../../../test/kit/running-time.ts';
 import { countOperation, failOperation, writeOperation } from '../../../test/kit/storage-operations.ts';
 import { tempDatabase } from '../../../test/kit/temp-database.ts';
@@ -13,7 +14,7 @@ import { type Log, silentLog } from '../../base/log.ts';
 import type { Database } from '../database.ts';
 import { listMigrations } from '../migrate.ts';
 import { eachCall, type Operation, type Transaction } from '../operation.ts';
-import { assertCommitIsDurable } from './connection.ts';
+import { assertCommitIsDurable, connectPostgres } from './connection.ts';
 import { openPostgresDatabase } from './database.ts';
 import { classifyCommitError } from './errors.ts';
 import { migratePostgres, pendingPostgres } from './migrate.ts';
@@ -367,4 +368,32 @@ test('sessions that are open keep synchronous_commit=on when the server turns it
   assert.equal(await database.execute(level, null), 'on');
   await alterServer(t, admin, 'synchronous_commit', 'off');
   assert.equal(await database.execute(level, null), 'on');
+});
+
+test('of several hosts the first that takes writes is used', async (t) => {
+  const { url, drop } = await tempPostgres();
+  t.after(drop);
+  const { hosts } = parsePostgresUrl(url);
+  const closed = await freePort();
+  const several = url.replace(/@[^/]*/, `@127.0.0.1:${closed},${hosts[0].host}:${hosts[0].port}`);
+  const database = await open(t, several);
+  assert.equal(database.state().ready, true);
+  await assert.rejects(
+    connectPostgres(parsePostgresUrl(url.replace(/@[^/]*/, `@127.0.0.1:${closed},127.0.0.1:${closed}`))),
+    /ECONNREFUSED/,
+  );
+});
+
+test('sslmode=prefer and allow reach a server without TLS, require does not', { skip: !serverIsOurs }, async (t) => {
+  const { url, drop } = await tempPostgres();
+  t.after(drop);
+  for (const mode of ['prefer', 'allow']) {
+    const connection = await connectPostgres(parsePostgresUrl(`${url}?sslmode=${mode}`));
+    connection.destroy();
+  }
+  await assert.rejects(connectPostgres(parsePostgresUrl(`${url}?sslmode=require`)), /does not support SSL/);
+  await assert.rejects(
+    connectPostgres(parsePostgresUrl(`${url}?sslmode=prefer&channel_binding=require`)),
+    /SCRAM-SHA-256-PLUS/,
+  );
 });

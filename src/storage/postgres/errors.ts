@@ -99,6 +99,11 @@ export class UnsuitableServer extends Error {
   override name = 'UnsuitableServer';
 }
 
+/** The server answers and takes no writes; another host may be the primary. */
+export class StandbyServer extends UnsuitableServer {
+  override name = 'StandbyServer';
+}
+
 /** An error of a statement or of a connection, with what it means. */
 export class StatementError extends Error {
   override name = 'StatementError';
