@@ -295,6 +295,13 @@ export const settings = {
     httpAddress,
     () => 'http://www.google.com/generate_204',
   ),
+  trustedProxies: setting(
+    'TRUSTED_PROXIES',
+    'none',
+    'addresses and ranges (CIDR) of reverse proxies: their `X-Forwarded-For` and `X-Forwarded-Proto` apply, and on the SMTP ports they must send the PROXY protocol (v1 or v2)',
+    cidrs,
+    emptyList,
+  ),
   rateLimit: setting<number | undefined>(
     'RATE_LIMIT',
     'off',

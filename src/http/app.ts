@@ -12,6 +12,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { type Failure, failure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import type { Cidr } from '../net/address-guard.ts';
 import { refusalAnswer, thrownFailure, writeAnswer } from './answer.ts';
 import type { BodyBudget } from './body.ts';
 import { ActiveSet, Exchange, type Load } from './exchange.ts';
@@ -61,6 +62,8 @@ export interface HttpAppOptions<C extends CallerKey> extends IdentifyOptions<C> 
   backPressure?: () => string | undefined;
   /** Every refusal of a caller who is known; called before it is answered. */
   onRefused?(refused: RefusedCall<C>): void;
+  /** Networks whose X-Forwarded-For and X-Forwarded-Proto apply; none when absent. */
+  trustedProxies?: readonly Cidr[];
   /** Requests per second and key; off when absent. */
   rateLimitPerSecond?: number;
   /** The part of that limit which is this process's, when several share it. */
@@ -165,7 +168,7 @@ function serverOf(limits: HttpLimits): Server {
 /** Builds the server; nothing listens until listen(). */
 export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): HttpApp {
   const limits = { ...defaultLimits, ...options.limits };
-  const { log, metrics } = options;
+  const { log, metrics, trustedProxies = [] } = options;
   const budget: BodyBudget = { limitBytes: limits.bodyBudgetBytes, heldBytes: 0 };
   const traffic = openTraffic(budget);
   const rate = options.rateLimitPerSecond;
@@ -210,7 +213,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
   }
 
   function onRequest(request: IncomingMessage, response: ServerResponse): void {
-    const exchange = new Exchange(request, response, log);
+    const exchange = new Exchange(request, response, log, trustedProxies);
     response.on('timeout', cutStalled);
     traffic.live.add(exchange);
     const malformed = checkForm(request);

@@ -344,6 +344,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     createOpenapi([...routes, ...service], { ...API_DOCUMENT, serverUrl: linkBase.baseUrl });
   app = createHttpApp({
     ...{ host: config.httpHost, port: config.httpPort, tls: tlsPortOf(parts, options), log, metrics },
+    trustedProxies: ranges(config.trustedProxies),
     routes: [
       ...[...routes, ...service, ...challenges(parts)],
       ...docsRoutes<Caller>(openapi),
@@ -373,6 +374,7 @@ export function createServicePort(parts: Parts): HttpApp {
   const { config, log, metrics } = parts;
   return createHttpApp<Caller>({
     ...{ host: config.httpHost, port: config.httpPort, log, metrics },
+    trustedProxies: ranges(config.trustedProxies),
     routes: [...serviceRoutes<Caller>(stateOf(parts)), ...challenges(parts)],
     authenticate: () => refuse(failure('UNAUTHORIZED')),
   });

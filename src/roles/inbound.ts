@@ -66,6 +66,7 @@ export async function startInboundRole(
   const server = createInboundServer({
     ...{ hostname: config.smtpHostname, blobs, tls, clock, log, metrics },
     limits: { maxConnectionsPerAddress: config.inboundMaxConnectionsPerAddress },
+    trustedProxies: ranges(config.trustedProxies),
     closedToMail: () => overload.reasons()[0]?.message,
     closedToContent: () => overload.reasons().find((reason) => reason.part !== 'service')?.message,
     recipients: createRecipients({

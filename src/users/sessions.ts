@@ -3,7 +3,7 @@
  * fourteen days however it was used. What is cached of one is at most 700 ms old: a session that was ended on another node, a role that
  * was changed there, a suspended account are felt within a second, and what this process changes at once.
  *
- * The cookie holds 256 random bits and is HttpOnly, SameSite=Strict and, where the base URL is https, Secure; the database holds
+ * The cookie holds 256 random bits and is HttpOnly, SameSite=Strict and, if the browser uses https, Secure; the database holds
  * their SHA-256.
  */
 import { hash } from 'node:crypto';
@@ -66,9 +66,9 @@ export function cookiesOf({ cookie = '' }: IncomingHttpHeaders): [name: string, 
   });
 }
 
-/** Set-Cookie for a new session, or without one for none. */
-export function sessionCookie(baseUrl: string, token: string | undefined): Record<string, string> {
-  const secure = baseUrl.startsWith('https:') ? '; Secure' : '';
+/** Set-Cookie for a new session, or without one for none. `isOverHttps`: the browser reaches this service over https. */
+export function sessionCookie(isOverHttps: boolean, token: string | undefined): Record<string, string> {
+  const secure = isOverHttps ? '; Secure' : '';
   const lasting = token === undefined ? 0 : LONGEST_MS / 1000;
   return {
     'Set-Cookie': `${COOKIE}=${token ?? ''}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${lasting}${secure}`,
