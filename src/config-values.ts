@@ -310,6 +310,11 @@ export class ConfigError extends Error {
   override name = 'ConfigError';
 }
 
+/** Another process has the port. It may end, so a restart can help. */
+export class PortInUse extends ConfigError {
+  override name = 'PortInUse';
+}
+
 /** Defaults that are words, which may be written out as well. */
 export const DEFAULT_WORDS = new Set(['off', 'none']);
 

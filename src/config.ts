@@ -45,7 +45,7 @@ import {
 } from './config-values.ts';
 import { type PostgresAddress, parsePostgresUrl } from './storage/postgres/url.ts';
 
-export { ConfigError, type RelayRoute, ROLES, type Route, type WarmUpStart } from './config-values.ts';
+export { ConfigError, PortInUse, type RelayRoute, ROLES, type Route, type WarmUpStart } from './config-values.ts';
 
 /** As --version and the API's description say it. */
 export const VERSION = '0.1.0';

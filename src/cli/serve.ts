@@ -1,6 +1,6 @@
 /**
- * `postrider serve`: starts the service, shows the credentials of a first run once to a terminal, and stays until a signal ends it
- * (exit code 0) or its storage breaks (exit code 1).
+ * `postrider serve`: starts the service, shows the credentials of a first run once on a terminal, and runs until SIGTERM or SIGINT
+ * (exit code 0) or until its storage breaks (exit code 1). SIGHUP reloads certificates and the provider file.
  */
 
 import { serve as startService } from '../roles/serve.ts';
@@ -88,11 +88,15 @@ export async function serve({ config, environment, streams, json }: CommandCall)
   const onFirstRun = (made: FirstRun): void => {
     first = made;
   };
+  // From here on, so a reload that comes during the start does not end the process.
+  let reload: () => void = () => undefined;
+  process.on('SIGHUP', () => reload());
   const serving = await startService(config, onFirstRun).catch((error: unknown) => {
     // The next start makes no others.
     greet({ httpPort: undefined, smtpPort: undefined });
     throw error;
   });
+  reload = serving.reload;
   greet({ ...serving, httpPort: config.roles.includes('api') ? serving.httpPort : undefined });
   const ended = await Promise.race([stopRequested, serving.broken]);
   // Why the storage broke is in the log.

@@ -58,6 +58,8 @@ export interface Roles extends Running {
   inboundPort: number | undefined;
   /** Names of the roles that run here. */
   started: string[];
+  /** Reads the files of certificates again. */
+  reloadCertificates(): void;
 }
 
 interface RoleOptions {
@@ -95,7 +97,16 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
     certificates.start();
     const { port: smtpPort, implicitTlsPort: smtpsPort } = ports.smtp ?? {};
     const started = ROLES.filter((role) => parts.config.roles.includes(role));
-    return { httpPort, httpsPort, smtpPort, smtpsPort, inboundPort: ports.inbound?.port, started, stop };
+    return {
+      httpPort,
+      httpsPort,
+      smtpPort,
+      smtpsPort,
+      inboundPort: ports.inbound?.port,
+      started,
+      reloadCertificates: certificates.reload,
+      stop,
+    };
   } catch (error) {
     await stop();
     throw error;
