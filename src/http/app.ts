@@ -13,6 +13,7 @@ import { type Failure, failure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Cidr } from '../net/address-guard.ts';
+import { isTrustedProxy, plainAddress } from '../net/trusted-proxies.ts';
 import { refusalAnswer, thrownFailure, writeAnswer } from './answer.ts';
 import type { BodyBudget } from './body.ts';
 import { ActiveSet, Exchange, type Load } from './exchange.ts';
@@ -64,6 +65,8 @@ export interface HttpAppOptions<C extends CallerKey> extends IdentifyOptions<C> 
   onRefused?(refused: RefusedCall<C>): void;
   /** Networks whose X-Forwarded-For and X-Forwarded-Proto apply; none when absent. */
   trustedProxies?: readonly Cidr[];
+  /** A request with X-Forwarded-For came from an address that is not trusted. */
+  onUntrustedProxy?(address: string): void;
   /** Requests per second and key; off when absent. */
   rateLimitPerSecond?: number;
   /** The part of that limit which is this process's, when several share it. */
@@ -212,10 +215,17 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
     }
   }
 
+  function noteForwarded({ socket }: IncomingMessage): void {
+    if (!isTrustedProxy(socket.remoteAddress, trustedProxies)) {
+      options.onUntrustedProxy?.(plainAddress(socket.remoteAddress));
+    }
+  }
+
   function onRequest(request: IncomingMessage, response: ServerResponse): void {
     const exchange = new Exchange(request, response, log, trustedProxies);
     response.on('timeout', cutStalled);
     traffic.live.add(exchange);
+    if (request.headers['x-forwarded-for'] !== undefined) noteForwarded(request);
     const malformed = checkForm(request);
     if (malformed !== undefined) {
       exchange.mustClose = true;

@@ -69,6 +69,7 @@ import { createDoctor } from './doctor.ts';
 import { mxOf } from './inbound.ts';
 import { noteAccepted, type Parts, ranges } from './parts.ts';
 import { recordCall, recordItem } from './record-refused.ts';
+import { createUntrustedProxyNote } from './untrusted-proxy.ts';
 
 export interface ApiOptions {
   directDispatch: DirectDispatch | undefined;
@@ -345,6 +346,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
   app = createHttpApp({
     ...{ host: config.httpHost, port: config.httpPort, tls: tlsPortOf(parts, options), log, metrics },
     trustedProxies: ranges(config.trustedProxies),
+    onUntrustedProxy: createUntrustedProxyNote(parts),
     routes: [
       ...[...routes, ...service, ...challenges(parts)],
       ...docsRoutes<Caller>(openapi),

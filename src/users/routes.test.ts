@@ -4,6 +4,8 @@ import { after, before, test } from 'node:test';
 import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { readFacts } from '../doctor/doctor.ts';
+import { checkProxies } from '../doctor/proxies.ts';
 import { addDomain } from '../domains/domains.ts';
 
 const HOUR = 3_600_000;
@@ -89,6 +91,15 @@ test('without trusted proxies X-Forwarded-For and X-Forwarded-Proto change nothi
   const forged = { 'x-forwarded-for': '203.0.113.200', 'x-forwarded-proto': 'https' };
   const answer = await direct.browser().call('POST', '/session', { email, password }, forged);
   assert.equal(answer.status, 429, 'a client cannot choose its address');
+  const proxy = async () => (await readFacts(direct.parts.database, direct.parts.config)).proxy;
+  await waitUntil('the record for the doctor', async () => (await proxy()) !== undefined);
+  const seen = await proxy();
+  assert.equal(seen?.address, '127.0.0.1');
+  const [check] = checkProxies({ trustedProxies: [] }, seen, seen!.atMs);
+  assert.equal(check?.status, 'warn');
+  assert.equal(check?.remedy, 'If 127.0.0.1 is your proxy, set POSTRIDER_TRUSTED_PROXIES=127.0.0.1');
+  assert.deepEqual(checkProxies({ trustedProxies: ['127.0.0.0/8'] }, seen, seen!.atMs), [], 'it is trusted by now');
+  assert.deepEqual(checkProxies({ trustedProxies: [] }, seen, seen!.atMs + 8 * 24 * HOUR), [], 'it is gone');
 });
 
 test('a new id at sign-in: the session before it ends', async () => {
