@@ -4,6 +4,7 @@
  */
 import { isIP } from 'node:net';
 import os from 'node:os';
+import { BYTES_ALLOWED, parseBytes } from './base/bytes.ts';
 import { parseCidrs } from './net/address-guard.ts';
 import { parseS3Url, type S3Location } from './storage/blobs/s3-location.ts';
 
@@ -72,6 +73,13 @@ export const integer =
     if (!/^\d+$/.test(text) || value < min || value > max) throw new Error(`a whole number from ${min} to ${max}`);
     return value;
   };
+
+/** A number of bytes, also with a unit. */
+export function byteSize(text: string): number {
+  const bytes = parseBytes(text);
+  if (bytes === undefined) throw new Error(BYTES_ALLOWED);
+  return bytes;
+}
 
 export const words =
   <T extends string>(allowed: readonly T[]) =>

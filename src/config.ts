@@ -9,6 +9,7 @@ import {
   acmeDirectory,
   type BlobStoreAddress,
   blobStoreAddress,
+  byteSize,
   cidrs,
   contactEmail,
   DEFAULT_ROLES,
@@ -312,8 +313,8 @@ export const settings = {
   minFreeBytes: setting(
     'MIN_FREE_BYTES',
     '500,000,000',
-    'intake stops when less than the smaller of this and 10 % of the disk is free',
-    integer(0, Number.MAX_SAFE_INTEGER),
+    'intake stops when less than the smaller of this (bytes, or such as `500MB`) and 10 % of the disk is free',
+    byteSize,
     () => 500_000_000,
   ),
   roles: setting<Role[]>(

@@ -168,7 +168,7 @@ const ACCOUNTS: Section = {
       summary: 'change plan, approved email size, status or caps; in force within a second',
       options: [
         choice('--plan <plan>', 'its plan', PLANS),
-        text('--email-limit <bytes>', 'largest email that is approved, in bytes'),
+        text('--email-limit <size>', 'largest email that is approved, such as 40MB, or in bytes'),
         choice('--status <status>', 'whether it may do anything', ['active', 'suspended']),
         several('--limit <name=number>', 'a cap, or name=standard; may be given several times'),
       ],
