@@ -2,6 +2,7 @@
  * What a setting is, and how its text becomes its value. Each reader throws the part of a sentence that says what is allowed, for
  * the line that config.ts makes of it.
  */
+import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import os from 'node:os';
 import { BYTES_ALLOWED, parseBytes } from './base/bytes.ts';
@@ -334,6 +335,44 @@ export function givenText(
   const text = environment[name];
   if (text === undefined || text === '') return undefined;
   return DEFAULT_WORDS.has(shown) && text.trim() === shown ? undefined : text;
+}
+
+/** Settings that hold a secret: each can come from the file that NAME_FILE names, as Docker and Kubernetes provide secrets. */
+export const SECRET_SETTINGS: readonly string[] = [
+  'POSTRIDER_DATABASE_URL',
+  'PGPASSWORD',
+  'AWS_ACCESS_KEY_ID',
+  'AWS_SECRET_ACCESS_KEY',
+  'AWS_SESSION_TOKEN',
+  'POSTRIDER_ROUTE',
+  'POSTRIDER_FALLBACK_ROUTE',
+  'POSTRIDER_SECRET_KEY',
+  'POSTRIDER_METRICS_TOKEN',
+  'POSTRIDER_OIDC_CLIENT_SECRET',
+];
+
+/** The environment with the contents of the files of secrets in it. Throws ConfigError if a file cannot be used. */
+export function withSecretFiles(environment: Record<string, string | undefined>): Record<string, string | undefined> {
+  const filled = { ...environment };
+  for (const name of SECRET_SETTINGS) {
+    const variable = `${name}_FILE`;
+    const file = environment[variable]?.trim();
+    if (file === undefined || file === '') continue;
+    if (environment[name]) throw new ConfigError(`${name} and ${variable} are both set; allowed: one of them`);
+    const refuse = (why: string): ConfigError =>
+      new ConfigError(
+        `${variable}=${JSON.stringify(file)} ${why}; allowed: a readable file that contains the value of ${name}`,
+      );
+    let text: string;
+    try {
+      text = readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+    } catch (error) {
+      throw refuse(`cannot be read (${(error as NodeJS.ErrnoException).code})`);
+    }
+    if (text.trim() === '') throw refuse('is empty');
+    filled[name] = text;
+  }
+  return filled;
 }
 
 /** Of this machine, as far as it can stand in a HELO. */

@@ -185,12 +185,11 @@ export function apiHeaders({ apiKey, accountId }: ApiTarget): Record<string, str
   return { 'X-Api-Key': apiKey, 'X-Id': accountId };
 }
 
-/** Undefined for anything but a JSON object. */
-export function jsonObject(text: string): Record<string, unknown> | undefined {
+/** The JSON object or list in an answer; undefined for anything else. */
+export function jsonBody(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isObject ? (value as Record<string, unknown>) : undefined;
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
   } catch {
     return undefined;
   }
@@ -225,7 +224,7 @@ export function apiClient(target: ApiTarget): ApiClient {
       } catch (error) {
         throw new CommandError('NO_ANSWER', networkError(base, error));
       }
-      const answer = jsonObject(text);
+      const answer = jsonBody(text);
       if (answer === undefined) throw new CommandError('NO_ANSWER', notTheApi(`${base}${path}`, status, contentType));
       return { status, body: answer };
     },

@@ -7,7 +7,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { newSecret, secretKeyOf, signedHeaders } from '../webhooks/webhooks.ts';
-import { type ApiOptions, type ApiTarget, apiHeaders, apiTarget, jsonObject, refusal } from './api-client.ts';
+import { type ApiOptions, type ApiTarget, apiHeaders, apiTarget, jsonBody, refusal } from './api-client.ts';
 
 import { type CommandCall, CommandError, type CommandOutcome, UsageError } from './command.ts';
 import { networkReason, notTheApi } from './network-error.ts';
@@ -89,7 +89,7 @@ async function follow({ call, api, signal, ready, deliver }: Listening): Promise
       if (response.status !== 200) {
         const { status, headers: answered } = response;
         if (status >= 500 || status === 429) throw new Error(`the service answers ${status}`);
-        const body = jsonObject(await response.text());
+        const body = jsonBody(await response.text());
         if (body !== undefined) return refusal({ status, body });
         throw new CommandError(
           'NO_ANSWER',

@@ -62,7 +62,8 @@ function reasonOf(error: SystemError): [what: string, hint: string] {
   if (UNTRUSTED.test(code)) return ['the TLS certificate is not trusted', trust];
   if (code.startsWith('ERR_SSL') || code.startsWith('ERR_TLS'))
     return ['TLS failed', 'check the scheme and port in --url'];
-  if (name === 'HTTPParserError' || code.startsWith('HPE_')) return ['the answer is not HTTP', 'check that --url has the port of HTTP'];
+  if (name === 'HTTPParserError' || code.startsWith('HPE_'))
+    return ['the answer is not HTTP', 'check that --url has the port of HTTP'];
   if (message === 'bad port') return ['this port is not allowed for HTTP', 'check the port in --url'];
   return [code === '' ? lastResort(message) : code, CHECK_URL];
 }
