@@ -6,7 +6,7 @@
 import { serve as startService } from '../roles/serve.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import { type FirstRun, firstRunFile } from '../users/users.ts';
-import { type CommandCall, type CommandOutcome, table } from './command.ts';
+import type { CommandCall, CommandOutcome } from './command.ts';
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 const SAME_REQUEST_MS = 1_000;
@@ -51,24 +51,40 @@ interface Ports {
   smtpPort: number | undefined;
 }
 
-/** Where the service is, and what a first run made: the credentials on a terminal, elsewhere the file that holds them. */
+const BOX_WIDTH = 76;
+
+/** Lines in a frame. One that does not fit is outside its sides, so it can be selected and copied as it is. */
+function boxed(title: string, lines: readonly string[]): string {
+  const top = `┌─ ${title} ${'─'.repeat(BOX_WIDTH - title.length - 1)}┐`;
+  const inside = lines.map((line) => (line.length > BOX_WIDTH ? line : `│ ${line.padEnd(BOX_WIDTH)} │`));
+  return [top, ...inside, `└${'─'.repeat(BOX_WIDTH + 2)}┘`].join('\n');
+}
+
+/** What a first start created, the way into the portal first. Without a terminal only where the credentials are stored. */
 function welcome(first: FirstRun, { httpPort, smtpPort }: Ports, file: string, showCredentials: boolean): string {
-  const where =
-    httpPort === undefined ? '' : ` The API is at http://localhost:${httpPort}, its documentation at /docs.`;
-  const smtp = smtpPort === undefined ? '' : ` SMTP submission is on port ${smtpPort}.`;
-  if (!showCredentials) return `\nFirst start: the credentials are in ${file}.${where}${smtp}\n\n`;
-  const rows: [string, unknown][] = [
-    ['account id', first.accountId],
-    ['live key', first.apiKey],
-    ['sandbox key', first.sandboxApiKey],
-    ['live SMTP user', first.smtpUsername],
-    ['password', first.smtpPassword],
-    ['sandbox SMTP user', first.sandboxSmtpUsername],
-    ['password', first.sandboxSmtpPassword],
-    ['operator', first.operatorEmail],
-    ['sign-in link', first.signInUrl],
+  if (!showCredentials) return `\nFirst start: the credentials are in ${file}\n\n`;
+  const api = httpPort === undefined ? 'API' : `API at http://localhost:${httpPort}, documentation at /docs`;
+  const smtp = smtpPort === undefined ? 'SMTP' : `SMTP at localhost:${smtpPort} with STARTTLS: user, password`;
+  const lines = [
+    '',
+    `Open this link to sign in to the portal as ${first.operatorEmail} (works once):`,
+    '',
+    first.signInUrl,
+    '',
+    api,
+    `  account  ${first.accountId}`,
+    `  live     ${first.apiKey}`,
+    `  sandbox  ${first.sandboxApiKey}`,
+    '',
+    smtp,
+    `  live     ${first.smtpUsername}  ${first.smtpPassword}`,
+    `  sandbox  ${first.sandboxSmtpUsername}  ${first.sandboxSmtpPassword}`,
+    '',
+    'These credentials are shown once. They are stored in',
+    file,
+    '',
   ];
-  return `\nFirst start: these credentials are shown once, and kept in ${file}.${where}${smtp}\n\n${table(rows)}\n\n`;
+  return `\n${boxed('Postrider: first start', lines)}\n\n`;
 }
 
 export async function serve({ config, environment, streams, json }: CommandCall): Promise<CommandOutcome> {
