@@ -61,7 +61,12 @@ function boxed(title: string, lines: readonly string[]): string {
 }
 
 /** What a first start created, the way into the portal first. Without a terminal only where the credentials are stored. */
-function welcome(first: FirstRun, { httpPort, smtpPort }: Ports, file: string, showCredentials: boolean): string {
+export function welcome(
+  first: FirstRun,
+  { httpPort, smtpPort }: Ports,
+  file: string,
+  showCredentials: boolean,
+): string {
   if (!showCredentials) return `\nFirst start: the credentials are in ${file}\n\n`;
   const api = httpPort === undefined ? 'API' : `API at http://localhost:${httpPort}, documentation at /docs`;
   const smtp = smtpPort === undefined ? 'SMTP' : `SMTP at localhost:${smtpPort} with STARTTLS: user, password`;
