@@ -74,7 +74,7 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
   await trackingHosts.read();
   const certificates = await openCertificates(parts, { files: options.tlsFiles, trackingHosts });
   const ports: Ports = { app: undefined, smtp: undefined, inbound: undefined };
-  const workers = startWorkers(parts, { ...options, inboundPort: () => ports.inbound?.port });
+  const workers = startWorkers(parts, { ...options, inboundPort: () => ports.inbound?.ownPort });
   const refusedRequests = createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped });
   const stop = async (): Promise<void> => {
     // All at once, so that each has its grace within the thirty seconds. Events of the last results stay in the store.

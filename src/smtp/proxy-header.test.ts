@@ -241,3 +241,11 @@ test('a stop does not wait for headers', async () => {
   await talker.closed();
   await assert.rejects(openSession(port, rig.credentials.live));
 });
+
+test('a port for connections of this machine to itself needs no header', async () => {
+  const { server } = await listen();
+  const { port } = await server.listen(0, { host: '127.0.0.1', isDirect: true });
+  const talker = await connectTalker(port);
+  assert.match(await talker.reply(), /^220 /);
+  talker.destroy();
+});

@@ -14,6 +14,8 @@ import { countedAddress } from './session-wire.ts';
 export interface ListenOptions {
   host?: string;
   isImplicitTls?: boolean;
+  /** Trusted proxies need not send a PROXY protocol header here: for connections of this machine to itself. */
+  isDirect?: boolean;
 }
 
 export interface SmtpServer {
@@ -94,10 +96,13 @@ class ListeningServer implements SmtpServer {
     return this.#sessions.open.size;
   }
 
-  listen(port: number, { host, isImplicitTls = false }: ListenOptions = {}): Promise<{ port: number }> {
+  listen(
+    port: number,
+    { host, isImplicitTls = false, isDirect = false }: ListenOptions = {},
+  ): Promise<{ port: number }> {
     return new Promise((resolve, reject) => {
       const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
-        this.#accept(socket, isImplicitTls),
+        this.#accept(socket, { isImplicitTls, isDirect }),
       );
       this.#listeners.push(server);
       server.once('error', reject);
@@ -133,11 +138,11 @@ class ListeningServer implements SmtpServer {
   }
 
   /** Finds out the address of the client: the peer, or what a trusted proxy reports. */
-  #accept(socket: Socket, isImplicitTls: boolean): undefined {
+  #accept(socket: Socket, { isImplicitTls, isDirect }: Required<Omit<ListenOptions, 'host'>>): undefined {
     const address = plainAddress(socket.remoteAddress);
     if (address === '') return void socket.destroy();
     const { trustedProxies = [], limits } = this.#services;
-    if (!isTrustedProxy(address, trustedProxies)) return this.#receive(socket, address, isImplicitTls);
+    if (isDirect || !isTrustedProxy(address, trustedProxies)) return this.#receive(socket, address, isImplicitTls);
     if (this.#withoutHeader.size >= limits.maxConnections) return void socket.destroy();
     this.#withoutHeader.add(socket);
     socket.once('close', () => this.#withoutHeader.delete(socket));
