@@ -9,6 +9,7 @@ import {
   acmeDirectory,
   type BlobStoreAddress,
   blobStoreAddress,
+  byteSize,
   cidrs,
   contactEmail,
   DEFAULT_ROLES,
@@ -34,6 +35,7 @@ import {
   remotePort,
   roles,
   route,
+  SECRET_SETTINGS,
   type Setting,
   secretKey,
   senderDomain,
@@ -41,11 +43,20 @@ import {
   token,
   type WarmUpStart,
   warmUp,
+  withSecretFiles,
   words,
 } from './config-values.ts';
 import { type PostgresAddress, parsePostgresUrl } from './storage/postgres/url.ts';
 
-export { ConfigError, type RelayRoute, ROLES, type Route, type WarmUpStart } from './config-values.ts';
+export {
+  ConfigError,
+  PortInUse,
+  type RelayRoute,
+  ROLES,
+  type Route,
+  SECRET_SETTINGS,
+  type WarmUpStart,
+} from './config-values.ts';
 
 /** As --version and the API's description say it. */
 export const VERSION = '0.1.0';
@@ -295,6 +306,13 @@ export const settings = {
     httpAddress,
     () => 'http://www.google.com/generate_204',
   ),
+  trustedProxies: setting(
+    'TRUSTED_PROXIES',
+    'none',
+    'addresses and ranges (CIDR) of reverse proxies: their `X-Forwarded-For` and `X-Forwarded-Proto` apply, and on the SMTP ports they must send the PROXY protocol (v1 or v2)',
+    cidrs,
+    emptyList,
+  ),
   rateLimit: setting<number | undefined>(
     'RATE_LIMIT',
     'off',
@@ -305,8 +323,8 @@ export const settings = {
   minFreeBytes: setting(
     'MIN_FREE_BYTES',
     '500,000,000',
-    'intake stops when less than the smaller of this and 10 % of the disk is free',
-    integer(0, Number.MAX_SAFE_INTEGER),
+    'intake stops when less than the smaller of this (bytes, or such as `500MB`) and 10 % of the disk is free',
+    byteSize,
     () => 500_000_000,
   ),
   roles: setting<Role[]>(
@@ -349,7 +367,8 @@ export interface Config extends Values {
 type Environment = Record<string, string | undefined>;
 
 /** Reads all settings from an environment; throws ConfigError for the first wrong value. */
-export function readConfig(environment: Environment): Config {
+export function readConfig(given: Environment): Config {
+  const environment = withSecretFiles(given);
   const values: Record<string, unknown> = {};
   for (const [key, one] of Object.entries(settings)) {
     const text = givenText(one, environment);
@@ -357,6 +376,11 @@ export function readConfig(environment: Environment): Config {
       values[key] = one.fallback();
       continue;
     }
+    // Docker's --env-file and systemd's Environment keep quotes that a shell would remove. A secret may have them.
+    if (/^(["']).*\1$/s.test(text.trim()) && !SECRET_SETTINGS.includes(one.name)) {
+      throw notValid(one.name, text, 'the value without quotes around it');
+    }
+    if (one.read === String && text.trim() === '') throw notValid(one.name, text, 'a value that is not blank');
     try {
       values[key] = one.read(text.trim());
     } catch (error) {
@@ -383,6 +407,10 @@ export function publicUrl({ baseUrl, httpPort }: Pick<Config, 'baseUrl' | 'httpP
 export const CLIENT_VARIABLES = ['POSTRIDER_URL', 'POSTRIDER_ID', 'POSTRIDER_KEY'] as const;
 
 function unknownSettings(environment: Record<string, string | undefined>): string[] {
-  const known = new Set<string>([...Object.values(settings).map((one) => one.name), ...CLIENT_VARIABLES]);
+  const known = new Set<string>([
+    ...Object.values(settings).map((one) => one.name),
+    ...SECRET_SETTINGS.map((name) => `${name}_FILE`),
+    ...CLIENT_VARIABLES,
+  ]);
   return Object.keys(environment).filter((name) => name.startsWith('POSTRIDER_') && !known.has(name));
 }

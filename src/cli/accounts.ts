@@ -24,6 +24,7 @@ import {
   setAccountOperation,
 } from '../accounts/accounts.ts';
 import { commandOrigin } from '../audit/audit.ts';
+import { BYTES_ALLOWED, parseBytes } from '../base/bytes.ts';
 import type { Mode } from '../base/mode.ts';
 import { CAP_NAMES, capsOf, HIGHEST_CAP } from '../caps/caps.ts';
 import type { Config } from '../config.ts';
@@ -117,10 +118,10 @@ export async function setAccount(call: CommandCall<SetOptions>): Promise<Command
 
 function emailBytes(text: string | undefined): number | null {
   if (text === undefined) return null;
-  const bytes = Number(text);
-  if (/^\d+$/.test(text) && bytes >= STANDARD_EMAIL_BYTES && bytes <= MAXIMUM_EMAIL_BYTES) return bytes;
+  const bytes = parseBytes(text);
+  if (bytes !== undefined && bytes >= STANDARD_EMAIL_BYTES && bytes <= MAXIMUM_EMAIL_BYTES) return bytes;
   throw new UsageError(
-    `--email-limit must be a number of bytes from ${STANDARD_EMAIL_BYTES} to ${MAXIMUM_EMAIL_BYTES}`,
+    `--email-limit=${JSON.stringify(text)} is not valid; allowed: ${BYTES_ALLOWED}, from ${STANDARD_EMAIL_BYTES} to ${MAXIMUM_EMAIL_BYTES}`,
   );
 }
 

@@ -21,10 +21,13 @@ import { checkDataDirectory, checkDisk } from './disk.ts';
 import { checkDkimKeys, checkDomains } from './domains.ts';
 import { checkInbound } from './inbound.ts';
 import { checkDns, checkPort, checkRelay, type Probing } from './mail-servers.ts';
+import { checkProxies, readUntrustedProxy, type UntrustedProxy } from './proxies.ts';
 import { checkBackup, checkSecretKeyCopy } from './secrets.ts';
 import { checkReturnPath, checkTlsReports, type ReportFacts, readReportFacts } from './tls-reports.ts';
 
 export type { Check } from './check.ts';
+export { recordUntrustedProxy } from './proxies.ts';
+export { checkSecretKey } from './secrets.ts';
 
 const DOMAINS_CHECKED = 20;
 
@@ -33,11 +36,18 @@ export interface Facts extends KeptElsewhere {
   domains: SenderDomain[];
   /** Where a domain is set that TLS reports come from. */
   reports?: ReportFacts | undefined;
+  /** The last proxy that the settings do not trust. */
+  proxy?: UntrustedProxy | undefined;
 }
 
 export async function readFacts(database: Database, config: Config): Promise<Facts> {
   const domains = await database.execute(domainsToCheckOperation, DOMAINS_CHECKED);
-  return { domains, reports: await readReportFacts(database, config), ...(await readKeptElsewhere(database)) };
+  return {
+    domains,
+    reports: await readReportFacts(database, config),
+    proxy: await readUntrustedProxy(database),
+    ...(await readKeptElsewhere(database)),
+  };
 }
 
 /** A check that asks strangers, by a name of its own. */
@@ -84,6 +94,7 @@ export async function examine(subject: Subject): Promise<Diagnosis> {
   const stored = facts && [
     ...checkSecretKeyCopy(config, facts),
     ...checkBackup(config, facts, nowMs),
+    ...checkProxies(config, facts.proxy, nowMs),
     ...checkDkimKeys(facts.domains),
     ...checkTlsReports(config, facts.reports),
   ];

@@ -12,6 +12,8 @@ import type { AddressInfo, Socket } from 'node:net';
 import { type Failure, failure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import type { Cidr } from '../net/address-guard.ts';
+import { isTrustedProxy, plainAddress } from '../net/trusted-proxies.ts';
 import { refusalAnswer, thrownFailure, writeAnswer } from './answer.ts';
 import { withBasePath, withoutBasePath } from './base-path.ts';
 import type { BodyBudget } from './body.ts';
@@ -62,6 +64,10 @@ export interface HttpAppOptions<C extends CallerKey> extends IdentifyOptions<C> 
   backPressure?: () => BackPressure | undefined;
   /** Every refusal of a caller who is known; called before it is answered. */
   onRefused?(refused: RefusedCall<C>): void;
+  /** Networks whose X-Forwarded-For and X-Forwarded-Proto apply; none when absent. */
+  trustedProxies?: readonly Cidr[];
+  /** A request with X-Forwarded-For came from an address that is not trusted. */
+  onUntrustedProxy?(address: string): void;
   /** Requests per second and key; off when absent. */
   rateLimitPerSecond?: number;
   /** The part of that limit which is this process's, when several share it. */
@@ -168,7 +174,7 @@ function serverOf(limits: HttpLimits): Server {
 /** Builds the server; nothing listens until listen(). */
 export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): HttpApp {
   const limits = { ...defaultLimits, ...options.limits };
-  const { log, metrics, basePath = '' } = options;
+  const { log, metrics, basePath = '', trustedProxies = [] } = options;
   const budget: BodyBudget = { limitBytes: limits.bodyBudgetBytes, heldBytes: 0 };
   const traffic = openTraffic(budget);
   const rate = options.rateLimitPerSecond;
@@ -212,11 +218,18 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
     }
   }
 
+  function noteForwarded({ socket }: IncomingMessage): void {
+    if (!isTrustedProxy(socket.remoteAddress, trustedProxies)) {
+      options.onUntrustedProxy?.(plainAddress(socket.remoteAddress));
+    }
+  }
+
   function onRequest(request: IncomingMessage, response: ServerResponse): void {
     if (basePath !== '') request.url = withoutBasePath(request.url ?? '/', basePath);
-    const exchange = new Exchange(request, response, log);
+    const exchange = new Exchange(request, response, log, trustedProxies);
     response.on('timeout', cutStalled);
     traffic.live.add(exchange);
+    if (request.headers['x-forwarded-for'] !== undefined) noteForwarded(request);
     const malformed = checkForm(request);
     if (malformed !== undefined) {
       exchange.mustClose = true;

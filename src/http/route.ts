@@ -75,8 +75,10 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
   /** Path and query as they came. */
   readonly url: string;
   readonly requestId: string;
-  /** Address of the peer. */
+  /** Address of the client: the peer, or the address that a trusted proxy reports (X-Forwarded-For). */
   readonly remoteAddress: string;
+  /** Whether the client used TLS, with this service or with a trusted proxy (X-Forwarded-Proto). */
+  readonly isSecure: boolean;
   /** Aborted when the client is gone, and on routes that wait also when the service stops. */
   readonly signal: AbortSignal;
   /** Carries the request id on every line. */

@@ -70,6 +70,7 @@ import { createDoctor } from './doctor.ts';
 import { mxOf } from './inbound.ts';
 import { noteAccepted, type Parts, ranges } from './parts.ts';
 import { recordCall, recordItem } from './record-refused.ts';
+import { createUntrustedProxyNote } from './untrusted-proxy.ts';
 
 export interface ApiOptions {
   directDispatch: DirectDispatch | undefined;
@@ -346,6 +347,8 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     createOpenapi([...routes, ...service], { ...API_DOCUMENT, serverUrl: linkBase.baseUrl });
   app = createHttpApp({
     ...{ host: config.httpHost, port: config.httpPort, tls: tlsPortOf(parts, options), log, metrics },
+    trustedProxies: ranges(config.trustedProxies),
+    onUntrustedProxy: createUntrustedProxyNote(parts),
     routes: [
       ...[...routes, ...service, ...challenges(parts)],
       ...docsRoutes<Caller>(openapi, { basePath }),
@@ -379,6 +382,7 @@ export function createServicePort(parts: Parts): HttpApp {
   const { config, log, metrics } = parts;
   return createHttpApp<Caller>({
     ...{ host: config.httpHost, port: config.httpPort, log, metrics },
+    trustedProxies: ranges(config.trustedProxies),
     routes: [...serviceRoutes<Caller>(stateOf(parts)), ...challenges(parts)],
     authenticate: () => refuse(failure('UNAUTHORIZED')),
   });

@@ -23,6 +23,7 @@ import {
   type MxSettings,
 } from '../inbound-routes/inbound-routes.ts';
 import { createTokenAddresses } from '../mail/token-address.ts';
+import { isTrustedProxy } from '../net/trusted-proxies.ts';
 import { createInboundServer, type TlsIdentity } from '../smtp/smtp.ts';
 import { type Parts, ranges } from './parts.ts';
 import { inboundTarget, localAddressOf, ownExchangerAddresses } from './ports.ts';
@@ -30,6 +31,8 @@ import { bind, CLOSE_MS, DRAIN_MS } from './smtp.ts';
 
 export interface InboundRole extends Running {
   port: number;
+  /** Where deliveries of this process to its own routes connect: another port if this machine is a trusted proxy. */
+  ownPort: number;
   /** Nothing new begins; resolves once the mails under way are answered. The listener stays open. */
   drain(): Promise<void>;
 }
@@ -66,6 +69,7 @@ export async function startInboundRole(
   const server = createInboundServer({
     ...{ hostname: config.smtpHostname, blobs, tls, clock, log, metrics },
     limits: { maxConnectionsPerAddress: config.inboundMaxConnectionsPerAddress },
+    trustedProxies: ranges(config.trustedProxies),
     closedToMail: () => overload.reasons()[0]?.message,
     closedToContent: () => overload.reasons().find((reason) => reason.part !== 'service')?.message,
     recipients: createRecipients({
@@ -84,7 +88,11 @@ export async function startInboundRole(
     await server.stop({ deadlineMs: CLOSE_MS });
   };
   try {
-    return { port: await bind(server, inboundTarget(config)!), drain, stop };
+    const port = await bind(server, inboundTarget(config)!);
+    const host = localAddressOf(config.smtpHost);
+    const needsOwnPort = isTrustedProxy(host, ranges(config.trustedProxies));
+    const ownPort = needsOwnPort ? (await server.listen(0, { host, isDirect: true })).port : port;
+    return { port, ownPort, drain, stop };
   } catch (error) {
     await stop();
     throw error;

@@ -58,6 +58,8 @@ export interface Roles extends Running {
   inboundPort: number | undefined;
   /** Names of the roles that run here. */
   started: string[];
+  /** Reads the files of certificates again. */
+  reloadCertificates(): void;
 }
 
 interface RoleOptions {
@@ -72,7 +74,7 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
   await trackingHosts.read();
   const certificates = await openCertificates(parts, { files: options.tlsFiles, trackingHosts });
   const ports: Ports = { app: undefined, smtp: undefined, inbound: undefined };
-  const workers = startWorkers(parts, { ...options, inboundPort: () => ports.inbound?.port });
+  const workers = startWorkers(parts, { ...options, inboundPort: () => ports.inbound?.ownPort });
   const refusedRequests = createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped });
   const stop = async (): Promise<void> => {
     // All at once, so that each has its grace within the thirty seconds. Events of the last results stay in the store.
@@ -95,7 +97,16 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
     certificates.start();
     const { port: smtpPort, implicitTlsPort: smtpsPort } = ports.smtp ?? {};
     const started = ROLES.filter((role) => parts.config.roles.includes(role));
-    return { httpPort, httpsPort, smtpPort, smtpsPort, inboundPort: ports.inbound?.port, started, stop };
+    return {
+      httpPort,
+      httpsPort,
+      smtpPort,
+      smtpsPort,
+      inboundPort: ports.inbound?.port,
+      started,
+      reloadCertificates: certificates.reload,
+      stop,
+    };
   } catch (error) {
     await stop();
     throw error;

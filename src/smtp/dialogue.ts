@@ -22,6 +22,7 @@ import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Taken } from '../inbound/inbound.ts';
 import type { Address } from '../mail/address.ts';
+import type { Cidr } from '../net/address-guard.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Hold } from './command.ts';
 import type { TlsIdentity } from './tls-identity.ts';
@@ -53,6 +54,8 @@ export interface SmtpLimits {
   knownGreetingMs: number;
   /** How long the last reply may take to be read before the connection is cut. */
   lingerMs: number;
+  /** For the PROXY protocol header of a trusted proxy. */
+  proxyHeaderMs: number;
 }
 
 export const defaultLimits: SmtpLimits = {
@@ -71,6 +74,7 @@ export const defaultLimits: SmtpLimits = {
   greetingMs: 20,
   knownGreetingMs: 3,
   lingerMs: 3_000,
+  proxyHeaderMs: 10_000,
 };
 
 /** Longest command with its CRLF: 512 (RFC 5321 §4.5.3.1.4). */
@@ -121,6 +125,8 @@ export interface SmtpServices {
   log: Log;
   metrics: Metrics;
   limits: SmtpLimits;
+  /** Networks whose connections must start with a PROXY protocol header; none when absent. */
+  trustedProxies?: readonly Cidr[];
   /** Why no mail may begin right now; undefined when it may. */
   closedToMail(): string | undefined;
   /** Why a mail that has come in whole may not be kept; undefined when it may. Draining is no reason. */

@@ -3,7 +3,7 @@
  * fourteen days however it was used. What is cached of one is at most 700 ms old: a session that was ended on another node, a role that
  * was changed there, a suspended account are felt within a second, and what this process changes at once.
  *
- * The cookie holds 256 random bits and is HttpOnly, SameSite=Strict and, where the base URL is https, Secure; the database holds
+ * The cookie holds 256 random bits and is HttpOnly, SameSite=Strict and, if the browser uses https, Secure; the database holds
  * their SHA-256.
  */
 import { hash } from 'node:crypto';
@@ -68,9 +68,15 @@ export function cookiesOf({ cookie = '' }: IncomingHttpHeaders): [name: string, 
   });
 }
 
-/** Set-Cookie for a new session, or without one for none. */
-export function sessionCookie(baseUrl: string, token: string | undefined): AnswerHeaders {
-  const secure = baseUrl.startsWith('https:') ? '; Secure' : '';
+/** The service as a browser reaches it: its public address, and whether over https. */
+export interface BrowserAddress {
+  baseUrl: string;
+  isOverHttps: boolean;
+}
+
+/** Set-Cookie for a new session, or without a token for none. */
+export function sessionCookie({ baseUrl, isOverHttps }: BrowserAddress, token: string | undefined): AnswerHeaders {
+  const secure = isOverHttps ? '; Secure' : '';
   const basePath = basePathOf(baseUrl);
   const cookie = (at: string, value = ''): string => {
     const seconds = value === '' ? 0 : LONGEST_MS / 1000;
