@@ -26,7 +26,7 @@ import { openSourceAddresses } from '../net/source-addresses.ts';
 import type { Nodes } from '../nodes/nodes.ts';
 import { createRefusedRequests, type RefusedRequests } from '../refused-requests/refused-requests.ts';
 import { startGuard } from '../reputation/reputation.ts';
-import { createSystemMail, SYSTEM_ACCOUNT, type SystemMailer } from '../send/send.ts';
+import { createSystemMail, SYSTEM_ACCOUNT, type SystemMailer, startDeliveryReports } from '../send/send.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
 import { startRollUp, tookMailOperation } from '../statistics/statistics.ts';
 import type { HintTopic } from '../storage/database.ts';
@@ -140,6 +140,7 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
         isFirstNode: () => nodes.isFirst('delivery'),
         notify: mail.notify,
         sendReport: mail.sendReport,
+        mail,
       })
     : undefined;
   nodes.publish(() => ({
@@ -291,6 +292,8 @@ interface DeliveryRoleOptions {
   notify: DomainChecksOptions['notify'];
   /** Has a TLS report leave by mail. */
   sendReport: SystemMailer['sendReport'];
+  /** Sends delivery reports. */
+  mail: Pick<SystemMailer, 'sender' | 'sendDeliveryReport'>;
   /** Whether this service answers at an address that a domain leads to. */
   isServed: NonNullable<DomainChecksOptions['isServed']>;
 }
@@ -346,13 +349,23 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     contentDays: config.contentDays,
     eventDays: config.eventDays,
   });
+  const { route, fallbackRoute } = config;
+  const deliveryReports = startDeliveryReports({
+    database,
+    blobs,
+    clock,
+    log,
+    hostname: config.smtpHostname,
+    relays: [...(route.kind === 'relay' ? [route.relay.host] : []), ...(fallbackRoute ? [fallbackRoute.host] : [])],
+    mail: options.mail,
+  });
   const rollUp = startStatistics(parts, options);
   const checks = startChecks(parts, options);
   return {
     delivery,
     running: {
       stop: async () => {
-        await Promise.all([delivery.stop(), housekeeping.stop(), rollUp.stop(), checks.stop()]);
+        await Promise.all([delivery.stop(), housekeeping.stop(), rollUp.stop(), checks.stop(), deliveryReports.stop()]);
         await policies?.stop();
         await reports?.stop();
       },

@@ -5,6 +5,7 @@
  */
 import { isIsoTime, isoTimeMs } from '../http/validate.ts';
 import { type Address, parseAddress } from '../mail/address.ts';
+import { decodeEnvid, decodeOriginalRecipient, isXtext, parseNotify, type RecipientReports } from './dsn.ts';
 
 /** A value, or the reply that refuses it. */
 export type Parsed<T> = { ok: true; value: T } | { ok: false; reply: string };
@@ -101,18 +102,21 @@ export interface MailCommand {
   sizeBytes: number | undefined;
   smtpUtf8: boolean;
   hold: Hold | undefined;
+  /** ENVID, decoded from xtext. */
+  envid: string | undefined;
+  /** RET: what a delivery report returns of the message. */
+  ret: 'full' | 'headers' | undefined;
 }
 
-/** RFC 3461 §4 xtext, or the mailbox in it, as AUTH= carries it (RFC 4954 §5). It is checked and not believed. */
-const XTEXT = /^(?:[!-*,-<>-~]|\+[0-9A-F]{2})+$/;
-
 const INBOUND: ReadonlySet<string> = new Set(['SIZE', 'BODY', 'SMTPUTF8']);
-const SUBMISSION: ReadonlySet<string> = new Set([...INBOUND, 'AUTH', 'HOLDFOR', 'HOLDUNTIL']);
+const SUBMISSION: ReadonlySet<string> = new Set([...INBOUND, 'AUTH', 'HOLDFOR', 'HOLDUNTIL', 'ENVID', 'RET']);
 
 function readParameters(parameters: string[], known = SUBMISSION): Parsed<Omit<MailCommand, 'from'>> {
   let sizeBytes: number | undefined;
   let smtpUtf8 = false;
   let hold: Hold | undefined;
+  let envid: string | undefined;
+  let ret: MailCommand['ret'];
   const seen = new Set<string>();
   for (const parameter of parameters) {
     const equals = parameter.indexOf('=');
@@ -131,9 +135,11 @@ function readParameters(parameters: string[], known = SUBMISSION): Parsed<Omit<M
     if (name === 'SMTPUTF8') smtpUtf8 = true;
     if (name === 'HOLDFOR') hold = { forSeconds: Number(value) };
     if (name === 'HOLDUNTIL') hold = { untilMs: isoTimeMs(value ?? '') };
+    if (name === 'ENVID') envid = decodeEnvid(value ?? '');
+    if (name === 'RET') ret = /^full$/i.test(value ?? '') ? 'full' : 'headers';
   }
   if (seen.has('HOLDFOR') && seen.has('HOLDUNTIL')) return refused('501 5.5.4 give HOLDFOR or HOLDUNTIL, not both');
-  return { ok: true, value: { sizeBytes, smtpUtf8, hold } };
+  return { ok: true, value: { sizeBytes, smtpUtf8, hold, envid, ret } };
 }
 
 function parameterIssue(name: string, value: string | undefined): string | undefined {
@@ -145,12 +151,18 @@ function parameterIssue(name: string, value: string | undefined): string | undef
     case 'SMTPUTF8':
       return value === undefined ? undefined : 'SMTPUTF8 takes no value';
     case 'AUTH':
-      return value !== undefined && (value === '<>' || XTEXT.test(value)) ? undefined : 'AUTH wants a mailbox or <>';
+      return value !== undefined && (value === '<>' || isXtext(value)) ? undefined : 'AUTH wants a mailbox or <>';
     case 'HOLDFOR':
       if (value === undefined || !/^[1-9]\d{0,8}$/.test(value)) return 'HOLDFOR wants a number of seconds';
       return Number(value) <= MAX_HOLD_SECONDS ? undefined : `HOLDFOR is at most ${MAX_HOLD_SECONDS} seconds`;
     case 'HOLDUNTIL':
       return isIsoTime(value ?? '') ? undefined : 'HOLDUNTIL wants a time such as 2026-11-23T08:00:00Z';
+    case 'RET':
+      return value !== undefined && /^(?:FULL|HDRS)$/i.test(value) ? undefined : 'RET is FULL or HDRS';
+    case 'ENVID':
+      return value !== undefined && decodeEnvid(value) !== undefined
+        ? undefined
+        : 'ENVID must be 1 to 100 characters of xtext (RFC 3461), such as ENVID=order+2B17';
     default:
       return 'unknown';
   }
@@ -194,20 +206,69 @@ export function parseForeignMail(
 
 const NO_PARAMETERS: Parsed<Omit<MailCommand, 'from'>> = {
   ok: true,
-  value: { sizeBytes: undefined, smtpUtf8: false, hold: undefined },
+  value: { sizeBytes: undefined, smtpUtf8: false, hold: undefined, envid: undefined, ret: undefined },
 };
 
-/** The argument of RCPT: `TO:<recipient>`; no parameter is known. */
-export function parseRecipient(argument: string, smtpUtf8: boolean): Parsed<Address> {
+/** The recipient of RCPT with the delivery reports that were requested for it. */
+export interface RecipientCommand {
+  address: Address;
+  /** Without both where the command has no NOTIFY and no ORCPT. */
+  reports: RecipientReports;
+}
+
+/** The argument of RCPT on a submission port: `TO:<recipient>` with NOTIFY and ORCPT (RFC 3461 §4.1, §4.2). */
+export function parseRecipient(argument: string, smtpUtf8: boolean): Parsed<RecipientCommand> {
+  const path = cutPath(argument, 'TO');
+  if (path === undefined) return refused('501 5.5.4 the syntax is RCPT TO:<user@example.com>');
+  const reports = readReports(path.parameters, smtpUtf8);
+  if (!reports.ok) return reports;
+  const address = recipientOf(path.inside, smtpUtf8);
+  return address.ok ? { ok: true, value: { address: address.value, reports: reports.value } } : address;
+}
+
+/** The argument of RCPT on the inbound port, which offers no parameters. */
+export function parseInboundRecipient(argument: string, smtpUtf8: boolean): Parsed<Address> {
   const path = cutPath(argument, 'TO');
   if (path === undefined) return refused('501 5.5.4 the syntax is RCPT TO:<user@example.com>');
   const [parameter] = path.parameters;
-  if (parameter !== undefined) {
-    const name = shown(parameter.split('=', 1)[0]!.toUpperCase());
-    return refused(`555 5.5.4 the parameter ${name} is not known here`);
+  if (parameter !== undefined) return refused(unknownParameter(parameter.split('=', 1)[0]!));
+  return recipientOf(path.inside, smtpUtf8);
+}
+
+function recipientOf(inside: string, smtpUtf8: boolean): Parsed<Address> {
+  if (inside === '') return refused('501 5.1.3 the recipient is empty; write RCPT TO:<user@example.com>');
+  return parseMailbox(inside, '501 5.1.3', smtpUtf8);
+}
+
+function unknownParameter(name: string): string {
+  return `555 5.5.4 the parameter ${shown(name.toUpperCase())} is not known here`;
+}
+
+function readReports(parameters: readonly string[], smtpUtf8: boolean): Parsed<RecipientReports> {
+  const reports: RecipientReports = {};
+  for (const parameter of parameters) {
+    const equals = parameter.indexOf('=');
+    const name = (equals === -1 ? parameter : parameter.slice(0, equals)).toUpperCase();
+    const value = equals === -1 ? '' : parameter.slice(equals + 1);
+    if (name === 'NOTIFY') {
+      if (reports.notify !== undefined) return refused('501 5.5.4 NOTIFY is given twice');
+      const notify = parseNotify(value);
+      if (notify === undefined) {
+        return refused('501 5.5.4 NOTIFY is NEVER, or a list of SUCCESS, FAILURE and DELAY separated by commas');
+      }
+      reports.notify = notify;
+    } else if (name === 'ORCPT') {
+      if (reports.originalRecipient !== undefined) return refused('501 5.5.4 ORCPT is given twice');
+      const original = decodeOriginalRecipient(value, smtpUtf8);
+      if (original === undefined) {
+        return refused(
+          '501 5.5.4 ORCPT must be a type and an address in xtext (RFC 3461), such as rfc822;ann@example.com',
+        );
+      }
+      reports.originalRecipient = original;
+    } else return refused(unknownParameter(name));
   }
-  if (path.inside === '') return refused('501 5.1.3 the recipient is empty');
-  return parseMailbox(path.inside, '501 5.1.3', smtpUtf8);
+  return { ok: true, value: reports };
 }
 
 /** The name that EHLO or HELO gives, as it may stand in a header; undefined when it is none (RFC 5321 §4.1.1.1). */

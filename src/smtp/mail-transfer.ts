@@ -169,6 +169,8 @@ async function submit(
     envelopeFrom: envelope.from,
     recipients: [...envelope.recipients.values()],
     hold: envelope.hold,
+    reports: { envid: envelope.envid, ret: envelope.ret, recipients: envelope.reports },
+    unasked: login.caller.deliveryReports === 'failures' ? 'failures' : undefined,
     mail: read.mail,
     content,
     digest,
