@@ -166,6 +166,7 @@ test('API keys: made, shown once, listed in pages, revoked, and never those of o
     mode: 'sandbox',
     scope: 'send',
     allowedSenders: [],
+    deliveryReports: 'off',
     name: 'ci',
     createdAt: new Date(clock.now()).toISOString(),
   });

@@ -18,6 +18,7 @@ function comparable({ emails, idempotency, ...rest }: Acceptance): unknown {
     ...rest,
     emails: emails.map((email) => ({
       clientAddress: null,
+      dsn: null,
       ...email,
       content: email.content && Buffer.from(email.content).toString('hex'),
     })),
@@ -51,6 +52,7 @@ const rich: Acceptance = {
         email: 'Jo@X.Example',
         suppressionKey: 'jo@x.example',
         simulateSuppressed: true,
+        dsn: '{"notify":["failure"]}',
       })),
     },
     { ...plain.emails[0]!, content: null, blobKey: 'ab/cd' },
