@@ -140,19 +140,24 @@ function openingOf({ action, recipient, willRetryUntilMs }: DeliveryReport): str
   }
 }
 
+/** Text of others, which may not start a line of its own. */
+function oneLine(text: string): string {
+  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, MAX_FIELD_LENGTH);
+}
+
 function humanText(report: DeliveryReport): string {
   const { remoteMta, diagnostic, isReply, advice, original } = report;
   const lines = [...openingOf(report), ''];
   if (diagnostic !== null) {
-    const server = remoteMta === null ? 'The mail server' : `The mail server ${remoteMta}`;
-    lines.push(isReply ? `${server} replied:` : 'Reason:', '', `    ${diagnostic}`, '');
+    const server = remoteMta === null ? 'The mail server' : `The mail server ${oneLine(remoteMta)}`;
+    lines.push(isReply ? `${server} replied:` : 'Reason:', '', `    ${oneLine(diagnostic)}`, '');
   }
   if (advice !== undefined) lines.push(advice, '');
   lines.push('The message:', '');
-  lines.push(`    Subject:     ${original.subject === '' ? '(none)' : original.subject}`);
-  lines.push(`    Message-ID:  ${original.messageId}`);
+  lines.push(`    Subject:     ${original.subject === '' ? '(none)' : oneLine(original.subject)}`);
+  lines.push(`    Message-ID:  ${oneLine(original.messageId)}`);
   lines.push(`    Accepted:    ${formatDate(report.arrivalMs)}`);
-  if (report.envid !== undefined) lines.push(`    Envelope ID: ${report.envid}`);
+  if (report.envid !== undefined) lines.push(`    Envelope ID: ${oneLine(report.envid)}`);
   lines.push('', `This report was sent automatically by ${report.reportingMta}. Do not reply to it.`, '');
   return lines.join('\n');
 }
