@@ -136,7 +136,7 @@ with smtplib.SMTP('127.0.0.1', ${service.smtpPort}) as server:
         print(refused.smtp_code, refused.smtp_error.decode())
 `;
   const { stdout } = await run('python3', ['-c', script, username, password]);
-  assert.match(stdout, /^True\n501 5\.5\.4 RET is FULL or HDRS\n/);
+  assert.match(stdout, /^True\n501 5\.5\.4 RET must be FULL or HDRS\n/);
   assert.deepEqual(await reports('smtplib-reports', 2), ['failed - python+1', 'relayed - python+1']);
 });
 

@@ -5,7 +5,7 @@
 
 import { isAscii } from 'node:buffer';
 import { randomText } from '../../base/ids.ts';
-import { type Address, domainToAscii, needsSmtpUtf8 } from '../address.ts';
+import { type Address, domainToAscii, needsSmtpUtf8, wireLocal } from '../address.ts';
 import { addressField, fold, formatDate, textField } from './header.ts';
 import { encodeText, resetScratch } from './transfer-encoding.ts';
 
@@ -80,11 +80,11 @@ function utf8AddressXtext(text: string): string {
 }
 
 function typedAddress(address: string): string {
-  if (!NON_ASCII.test(address)) return `rfc822; ${address}`;
-  if (needsSmtpUtf8(address)) return `utf-8; ${utf8AddressXtext(address)}`;
   const at = address.lastIndexOf('@');
+  const local = wireLocal(address.slice(0, at));
   const domain = address.slice(at + 1);
-  return `rfc822; ${address.slice(0, at)}@${domainToAscii(domain) ?? domain}`;
+  if (needsSmtpUtf8(address)) return `utf-8; ${utf8AddressXtext(`${local}@${domain}`)}`;
+  return `rfc822; ${local}@${domainToAscii(domain) ?? domain}`;
 }
 
 function originalRecipientText(original: string): string {
