@@ -26,7 +26,7 @@ import { openSourceAddresses } from '../net/source-addresses.ts';
 import type { Nodes } from '../nodes/nodes.ts';
 import { createRefusedRequests, type RefusedRequests } from '../refused-requests/refused-requests.ts';
 import { startGuard } from '../reputation/reputation.ts';
-import { createSystemMail, SYSTEM_ACCOUNT, type SystemMailer, startDeliveryReports } from '../send/send.ts';
+import { createSystemMail, SYSTEM_ACCOUNT, type SystemMailer } from '../send/send.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
 import { startRollUp, tookMailOperation } from '../statistics/statistics.ts';
 import type { HintTopic } from '../storage/database.ts';
@@ -35,6 +35,7 @@ import { startWebhooks } from '../webhooks/webhooks.ts';
 import { createApi, createServicePort } from './api.ts';
 import { type Certificates, openCertificates } from './certificates.ts';
 import { measureDelivery } from './delivery-metrics.ts';
+import { startReports } from './delivery-reports.ts';
 import { type InboundRole, mxOf, ownHostOf, returnPathsOf, startInboundRole, startInboundWork } from './inbound.ts';
 import { type Parts, ranges } from './parts.ts';
 import { httpsTarget, httpTarget, portError, STANDARD_SMTP_PORT } from './ports.ts';
@@ -349,16 +350,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     contentDays: config.contentDays,
     eventDays: config.eventDays,
   });
-  const { route, fallbackRoute } = config;
-  const deliveryReports = startDeliveryReports({
-    database,
-    blobs,
-    clock,
-    log,
-    hostname: config.smtpHostname,
-    relays: [...(route.kind === 'relay' ? [route.relay.host] : []), ...(fallbackRoute ? [fallbackRoute.host] : [])],
-    mail: options.mail,
-  });
+  const deliveryReports = startReports(parts, options.mail);
   const rollUp = startStatistics(parts, options);
   const checks = startChecks(parts, options);
   return {
