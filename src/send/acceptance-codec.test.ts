@@ -20,6 +20,7 @@ function comparable({ emails, idempotency, ...rest }: Acceptance): unknown {
       clientAddress: null,
       dsn: null,
       ...email,
+      recipients: email.recipients.map((recipient) => ({ dsn: null, ...recipient })),
       content: email.content && Buffer.from(email.content).toString('hex'),
     })),
     idempotency: idempotency && { ...idempotency, bodyHash: Buffer.from(idempotency.bodyHash).toString('hex') },
