@@ -88,7 +88,7 @@ function checkSender(submission: Submission, dialogue: Dialogue & { login: Login
     // By the clock of the credential's mode, as `sendAt` is.
     const latestMs = services.clock.now() + clockOffsetMs + MAX_HOLD_SECONDS * 1000;
     if (mail.hold !== undefined && 'untilMs' in mail.hold && mail.hold.untilMs > latestMs)
-      return dialogue.clientError('501 5.5.4 HOLDUNTIL is at most 30 days ahead');
+      return dialogue.clientError('501 5.5.4 HOLDUNTIL must be at most 30 days ahead');
     if (services.closedToMail() !== undefined) return refuse(dialogue, BUSY);
     if (!submission.takeRate(login.caller.keyId)) {
       return refuse(dialogue, '451 4.7.0 too many mails from this credential; try again later');
@@ -150,7 +150,8 @@ function beginData(submission: Submission, dialogue: Dialogue): undefined {
   if (!isLoggedIn(dialogue)) return;
   const { services, login, envelope, helo, address } = dialogue;
   if (envelope?.kind !== 'submission') return refuse(dialogue, NO_MAIL);
-  if (envelope.recipients.size === 0) return refuse(dialogue, '554 5.5.1 no valid recipients');
+  if (envelope.recipients.size === 0)
+    return refuse(dialogue, '554 5.5.1 no valid recipients');
   // What closed since MAIL; the envelope stays, for a client that tries again.
   if (services.closedToMail() !== undefined) return refuse(dialogue, BUSY);
   dialogue.transfer = beginTransfer({
