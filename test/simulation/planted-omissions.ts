@@ -113,7 +113,7 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
     finds: /asks for a certificate and came without/,
   },
   'the event of a change follows its commit': {
-    seed: 117,
+    seed: 181,
     file: 'messages/state-machine.ts',
     find: '  await appendEvents(tx, appended, seqs);',
     replace: '  setTimeout(() => void appendEvents(tx, appended), 5);',
