@@ -150,8 +150,7 @@ function beginData(submission: Submission, dialogue: Dialogue): undefined {
   if (!isLoggedIn(dialogue)) return;
   const { services, login, envelope, helo, address } = dialogue;
   if (envelope?.kind !== 'submission') return refuse(dialogue, NO_MAIL);
-  if (envelope.recipients.size === 0)
-    return refuse(dialogue, '554 5.5.1 no valid recipients');
+  if (envelope.recipients.size === 0) return refuse(dialogue, '554 5.5.1 no valid recipients');
   // What closed since MAIL; the envelope stays, for a client that tries again.
   if (services.closedToMail() !== undefined) return refuse(dialogue, BUSY);
   dialogue.transfer = beginTransfer({
