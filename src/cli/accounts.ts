@@ -15,6 +15,7 @@ import {
   createKey,
   createSmtpCredential,
   type Decided,
+  type DeliveryReports,
   decideApprovalOperation,
   MAXIMUM_EMAIL_BYTES,
   type Plan,
@@ -146,6 +147,10 @@ interface CredentialOptions {
   allowedSender?: string[];
 }
 
+interface SmtpCredentialOptions extends CredentialOptions {
+  deliveryReports: DeliveryReports;
+}
+
 export async function makeKey(call: CommandCall<CredentialOptions & { scope: Scope }>): Promise<CommandOutcome> {
   const [accountId = ''] = call.args;
   const { mode, scope, allowedSender: allowedSenders = [] } = call.options;
@@ -165,10 +170,11 @@ export async function revokeKey(call: CommandCall): Promise<CommandOutcome> {
   return { data: { keyId: id, status: 'revoked' }, text: `${id} is revoked` };
 }
 
-export async function makeSmtpCredential(call: CommandCall<CredentialOptions>): Promise<CommandOutcome> {
+export async function makeSmtpCredential(call: CommandCall<SmtpCredentialOptions>): Promise<CommandOutcome> {
   const [accountId = ''] = call.args;
-  const { mode, allowedSender: allowedSenders = [] } = call.options;
-  const made = await withStore(call, (store) => createSmtpCredential(store, { accountId, mode, allowedSenders }));
+  const { mode, deliveryReports, allowedSender: allowedSenders = [] } = call.options;
+  const wanted = { accountId, mode, allowedSenders, deliveryReports };
+  const made = await withStore(call, (store) => createSmtpCredential(store, wanted));
   const { smtpCredentialId, username, password } = successOf(made, unknownAccount(accountId));
   const data = { smtpCredentialId, username, password };
   return { data, text: `${columns(data)}\nThe password is not shown again.` };

@@ -202,6 +202,10 @@ const ACCOUNTS: Section = {
       options: [
         choice('--mode <mode>', 'whether what it sends leaves the machine', MODES).default('live'),
         several('--allowed-sender <sender>', 'an address or a domain it may send from; may be given several times'),
+        choice('--delivery-reports <which>', 'delivery reports to senders of mail that bounces, unasked', [
+          'off',
+          'failures',
+        ]).default('off'),
       ],
       examples: ['smtp-credential create acc_123', 'smtp-credential create acc_123 --mode sandbox'],
       load: async () => (await import('./accounts.ts')).makeSmtpCredential,

@@ -146,6 +146,9 @@ export const eventSchema = named('Event', {
   subject: Type.String(),
   tags: Type.Array(Type.String()),
   metadata: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
+  envid: Type.Optional(
+    Type.String({ description: 'ENVID of the SMTP client that submitted the message, decoded from xtext (RFC 3461).' }),
+  ),
   test: Type.Optional(Type.Boolean({ description: 'true: sent by POST /webhooks/{id}/test.' })),
   ...outcomes,
   open: Type.Optional(closed(engagement)),

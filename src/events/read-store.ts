@@ -88,7 +88,7 @@ export function logOrder({ dialect }: Transaction): LogOrder {
 /** The columns of EventRow from these rows of `event`; without what was written in mail that came in, of which there is the size. */
 const joined = (log: LogOrder, events: string): string =>
   `SELECT ${log.position} AS position, v.seq, v.id, v.type, v.message_id, v.mode, v.at, v.detail, octet_length(i.detail) AS "mailBytes",
-     m.recipient, e.header_from, e.subject, e.tags, e.metadata
+     m.recipient, e.header_from, e.subject, e.tags, e.metadata, e.dsn
    FROM ${events} v LEFT JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
      LEFT JOIN email e ON e.seq = m.email_seq
      LEFT JOIN inbound_message i ON v.type = 'Inbound' AND i.id = v.message_id`;

@@ -14,7 +14,7 @@
  */
 
 import { isAscii } from 'node:buffer';
-import { domainToAscii, needsSmtpUtf8 } from '../mail/address.ts';
+import { domainToAscii, needsSmtpUtf8, wireLocal } from '../mail/address.ts';
 import type { SmtpReply } from '../mail/smtp-reply.ts';
 import type { Answers, SmtpConnection } from './smtp-connection.ts';
 import { dotStuffer, writeContent } from './smtp-content.ts';
@@ -212,12 +212,17 @@ export interface CheckedMessage {
   toSend: number[];
 }
 
-/** The address for the wire: with the domain in A-labels unless SMTPUTF8 is in use. Undefined when there is no such form. */
+/**
+ * The address for the wire: the local part in quotes where RFC 5321 §4.1.2 asks for them, the domain in A-labels unless SMTPUTF8 is in use.
+ * Undefined when there is no such form.
+ */
 function wireAddress(address: string, utf8: boolean): string | undefined {
-  if (utf8 || !NON_ASCII.test(address)) return address;
   const at = address.lastIndexOf('@');
-  const domain = domainToAscii(address.slice(at + 1));
-  return domain === undefined ? undefined : `${address.slice(0, at)}@${domain}`;
+  if (at === -1) return address;
+  const local = wireLocal(address.slice(0, at));
+  const typed = address.slice(at + 1);
+  const domain = utf8 || !NON_ASCII.test(typed) ? typed : domainToAscii(typed);
+  return domain === undefined ? undefined : `${local}@${domain}`;
 }
 
 function announcedSize(extensions: ReadonlyMap<string, string>): number {

@@ -37,6 +37,7 @@ import '../domains/store.ts';
 import '../idempotency/idempotency.ts';
 import '../send/acceptance.ts';
 import '../send/large-store.ts';
+import '../send/delivery-report-store.ts';
 import '../engagement/engagement-store.ts';
 import '../templates/store.ts';
 import '../attachments/store.ts';

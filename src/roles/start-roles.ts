@@ -35,6 +35,7 @@ import { startWebhooks } from '../webhooks/webhooks.ts';
 import { createApi, createServicePort } from './api.ts';
 import { type Certificates, openCertificates } from './certificates.ts';
 import { measureDelivery } from './delivery-metrics.ts';
+import { startReports } from './delivery-reports.ts';
 import { type InboundRole, mxOf, ownHostOf, returnPathsOf, startInboundRole, startInboundWork } from './inbound.ts';
 import { type Parts, ranges } from './parts.ts';
 import { httpsTarget, httpTarget, portError, STANDARD_SMTP_PORT } from './ports.ts';
@@ -151,6 +152,7 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
         isFirstNode: () => nodes.isFirst('delivery'),
         notify: mail.notify,
         sendReport: mail.sendReport,
+        mail,
       })
     : undefined;
   nodes.publish(() => ({
@@ -302,6 +304,8 @@ interface DeliveryRoleOptions {
   notify: DomainChecksOptions['notify'];
   /** Has a TLS report leave by mail. */
   sendReport: SystemMailer['sendReport'];
+  /** Sends delivery reports. */
+  mail: Pick<SystemMailer, 'sender' | 'sendDeliveryReport'>;
   /** Whether this service answers at an address that a domain leads to. */
   isServed: NonNullable<DomainChecksOptions['isServed']>;
 }
@@ -357,13 +361,14 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     contentDays: config.contentDays,
     eventDays: config.eventDays,
   });
+  const deliveryReports = startReports(parts, options.mail);
   const rollUp = startStatistics(parts, options);
   const checks = startChecks(parts, options);
   return {
     delivery,
     running: {
       stop: async () => {
-        await Promise.all([delivery.stop(), housekeeping.stop(), rollUp.stop(), checks.stop()]);
+        await Promise.all([delivery.stop(), housekeeping.stop(), rollUp.stop(), checks.stop(), deliveryReports.stop()]);
         await policies?.stop();
         await reports?.stop();
       },

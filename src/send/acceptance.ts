@@ -16,8 +16,10 @@ import {
 import { domainToAscii } from '../mail/address.ts';
 import {
   DELIVERY_WORK,
+  type DueReport,
   EMAIL,
   type EmailRow,
+  enqueueReports,
   MESSAGE,
   type Retain,
   type Role,
@@ -45,6 +47,8 @@ export interface AcceptedRecipient {
   lane: string;
   /** Sandbox: the outcome `suppressed` was asked for; no suppression is looked up then. */
   simulateSuppressed: boolean;
+  /** JSON of MessageDsn: the delivery reports that its sender receives. */
+  dsn?: string | null | undefined;
 }
 
 /** Columns of an email that are those of its acceptance. */
@@ -116,7 +120,7 @@ export const acceptanceCodec = record<Acceptance>({
       recipients: list(
         record<AcceptedRecipient>({
           ...{ messageId: 'text', sendEventId: 'text', rejectEventId: 'text', email: 'text', suppressionKey: 'text' },
-          ...{ role: 'text', lane: 'text', simulateSuppressed: 'json' },
+          ...{ role: 'text', lane: 'text', simulateSuppressed: 'json', dsn: 'text?' },
         }),
       ),
     }),
@@ -158,7 +162,16 @@ async function acceptMany(tx: Transaction, calls: readonly Acceptance[]): Promis
     calls.some((call) => call.leaseUntilMs !== null) ? serverTime(tx) : undefined,
     takeNumbers(tx, [EMAIL, emails.length], [WORK, copies], [EVENT, 2 * copies]),
   ]);
-  const rows: Rows = { emails: [], messages: [], work: [], workSeqs: [], events: [], items: [], records: [] };
+  const rows: Rows = {
+    emails: [],
+    messages: [],
+    work: [],
+    workSeqs: [],
+    events: [],
+    items: [],
+    records: [],
+    reports: [],
+  };
   let email = 0;
   let work = 0;
   const results = calls.map((call): AcceptanceResult => {
@@ -183,6 +196,10 @@ async function acceptMany(tx: Transaction, calls: readonly Acceptance[]): Promis
     appendEvents(tx, rows.events, eventSeqs),
     insertMany(tx, SANDBOX_ITEM, rows.items),
     insertMany(tx, IDEMPOTENCY, rows.records),
+    enqueueReports(
+      tx,
+      rows.reports.map(({ eventIndex, ...report }) => ({ ...report, eventSeq: eventSeqs![eventIndex]! })),
+    ),
   ]);
   return results;
 }
@@ -206,6 +223,8 @@ interface Rows {
   events: NewEvent[];
   items: TableRow<typeof SANDBOX_ITEM>[];
   records: TableRow<typeof IDEMPOTENCY>[];
+  /** Of suppressed recipients; `eventIndex` is the place in `events`. */
+  reports: (Omit<DueReport, 'eventSeq'> & { eventIndex: number })[];
 }
 
 /** What an acceptance has to know of the database. */
@@ -276,12 +295,18 @@ function addMessage(
   rows.messages.push({
     ...{ accountId, mode, id: messageId, emailSeq, recipient: recipient.email, role, status, attempts: 0, workSeq },
     ...{ sendAt: sendAtMs, nextAttemptAt: dueMs, expiresAt: call.expiresAtMs, createdAt: nowMs, updatedAt: nowMs },
+    dsn: recipient.dsn ?? null,
   });
   const event = { accountId, mode, messageId };
   rows.events.push({ ...event, id: recipient.sendEventId, at: nowMs, type: 'Send', detail: {} });
   if (isSuppressed) {
     const detail = recipient.simulateSuppressed ? SIMULATED_SUPPRESSED : SUPPRESSED;
+    const eventIndex = rows.events.length;
     rows.events.push({ ...event, id: recipient.rejectEventId, at: nowMs + 1, type: 'Reject', detail });
+    const { dsn = null } = recipient;
+    if (dsn !== null && mode === 'live') {
+      rows.reports.push({ accountId, messageId, type: 'Reject', detail, atMs: nowMs + 1, dsn, eventIndex });
+    }
   }
   if (mode === 'sandbox') {
     const outcome = isSuppressed ? 'Suppressed' : null;

@@ -11,6 +11,8 @@ import type { Log } from '../base/log.ts';
 import type { Notice, Notify } from '../base/notice.ts';
 import { type Address, parseAddress } from '../mail/address.ts';
 import { compose, type MailToCompose } from '../mail/compose/compose.ts';
+import type { ComposedReport } from '../mail/compose/delivery-report.ts';
+import { mailboxText } from '../mail/compose/header.ts';
 import type { EmailOptions, Retain } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
@@ -92,14 +94,28 @@ export interface PersonalMail {
   text: string;
 }
 
+/** A delivery report that is composed (src/mail/compose/delivery-report.ts). */
+export interface ReportToSend {
+  /** One report for each key, however often it is sent. */
+  key: string;
+  from: Address;
+  to: Address;
+  messageId: string;
+  report: ComposedReport;
+}
+
 export interface SystemMailer {
   /** Whether this service has a name to write from. */
   readonly canSend: boolean;
+  /** The address that mail of the service comes from; undefined without a name. */
+  readonly sender: Address | undefined;
   notify: Notify;
   /** Resolves when the mail is accepted; false where this service has no name to write from, or mail cannot reach the address. */
   sendTo(mail: PersonalMail): Promise<boolean>;
   /** Resolves when the report is accepted, now or earlier. */
   sendReport(report: ReportMail): Promise<void>;
+  /** Resolves when the delivery report is accepted, now or earlier. Its envelope sender is null, so nothing reports on it. */
+  sendDeliveryReport(report: ReportToSend): Promise<void>;
 }
 
 export function createSystemMail(options: SystemMailOptions): SystemMailer {
@@ -148,7 +164,25 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
     );
   };
 
-  return { canSend: sender !== undefined, notify, sendTo, sendReport };
+  const sendDeliveryReport = async ({ key, from, to, messageId, report }: ReportToSend): Promise<void> => {
+    const nowMs = clock.now();
+    const { content, subject, smtpUtf8, eightBit } = report;
+    const email: ComposedEmail = {
+      headerFrom: mailboxText(from),
+      headerTo: { to: [to.address], cc: [] },
+      envelopeFrom: '',
+      subject,
+      headerMessageId: messageId,
+      tags: [],
+      metadata: {},
+      options: { requireTls: false, smtpUtf8, eightBit, expiresAfterSeconds: LIFETIME_SECONDS },
+      content,
+      recipients: [{ messageId: newId('msg', nowMs), address: to, role: 'to', simulateSuppressed: false }],
+    };
+    await acceptEmails(toAccept([email], { key, text: key, nowMs, retain: 'none' }));
+  };
+
+  return { canSend: sender !== undefined, sender, notify, sendTo, sendReport, sendDeliveryReport };
 }
 
 /** From one sender, with one lifetime; accepted under its key once. */

@@ -8,7 +8,7 @@ import { newId } from '../base/ids.ts';
 import type { HourlyCount } from '../caps/caps.ts';
 import type { InboundFacts, NewInbound, Recipients, Taken } from '../inbound/inbound.ts';
 import { type Address, sameAddressKey } from '../mail/address.ts';
-import { parseForeignMail, parseRecipient } from './command.ts';
+import { parseForeignMail, parseInboundRecipient } from './command.ts';
 import { withoutArgument } from './commands.ts';
 import {
   BUSY,
@@ -81,7 +81,7 @@ function addRecipient(port: InboundPort, dialogue: Dialogue, argument: string): 
     return dialogue.hangUp('421 4.7.0 too many refused recipients');
   const parsed = BARE_POSTMASTER.test(argument)
     ? ({ ok: true, value: POSTMASTER } as const)
-    : parseRecipient(argument, envelope.smtpUtf8);
+    : parseInboundRecipient(argument, envelope.smtpUtf8);
   if (!parsed.ok) {
     return isSyntaxError(parsed.reply) ? dialogue.clientError(parsed.reply) : refuseRecipient(dialogue, parsed.reply);
   }

@@ -3,6 +3,7 @@ import * as accounts from './accounts.ts';
 import { certificates } from './acme.ts';
 import * as attachments from './attachments.ts';
 import { audit } from './audit.ts';
+import { deliveryReports } from './delivery-reports.ts';
 import * as heldBack from './held-back.ts';
 import { inboundMail } from './inbound.ts';
 import * as inboundRoutes from './inbound-routes.ts';
@@ -51,6 +52,7 @@ export const scenarios: Record<string, Scenario> = {
   'mail that rests for its reputation': heldBack.guarded,
   'lifetimes of mail that rests for its reputation': heldBack.restingLifetimes,
   'what comes back': late,
+  'delivery reports': deliveryReports,
   'bounces of addresses on the list': heldBack.bouncedAgain,
   'bounces that suppress for some days': heldBack.bouncedForDays,
   'content that is not kept': mail.contentOf,

@@ -113,11 +113,10 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
     finds: /asks for a certificate and came without/,
   },
   'the event of a change follows its commit': {
-    seed: 117,
+    seed: 181,
     file: 'messages/state-machine.ts',
-    find: '  await appendEvents(\n    tx,\n    events.flatMap(',
-    replace:
-      '  const append = (...all: any): void => void setTimeout(() => void (appendEvents as any)(...all.slice(0, 2)), 5);\n  append(\n    tx,\n    events.flatMap(',
+    find: '  await appendEvents(tx, appended, seqs);',
+    replace: '  setTimeout(() => void appendEvents(tx, appended), 5);',
     finds: /with events Send/,
   },
   'content is stored after its row': {

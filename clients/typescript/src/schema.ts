@@ -1536,6 +1536,8 @@ export interface components {
       metadata: {
         [key: string]: string;
       };
+      /** @description ENVID of the SMTP client that submitted the message, decoded from xtext (RFC 3461). */
+      envid?: string;
       /** @description true: sent by POST /webhooks/{id}/test. */
       test?: boolean;
       delivery?: {
@@ -1969,6 +1971,11 @@ export interface components {
       mode: "live" | "sandbox";
       /** @description Addresses and domains (with their subdomains) that it may send from; empty: any that the account may. */
       allowedSenders: string[];
+      /**
+       * @description failures: the envelope sender of mail that bounces receives a delivery report, also when RCPT has no NOTIFY. NOTIFY=NEVER wins.
+       * @enum {string}
+       */
+      deliveryReports: "off" | "failures";
       /** Format: date-time */
       createdAt: string;
       /** @description Shown this once. */
@@ -2810,6 +2817,11 @@ export interface components {
       mode: "live" | "sandbox";
       /** @description Addresses and domains (with their subdomains) that it may send from; empty: any that the account may. */
       allowedSenders: string[];
+      /**
+       * @description failures: the envelope sender of mail that bounces receives a delivery report, also when RCPT has no NOTIFY. NOTIFY=NEVER wins.
+       * @enum {string}
+       */
+      deliveryReports: "off" | "failures";
       /** Format: date-time */
       createdAt: string;
     };
@@ -2819,6 +2831,11 @@ export interface components {
       mode?: "live" | "sandbox";
       /** @description Addresses and domains (with their subdomains); any other From is 403. Empty or absent: any. */
       allowedSenders?: string[];
+      /**
+       * @description failures: the envelope sender of mail that bounces receives a delivery report, also when RCPT has no NOTIFY. NOTIFY=NEVER wins.
+       * @enum {string}
+       */
+      deliveryReports?: "off" | "failures";
     };
     /** Statistics */
     Statistics: {
@@ -5406,7 +5423,8 @@ export interface operations {
       content: {
         /**
          * @example {
-         *   "mode": "live"
+         *   "mode": "live",
+         *   "deliveryReports": "failures"
          * }
          */
         "application/json": components["schemas"]["SmtpCredentialRequest"];
