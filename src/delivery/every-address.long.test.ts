@@ -255,6 +255,29 @@ for (const reply of ['554 SMTP synchronization error', '503 5.5.0 Improper use o
   });
 }
 
+/** What a server that cannot take several commands at once does after it has answered the first of them. */
+const LOST: Record<string, { rcpt: SinkAction; attempts: number }> = {
+  'says 500 to the others': { rcpt: '500 5.5.2 unknown command', attempts: 1 },
+  'says 503 to the others': { rcpt: '503 5.5.1 need MAIL first', attempts: 1 },
+  closes: { rcpt: RESET, attempts: 2 },
+  'replies with garbage': { rcpt: 'what is this', attempts: 2 },
+};
+
+for (const [name, { rcpt, attempts }] of Object.entries(LOST)) {
+  test(`a server that ${name} when commands come together gets the message without PIPELINING`, async () => {
+    const cell = `lost-${name.replace(/ /g, '-')}.example`;
+    const script: SinkOptions['script'] = { rcpt: ({ occurrence }) => (occurrence === 1 ? rcpt : undefined) };
+    const [[sink]] = (await domain(cell, [[{ extensions: ['PIPELINING'], script }]])) as [[SmtpSink]];
+    const [id] = (await rig.send({ to: [`ann@${cell}`] })) as [string];
+    if (attempts === 2) {
+      await event(id, 'DeliveryDelay');
+      rig.clock.advance(70_000);
+    }
+    assert.equal((await event(id, 'Delivery')).detail.delivery!.attempts, attempts);
+    assert.equal(sink.messages.length, 1);
+  });
+}
+
 test('a slow server that answers each command in time keeps PIPELINING', async () => {
   const slow: SinkAction = { delayMs: 300 };
   const [[sink]] = (await domain('slow.example', [

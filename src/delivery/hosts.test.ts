@@ -44,7 +44,7 @@ test('a host goes last once all of its addresses fail', () => {
 test('an address that lost pipelined commands is spared PIPELINING for 3 days, one that refused reuse for an hour', () => {
   const clock = fakeClock();
   const hosts = openHostMemory(() => clock.now());
-  hosts.pipeliningFailed(peer('192.0.2.1'));
+  hosts.pipeliningFailed(peer('192.0.2.1'), { isSure: true });
   hosts.reuseFailed(peer('192.0.2.1'));
   const now = () => [hosts.mayPipeline(peer('192.0.2.1')), hosts.mayReuse(peer('192.0.2.1'))];
   assert.deepEqual(now(), [false, false]);

@@ -6,7 +6,8 @@
  *   last when all of its addresses do.
  * - An address where TLS failed, and an unencrypted connection worked, is spoken to without TLS: for an hour, after a second failure
  *   for half a day, then for 3 days each time. In between TLS is tried again, so that one bad moment does not cost days of encryption.
- * - An address that offers PIPELINING and loses commands is spoken to without it for 3 days.
+ * - An address that offers PIPELINING and loses commands is spoken to without it for 3 days; one whose connection was lost among
+ *   commands that were sent together for an hour.
  * - An address that refuses a second message on one connection gets one message per connection for an hour.
  * - A message that failed after its final dot begins its next attempt at another address (RFC 5321 §6.1: the first may have it).
  *
@@ -41,6 +42,7 @@ import type { Candidate } from './route.ts';
 const LAST_MS = [60_000, 120_000, 300_000, 600_000] as const;
 const CLEAR_MS = [3_600_000, 43_200_000, 259_200_000] as const;
 const NO_PIPELINING_MS = 259_200_000;
+const SUSPECT_MS = 3_600_000;
 const NO_REUSE_MS = 3_600_000;
 const MAX_ENTRIES = 10_000;
 
@@ -68,8 +70,8 @@ export interface HostMemory {
   tlsWorked(host: string, address: string): void;
   /** Why this address is spoken to in the clear. */
   tlsFallback(host: string, address: string): string | undefined;
-  /** The server offers PIPELINING and loses commands. */
-  pipeliningFailed(peer: PeerAddress): void;
+  /** The server offers PIPELINING and loses commands; without `isSure` the connection was lost among them. */
+  pipeliningFailed(peer: PeerAddress, options: { isSure: boolean }): void;
   mayPipeline(peer: PeerAddress): boolean;
   /** The server refused a further message on a connection that had carried one. */
   reuseFailed(peer: PeerAddress): void;
@@ -142,7 +144,10 @@ export function openHostMemory(now: () => number): HostMemory {
       const failure = tlsFailures.get(`${host} ${address}`);
       return failure && failure.untilMs > now() ? failure.words : undefined;
     },
-    pipeliningFailed: (peer) => remember(unpipelined, peerKey(peer), now() + NO_PIPELINING_MS),
+    pipeliningFailed: (peer, { isSure }) => {
+      if (!isSure && !isPast(unpipelined.get(peerKey(peer)))) return;
+      remember(unpipelined, peerKey(peer), now() + (isSure ? NO_PIPELINING_MS : SUSPECT_MS));
+    },
     mayPipeline: (peer) => unpipelined.size === 0 || isPast(unpipelined.get(peerKey(peer))),
     reuseFailed: (peer) => remember(unreused, peerKey(peer), now() + NO_REUSE_MS),
     mayReuse: (peer) => unreused.size === 0 || isPast(unreused.get(peerKey(peer))),

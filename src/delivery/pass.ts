@@ -163,8 +163,9 @@ export function learn(hosts: HostMemory, { pooled, sent, reused }: Pass, group: 
     pooled.mostMessages = pooled.used;
     return;
   }
-  if (sent.pipeliningFailed) hosts.pipeliningFailed(peer);
+  if (sent.pipeliningFailed) hosts.pipeliningFailed(peer, { isSure: true });
   if (reused && sent.recipients.every(isSilentClose)) return;
+  if (sent.pipeliningSuspected) hosts.pipeliningFailed(peer, { isSure: false });
   if (sent.recipients.some((one) => one.accepted)) hosts.worked(peer);
   else if (!sent.pipeliningFailed && sent.recipients.some((one) => isHostFault(one))) {
     hosts.failed(peer.host, [peer.address], pooled.candidate.allAddresses);

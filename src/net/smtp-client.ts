@@ -86,8 +86,13 @@ function makeSession(
     if (result.recipients.some((one) => one.reply?.code === 421)) {
       connection.breakOff('ECONNRESET', 'the peer closes the session (421)');
     }
-    const { recipients, pipeliningFailed } = result;
-    return { recipients, dialogue: dialogue.lines, ...(pipeliningFailed && { pipeliningFailed }) };
+    const { recipients, pipeliningFailed, pipeliningSuspected } = result;
+    return {
+      recipients,
+      dialogue: dialogue.lines,
+      ...(pipeliningFailed && { pipeliningFailed }),
+      ...(pipeliningSuspected && { pipeliningSuspected }),
+    };
   };
 
   return {

@@ -24,6 +24,8 @@ export interface TransactionResult {
   recipients: RecipientResult[];
   /** Commands that were sent together were lost or refused for that; no content was sent. */
   pipeliningFailed?: true;
+  /** The connection was lost among commands that were sent together. */
+  pipeliningSuspected?: true;
   /** The peer still holds an envelope: RSET before the next MAIL. */
   needsReset: boolean;
   /** A final dot was answered. */
@@ -56,6 +58,7 @@ interface Envelope {
   /** Stage of the command whose reply did not come. */
   lostAt: SmtpStage | undefined;
   pipeliningFailed?: boolean;
+  pipeliningSuspected?: true;
 }
 
 /** Of the envelope's deadline: a server that has answered some of the commands sent together has this long for the next one. */
@@ -63,6 +66,18 @@ const NEXT_REPLY_PART = 1 / 5;
 
 /** How servers refuse commands that were sent together: `554 SMTP synchronization error`, `503 Improper use of SMTP command pipelining`. */
 const NO_PIPELINING = /pipelin|synchroni[sz]ation error/i;
+
+/** Replies to commands that a server could not make out, or found out of order, although MAIL was accepted (RFC 5321 §4.2.4). */
+const OUT_OF_STEP: ReadonlySet<number> = new Set([500, 502, 503]);
+
+/** Whether the server lost its way in commands that were sent together. Without recipients a 503 to DATA is the rule. */
+function isOutOfStep(replies: readonly SmtpReply[], recipients: number): boolean {
+  if (!positive(replies[0])) return false;
+  const isOut = (reply: SmtpReply | undefined): boolean =>
+    reply !== undefined && (OUT_OF_STEP.has(reply.code) || /^5\.5\.[12]$/.test(reply.enhanced ?? ''));
+  const rcpt = replies.slice(1, recipients + 1);
+  return rcpt.some(isOut) || (rcpt.some(positive) && isOut(replies[recipients + 1]));
+}
 
 async function sendPipelined(
   context: TransactionContext,
@@ -81,8 +96,12 @@ async function sendPipelined(
   const rcpt = commands.rcpt.map((_, index) => replies[index + 1] ?? farewell);
   const isSilent = broken?.cause === 'ETIMEDOUT' && replies.length > 0;
   const isRefused = replies.some(({ code, text }) => code >= 400 && NO_PIPELINING.test(text));
-  const pipeliningFailed = isSilent || isRefused;
-  return { mail: replies[0], rcpt, data: replies[count + 1] ?? farewell, lostAt, pipeliningFailed };
+  const pipeliningFailed = isSilent || isRefused || isOutOfStep(replies, count);
+  // Servers also close, or reply with garbage; so does any connection that is lost, which says less.
+  const isSuspect =
+    !pipeliningFailed && lostAt !== undefined && farewell === undefined && broken?.cause !== 'ECANCELLED';
+  const mayBePipelining = isSuspect ? { pipeliningSuspected: true as const } : {};
+  return { mail: replies[0], rcpt, data: replies[count + 1] ?? farewell, lostAt, pipeliningFailed, ...mayBePipelining };
 }
 
 async function sendOneByOne(
@@ -157,7 +176,8 @@ export async function runTransaction(context: TransactionContext, message: SmtpM
   if (!positive(mail)) {
     const anyAccepted = envelope.rcpt.some(positive);
     if (opened) await endEmpty(context, anyAccepted);
-    return { recipients: settleRest(results, message, outcome('mail', connection, mail)), ...nothing };
+    const suspected = envelope.pipeliningSuspected && { pipeliningSuspected: true as const };
+    return { recipients: settleRest(results, message, outcome('mail', connection, mail)), ...nothing, ...suspected };
   }
   let anyAccepted = false;
   for (const [position, index] of checked.toSend.entries()) {
@@ -172,6 +192,7 @@ export async function runTransaction(context: TransactionContext, message: SmtpM
       recipients: settleRest(results, message, outcome(stage, connection, data)),
       needsReset: true,
       completed: false,
+      ...(envelope.pipeliningSuspected && { pipeliningSuspected: true }),
     };
   }
 

@@ -175,6 +175,8 @@ export interface SendResult {
   dialogue: DialogueLine[];
   /** The server offers PIPELINING, and lost or refused commands that were sent together. Nothing of the content was sent. */
   pipeliningFailed?: true;
+  /** The connection was lost, or broke the protocol, among commands that were sent together. */
+  pipeliningSuspected?: true;
 }
 
 export interface SmtpSession {
