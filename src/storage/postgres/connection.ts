@@ -195,14 +195,14 @@ async function connectOnce({ address, host, ssl }: Attempt): Promise<PostgresCon
   } as ClientConfig);
   // Who waits for an answer gets the same error.
   client.on('error', () => undefined);
-  if (address.channelBinding === 'require') requireChannelBinding(client);
+  const refusal = address.channelBinding === 'require' ? requireChannelBinding(client) : () => undefined;
   const deadline = setTimeout(() => socketOf(client).destroy(new Error('the server does not answer')), timeoutMs);
   try {
     await client.connect();
     return new PostgresConnection(client, await greet(client));
   } catch (error) {
     socketOf(client).destroy();
-    throw error;
+    throw refusal() ?? error;
   } finally {
     clearTimeout(deadline);
   }
@@ -210,12 +210,17 @@ async function connectOnce({ address, host, ssl }: Attempt): Promise<PostgresCon
 
 const WITHOUT_BINDING = ['authenticationCleartextPassword', 'authenticationMD5Password'] as const;
 
-/** Ends the connection unless the server authenticates with SCRAM-SHA-256-PLUS; runs before the driver answers the server. */
-function requireChannelBinding(client: Client): void {
+/**
+ * Ends the connection unless the server authenticates with SCRAM-SHA-256-PLUS, before the driver answers the server. The result returns
+ * why the connection was ended.
+ */
+function requireChannelBinding(client: Client): () => UnsuitableServer | undefined {
   const connection = client.connection as unknown as EventEmitter;
   let isBound = false;
+  let refusal: UnsuitableServer | undefined;
   const refuse = (): void => {
-    socketOf(client).destroy(new UnsuitableServer('the server does not offer channel binding (SCRAM-SHA-256-PLUS)'));
+    refusal ??= new UnsuitableServer('the server does not offer channel binding (SCRAM-SHA-256-PLUS)');
+    socketOf(client).destroy(refusal);
   };
   connection.prependListener('authenticationSASL', ({ mechanisms }: { mechanisms: readonly string[] }) => {
     if (!mechanisms.includes('SCRAM-SHA-256-PLUS')) refuse();
@@ -228,6 +233,7 @@ function requireChannelBinding(client: Client): void {
   connection.prependListener('authenticationOk', () => {
     if (!isBound) refuse();
   });
+  return () => refusal;
 }
 
 interface Greeting {

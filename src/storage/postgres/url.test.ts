@@ -58,7 +58,7 @@ test('the URLs of managed services are accepted', () => {
 test('TLS judges the server as the mode says', () => {
   const attempts = (mode: string, host = 'h') => {
     const address = parsePostgresUrl(`postgres://a@${host}/d?sslmode=${mode}`);
-    return tlsAttempts(address, address.hosts[0]!).map((tls) => tls && tls.rejectUnauthorized);
+    return tlsAttempts(address, address.hosts[0]!).map((tls) => tls !== false && tls.rejectUnauthorized);
   };
   assert.deepEqual(attempts('disable'), [false]);
   assert.deepEqual(
