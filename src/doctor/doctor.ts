@@ -7,7 +7,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config.ts';
 import { domainsToCheckOperation, type SenderDomain } from '../domains/domains.ts';
-import { LAG_WARN_SECONDS } from '../events/log-lag.ts';
+import { LAG_WARN_SECONDS } from '../events/events.ts';
 import { openDns } from '../net/dns.ts';
 import { describeS3Location } from '../storage/blobs/s3-location.ts';
 import type { Database } from '../storage/database.ts';

@@ -15,8 +15,7 @@ import {
   startDomainChecks,
   type TrackingHosts,
 } from '../domains/domains.ts';
-import { createFollowers } from '../events/events.ts';
-import { startLogLag } from '../events/log-lag.ts';
+import { createFollowers, startLogLag } from '../events/events.ts';
 import { startHousekeeping } from '../housekeeping/housekeeping.ts';
 import type { HttpApp } from '../http/app.ts';
 import { type InboundWorker, inboundBlobsOperation } from '../inbound/inbound.ts';
