@@ -171,9 +171,11 @@ function readPem(option: string, file: string): string {
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    throw new Error(`${option}=${file} cannot be read: ${(error as Error).message}`, { cause: error });
+    throw new Error(`a readable PEM file; ${option}=${file} cannot be read: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
-  if (!text.includes('-----BEGIN ')) throw new Error(`${option}=${file} is not a PEM file`);
+  if (!text.includes('-----BEGIN ')) throw new Error(`a PEM file; ${option}=${file} is not a PEM file`);
   return text;
 }
 
@@ -223,7 +225,10 @@ function assertFiles(address: PostgresAddress): void {
   } catch (error) {
     const { cert: certFile, key: keyFile } = address.sslCert ?? {};
     const files = [address.sslRootCert, certFile, keyFile].filter((file) => file !== undefined);
-    throw new Error(`${files.join(', ')} cannot be used for TLS: ${(error as Error).message}`, { cause: error });
+    throw new Error(
+      `PEM files that fit each other; ${files.join(', ')} cannot be used for TLS: ${(error as Error).message}`,
+      { cause: error },
+    );
   }
 }
 
