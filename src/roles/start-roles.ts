@@ -15,7 +15,7 @@ import {
   startDomainChecks,
   type TrackingHosts,
 } from '../domains/domains.ts';
-import { createFollowers } from '../events/events.ts';
+import { createFollowers, startLogLag } from '../events/events.ts';
 import { startHousekeeping } from '../housekeeping/housekeeping.ts';
 import type { HttpApp } from '../http/app.ts';
 import { type InboundWorker, inboundBlobsOperation } from '../inbound/inbound.ts';
@@ -393,6 +393,7 @@ function startChecks(parts: Parts, { isFirstNode: isChosen, notify, isServed }: 
   };
 }
 
+/** Statistics and how far the log of events, which they follow, is behind. */
 function startStatistics({ database, clock, log, metrics }: Parts, { isFirstNode }: DeliveryRoleOptions): Running {
   const rollUp = startRollUp({ database, clock, log, isChosen: isFirstNode });
   const gauge = (name: string, help: string, value: () => number): void =>
@@ -404,5 +405,15 @@ function startStatistics({ database, clock, log, metrics }: Parts, { isFirstNode
     `Age of the oldest event of live mail ${behind}`,
     () => rollUp.lag().seconds,
   );
-  return rollUp;
+  const logLag = startLogLag({ database, log });
+  gauge(
+    'postrider_event_log_lag_seconds',
+    'How long one transaction of the database server has blocked the log of events.',
+    logLag.seconds,
+  );
+  return {
+    stop: async () => {
+      await Promise.all([rollUp.stop(), logLag.stop()]);
+    },
+  };
 }

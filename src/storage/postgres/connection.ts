@@ -2,15 +2,22 @@
  * One connection to a PostgreSQL server. It is opened only to a server that keeps what it acknowledges. Nothing hangs: a server
  * that does not answer at all loses the connection after DEADLINE_MS.
  */
+import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
-import type { Client } from 'pg';
+import type { Client, ClientConfig } from 'pg';
 import type { Transaction } from '../operation.ts';
-import { isCommitWarning, type ServerNotice, StandbyServer, StatementError, UnsuitableServer } from './errors.ts';
+import {
+  isCommitWarning,
+  NotWritable,
+  passesByItself,
+  type ServerNotice,
+  StatementError,
+  UnsuitableServer,
+} from './errors.ts';
 import { type Session, SLOW_MS, settings, type TransactionMode, transact } from './transaction.ts';
-import { connectionKinds, type PostgresAddress, type PostgresHost, tlsOptions } from './url.ts';
+import { type PostgresAddress, type PostgresHost, shownHost, type TlsOptions, tlsAttempts } from './url.ts';
 
-/** For the settings of a session that was just opened. */
-const SETTINGS_MS = 5_000;
+const CONNECT_TIMEOUT_MS = 5_000;
 const DEADLINE_MS = 30_000;
 const OLDEST_VERSION = 150_000;
 
@@ -97,7 +104,7 @@ const types = { getTypeParser: (oid: number) => parsers.get(oid) ?? asText };
 /** Connects for operations: with timeouts, and without plans that only look cheap. */
 export async function connectForOperations(address: PostgresAddress): Promise<PostgresConnection> {
   const connection = await connectPostgres(address);
-  const deadline = setTimeout(connection.destroy, SETTINGS_MS);
+  const deadline = setTimeout(connection.destroy, CONNECT_TIMEOUT_MS);
   try {
     const { synchronousCommit: synchronous_commit } = connection;
     if (connection.direct)
@@ -111,107 +118,134 @@ export async function connectForOperations(address: PostgresAddress): Promise<Po
   }
 }
 
+/** The host of an address that accepted writes last, so a host that is down is not tried first each time. */
+const lastWritable = new WeakMap<PostgresAddress, PostgresHost>();
+
 /**
- * Connects to the first host that takes writes, and asserts that the server keeps what it acknowledges. Rejects with UnsuitableServer, or as
- * the server refuses; of several hosts with the error of the one that answered, if any did.
+ * Connects to the first host that accepts writes, and asserts that the server keeps what it acknowledges. Rejects with
+ * UnsuitableServer, or as the server refuses; with several hosts the message names each host and why it was not used.
  */
 export async function connectPostgres(address: PostgresAddress): Promise<PostgresConnection> {
-  let failure: Error | undefined;
-  for (const host of address.hosts) {
+  const last = lastWritable.get(address);
+  const hosts = last ? [last, ...address.hosts.filter((host) => host !== last)] : address.hosts;
+  const errors: Error[] = [];
+  for (const host of hosts) {
     try {
-      return await connectToHost(address, host);
+      const connection = await connectToHost(address, host);
+      lastWritable.set(address, host);
+      return connection;
     } catch (error) {
-      // A server that answers and refuses tells more than one that is away, and anything more than a standby.
-      if (!failure || !tellsMore(failure, error as Error)) failure = error as Error;
+      errors.push(error as Error);
     }
   }
-  throw failure;
+  if (errors.length === 1) throw errors[0];
+  const reasons = errors.map((error, index) => `${shownHost(hosts[index]!)}: ${error.message}`).join('; ');
+  // During a failover every host may be away or a standby for a moment.
+  const maySucceedLater = errors.some((error) => error instanceof NotWritable || passesByItself(error));
+  throw maySucceedLater ? new Error(reasons) : new UnsuitableServer(reasons);
 }
 
-/** Whether the first failure says more of what is wrong than the second one. */
-function tellsMore(first: Error, second: Error): boolean {
-  const rank = (error: Error): number => {
-    if (error instanceof StandbyServer) return 1;
-    if (error instanceof UnsuitableServer) return 3;
-    return (error as { severity?: string }).severity === undefined ? 0 : 2;
-  };
-  return rank(first) > rank(second);
-}
-
-/** Over the kinds of connection that the sslmode allows, one after the other where the server has no such kind. */
 async function connectToHost(address: PostgresAddress, host: PostgresHost): Promise<PostgresConnection> {
-  const kinds = connectionKinds(address);
-  for (const [at, kind] of kinds.entries()) {
+  const attempts = tlsAttempts(address, host);
+  for (const [index, ssl] of attempts.entries()) {
     try {
-      return await connectOnce(address, host, kind);
+      return await connectOnce({ address, host, ssl });
     } catch (error) {
-      if (at === kinds.length - 1 || !isRefusedKind(error as Error & { code?: string })) throw error;
+      if (index + 1 === attempts.length || !isAboutTls(error)) throw error;
     }
   }
-  throw new Error('no kind of connection is allowed');
+  throw new Error('no way to connect');
 }
 
-/** That the server has no TLS, or wants it: another kind of connection may do. */
-function isRefusedKind({ message, code }: Error & { code?: string }): boolean {
-  return /does not support SSL/.test(message) || code === '28000';
+/** Whether the other way, with or without TLS, may work: the server has no TLS, TLS failed, or pg_hba.conf refuses this way. */
+function isAboutTls(error: unknown): boolean {
+  const { code, message } = error as { code?: string; message: string };
+  return (
+    code === '28000' ||
+    code === 'EPROTO' ||
+    code?.startsWith('ERR_SSL') === true ||
+    /does not support SSL/.test(message)
+  );
 }
 
-async function connectOnce(
-  address: PostgresAddress,
-  { host, port }: PostgresHost,
-  kind: 'plain' | 'tls',
-): Promise<PostgresConnection> {
+interface Attempt {
+  address: PostgresAddress;
+  host: PostgresHost;
+  ssl: TlsOptions | false;
+}
+
+async function connectOnce({ address, host, ssl }: Attempt): Promise<PostgresConnection> {
   const { default: pg } = await import('pg');
-  const { user, password, database, channelBinding, applicationName, connectTimeoutMs, options } = address;
+  const timeoutMs = address.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
   const client = new pg.Client({
-    user,
-    ...(password === undefined ? {} : { password }),
-    host,
-    port,
-    database,
-    ssl: kind === 'tls' && tlsOptions(address),
-    enableChannelBinding: kind === 'tls' && channelBinding !== 'disable',
-    ...(options === undefined ? {} : { options }),
+    user: address.user,
+    ...(address.password === undefined ? {} : { password: address.password }),
+    host: host.host,
+    port: host.port,
+    database: address.database,
+    ssl: ssl as never,
+    enableChannelBinding: address.channelBinding !== 'disable',
+    ...(address.options === undefined ? {} : { options: address.options }),
     pipeline: true,
     keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
-    connectionTimeoutMillis: connectTimeoutMs,
-    application_name: applicationName,
+    keepAliveInitialDelayMillis: address.keepAliveIdleMs ?? 10_000,
+    connectionTimeoutMillis: timeoutMs,
+    application_name: address.applicationName,
     types: types as never,
-  });
+  } as ClientConfig);
   // Who waits for an answer gets the same error.
   client.on('error', () => undefined);
-  let isBound = false;
-  client.connection.once('authenticationSASL', ({ mechanisms }: { mechanisms: string[] }) => {
-    isBound = kind === 'tls' && mechanisms.includes('SCRAM-SHA-256-PLUS');
-  });
-  const deadline = setTimeout(
-    () => socketOf(client).destroy(new Error('the server does not answer')),
-    connectTimeoutMs,
-  );
+  const refusal = address.channelBinding === 'require' ? requireChannelBinding(client) : () => undefined;
+  const deadline = setTimeout(() => socketOf(client).destroy(new Error('the server does not answer')), timeoutMs);
   try {
     await client.connect();
-    if (channelBinding === 'require' && !isBound) {
-      throw new UnsuitableServer('channel_binding=require, but the server does not offer SCRAM-SHA-256-PLUS');
-    }
     return new PostgresConnection(client, await greet(client));
   } catch (error) {
     socketOf(client).destroy();
-    throw error;
+    throw refusal() ?? error;
   } finally {
     clearTimeout(deadline);
   }
+}
+
+const WITHOUT_BINDING = ['authenticationCleartextPassword', 'authenticationMD5Password'] as const;
+
+/**
+ * Ends the connection unless the server authenticates with SCRAM-SHA-256-PLUS, before the driver answers the server. The result returns
+ * why the connection was ended.
+ */
+function requireChannelBinding(client: Client): () => UnsuitableServer | undefined {
+  const connection = client.connection as unknown as EventEmitter;
+  let isBound = false;
+  let refusal: UnsuitableServer | undefined;
+  const refuse = (): void => {
+    refusal ??= new UnsuitableServer('the server does not offer channel binding (SCRAM-SHA-256-PLUS)');
+    socketOf(client).destroy(refusal);
+  };
+  connection.prependListener('authenticationSASL', ({ mechanisms }: { mechanisms: readonly string[] }) => {
+    if (!mechanisms.includes('SCRAM-SHA-256-PLUS')) refuse();
+  });
+  // The driver verifies the server's proof here, and fails if it is wrong.
+  connection.prependListener('authenticationSASLFinal', () => {
+    isBound = true;
+  });
+  for (const event of WITHOUT_BINDING) connection.prependListener(event, refuse);
+  connection.prependListener('authenticationOk', () => {
+    if (!isBound) refuse();
+  });
+  return () => refusal;
 }
 
 interface Greeting {
   version: number;
   synchronous_commit: string;
   fsync: string;
+  full_page_writes: string;
+  read_only: string;
   encoding: string;
   standby_names: string;
   pid: number;
   standby: string;
-  read_only: string;
   now_ms: number;
 }
 
@@ -220,9 +254,10 @@ async function greet(client: Client): Promise<{ facts: ServerFacts; direct: bool
   const askedAtMs = performance.now();
   const { rows } = await client.query<Greeting>(
     `SELECT current_setting('server_version_num')::int AS version, current_setting('fsync') AS fsync,
+       current_setting('full_page_writes') AS full_page_writes, current_setting('transaction_read_only') AS read_only,
        current_setting('synchronous_commit') AS synchronous_commit, current_setting('server_encoding') AS encoding,
        current_setting('synchronous_standby_names') AS standby_names, pg_backend_pid() AS pid,
-       pg_is_in_recovery()::text AS standby, current_setting('transaction_read_only') AS read_only, (date_part('epoch', clock_timestamp()) * 1000)::bigint AS now_ms`,
+       pg_is_in_recovery()::text AS standby, (date_part('epoch', clock_timestamp()) * 1000)::bigint AS now_ms`,
   );
   const answeredAtMs = performance.now();
   const server = rows[0] as Greeting;
@@ -238,10 +273,17 @@ async function greet(client: Client): Promise<{ facts: ServerFacts; direct: bool
   if (server.encoding !== 'UTF8') {
     throw new UnsuitableServer(`the database is encoded in ${server.encoding}; make it with ENCODING 'UTF8'`);
   }
-  if (server.standby === 'true') throw new StandbyServer('the server is a standby, which cannot be written to');
-  if (server.read_only === 'on') throw new StandbyServer('sessions on the server are read-only by default');
+  if (server.standby === 'true') throw new NotWritable('the server is a standby, which cannot be written to');
+  if (server.read_only === 'on') {
+    throw new NotWritable('the server is read-only (default_transaction_read_only=on)');
+  }
   if (server.fsync !== 'on') {
     throw new UnsuitableServer('the server runs with fsync=off and would lose accepted mail; turn it on');
+  }
+  if (server.full_page_writes !== 'on') {
+    throw new UnsuitableServer(
+      'the server runs with full_page_writes=off and could lose accepted mail in a power cut; turn it on',
+    );
   }
   assertCommitIsDurable(facts);
   // A pooler hands out a key of its own in place of the server's process id.

@@ -373,9 +373,9 @@ test('sessions that are open keep synchronous_commit=on when the server turns it
 test('of several hosts the first that takes writes is used', async (t) => {
   const { url, drop } = await tempPostgres();
   t.after(drop);
-  const { hosts } = parsePostgresUrl(url);
+  const [{ host, port } = { host: '', port: 0 }] = parsePostgresUrl(url).hosts;
   const closed = await freePort();
-  const several = url.replace(/@[^/]*/, `@127.0.0.1:${closed},${hosts[0].host}:${hosts[0].port}`);
+  const several = url.replace(/@[^/]*/, `@127.0.0.1:${closed},${host}:${port}`);
   const database = await open(t, several);
   assert.equal(database.state().ready, true);
   await assert.rejects(

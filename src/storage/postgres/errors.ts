@@ -99,9 +99,9 @@ export class UnsuitableServer extends Error {
   override name = 'UnsuitableServer';
 }
 
-/** The server answers and takes no writes; another host may be the primary. */
-export class StandbyServer extends UnsuitableServer {
-  override name = 'StandbyServer';
+/** The server answers, but accepts no writes: a standby, or read-only by its settings. Another host may be the primary. */
+export class NotWritable extends UnsuitableServer {
+  override name = 'NotWritable';
 }
 
 /** An error of a statement or of a connection, with what it means. */

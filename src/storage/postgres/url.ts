@@ -1,53 +1,65 @@
 /**
- * The address of a PostgreSQL database, as libpq reads it (PostgreSQL documentation, "Connection URIs"): user, password, one or several
- * hosts, database, and the options that managed services put into their URLs. Refuses options that it does not know, so that a
- * misspelt one is not silently without effect.
+ * The address of a PostgreSQL database: a URI with one or several hosts and the options of libpq that managed services put into
+ * their URLs. Options of other clients' pools are accepted without effect. Every other option is refused, so a misspelt one is never
+ * silently ignored. Files that an option names are read when the address is parsed, so a wrong path is a configuration error.
  */
 import { readFileSync } from 'node:fs';
+import { createSecureContext, getCACertificates, type SecureVersion } from 'node:tls';
 
-/** The modes of libpq; `prefer` and `allow` fall back to the other kind of connection where the server refuses one. */
 const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
 export type SslMode = (typeof SSL_MODES)[number];
+const CHANNEL_BINDING = ['disable', 'prefer', 'require'] as const;
+type ChannelBinding = (typeof CHANNEL_BINDING)[number];
 
-/** Postrider writes: each of these means a server that takes writes. */
-const SESSION_ATTRS = ['read-write', 'primary', 'any'] as const;
-const CHANNEL_BINDING = ['prefer', 'require', 'disable'] as const;
-/** What each of these may say; it is what Postrider does anyway. */
-const AS_IT_IS: Readonly<Record<string, readonly string[] | undefined>> = {
-  target_session_attrs: SESSION_ATTRS,
+/** Options with a closed set of values, of which Postrider supports these. */
+const VALUES: Record<string, readonly string[]> = {
+  sslmode: SSL_MODES,
+  channel_binding: CHANNEL_BINDING,
+  // Postrider always needs the primary: `any` and `primary` find the same server.
+  target_session_attrs: ['read-write', 'primary', 'any'],
   gssencmode: ['disable', 'prefer'],
   sslnegotiation: ['postgres'],
   sslsni: ['1'],
   sslcompression: ['0'],
-  client_encoding: ['UTF8', 'utf8', 'UTF-8', 'utf-8', 'auto'],
-  load_balance_hosts: ['disable'],
   keepalives: ['1'],
-  keepalives_idle: undefined,
-  keepalives_interval: undefined,
-  keepalives_count: undefined,
-  tcp_user_timeout: undefined,
-  // Supabase and others put it into their URLs for Prisma; a pooler is recognized without it.
-  pgbouncer: ['true', 'false'],
+  load_balance_hosts: ['disable', 'random'],
+  ssl_min_protocol_version: ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'],
+  ssl: ['true', 'false'],
+  schema: ['public'],
 };
-const OWN_OPTIONS = [
-  'sslmode',
-  'sslrootcert',
-  'sslcert',
-  'sslkey',
-  'channel_binding',
-  'application_name',
+const WHOLE_NUMBERS = new Set([
   'connect_timeout',
-  'options',
+  'keepalives_idle',
+  'keepalives_interval',
+  'keepalives_count',
+  'tcp_user_timeout',
+]);
+const TEXTS = new Set([
   'host',
   'port',
   'user',
   'password',
   'dbname',
-];
-const KNOWN = new Set([...OWN_OPTIONS, ...Object.keys(AS_IT_IS)]);
+  'sslrootcert',
+  'sslcert',
+  'sslkey',
+  'application_name',
+  'options',
+]);
+/** Pools and statement caches of other clients (Prisma, asyncpg, JDBC, Supabase): they do not change which data is reached. */
+const IGNORED = new Set([
+  'pgbouncer',
+  'connection_limit',
+  'pool_timeout',
+  'socket_timeout',
+  'statement_cache_size',
+  'prepared_statements',
+  'prepareThreshold',
+  'uselibpqcompat',
+  'supa',
+]);
+const KNOWN = [...Object.keys(VALUES), ...WHOLE_NUMBERS, ...TEXTS].toSorted();
 const ALLOWED = 'postgres://user:password@host:5432/database?sslmode=verify-full, or unset for SQLite';
-const CONNECT_TIMEOUT_MS = 5_000;
-const LONGEST_CONNECT_TIMEOUT_MS = 60_000;
 
 export interface PostgresHost {
   /** Name, IP address, or a folder that holds the server's socket. */
@@ -58,24 +70,23 @@ export interface PostgresHost {
 export interface PostgresAddress {
   user: string;
   password: string | undefined;
-  /** Tried in this order, until one of them takes writes. */
-  hosts: readonly [PostgresHost, ...PostgresHost[]];
+  /** At least one; the first that accepts writes is used. */
+  hosts: readonly PostgresHost[];
   database: string;
   sslMode: SslMode;
-  /** PEM files: the authorities that the server's certificate is checked against (the system's when there are none), and our own. */
+  /** PEM file of the authorities that sign the server's certificate, or `system`; undefined for those of the program. */
   sslRootCert: string | undefined;
-  sslCert: string | undefined;
-  sslKey: string | undefined;
-  channelBinding: (typeof CHANNEL_BINDING)[number];
+  /** PEM files of the client certificate. */
+  sslCert: { cert: string; key: string } | undefined;
+  minTlsVersion: SecureVersion | undefined;
+  channelBinding: ChannelBinding;
   applicationName: string;
-  /** For each host. */
-  connectTimeoutMs: number;
-  /** Settings of the session, such as `-c search_path=mail`. */
+  /** For each host, in milliseconds; undefined for the default. */
+  connectTimeoutMs: number | undefined;
+  keepAliveIdleMs: number | undefined;
+  /** Command-line options for the server, such as `-c search_path=mail`. */
   options: string | undefined;
 }
-
-const SHAPE =
-  /^postgres(?:ql)?:\/\/(?:(?<userinfo>[^/?#]*)@)?(?<hosts>[^/?#@]*)(?:\/(?<database>[^?#]*))?(?:\?(?<query>[^#]*))?$/;
 
 function refuse(why: string): never {
   throw new Error(`${ALLOWED}; ${why}`);
@@ -89,136 +100,184 @@ function decode(part: string): string {
   }
 }
 
-function oneOf<T extends string>(options: URLSearchParams, name: string, allowed: readonly T[], otherwise: T): T {
-  const asked = options.get(name) ?? otherwise;
-  return allowed.find((one) => one === asked) ?? refuse(`${name} is one of ${allowed.join(', ')}`);
-}
-
-function checkOptions(options: URLSearchParams): void {
-  for (const [name, value] of options) {
-    if (!KNOWN.has(name)) {
-      refuse(
-        `the option ${name} is not known here; leave it out, or use ${OWN_OPTIONS.join(', ')}, target_session_attrs`,
-      );
-    }
-    const allowed = AS_IT_IS[name];
-    if (allowed && !allowed.includes(value)) refuse(`${name} is one of ${allowed.join(', ')}`);
+function parseOptions(query: string): Map<string, string> {
+  const options = new Map<string, string>();
+  for (const pair of query.split('&').filter((one) => one !== '')) {
+    const at = pair.indexOf('=');
+    if (at === -1) refuse('every option has the form name=value');
+    const name = decode(pair.slice(0, at));
+    const value = decode(pair.slice(at + 1));
+    if (IGNORED.has(name)) continue;
+    assertOption(name, value);
+    // As in libpq, an empty value is the default.
+    if (value !== '') options.set(name, value);
   }
+  return options;
 }
 
-function portOf(text: string): number {
-  const port = Number(text);
-  if (!/^\d{1,5}$/.test(text) || port < 1 || port > 65_535) refuse('a port from 1 to 65535');
-  return port;
+function assertOption(name: string, value: string): void {
+  if (!KNOWN.includes(name)) refuse(`the option ${name} is not known; the options are ${KNOWN.join(', ')}`);
+  if (value === '') return;
+  const values = VALUES[name];
+  if (values && !values.includes(value)) {
+    const hint = name === 'schema' ? '; for another schema use options=-c%20search_path%3DNAME' : '';
+    refuse(`${name}=${value} is not supported; ${name} is one of ${values.join(', ')}${hint}`);
+  }
+  if (WHOLE_NUMBERS.has(name) && !/^\d{1,9}$/.test(value)) refuse(`${name}=${value} is not a whole number`);
 }
 
-/** Of `h1:5432,h2,[::1]:6432`; `ports` is one for all, or one for each. */
-function hostsOf(text: string, ports: string | null): PostgresAddress['hosts'] {
-  const given = ports?.split(',') ?? [];
-  const parts = text.split(',');
-  if (given.length > 1 && given.length !== parts.length) refuse('one port for all hosts, or one for each');
-  const hosts = parts.map((part, at): PostgresHost => {
-    const [, host = '', port] = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/.exec(part) ?? [];
-    const own = port || (given[at] ?? given[0]) || '5432';
-    return { host: decode(host).replace(/^\[|\]$/g, ''), port: portOf(own) };
+/** `a:1,b` as hosts with ports; an IPv6 address is in brackets. */
+function splitHosts(authority: string): { host: string; port: string }[] {
+  if (authority === '') return [];
+  return authority.split(',').map((one) => {
+    const match = /^(\[[^\]]+\]|[^:[\]]*)(?::([^:]*))?$/.exec(one);
+    if (!match) return refuse('a host is a name or an address, IPv6 in brackets');
+    return { host: decode(match[1]!).replace(/^\[|\]$/g, ''), port: match[2] ?? '' };
   });
-  if (hosts.some(({ host }) => host === '')) refuse('user, host and database');
-  return hosts as unknown as PostgresAddress['hosts'];
 }
 
-/** A PEM file that an option names, which must be there now: a missing one would look like a server that is away. */
-function fileOf(options: URLSearchParams, name: string): string | undefined {
-  const file = options.get(name) ?? undefined;
-  if (file === undefined || file === 'system') return file;
+function parseHosts(authority: string, options: ReadonlyMap<string, string>): PostgresHost[] {
+  const inAuthority = splitHosts(authority);
+  const names = options.get('host')?.split(',') ?? inAuthority.map(({ host }) => host);
+  const given = options.get('port')?.split(',') ?? inAuthority.map(({ port }) => port);
+  if (names.length === 0 || names.some((name) => name === '' || /[\s@\\]/.test(name)))
+    refuse('user, host and database are needed');
+  // One port is that of all hosts.
+  if (given.length > 1 && given.length !== names.length)
+    refuse(`${given.length} ports are given for ${names.length} hosts`);
+  return names.map((host, index) => {
+    const text = given[given.length === 1 ? 0 : index] || '5432';
+    const port = Number(text);
+    if (!/^\d+$/.test(text) || port < 1 || port > 65_535) refuse('a port from 1 to 65535');
+    return { host, port };
+  });
+}
+
+function chooseSslMode(options: ReadonlyMap<string, string>): SslMode {
+  const rootCert = options.get('sslrootcert');
+  const asked = options.get('sslmode') ?? { true: 'require', false: 'disable' }[options.get('ssl') ?? ''];
+  const mode = (asked ?? (rootCert === 'system' ? 'verify-full' : 'disable')) as SslMode;
+  // As in libpq: any public authority signs for anyone, so the name must be checked too.
+  if (rootCert === 'system' && mode !== 'verify-full') refuse('sslrootcert=system needs sslmode=verify-full');
+  const file = ['sslrootcert', 'sslcert', 'channel_binding'].find(
+    (name) => options.has(name) && (name !== 'channel_binding' || options.get(name) === 'require'),
+  );
+  if (file !== undefined && mode === 'disable') refuse(`${file} needs an sslmode, such as verify-full`);
+  return mode;
+}
+
+function readPem(option: string, file: string): string {
+  let text: string;
   try {
-    readFileSync(file);
-    return file;
+    text = readFileSync(file, 'utf8');
   } catch (error) {
-    return refuse(`the file ${file} of ${name} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+    throw new Error(`a readable PEM file; ${option}=${file} cannot be read: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
+  if (!text.includes('-----BEGIN ')) throw new Error(`a PEM file; ${option}=${file} is not a PEM file`);
+  return text;
 }
 
-function timeoutOf(text: string | null): number {
-  if (text === null) return CONNECT_TIMEOUT_MS;
-  if (!/^\d{1,6}$/.test(text)) refuse('connect_timeout is a number of seconds');
-  // libpq: 0 waits indefinitely, which nothing here does.
-  const ms = Number(text) * 1_000;
-  return ms === 0 ? LONGEST_CONNECT_TIMEOUT_MS : Math.min(Math.max(ms, 2_000), LONGEST_CONNECT_TIMEOUT_MS);
-}
-
-/** Reads an address; throws a sentence part that says what is allowed. */
+/** Reads an address; throws a sentence part that says what is allowed, or which file cannot be used. */
 export function parsePostgresUrl(text: string): PostgresAddress {
-  const parts = SHAPE.exec(text)?.groups;
-  if (!parts) {
-    if (/^postgres(ql)?:\/\//.test(text)) refuse('special characters as %XX');
-    throw new Error(ALLOWED);
-  }
-  const { userinfo = '', hosts = '', database: path = '', query = '' } = parts;
-  const options = new URLSearchParams(query.replaceAll('+', '%2B'));
-  checkOptions(options);
-  const colon = userinfo.indexOf(':');
-  const name = colon === -1 ? userinfo : userinfo.slice(0, colon);
-  const secret = colon === -1 ? '' : userinfo.slice(colon + 1);
-  const user = options.get('user') ?? decode(name);
+  const match = /^postgres(?:ql)?:\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(text);
+  if (!match) return refuse('special characters as %XX');
+  const [, authority = '', path = '', query = ''] = match;
+  const options = parseOptions(query);
+  const at = authority.lastIndexOf('@');
+  const login = authority.slice(0, Math.max(at, 0));
+  const colon = login.indexOf(':');
+  const password = colon === -1 ? '' : decode(login.slice(colon + 1));
+  const user = options.get('user') ?? decode(colon === -1 ? login : login.slice(0, colon));
   const database = options.get('dbname') ?? decode(path);
-  const host = options.get('host');
-  if (!user || !database || database.includes('/') || !(host ?? hosts)) refuse('user, host and database');
-  const sslMode = oneOf(options, 'sslmode', SSL_MODES, 'disable');
-  const [sslRootCert, sslCert, sslKey] = ['sslrootcert', 'sslcert', 'sslkey'].map((one) => fileOf(options, one));
-  if (sslMode === 'disable' && (sslRootCert ?? sslCert) !== undefined)
-    refuse('sslrootcert and sslcert need an sslmode');
-  if ((sslCert === undefined) !== (sslKey === undefined)) refuse('sslcert and sslkey go together');
-  if (sslRootCert === 'system' && sslMode !== 'verify-full') refuse('sslrootcert=system needs sslmode=verify-full');
-  const channelBinding = oneOf(options, 'channel_binding', CHANNEL_BINDING, 'prefer');
-  if (channelBinding === 'require' && sslMode === 'disable') refuse('channel_binding=require needs an sslmode');
-  return {
-    user,
-    password: options.get('password') ?? (secret ? decode(secret) : undefined),
-    hosts: hostsOf(host === null ? hosts : host.replaceAll(':', '%3A'), options.get('port')),
-    database,
-    sslMode,
-    sslRootCert,
-    sslCert,
-    sslKey,
-    channelBinding,
-    applicationName: options.get('application_name') ?? 'postrider',
-    connectTimeoutMs: timeoutOf(options.get('connect_timeout')),
-    options: options.get('options') ?? undefined,
+  if (!user || !database || database.includes('/')) refuse('user, host and database are needed');
+  const [cert, key] = [options.get('sslcert'), options.get('sslkey')];
+  if ((cert === undefined) !== (key === undefined)) refuse('sslcert and sslkey are given together');
+  const seconds = (name: string): number | undefined => {
+    const value = Number(options.get(name) ?? 0);
+    return value === 0 ? undefined : value * 1_000;
   };
+  const address: PostgresAddress = {
+    user,
+    password: options.get('password') ?? (password || undefined),
+    hosts: parseHosts(authority.slice(at + 1), options),
+    database,
+    sslMode: chooseSslMode(options),
+    sslRootCert: options.get('sslrootcert'),
+    sslCert: cert !== undefined && key !== undefined ? { cert, key } : undefined,
+    minTlsVersion: options.get('ssl_min_protocol_version') as SecureVersion | undefined,
+    channelBinding: (options.get('channel_binding') ?? 'prefer') as ChannelBinding,
+    applicationName: options.get('application_name') ?? 'postrider',
+    connectTimeoutMs: seconds('connect_timeout'),
+    keepAliveIdleMs: seconds('keepalives_idle'),
+    options: options.get('options'),
+  };
+  assertFiles(address);
+  return address;
+}
+
+/** Throws a sentence part that names the file that cannot be used. */
+function assertFiles(address: PostgresAddress): void {
+  const { ca, cert, key } = tlsOptions(address) || {};
+  try {
+    createSecureContext({ ca, cert, key });
+  } catch (error) {
+    const { cert: certFile, key: keyFile } = address.sslCert ?? {};
+    const files = [address.sslRootCert, certFile, keyFile].filter((file) => file !== undefined);
+    throw new Error(
+      `PEM files that fit each other; ${files.join(', ')} cannot be used for TLS: ${(error as Error).message}`,
+      { cause: error },
+    );
+  }
 }
 
 export interface TlsOptions {
-  ca?: string;
-  cert?: string;
-  key?: string;
+  ca?: string | string[] | undefined;
+  cert?: string | undefined;
+  key?: string | undefined;
+  minVersion?: SecureVersion | undefined;
   rejectUnauthorized: boolean;
   checkServerIdentity?: () => undefined;
 }
 
-/** The kinds of connection that are tried one after the other at a host. */
-export function connectionKinds({ sslMode }: Pick<PostgresAddress, 'sslMode'>): readonly ('plain' | 'tls')[] {
-  if (sslMode === 'disable') return ['plain'];
-  if (sslMode === 'allow') return ['plain', 'tls'];
-  return sslMode === 'prefer' ? ['tls', 'plain'] : ['tls'];
-}
-
-/** How TLS checks the server. `require` and weaker modes encrypt to any server that answers, as libpq does, unless they name authorities. */
-export function tlsOptions(address: PostgresAddress): TlsOptions {
-  const { sslMode, sslRootCert, sslCert, sslKey } = address;
-  const isChecked =
-    sslMode === 'verify-ca' || sslMode === 'verify-full' || (sslMode === 'require' && sslRootCert !== undefined);
-  const options: TlsOptions = { rejectUnauthorized: isChecked };
-  if (sslRootCert !== undefined && sslRootCert !== 'system') options.ca = readFileSync(sslRootCert, 'utf8');
-  if (sslCert !== undefined && sslKey !== undefined) {
-    options.cert = readFileSync(sslCert, 'utf8');
-    options.key = readFileSync(sslKey, 'utf8');
+/**
+ * How TLS checks the server; false for sslmode=disable. `require` encrypts to any server that answers, or checks the authority if a file
+ * names one, as libpq does. Throws when a file cannot be read.
+ */
+export function tlsOptions(address: PostgresAddress): TlsOptions | false {
+  const { sslMode, sslRootCert, sslCert, minTlsVersion } = address;
+  if (sslMode === 'disable') return false;
+  const options: TlsOptions = {
+    rejectUnauthorized: sslMode.startsWith('verify') || (sslMode === 'require' && sslRootCert !== undefined),
+  };
+  if (sslRootCert === 'system') options.ca = getCACertificates('system');
+  else if (sslRootCert !== undefined) options.ca = readPem('sslrootcert', sslRootCert);
+  if (sslCert) {
+    options.cert = readPem('sslcert', sslCert.cert);
+    options.key = readPem('sslkey', sslCert.key);
   }
+  if (minTlsVersion) options.minVersion = minTlsVersion;
   if (sslMode !== 'verify-full') options.checkServerIdentity = () => undefined;
   return options;
 }
 
-/** The address as a log or a line for the operator may show it. */
-export function shownAddress({ user, hosts, database }: Pick<PostgresAddress, 'user' | 'hosts' | 'database'>): string {
-  const shown = hosts.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`);
-  return `postgres://${user}@${shown.join(',')}/${database}`;
+/** The ways to connect to one host, in the order to try: with these TLS options, or false for unencrypted. */
+export function tlsAttempts(address: PostgresAddress, { host }: PostgresHost): (TlsOptions | false)[] {
+  // There is no TLS on a socket of the machine.
+  const tls = host.startsWith('/') ? false : tlsOptions(address);
+  if (tls === false) return [false];
+  if (address.sslMode === 'allow') return [false, tls];
+  if (address.sslMode === 'prefer') return [tls, false];
+  return [tls];
+}
+
+/** One host as a log may show it. */
+export function shownHost({ host, port }: PostgresHost): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** The address as a log or a line for the operator may show it: without the password. */
+export function shownAddress({ user, hosts, database }: PostgresAddress): string {
+  return `postgres://${user}@${hosts.map(shownHost).join(',')}/${database}`;
 }
