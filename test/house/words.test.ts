@@ -33,8 +33,10 @@ test('private words become fewer', () => {
 test('control: words are found in names, comments and names of files', () => {
   const counts = privateWords([
     { path: 'src/delivery/judge.ts', text: 'const isSuspect = judged(MOST_SEATS); // whoever it is told, anew' },
+    { path: 'src/a.ts', text: 'outstanding, golden seating, amend, unsuspecting' },
   ]);
   const found = Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0));
+  assert.deepEqual(found, { judge: 2, seat: 1, whoever: 1, told: 1, anew: 1 });
   assert.deepEqual(tooMany({ judge: 3, told: 1 }, { judge: 3 }), [
     'told: 1 times, 0 at most; say reported, notified, recorded',
   ]);
