@@ -4,7 +4,6 @@
  */
 
 import { inTimeSlice } from '../../base/time-slice.ts';
-import { htmlToText } from '../html/html-text.ts';
 import { saysAutomatic, seemsAutomatic, textOfAutomatic } from './automatic.ts';
 import { type Notice, readNotice, senderOf } from './bounce-words.ts';
 import { readDeliveryStatus } from './delivery-status.ts';
@@ -15,29 +14,12 @@ import { type Fields, type ReceivedMail, readReceived, subjectOf } from './recei
 import type { Report, ReportedMail, ReportedRecipient } from './report-types.ts';
 import { addressesIn, isVague } from './said-reply.ts';
 import { type HumanText, namesRecipientFirst, readNamelessBounce, readTextBounce } from './text-bounce.ts';
+import { textsForPeople } from './texts.ts';
 
 export type { Report, ReportedMail, ReportedRecipient } from './report-types.ts';
 
-const MAX_TEXT = 64_000;
 const MAX_LINES = 5000;
 const MAX_MENTIONED = 200;
-
-/** What a mail has for people: its plain texts, else its html. */
-function textsForPeople(mail: ReceivedMail): string[] {
-  const texts: string[] = [];
-  let length = 0;
-  for (const part of mail.parts) {
-    if (!part.type.startsWith('text/plain') || length >= MAX_TEXT) continue;
-    const text = part.text().slice(0, MAX_TEXT - length);
-    length += text.length;
-    if (text.trim() !== '') texts.push(text);
-  }
-  if (texts.length > 0) return texts;
-  const broken = mail.parts.find((part) => part.type.startsWith('multipart/'));
-  if (broken !== undefined) return [broken.text().slice(0, MAX_TEXT)];
-  const html = mail.parts.find((part) => part.type === 'text/html');
-  return html === undefined ? [] : [htmlToText(html.text()).slice(0, MAX_TEXT)];
-}
 
 const none = (why: Extract<Report, { kind: 'none' }>['why']): Report => ({ kind: 'none', why });
 
