@@ -14,6 +14,22 @@ const NOT_BOUNCES: Record<string, [subject: string, text: string]> = {
     'Re: Your order',
     'Ann Smith no longer works here. Please write to bob@peer.example. From 1 December mail to ann@peer.example will be answered with a 550 user unknown.',
   ],
+  'the person has left, and mail will be refused': [
+    'Your message',
+    'Ann has left the company.\nFuture messages will be rejected with: 550 5.1.1 User unknown\nPlease write to Bob.',
+  ],
+  'the person has left, and nothing is forwarded': [
+    'Your message',
+    'Ann has left the company. Your message was not forwarded. Please write to bob@peer.example.',
+  ],
+  'the person has left, in German': [
+    'Ihre Nachricht',
+    'Frau Ann ist nicht mehr im Unternehmen tätig. Ihre Nachricht wurde nicht weitergeleitet. Bitte wenden Sie sich an info@peer.example.',
+  ],
+  'the person has left, in French': [
+    'Votre message',
+    "Ann Martin a quitté la société. Votre message n'a pas été transmis. Merci d'écrire à bob@peer.example.",
+  ],
   'on vacation': ['Automatic reply: Your order', 'I am on vacation until Monday. In urgent cases call 550 1234.'],
   'on vacation, without a word in the subject': [
     'Re: Your order',

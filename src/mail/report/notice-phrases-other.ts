@@ -56,7 +56,7 @@ export const OTHER: Readonly<Record<string, Phrases>> = {
   Hungarian: {
     failed: [
       'kezbesithetetlen',
-      '(?:nem (?:sikerult|lehet|lehetett|tudtuk|kerult|tudta))(?: \\S+){0,5}? (?:kezbesit|elkuld|tovabbit)',
+      '(?:nem (?:sikerult|lehet|lehetett|tudtuk|tudta))(?: \\S+){0,5}? (?:kezbesit|elkuld|tovabbit)',
       '(?:kezbesit\\S*|tovabbit\\S*|elkuld\\S*)(?: \\S+){0,5}? (?:nem (?:sikerult|lehet|lehetett|tudtuk)|sikertelen|meghiusult)',
       'sikertelen (?:kezbesites|tovabbitas|kuldes)|kezbesitesi hiba',
       'uzenet\\S*(?: \\S+){0,4} (?:elutasit|visszautasit|visszakuld)',
@@ -156,7 +156,7 @@ export const OTHER: Readonly<Record<string, Phrases>> = {
   Russian: {
     failed: [
       'недостав(?:лен|им)|не доставлен',
-      'не (?:может|могло|могут|могла|удалось|удается|было|был|была|смогл\\S+|получилось|представляется возможным)(?: \\S+){0,6}? (?:достав|отправ|передан|перенаправ)',
+      'не (?:может|могло|могут|могла|удалось|удается|было|был|была|смогл\\S+|получилось|представляется возможным)(?: \\S+){0,6}? (?:достав|отправ|передан)',
       '(?:достав\\S+|отправ\\S+|передач\\S+)(?: \\S+){0,8}? (?:не удал|невозможн|не может|завершилась неудачей|прекращен)',
       'невозможн\\S+(?: \\S+){0,3} (?:достав|отправ)',
       '(?:ошибк\\S+|сбо\\S+|проблем\\S+) (?:при |в )?(?:достав|отправ|пересылк)',

@@ -12,7 +12,7 @@ export const WESTERN: Readonly<Record<string, Phrases>> = {
     failed: [
       'undeliver(?:able|ed)',
       'non-?deliver(?:y|able)',
-      "(?:could|can|was|were|is|will|did)(?: ?not|n't|nt) (?:be )?(?:successfully )?(?:deliver|reach(?! out)|forward|relay)",
+      "(?:could|can|was|were|is|will|did)(?: ?not|n't|nt) (?:be )?(?:successfully )?(?:deliver|reach(?! out)|relay)",
       "(?:could|can)(?: ?not|n't|nt) (?:be )?(?:sent|send)\\b",
       "(?:has|have)(?: not|n't) been (?:successfully )?(?:deliver|accept)(?!\\w* yet)",
       'not delivered to',
@@ -57,8 +57,8 @@ export const WESTERN: Readonly<Record<string, Phrases>> = {
     failed: [
       'non[- ]?(?:remis|distribu|delivr|livr|achemin|remise|distribution)',
       "n'(?:a|ont) (?:pas|pu)[^.]{0,20} ?etre (?:remis|distribu|delivr|livr|achemin|envoy|transmis|deliver)",
-      "n'(?:a|ont) pas ete (?:remis|distribu|delivr|livr|achemin|envoy|transmis)",
-      "(?:n'est|ne sera|ne peut|ne peuvent|n'a) pas (?:pu )?(?:etre )?(?:remis|distribu|delivr|livr|achemin|transmis|atteindre|atteint)",
+      "n'(?:a|ont) pas ete (?:remis|distribu|delivr|livr|achemin|envoy)",
+      "(?:n'est|ne sera|ne peut|ne peuvent|n'a) pas (?:pu )?(?:etre )?(?:remis|distribu|delivr|livr|achemin|atteindre|atteint)",
       "impossible (?:de|d')(?: ?votre)? ?(?:remettre|distribuer|delivrer|livrer|acheminer|envoyer|transmettre)",
       '(?:remise|distribution|livraison|acheminement|delivrance|envoi)[^.]{0,60} (?:a |ont |est )?(?:echou|impossible|refus)',
       "echec (?:de|d'|lors|a|dans)[^.]{0,20}(?:remise|distribution|livraison|acheminement|delivrance|envoi|transmission|message|notif)",
@@ -87,7 +87,7 @@ export const WESTERN: Readonly<Record<string, Phrases>> = {
     failed: [
       'unzustellbar',
       'nicht zustellbar',
-      'nicht (?:\\S+ ){0,5}?(?:zugestellt|zustellen|ausgeliefert|ubermittelt|ubertragen|versandt|versendet|weitergeleitet|abgeliefert) ?(?:werden|worden|wurde|konnte)?',
+      'nicht (?:\\S+ ){0,5}?(?:zugestellt|zustellen|ausgeliefert|ubermittelt|ubertragen|versandt|versendet|abgeliefert) ?(?:werden|worden|wurde|konnte)?',
       '(?:zustellung|ubermittlung|auslieferung|zustellversuch)[^.]{0,80} (?:fehlgeschlagen|gescheitert|nicht moglich|unmoglich|schlug fehl|abgebrochen)',
       '(?:fehler|problem)[^.]{0,20} (?:bei|beim|wahrend) (?:der |dem )?(?:zustell|ubermittl|auslieferung|versand|senden)',
       'zustell(?:ungs)?fehler',
@@ -144,7 +144,7 @@ export const WESTERN: Readonly<Record<string, Phrases>> = {
   Italian: {
     failed: [
       'mancat[oa] (?:recapito|consegna|invio)',
-      'non (?:e stato |e |sono stati |puo essere |possono essere |ha potuto essere |e possibile |e stato possibile |si e potuto )*(?:\\S+ )?(?:consegna|recapita|inviat|inviare|inoltrat|spedit)',
+      'non (?:e stato |e |sono stati |puo essere |possono essere |ha potuto essere |e possibile |e stato possibile |si e potuto )*(?:\\S+ )?(?:consegna|recapita|inviat|inviare|spedit)',
       'non (?:consegnat|recapitat|recapitabil|consegnabil)',
       'impossibile (?:consegnare|recapitare|inviare|inoltrare|spedire)',
       '(?:consegna|recapito|invio)[^.]{0,80} (?:e |ha |sono )?(?:fallit|non riuscit|respint|rifiutat|impossibil)',
@@ -170,7 +170,7 @@ export const WESTERN: Readonly<Record<string, Phrases>> = {
   },
   Portuguese: {
     failed: [
-      'nao (?:foi |foram |pode |podem |poude |pude |esta |e |sera |pode ser |puderam |pude ser |pode ter sido )*(?:possivel )?(?:ser )?(?:entreg|enviad|enviar|encaminhad)',
+      'nao (?:foi |foram |pode |podem |poude |pude |esta |e |sera |pode ser |puderam |pude ser |pode ter sido )*(?:possivel )?(?:ser )?(?:entreg|enviad|enviar)',
       'nao entreg(?:ue|avel)',
       'impossivel (?:entregar|enviar)|impossibilidade de entrega',
       '(?:entrega|envio)[^.]{0,80} (?:falhou|falharam|falha|fracass|malsuced|rejeitad|recusad)',

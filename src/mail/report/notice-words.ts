@@ -35,12 +35,12 @@ export const FAILED = union('failed');
 export const DELAYED = union('delayed');
 export const DELIVERED = union('delivered');
 
-/** How conditions begin. Spanish sentences begin with `se` otherwise. */
+/** How conditions begin, and announcements of what will be. Spanish sentences begin with `se` otherwise. */
 const CONDITION =
-  /(?<=^|[.!?:]\s{0,4})(?:(?:if|in case|should (?:you|your|the)|unless|falls|wenn|sofern|sollten?|si|s'(?:il|ils)|au cas où|en caso|en cas|se(?! (?:ha|han|produ|detec|inten|encontr|rechaz|devol|pud|pued|recib|gener|trat|le|te)\w*\s)|nel caso|qualora|caso|als|indien|mocht|om|hvis|dersom|jos|je[śs]li|je[żz]eli|pokud|kdyby|amennyiben|dac[ăa]|если|якщо|ако|εάν|αν|אם|إذا|jika|nếu|eğer)(?=[\s,])|もし|如果|若|만약)(?:[^.!?\n]|[.!?](?!\s|$))*/gimu;
+  /(?<=^|[.!?:]\s{0,4})(?:(?:if|in case|future|further (?:mail|message|e-?mail)s?|from (?:now|next|\d|january|february|march|april|may|june|july|august|september|october|november|december)|(?:zu)?künftige?|ab (?:sofort|dem|\d)|à l'avenir|à partir|désormais|en el futuro|a partir|in futuro|no futuro|in (?:het vervolg|de toekomst)|i framtiden|w przyszłości|should (?:you|your|the)|unless|falls|wenn|sofern|sollten?|si|s'(?:il|ils)|au cas où|en caso|en cas|se(?! (?:ha|han|produ|detec|inten|encontr|rechaz|devol|pud|pued|recib|gener|trat|le|te)\w*\s)|nel caso|qualora|caso|als|indien|mocht|om|hvis|dersom|jos|je[śs]li|je[żz]eli|pokud|kdyby|amennyiben|dac[ăa]|если|якщо|ако|εάν|αν|אם|إذا|jika|nếu|eğer)(?=[\s,])|もし|如果|若|만약)(?:[^.!?\n]|[.!?](?!\s|$))*/gimu;
 
 /**
- * The text without its sentences that begin with a condition: they say what may happen to a message, and not what happened to this one.
+ * The text without its sentences about what may or will happen to a message: they do not say what happened to this one.
  * Takes time linear in the text.
  */
 export function withoutConditions(text: string): string {

@@ -282,6 +282,19 @@ for (const [
   });
 }
 
+test('a number that no reply has is no reply', async () => {
+  const report = await readNotice({
+    from: 'postmaster@orange.example',
+    subject: 'Message non distribué',
+    text: "Votre message n'a pas pu être remis :\n\nann@orange.example : Invalid recipient. OFR_416 [416]",
+  });
+  assert.ok(report.kind === 'bounce');
+  assert.deepEqual(
+    [report.recipients[0]!.smtpCode, report.recipients[0]!.finalRecipient],
+    [null, 'ann@orange.example'],
+  );
+});
+
 test('words in front of a reply that has none are part of the diagnostic', async () => {
   const report = await readNotice({
     from: 'postmaster@peer.example',

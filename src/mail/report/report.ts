@@ -158,7 +158,8 @@ function readByText(returned: Returned): ReportedRecipient[] {
   const others = human.to.filter((one) => !human.own.has(one.toLowerCase()));
   const ofOriginal = original === undefined ? [] : readTextBounce({ ...human, failed: others.slice(0, 1) });
   if (ofOriginal.length > 0) return ofOriginal;
-  return notice.failed.byText || notice.delayed || notice.reply !== undefined ? [readNamelessBounce(human)] : [];
+  const isSaid = notice.failed.byText || notice.delayed || (notice.reply !== undefined && !isAnswer(returned.mail));
+  return isSaid ? [readNamelessBounce(human)] : [];
 }
 
 /** Forwarded and answered mail is from people, whatever it quotes. */

@@ -12,7 +12,7 @@ export interface SaidReply {
 }
 
 const CODE =
-  /(?:^|said:|[\s:;("'<>#,[])([45][0-7]\d)(?=[\s,:;)\]"#-]|$)(?!\s?(?:bytes|kb|mb|messages|seconds|hours|days|minutes)\b)/gi;
+  /(?:^|said:|[\s:;("'<>#,[])(4[2-7]\d|5[0-7]\d)(?=[\s,:;)\]"#-]|$)(?!\s?(?:bytes|kb|mb|messages|seconds|hours|days|minutes)\b)/gi;
 const STATUS = /(?<![\d.])([245]\.\d{1,2}\.\d{1,3})(?!\d|\.\d)/g;
 const MAX_LOOKED_AT = 8000;
 const MAX_TEXT = 64_000;
