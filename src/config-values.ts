@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import os from 'node:os';
 import { BYTES_ALLOWED, parseBytes } from './base/bytes.ts';
+import { parseAddress } from './mail/address.ts';
 import { parseCidrs } from './net/address-guard.ts';
 import { parseS3Url, type S3Location } from './storage/blobs/s3-location.ts';
 
@@ -127,6 +128,14 @@ export function acmeDirectory(text: string): string {
 export function contactEmail(text: string): string {
   if (!/^[^\s@,?]+@[^\s@,?]+\.[^\s@,?]+$/.test(text)) throw new Error('an address such as postmaster@example.com');
   return text;
+}
+
+/** A bare address that mail can have, without a name or brackets. */
+export function emailAddress(text: string): string {
+  const parsed = parseAddress(text);
+  const isBare = parsed.ok && parsed.value.name === '' && !/[<>]/.test(text);
+  if (!isBare) throw new Error('an email address such as postmaster@example.com');
+  return parsed.value.address;
 }
 
 export function route(text: string): Route {

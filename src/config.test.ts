@@ -65,10 +65,31 @@ test('TLS reports come from a domain that mail can come from', () => {
   assert.equal(readConfig({ POSTRIDER_REPORT_DOMAIN: 'Reports.Example.com' }).reportDomain, 'reports.example.com');
 });
 
+test('mail to postmaster goes to an address, and not to one of the bounce domain', () => {
+  for (const value of [
+    'ops',
+    'ops@',
+    '@example.net',
+    'Ops <ops@example.net>',
+    'ops@example.net, dev@example.net',
+    'a b@c.example',
+  ]) {
+    assert.match(refusal('POSTRIDER_POSTMASTER', value), /an email address such as postmaster@example\.com$/);
+  }
+  assert.equal(readConfig({ POSTRIDER_POSTMASTER: 'ops@example.net' }).postmaster, 'ops@example.net');
+  const round = { POSTRIDER_POSTMASTER: 'ops@Bounces.example.net', POSTRIDER_BOUNCE_DOMAIN: 'bounces.example.net' };
+  assert.throws(
+    () => readConfig(round),
+    /^ConfigError: POSTRIDER_POSTMASTER="ops@bounces\.example\.net" is not valid.* outside bounces/,
+  );
+  assert.equal(readConfig({ ...round, POSTRIDER_POSTMASTER: 'ops@example.net' }).postmaster, 'ops@example.net');
+});
+
 test('the word that stands for the default may be written out', () => {
   const words: [string, string][] = [
     ['POSTRIDER_INBOUND_PORT', 'off'],
     ['POSTRIDER_BOUNCE_DOMAIN', 'none'],
+    ['POSTRIDER_POSTMASTER', 'none'],
     ['POSTRIDER_REPORT_DOMAIN', 'none'],
     ['POSTRIDER_MX_ALLOW', 'none'],
     ['POSTRIDER_WEBHOOK_ALLOW', 'none'],

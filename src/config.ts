@@ -17,6 +17,7 @@ import {
   dnsServers,
   domainName,
   domainNames,
+  emailAddress,
   emptyList,
   foreign,
   givenText,
@@ -170,6 +171,13 @@ export const settings = {
     'none',
     'domain of the return path, to which bounces come back: its MX leads to the inbound port; without it, MAIL FROM is the sender',
     senderDomain,
+    none,
+  ),
+  postmaster: setting<string | undefined>(
+    'POSTMASTER',
+    'none',
+    'address that receives what people, providers and blocklists write to `postmaster@` and `abuse@` of the bounce domain; without it such mail is only listed for operators',
+    emailAddress,
     none,
   ),
   reportDomain: setting<string | undefined>(

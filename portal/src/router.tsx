@@ -104,6 +104,7 @@ const ofOperator = [
   { path: '/accounts/$id', ...page(() => import('./pages/operator/account.tsx'), 'AccountPage') },
   { path: '/approvals', ...page(() => import('./pages/operator/approvals.tsx'), 'OperatorApprovalsPage') },
   { path: '/nodes', ...page(() => import('./pages/operator/nodes.tsx'), 'NodesPage') },
+  { path: '/postmaster', ...page(() => import('./pages/operator/postmaster.tsx'), 'PostmasterPage') },
   { path: '/doctor', ...page(() => import('./pages/operator/doctor.tsx'), 'DoctorPage') },
   { path: '/audit', ...page(() => import('./pages/operator/audit.tsx'), 'OperatorAuditPage') },
 ].map((one) => createRoute({ getParentRoute: () => operator, ...one }));

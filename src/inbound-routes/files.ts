@@ -14,6 +14,9 @@ const NOT_RUN = { 'Content-Security-Policy': "default-src 'none'; sandbox" };
 const GONE = refuse(failure('NOT_FOUND', { message: 'The content of this mail is no longer kept.' }));
 const NO_FILE = refuse(failure('NOT_FOUND', { message: 'This mail has no such attachment.' }));
 
+/** By which the bytes of a mail are found. */
+type MailKey = Pick<InboundMessage, 'id' | 'accountId' | 'mode'>;
+
 interface Kept {
   database: Database;
   blobs: Blobs;
@@ -21,7 +24,7 @@ interface Kept {
 
 async function openContent(
   { database, blobs }: Kept,
-  { id, accountId, mode }: InboundMessage,
+  { id, accountId, mode }: MailKey,
 ): Promise<Buffer | Readable | undefined> {
   const found = await database.execute(findInboundOperation, { id, accountId, mode });
   if (!found) return undefined;
@@ -33,7 +36,7 @@ async function openContent(
 }
 
 /** The whole mail, byte for byte; a browser stores it and shows nothing. */
-export async function rawAnswer(kept: Kept, mail: InboundMessage): Promise<RouteAnswer> {
+export async function rawAnswer(kept: Kept, mail: MailKey): Promise<RouteAnswer> {
   const content = await openContent(kept, mail);
   if (content === undefined) return GONE;
   return { ok: true, contentType: 'message/rfc822', content, headers: savedAs(`${mail.id}.eml`) };

@@ -311,10 +311,10 @@ function byHeaders(callers: Authenticator): Authenticate<Caller> {
 
 /** Of those who run the service. */
 function operatorTools({ parts, options, callers, nudge }: RouteContext): RouteDefinition<Caller>[] {
-  const { database, clock, overload } = parts;
+  const { database, blobs, clock, overload } = parts;
   return [
     ...operatorRoutes({
-      ...{ database, clock, callers, logins: options.logins, nodes: options.nodes, nudge },
+      ...{ database, blobs, clock, callers, logins: options.logins, nodes: options.nodes, nudge },
       doctor: createDoctor(parts),
       queueDepth: () => overload.queue().depth,
     }),

@@ -10,7 +10,9 @@ import {
   createIntake,
   createRecipients,
   createReportHandlers,
+  FORWARDED_IN_AN_HOUR,
   type InboundWorker,
+  type OperatorMailOptions,
   startInboundWorker,
   storeInboundOperation,
 } from '../inbound/inbound.ts';
@@ -48,9 +50,16 @@ interface InboundRoleOptions {
 }
 
 /** Of reports that come back, at the port and where deliveries run. */
-function reportHandlersOf({ database, clock, secretKey, log, metrics }: Parts) {
-  return createReportHandlers({ database, clock, tokens: createTokenAddresses(secretKey), log, metrics });
+function reportHandlersOf({ database, clock, secretKey, log, metrics }: Parts, operators: OperatorMailOptions) {
+  return createReportHandlers({ database, clock, tokens: createTokenAddresses(secretKey), log, metrics, operators });
 }
+
+/** At the port nothing but bounces is dealt with. */
+const NOT_FORWARDED: OperatorMailOptions = {
+  postmaster: undefined,
+  forward: () => Promise.resolve(false),
+  mayForward: () => false,
+};
 
 /** Rejects with a sentence for the operator when the port cannot be had. */
 export async function startInboundRole(
@@ -59,7 +68,7 @@ export async function startInboundRole(
 ): Promise<InboundRole> {
   const { config, database, blobs, clock, log, metrics, overload } = parts;
   const intake = createIntake({
-    reports: reportHandlersOf(parts)['return-path'],
+    reports: reportHandlersOf(parts, NOT_FORWARDED)['return-path'],
     store: async (mails) => {
       await database.execute(storeInboundOperation, mails);
       onStored();
@@ -129,17 +138,33 @@ interface InboundWorkOptions {
   baseUrl: string;
   /** Events may have been written. */
   onRecorded(): void;
+  /** Sends a mail for operators on to them. */
+  forward: OperatorMailOptions['forward'];
+  /** The part of a limit that is this process's among the nodes that deliver. */
+  share(): number;
 }
 
+/** Mail of operators is counted as if it were an account's. */
+const OPERATORS = 'operators';
+
 /** Deals with what came in, whichever node it came in by. */
-export function startInboundWork(parts: Parts, { baseUrl, onRecorded }: InboundWorkOptions): InboundWorker {
+export function startInboundWork(
+  parts: Parts,
+  { baseUrl, onRecorded, forward, share }: InboundWorkOptions,
+): InboundWorker {
   const { config, database, blobs, clock, log, metrics, secretKey, dns } = parts;
   const linkBase = { secretKey, baseUrl };
+  const hourly = createHourlyCount({ clock, share });
+  const mayForward = (): boolean => {
+    if (hourly.isReached(OPERATORS, FORWARDED_IN_AN_HOUR)) return false;
+    hourly.add(OPERATORS);
+    return true;
+  };
   const verifier = createMailVerifier({ dns, log, hostname: config.smtpHostname });
   const worker = startInboundWorker({
     ...{ database, blobs, clock, log, onRecorded, random: Math.random },
     handlers: {
-      ...reportHandlersOf(parts),
+      ...reportHandlersOf(parts, { postmaster: config.postmaster, forward, mayForward }),
       route: createRouteHandler({ database, verifier, metrics, links: createInboundLinks(linkBase) }),
     },
   });

@@ -8,6 +8,7 @@ import '../delivery/pause-store.ts';
 import '../delivery/warm-up-store.ts';
 import '../delivery/settle.ts';
 import '../inbound/store.ts';
+import '../inbound/operator-mail-store.ts';
 import '../inbound/report-store.ts';
 import '../delivery/sandbox-store.ts';
 import '../messages/retention-store.ts';

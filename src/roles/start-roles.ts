@@ -173,7 +173,10 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
     /** What came in is dealt with where deliveries run, once it is known where the links of its events lead. */
     startInbound: (baseUrl: string): void => {
       if (!config.roles.includes('delivery')) return;
-      const work = startInboundWork(parts, { baseUrl, onRecorded: nudgeWebhooks });
+      const work = startInboundWork(parts, {
+        ...{ baseUrl, onRecorded: nudgeWebhooks, forward: mail.forward },
+        share: () => nodes.share('delivery'),
+      });
       wakeUps.onWake('inbound', () => work.nudge());
       inbound = work;
     },

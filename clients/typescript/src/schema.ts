@@ -446,6 +446,27 @@ export interface paths {
      */
     get: operations["listNodes"];
   };
+  "/operator/postmaster-mail": {
+    /**
+     * Mail to postmaster and abuse, newest first
+     * @description What people, providers and blocklists wrote to these addresses of the bounce domain. Reports on messages of this service are not listed: they become events. The newest 1,000 mails are kept, up to 200 MB, for as long as content is.
+     */
+    get: operations["listPostmasterMail"];
+  };
+  "/operator/postmaster-mail/{id}": {
+    /**
+     * One mail to postmaster or abuse, with its text
+     * @description As in the list, and its text.
+     */
+    get: operations["getPostmasterMail"];
+  };
+  "/operator/postmaster-mail/{id}/content": {
+    /**
+     * The mail to postmaster or abuse, byte for byte
+     * @description As it came, or without its files where `isWhole` is false.
+     */
+    get: operations["getPostmasterMailContent"];
+  };
   "/operator/queue": {
     /**
      * How the queue stands, in all and by account
@@ -2256,6 +2277,56 @@ export interface components {
       /** @description Null where it ended without an event. */
       eventId: string | null;
       inReplyTo: string | null;
+    };
+    /** PostmasterMail */
+    PostmasterMail: {
+      inboundId: string;
+      /** Format: date-time */
+      receivedAt: string;
+      /** @description The address it was sent to, such as `abuse@bounces.example.net`. */
+      recipient: string;
+      /** @description The From header. */
+      from: string;
+      /** @description Empty for the null sender. */
+      envelopeFrom: string;
+      subject: string;
+      /** @description Size of the mail as it came. */
+      sizeBytes: number;
+      /** @description false: it was larger than 10,000,000 bytes, and its files are not kept. */
+      isWhole: boolean;
+      /** @description The server that brought it. */
+      clientAddress: string;
+      /**
+       * @description forwarded: sent to POSTRIDER_POSTMASTER. Else why not: not-set, no address is set; loop, it is or quotes a forwarded mail; automatic-reply; over-limit, 100 mails were forwarded in this hour; no-sender, this service has no name to write from.
+       * @enum {string}
+       */
+      forwarding: "forwarded" | "not-set" | "loop" | "automatic-reply" | "over-limit" | "no-sender";
+    };
+    /** PostmasterMailWithText */
+    PostmasterMailWithText: {
+      inboundId: string;
+      /** Format: date-time */
+      receivedAt: string;
+      /** @description The address it was sent to, such as `abuse@bounces.example.net`. */
+      recipient: string;
+      /** @description The From header. */
+      from: string;
+      /** @description Empty for the null sender. */
+      envelopeFrom: string;
+      subject: string;
+      /** @description Size of the mail as it came. */
+      sizeBytes: number;
+      /** @description false: it was larger than 10,000,000 bytes, and its files are not kept. */
+      isWhole: boolean;
+      /** @description The server that brought it. */
+      clientAddress: string;
+      /**
+       * @description forwarded: sent to POSTRIDER_POSTMASTER. Else why not: not-set, no address is set; loop, it is or quotes a forwarded mail; automatic-reply; over-limit, 100 mails were forwarded in this hour; no-sender, this service has no name to write from.
+       * @enum {string}
+       */
+      forwarding: "forwarded" | "not-set" | "loop" | "automatic-reply" | "over-limit" | "no-sender";
+      /** @description Its text, up to 20,000 characters. */
+      text: string;
     };
     /** Queue */
     Queue: {
@@ -4851,6 +4922,66 @@ export interface operations {
     };
   };
   /**
+   * Mail to postmaster and abuse, newest first
+   * @description What people, providers and blocklists wrote to these addresses of the bounce domain. Reports on messages of this service are not listed: they become events. The newest 1,000 mails are kept, up to 200 MB, for as long as content is.
+   */
+  listPostmasterMail: {
+    parameters: {
+      query?: {
+        /** @description How many to show, 25 by default. */
+        limit?: number;
+        /** @description The X-Next-Cursor of the page before. */
+        cursor?: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["PostmasterMail"][];
+        };
+      };
+    };
+  };
+  /**
+   * One mail to postmaster or abuse, with its text
+   * @description As in the list, and its text.
+   */
+  getPostmasterMail: {
+    parameters: {
+      path: {
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["PostmasterMailWithText"];
+        };
+      };
+    };
+  };
+  /**
+   * The mail to postmaster or abuse, byte for byte
+   * @description As it came, or without its files where `isWhole` is false.
+   */
+  getPostmasterMailContent: {
+    parameters: {
+      path: {
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "message/rfc822": string;
+        };
+      };
+    };
+  };
+  /**
    * How the queue stands, in all and by account
    * @description Up to 50,000 messages, those that are due first, are looked at; depth is of the whole queue.
    */
@@ -6495,6 +6626,8 @@ export type PasswordRequest = components['schemas']['PasswordRequest'];
 export type PasswordResetRequest = components['schemas']['PasswordResetRequest'];
 export type PlayInboundRequest = components['schemas']['PlayInboundRequest'];
 export type PlayedInbound = components['schemas']['PlayedInbound'];
+export type PostmasterMail = components['schemas']['PostmasterMail'];
+export type PostmasterMailWithText = components['schemas']['PostmasterMailWithText'];
 export type Queue = components['schemas']['Queue'];
 export type Readiness = components['schemas']['Readiness'];
 export type RecipientStatus = components['schemas']['RecipientStatus'];
@@ -6618,6 +6751,9 @@ export const routes = {
   resumeDestination: ['POST', '/operator/destinations/{id}/resume'],
   examineService: ['GET', '/operator/doctor'],
   listNodes: ['GET', '/operator/nodes'],
+  listPostmasterMail: ['GET', '/operator/postmaster-mail'],
+  getPostmasterMail: ['GET', '/operator/postmaster-mail/{id}'],
+  getPostmasterMailContent: ['GET', '/operator/postmaster-mail/{id}/content'],
   getQueue: ['GET', '/operator/queue'],
   setPassword: ['PUT', '/password'],
   requestPasswordReset: ['POST', '/password-reset'],

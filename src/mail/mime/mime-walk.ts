@@ -285,12 +285,21 @@ export class MimeWalk {
     this.#endHeader(fields, bodyStart);
   }
 
-  /** The next line, without its CRLF; `offset` is where it starts in the message, `next` where the one behind it does. */
-  line(line: string, offset: number, next: number): void {
-    if (this.#open.hasBoundaries() && line.startsWith('--') && this.#delimiter(line, offset, next)) return;
-    if (this.#header === undefined) return;
+  /** Whether the next line belongs to a header. */
+  get isInHeader(): boolean {
+    return this.#header !== undefined;
+  }
+
+  /**
+   * Reads the next line, without its CRLF; `offset` is where it starts in the message, `next` where the line after it does. Returns
+   * whether the line is a delimiter.
+   */
+  line(line: string, offset: number, next: number): boolean {
+    if (this.#open.hasBoundaries() && line.startsWith('--') && this.#delimiter(line, offset, next)) return true;
+    if (this.#header === undefined) return false;
     if (line === '') this.#endHeader(this.#header, next);
     else this.#header.line(line);
+    return false;
   }
 
   /** The message ends here. */
