@@ -7,6 +7,7 @@
  * GET /templates/:id.
  */
 import { type Failure, failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
+import { compileBody } from './absent-fields.ts';
 import { type HttpAnswer, refusalAnswer, routeAnswer } from './answer.ts';
 import { type BodyBudget, type BodyRules, checkBody, compileQuery, type QueryReader, readBody } from './body.ts';
 import type { Exchange, Load } from './exchange.ts';
@@ -144,7 +145,7 @@ function parserOf<C>({ bodyType = 'json', body: schema, bodyOptional, furtherIss
   if (bodyType === 'stream') return ({ inputIssues }) => unless(inputIssues, ok(undefined));
   if (bodyType === 'raw') return ({ rawBody, inputIssues }) => unless(inputIssues, ok(rawBody));
   if (bodyType === 'text/csv') return ({ rawBody, inputIssues }) => unless(inputIssues, parseText(rawBody));
-  const checks = { validate: compile(schema ?? NO_FIELDS), furtherIssues };
+  const checks = { validate: compileBody(schema ?? NO_FIELDS), furtherIssues };
   const isOptional = schema === undefined || bodyOptional === true;
   return (request) => {
     const json = isOptional && request.rawBody.length === 0 ? EMPTY : request.json();

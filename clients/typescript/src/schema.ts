@@ -2650,10 +2650,7 @@ export interface components {
       enableOpenTracking?: boolean;
       /** @description adds List-Unsubscribe headers for one-click unsubscribing (RFC 8058) */
       listUnsubscribe?: boolean;
-      /**
-       * @description true: never in the clear, which keeps off those who only listen; "verified": only to a mail server whose certificate is valid for its name. The mail waits otherwise, and bounces when it expires
-       * @default false
-       */
+      /** @description false, or left out: encrypted where the server offers it; true: never in the clear, which keeps off those who only listen; "verified": only to a mail server whose certificate is valid for its name. The mail waits otherwise, and bounces when it expires */
       requireTls?: boolean | "verified";
     };
     /** SendResponse */
