@@ -5,7 +5,7 @@ import * as attachments from './attachments.ts';
 import { audit } from './audit.ts';
 import { deliveryReports } from './delivery-reports.ts';
 import * as heldBack from './held-back.ts';
-import { inboundMail } from './inbound.ts';
+import { inboundMail, operatorMail } from './inbound.ts';
 import * as inboundRoutes from './inbound-routes.ts';
 import { incidents } from './incidents.ts';
 import { late } from './late.ts';
@@ -90,6 +90,7 @@ export const scenarios: Record<string, Scenario> = {
   'pauses that are ended': endingPauses,
   'pauses that nodes share': sharedPauses,
   'mail that came in': inboundMail,
+  'mail to operators': operatorMail,
   'shares of a warm-up': warmUpShares,
   'times in the log': retention.segments,
   statistics,
