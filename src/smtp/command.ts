@@ -105,8 +105,9 @@ function parseMailbox(inside: string, keyword: Keyword, utf8: boolean): Parsed<A
 
 const STATUS: Readonly<Record<Keyword, string>> = { FROM: '501 5.1.7', TO: '501 5.1.3' };
 
+/** Refusals are recorded for the customer: what has no @ may be anything, also a password in the wrong place, and is not repeated. */
 function malformedIssue(inside: string, reason: string): string {
-  return `the address ${quote(inside)} ${reason}`;
+  return inside.includes('@') ? `the address ${quote(inside)} ${reason}` : `the address ${reason}`;
 }
 
 /** What belongs to header fields and not to the envelope: several addresses, display names, comments, spaces. */

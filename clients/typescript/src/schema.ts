@@ -4947,6 +4947,10 @@ export interface operations {
   getPostmasterMail: {
     parameters: {
       path: {
+        /**
+         * @description The id of the mail.
+         * @example inb_2zAbCdEfGhIjKlMnOpQrStU
+         */
         id: string;
       };
     };
@@ -4966,6 +4970,10 @@ export interface operations {
   getPostmasterMailContent: {
     parameters: {
       path: {
+        /**
+         * @description The id of the mail.
+         * @example inb_2zAbCdEfGhIjKlMnOpQrStU
+         */
         id: string;
       };
     };
