@@ -145,8 +145,8 @@ function afterLostCommands(
   { results }: CheckedMessage,
   { lostAt = 'data' }: Envelope,
 ): TransactionResult {
-  connection.breakOff('EPIPELINING', 'the server lost commands that were sent together, although it offers PIPELINING');
   const text = 'the server lost commands that were sent together, although it offers PIPELINING';
+  connection.breakOff('EPIPELINING', text);
   const rest = { accepted: false, stage: lostAt, cause: 'EPIPELINING', message: text };
   return {
     recipients: settleRest(results, message, rest),
