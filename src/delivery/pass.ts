@@ -146,7 +146,7 @@ export function classifyPass(
 export function goesOn(one: RecipientOutcome, result: RecipientResult): boolean {
   if (one.kind !== 'classified' || one.outcome.kind !== 'temporary') return false;
   const { category } = one.outcome;
-  return result.stage !== 'dot' && !result.local && category !== 'rate-limited' && category !== 'our-side';
+  return result.stage !== 'dot' && !result.local && category !== 'rate-limited' && category !== 'internal';
 }
 
 /** The later word counts, unless an exchanger refuses for good where a better one may still take the mail. */

@@ -131,7 +131,7 @@ export function webhookBody({ incidentId, webhook }: WebhookIncident) {
   return {
     ...{ incidentId, kind: 'webhook', state: isDisabled ? 'disabled' : 'failing', webhookId: id, host, deliveries },
     ...{ lastStatus, lastError, ...(disabledReason !== null && isDisabled && { disabledReason }) },
-    owner: 'recipient',
+    owner: 'sender',
     advice: webhookAdvice(webhook, host),
     since: iso(failingSince ?? updatedAt),
     lastAt: iso(webhook.lastAtMs ?? updatedAt),
@@ -149,7 +149,7 @@ export function domainBody({ incidentId, domain }: DomainIncident) {
   const { id, domain: name, selector, sinceMs, checkedAt } = domain;
   const record = { type: 'TXT', name: `${selector}._domainkey.${name}` };
   return {
-    ...{ incidentId, kind: 'domain', state: 'failing', domainId: id, domain: name, record, owner: 'sender-domain' },
+    ...{ incidentId, kind: 'domain', state: 'failing', domainId: id, domain: name, record, owner: 'sender' },
     advice: `Publish the TXT record ${record.name} again (GET /domains/${id}/dns-records has its value), then call POST /domains/${id}/verify; until then receivers cannot check the signature of its mail, and a day after the record was gone no more is accepted from it.`,
     since: iso(sinceMs),
     lastAt: iso(checkedAt),
@@ -164,7 +164,7 @@ export function reputationBody({ incidentId, guard }: ReputationIncident) {
       ? 'Once the cause is gone, an owner lets the mail leave with POST /account/resume-sending; until then live mail is accepted and waits.'
       : 'Live mail still leaves; where the rate becomes too high, it rests until an owner or the operator decides.';
   return {
-    ...{ incidentId, kind: 'reputation', state: status, rate: reason?.rate ?? null, owner: 'sender-domain' },
+    ...{ incidentId, kind: 'reputation', state: status, rate: reason?.rate ?? null, owner: 'sender' },
     reason: reason === null ? null : reasonText(reason),
     advice: reason === null ? advice : `${ADVICE[reason.rate]} ${advice}`,
     ...{ since: at, lastAt: at },

@@ -25,7 +25,7 @@ type Request<Q = unknown> = RouteRequest<Caller, undefined, Q>;
 
 const orNull = (schema: TSchema) => Type.Union([schema, Type.Null()]);
 const listQuery = closed(pageFields);
-const owner = oneOf(['recipient', 'sender-domain', 'our-side', 'remote'], { description: 'Who can fix it.' });
+const owner = oneOf(['recipient', 'sender', 'service', 'remote'], { description: 'Who can fix it.' });
 const times = {
   since: Type.String({ format: 'date-time' }),
   lastAt: Type.String({ format: 'date-time', description: 'When it failed last.' }),

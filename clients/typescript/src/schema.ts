@@ -1306,7 +1306,7 @@ export interface components {
        * @description Who can fix it.
        * @enum {string}
        */
-      owner: "recipient" | "sender-domain" | "our-side" | "remote";
+      owner: "recipient" | "sender" | "service" | "remote";
       /** @description What to do, in one sentence. */
       advice: string;
       /** @description How many. */
@@ -1347,7 +1347,7 @@ export interface components {
        * @description Who can fix it.
        * @enum {string}
        */
-      owner: "recipient" | "sender-domain" | "our-side" | "remote";
+      owner: "recipient" | "sender" | "service" | "remote";
       /** @description What to do, in one sentence. */
       advice: string;
       /** @description How many. */
@@ -1503,7 +1503,7 @@ export interface components {
        * @description Who can fix it.
        * @enum {string}
        */
-      owner: "recipient" | "sender-domain" | "our-side" | "remote";
+      owner: "recipient" | "sender" | "service" | "remote";
       advice: string;
       /** Format: date-time */
       since: string;
@@ -1594,7 +1594,7 @@ export interface components {
          * @description Whose move it is.
          * @enum {string}
          */
-        owner: "recipient" | "sender-domain" | "our-side" | "remote";
+        owner: "recipient" | "sender" | "service" | "remote";
         /** @description One sentence in plain words. */
         advice: string;
         /** @description Whether the address was suppressed. */
@@ -1627,7 +1627,7 @@ export interface components {
          * @description Whose move it is.
          * @enum {string}
          */
-        owner: "recipient" | "sender-domain" | "our-side" | "remote";
+        owner: "recipient" | "sender" | "service" | "remote";
         /** @description One sentence in plain words. */
         advice: string;
         /** @description Whether the address was suppressed. */
@@ -1643,7 +1643,7 @@ export interface components {
          * @description Whose move it is.
          * @enum {string}
          */
-        owner: "recipient" | "sender-domain" | "our-side" | "remote";
+        owner: "recipient" | "sender" | "service" | "remote";
         /** @description One sentence in plain words. */
         advice: string;
         /** @description Whether the address was suppressed. */
@@ -1656,7 +1656,7 @@ export interface components {
          * @description Whose move it is.
          * @enum {string}
          */
-        owner: "recipient" | "sender-domain" | "our-side" | "remote";
+        owner: "recipient" | "sender" | "service" | "remote";
         /** @description One sentence in plain words. */
         advice: string;
         /** @description Whether the address was suppressed. */
@@ -2509,7 +2509,7 @@ export interface components {
        * @description Who can fix it.
        * @enum {string}
        */
-      owner: "recipient" | "sender-domain" | "our-side" | "remote";
+      owner: "recipient" | "sender" | "service" | "remote";
       reason: string | null;
       advice: string;
       /** Format: date-time */
@@ -2741,7 +2741,7 @@ export interface components {
          * @description Whose move it is.
          * @enum {string}
          */
-        owner: "recipient" | "sender-domain" | "our-side" | "remote";
+        owner: "recipient" | "sender" | "service" | "remote";
         /** @description One sentence in plain words. */
         advice: string;
         /** @description Whether the address was suppressed. */
@@ -2774,7 +2774,7 @@ export interface components {
          * @description Whose move it is.
          * @enum {string}
          */
-        owner: "recipient" | "sender-domain" | "our-side" | "remote";
+        owner: "recipient" | "sender" | "service" | "remote";
         /** @description One sentence in plain words. */
         advice: string;
         /** @description Whether the address was suppressed. */
@@ -2790,7 +2790,7 @@ export interface components {
          * @description Whose move it is.
          * @enum {string}
          */
-        owner: "recipient" | "sender-domain" | "our-side" | "remote";
+        owner: "recipient" | "sender" | "service" | "remote";
         /** @description One sentence in plain words. */
         advice: string;
         /** @description Whether the address was suppressed. */
@@ -2803,7 +2803,7 @@ export interface components {
          * @description Whose move it is.
          * @enum {string}
          */
-        owner: "recipient" | "sender-domain" | "our-side" | "remote";
+        owner: "recipient" | "sender" | "service" | "remote";
         /** @description One sentence in plain words. */
         advice: string;
         /** @description Whether the address was suppressed. */
@@ -3168,7 +3168,7 @@ export interface components {
        * @description Who can fix it.
        * @enum {string}
        */
-      owner: "recipient" | "sender-domain" | "our-side" | "remote";
+      owner: "recipient" | "sender" | "service" | "remote";
       advice: string;
       /** Format: date-time */
       since: string;

@@ -24,8 +24,8 @@ export const incidents = {
   states: { delayed: 'Delayed', bounced: 'Bounced', failing: 'Failing', disabled: 'Disabled' },
   turns: {
     recipient: 'The recipient’s',
-    'sender-domain': 'Yours: the DNS of your domain',
-    'our-side': 'The operator’s, who runs this service',
+    sender: 'Yours: the DNS of your domain',
+    service: 'The operator’s, who runs this service',
     remote: 'The receiving server’s',
     webhook: 'Yours: the endpoint',
     reputation: 'Yours: the addresses and what you send them',
