@@ -43,8 +43,8 @@ const CHANGING: Record<string, string> = {
   'POST /operator/accounts': 'account.create',
   'PATCH /operator/accounts/:id': 'account.set',
   'POST /operator/accounts/:id/resume-sending': 'account.resume-sending',
-  'POST /operator/accounts/:id/look': 'account.look',
-  'DELETE /operator/accounts/:id/look': 'account.end-look',
+  'POST /operator/accounts/:id/support-access': 'account.start-support-access',
+  'DELETE /operator/accounts/:id/support-access': 'account.end-support-access',
   'POST /operator/approvals/:id/approve': 'approval.decide',
   'POST /operator/approvals/:id/reject': 'approval.decide',
   'POST /operator/destinations/:id/resume': 'destination.resume',
@@ -172,19 +172,19 @@ test('queue, nodes, destinations and doctor answer', async () => {
   assert.deepEqual((await operator.get('/operator/doctor')).body, doctor, 'as it was found before');
 });
 
-test('an operator looks at an account: reads it for an hour, changes nothing, and the account sees who looked', async () => {
+test('with support access an operator reads an account for an hour, changes nothing, and the account sees it in its audit log', async () => {
   const { accountId } = (await operator.post('/operator/accounts', { name: 'Looked at' })).body as Record<
     string,
     string
   >;
   const read = (method = 'GET', path = '/account', by = browser) =>
     by.call(method, path, method === 'GET' ? undefined : {}, { 'x-id': accountId! });
-  const path = `/operator/accounts/${accountId}/look`;
+  const path = `/operator/accounts/${accountId}/support-access`;
   assert.equal((await read()).status, 404);
-  assert.equal((await operator.post('/operator/accounts/acc_none/look', {})).status, 404);
-  const look = await operator.post(path, {});
-  assert.equal(look.status, 201, look.text);
-  const leftMs = Date.parse(look.body.expiresAt) - rig.parts.clock.now();
+  assert.equal((await operator.post('/operator/accounts/acc_none/support-access', {})).status, 404);
+  const access = await operator.post(path, {});
+  assert.equal(access.status, 201, access.text);
+  const leftMs = Date.parse(access.body.expiresAt) - rig.parts.clock.now();
   assert.ok(leftMs > 3_590_000 && leftMs <= 3_600_000, `${leftMs} ms`);
   assert.equal((await read()).body.accountId, accountId);
   for (const [method, at] of [
@@ -197,24 +197,27 @@ test('an operator looks at an account: reads it for an hour, changes nothing, an
   assert.deepEqual((await operator.get('/session')).body.accounts, [
     {
       ...{ accountId, name: 'Looked at', role: 'viewer', plan: 'paid', status: 'active' },
-      ...{ looking: true, lookingUntil: look.body.expiresAt },
+      supportAccessUntil: access.body.expiresAt,
     },
   ]);
   const rows = (await read('GET', '/audit')).body as unknown as (Row & { actor: Actor })[];
-  assert.deepEqual([rows[0]!.action, rows[0]!.actor, rows[0]!.resourceId], ['account.look', actor, accountId]);
-  assert.deepEqual(rows[0]!.after, { until: look.body.expiresAt });
+  assert.deepEqual(
+    [rows[0]!.action, rows[0]!.actor, rows[0]!.resourceId],
+    ['account.start-support-access', actor, accountId],
+  );
+  assert.deepEqual(rows[0]!.after, { until: access.body.expiresAt });
 
   const suspended = { method: 'PATCH', path: `/operator/accounts/${accountId}`, body: { status: 'suspended' } };
   assert.equal((await operator.call(suspended)).status, 200);
-  assert.equal((await read()).status, 200, 'above all what is suspended is looked at');
+  assert.equal((await read()).status, 200, 'a suspended account can be read, too');
   const made = await createUser(rig.parts, { email: 'op2@example.com', isOperator: true });
   assert.ok(made.ok);
   const other = await rig.signedIn(made.value.email, made.value.password);
-  assert.equal((await read('GET', '/account', other)).status, 404, 'another operator has to look, too');
+  assert.equal((await read('GET', '/account', other)).status, 404, 'support access is of one session');
   assert.equal((await operator.call({ method: 'DELETE', path })).status, 200);
   assert.equal((await read()).status, 404);
   assert.equal((await operator.call({ method: 'DELETE', path })).status, 404);
-  assert.equal((await latestOf(accountId!)).action, 'account.end-look');
+  assert.equal((await latestOf(accountId!)).action, 'account.end-support-access');
 });
 
 test('an operator sets thresholds of the guard, and lets resting mail leave', async () => {

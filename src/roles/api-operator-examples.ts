@@ -54,7 +54,7 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
     smtpCredentials: 1,
     sessions: 3,
   },
-  Look: { expiresAt: '2026-11-20T10:44:00.123Z' },
+  SupportAccess: { expiresAt: '2026-11-20T10:44:00.123Z' },
   OperatorApproval: {
     approvalId: ids.approval,
     accountId: ids.account,

@@ -94,6 +94,28 @@ for (const dialect of DIALECTS) {
       );
     });
 
+    test('actions in the audit log have their new names, and the log stays append-only', async (t) => {
+      const past = await before(t, dialect, 39);
+      const actions: [then: string, now: string][] = [
+        ['account.look', 'account.start-support-access'],
+        ['account.end-look', 'account.end-support-access'],
+        ['account.update', 'account.update'],
+      ];
+      for (const [index, [then]] of actions.entries()) {
+        await past.run(
+          `INSERT INTO audit (id, at, actor_kind, action, resource) VALUES ('aud_${index}', 1, 'system', '${then}', 'account')`,
+        );
+      }
+      await past.migrate();
+      const found = await past.rows('SELECT action FROM audit ORDER BY id');
+      assert.deepEqual(
+        found.map(({ action }) => action),
+        actions.map(([, now]) => now),
+      );
+      await assert.rejects(past.run("UPDATE audit SET action = 'account.look'"), /append-only/);
+      await past.run("DELETE FROM audit WHERE id = 'aud_0'");
+    });
+
     test('delayed messages stay in the incident that they are in, together with those that fail after the upgrade', async (t) => {
       const past = await before(t, dialect, 39);
       // As the version before wrote them: ids of then, words of then.

@@ -31,7 +31,7 @@ export const scenarios: Record<string, Scenario> = {
   'users and the first run': users.users,
   'members of accounts': users.members,
   'signing in': users.signingIn,
-  'looking at accounts': users.looking,
+  'support access': users.supportAccess,
   'limits of signing in': users.limits,
   'second factors': users.factors,
   'policies of recipients on TLS': stsPolicies,

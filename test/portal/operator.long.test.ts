@@ -1,4 +1,4 @@
-/** Operators in the portal: the queue, accounts, looking at one, requests for larger mail, nodes, the doctor and the log. */
+/** Operators in the portal: the queue, accounts, support access, requests for larger mail, nodes, the doctor and the log. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
@@ -164,19 +164,19 @@ test('an operator looks at an account: a strip says so, nothing can be changed, 
   const { accountId } = await newAccount(visit, 'ACME');
   await page.goto(`/app/operator/accounts/${accountId}`);
   assert.equal((await asked(visit, '/account', accountId)).status, 404);
-  await page.getByRole('button', { name: 'Look at this account' }).click();
-  await page.getByText(/^You look at ACME as an operator, read-only until \d\d:\d\d\./).waitFor();
+  await page.getByRole('button', { name: 'View as account (read-only)' }).click();
+  await page.getByText(/^Support access: viewing ACME, read-only until \d\d:\d\d\./).waitFor();
   assert.equal(new URL(page.url()).pathname, '/app/live');
   await page.getByRole('link', { name: 'Team' }).click();
   await page.getByText('Only owners change who is in the account.').waitFor();
   assert.equal(await page.getByRole('button', { name: 'Invite' }).count(), 0);
   await page.reload();
-  await page.getByText(/^You look at ACME/).waitFor();
+  await page.getByText(/^Support access: viewing ACME/).waitFor();
   const log = (await asked(visit, '/audit', accountId)).body;
-  assert.equal(log[0].action, 'account.look', 'its owners see it');
+  assert.equal(log[0].action, 'account.start-support-access', 'its owners see it');
   await page.getByRole('button', { name: 'Stop' }).click();
   await page.waitForURL(`**/operator/accounts/${accountId}`);
-  await page.getByRole('button', { name: 'Look at this account' }).waitFor();
+  await page.getByRole('button', { name: 'View as account (read-only)' }).waitFor();
   assert.equal((await asked(visit, '/account', accountId)).status, 404);
   visit.assertClean();
 });

@@ -343,24 +343,24 @@ export interface paths {
      */
     patch: operations["setAccount"];
   };
-  "/operator/accounts/{id}/look": {
-    /**
-     * Look at an account, read-only, for an hour
-     * @description Your session then reads the account that X-Id names, as a viewer. It ends by time, by signing out, and by DELETE. The account sees in its audit log who looked.
-     */
-    post: operations["lookAtAccount"];
-    /**
-     * Look at an account no more
-     * @description In force at once, on other nodes within a second.
-     */
-    delete: operations["endLook"];
-  };
   "/operator/accounts/{id}/resume-sending": {
     /**
      * Let live mail of an account leave that rests for the reputation guard
      * @description Mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.
      */
     post: operations["resumeSendingOfAccount"];
+  };
+  "/operator/accounts/{id}/support-access": {
+    /**
+     * Start support access: read an account for an hour
+     * @description Your session can read the account that X-Id names, with the role viewer. The access ends after an hour, when you sign out, or with DELETE. It is recorded in the audit log of the account.
+     */
+    post: operations["startSupportAccess"];
+    /**
+     * End support access to an account
+     * @description Takes effect immediately, on other nodes within a second.
+     */
+    delete: operations["endSupportAccess"];
   };
   "/operator/accounts/{id}/suspension": {
     /**
@@ -566,7 +566,7 @@ export interface paths {
   "/session": {
     /**
      * The signed-in user, with the accounts they are in
-     * @description Which accounts X-Id may name, and with which role. Those that an operator looks at come last.
+     * @description Which accounts X-Id may name, and with which role. Accounts that an operator reads by support access come last.
      */
     get: operations["getSession"];
     /**
@@ -1889,14 +1889,6 @@ export interface components {
       /** @description Hand it on yourself: this service cannot send mail yet. Valid for a week, once. */
       inviteUrl?: string;
     };
-    /** Look */
-    Look: {
-      /**
-       * Format: date-time
-       * @description When it ends by itself.
-       */
-      expiresAt: string;
-    };
     /** Message */
     Message: {
       messageId: string;
@@ -2871,10 +2863,11 @@ export interface components {
           plan: "free" | "paid" | "enterprise";
           /** @enum {string} */
           status: "active" | "suspended";
-          /** @description You are no member: as an operator you look on, until lookingUntil. */
-          looking?: boolean;
-          /** Format: date-time */
-          lookingUntil?: string;
+          /**
+           * Format: date-time
+           * @description You are not a member: you read the account by support access, until this time.
+           */
+          supportAccessUntil?: string;
         })[];
     };
     /** SmtpCredential */
@@ -2948,6 +2941,14 @@ export interface components {
         /** @description The time that 95 % of the deliveries took at most, likewise. */
         p95: number | null;
       };
+    };
+    /** SupportAccess */
+    SupportAccess: {
+      /**
+       * Format: date-time
+       * @description When the access expires.
+       */
+      expiresAt: string;
     };
     /** Suppression */
     Suppression: {
@@ -4557,33 +4558,10 @@ export interface operations {
     };
   };
   /**
-   * Look at an account, read-only, for an hour
-   * @description Your session then reads the account that X-Id names, as a viewer. It ends by time, by signing out, and by DELETE. The account sees in its audit log who looked.
+   * Let live mail of an account leave that rests for the reputation guard
+   * @description Mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.
    */
-  lookAtAccount: {
-    parameters: {
-      path: {
-        /**
-         * @description The accountId.
-         * @example acc_2zAbCdEfGhIjKlMnOpQrStU
-         */
-        id: string;
-      };
-    };
-    responses: {
-      /** @description Success. */
-      201: {
-        content: {
-          "application/json": components["schemas"]["Look"];
-        };
-      };
-    };
-  };
-  /**
-   * Look at an account no more
-   * @description In force at once, on other nodes within a second.
-   */
-  endLook: {
+  resumeSendingOfAccount: {
     parameters: {
       path: {
         /**
@@ -4603,10 +4581,33 @@ export interface operations {
     };
   };
   /**
-   * Let live mail of an account leave that rests for the reputation guard
-   * @description Mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.
+   * Start support access: read an account for an hour
+   * @description Your session can read the account that X-Id names, with the role viewer. The access ends after an hour, when you sign out, or with DELETE. It is recorded in the audit log of the account.
    */
-  resumeSendingOfAccount: {
+  startSupportAccess: {
+    parameters: {
+      path: {
+        /**
+         * @description The accountId.
+         * @example acc_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      201: {
+        content: {
+          "application/json": components["schemas"]["SupportAccess"];
+        };
+      };
+    };
+  };
+  /**
+   * End support access to an account
+   * @description Takes effect immediately, on other nodes within a second.
+   */
+  endSupportAccess: {
     parameters: {
       path: {
         /**
@@ -5367,7 +5368,7 @@ export interface operations {
   };
   /**
    * The signed-in user, with the accounts they are in
-   * @description Which accounts X-Id may name, and with which role. Those that an operator looks at come last.
+   * @description Which accounts X-Id may name, and with which role. Accounts that an operator reads by support access come last.
    */
   getSession: {
     responses: {
@@ -6608,7 +6609,6 @@ export type InboundRouteWritten = components['schemas']['InboundRouteWritten'];
 export type IncidentRetried = components['schemas']['IncidentRetried'];
 export type InvitationRequest = components['schemas']['InvitationRequest'];
 export type InvitedUser = components['schemas']['InvitedUser'];
-export type Look = components['schemas']['Look'];
 export type Message = components['schemas']['Message'];
 export type MessageDetail = components['schemas']['MessageDetail'];
 export type MoveMessageRequest = components['schemas']['MoveMessageRequest'];
@@ -6667,6 +6667,7 @@ export type SmtpCredential = components['schemas']['SmtpCredential'];
 export type SmtpCredentialRequest = components['schemas']['SmtpCredentialRequest'];
 export type Statistics = components['schemas']['Statistics'];
 export type StatisticsBucket = components['schemas']['StatisticsBucket'];
+export type SupportAccess = components['schemas']['SupportAccess'];
 export type Suppression = components['schemas']['Suppression'];
 export type SuppressionImport = components['schemas']['SuppressionImport'];
 export type SuppressionRequest = components['schemas']['SuppressionRequest'];
@@ -6741,9 +6742,9 @@ export const routes = {
   createAccount: ['POST', '/operator/accounts'],
   getOperatorAccount: ['GET', '/operator/accounts/{id}'],
   setAccount: ['PATCH', '/operator/accounts/{id}'],
-  lookAtAccount: ['POST', '/operator/accounts/{id}/look'],
-  endLook: ['DELETE', '/operator/accounts/{id}/look'],
   resumeSendingOfAccount: ['POST', '/operator/accounts/{id}/resume-sending'],
+  startSupportAccess: ['POST', '/operator/accounts/{id}/support-access'],
+  endSupportAccess: ['DELETE', '/operator/accounts/{id}/support-access'],
   previewSuspension: ['GET', '/operator/accounts/{id}/suspension'],
   listApprovalRequests: ['GET', '/operator/approvals'],
   approveRequest: ['POST', '/operator/approvals/{id}/approve'],

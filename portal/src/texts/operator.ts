@@ -85,8 +85,8 @@ export const accounts = {
 
 export const account = {
   parent: 'Accounts',
-  look: 'Look at this account',
-  lookHint: 'Read-only, for an hour. Its audit log shows that you looked.',
+  supportAccess: 'View as account (read-only)',
+  supportAccessHint: 'Read-only for 1 hour. Recorded in the audit log of the account.',
   open: 'Open it',
   overview: 'Account',
   id: 'Id',
@@ -263,8 +263,8 @@ export const audit = {
   },
 };
 
-export const looking = {
-  strip: (name: string, until: string) => `You look at ${name} as an operator, read-only until ${until}.`,
+export const supportAccess = {
+  strip: (name: string, until: string) => `Support access: viewing ${name}, read-only until ${until}.`,
   stop: 'Stop',
 };
 
