@@ -1,8 +1,8 @@
 /** Accounts, keys and credentials as the API shows them, with the schemas that describe it. */
 import { type TInteger, Type } from 'typebox';
 import { iso } from '../base/clock.ts';
-import { type CapName, capsOf } from '../caps/caps.ts';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
+import { type LimitName, limitsOf } from '../limits/limits.ts';
 import {
   type Account,
   MAXIMUM_EMAIL_BYTES,
@@ -20,7 +20,7 @@ const time = Type.String({ format: 'date-time' });
 const mode = oneOf(['live', 'sandbox']);
 const scope = oneOf(['send', 'full']);
 
-const capShape: Record<CapName, TInteger> = {
+const capShape: Record<LimitName, TInteger> = {
   webhooks: Type.Integer({ description: 'Resources are counted in all, live and sandbox together.' }),
   domains: Type.Integer(),
   templates: Type.Integer(),
@@ -82,7 +82,7 @@ export function accountBody(account: Account, usage: Usage, smtp: SubmissionPort
       approvedEmailBytes: account.approvedEmailBytes,
       maximumFinalMimeBytes: MAXIMUM_EMAIL_BYTES,
       recipientsPerEmail: RECIPIENTS_PER_EMAIL,
-      ...capsOf(account.limits),
+      ...limitsOf(account.limits),
     },
     usage,
     smtp,

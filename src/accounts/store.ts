@@ -5,7 +5,7 @@
  */
 import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
-import type { CapName } from '../caps/caps.ts';
+import type { LimitName } from '../limits/limits.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import {
   ACCOUNT_COLUMNS,
@@ -66,8 +66,8 @@ export interface AccountChange {
   plan: Plan | null;
   status: AccountStatus | null;
   approvedEmailBytes: number | null;
-  /** Caps by name; null returns to the standard one. */
-  limits?: Partial<Record<CapName, number | null>>;
+  /** Limits by name; null restores the standard one. */
+  limits?: Partial<Record<LimitName, number | null>>;
   /** Thresholds of the reputation guard, in the place of all that were set before. */
   guard?: SetThresholds;
   /** Unix ms; lets mail that waited for the end of a suspension leave now. */

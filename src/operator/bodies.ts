@@ -3,8 +3,8 @@ import { Type } from 'typebox';
 import type { Account, Guard, Usage } from '../accounts/accounts.ts';
 import { guardBody, MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES, thresholdsOf } from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
-import { CAP_NAMES, type CapName, type Caps, capsOf, HIGHEST_CAP } from '../caps/caps.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
+import { HIGHEST_LIMIT, LIMIT_NAMES, type LimitName, type Limits, limitsOf } from '../limits/limits.ts';
 import type { LivingNode } from '../nodes/nodes.ts';
 import type { AccountQueue, AskedApproval, Credentials, QueueFigures, SentMail } from './store.ts';
 
@@ -18,9 +18,9 @@ const isoOrNull = (ms: number | null): string | null => (ms === null ? null : is
 const plan = oneOf(['free', 'paid', 'enterprise']);
 const status = oneOf(['active', 'suspended']);
 const emailBytes = (description: string) => Type.Integer({ description });
-const caps = closed(
-  Object.fromEntries(CAP_NAMES.map((name) => [name, Type.Integer()])) as Record<CapName, ReturnType<typeof count>>,
-  { description: 'What the account may have at most.' },
+const limits = closed(
+  Object.fromEntries(LIMIT_NAMES.map((name) => [name, Type.Integer()])) as Record<LimitName, ReturnType<typeof count>>,
+  { description: 'The limits of the account.' },
 );
 
 const accountFields = {
@@ -29,14 +29,14 @@ const accountFields = {
   plan,
   status,
   approvedEmailBytes: emailBytes('Size of an email with the upload flow.'),
-  limits: caps,
+  limits,
   createdAt: time,
 };
 export const accountSchema = named('OperatorAccount', accountFields);
 
 export function accountBody(account: Account) {
   const { id: accountId, name, plan, status, approvedEmailBytes, createdAt } = account;
-  const limits: Caps = capsOf(account.limits);
+  const limits: Limits = limitsOf(account.limits);
   return { accountId, name, plan, status, approvedEmailBytes, limits, createdAt: iso(createdAt) };
 }
 
@@ -103,15 +103,18 @@ export const newAccountSchema = named('NewAccount', {
   sandboxApiKey: Type.String({ description: 'Shown this once.' }),
 });
 
-const capChange = Type.Optional(
+const limitChange = Type.Optional(
   Type.Unsafe<number | null>({
     type: ['integer', 'null'],
     minimum: 0,
-    maximum: HIGHEST_CAP,
-    description: 'Null returns to the standard one.',
+    maximum: HIGHEST_LIMIT,
+    description: 'null restores the standard limit.',
   }),
 );
-const changedCaps = Object.fromEntries(CAP_NAMES.map((cap) => [cap, capChange])) as Record<CapName, typeof capChange>;
+const changedLimits = Object.fromEntries(LIMIT_NAMES.map((name) => [name, limitChange])) as Record<
+  LimitName,
+  typeof limitChange
+>;
 const share = Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: '0 switches this level off.' }));
 const setThreshold = Type.Optional(
   closed({
@@ -125,7 +128,7 @@ export const accountChangeRequest = closed(
     plan: Type.Optional(plan),
     status: Type.Optional(status),
     approvedEmailBytes: Type.Optional(Type.Integer({ minimum: STANDARD_EMAIL_BYTES, maximum: MAXIMUM_EMAIL_BYTES })),
-    limits: Type.Optional(closed(changedCaps)),
+    limits: Type.Optional(closed(changedLimits)),
     guard: Type.Optional(
       closed(
         { bounceRate: setThreshold, complaintRate: setThreshold },

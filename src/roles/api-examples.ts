@@ -1,7 +1,7 @@
 /**
  * An example of each named schema of the API, for /openapi.json. Each fits its schema, which a test proves.
  */
-import { capsOf } from '../caps/caps.ts';
+import { limitsOf } from '../limits/limits.ts';
 import { ANN, DAY_BEFORE, EVENT_EXAMPLES, ids, SHOP, SUBJECT, TIME } from './api-event-examples.ts';
 import { INBOUND_EXAMPLES } from './api-inbound-examples.ts';
 import { MESSAGE_EXAMPLES } from './api-message-examples.ts';
@@ -274,7 +274,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
       approvedEmailBytes: 2_000_000,
       maximumFinalMimeBytes: 40_000_000,
       recipientsPerEmail: 50,
-      ...capsOf({}),
+      ...limitsOf({}),
     },
     usage: { messagesToday: 120, messagesLast30Days: 4_310, queued: 2 },
     smtp: { port: 587, tlsPort: 465 },

@@ -1,5 +1,5 @@
 /** Examples of what operators see, for /openapi.json. */
-import { capsOf } from '../caps/caps.ts';
+import { limitsOf } from '../limits/limits.ts';
 import { DAY_BEFORE, ids, TIME } from './api-event-examples.ts';
 
 const account = {
@@ -8,7 +8,7 @@ const account = {
   plan: 'paid',
   status: 'active',
   approvedEmailBytes: 2_000_000,
-  limits: capsOf({}),
+  limits: limitsOf({}),
   createdAt: DAY_BEFORE,
 };
 const figures = { depth: 412, due: 3, leased: 5, held: 0, deferred: 404, oldestDueAt: TIME };

@@ -955,25 +955,25 @@ export interface components {
       status?: "active" | "suspended";
       approvedEmailBytes?: number;
       limits?: {
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         webhooks?: number | null;
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         domains?: number | null;
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         templates?: number | null;
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         apiKeys?: number | null;
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         smtpCredentials?: number | null;
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         inboundRoutes?: number | null;
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         openSubmissions?: number | null;
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         eventStreams?: number | null;
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         inboxWaits?: number | null;
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         inboundMailPerHour?: number | null;
       };
       /** @description Thresholds of the reputation guard, in the place of all that were set before; what is left out is standard. A warning has to be below critical where both are on. */
@@ -2030,7 +2030,7 @@ export interface components {
       status: "active" | "suspended";
       /** @description Size of an email with the upload flow. */
       approvedEmailBytes: number;
-      /** @description What the account may have at most. */
+      /** @description The limits of the account. */
       limits: {
         webhooks: number;
         domains: number;
@@ -2056,7 +2056,7 @@ export interface components {
       status: "active" | "suspended";
       /** @description Size of an email with the upload flow. */
       approvedEmailBytes: number;
-      /** @description What the account may have at most. */
+      /** @description The limits of the account. */
       limits: {
         webhooks: number;
         domains: number;
