@@ -218,9 +218,9 @@ export function expired(last: Outcome): Outcome {
   };
 }
 
-/** The outcome of a message whose account was suspended, or stopped by the reputation guard, when its lifetime ended. */
+/** The outcome of a message whose account was suspended, or whose mail was held by sending protection, when its lifetime ended. */
 export function expiredWhileSuspended(): Outcome {
-  const text = 'the account was suspended, or its live mail rested, until the lifetime of the message ended';
+  const text = 'the account was suspended, or its live mail held, until the message expired';
   return expired(
     outcome('temporary', { category: 'internal' }, { smtpCode: null, enhancedCode: '5.4.7', reply: text }),
   );

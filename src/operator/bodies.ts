@@ -1,7 +1,7 @@
 /** Accounts, approvals, the queue, destinations and nodes as operators see them, with the schemas that describe it. */
 import { Type } from 'typebox';
-import type { Account, Guard, Usage } from '../accounts/accounts.ts';
-import { guardBody, MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES, thresholdsOf } from '../accounts/accounts.ts';
+import type { Account, SendingProtection, Usage } from '../accounts/accounts.ts';
+import { MAXIMUM_EMAIL_BYTES, protectionBody, STANDARD_EMAIL_BYTES, thresholdsOf } from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import { HIGHEST_LIMIT, LIMIT_NAMES, type LimitName, type Limits, limitsOf } from '../limits/limits.ts';
@@ -55,15 +55,18 @@ export const accountDetailSchema = named('OperatorAccountDetail', {
     bounceRate: Type.Number({ description: 'Share of the live messages delivered, bounced or complained about.' }),
     complaintRate: Type.Number(),
   }),
-  guard: closed(
+  sendingProtection: closed(
     {
-      status: oneOf(['good', 'warned', 'resting']),
+      status: oneOf(['good', 'warned', 'held']),
       since: nullableTime('Null while it is good.'),
       reason: nullable('The rate and its thresholds, as they were then.'),
-      countedSince: nullableTime('When resting mail was let leave last: what came before counts no more.'),
+      countedSince: nullableTime('When held mail was last released; earlier mail no longer counts.'),
       thresholds: closed({ bounceRate: threshold, complaintRate: threshold }),
     },
-    { description: 'What the reputation guard has decided of its live mail.' },
+    {
+      description:
+        'Sending protection of its live mail: held from a high rate of hard bounces or complaints until it is released.',
+    },
   ),
   lastActivityAt: nullableTime('When its newest message was made, live or sandbox; null without any.'),
 });
@@ -77,14 +80,19 @@ interface Health {
 
 export function accountDetailBody(
   account: Account,
-  { usage, health, guard, lastAt }: { usage: Usage; health: Health; guard: Guard; lastAt: number | null },
+  {
+    usage,
+    health,
+    protection,
+    lastAt,
+  }: { usage: Usage; health: Health; protection: SendingProtection; lastAt: number | null },
 ) {
   const { status, periodDays, bounceRate, complaintRate } = health;
   return {
     ...accountBody(account),
     usage,
     health: { status, periodDays, bounceRate, complaintRate },
-    guard: { ...guardBody(guard), thresholds: thresholdsOf(guard.set) },
+    sendingProtection: { ...protectionBody(protection), thresholds: thresholdsOf(protection.set) },
     lastActivityAt: isoOrNull(lastAt),
   };
 }
@@ -129,12 +137,12 @@ export const accountChangeRequest = closed(
     status: Type.Optional(status),
     approvedEmailBytes: Type.Optional(Type.Integer({ minimum: STANDARD_EMAIL_BYTES, maximum: MAXIMUM_EMAIL_BYTES })),
     limits: Type.Optional(closed(changedLimits)),
-    guard: Type.Optional(
+    sendingProtection: Type.Optional(
       closed(
         { bounceRate: setThreshold, complaintRate: setThreshold },
         {
           description:
-            'Thresholds of the reputation guard, in the place of all that were set before; what is left out is standard. A warning has to be below critical where both are on.',
+            'Thresholds of sending protection. They replace all thresholds set before; omitted ones are standard. `warning` must be below `critical` if both are on.',
         },
       ),
     ),

@@ -34,7 +34,7 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
     ...account,
     usage: { messagesToday: 42, messagesLast30Days: 1_204, queued: 3 },
     health: { status: 'good', periodDays: 7, bounceRate: 0.0021, complaintRate: 0 },
-    guard: {
+    sendingProtection: {
       ...{ status: 'good', since: null, reason: null, countedSince: null },
       thresholds: {
         bounceRate: { warning: 0.05, critical: 0.1, minimumMessages: 100 },

@@ -94,6 +94,52 @@ for (const dialect of DIALECTS) {
       );
     });
 
+    test('accounts that were warned or whose mail rested are warned or held, with their reasons and thresholds', async (t) => {
+      const past = await before(t, dialect, 39);
+      const accounts: [status: string, notice: string | null, now: unknown][] = [
+        ['good', null, ['good', null, '{}', '{}', null]],
+        ['warned', 'warned', ['warned', 'warned', '{"reason":1}', '{"bounceRate":{}}', 7]],
+        ['resting', 'resting', ['held', 'held', '{"reason":1}', '{"bounceRate":{}}', 7]],
+      ];
+      for (const [index, [status, notice]] of accounts.entries()) {
+        const facts = status === 'good' ? "'{}', '{}', NULL" : `'{"reason":1}', '{"bounceRate":{}}', 7`;
+        await past.run(
+          `INSERT INTO account (id, name, plan, status, approved_email_bytes, settings, created_at, guard_status, guard_notice,
+             guard, guard_thresholds, guard_since)
+           VALUES ('acc_${index}', 'One', 'paid', 'active', 1, '{}', 1, '${status}', ${notice === null ? 'NULL' : `'${notice}'`}, ${facts})`,
+        );
+      }
+      const json = { guardStatus: 'resting', guard: { reason: null }, note: 'of "guard":' };
+      await past.run(
+        `INSERT INTO audit (id, at, actor_kind, action, resource, before_change, after_change)
+         VALUES ('aud_0', 1, 'system', 'account.guard', 'account', '{"guardStatus":"good"}', ${text(json)})`,
+      );
+      await past.migrate();
+      const found = await past.rows(
+        `SELECT protection_status AS status, protection_notice AS notice, protection, protection_thresholds AS thresholds,
+           protection_since AS since FROM account ORDER BY id`,
+      );
+      assert.deepEqual(
+        found.map(({ status, notice, protection, thresholds, since }) => [
+          status,
+          notice,
+          protection,
+          thresholds,
+          since === null ? null : Number(since),
+        ]),
+        accounts.map(([, , now]) => now),
+      );
+      const [row] = await past.rows('SELECT action, before_change AS before, after_change AS after FROM audit');
+      assert.deepEqual(
+        [row!.action, JSON.parse(String(row!.before)), JSON.parse(String(row!.after))],
+        [
+          'account.sending-protection',
+          { protectionStatus: 'good' },
+          { protectionStatus: 'held', protection: { reason: null }, note: 'of "guard":' },
+        ],
+      );
+    });
+
     test('actions in the audit log have their new names, and the log stays append-only', async (t) => {
       const past = await before(t, dialect, 39);
       const actions: [then: string, now: string][] = [

@@ -18,14 +18,14 @@ export interface paths {
   "/account/health": {
     /**
      * How mail of the last seven days fared
-     * @description Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and what the reputation guard has decided of live mail. Nothing is said of a rate before it has its least number of messages.
+     * @description Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and the state of sending protection for live mail. A rate is rated only from its minimum number of messages on.
      */
     get: operations["getAccountHealth"];
   };
   "/account/resume-sending": {
     /**
-     * Let live mail leave that rests for the reputation guard
-     * @description For when the cause is gone: mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.
+     * Release held live mail
+     * @description Call this once the cause is fixed. Sends the live mail that sending protection holds, and counts bounces and complaints from zero. 409 if no mail is held.
      */
     post: operations["resumeSending"];
   };
@@ -240,7 +240,7 @@ export interface paths {
   "/incidents": {
     /**
      * List what fails now, the heaviest first
-     * @description Delayed and bounced messages by destination and reply, webhooks and domains that fail, and live mail that rests for its reputation; each with what to do about it.
+     * @description Delayed and bounced messages by destination and reply, failing webhooks and domains, and live mail held by sending protection; each with advice on what to do.
      */
     get: operations["listIncidents"];
   };
@@ -345,8 +345,8 @@ export interface paths {
   };
   "/operator/accounts/{id}/resume-sending": {
     /**
-     * Let live mail of an account leave that rests for the reputation guard
-     * @description Mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.
+     * Release held live mail of an account
+     * @description Sends the live mail that sending protection holds, and counts bounces and complaints from zero. 409 if no mail is held.
      */
     post: operations["resumeSendingOfAccount"];
   };
@@ -976,8 +976,8 @@ export interface components {
         /** @description null restores the standard limit. */
         inboundMailPerHour?: number | null;
       };
-      /** @description Thresholds of the reputation guard, in the place of all that were set before; what is left out is standard. A warning has to be below critical where both are on. */
-      guard?: {
+      /** @description Thresholds of sending protection. They replace all thresholds set before; omitted ones are standard. `warning` must be below `critical` if both are on. */
+      sendingProtection?: {
         bounceRate?: {
           /** @description 0 switches this level off. */
           warning?: number;
@@ -1030,13 +1030,13 @@ export interface components {
         };
       };
       advice: string[];
-      /** @description Looks at hard bounces and complaints of live mail, over one day and over seven. */
-      guard?: {
+      /** @description Watches hard bounces and complaints of live mail over the last day and the last seven. */
+      sendingProtection?: {
         /**
-         * @description resting: live mail is accepted and waits until an owner or the operator lets it leave.
+         * @description held: live mail is accepted and queued, and is sent once an owner or the operator releases it.
          * @enum {string}
          */
-        status: "good" | "warned" | "resting";
+        status: "good" | "warned" | "held";
         /**
          * Format: date-time
          * @description Null while it is good.
@@ -1046,7 +1046,7 @@ export interface components {
         reason: string | null;
         /**
          * Format: date-time
-         * @description When resting mail was let leave last: what came before counts no more.
+         * @description When held mail was last released; earlier mail no longer counts.
          */
         countedSince: string | null;
       };
@@ -2087,10 +2087,10 @@ export interface components {
         bounceRate: number;
         complaintRate: number;
       };
-      /** @description What the reputation guard has decided of its live mail. */
-      guard: {
+      /** @description Sending protection of its live mail: held from a high rate of hard bounces or complaints until it is released. */
+      sendingProtection: {
         /** @enum {string} */
-        status: "good" | "warned" | "resting";
+        status: "good" | "warned" | "held";
         /**
          * Format: date-time
          * @description Null while it is good.
@@ -2100,7 +2100,7 @@ export interface components {
         reason: string | null;
         /**
          * Format: date-time
-         * @description When resting mail was let leave last: what came before counts no more.
+         * @description When held mail was last released; earlier mail no longer counts.
          */
         countedSince: string | null;
         thresholds: {
@@ -2492,10 +2492,10 @@ export interface components {
       /** @enum {string} */
       kind: "reputation";
       /**
-       * @description resting: live mail waits until an owner or the operator lets it leave.
+       * @description held: live mail is queued until an owner or the operator releases it.
        * @enum {string}
        */
-      state: "warned" | "resting";
+      state: "warned" | "held";
       rate: string | null;
       /**
        * @description Who can fix it.
@@ -2515,7 +2515,7 @@ export interface components {
     /** ResumeSendingRequest */
     ResumeSendingRequest: {
       /**
-       * @description The cause is gone: mail that rests is to leave.
+       * @description Confirms that the cause is fixed and held mail is to be sent.
        * @constant
        */
       confirm: true;
@@ -3281,7 +3281,7 @@ export interface operations {
   };
   /**
    * How mail of the last seven days fared
-   * @description Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and what the reputation guard has decided of live mail. Nothing is said of a rate before it has its least number of messages.
+   * @description Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and the state of sending protection for live mail. A rate is rated only from its minimum number of messages on.
    */
   getAccountHealth: {
     responses: {
@@ -3294,8 +3294,8 @@ export interface operations {
     };
   };
   /**
-   * Let live mail leave that rests for the reputation guard
-   * @description For when the cause is gone: mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.
+   * Release held live mail
+   * @description Call this once the cause is fixed. Sends the live mail that sending protection holds, and counts bounces and complaints from zero. 409 if no mail is held.
    */
   resumeSending: {
     requestBody: {
@@ -4138,7 +4138,7 @@ export interface operations {
   };
   /**
    * List what fails now, the heaviest first
-   * @description Delayed and bounced messages by destination and reply, webhooks and domains that fail, and live mail that rests for its reputation; each with what to do about it.
+   * @description Delayed and bounced messages by destination and reply, failing webhooks and domains, and live mail held by sending protection; each with advice on what to do.
    */
   listIncidents: {
     parameters: {
@@ -4558,8 +4558,8 @@ export interface operations {
     };
   };
   /**
-   * Let live mail of an account leave that rests for the reputation guard
-   * @description Mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.
+   * Release held live mail of an account
+   * @description Sends the live mail that sending protection holds, and counts bounces and complaints from zero. 409 if no mail is held.
    */
   resumeSendingOfAccount: {
     parameters: {

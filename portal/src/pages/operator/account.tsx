@@ -14,8 +14,8 @@ import { useScope } from '../../scope.ts';
 import { account as texts } from '../../texts/operator.ts';
 import { AccountPlan } from './account-plan.tsx';
 import { forOperators } from './for-operators.tsx';
-import { GuardNotice } from './guard.tsx';
 import classes from './operator.module.css';
+import { ProtectionNotice } from './sending-protection.tsx';
 import { SuspensionPanel } from './suspension.tsx';
 
 type Account = Answer<'getOperatorAccount'>;
@@ -40,7 +40,7 @@ function AccountContent() {
       actions={<Look account={account} />}
     >
       <Stack gap="md">
-        <GuardNotice account={account} />
+        <ProtectionNotice account={account} />
         <div className={classes.columns}>
           <Overview of={account} />
           <SuspensionPanel account={account} />
