@@ -40,12 +40,12 @@ test('zsh and fish know the same words', async (t) => {
   assert.match(zsh, /^#compdef postrider\n/);
   assert.match(zsh, /'account create'\|'account create '\*\)/);
   assert.match(zsh, /--plan\) compadd -- free paid enterprise; return ;;/);
-  assert.match(zsh, /'create:make an account with a live and a sandbox key'/);
-  assert.match(zsh, /'doctor:check configuration, data directory/);
+  assert.match(zsh, /'create:Create an account with a live and a sandbox API key'/);
+  assert.match(zsh, /'doctor:Check configuration, data directory/);
   const { script: fish } = await json('completion', 'fish');
   assert.match(
     fish,
-    /-n '__fish_seen_subcommand_from account; and not __fish_seen_subcommand_from create list show set' -a 'show' -d 'one account'/,
+    /-n '__fish_seen_subcommand_from account; and not __fish_seen_subcommand_from create list show set' -a 'show' -d 'Show an account'/,
   );
   assert.match(
     fish,

@@ -184,7 +184,7 @@ function answered(
   if (pause && startedMs < pause.untilMs) return;
   destination.answeredMs = nowMs;
   destination.stalled = false;
-  if (pause) log.info({ destination: key, host: pause.host }, 'destination goes on after its pause');
+  if (pause) log.info({ destination: key, host: pause.host }, 'destination resumed');
   destination.pause = undefined;
   if (learned && destination.active - destination.opening > learned.limit) destination.learned = undefined;
   if (!took) return;

@@ -73,7 +73,7 @@ export class Results {
     const { messageId, crashes, suppressed } = held.job;
     if (suppressed) return suppressedSettlementOf(held.job, this.nowOf(held));
     if (crashes >= DEAD_LETTER_AFTER_CRASHES) {
-      this.#deps.log.error({ messageId, crashes }, 'message dead-lettered: it crashed its workers');
+      this.#deps.log.error({ messageId, crashes }, 'message dead-lettered: it crashed its worker three times');
       return this.of(held, { outcome: deadLettered(), facts: null });
     }
     return this.putOff(held);

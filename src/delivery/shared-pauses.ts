@@ -129,7 +129,7 @@ export function openSharedPauses(deps: SharedPauseDeps): SharedPauses {
         await sync();
         if (unwritten.size > 0) await sync();
       } catch (error) {
-        log.warn({ error: (error as Error).message }, 'a pause could not be written');
+        log.warn({ error: (error as Error).message }, 'destination pause could not be stored');
       }
     },
     mayProbe: permits.has,
@@ -160,7 +160,10 @@ function openProbePermits({ database, clock, log, destinations, onMayProbe }: Sh
       permits.set(key, permit);
       if (permit.granted) onMayProbe(key);
     } catch (error) {
-      log.warn({ destination: key, error: (error as Error).message }, 'the right to probe could not be asked for');
+      log.warn(
+        { destination: key, error: (error as Error).message },
+        'probe of a paused destination could not be claimed',
+      );
     } finally {
       asking.delete(key);
     }

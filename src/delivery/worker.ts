@@ -343,7 +343,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     connections.cancelOpening();
     const early = setTimeout(() => connections.cutBeforeDots(), Math.min(STOP_DOTS_MS, graceMs));
     const late = setTimeout(() => {
-      log.warn({ trying: engine.running }, 'peers are too slow for the stop: sessions are cut');
+      log.warn({ trying: engine.running }, 'shutdown deadline reached; closing open SMTP sessions');
       connections.destroyAll();
     }, graceMs);
     const unrecorded = await engine.stop(graceMs + STOP_RECORDING_MS);

@@ -27,7 +27,7 @@ const RESOLVER =
   'Ask through a resolver of your own: run unbound on this machine and set POSTRIDER_DNS_SERVERS=127.0.0.1.';
 
 async function checkList(list: string, addresses: readonly string[], dns: Dns): Promise<Check[]> {
-  const name = 'block list';
+  const name = 'blocklist';
   const test = await ask(list, TEST_ENTRY, dns);
   if (test !== 'listed') {
     const why = {
@@ -52,7 +52,7 @@ async function listedCheck(list: string, address: string, dns: Dns): Promise<Che
   const reason = await dns.resolveTxt(`${reversed(address)}.${list}`);
   const words = reason.status === 'found' ? reason.value.join(' ').slice(0, 300) : '';
   return fail(
-    'block list',
+    'blocklist',
     `${address} is on ${list}${words === '' ? '' : `: ${words}`}`,
     `Find out what was sent, stop it, then ask ${list} to remove the address.`,
   );

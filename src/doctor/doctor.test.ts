@@ -71,7 +71,7 @@ test('the addresses that the settings name are those that are looked at', async 
   const { subject, asked } = await world(t);
   const { checks } = await examine({ ...subject, localAddresses: ['185.199.10.7'] });
   const status = (name: string) => checks.find((one) => one.name === name)?.status;
-  assert.deepEqual([status('reverse DNS'), status('HELO name'), status('block list')], ['ok', 'ok', 'ok']);
+  assert.deepEqual([status('reverse DNS'), status('HELO name'), status('blocklist')], ['ok', 'ok', 'ok']);
   assert.equal(asked('A 7.10.199.185.list.example'), 1);
 });
 
@@ -83,7 +83,7 @@ test('with a relay the relay is tried, and nothing is said of addresses', async 
   };
   const { checks } = await examine({ ...subject, config });
   assert.equal(checks.find(({ name }) => name === 'relay')?.status, 'ok');
-  const others = ['reverse DNS', 'HELO name', 'block list', `port ${sink.port}`];
+  const others = ['reverse DNS', 'HELO name', 'blocklist', `port ${sink.port}`];
   assert.deepEqual(
     checks.filter(({ name }) => others.includes(name)),
     [],

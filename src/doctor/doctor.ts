@@ -188,7 +188,7 @@ function outgoing(subject: Subject, dns: Resolver, domains: SenderDomain[]): Ask
     { name: 'HELO name', ask: async () => checkHelo(smtpHostname, await sources(), dns) },
     { name: 'reverse DNS', ask: async () => checkReverse(smtpHostname, await sources(), dns) },
     {
-      name: 'block lists',
+      name: 'blocklist',
       isGuest: true,
       ask: async () => checkBlocklists(doctorBlocklists, (await sources()).seen, dns),
     },

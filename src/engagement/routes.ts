@@ -100,7 +100,7 @@ function createRecorder({ database, nudge }: TrackingRouteDeps): (tracked: Track
     const nowMs = performance.now();
     if (nowMs - warnedAtMs < WARN_EVERY_MS) return;
     warnedAtMs = nowMs;
-    log.warn({ lost, ...(error !== undefined && { err: error }) }, 'opens and clicks could not be recorded');
+    log.warn({ lost, ...(error !== undefined && { err: error }) }, 'opens and clicks lost');
     lost = 0;
   };
 
@@ -223,7 +223,7 @@ async function unsubscribe(deps: UnsubscribeRouteDeps, request: RouteRequest): P
     if (isNew) deps.nudge();
   } catch (error) {
     if (!(error instanceof Unavailable)) throw error;
-    request.log.warn({ err: error }, 'an unsubscribing could not be recorded');
+    request.log.warn({ err: error }, 'unsubscribe not recorded');
     return tryLater();
   }
   const from = await senderOf(deps.database, claim);

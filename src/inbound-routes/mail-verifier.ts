@@ -127,7 +127,7 @@ class Verifier implements MailVerifier {
     }
     if (message.kind === 'verified') this.#settle(thread, message.id, message.results);
     else {
-      this.#options.log.error({ error: message.error }, 'a mail that came in could not be verified');
+      this.#options.log.error({ error: message.error }, 'inbound message authentication failed to run');
       this.#settle(thread, message.id, notVerified(INTERRUPTED));
     }
     if (thread.mails.size === 0) thread.idle = setTimeout(() => this.#end(thread), this.#options.idleMs).unref();

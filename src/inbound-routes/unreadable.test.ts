@@ -109,7 +109,7 @@ for (const dialect of DIALECTS) {
     await waitUntil('both to be dealt with', async () => (await w.counted())?.length === 2);
     assert.deepEqual(await w.counted(), [
       'postrider_inbound_reports_total{result="unreadable"} 1',
-      'postrider_inbound_mail_total{outcome="event"} 1',
+      'postrider_inbound_messages_total{outcome="event"} 1',
     ]);
     const { eventId, detail, recipient, sizeBytes } = (await w.find(mail))!;
     assert.match(eventId!, /^evt_/);

@@ -140,7 +140,7 @@ class InboundWork implements WorkKind<InboundItem, Result> {
     const owner = use.kind === 'route' ? use : { accountId: '', mode: 'live' as const };
     const { accountId, mode } = owner;
     if (againAtMs === null)
-      this.#deps.log.error({ inboundId: job.mail.id, accountId }, 'a mail that came in is set aside');
+      this.#deps.log.error({ inboundId: job.mail.id, accountId }, 'a mail that came in is quarantined');
     return {
       ...{ seq: job.seq, fence: job.fence, kind: 'unread' },
       unread: { ...leaseOf(job), accountId, mode, againAtMs },

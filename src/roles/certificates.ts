@@ -81,7 +81,7 @@ function createOrders(
   const names = certificateNames(config);
   if (config.acmeEmail === undefined) return undefined;
   if (names.length === 0) {
-    if (config.smtpTlsCert !== undefined) log.warn('POSTRIDER_ACME_EMAIL has no effect: PEM files are set');
+    if (config.smtpTlsCert !== undefined) log.warn('POSTRIDER_ACME_EMAIL is ignored because PEM files are set');
     return undefined;
   }
   return createAcme({
@@ -107,7 +107,7 @@ function measure(
   );
   const failed = {
     name: 'postrider_certificate_failed_orders',
-    help: 'Orders of a certificate that failed since the last one that was issued.',
+    help: 'Certificate orders that failed since the last successful one.',
   };
   metrics.readGaugeFrom(failed, () =>
     (acme?.failures() ?? []).map(({ name, failures }) => ({ labels: { name }, value: failures })),

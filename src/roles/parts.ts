@@ -100,7 +100,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     });
     opened.push(overload);
     metrics.readQueueFrom(() => overload.queue());
-    const disk = { name: 'postrider_disk_free_bytes', help: 'Free space where accepted mail is kept.' };
+    const disk = { name: 'postrider_disk_free_bytes', help: 'Free disk space where accepted mail is stored.' };
     metrics.readGaugeFrom(disk, () => overload.freeBytes());
     const store = await openBlobStore(config, { directory, clock, onBroken: options.onBroken });
     opened.push(store);

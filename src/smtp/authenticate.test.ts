@@ -117,7 +117,7 @@ test('whatever breaks the form of an exchange leaves one line in the log, withou
     for (const line of lines) last = await talker.say(line);
     assert.match(last, expected, what);
     if (what === 'a bare line feed') assert.match(await talker.reply(), /^250 /);
-    const told = rig.log.slice(from).filter((line) => line.includes('a log-in over SMTP'));
+    const told = rig.log.slice(from).filter((line) => line.includes('SMTP login '));
     assert.equal(told.length, 1, what);
     assert.equal(JSON.parse(told[0]!).address, '127.0.0.1', what);
     assert.ok(!/S3c|forged/.test(rig.log.slice(from).join('')), what);
@@ -139,7 +139,7 @@ test('log lines of failed log-ins are one line each and hold no secrets', async 
   for (const [username, password] of attempts) {
     assert.match(await talker.say(`AUTH PLAIN ${plainResponse({ username, password })}`), /^535 /);
   }
-  const lines = rig.log.slice(from).filter((line) => line.includes('log-in'));
+  const lines = rig.log.slice(from).filter((line) => line.includes('SMTP login'));
   assert.equal(lines.length, 3);
   for (const line of rig.log) {
     assert.equal(line.trim().split('\n').length, 1);

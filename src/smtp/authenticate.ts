@@ -91,7 +91,7 @@ function begin(logins: Logins, dialogue: Dialogue, argument: string): Pending {
 /** Answers what breaks the form of an exchange, which ends with it. */
 export function malformedLogin(dialogue: Dialogue, line: string): undefined {
   dialogue.takeLine = undefined;
-  dialogue.log.warn({ address: dialogue.address }, 'a log-in over SMTP was malformed or cancelled');
+  dialogue.log.warn({ address: dialogue.address }, 'SMTP login malformed or canceled');
   dialogue.clientError(line);
 }
 
@@ -144,7 +144,7 @@ async function logIn(logins: Logins, dialogue: Dialogue, { username, password }:
   } catch (error) {
     attempt?.undecided();
     if (!(error instanceof Unavailable)) throw error;
-    dialogue.log.warn({ err: error }, 'a log-in could not be checked');
+    dialogue.log.warn({ err: error }, 'SMTP login could not be checked');
     return dialogue.reply(NOT_NOW);
   }
   refuse(dialogue, username, attempt.failed() ? TOO_MANY : LOGIN_FAILED);
@@ -158,7 +158,7 @@ function welcome(dialogue: Dialogue, login: Login): undefined {
 function refuse(dialogue: Dialogue, username: string, line: string): undefined {
   dialogue.services.metrics.smtpAuthFailures.inc();
   const shown = OUR_NAMES.test(username) ? { username } : {};
-  dialogue.log.warn({ address: dialogue.address, ...shown }, 'a log-in over SMTP failed');
+  dialogue.log.warn({ address: dialogue.address, ...shown }, 'SMTP login failed');
   if (line === TOO_MANY) dialogue.hangUp(line);
   else dialogue.clientError(line);
 }

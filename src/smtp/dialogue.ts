@@ -229,7 +229,7 @@ export function isSyntaxError(reply: string): boolean {
 export function orBusy(dialogue: Dialogue, check: () => Pending): Pending {
   return check()?.catch((error: unknown) => {
     if (!(error instanceof Unavailable)) throw error;
-    dialogue.log.warn({ err: error }, 'a sender or recipient could not be checked');
+    dialogue.log.warn({ err: error }, 'SMTP sender or recipient could not be checked');
     refuse(dialogue, BUSY);
   });
 }

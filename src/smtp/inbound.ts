@@ -163,7 +163,7 @@ function beginData(port: InboundPort, dialogue: Dialogue): undefined {
       for (const { use } of mails) if (use.kind === 'route') port.hourly.add(use.accountId);
       const inboundIds = mails.map(({ id }) => id);
       const uses = mails.map(({ use }) => use.kind);
-      services.log.info({ inboundIds, uses, sizeBytes: receivedBytes, address }, 'a mail came in');
+      services.log.info({ inboundIds, uses, sizeBytes: receivedBytes, address }, 'inbound message accepted');
       return inboundIds[0]!;
     },
   });

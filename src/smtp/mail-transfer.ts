@@ -143,7 +143,7 @@ export function beginTransfer(options: TransferOptions): MailTransfer {
       } catch (error) {
         sink.discard();
         const isExpected = error instanceof Unavailable;
-        services.log[isExpected ? 'warn' : 'error']({ err: error }, 'a submitted mail could not be stored');
+        services.log[isExpected ? 'warn' : 'error']({ err: error }, 'submitted message could not be stored');
         return { line: isExpected ? BUSY : BROKEN, accepted: false };
       }
     },

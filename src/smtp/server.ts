@@ -84,7 +84,7 @@ class ListeningServer implements SmtpServer {
     this.#services = { ...shared, closedToMail };
     const warn = nowAndThen();
     this.#noteProxy = (address, reason) => {
-      const message = 'PROXY protocol header missing or invalid; the connection of a trusted proxy was closed';
+      const message = 'PROXY protocol header missing or invalid; connection of a trusted proxy closed';
       warn(() => shared.log.warn({ address, reason }, message));
     };
     const { lingerMs, idleMs, dataMs } = shared.limits;

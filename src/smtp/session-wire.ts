@@ -69,7 +69,7 @@ export class SessionWire {
     });
     socket.on('drain', () => this.#events.onDrain());
     socket.on('error', (error) => {
-      this.#debug(error, 'an SMTP connection broke');
+      this.#debug(error, 'SMTP connection lost');
       socket.destroy();
     });
     socket.on('close', () => {
@@ -132,7 +132,7 @@ export class SessionWire {
     const secured = new TLSSocket(plain, { isServer: true, secureContext });
     this.#socket = secured;
     secured.on('_tlsError', (error: Error) => {
-      this.#debug(error, 'a TLS handshake failed');
+      this.#debug(error, 'TLS handshake failed');
       secured.destroy();
     });
     this.#attach(secured);

@@ -287,7 +287,7 @@ export class Session implements Dialogue {
     work.then(
       () => this.#goOn(),
       (error: unknown) => {
-        this.log.error({ err: error }, 'an SMTP command failed');
+        this.log.error({ err: error }, 'SMTP command failed');
         this.hangUp('421 4.3.0 something broke on our side');
         this.#goOn();
       },

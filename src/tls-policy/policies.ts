@@ -72,7 +72,7 @@ export function openTlsPolicies(options: TlsPoliciesOptions): TlsPolicies {
           },
         };
       } catch (error) {
-        log.warn({ domain, error: (error as Error).message }, 'what a domain asks of TLS cannot be found out');
+        log.warn({ domain, error: (error as Error).message }, 'TLS policy lookup failed');
         const reason = `whether ${domain} asks for TLS cannot be found out at the moment`;
         return { isAsking: true, version: 'unknown', ofHost: async () => ({ ok: false, reason }) };
       }

@@ -122,7 +122,7 @@ export function createOidc(deps: OidcDeps, signIn: SignInService) {
       const flow = flowOf(request);
       if (flow === undefined) return REFUSED;
       const email = await confirmedEmail(oidc, flow, request.url).catch((error: Error) => {
-        log.warn({ error: error.message }, 'a sign-in at the identity provider was refused');
+        log.warn({ error: error.message }, 'identity provider rejected the sign-in');
         return undefined;
       });
       const user = email === undefined ? null : await database.execute(userByEmailOperation, email);

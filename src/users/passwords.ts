@@ -86,7 +86,7 @@ export function createPasswords(deps: PasswordDeps, signIn: SignInService) {
       waiting += 1;
       working
         .run(() => sendReset(normalEmail(given), remoteAddress))
-        .catch((error: Error) => log.warn({ error: error.message }, 'a link for a new password could not be sent'))
+        .catch((error: Error) => log.warn({ error: error.message }, 'password reset email failed'))
         .finally(() => {
           waiting -= 1;
         });

@@ -149,7 +149,7 @@ export function createSessions(options: SessionOptions): UserSessions {
     if (touched.size > SESSIONS_KEPT) touched.delete(touched.keys().next().value as string);
     database.execute(touchSessionOperation, { id, nowMs }).catch((error: Error) => {
       touched.delete(id);
-      log.warn({ error: error.message }, 'the use of a session could not be recorded');
+      log.warn({ error: error.message }, 'session activity not recorded');
     });
   };
 
