@@ -178,7 +178,7 @@ test('a sender that only SMTPUTF8 carries bounces with 5.6.7, in the envelope or
       String(failure.reply),
       /\(SMTPUTF8\), and the message cannot be re-encoded: the field From has an address/,
     );
-    assert.match(String(failure.advice), /send from an address in plain letters/);
+    assert.match(String(failure.advice), /send from an ASCII address/);
   }
   const sender = await bounce(sevenBit, { content: EIGHT_BIT, from: 'ünal@shop.example' });
   assert.deepEqual([sender.smtpCode, sender.enhancedCode, sender.owner], [553, '5.6.7', 'sender']);
@@ -211,7 +211,7 @@ test('one recipient with a UTF-8 local part costs the others nothing: they see i
       [failure!.category, failure!.owner, failure!.enhancedCode, failure!.suppressed],
       ['smtputf8', 'recipient', '5.6.7', false],
     );
-    assert.match(String(failure!.advice), /address in plain letters/);
+    assert.match(String(failure!.advice), /ask the recipient for an ASCII address/);
   }
   const [mail] = await delivered(whole, { content: addressed, smtpUtf8: true });
   assert.match(mail!.content.toString(), /To: Ünal <ünal@x\.example>, bob/, 'a server with SMTPUTF8 gets it as it is');

@@ -36,7 +36,7 @@ const deliveryShape = {
   incidentId: incidentIdField,
   kind: oneOf(['delivery']),
   state: oneOf(['delayed', 'bounced'], {
-    description: 'delayed: tried again by itself. bounced: in the last 24 hours.',
+    description: 'delayed: retried automatically. bounced: in the last 24 hours.',
   }),
   destination: Type.String({ description: 'The domain of the recipients.' }),
   smtpCode: orNull(Type.Integer()),

@@ -17,7 +17,7 @@ const incident = {
   reply: '421 4.7.28 Our system has detected an unusual rate of mail from your address',
   category: 'rate-limited',
   owner: 'remote',
-  advice: 'The receiving server takes mail more slowly than it arrives; it is tried again by itself.',
+  advice: 'The receiving server limits the sending rate; Postrider retries automatically.',
   messages: 412,
   since: TIME,
   lastAt: TIME,
@@ -347,7 +347,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     lastError: null,
     owner: 'sender',
     advice:
-      'Have shop.example answer 2xx within 15 s (it answers 503); what waits is tried again by itself, and the webhook is disabled after five days.',
+      'shop.example must answer 2xx within 15 s (it answers 503); Postrider retries automatically, and disables the webhook after five days of failures.',
     since: DAY_BEFORE,
     lastAt: TIME,
   },

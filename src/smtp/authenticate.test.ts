@@ -37,7 +37,7 @@ test('every wrong log-in is refused in the same words and takes as long', async 
       tookMs[kind] = [...(tookMs[kind] ?? []), runningMs() - since];
     }
   }
-  assert.deepEqual([...words], ['535 5.7.8 authentication failed; check user name and password']);
+  assert.deepEqual([...words], ['535 5.7.8 authentication failed; check username and password']);
   // An argon2 takes some 30 ms: a refusal that skipped it would be ten times faster.
   const fastest = Object.values(tookMs).map((all) => Math.min(...all));
   assert.ok(Math.max(...fastest) < 4 * Math.min(...fastest), JSON.stringify(tookMs));

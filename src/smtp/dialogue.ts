@@ -112,14 +112,15 @@ export function replyFor(failure: Failure): string {
   return `${catalogue[failure.code].smtp} ${isNamed ? `${issue.field} ${issue.message}` : failure.message}`;
 }
 
-export const BUSY = '451 4.3.2 the service cannot take mail right now; try again later';
-export const BROKEN = '451 4.3.0 something broke on our side; try again later';
-export const STOPPING = '421 4.3.2 the service is stopping; connect again';
-export const NEEDS_TLS = '530 5.7.0 STARTTLS first';
+export const BUSY = '451 4.3.2 temporarily unable to accept mail; try again later';
+export const BROKEN = '451 4.3.0 internal server error; try again later';
+export const STOPPING = '421 4.3.2 service shutting down; reconnect';
+export const NEEDS_TLS = '530 5.7.0 must issue a STARTTLS command first';
 export const NEEDS_LOGIN = '530 5.7.0 authentication required';
-export const LOGIN_FAILED = '535 5.7.8 authentication failed; check user name and password';
-export const NO_MAIL = '503 5.5.1 MAIL first';
-export const TOO_LARGE = (maxBytes: number): string => `552 5.3.4 the message is larger than ${maxBytes} bytes`;
+export const LOGIN_FAILED = '535 5.7.8 authentication failed; check username and password';
+export const NO_MAIL = '503 5.5.1 send MAIL FROM first';
+export const TOO_LARGE = (maxBytes: number): string =>
+  `552 5.3.4 message exceeds the maximum size of ${maxBytes} bytes`;
 
 /** What all sessions share. */
 export interface SmtpServices {

@@ -20,8 +20,8 @@ const COUNTED_BYTES = 262_144;
 const CR = 13;
 const LF = 10;
 
-const LOOP = `554 5.4.6 more than ${MAX_RECEIVED} Received fields: the mail goes round in a loop`;
-const BARE = '550 5.6.0 a line ends with something else than CR LF, or the mail holds a NUL';
+const LOOP = `554 5.4.6 mail loop: more than ${MAX_RECEIVED} Received fields`;
+const BARE = '550 5.6.0 invalid message: bare CR or LF, or a NUL character';
 const STRAY = /\0|\r(?!\n)|(?<!\r)\n/;
 
 /** No sender is known by his key here; and the digest of submissions holds a header, however long, until it ends. */

@@ -53,14 +53,14 @@ export const inboundLimits: SmtpLimits = {
 /** Mail to postmaster and abuse is for people, who get its files too. */
 const LETTER_BYTES = 10_000_000;
 
-const APART = '452 4.5.3 how large a mail may be differs for this recipient: bring it apart, or declare SIZE';
-const OVER_LIMIT = '452 4.2.2 this recipient takes no more mail in this hour; try again later';
-const NOBODY = '550 5.1.1 there is no such recipient here';
+const APART = '452 4.5.3 different size limit for this recipient: send separately, or declare SIZE';
+const OVER_LIMIT = '452 4.2.2 hourly limit of this recipient reached; try again later';
+const NOBODY = '550 5.1.1 no such recipient';
 
 function beginMail(dialogue: Dialogue, argument: string): undefined {
-  if (dialogue.helo === undefined) return dialogue.clientError('503 5.5.1 EHLO first');
+  if (dialogue.helo === undefined) return dialogue.clientError('503 5.5.1 send EHLO first');
   if (dialogue.envelope !== undefined)
-    return dialogue.clientError('503 5.5.1 a mail has begun already; RSET gives it up');
+    return dialogue.clientError('503 5.5.1 a message is already in progress; send RSET to discard it');
   const parsed = parseForeignMail(argument);
   if (!parsed.ok) {
     return isSyntaxError(parsed.reply) ? dialogue.clientError(parsed.reply) : refuse(dialogue, parsed.reply);
@@ -81,7 +81,7 @@ function addRecipient(port: InboundPort, dialogue: Dialogue, argument: string): 
   const { envelope } = dialogue;
   if (envelope?.kind !== 'inbound') return refuse(dialogue, NO_MAIL);
   if (dialogue.refusedRecipients >= dialogue.services.limits.maxRefusedRecipients)
-    return dialogue.hangUp('421 4.7.0 too many refused recipients');
+    return dialogue.hangUp('421 4.7.0 too many rejected recipients');
   const parsed = BARE_POSTMASTER.test(argument)
     ? ({ ok: true, value: POSTMASTER } as const)
     : parseInboundRecipient(argument, envelope.smtpUtf8);
@@ -122,7 +122,7 @@ function take({ isScarce, hourly }: InboundPort, { dialogue, envelope, address, 
   // Each time costs as much as the first, and brings no mail nearer.
   if (recipients.has(key)) dialogue.fruitless += 1;
   if (recipients.size >= maxRecipients && !recipients.has(key)) {
-    return refuse(dialogue, `452 4.5.3 a mail may have ${maxRecipients} recipients`);
+    return refuse(dialogue, `452 4.5.3 too many recipients: at most ${maxRecipients} per message`);
   }
   recipients.set(key, { ...taken, address: address.address });
   dialogue.reply('250 2.1.5 OK');

@@ -194,7 +194,7 @@ function refusalOf(
   // RFC 6531 §3.4: a mail with an internationalised header needs the parameter.
   if (smtpUtf8 && !envelope.smtpUtf8) {
     const field = utf8Field === undefined ? '' : ` field ${quote(utf8Field.name)} (line ${utf8Field.line})`;
-    return `550 5.6.7 the header${field} is not ASCII; encode its value (RFC 2047), or add SMTPUTF8 to MAIL FROM:<...>`;
+    return `550 5.6.7 the header${field} has non-ASCII characters; encode its value (RFC 2047), or add SMTPUTF8 to MAIL FROM:<...>`;
   }
   return services.closedToContent() === undefined ? undefined : BUSY;
 }

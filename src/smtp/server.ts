@@ -134,7 +134,7 @@ class ListeningServer implements SmtpServer {
     const { maxConnectionsPerAddress, maxConnections } = this.#services.limits;
     if (this.#isStopping) return STOPPING;
     if (already >= maxConnectionsPerAddress) return '421 4.7.0 too many connections from your address';
-    return this.count() >= maxConnections ? '421 4.3.2 too many connections' : undefined;
+    return this.count() >= maxConnections ? '421 4.3.2 too many connections; try again later' : undefined;
   }
 
   /** Finds out the address of the client: the peer, or what a trusted proxy reports. */

@@ -84,7 +84,7 @@ const EXPECTED: Record<
         event('DeliveryDelay', {
           deliveryDelay: {
             ...{ ...soft, category: 'blocked', owner: 'service', nextAttemptAt: RETRY },
-            advice: 'The operator should look; it is tried again by itself.',
+            advice: 'The operator should look; Postrider retries automatically.',
           },
         }),
       ],

@@ -1291,7 +1291,7 @@ export interface components {
       /** @enum {string} */
       kind: "delivery";
       /**
-       * @description delayed: tried again by itself. bounced: in the last 24 hours.
+       * @description delayed: retried automatically. bounced: in the last 24 hours.
        * @enum {string}
        */
       state: "delayed" | "bounced";
@@ -1332,7 +1332,7 @@ export interface components {
       /** @enum {string} */
       kind: "delivery";
       /**
-       * @description delayed: tried again by itself. bounced: in the last 24 hours.
+       * @description delayed: retried automatically. bounced: in the last 24 hours.
        * @enum {string}
        */
       state: "delayed" | "bounced";
