@@ -73,9 +73,9 @@ function revocationOf(caller: Caller, id: string, clock: Clock): Revocation {
 }
 
 function revokedAnswer(revoked: Revoked, what: string): RouteAnswer {
-  if (revoked === 'revoked') return answer({ message: `The ${what} is revoked.` });
+  if (revoked === 'revoked') return answer({ message: `The ${what} has been revoked.` });
   if (revoked === 'other-mode') return refuse(NO_LIVE_POWER);
-  return refuse(failure('NOT_FOUND', { message: `There is no such ${what}.` }));
+  return refuse(failure('NOT_FOUND', { message: `No ${what} has this id.` }));
 }
 
 interface AccountRouteOptions {

@@ -117,7 +117,7 @@ function shared(options: DomainRouteOptions) {
 
 type Shared = ReturnType<typeof shared>;
 
-const notFound: RouteAnswer = refuse(failure('NOT_FOUND', { message: 'There is no such domain.' }));
+const notFound: RouteAnswer = refuse(failure('NOT_FOUND', { message: 'No domain has this id.' }));
 
 export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Caller>[] {
   const own = shared(options);
@@ -203,7 +203,7 @@ function removeRoute({ database, clock }: Shared): RouteDefinition<Caller> {
       const args = { id: request.params.id ?? '', accountId: request.caller.account.id };
       const removed = await requestedChanges(database, request, clock.now()).execute(deleteDomainOperation, args);
       domainChanged(database, { accountId: args.accountId, domainId: args.id });
-      return removed ? answer({ message: 'The domain and its keys are removed.' }) : notFound;
+      return removed ? answer({ message: 'Domain and keys deleted.' }) : notFound;
     },
   });
 }

@@ -61,7 +61,7 @@ const query = closed({
   outcome: Type.Optional(oneOf(OUTCOMES, { description: 'What became of it.' })),
 });
 
-const noSuchMail = refuse(failure('NOT_FOUND', { message: 'There is no inbound mail with this id.' }));
+const noSuchMail = refuse(failure('NOT_FOUND', { message: 'No inbound message has this id.' }));
 const tooManyReaders = refuse(
   failure('RATE_LIMITED', {
     message: `${READERS_OF_AN_ACCOUNT} files of mail of this account are being read; end one first.`,
@@ -69,7 +69,7 @@ const tooManyReaders = refuse(
     retryAfterSeconds: 1,
   }),
 );
-const noSuchLink = refuse(failure('NOT_FOUND', { message: 'This link is not valid, or not any more.' }));
+const noSuchLink = refuse(failure('NOT_FOUND', { message: 'This link is not valid or has expired.' }));
 
 function body(mail: InboundMessage): Record<string, unknown> {
   return {

@@ -107,17 +107,17 @@ const writtenSchema = named('InboundRouteWritten', {
   ),
 });
 
-const noSuchRoute = refuse(failure('NOT_FOUND', { message: 'There is no inbound route with this id.' }));
+const noSuchRoute = refuse(failure('NOT_FOUND', { message: 'No inbound route has this id.' }));
 
 const REFUSALS: Record<RouteRefusal, Failure> = {
   'domain-not-verified': failure('SENDER_NOT_VERIFIED', {
     message:
       'This account has not verified the domain of match, or one above it; add it with POST /domains and verify it.',
-    details: [{ field: 'match', message: 'must be in a domain that this account has verified' }],
+    details: [{ field: 'match', message: 'must be in a verified domain of this account' }],
   }),
-  taken: failure('CONFLICT', { message: 'Another inbound route of this account has this match.' }),
+  taken: failure('CONFLICT', { message: 'Another inbound route of this account already has this match.' }),
   'taken-elsewhere': failure('CONFLICT', {
-    message: 'An inbound route of another account, which has verified the domain too, has this match.',
+    message: 'An inbound route of another account that has also verified the domain already has this match.',
   }),
 };
 
@@ -301,7 +301,7 @@ function removeRoute({ database, clock }: InboundRouteDeps): RouteDefinition<Cal
       const { webhookId } = removed;
       if (webhookId !== null)
         while ((await database.execute(dropDeliveriesOperation, { webhookId, limit: DROP_AT_ONCE })) === DROP_AT_ONCE);
-      return answer({ message: 'The inbound route is deleted.' });
+      return answer({ message: 'Inbound route deleted.' });
     },
   });
 }

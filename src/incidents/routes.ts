@@ -112,9 +112,7 @@ const detailSchema = Type.Union([
 ]);
 const retriedSchema = named('IncidentRetried', { retried: Type.Integer(), message: Type.String() });
 
-const noSuchIncident = refuse(
-  failure('NOT_FOUND', { message: 'There is no such incident; what it was about may be over.' }),
-);
+const noSuchIncident = refuse(failure('NOT_FOUND', { message: 'No incident has this id, or it is over.' }));
 
 function ownerOf({ caller }: Request): Owner {
   return { accountId: caller.account.id, mode: caller.mode };

@@ -108,7 +108,7 @@ test('refuses what SMTP cannot carry', () => {
     ['ann@example.com (ceo＠bank.example)', /has an address in a comment/],
     ['ann@example.com (\u202eelpmaxe)', /turns the direction/],
     ['ann@example.com(x)@evil.example', /has a comment inside|more than one @/],
-    [',', /is empty but for commas/],
+    [',', /has no address, only commas/],
     ['Lee, Ann <ann@example.com>,', /comma in its display name; put the display name in double quotes/],
     ['a@example.com; b@example.com', /semicolon between addresses; separate them with commas/],
     ['"open@example.com', /quoted/],
@@ -175,7 +175,10 @@ test('lists: commas separate outside quotes, and every issue is named with its p
   );
   const cut = parseAddressList('Lee, Ann <a@b.example>, c@d.example');
   assert.ok(!cut.ok);
-  assert.match(cut.issues[0]!.reason, /has no @ and domain; put a display name with a comma in double quotes/);
+  assert.match(
+    cut.issues[0]!.reason,
+    /is not an email address: it needs a local part, an @ and a domain; put a display name with a comma in double quotes/,
+  );
 });
 
 test('a list of any length is read as far as its bounds and no further', () => {
@@ -183,7 +186,7 @@ test('a list of any length is read as far as its bounds and no further', () => {
   assert.ok(!commas.ok);
   assert.deepEqual(
     commas.issues.map(({ reason }) => reason),
-    ['is empty but for commas'],
+    ['has no address, only commas'],
   );
   const nobodies = parseAddressList('nobody,'.repeat(60_000));
   assert.ok(!nobodies.ok && nobodies.issues.length === 100);

@@ -52,8 +52,10 @@ const sharedSchema = named('SharedMessage', {
   timeline: Type.Array(sharedEventSchema),
 });
 
-const NO_LINK = refuse(failure('NOT_FOUND', { message: 'This link is not valid, or not any more.' }));
-const GONE = refuse(failure('NOT_FOUND', { message: 'The content of this message is not shown, or no longer kept.' }));
+const NO_LINK = refuse(failure('NOT_FOUND', { message: 'This link is not valid or has expired.' }));
+const GONE = refuse(
+  failure('NOT_FOUND', { message: 'The content of this message is not shared or has been deleted.' }),
+);
 
 export function shareRoutes({ database, blobs, clock, linkBase }: ShareRouteDeps): RouteDefinition<Caller>[] {
   const tokens = createShareTokens(linkBase.secretKey);

@@ -146,7 +146,7 @@ const detailSchema = named('MessageDetail', {
   timeline: Type.Array(eventSchema),
 });
 
-export const noSuchMessage = refuse(failure('NOT_FOUND', { message: 'There is no message with this id.' }));
+export const noSuchMessage = refuse(failure('NOT_FOUND', { message: 'No message has this id.' }));
 
 export function keyOf(request: Request<unknown>): MessageKey {
   return { accountId: request.caller.account.id, mode: request.caller.mode, messageId: request.params.id ?? '' };
@@ -220,7 +220,7 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
         if (!found) return noSuchMessage;
         const content = await readContent(found, blobs);
         if (content === undefined) {
-          return refuse(failure('NOT_FOUND', { message: 'The content of this message is no longer kept.' }));
+          return refuse(failure('NOT_FOUND', { message: 'The content of this message has been deleted.' }));
         }
         return mailAnswer(content);
       },

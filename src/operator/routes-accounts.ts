@@ -28,7 +28,7 @@ const DAY_MS = 86_400_000;
 const WAITING_DAYS = 33;
 const COUNTED_AT_MOST = 100_000;
 
-const UNKNOWN = refuse(failure('NOT_FOUND', { message: 'There is no such account.' }));
+const UNKNOWN = refuse(failure('NOT_FOUND', { message: 'No account has this id.' }));
 
 export function accountRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
   return [...readRoutes(deps), ...changeRoutes(deps)];

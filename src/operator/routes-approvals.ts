@@ -12,7 +12,7 @@ import { type ApprovalPage, approvalPageOperation } from './store.ts';
 const DAY_MS = 86_400_000;
 const HISTORY_DAYS = 30;
 
-const UNKNOWN = refuse(failure('NOT_FOUND', { message: 'There is no such request.' }));
+const UNKNOWN = refuse(failure('NOT_FOUND', { message: 'No request has this id.' }));
 
 export function approvalRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock } = deps;
@@ -63,7 +63,7 @@ function decisionRoutes(
     const decided = await changes.execute(decideApprovalOperation, { id, ...decision, nowMs: deps.clock.now() });
     if (decided === null) return UNKNOWN;
     if (!decided.decided)
-      return refuse(failure('CONFLICT', { message: `The request is ${decided.approval.status} already.` }));
+      return refuse(failure('CONFLICT', { message: `The request is already ${decided.approval.status}.` }));
     deps.callers.evictAccount(accountId);
     deps.logins.evictAccount(accountId);
     return answer(approvalBody((await read(page))[0]!));

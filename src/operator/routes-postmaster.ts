@@ -37,7 +37,7 @@ const wholeSchema = named('PostmasterMailWithText', {
 });
 
 const NO_MAIL = refuse(
-  failure('NOT_FOUND', { message: 'There is no mail to postmaster or abuse with this id, or it is no longer kept.' }),
+  failure('NOT_FOUND', { message: 'No message to postmaster or abuse has this id, or it has been deleted.' }),
 );
 
 function listed(mail: OperatorMail) {

@@ -112,7 +112,7 @@ test('to one who is no member the account is not there', async () => {
   for (const [name, who] of rows) {
     if (MEMBER_ROLES.indexOf(who as never) === -1) continue;
     const answer = await callAs(browsers.stranger, name);
-    assert.deepEqual([answer.status, answer.body.error.message], [404, 'There is no such account.'], name);
+    assert.deepEqual([answer.status, answer.body.error.message], [404, 'No account has this id.'], name);
   }
 });
 

@@ -130,7 +130,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     error: {
       code: 'INVALID_REQUEST',
       message: 'The request is not valid: to must hold at least one address.',
-      details: [{ field: 'to', message: 'must hold at least one address' }],
+      details: [{ field: 'to', message: 'must have at least one address' }],
     },
     reasonCode: 'INVALID_REQUEST',
     requestId: ids.request,
@@ -383,7 +383,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     status: 400,
     code: 'INVALID_REQUEST',
     message: 'to must hold at least one address.',
-    details: [{ field: 'to', message: 'must hold at least one address' }],
+    details: [{ field: 'to', message: 'must have at least one address' }],
     keyId: ids.key,
     address: '192.0.2.80',
   },

@@ -132,20 +132,20 @@ function checkCertificate(host: string, row: CertificateRow | undefined, nowMs: 
   const name = `certificate ${host}`;
   const expiresAt = row?.expiresAt ?? undefined;
   const isGood = expiresAt !== undefined && expiresAt > nowMs;
-  const state = expiresAt === undefined ? 'none yet' : `${isGood ? 'good until' : 'expired at'} ${iso(expiresAt)}`;
+  const state = expiresAt === undefined ? 'none yet' : `${isGood ? 'valid until' : 'expired at'} ${iso(expiresAt)}`;
   if (row === undefined || row.error === null || row.error === undefined) {
     if (isGood) return { name, status: 'ok', message: `${state}, renewed from ${iso(row!.nextAt)}` };
     return {
       name,
       status: 'warn',
-      message: `${state}; the first order is under way`,
-      remedy: 'Look again in a minute.',
+      message: `${state}; the first order is in progress`,
+      remedy: 'Check again in a minute.',
     };
   }
   return {
     name,
     status: isGood ? 'warn' : 'fail',
-    message: `${state}; the last order failed: ${row.error}. The next one follows at ${iso(row.nextAt)}`,
-    remedy: `http://${host}/.well-known/acme-challenge/ on port 80 must lead to the HTTP port of this service; see docs/certificates.md.`,
+    message: `${state}; the last order failed: ${row.error}. The next order is at ${iso(row.nextAt)}`,
+    remedy: `http://${host}/.well-known/acme-challenge/ on port 80 must reach the HTTP port of this service; see docs/certificates.md.`,
   };
 }

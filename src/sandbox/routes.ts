@@ -51,10 +51,10 @@ const waitQuery = closed({
   ),
 });
 
-const cameNone = refuse(failure('NOT_FOUND', { message: 'No message that matches came in this time.' }));
+const cameNone = refuse(failure('NOT_FOUND', { message: 'No matching message arrived before the timeout.' }));
 /** Not that none came: the time has not passed. */
 const cannotWait = refuse(
-  failure('OVERLOADED', { message: 'The service is stopping; wait for the message again.', retryAfterSeconds: 1 }),
+  failure('OVERLOADED', { message: 'The service is shutting down. Retry the call.', retryAfterSeconds: 1 }),
 );
 
 export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[] {
@@ -111,7 +111,7 @@ export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[]
       async handle(request: Request) {
         if (request.caller.mode !== 'sandbox') return sandboxOnly;
         await requestedChanges(database, request, clock.now()).execute(clearInboxOperation, request.caller.account.id);
-        return answer({ message: 'The inbox is empty.' });
+        return answer({ message: 'Inbox emptied.' });
       },
     }),
   ];

@@ -80,7 +80,7 @@ function sizeIssues(sizeBytes: number): SizeIssue[] {
   if (sizeBytes <= STANDARD_EMAIL_BYTES) return [];
   return [
     {
-      message: `The complete email is ${sizeBytes} bytes; at most ${STANDARD_EMAIL_BYTES} bytes are allowed.`,
+      message: `The complete email is ${sizeBytes} bytes; the limit is ${STANDARD_EMAIL_BYTES} bytes.`,
       remedy: 'Make the files smaller, or upload them with POST /attachments.',
     },
   ];

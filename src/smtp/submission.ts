@@ -88,7 +88,7 @@ function checkSender(submission: Submission, dialogue: Dialogue & { login: Login
     // By the clock of the credential's mode, as `sendAt` is.
     const latestMs = services.clock.now() + clockOffsetMs + MAX_HOLD_SECONDS * 1000;
     if (mail.hold !== undefined && 'untilMs' in mail.hold && mail.hold.untilMs > latestMs)
-      return dialogue.clientError('501 5.5.4 HOLDUNTIL must be at most 30 days ahead');
+      return dialogue.clientError('501 5.5.4 HOLDUNTIL must be within the next 30 days');
     if (services.closedToMail() !== undefined) return refuse(dialogue, BUSY);
     if (!submission.takeRate(login.caller.keyId)) {
       return refuse(dialogue, '451 4.7.0 rate limit of this credential reached; try again later');

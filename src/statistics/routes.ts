@@ -118,7 +118,7 @@ export function statisticsRoutes({
 }
 
 const BEHIND = failure('OVERLOADED', {
-  message: 'Statistics are still being made from the log of events; repeat the call as Retry-After says.',
+  message: 'Statistics are still being computed from the event log. Retry after the number of seconds in Retry-After.',
   retryAfterSeconds: RETRY_SECONDS,
 });
 

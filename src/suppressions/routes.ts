@@ -77,7 +77,7 @@ function issuesOf({ email, expiresAt }: Partial<NewSuppression>, nowMs: number):
   const issue = email === undefined ? undefined : emailIssue(email);
   if (issue !== undefined) issues.push({ field: 'email', message: issue });
   if (expiresAt !== undefined && isoTimeMs(expiresAt) <= nowMs)
-    issues.push({ field: 'expiresAt', message: 'must lie in the future' });
+    issues.push({ field: 'expiresAt', message: 'must be in the future' });
   return issues;
 }
 
@@ -113,7 +113,7 @@ const listQuery = closed({
   ...pageFields,
 });
 
-const notSuppressed = refuse(failure('NOT_FOUND', { message: 'This address is not suppressed.' }));
+const notSuppressed = refuse(failure('NOT_FOUND', { message: 'This address is not on the suppression list.' }));
 
 /** A part of an address as the list has it; a whole one is compared in any of its spellings. */
 function partOfKey(part: string | undefined): string | null {
@@ -213,7 +213,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
         const { caller, params } = request;
         const entry = { ...listOf(caller), email: keyOf(params), nowMs: clock.now() };
         const removed = await requestedChanges(database, request, clock.now()).execute(unsuppressOperation, entry);
-        return removed ? answer({ message: 'The address is no longer suppressed.' }) : notSuppressed;
+        return removed ? answer({ message: 'Address removed from the suppression list.' }) : notSuppressed;
       },
     }),
   ];

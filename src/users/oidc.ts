@@ -43,9 +43,9 @@ interface Flow {
   expiresAt: number;
 }
 
-const UNKNOWN = refuse(failure('NOT_FOUND', { message: 'No identity provider is set up here.' }));
+const UNKNOWN = refuse(failure('NOT_FOUND', { message: 'No identity provider is configured.' }));
 const REFUSED = refuse(
-  failure('UNAUTHORIZED', { message: 'The identity provider did not confirm the address of a user of this service.' }),
+  failure('UNAUTHORIZED', { message: 'The identity provider did not confirm the email address of an existing user.' }),
 );
 
 const library = () => import('openid-client');

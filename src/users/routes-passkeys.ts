@@ -99,8 +99,8 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
         const id = request.params.id ?? '';
         const isGone = await changesOf(deps, user, request).execute(removePasskeyOperation, { id, userId: user.id });
         return isGone
-          ? answer({ message: 'The passkey is removed.' })
-          : refuse(failure('NOT_FOUND', { message: 'You have no such passkey.' }));
+          ? answer({ message: 'Passkey removed.' })
+          : refuse(failure('NOT_FOUND', { message: 'No passkey of yours has this id.' }));
       },
     }),
   ];

@@ -79,7 +79,7 @@ function signInRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefiniti
           { baseUrl: deps.baseUrl, isOverHttps: isOverHttps(request, deps.baseUrl) },
           undefined,
         );
-        return answer({ message: 'You are signed out.' }, cookie);
+        return answer({ message: 'Signed out.' }, cookie);
       },
     }),
   ];
@@ -121,8 +121,8 @@ function sessionListRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       response: { status: 200, schema: confirmationSchema },
       handle: async (request) =>
         (await endSession(deps, request.params.id ?? '', request))
-          ? answer({ message: 'The session has ended.' })
-          : refuse(failure('NOT_FOUND', { message: 'There is no such session.' })),
+          ? answer({ message: 'Session ended.' })
+          : refuse(failure('NOT_FOUND', { message: 'No session of yours has this id.' })),
     }),
   ];
 }
@@ -140,7 +140,7 @@ function passwordRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefini
       response: { status: 202, schema: confirmationSchema },
       handle: (request) => {
         passwords.requestReset(request.body.email, request);
-        return answer({ message: 'If this address has a user, a link is on its way.' });
+        return answer({ message: 'If a user has this email address, a link has been sent to it.' });
       },
     }),
     userRoute({

@@ -51,7 +51,7 @@ export interface UserSessions extends Sessions<Caller> {
 }
 
 const UNAUTHORIZED = refuse(
-  failure('UNAUTHORIZED', { message: 'There is no session, or it has ended; sign in with POST /session.' }),
+  failure('UNAUTHORIZED', { message: 'The session does not exist or has ended. Sign in with POST /session.' }),
 );
 const SUSPENDED = refuse(failure('ACCOUNT_SUSPENDED'));
 

@@ -209,7 +209,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
           return noSuchEndpoint;
         const drop = { webhookId: key.id, limit: DROP_AT_ONCE };
         while ((await database.execute(dropDeliveriesOperation, drop)) === DROP_AT_ONCE);
-        return answer({ message: 'The webhook is deleted.' });
+        return answer({ message: 'Webhook deleted.' });
       },
     }),
   ];

@@ -118,5 +118,5 @@ test('comments, trailing commas and several addresses in from and to', async () 
   assert.equal(await messageOf({ from: 'a@shop.example, b@shop.example' }), 'holds 2 addresses; give one');
   assert.match(await messageOf({ from: 'shop@shop.example (ceo@bank.example)' }), /has an address in a comment/);
   assert.match(await messageOf({ to: 'Lee, Ann <ann@example.com>' }), /comma in double quotes/);
-  assert.equal(await messageOf({ to: ',' }), 'is empty but for commas');
+  assert.equal(await messageOf({ to: ',' }), 'has no address, only commas');
 });
