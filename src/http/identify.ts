@@ -75,7 +75,7 @@ export function createIdentify<C extends CallerKey>(
     if (mode !== 'live' && mode !== 'sandbox')
       return refuse(invalid([{ field: field('mode'), message: 'must be live or sandbox' }]));
     const { member } = signedIn.value;
-    if (member === undefined) return refuse(failure('NOT_FOUND', { message: 'There is no such account.' }));
+    if (member === undefined) return refuse(failure('NOT_FOUND', { message: 'No account has this id.' }));
     return member.callerIn(mode);
   };
 

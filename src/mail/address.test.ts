@@ -80,11 +80,11 @@ test('refuses what SMTP cannot carry', () => {
   const cases: [string, RegExp][] = [
     ['', /is empty/],
     ['   ', /is empty/],
-    ['ann', /no @/],
+    ['ann', /is not an email address/],
     ['@example.com', /nothing before/],
     ['ann@', /no domain/],
     ['ann@localhost', /without a dot/],
-    ['ann@[192.0.2.1]', /literal/],
+    ['ann@[192.0.2.1]', /an IP address as its domain/],
     ['ann@192.0.2.1', /number/],
     ['ann@example.123', /number/],
     ['ann@-example.com', /not allowed/],
@@ -101,9 +101,9 @@ test('refuses what SMTP cannot carry', () => {
     ['a@(comment)example.com', /has a comment inside the address/],
     ['a@example(comment).com', /has a comment inside the address/],
     ['Ann <a(comment)@example.com>', /has a comment inside the address/],
-    ['(Ann)', /a comment in parentheses and no address/],
-    ['ann@example.com (Ann', /has a \( without the \)/],
-    ['Sale :( <ann@example.com>', /has a \( without the \)/],
+    ['(Ann)', /a comment in parentheses but no address/],
+    ['ann@example.com (Ann', /an unclosed parenthesis/],
+    ['Sale :( <ann@example.com>', /an unclosed parenthesis/],
     ['ann@example.com (ceo@bank.example)', /has an address in a comment/],
     ['ann@example.com (ceo＠bank.example)', /has an address in a comment/],
     ['ann@example.com (\u202eelpmaxe)', /turns the direction/],
@@ -198,7 +198,7 @@ test('a list of any length is read as far as its bounds and no further', () => {
   assert.ok(many(1_000).ok);
   const beyond = many(1_001);
   assert.ok(!beyond.ok);
-  assert.deepEqual(beyond.issues, [{ index: 1_000, text: '', reason: 'holds more than 1000 addresses' }]);
+  assert.deepEqual(beyond.issues, [{ index: 1_000, text: '', reason: 'has more than 1000 addresses' }]);
   const quoted = parseAddressList(`"${',"'.repeat(30_000)}`);
   assert.ok(!quoted.ok && quoted.issues.length <= 100);
   const long = parseAddressList(`a@${'b'.repeat(900)}`);
