@@ -112,7 +112,7 @@ test('wrong usage is exit code 2 and names the mistake', async (t) => {
     [['account', 'set', 'a'], /at least one/],
     [['account', 'set', 'a', '--email-limit', '50000000'], /2000000 to 40000000/],
     [['queue', 'status', '--all'], /unknown option '--all'/],
-    [['user', 'create', '--email', 'nobody'], /--email has no @/],
+    [['user', 'create', '--email', 'nobody'], /--email is not an email address/],
     [['send', '--from', 'a@b.c', '--to', 'd@e.f'], /--subject is required/],
     [['completion', 'tcsh'], /one of bash, zsh, fish/],
   ];

@@ -106,7 +106,7 @@ test('refuses what SMTP cannot carry', () => {
     ['Sale :( <ann@example.com>', /an unclosed parenthesis/],
     ['ann@example.com (ceo@bank.example)', /has an address in a comment/],
     ['ann@example.com (ceo＠bank.example)', /has an address in a comment/],
-    ['ann@example.com (\u202eelpmaxe)', /turns the direction/],
+    ['ann@example.com (\u202eelpmaxe)', /text direction control character/],
     ['ann@example.com(x)@evil.example', /has a comment inside|more than one @/],
     [',', /has no address, only commas/],
     ['Lee, Ann <ann@example.com>,', /comma in its display name; put the display name in double quotes/],
