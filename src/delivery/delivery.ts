@@ -17,4 +17,5 @@ export { lateComplaint, lateFailure } from './reported.ts';
 export { createReturnPaths, type ReturnPaths } from './return-path.ts';
 export type { Routing } from './route.ts';
 export { createPlayByHand, createSandboxDeliveries, type PlayByHand } from './sandbox-deliveries.ts';
+export { createSandboxReset } from './sandbox-reset.ts';
 export { type Delivery, type DeliveryDeps, type DeliveryState, startDelivery } from './worker.ts';

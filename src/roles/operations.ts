@@ -10,6 +10,7 @@ import '../delivery/settle.ts';
 import '../inbound/store.ts';
 import '../inbound/operator-mail-store.ts';
 import '../inbound/report-store.ts';
+import '../delivery/sandbox-reset-store.ts';
 import '../delivery/sandbox-store.ts';
 import '../messages/retention-store.ts';
 import '../messages/late-store.ts';
