@@ -20,29 +20,35 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 import { type BlobRemover, createBlobRemover } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
 import { type Claimed, type ClaimRequest, Engine, type EngineOptions, type WorkKind } from '../work/work.ts';
-import { type Held, heldOf, type KeysFor } from './attempt.ts';
-import { AttemptRunner } from './attempt-runner.ts';
-import { createBlockedNotices } from './blocked-notice.ts';
-import { claimOperation, clampDueOperation } from './claim.ts';
-import { type Connections, openConnections } from './connections.ts';
-import { type Destination, type Destinations, openDestinations, SANDBOX, SHARED_DESTINATIONS } from './destinations.ts';
-import { type ExchangerSets, oneWay, openExchangerSets } from './exchanger-sets.ts';
-import { openHostMemory } from './hosts.ts';
-import { type ConnectionLimits, limitsOfProvider, RELAY_CONNECTIONS, sharedLimits } from './limits.ts';
-import { openMissingDomains } from './missing-domain.ts';
-import { PROVIDERS, type Provider, type Providers } from './providers.ts';
-import { publishedOf } from './published.ts';
-import { openPutOffCounts, type PutOffCounts } from './put-off.ts';
-import { type ResultMetrics, Results } from './results.ts';
-import { openResumes, type Resumes } from './resume.ts';
-import { type ReturnPaths, SENDER_ITSELF } from './return-path.ts';
-import { FALLBACK, isRelay, type Routing, routedDomainOf } from './route.ts';
-import { type DestinationLoad, Schedule } from './schedule.ts';
-import type { Settlement } from './settle.ts';
-import { openSharedPauses, type SharedPauses } from './shared-pauses.ts';
-import { Slots } from './slots.ts';
-import { openWarmUp, type WarmUp, type WarmUpSettings } from './warm-up.ts';
-import { WINDOW_LIMITS, Window, type WindowLimits } from './window.ts';
+import { AttemptRunner } from './attempt/attempt.ts';
+import { type Connections, openConnections } from './attempt/connections.ts';
+import { type Held, heldOf, type KeysFor } from './attempt/prepare.ts';
+import { createBlockedNotices } from './destinations/blocked-notice.ts';
+import { type ConnectionLimits, limitsOfProvider, RELAY_CONNECTIONS, sharedLimits } from './destinations/limits.ts';
+import { PROVIDERS, type Provider, type Providers } from './destinations/providers.ts';
+import { publishedOf } from './destinations/published.ts';
+import { openPutOffCounts, type PutOffCounts } from './destinations/put-off-counts.ts';
+import {
+  type Destination,
+  type Destinations,
+  openDestinations,
+  SANDBOX,
+  SHARED_DESTINATIONS,
+} from './destinations/registry.ts';
+import { openResumes, type Resumes } from './destinations/resume.ts';
+import { openSharedPauses, type SharedPauses } from './destinations/shared-pauses.ts';
+import { openWarmUp, type WarmUp, type WarmUpSettings } from './destinations/warm-up.ts';
+import { claimOperation, clampDueOperation } from './queue/claim.ts';
+import { type DestinationLoad, Schedule } from './queue/schedule.ts';
+import { Slots } from './queue/slots.ts';
+import { WINDOW_LIMITS, Window, type WindowLimits } from './queue/window.ts';
+import { type ResultMetrics, Results } from './record/results.ts';
+import type { Settlement } from './record/settle.ts';
+import { type ExchangerSets, oneWay, openExchangerSets } from './routing/exchanger-sets.ts';
+import { openHostMemory } from './routing/hosts.ts';
+import { openMissingDomains } from './routing/missing-domain.ts';
+import { type ReturnPaths, SENDER_ITSELF } from './routing/return-path.ts';
+import { FALLBACK, isRelay, type Routing, routedDomainOf } from './routing/route.ts';
 
 const SLOTS = 500;
 const MESSAGES_PER_RELAY_CONNECTION = 1_000;

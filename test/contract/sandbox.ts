@@ -1,10 +1,10 @@
 /** Scenarios of the sandbox's own time: its clock is moved step by step, work comes due on the way, outcomes are played by hand. */
 
 import assert from 'node:assert/strict';
-import { claimOperation } from '../../src/delivery/claim.ts';
-import { resetStepOperation } from '../../src/delivery/sandbox-reset-store.ts';
-import { findSandboxMessageOperation, playLateOperation } from '../../src/delivery/sandbox-store.ts';
-import { settleOperation } from '../../src/delivery/settle.ts';
+import { claimOperation } from '../../src/delivery/queue/claim.ts';
+import { settleOperation } from '../../src/delivery/record/settle.ts';
+import { resetStepOperation } from '../../src/delivery/sandbox/reset-store.ts';
+import { findSandboxMessageOperation, playLateOperation } from '../../src/delivery/sandbox/store.ts';
 import { placeOfEventOperation } from '../../src/events/place-store.ts';
 import { isBehindEndOperation, latestPlacesOperation } from '../../src/events/read-store.ts';
 import { findMessageOperation, moveMessageOperation } from '../../src/messages/api-store.ts';
