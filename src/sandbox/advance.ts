@@ -20,7 +20,7 @@ import { beginMoveOperation, endMoveOperation, nextStepOperation, outstandingWor
 /** One kind of work of the sandbox. */
 export interface SandboxKind<I extends Item = Item, R extends Lease = Lease> extends ChosenKind<I, R> {
   /** By the number of attempts made: the least time until an attempt that fails is due again, in ms. */
-  shortestWaitsMs: number[];
+  shortestWaitsMs: readonly number[];
   /** Rows of one step at most: it has to end well within a lease. */
   most: number;
 }

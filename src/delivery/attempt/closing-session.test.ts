@@ -22,8 +22,11 @@ async function waits(roomForIdle: number): Promise<number> {
       route: { kind: 'relay', relay: { host: '127.0.0.1', port: sink.port, implicitTls: false } },
       ...{ dns, sources: openSourceAddresses([]) },
     },
-    ...{ hosts: openHostMemory(() => 0), helo: 'test.example', isStalled: () => false, serves: () => true },
-    ...{ roomForIdle: () => roomForIdle, messagesPerConnection: () => 0 },
+    hosts: openHostMemory(() => 0),
+    helo: 'test.example',
+    registry: { pauseOf: () => undefined, isStalled: () => false, spareConnections: () => roomForIdle },
+    sets: { serves: () => true },
+    limits: { messagesPerConnection: () => 0 },
   } as unknown as ConnectionOptions);
   try {
     const first = await connections.open(RELAY, need);

@@ -8,8 +8,11 @@
  */
 import type { OpenSmtpOptions, SmtpError, SmtpSession, TlsNeed } from '../../net/smtp-client.ts';
 import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
+import type { Limits } from '../destinations/limits.ts';
+import type { Registry } from '../destinations/registry.ts';
 import { type Evidence, outweighs } from '../outcome/outcome.ts';
 import { type CandidateDeps, chooseCandidates, NO_FACTS, type NotOpened, without } from '../routing/candidates.ts';
+import type { ExchangerSets } from '../routing/exchanger-sets.ts';
 import { dial, tlsPolicyName } from '../routing/hosts.ts';
 import { type Candidate, isRelay, type Routing } from '../routing/route.ts';
 import {
@@ -67,16 +70,12 @@ export interface Connections {
 }
 
 export interface ConnectionOptions extends CandidateDeps {
+  sets: Pick<ExchangerSets, 'destinationOf' | 'destinationAt' | 'serves'>;
+  registry: Pick<Registry, 'pauseOf' | 'isStalled' | 'spareConnections'>;
+  limits: Pick<Limits, 'messagesPerConnection'>;
+  /** Our name in EHLO. */
   helo: string;
   timeouts?: OpenSmtpOptions['timeouts'];
-  /** Whether the destination fell silent in its last envelope. */
-  isStalled(destination: string): boolean;
-  /** Whether a host is among the best exchangers of a domain. */
-  serves(domain: string, host: string): boolean;
-  /** Idle sessions for which the destination has room beside those in use. */
-  roomForIdle(destination: string): number;
-  /** Messages that a session with this destination may take. */
-  messagesPerConnection(destination: string): number;
 }
 
 function evidenceOf(error: SmtpError, relay: boolean): Evidence {
@@ -93,9 +92,9 @@ function evidenceOf(error: SmtpError, relay: boolean): Evidence {
 
 function timeoutsFor(
   destination: string,
-  { timeouts = {}, isStalled }: ConnectionOptions,
+  { timeouts = {}, registry }: ConnectionOptions,
 ): NonNullable<OpenSmtpOptions['timeouts']> {
-  if (!isStalled(destination)) return timeouts;
+  if (!registry.isStalled(destination)) return timeouts;
   return { ...timeouts, envelopeMs: (timeouts.envelopeMs ?? ENVELOPE_MS) * STALLED_PART };
 }
 
@@ -112,7 +111,7 @@ export function openConnections(options: ConnectionOptions): Connections {
     destination: string,
     opened: Pick<PooledSession, 'domain' | 'candidate' | 'rest' | 'spare' | 'asks' | 'tlsPolicy'>,
   ): PooledSession => {
-    const mostMessages = hosts.mayReuse(peerOf({ session })) ? options.messagesPerConnection(destination) : 1;
+    const mostMessages = hosts.mayReuse(peerOf({ session })) ? options.limits.messagesPerConnection(destination) : 1;
     const pooled: PooledSession = { session, destination, mostMessages, ...opened, used: 0, idleSince: 0 };
     all.add(pooled);
     counts.set(destination, (counts.get(destination) ?? 0) + 1);
@@ -139,7 +138,7 @@ export function openConnections(options: ConnectionOptions): Connections {
   };
 
   const isFor = ({ domain, session }: PooledSession, asked: string): boolean =>
-    domain === asked || options.serves(asked, session.remoteHost);
+    domain === asked || options.sets.serves(asked, session.remoteHost);
 
   return {
     isFor,
@@ -147,7 +146,11 @@ export function openConnections(options: ConnectionOptions): Connections {
     take: (destination, need) => idle.take(destination, (pooled) => isFor(pooled, need.domain) && isFit(pooled, need)),
     open: async (destination, need, after) => {
       const relay = isRelay(destination);
-      if (!after) await closing.makeRoom(destination, { idle, most: Math.max(0, options.roomForIdle(destination)) });
+      if (!after)
+        await closing.makeRoom(destination, {
+          idle,
+          most: Math.max(0, options.registry.spareConnections(destination)),
+        });
       const chosen = await chooseCandidates(options, { destination, need, after });
       if (!chosen.ok) return chosen;
       const { here, behind, onward } = chosen;

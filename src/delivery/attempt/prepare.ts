@@ -38,10 +38,7 @@ import { type DeliveryJob, encodedFilesBytes } from '../../messages/messages.ts'
 import type { LocalRefusal, SendResult, SmtpMessage, SmtpSession } from '../../net/smtp-client.ts';
 import { BlobDamaged, type Blobs } from '../../storage/blobs/blobs.ts';
 import { isAsAccepted } from '../../storage/blobs/stored-content.ts';
-import { type Item, isQuarantined } from '../../work/work.ts';
-import { type Evidence, type Outcome, SENDER_UNVERIFIED } from '../outcome/outcome.ts';
-import type { AttemptFacts } from '../record/settle.ts';
-import type { Candidate } from '../routing/route.ts';
+import { type Evidence, SENDER_UNVERIFIED } from '../outcome/outcome.ts';
 import { type BodyHashes, openLarge, prepareLargeDkim, type StreamedContent } from './large.ts';
 
 export interface SigningKeys {
@@ -225,61 +222,6 @@ export function receivedField(job: DeliveryJob, hostname: string): string {
   const from = submitter === '' ? '' : `from ${submitter}\r\n `;
   const protocol = job.source === 'http' ? 'HTTP' : job.options.smtpUtf8 ? 'UTF8SMTPSA' : 'ESMTPSA';
   return `Received: ${from}by ${hostname} (Postrider) with ${protocol} id ${job.messageId};\r\n ${formatDate(job.createdAt)}\r\n`;
-}
-
-/** What the recipients of one email share while any of them is here. */
-export interface WindowEmail {
-  seq: number;
-  inline: Uint8Array | null;
-  jobs: Set<Held>;
-  /** Recipients whose attempt runs. */
-  trying: number;
-  prepared: Promise<Prepared> | undefined;
-}
-
-/**
- * An attempt that goes on at another destination than its domain's own: worse exchangers have limits and pauses of their own, so that
- * what they say counts for them alone, also where a domain names them beside somebody else's.
- */
-export interface Onward {
-  /** The exchangers that it has not been at; undefined where none was looked up, since its own destination is paused. */
-  rest: readonly Candidate[] | undefined;
-  /** Exchangers that were given the mail. */
-  hosts: number;
-  /** What became of it so far; undefined where nobody was dialled, since all had failed lately, or asked for time. */
-  before?: { outcome: Outcome; facts: AttemptFacts } | undefined;
-  /** The pause of its own destination. */
-  pause?: { outcome: Outcome; host: string | null } | undefined;
-}
-
-/** A message in hand. */
-export interface Held extends Item<DeliveryJob> {
-  email: WindowEmail;
-  /** What limits, pauses and sessions are counted by: see exchanger-sets.ts. */
-  destination: string;
-  /** Where its attempt has been before it came to this destination; undefined at its domain's own. */
-  onward?: Onward | undefined;
-  /** Whose exchangers it goes to: the recipient's, in A-labels. The destination itself where all mail takes one way. */
-  domain: string;
-  /** How often it was put back without an attempt. */
-  returns: number;
-}
-
-/** `account/domain`, as the acceptance names lanes. */
-export function accountOfLane(lane: string): string {
-  const slash = lane.indexOf('/');
-  return slash === -1 ? lane : lane.slice(0, slash);
-}
-
-/** An item for a claimed job. Its content is held once for all recipients: the job is ours from here on. */
-export function heldOf(
-  job: DeliveryJob,
-  { destination, domain, leaseUntilMs }: { destination: string; domain: string; leaseUntilMs: number },
-): Held {
-  const email = { seq: job.emailSeq, inline: job.content, jobs: new Set<Held>(), trying: 0, prepared: undefined };
-  job.content = null;
-  const quarantined = isQuarantined(job);
-  return { job, email, destination, domain, state: 'claimed', leaseUntilMs, returns: 0, quarantined };
 }
 
 type Sendable = Prepared & { ok: true };

@@ -51,8 +51,10 @@ export function blockedNoticeOf(
   };
 }
 
-/** Answers what gives the notices that are due, at most once a minute unless asked to `hurry`; it never rejects. */
-export function createBlockedNotices(deps: BlockedNoticeDeps): (options: { hurry: boolean }) => Promise<void> {
+/** Sends the notices that are due, at most once a minute unless asked to `hurry`; never rejects. */
+export type BlockedNotices = (options: { hurry: boolean }) => Promise<void>;
+
+export function createBlockedNotices(deps: BlockedNoticeDeps): BlockedNotices {
   const { database, clock, log, hasFallback, notifyOperators } = deps;
   let againMs = 0;
   return async ({ hurry }) => {

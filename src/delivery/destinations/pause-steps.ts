@@ -4,7 +4,7 @@
  */
 
 import type { PauseRequest } from '../outcome/pause.ts';
-import type { Refusal } from './last-replies.ts';
+import type { Refusal } from '../outcome/signal.ts';
 
 const MINUTE_MS = 60_000;
 const LADDER_MS = [1, 2, 5, 10, 20].map((minutes) => minutes * MINUTE_MS);

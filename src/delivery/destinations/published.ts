@@ -4,11 +4,11 @@ import type { Connections } from '../attempt/connections.ts';
 import type { Schedule } from '../queue/schedule.ts';
 import type { ExchangerSets } from '../routing/exchanger-sets.ts';
 import { isRelay } from '../routing/route.ts';
-import { noteReply } from './last-replies.ts';
+import { withReply } from './last-replies.ts';
 import { limitReason } from './limit-reason.ts';
-import type { ConnectionLimits } from './limits.ts';
+import type { Limits } from './limits.ts';
 import { PUBLISHED_PAUSED, type PutOffCounts } from './put-off-counts.ts';
-import { type Destination, type Destinations, SANDBOX } from './registry.ts';
+import { type Destination, type Registry, SANDBOX } from './registry.ts';
 import type { WarmUp } from './warm-up.ts';
 
 const PUBLISHED_BUSIEST = 40;
@@ -17,22 +17,20 @@ const PUBLISHED_DOMAINS = 100;
 const PUBLISHED_DOMAINS_IN_ALL = 1_000;
 
 interface Publishing {
-  destinations: Destinations;
+  registry: Registry;
   schedule: Schedule;
   connections: Connections;
   sets: ExchangerSets;
   warmUp: WarmUp;
   putOff: PutOffCounts;
-  limitsOf(key: string): ConnectionLimits;
-  /** Whose limits a destination has. */
-  ownerOf(key: string): string;
+  limits: Limits;
 }
 
 export function publishedOf(worker: Publishing): PublishedDestination[] {
-  const { destinations, schedule, connections, sets } = worker;
+  const { registry, schedule, connections, sets } = worker;
   const waiting = new Map(schedule.busiest(PUBLISHED_BUSIEST).map((one) => [one.key, one.waiting]));
-  const paused = destinations.paused().slice(0, PUBLISHED_PAUSED);
-  const blocked = destinations.blocked().slice(0, PUBLISHED_PAUSED);
+  const paused = registry.paused().slice(0, PUBLISHED_PAUSED);
+  const blocked = registry.blocked().slice(0, PUBLISHED_PAUSED);
   const keys = new Set([...blocked.map((one) => one.key), ...paused.map((one) => one.key), ...waiting.keys()]);
   keys.delete(SANDBOX);
   let domainsLeft = PUBLISHED_DOMAINS_IN_ALL;
@@ -44,25 +42,25 @@ export function publishedOf(worker: Publishing): PublishedDestination[] {
     return { domains };
   };
   return [...keys].map((key) => {
-    const destination = destinations.of(key);
-    const proven = destinations.isProven(key);
-    const limits = worker.limitsOf(key);
-    const limit = Math.min(destinations.limitOf(destination), proven ? Number.POSITIVE_INFINITY : 1);
+    const destination = registry.of(key);
+    const proven = registry.isProven(key);
+    const limits = worker.limits.of(key);
+    const limit = Math.min(registry.limitOf(destination), proven ? Number.POSITIVE_INFINITY : 1);
     return {
       ...{ key, waiting: waiting.get(key) ?? 0, connections: connections.count(key) },
       ...domainsOf(key),
       limit,
       limitReason: limitReason(destination, {
-        ...{ limits, limit, proven, owner: worker.ownerOf(key) },
+        ...{ limits, limit, proven, owner: worker.limits.ownerOf(key) },
         warmUp: warmUpOf(worker, key),
       }),
       messageMs: destination.messageMs ?? null,
       messagesPerMinute: limits.messagesPerMinute,
-      pausedUntil: destinations.pauseOf(key)?.untilMs ?? null,
+      pausedUntil: registry.pauseOf(key)?.untilMs ?? null,
       asked: destination.pause !== undefined && destination.pause.outcome.smtpCode !== null,
       putOff: worker.putOff.of(key),
       blockedSince: destination.pause?.blockedMs ?? null,
-      fallback: destinations.isDiverted(key),
+      fallback: registry.isDiverted(key),
       replies: repliesOf(destination),
     };
   });
@@ -71,13 +69,11 @@ export function publishedOf(worker: Publishing): PublishedDestination[] {
 /** After a restart what began the pause is all that is known. */
 function repliesOf({ replies, pause }: Destination): readonly LastReply[] {
   if (replies.length > 0 || !pause) return replies;
-  const known: { replies: readonly LastReply[] } = { replies };
-  noteReply(known, pause, pause.beganMs);
-  return known.replies;
+  return withReply(replies, pause, pause.beganMs);
 }
 
 /** As this node knows it; after a restart as the pause says. */
-function warmUpOf({ destinations, warmUp }: Publishing, key: string): string | undefined {
-  const outcome = destinations.pauseOf(key)?.outcome;
+function warmUpOf({ registry, warmUp }: Publishing, key: string): string | undefined {
+  const outcome = registry.pauseOf(key)?.outcome;
   return outcome?.category === 'warm-up' ? outcome.reply! : warmUp.reasonOf(key);
 }

@@ -9,7 +9,7 @@ import type { ExchangerSets } from '../routing/exchanger-sets.ts';
 import { isRelay } from '../routing/route.ts';
 import type { Pause } from './pause-steps.ts';
 import { type PutOffSpan, putOffByDomainOperation } from './pause-store.ts';
-import type { Destinations } from './registry.ts';
+import type { Registry } from './registry.ts';
 
 /** Destinations that are paused, of those that a node publishes. */
 export const PUBLISHED_PAUSED = 60;
@@ -51,11 +51,11 @@ export interface PutOffCounts {
 interface PutOffDeps {
   database: Database;
   clock: Clock;
-  destinations: Pick<Destinations, 'paused'>;
+  registry: Pick<Registry, 'paused'>;
   sets: Sets;
 }
 
-export function openPutOffCounts({ database, clock, destinations, sets }: PutOffDeps): PutOffCounts {
+export function openPutOffCounts({ database, clock, registry, sets }: PutOffDeps): PutOffCounts {
   let counts = new Map<string, number>();
   let countedMs = Number.NEGATIVE_INFINITY;
 
@@ -63,7 +63,7 @@ export function openPutOffCounts({ database, clock, destinations, sets }: PutOff
     const counted = new Map<string, number>();
     const left = { rows: COUNTED_ROWS, domains: COUNTED_DOMAINS };
     let isComplete = true;
-    for (const { key, pause } of destinations.paused().slice(0, PUBLISHED_PAUSED)) {
+    for (const { key, pause } of registry.paused().slice(0, PUBLISHED_PAUSED)) {
       const found = await database.execute(putOffByDomainOperation, { ...spanOf(pause!), ...left });
       const domains = isRelay(key) ? [] : found.map(({ domain }) => domain);
       if (!areKnown(sets, domains)) isComplete = false;

@@ -4,8 +4,9 @@ import { test } from 'node:test';
 import { fakeClock } from '../../../test/kit/fake-clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { classify } from '../outcome/outcome.ts';
+import type { Signal } from '../outcome/signal.ts';
 import { MX_CONNECTIONS } from './limits.ts';
-import { type Destination, openDestinations, type Signal } from './registry.ts';
+import { type Destination, Registry } from './registry.ts';
 
 const MINUTE = 60_000;
 const reply = { code: 421, enhanced: '4.7.0', text: '4.7.0 later', lines: ['4.7.0 later'] };
@@ -14,29 +15,31 @@ const wait = (ms?: number): Signal => ({ kind: 'wait', request: { ms }, refusal 
 
 function setUp() {
   const clock = fakeClock();
-  const destinations = openDestinations({ clock, log: silentLog, limitsOf: () => MX_CONNECTIONS });
-  const one = destinations.of('x.example');
-  const hear = (signal: Signal, startedMs = clock.now()): boolean => destinations.hear(one, signal, startedMs);
+  const registry = new Registry({ clock, log: silentLog, limits: { of: () => MX_CONNECTIONS } });
+  const one = registry.of('x.example');
+  /** Whether a pause began. */
+  const hear = (signal: Signal, startedMs = clock.now()): boolean =>
+    registry.report(one, signal, startedMs) === 'began';
   /** How many slots may run, each having its session at once. */
   const allowed = (destination: Destination = one): number => {
     let count = 0;
-    for (; destinations.mayOpen(destination); count += 1) {
-      destinations.began(destination);
-      destination.opening -= 1;
+    for (; registry.mayOpen(destination); count += 1) {
+      registry.slotBegan(destination);
+      registry.sessionOpened(destination);
     }
-    destination.active -= count;
+    for (let ended = 0; ended < count; ended += 1) registry.slotEnded(destination);
     return count;
   };
-  const pausedMs = (): number => (destinations.pauseOf('x.example')?.untilMs ?? clock.now()) - clock.now();
-  return { clock, destinations, one, hear, allowed, pausedMs };
+  const pausedMs = (): number => (registry.pauseOf('x.example')?.untilMs ?? clock.now()) - clock.now();
+  return { clock, registry, one, hear, allowed, pausedMs };
 }
 
-const answer: Signal = { kind: 'answered', took: true };
+const answer: Signal = { kind: 'answered', accepted: true };
 
 test('one slot until it answers, the initial limit then, growing by one for as many messages as it allows slots', () => {
   const { one, hear, allowed } = setUp();
   assert.equal(allowed(), 1);
-  hear({ kind: 'answered', took: false });
+  hear({ kind: 'answered', accepted: false });
   assert.equal(allowed(), MX_CONNECTIONS.initial);
   for (let i = 0; i < 6; i += 1) hear(answer);
   assert.equal(allowed(), MX_CONNECTIONS.initial + 1);
@@ -58,9 +61,12 @@ test('one slot again when nothing was heard of it for 10 minutes, and when nobod
 });
 
 test('a first slot that hears nothing holds up the next one for a while only; after a pause there is one probe, however long', () => {
-  const { clock, destinations, one, hear } = setUp();
+  const { clock, registry, one, hear } = setUp();
   const slots = (): number => {
-    for (; destinations.mayOpen(one); one.opening -= 1) destinations.began(one);
+    while (registry.mayOpen(one)) {
+      registry.slotBegan(one);
+      registry.sessionOpened(one);
+    }
     return one.active;
   };
   assert.equal(slots(), 1);
@@ -76,21 +82,21 @@ test('a first slot that hears nothing holds up the next one for a while only; af
   }
   hear(wait());
   clock.advance(MINUTE);
-  one.active = 0;
+  while (one.active > 0) registry.slotEnded(one);
   assert.equal(slots(), 1);
   clock.advance(10 * MINUTE);
   assert.equal(slots(), 1);
 });
 
 test('while sessions are in the making no more of them are begun than are open', () => {
-  const { destinations, one, hear } = setUp();
+  const { registry, one, hear } = setUp();
   hear(answer);
   Object.assign(one, { active: 1, opening: 1 });
-  assert.ok(!destinations.mayOpen(one));
+  assert.ok(!registry.mayOpen(one));
   Object.assign(one, { active: 3, opening: 1 });
-  assert.ok(destinations.mayOpen(one));
+  assert.ok(registry.mayOpen(one));
   Object.assign(one, { active: 4, opening: 2 });
-  assert.ok(!destinations.mayOpen(one));
+  assert.ok(!registry.mayOpen(one));
 });
 
 test('pauses of 1, 2, 5, 10, 20 minutes while the probe is refused; the next one after a success is short again', () => {
@@ -142,33 +148,36 @@ test('a clock that is put back does not make a pause longer', () => {
 });
 
 test('the connections that a peer keeps are the limit for a minute; then one more is tried, and success lifts it', () => {
-  const { clock, one, hear, allowed } = setUp();
+  const { clock, registry, one, hear, allowed } = setUp();
   hear(answer);
-  hear({ kind: 'connection-limit', observed: 3 });
+  hear({ kind: 'connection-limit', open: 3 });
   for (let i = 0; i < 100; i += 1) hear(answer);
   assert.equal(allowed(), 3);
   clock.advance(MINUTE);
   hear(answer);
   assert.equal(allowed(), 4);
-  hear({ kind: 'connection-limit', observed: 3 });
+  hear({ kind: 'connection-limit', open: 3 });
   clock.advance(2 * MINUTE - 1);
   assert.equal(allowed(), 3, 'refused again: two minutes');
   clock.advance(1);
   for (let i = 0; i < 100; i += 1) hear(answer);
   assert.equal(allowed(), 4);
-  one.active = 4;
+  for (let i = 0; i < 4; i += 1) {
+    registry.slotBegan(one);
+    registry.sessionOpened(one);
+  }
   for (let i = 0; i < 100; i += 1) hear(answer);
-  one.active = 0;
+  while (one.active > 0) registry.slotEnded(one);
   assert.ok(allowed() > 4);
 });
 
 test('a connection that is refused while a pause begins does not lift the half that is left after it', () => {
   const { clock, one, hear, allowed } = setUp();
   for (let i = 0; i < 2_000; i += 1) hear(answer);
-  hear({ kind: 'connection-limit', observed: 8 });
+  hear({ kind: 'connection-limit', open: 8 });
   assert.equal(allowed(), 8);
   hear(wait());
-  hear({ kind: 'connection-limit', observed: 7 });
+  hear({ kind: 'connection-limit', open: 7 });
   assert.equal(one.limit, 4);
   clock.advance(MINUTE);
   assert.equal(allowed(), 1, 'the probe');
@@ -177,15 +186,15 @@ test('a connection that is refused while a pause begins does not lift the half t
 });
 
 test('a peer that falls silent is paused, and has a shorter deadline until it answers', () => {
-  const { clock, destinations, hear, pausedMs } = setUp();
+  const { clock, registry, hear, pausedMs } = setUp();
   const startedMs = clock.now();
   clock.advance(1);
   assert.ok(hear({ kind: 'stalled', refusal }, startedMs));
   assert.equal(pausedMs(), MINUTE);
-  assert.ok(destinations.isStalled('x.example'));
+  assert.ok(registry.isStalled('x.example'));
   clock.advance(MINUTE);
   hear(answer);
-  assert.ok(!destinations.isStalled('x.example'));
+  assert.ok(!registry.isStalled('x.example'));
   assert.ok(
     !hear({ kind: 'stalled', refusal }, clock.now() - 5),
     'others were observed meanwhile: it was that message',
@@ -193,12 +202,12 @@ test('a peer that falls silent is paused, and has a shorter deadline until it an
 });
 
 test('what is idle is forgotten, pauses are not', () => {
-  const { clock, destinations, hear } = setUp();
+  const { clock, registry, hear } = setUp();
   hear(wait(3_600_000));
-  for (let i = 0; i < 12_000; i += 1) destinations.of(`${i}.example`);
+  for (let i = 0; i < 12_000; i += 1) registry.of(`${i}.example`);
   clock.advance(MINUTE);
   assert.deepEqual(
-    destinations.paused().map(({ key }) => key),
+    registry.paused().map(({ key }) => key),
     ['x.example'],
   );
 });

@@ -8,9 +8,11 @@ import { silentLog } from '../../base/log.ts';
 import type { OperatorNotice } from '../../base/notice.ts';
 import type { Database } from '../../storage/database.ts';
 import { classify } from '../outcome/outcome.ts';
+import type { Signal } from '../outcome/signal.ts';
 import { blockedNoticeOf, createBlockedNotices } from './blocked-notice.ts';
 import { MX_CONNECTIONS } from './limits.ts';
-import { type Destinations, openDestinations, type Signal } from './registry.ts';
+import { openProbePermits } from './probe-permits.ts';
+import { Registry } from './registry.ts';
 import { openSharedPauses, type SharedPauses } from './shared-pauses.ts';
 
 const MINUTE = 60_000;
@@ -31,34 +33,37 @@ function signalOf(code: number, text: string, blocked: boolean): Signal {
 }
 const slowDown = signalOf(421, '4.7.28 too fast', false);
 const listed = signalOf(554, '5.7.1 your IP 203.0.113.7 is blocked', true);
-const took: Signal = { kind: 'answered', took: true };
+const took: Signal = { kind: 'answered', accepted: true };
 
 interface Node {
-  destinations: Destinations;
+  registry: Registry;
   pauses: SharedPauses;
-  /** What others began, ended, and allowed. */
-  seen: string[];
-  hear(signal: Signal): boolean;
+  /** What others began and ended. */
+  seen(): string[];
+  report(signal: Signal): boolean;
   mayOpen(): boolean;
 }
 
 function openNode(database: Database = storage.database): Node {
-  const seen: string[] = [];
-  const destinations = openDestinations({
-    ...{ clock, log: silentLog, limitsOf: () => MX_CONNECTIONS },
-    onPauseChanged: (destination) => void pauses.changed(destination),
-    mayProbe: (key) => pauses.mayProbe(key),
-  });
-  const pauses = openSharedPauses({
-    ...{ database, clock, log: silentLog, destinations: () => destinations },
-    onBegan: ({ key }) => seen.push(`began ${key}`),
-    onResumed: ({ key }) => seen.push(`resumed ${key}`),
-    onMayProbe: (key) => seen.push(`may probe ${key}`),
-  });
+  const basics = { database, clock, log: silentLog };
+  const permits = openProbePermits(basics);
+  const registry = new Registry({ clock, log: silentLog, limits: { of: () => MX_CONNECTIONS }, probes: permits });
+  const pauses = openSharedPauses({ ...basics, registry, permits });
+  const changes: string[] = [];
   return {
-    ...{ destinations, pauses, seen },
-    hear: (signal) => destinations.hear(destinations.of(KEY), signal, clock.now()),
-    mayOpen: () => destinations.mayOpen(destinations.of(KEY)),
+    registry,
+    pauses,
+    seen: () => {
+      for (const { kind, destination } of pauses.takeChanges()) changes.push(`${kind} ${destination.key}`);
+      return changes;
+    },
+    report: (signal) => {
+      const destination = registry.of(KEY);
+      const change = registry.report(destination, signal, clock.now());
+      if (change !== 'none') void pauses.changed(destination);
+      return change === 'began';
+    },
+    mayOpen: () => registry.mayOpen(registry.of(KEY)),
   };
 }
 
@@ -70,58 +75,58 @@ test('a pause of one node is kept by the others, one of them probes, and its ans
   const nodes = [openNode(), openNode(), openNode()];
   await syncAll(nodes);
   const [first, second, third] = nodes as [Node, Node, Node];
-  assert.ok(first.hear(slowDown));
+  assert.ok(first.report(slowDown));
   await syncAll(nodes);
   assert.deepEqual(
-    nodes.map((node) => node.destinations.pauseOf(KEY)?.untilMs),
+    nodes.map((node) => node.registry.pauseOf(KEY)?.untilMs),
     nodes.map(() => clock.now() + MINUTE),
   );
-  assert.deepEqual(second.seen, [`began ${KEY}`]);
+  assert.deepEqual(second.seen(), [`began ${KEY}`]);
   clock.advance(MINUTE);
   assert.ok(!nodes.some((node) => node.mayOpen()), 'none knows yet whether it may');
-  await waitUntil('one to be allowed', () => nodes.some(({ seen }) => seen.includes(`may probe ${KEY}`)));
+  await waitUntil('one to be allowed', () => nodes.some((node) => node.mayOpen()));
   await syncAll(nodes);
   await waitUntil('the others to be refused', () => nodes.filter((node) => node.mayOpen()).length === 1);
   const prober = nodes.find((node) => node.mayOpen())!;
   // Refused: the next step for all of them.
-  assert.ok(prober.hear(slowDown));
+  assert.ok(prober.report(slowDown));
   await syncAll([prober, ...nodes]);
   assert.deepEqual(
-    nodes.map((node) => node.destinations.pauseOf(KEY)?.untilMs),
+    nodes.map((node) => node.registry.pauseOf(KEY)?.untilMs),
     nodes.map(() => clock.now() + 2 * MINUTE),
   );
   clock.advance(2 * MINUTE);
   assert.ok(!third.mayOpen());
   await waitUntil('this one to be allowed', () => third.mayOpen());
-  third.hear(took);
+  third.report(took);
   await syncAll([third, ...nodes]);
   assert.ok(nodes.every((node) => node.mayOpen()));
-  assert.equal(first.destinations.of(KEY).pause, undefined);
+  assert.equal(first.registry.of(KEY).pause, undefined);
 });
 
 test('a node that starts knows the pause and its step, and one that died while it probed holds nobody up for long', async () => {
   const first = openNode();
   await first.pauses.loaded();
-  first.hear(slowDown);
+  first.report(slowDown);
   await first.pauses.sync();
   clock.advance(MINUTE);
   first.mayOpen();
   await waitUntil('it to be allowed', () => first.mayOpen());
-  first.hear(slowDown);
+  first.report(slowDown);
   await first.pauses.sync();
 
   const later = openNode();
   assert.ok(!later.pauses.isLoaded);
   await later.pauses.loaded();
-  assert.equal(later.destinations.pauseOf(KEY)?.untilMs, clock.now() + 2 * MINUTE);
+  assert.equal(later.registry.pauseOf(KEY)?.untilMs, clock.now() + 2 * MINUTE);
   clock.advance(2 * MINUTE);
   first.mayOpen();
   await waitUntil('the first to be allowed', () => first.mayOpen());
   assert.ok(!later.mayOpen());
   clock.advance(MINUTE);
   await waitUntil('the later one to be allowed', () => later.mayOpen());
-  later.hear(slowDown);
-  assert.equal(later.destinations.pauseOf(KEY)!.untilMs, clock.now() + 5 * MINUTE, 'the third step');
+  later.report(slowDown);
+  assert.equal(later.registry.pauseOf(KEY)!.untilMs, clock.now() + 5 * MINUTE, 'the third step');
 });
 
 test('what the database does not take is written as soon as it does', async () => {
@@ -132,11 +137,11 @@ test('what the database does not take is written as soon as it does', async () =
   const second = openNode();
   await assert.rejects(first.pauses.loaded());
   assert.ok(!first.pauses.isLoaded);
-  first.hear(slowDown);
+  first.report(slowDown);
   await assert.rejects(first.pauses.sync());
   isDown = false;
   await syncAll([first, second]);
-  assert.ok(second.destinations.pauseOf(KEY));
+  assert.ok(second.registry.pauseOf(KEY));
 });
 
 test('operators are notified of a block once a day', async () => {
@@ -146,14 +151,14 @@ test('operators are notified of a block once a day', async () => {
     ...{ database: storage.database, clock, log: silentLog, hasFallback: false },
     notifyOperators: async (notice) => void given.push(notice),
   });
-  node.hear(slowDown);
+  node.report(slowDown);
   await node.pauses.sync();
   await notices({ hurry: true });
   assert.equal(given.length, 0, 'a server that is busy is no block');
   clock.advance(MINUTE);
   node.mayOpen();
   await waitUntil('it to be allowed', () => node.mayOpen());
-  node.hear(listed);
+  node.report(listed);
   await node.pauses.sync();
   await notices({ hurry: true });
   await notices({ hurry: true });

@@ -6,25 +6,21 @@
  * and stands above what this node had. Nothing is claimed before the first reading.
  */
 import type { Clock } from '../../base/clock.ts';
-import { randomText } from '../../base/ids.ts';
 import type { Log } from '../../base/log.ts';
 import type { Database } from '../../storage/database.ts';
 import type { Outcome } from '../outcome/outcome.ts';
-import type { Pause } from './pause-steps.ts';
-import {
-  claimProbeOperation,
-  type PauseRow,
-  type ProbeGrant,
-  type ReadPause,
-  readPausesOperation,
-  writePausesOperation,
-} from './pause-store.ts';
-import type { Destination, Destinations } from './registry.ts';
+import type { Pause, SharedPause } from './pause-steps.ts';
+import { type PauseRow, type ReadPause, readPausesOperation, writePausesOperation } from './pause-store.ts';
+import type { ProbePermits } from './probe-permits.ts';
+import type { Destination, Registry } from './registry.ts';
 
 /** A change whose transaction ended late, or by a clock that differs, is not overlooked. */
 const OVERLAP_MS = 10_000;
-/** A node that probes renews its right; one that died loses it. */
-const PROBE_MS = 60_000;
+
+/** Another node began a pause, or the operator ended one. */
+export type SharedChange =
+  | { kind: 'began'; destination: Destination }
+  | { kind: 'resumed'; destination: Destination; pause: Pause };
 
 export interface SharedPauses {
   /** Resolves when this node knows the pauses of all nodes; rejects while the storage refuses. */
@@ -32,44 +28,47 @@ export interface SharedPauses {
   readonly isLoaded: boolean;
   /** A pause of this destination began here, or was ended by a probe. Resolves when that was written, or could not be for now. */
   changed(destination: Destination): Promise<void>;
-  /** Whether this node may probe a destination whose pause is over; asks for it where that is not known. */
-  mayProbe(key: string): boolean;
   /** Writes and reads; to be called each second. Rejects when the storage refuses, and goes on with the next call then. */
   sync(): Promise<void>;
+  /** What readings found since the last call. */
+  takeChanges(): SharedChange[];
 }
 
 interface SharedPauseDeps {
   database: Database;
   clock: Clock;
   log: Log;
-  destinations(): Destinations;
-  /** Another node began a pause. */
-  onBegan(destination: Destination): void;
-  /** The operator ended this pause. */
-  onResumed(destination: Destination, pause: Pause): void;
-  /** This node may probe. */
-  onMayProbe(key: string): void;
+  registry: Registry;
+  permits: ProbePermits;
 }
 
-function rowOf({ key, pause }: Destination & { pause: Pause }): PauseRow {
-  const { beganMs, untilMs, level, blockedMs = null, host, outcome } = pause;
+function rowOf(key: string, { beganMs, untilMs, level, blockedMs, host, outcome }: Pause): PauseRow {
   return {
-    ...{ destination: key, beganAt: beganMs, untilAt: untilMs, level, blockedSince: blockedMs, host },
+    destination: key,
+    beganAt: beganMs,
+    untilAt: untilMs,
+    level,
+    blockedSince: blockedMs ?? null,
+    host,
     outcome: JSON.stringify(outcome),
   };
 }
 
-function pauseOf({ beganAt, untilAt, level, blockedSince, host, outcome }: PauseRow): Omit<Pause, 'mailDueMs'> {
+function pauseOf({ beganAt, untilAt, level, blockedSince, host, outcome }: PauseRow): SharedPause {
   return {
-    ...{ beganMs: beganAt, untilMs: untilAt, level, host, outcome: JSON.parse(outcome) as Outcome },
+    beganMs: beganAt,
+    untilMs: untilAt,
+    level,
+    host,
+    outcome: JSON.parse(outcome) as Outcome,
     blockedMs: blockedSince ?? undefined,
   };
 }
 
 export function openSharedPauses(deps: SharedPauseDeps): SharedPauses {
-  const { database, clock, log } = deps;
-  const permits = openProbePermits(deps);
+  const { database, clock, log, registry, permits } = deps;
   const unwritten = new Set<Destination>();
+  let found: SharedChange[] = [];
   let readToMs = 0;
   let isLoaded = false;
   let running: Promise<void> | undefined;
@@ -78,7 +77,7 @@ export function openSharedPauses(deps: SharedPauseDeps): SharedPauses {
     if (unwritten.size === 0) return;
     const changes = [...unwritten];
     unwritten.clear();
-    const began = changes.flatMap((one) => (one.pause ? [rowOf({ ...one, pause: one.pause })] : []));
+    const began = changes.flatMap(({ key, pause }) => (pause ? [rowOf(key, pause)] : []));
     const ended = changes.filter(({ pause }) => !pause).map(({ key }) => key);
     try {
       await database.execute(writePausesOperation, { began, ended, nowMs: clock.now() });
@@ -88,24 +87,24 @@ export function openSharedPauses(deps: SharedPauseDeps): SharedPauses {
     }
   };
 
-  const take = (row: ReadPause): void => {
+  const adopt = (row: ReadPause): void => {
     if (row.endedAt !== null && !isLoaded) return;
-    const destination = deps.destinations().of(row.destination);
+    const destination = registry.of(row.destination);
     if (unwritten.has(destination)) return;
-    const taken = deps.destinations().takeOver(destination, row.endedAt === null ? pauseOf(row) : undefined);
-    if (taken.kind === 'same') return;
+    const adopted = registry.adopt(destination, row.endedAt === null ? pauseOf(row) : undefined);
+    if (adopted.kind === 'same') return;
     permits.forget(row.destination);
-    if (taken.kind === 'began') deps.onBegan(destination);
-    if (taken.kind === 'resumed') deps.onResumed(destination, taken.pause);
+    if (adopted.kind === 'began') found.push({ kind: 'began', destination });
+    if (adopted.kind === 'resumed') found.push({ kind: 'resumed', destination, pause: adopted.pause });
   };
 
   const once = async (): Promise<void> => {
     await write();
     const nowMs = clock.now();
-    for (const row of await database.execute(readPausesOperation, Math.max(0, readToMs - OVERLAP_MS))) take(row);
+    for (const row of await database.execute(readPausesOperation, Math.max(0, readToMs - OVERLAP_MS))) adopt(row);
     readToMs = nowMs;
     isLoaded = true;
-    permits.renew();
+    permits.renew((key) => registry.of(key).active > 0);
   };
 
   const sync = (): Promise<void> => {
@@ -132,55 +131,11 @@ export function openSharedPauses(deps: SharedPauseDeps): SharedPauses {
         log.warn({ error: (error as Error).message }, 'a pause could not be written');
       }
     },
-    mayProbe: permits.has,
     sync,
-  };
-}
-
-interface ProbePermits {
-  has(key: string): boolean;
-  /** Extends those of probes that run. */
-  renew(): void;
-  forget(key: string): void;
-}
-
-function openProbePermits({ database, clock, log, destinations, onMayProbe }: SharedPauseDeps): ProbePermits {
-  // The embedded database has one process.
-  if (database.dialect === 'sqlite') return { has: () => true, renew: () => undefined, forget: () => undefined };
-  const holder = randomText(20);
-  const permits = new Map<string, ProbeGrant>();
-  const asking = new Set<string>();
-
-  const ask = async (key: string): Promise<void> => {
-    asking.add(key);
-    try {
-      const nowMs = clock.now();
-      const claim = { destination: key, holder, nowMs, untilMs: nowMs + PROBE_MS };
-      const permit = await database.execute(claimProbeOperation, claim);
-      permits.set(key, permit);
-      if (permit.granted) onMayProbe(key);
-    } catch (error) {
-      log.warn({ destination: key, error: (error as Error).message }, 'the right to probe could not be asked for');
-    } finally {
-      asking.delete(key);
-    }
-  };
-
-  return {
-    has: (key) => {
-      const permit = permits.get(key);
-      if (permit && clock.now() < permit.untilMs) return permit.granted;
-      permits.delete(key);
-      if (!asking.has(key)) void ask(key);
-      return false;
+    takeChanges: () => {
+      const changes = found;
+      found = [];
+      return changes;
     },
-    renew: () => {
-      for (const [key, { granted, untilMs }] of permits) {
-        if (clock.now() >= untilMs) permits.delete(key);
-        const isShort = untilMs - clock.now() < PROBE_MS / 2;
-        if (granted && isShort && destinations().of(key).active > 0 && !asking.has(key)) void ask(key);
-      }
-    },
-    forget: (key) => permits.delete(key),
   };
 }

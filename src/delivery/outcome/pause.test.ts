@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SmtpReply } from '../../mail/smtp-reply.ts';
 import type { SmtpStage } from '../../net/smtp-types.ts';
-import { signalOfDoor } from '../attempt/pass.ts';
 import { classify } from './outcome.ts';
-import { pauseAskedFor, speaksOfConnections, waitHintMs } from './pause.ts';
+import { isAboutConnections, pauseRequestOf, waitHintMs } from './pause.ts';
+import { signalOfOpening } from './signal.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60_000;
@@ -75,14 +75,14 @@ const rows: [stage: SmtpStage, reply: string, asked: 'none' | 'ladder' | number]
 for (const [stage, line, asked] of rows) {
   test(`${stage}: ${line} → ${asked}`, () => {
     const evidence = { stage, reply: replyOf(line), relay: false };
-    const request = pauseAskedFor(evidence, classify(evidence));
+    const request = pauseRequestOf(evidence, classify(evidence));
     assert.equal(request === undefined ? 'none' : (request.ms ?? 'ladder'), asked);
   });
 }
 
 test('what is no reply pauses nothing', () => {
   const evidence = { stage: 'connect' as const, cause: 'ECONNREFUSED', relay: false };
-  assert.equal(pauseAskedFor(evidence, classify(evidence)), undefined);
+  assert.equal(pauseRequestOf(evidence, classify(evidence)), undefined);
 });
 
 const hints: [text: string, ms: number | undefined][] = [
@@ -123,18 +123,17 @@ test('refusals about the number of connections are told from those about the rat
     '421 too many concurrent SMTP sessions',
     '451 4.7.0 connection limit exceeded',
   ]) {
-    assert.ok(speaksOfConnections(text), text);
+    assert.ok(isAboutConnections(text), text);
   }
   for (const text of ['421 4.7.28 unusual rate', '450 too many messages', '421 closing connection']) {
-    assert.ok(!speaksOfConnections(text), text);
+    assert.ok(!isAboutConnections(text), text);
   }
 });
 
 test('at the door, with sessions of ours inside: about their number, unless it says when to come again or speaks of us', () => {
-  const shown = (line: string, observed: number): string => {
+  const shown = (line: string, open: number): string => {
     const evidence = { stage: 'banner' as const, reply: replyOf(line), relay: false };
-    const facts = { host: 'mx.example', address: null, tls: null, tlsFallback: null, dialogue: [] };
-    const signal = signalOfDoor({ ok: false, evidence, facts, forNeed: false }, classify(evidence), observed);
+    const signal = signalOfOpening({ evidence, host: 'mx.example', isForNeed: false, open }, classify(evidence));
     return signal.kind === 'wait' ? `wait ${signal.request.ms ?? ''}`.trim() : signal.kind;
   };
   for (const [line, observed, expected] of [

@@ -1,10 +1,9 @@
 /**
- * Which replies ask us to leave a whole destination in peace for a while, and for how long. Pure.
+ * Which replies pause a whole destination, and for how long. Pure.
  *
- * A reply speaks of the destination when it refuses us before any recipient was named, says that we are too fast or that the
- * server is busy, blocks our host, ends the session with 421, or says when to come again. It does not when it speaks of one mailbox, of
- * one transaction or session, or is greylisting: then the message alone waits, by its own schedule. A time that is named at a
- * recipient or a mail counts for the destination only if that takes nothing else meanwhile.
+ * A reply pauses the destination if it refuses us before a recipient was named, reports a rate limit or overload, blocks our host, is 421,
+ * or names a time to retry. Replies about one mailbox, transaction or session, and greylisting, defer only the message. A retry time in
+ * a reply to RCPT or DATA pauses the destination only if it accepts no other message in the meantime.
  */
 
 import type { PauseRule } from '../destinations/providers.ts';
@@ -14,10 +13,10 @@ import { isAboutRecipientCount, readingOf } from './reply-rules.ts';
 export interface PauseRequest {
   /** How long the peer asks for, within bounds; undefined when it does not say. */
   ms: number | undefined;
-  /** It refuses our host, which lasts until people lift it. */
+  /** It blocks our host, which lasts until the listing is removed. */
   blocked?: true;
-  /** Said of a recipient or a mail: it stands for the whole destination only if that takes nothing else meanwhile. */
-  unlessTaking?: true;
+  /** About a recipient or a message: it holds for the whole destination only if that accepts nothing else meanwhile. */
+  unlessAccepting?: true;
 }
 
 const SHORTEST_MS = 10_000;
@@ -36,7 +35,7 @@ function clamp(ms: number): number {
   return Math.min(LONGEST_MS, Math.max(SHORTEST_MS, ms));
 }
 
-/** How long a reply asks us to wait, between 10 s and 1 h; undefined when it names no time. */
+/** The time that a reply asks us to wait, between 10 s and 1 h; undefined when it names none. */
 export function waitHintMs(text: string): number | undefined {
   const units = IN_UNITS.exec(text);
   if (units) return clamp(Number(units[1]) * UNITS[units[2]![0]!.toLowerCase()]!);
@@ -56,12 +55,13 @@ export function waitHintMs(text: string): number | undefined {
 const ABOUT_LESS = /^(1\.\d+|2\.\d+|4\.2)$/;
 const ABOUT_SESSION =
   /\b(messages?|e?mails?|transactions?|recipients?|commands?|errors?)\b.{0,20}\b(per|in this|for this|on this|this) (smtp )?(session|connection)\b|\bidle\b|\btimed? ?out\b/i;
-const GREYLISTING = /gr[ea]y[- ]?list|postgrey|greyd/i;
+/** Category `greylisted` is wider: it holds every unexplained "try again in 30 seconds", whose time counts for the destination. */
+const NAMES_GREYLISTING = /gr[ea]y[- ]?list|postgrey|greyd/i;
 /** X.3.2: the system takes no mail now; X.4.5: congestion. */
 const ABOUT_SYSTEM = /^(3\.2|4\.5)$/;
 
-/** What a refusal asks of everything that waits for its destination; undefined when it asks nothing. */
-export function pauseAskedFor(
+/** The pause that a refusal asks of everything that waits for its destination; undefined when it asks for none. */
+export function pauseRequestOf(
   { stage, reply }: Pick<Evidence, 'stage' | 'reply'>,
   outcome: Pick<Outcome, 'kind' | 'category'>,
 ): PauseRequest | undefined {
@@ -71,7 +71,7 @@ export function pauseAskedFor(
   const beforeMail = stage === 'banner' || stage === 'ehlo';
   const atMail = stage === 'mail' || stage === 'reset';
   if (outcome.category === 'blocked') {
-    return { ms: waitHintMs(text), blocked: true, ...(!beforeMail && !atMail && { unlessTaking: true }) };
+    return { ms: waitHintMs(text), blocked: true, ...(!beforeMail && !atMail && { unlessAccepting: true }) };
   }
   const isAboutLess =
     (ABOUT_LESS.test(detail) && reply.code !== 421) ||
@@ -79,13 +79,13 @@ export function pauseAskedFor(
     isAboutRecipientCount(readingOf(reply));
   if (!beforeMail && isAboutLess) return undefined;
   const hint = waitHintMs(text);
-  if (!beforeMail && !atMail && GREYLISTING.test(text)) return undefined;
+  if (!beforeMail && !atMail && NAMES_GREYLISTING.test(text)) return undefined;
   const asks = beforeMail || reply.code === 421 || outcome.category === 'rate-limited' || ABOUT_SYSTEM.test(detail);
   if (asks) return { ms: hint };
-  return hint === undefined ? undefined : { ms: hint, ...(!atMail && { unlessTaking: true }) };
+  return hint === undefined ? undefined : { ms: hint, ...(!atMail && { unlessAccepting: true }) };
 }
 
-/** What the rules of a provider ask for after a temporary refusal; a time that the peer names itself goes before. */
+/** The pause that a rule of the provider makes of a temporary refusal; a time that the peer names itself comes first. */
 export function pauseByRule(
   rules: readonly PauseRule[],
   outcome: Pick<Outcome, 'kind' | 'reply'>,
@@ -96,8 +96,8 @@ export function pauseByRule(
   return rule && { ms: waitHintMs(outcome.reply) ?? rule.minutes * 60_000 };
 }
 
-/** Whether a refusal is about how many connections we have, not about how much we send. */
-export function speaksOfConnections(text: string): boolean {
+/** Whether a refusal is about the number of our connections, not about the rate of messages. */
+export function isAboutConnections(text: string): boolean {
   return /\btoo many\b.{0,30}\b(connections|sessions)\b|\b(connections?|sessions?)\b.{0,30}\b(limit|exceeded|too many)/i.test(
     text,
   );

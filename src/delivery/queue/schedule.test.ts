@@ -3,29 +3,30 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../../test/kit/fake-clock.ts';
 import { silentLog } from '../../base/log.ts';
-import type { Held } from '../attempt/prepare.ts';
 import { MX_CONNECTIONS } from '../destinations/limits.ts';
-import { type Destinations, openDestinations } from '../destinations/registry.ts';
+import { Registry } from '../destinations/registry.ts';
+import type { Held } from './held.ts';
 import { Schedule, type Slot } from './schedule.ts';
 
 const SLOTS = 50;
 const ANY = { mayStart: () => true };
 
-function open(): { schedule: Schedule; destinations: Destinations } {
-  const destinations = openDestinations({ clock: fakeClock(), log: silentLog, limitsOf: () => MX_CONNECTIONS });
-  return { destinations, schedule: new Schedule({ destinations, slots: SLOTS }) };
+function open(): { schedule: Schedule; registry: Registry } {
+  const registry = new Registry({ clock: fakeClock(), log: silentLog, limits: { of: () => MX_CONNECTIONS } });
+  return { registry, schedule: new Schedule({ registry, slots: SLOTS }) };
 }
 
 /** The destination has answered before. */
-function prove(destinations: Destinations, key: string): void {
-  destinations.hear(destinations.of(key), { kind: 'answered', took: false }, 0);
+function prove(registry: Registry, key: string): void {
+  registry.report(registry.of(key), { kind: 'answered', accepted: false }, 0);
 }
 
 function mailFor(account: string, domain: string): Held {
   const email = { jobs: new Set<Held>() };
   const held = {
     job: { lane: `${account}/${domain}` },
-    ...{ destination: domain, domain },
+    hop: { destination: domain },
+    domain,
     state: 'waiting',
     quarantined: false,
     email,
@@ -44,15 +45,15 @@ function allOf(schedule: Schedule): Slot[] {
 }
 
 test('an account with a hundred domains leaves slots to the others, and several such accounts do', () => {
-  const { schedule, destinations } = open();
+  const { schedule, registry } = open();
   const list = (account: string) => {
     for (let i = 0; i < 100; i += 1) schedule.add(mailFor(account, `dead${i}.${account}.example`));
   };
   list('acc_a');
   const first = allOf(schedule);
-  assert.equal(first.length, SLOTS * 0.8 * 0.9, 'a tenth of its share is kept for destinations that answer');
+  assert.equal(first.length, SLOTS * 0.8 * 0.9, 'a tenth of its share is kept for registry that answer');
   for (let i = 0; i < 10; i += 1) {
-    prove(destinations, `quick${i}.example`);
+    prove(registry, `quick${i}.example`);
     schedule.add(mailFor('acc_a', `quick${i}.example`));
   }
   const quick = allOf(schedule);
@@ -82,8 +83,8 @@ test('mail for the domain of an account without a share is not held up by it', (
 });
 
 test('one destination has as many slots as its limit, and accounts alternate at it', () => {
-  const { schedule, destinations } = open();
-  prove(destinations, 'big.example');
+  const { schedule, registry } = open();
+  prove(registry, 'big.example');
   for (const account of ['acc_a', 'acc_a', 'acc_a', 'acc_b']) {
     for (let i = 0; i < 5; i += 1) schedule.add(mailFor(account, 'big.example'));
   }
@@ -107,12 +108,12 @@ test('a lane refers to nothing that has gone through it', () => {
 });
 
 test('a destination that was not heard of has one slot until it answers, then as many in the making as are open', () => {
-  const { schedule, destinations } = open();
+  const { schedule, registry } = open();
   for (let i = 0; i < 50; i += 1) schedule.add(mailFor('acc_a', 'x.example'));
   const first = schedule.open()!;
   schedule.opened(first);
   assert.equal(schedule.open(), undefined);
-  prove(destinations, 'x.example');
+  prove(registry, 'x.example');
   schedule.changed(first.destination);
   const second = schedule.open()!;
   assert.equal(schedule.open(), undefined, 'one is open, one in the making');
@@ -121,7 +122,7 @@ test('a destination that was not heard of has one slot until it answers, then as
   assert.ok(third && fourth && !fifth, 'two are open, two in the making');
 });
 
-test('the busiest destinations are shown, the busiest first', () => {
+test('the busiest registry are shown, the busiest first', () => {
   const { schedule } = open();
   for (let i = 0; i < 6; i += 1) {
     for (let j = 0; j <= i; j += 1) schedule.add(mailFor('acc_a', `x${i}.example`));
@@ -135,11 +136,11 @@ test('the busiest destinations are shown, the busiest first', () => {
 });
 
 test('an account with mail for many domains of a destination gets no more turns than one with mail for one', () => {
-  const { schedule, destinations } = open();
-  prove(destinations, 'google');
+  const { schedule, registry } = open();
+  prove(registry, 'google');
   const list = (account: string, domain: string) => {
     const held = mailFor(account, domain);
-    held.destination = 'google';
+    held.hop = { destination: 'google' };
     schedule.add(held);
   };
   for (let i = 0; i < 50; i += 1) list('acc_a', `d${i}.example`);
@@ -154,11 +155,11 @@ test('an account with mail for many domains of a destination gets no more turns 
 });
 
 test('a session is kept to its domain for ten messages, while others wait for their turn', () => {
-  const { schedule, destinations } = open();
-  prove(destinations, 'microsoft');
+  const { schedule, registry } = open();
+  prove(registry, 'microsoft');
   for (let i = 0; i < 60; i += 1) {
     const held = mailFor(`acc_${i % 3}`, i % 2 === 0 ? 'even.example' : 'odd.example');
-    held.destination = 'microsoft';
+    held.hop = { destination: 'microsoft' };
     schedule.add(held);
   }
   const slot = schedule.open()!;
@@ -175,11 +176,11 @@ test('a session is kept to its domain for ten messages, while others wait for th
 });
 
 test('recipients in two domains of one destination are no one transaction', () => {
-  const { schedule, destinations } = open();
-  prove(destinations, 'google');
+  const { schedule, registry } = open();
+  prove(registry, 'google');
   const [first, second] = [mailFor('acc_a', 'a.example'), mailFor('acc_a', 'b.example')];
   for (const held of [first, second]) {
-    held.destination = 'google';
+    held.hop = { destination: 'google' };
     held.email = first.email;
     first.email.jobs.add(held);
     schedule.add(held);

@@ -9,8 +9,9 @@
  * domains that stall do not delay its mail to one that is quick.
  */
 
-import type { Held } from '../attempt/prepare.ts';
-import type { Destination, Destinations } from '../destinations/registry.ts';
+import type { Destination, Registry } from '../destinations/registry.ts';
+import type { ExchangerSets } from '../routing/exchanger-sets.ts';
+import type { Held } from './held.ts';
 import { WaitingMail, type Wanted } from './waiting-mail.ts';
 
 /** Recipients in one transaction; RFC 5321 §4.5.3.1.8 promises room for 100, some servers give less. */
@@ -63,13 +64,13 @@ export interface DestinationLoad {
 }
 
 export interface ScheduleOptions {
-  destinations: Destinations;
+  registry: Registry;
   /** Slots of the whole process. */
   slots: number;
   /** Whether the recipients of this email share a transaction; they do unless it says no. */
   mayShare?(job: Held['job']): boolean;
-  /** Whether it is not known yet what the destination is: it gets no slot. */
-  isPending?(key: string): boolean;
+  /** A domain whose destination is not known yet gets no slot. */
+  sets?: Pick<ExchangerSets, 'isPending'>;
 }
 
 interface Share {
@@ -83,7 +84,7 @@ function sameTransaction(first: Held, mayStart: (held: Held) => boolean): Held[]
   for (const held of first.email.jobs) {
     if (group.length === MAX_GROUP) break;
     if (held === first || held.quarantined || held.state !== 'waiting') continue;
-    if (held.destination !== first.destination || held.domain !== first.domain) continue;
+    if (held.hop.destination !== first.hop.destination || held.domain !== first.domain) continue;
     if (mayStart(held)) group.push(held);
   }
   return group;
@@ -94,9 +95,9 @@ function rowKey(owner: string, proven: boolean): string {
 }
 
 export class Schedule {
-  readonly #destinations: Destinations;
+  readonly #registry: Registry;
   readonly #slots: number;
-  readonly #isPending: (key: string) => boolean;
+  readonly #sets: Pick<ExchangerSets, 'isPending'> | undefined;
   readonly #mayShare: (job: Held['job']) => boolean;
   readonly #queues = new Map<string, Queue>();
   /** By class and owner, in the order in which they are asked. */
@@ -106,10 +107,10 @@ export class Schedule {
   readonly #resting = new Set<Queue>();
   #active = 0;
 
-  constructor({ destinations, slots, isPending = () => false, mayShare = () => true }: ScheduleOptions) {
-    this.#destinations = destinations;
+  constructor({ registry, slots, sets, mayShare = () => true }: ScheduleOptions) {
+    this.#registry = registry;
     this.#slots = slots;
-    this.#isPending = isPending;
+    this.#sets = sets;
     this.#mayShare = mayShare;
   }
 
@@ -120,7 +121,7 @@ export class Schedule {
 
   /** Puts a waiting job at the end of its lane, or with `first` at its front. */
   add(held: Held, { first } = { first: false }): void {
-    const queue = this.#queueOf(held.destination);
+    const queue = this.#queueOf(held.hop.destination);
     queue.waiting.add(held, { first });
     if (!first) this.#resting.delete(queue);
     this.#want(queue);
@@ -128,7 +129,7 @@ export class Schedule {
 
   /** A job stopped waiting in another way than by next(). */
   forget(held: Held): void {
-    const queue = this.#queueOf(held.destination);
+    const queue = this.#queueOf(held.hop.destination);
     queue.waiting.size -= 1;
     this.#forgetIfEmpty(queue);
   }
@@ -155,7 +156,7 @@ export class Schedule {
       if (!queue) continue;
       const { destination } = queue;
       this.#count(owner, proven, 1);
-      this.#destinations.began(destination);
+      this.#registry.slotBegan(destination);
       this.#want(queue);
       return { queue, destination, owner, proven, opening: true, keptTo: 0 };
     }
@@ -166,14 +167,14 @@ export class Schedule {
   opened(slot: Slot): void {
     if (!slot.opening) return;
     slot.opening = false;
-    slot.destination.opening -= 1;
+    this.#registry.sessionOpened(slot.destination);
     this.#want(slot.queue);
   }
 
   /** Ends a slot; with `rests` the destination asks for no other one until wake(), since nothing of it may start now. */
   close(slot: Slot, { rests } = { rests: false }): void {
     this.opened(slot);
-    slot.destination.active -= 1;
+    this.#registry.slotEnded(slot.destination);
     this.#count(slot.owner, slot.proven, -1);
     if (rests) this.#resting.add(slot.queue);
     else this.#want(slot.queue);
@@ -205,18 +206,18 @@ export class Schedule {
    */
   next(slot: Slot, { mayStart, isFor }: Wanted): Held[] | undefined {
     const { queue } = slot;
-    if (!slot.proven && this.#destinations.isProven(queue.destination.key)) {
+    if (!slot.proven && this.#registry.isProven(queue.destination.key)) {
       slot.proven = true;
       this.#shares.get(slot.owner)!.unproven -= 1;
     }
-    if (!this.#destinations.maySend(queue.destination)) return undefined;
+    if (!this.#registry.maySend(queue.destination)) return undefined;
     const kept = isFor && slot.keptTo < KEPT_TO_SESSION ? queue.waiting.next({ mayStart, isFor }) : undefined;
     slot.keptTo = kept ? slot.keptTo + 1 : 0;
     const first = kept ?? queue.waiting.next({ mayStart });
     if (!first) return undefined;
     const group = this.#mayShare(first.job) ? sameTransaction(first, mayStart) : [first];
     queue.waiting.size -= group.length;
-    this.#destinations.sending(queue.destination, group.length);
+    this.#registry.sending(queue.destination, group.length);
     return group;
   }
 
@@ -236,7 +237,7 @@ export class Schedule {
   /** Puts a destination into the row where it belongs, at its end, unless it stands there already. */
   #want(queue: Queue): void {
     if (queue.waiting.size === 0 || this.#resting.has(queue)) return;
-    const proven = this.#destinations.isProven(queue.destination.key);
+    const proven = this.#registry.isProven(queue.destination.key);
     // Mail of another account may have come since: it must not wait for the first one's share.
     const owner = queue.row?.owner === SHARED ? SHARED : (queue.waiting.onlyAccount ?? SHARED);
     if (queue.row?.owner === owner && queue.row.proven === proven) return;
@@ -262,8 +263,8 @@ export class Schedule {
       if (queue.row !== row) continue;
       queue.row = undefined;
       const { destination } = queue;
-      if (queue.waiting.size === 0 || this.#isPending(destination.key)) continue;
-      if (this.#destinations.mayOpen(destination)) return queue;
+      if (queue.waiting.size === 0 || this.#sets?.isPending(destination.key)) continue;
+      if (this.#registry.mayOpen(destination)) return queue;
     }
     return undefined;
   }
@@ -271,7 +272,7 @@ export class Schedule {
   #queueOf(key: string): Queue {
     let found = this.#queues.get(key);
     if (!found) {
-      found = { destination: this.#destinations.of(key), waiting: new WaitingMail(key), row: undefined };
+      found = { destination: this.#registry.of(key), waiting: new WaitingMail(key), row: undefined };
       this.#queues.set(key, found);
     }
     return found;

@@ -1,24 +1,29 @@
 /**
  * The slots in which attempts run: each takes group after group for one destination over one session, and ends with it, or
  * when nothing of it is left. A new session needs a new slot, so that whatever the destination has said by then is obeyed
- * (destinations.ts).
+ * (destinations/registry.ts).
  */
 
+import type { Clock } from '../../base/clock.ts';
 import { type DeliveryJob, encodedFilesBytes } from '../../messages/messages.ts';
 import type { Engine } from '../../work/work.ts';
-import type { AttemptRunner } from '../attempt/attempt.ts';
+import type { Apply } from '../apply.ts';
+import type { Attempts } from '../attempt/attempt.ts';
 import type { Connections } from '../attempt/connections.ts';
 import { hasShareLeft, type PooledSession, type SessionNeed } from '../attempt/pooled-session.ts';
-import type { Held } from '../attempt/prepare.ts';
+import type { Progress } from '../attempt/transmit.ts';
 import { SANDBOX } from '../destinations/registry.ts';
 import type { Settlement } from '../record/settle.ts';
+import type { Held } from './held.ts';
 import type { Schedule, Slot } from './schedule.ts';
 
 export interface SlotDeps {
+  clock: Clock;
   engine: Engine<Held, Settlement>;
   schedule: Schedule;
   connections: Connections;
-  runner: AttemptRunner;
+  attempts: Attempts;
+  apply: Apply;
 }
 
 function needOf([first]: readonly Held[]): SessionNeed {
@@ -87,20 +92,35 @@ export class Slots {
 
   /** Answers the session to go on with. */
   async #runGroup(slot: Slot, group: Held[], session: PooledSession | undefined): Promise<PooledSession | undefined> {
-    const { engine, runner, schedule } = this.#deps;
+    const { engine, attempts, apply, schedule } = this.#deps;
+    const { destination } = slot;
     const release = this.#budget.acquire(group[0]!.job);
     let next = session;
-    const onSession = (): void => {
-      if (!slot.opening) return;
-      schedule.opened(slot);
-      this.fill();
-    };
     await engine.run(group, async () => {
-      next = await runner.attempt(slot.destination, group, { session, onSession });
+      const report = await attempts.run(destination, group, { session, progress: this.#progressOf(slot) });
+      apply.report(destination, report);
+      next = report.pooled;
     });
     release?.();
     if (release) schedule.wake();
     return next;
+  }
+
+  /** While an attempt runs, more slots may open beside it. */
+  #progressOf(slot: Slot): Progress {
+    const { schedule, apply, clock } = this.#deps;
+    const startedMs = clock.now();
+    return {
+      usesSession: () => {
+        if (!slot.opening) return;
+        schedule.opened(slot);
+        this.fill();
+      },
+      envelopeAccepted: () => {
+        if (apply.envelopeAccepted(slot.destination, startedMs)) this.fill();
+      },
+      ended: (results) => apply.ended(slot.destination, results),
+    };
   }
 }
 

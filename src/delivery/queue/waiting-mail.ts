@@ -2,7 +2,7 @@
  * The jobs that wait for one destination. Accounts alternate, within an account its lanes (one for each domain), and within a lane it
  * is first come, first served: an account with mail for a thousand domains of one provider gets no more turns than one with mail for one.
  */
-import { accountOfLane, type Held } from '../attempt/prepare.ts';
+import { accountOfLane, type Held } from './held.ts';
 
 interface Lane {
   name: string;
@@ -112,8 +112,8 @@ export class WaitingMail {
   }
 
   /** It may have gone on to another destination meanwhile. */
-  #isHere({ state, destination }: Held): boolean {
-    return state === 'waiting' && destination === this.#destination;
+  #isHere({ state, hop }: Held): boolean {
+    return state === 'waiting' && hop.destination === this.#destination;
   }
 
   /** The first waiting job of a lane. */

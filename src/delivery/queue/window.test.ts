@@ -8,10 +8,9 @@ function emptyWindow(): Window {
   return new Window({
     limits: WINDOW_LIMITS,
     schedule: Object.create(Schedule.prototype) as Schedule,
-    shared: new Set(['relay']),
-    isProven: () => false,
-    lookUp: () => undefined,
-    destinationOfLane: (lane) => `mx.${lane.split('/')[1]}`,
+    registry: { isProven: () => false, pauseOf: () => undefined },
+    sets: { lookUp: () => undefined, destinationOf: (domain) => `mx.${domain}` },
+    routing: { route: { kind: 'mx' } },
   });
 }
 

@@ -4,7 +4,10 @@
  * the database and resumed when there is room. Newcomers have the last quarter for themselves.
  */
 import type { FairQueue, LaneGrant, State } from '../../work/work.ts';
-import { accountOfLane, type Held, type WindowEmail } from '../attempt/prepare.ts';
+import { type Registry, SHARED_DESTINATIONS } from '../destinations/registry.ts';
+import type { ExchangerSets } from '../routing/exchanger-sets.ts';
+import { type Routing, routedDomainOf } from '../routing/route.ts';
+import { accountOfLane, type Held, type Hop, type WindowEmail } from './held.ts';
 import type { Schedule } from './schedule.ts';
 
 export interface WindowLimits {
@@ -41,13 +44,9 @@ function count(map: Map<string, number>, key: string, by: number): void {
 export interface WindowOptions {
   limits: WindowLimits;
   schedule: Schedule;
-  /** Destinations that everybody shares: the relay and the sandbox. */
-  shared: ReadonlySet<string>;
-  /** Whether a destination answered lately, or takes no places here (its mail is put off). */
-  isProven(destination: string): boolean;
-  destinationOfLane(lane: string): string;
-  /** Mail for the domain waits for its turn: its exchangers are asked for. */
-  lookUp(domain: string): void;
+  registry: Pick<Registry, 'isProven' | 'pauseOf'>;
+  sets: Pick<ExchangerSets, 'lookUp' | 'destinationOf'>;
+  routing: Pick<Routing, 'route'>;
 }
 
 export class Window implements FairQueue<Held> {
@@ -80,13 +79,14 @@ export class Window implements FairQueue<Held> {
   admit(held: Held, { first, laneHasParked }: { first: boolean; laneHasParked: boolean }): boolean {
     const isBack = held.email.jobs.has(held);
     if (!isBack) {
-      const [inLane, inAccount, inDestination] = this.#free(held.job.lane, held.destination);
+      const [inLane, inAccount, inDestination] = this.#free(held.job.lane, held.hop.destination);
       // What is parked already is older: half of the lane is left to it.
       const least = laneHasParked ? this.#options.limits.lane / 2 : 0;
       if (inLane <= least || inAccount <= 0 || inDestination <= 0) return false;
       this.#shareEmail(held);
     }
-    if (!this.#options.shared.has(held.domain)) this.#options.lookUp(held.domain);
+    // Its turn may be a while off: its hosts are looked up meanwhile.
+    if (!SHARED_DESTINATIONS.has(held.domain)) this.#options.sets.lookUp(held.domain);
     this.#options.schedule.add(held, { first });
     // The one that is tried alone waits for no other, since the next of its kind waits for it.
     if (held.quarantined) this.#options.schedule.wake();
@@ -106,35 +106,39 @@ export class Window implements FairQueue<Held> {
     if (state === 'gone') this.#leaveEmail(held);
   }
 
-  /** What waits for this domain at one destination waits at another one from now on; answers who that is. */
+  /** Mail for this domain that waits at one destination waits at another one from now on; answers what was moved. */
   move(domain: string, { from, to }: { from: string; to: string }): Held[] {
     const moved = this.#options.schedule.takeDomain(from, domain);
     for (const held of moved) {
       this.#countWaiting(held, -1);
-      held.destination = to;
+      held.hop = { ...held.hop, destination: to };
       this.#countWaiting(held, 1);
       this.#options.schedule.add(held, { first: false });
     }
     return moved;
   }
 
-  /** One that waits at a destination waits at another one from now on. */
-  redirect(held: Held, to: string): void {
+  /** The message goes by this hop from now on; one that waits does so at the end of the lane there. */
+  redirect(held: Held, hop: Hop): void {
+    if (held.state !== 'waiting') {
+      held.hop = hop;
+      return;
+    }
     this.#countWaiting(held, -1);
     this.#options.schedule.forget(held);
-    held.destination = to;
+    held.hop = hop;
     this.#countWaiting(held, 1);
     this.#options.schedule.add(held, { first: false });
   }
 
   /** A row for each lane first, since most have no more; what is left of the room goes to the lanes in their order. */
   resumable(lanes: readonly string[], size: number): LaneGrant[] {
-    const { limits, destinationOfLane } = this.#options;
+    const { limits } = this.#options;
     let room = Math.floor(limits.jobs * FED_PART) - size;
     const taken = new Map<string, number>();
     const granted = new Map<string, number>();
     const grant = (lane: string, most: number): void => {
-      const destination = destinationOfLane(lane);
+      const destination = this.#destinationOfLane(lane);
       const account = `account ${accountOfLane(lane)}`;
       const [inLane, inAccount, inDestination] = this.#free(lane, destination);
       if (inLane < limits.lane / 2) return;
@@ -171,22 +175,28 @@ export class Window implements FairQueue<Held> {
     this.#bytes -= email.inline?.length ?? 0;
   }
 
-  #countWaiting({ job: { lane }, destination }: Held, by: number): void {
+  #destinationOfLane(lane: string): string {
+    const { routing, sets } = this.#options;
+    return sets.destinationOf(routedDomainOf(routing, `@${lane.slice(lane.indexOf('/') + 1)}`));
+  }
+
+  #countWaiting({ job: { lane }, hop: { destination } }: Held, by: number): void {
     count(this.#lanes, this.#laneKey(lane, destination), by);
     count(this.#accounts, accountOfLane(lane), by);
     count(this.#destinations, destination, by);
   }
 
   #laneKey(lane: string, destination: string): string {
-    return this.#options.shared.has(destination) ? lane : `${accountOfLane(lane)}/${destination}`;
+    return SHARED_DESTINATIONS.has(destination) ? lane : `${accountOfLane(lane)}/${destination}`;
   }
 
   #free(lane: string, destination: string): [lane: number, account: number, destination: number] {
-    const { limits, shared, isProven } = this.#options;
+    const { limits, registry } = this.#options;
     const inLane = limits.lane - (this.#lanes.get(this.#laneKey(lane, destination)) ?? 0);
     const inAccount = this.#accounts.get(accountOfLane(lane)) ?? 0;
-    if (shared.has(destination)) return [inLane, limits.account - inAccount, limits.jobs];
-    const proven = isProven(destination);
+    if (SHARED_DESTINATIONS.has(destination)) return [inLane, limits.account - inAccount, limits.jobs];
+    // Mail of a paused destination only passes through: it is put off.
+    const proven = registry.isProven(destination) || registry.pauseOf(destination) !== undefined;
     const narrow = !proven && inAccount >= limits.account / 2;
     const most = narrow ? Math.min(limits.unproven, limits.destination) : limits.destination;
     return [

@@ -21,11 +21,13 @@ import { type DeliveryJob, SUPPRESSED } from '../../messages/messages.ts';
 import type { BlobRemover } from '../../storage/blobs/remove.ts';
 import type { Database } from '../../storage/database.ts';
 import { DEAD_LETTER_AFTER_CRASHES, timeOf } from '../../work/work.ts';
-import type { Held } from '../attempt/prepare.ts';
-import type { Destinations } from '../destinations/registry.ts';
+import type { Pause } from '../destinations/pause-steps.ts';
+import type { Registry } from '../destinations/registry.ts';
 import { causeOf, causeText } from '../outcome/cause.ts';
 import { deadLettered, expired, type Outcome } from '../outcome/outcome.ts';
 import { explanations } from '../outcome/outcome-words.ts';
+import type { Admission } from '../queue/admission.ts';
+import type { Held } from '../queue/held.ts';
 import {
   type AttemptFacts,
   type AttemptRecord,
@@ -43,7 +45,7 @@ export interface ResultDeps {
   log: Log;
   metrics?: ResultMetrics | undefined;
   remover: Pick<BlobRemover, 'add'>;
-  pauseOf: Destinations['pauseOf'];
+  registry: Pick<Registry, 'pauseOf'>;
   /** Uniform in [0, 1); the jitter of retries. */
   random(): number;
 }
@@ -62,30 +64,29 @@ export class Results {
 
   /** The settlement of an attempt, or with `facts` null of none. */
   of(held: Held, result: { outcome: Outcome; facts: AttemptFacts | null }): Settlement {
-    const { pauseOf, random } = this.#deps;
+    const { registry, random } = this.#deps;
     // The next attempt begins at its domain's own destination.
-    const pause = result.outcome.kind === 'temporary' && !held.onward ? pauseOf(held.destination) : undefined;
+    const { destination, detour } = held.hop;
+    const pause = result.outcome.kind === 'temporary' && !detour ? registry.pauseOf(destination) : undefined;
     return settlementOf({ job: held.job, ...result, pause, nowMs: this.nowOf(held), random: random() });
   }
 
-  /** The settlement of what is not tried now: a dead letter, a suppressed address, a paused destination. */
-  withoutAttempt(held: Held): Settlement | undefined {
+  /** The settlement of a message that is not tried now: a dead letter, a suppressed address, a paused destination. */
+  withoutAttempt(held: Held, admission: Admission = { kind: 'run' }): Settlement | undefined {
     const { messageId, crashes, suppressed } = held.job;
     if (suppressed) return suppressedSettlementOf(held.job, this.nowOf(held));
     if (crashes >= DEAD_LETTER_AFTER_CRASHES) {
       this.#deps.log.error({ messageId, crashes }, 'message dead-lettered: it crashed its workers');
       return this.of(held, { outcome: deadLettered(), facts: null });
     }
-    return this.putOff(held);
+    return admission.kind === 'wait' ? this.defer(held, admission.pause) : undefined;
   }
 
-  /** The settlement of a message whose destination is paused. */
-  putOff(held: Held): Settlement | undefined {
-    const { pauseOf, random } = this.#deps;
-    const paused = pauseOf(held.destination);
-    if (!paused) return undefined;
-    if (held.onward?.before) return this.of(held, held.onward.before);
-    const { outcome, host, beganMs, mailDueMs } = paused;
+  /** The settlement of a message whose destination is paused: deferred to the end of the pause, without an attempt. */
+  defer(held: Held, { outcome, host, beganMs, mailDueMs }: Pause): Settlement {
+    const { random } = this.#deps;
+    const { detour } = held.hop;
+    if (detour?.before) return this.of(held, detour.before);
     const pause = { host, mailDueMs: mailDueMs + Math.round((mailDueMs - beganMs) * SPREAD * random()) };
     return settlementOf({ job: held.job, outcome, facts: null, pause, nowMs: this.nowOf(held), random: random() });
   }

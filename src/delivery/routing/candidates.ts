@@ -5,8 +5,10 @@
  */
 import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
 import { ANY, type PooledSession, peerOf, type SessionNeed } from '../attempt/pooled-session.ts';
+import type { Registry } from '../destinations/registry.ts';
 import type { Evidence } from '../outcome/outcome.ts';
 import type { AttemptFacts } from '../record/settle.ts';
+import type { ExchangerSets } from './exchanger-sets.ts';
 import { type HostMemory, type PeerAddress, peerKey } from './hosts.ts';
 import { type Candidate, isRelay, type Resolved, type Routing, resolveRoute } from './route.ts';
 
@@ -27,11 +29,8 @@ export interface NotOpened {
 export interface CandidateDeps {
   routing: Routing;
   hosts: HostMemory;
-  /** The destination of a domain by the last answer of the DNS. */
-  destinationOf(domain: string): string;
-  /** What a host counts for when it takes mail for a domain. */
-  destinationAt(domain: string, host: string): string;
-  isPaused(destination: string): boolean;
+  sets: Pick<ExchangerSets, 'destinationOf' | 'destinationAt'>;
+  registry: Pick<Registry, 'pauseOf'>;
 }
 
 interface Chosen {
@@ -64,7 +63,7 @@ export async function chooseCandidates(deps: CandidateDeps, place: Place): Promi
   const { destination, need, after } = place;
   const resolved = await resolve(deps, place);
   if (!resolved.ok) return notResolved(resolved);
-  const isHome = isRelay(destination) || need.onward || deps.destinationOf(need.domain) === destination;
+  const isHome = isRelay(destination) || need.onward || deps.sets.destinationOf(need.domain) === destination;
   if (!isHome) {
     return notDialled(ELSEWHERE, `the mail exchangers of ${need.domain} changed while they were looked up`);
   }
@@ -134,11 +133,11 @@ function split(deps: CandidateDeps, candidates: readonly Candidate[], { destinat
   let next: { candidate: Candidate; key: string } | undefined;
   for (const candidate of candidates) {
     const { host } = candidate;
-    const key = isRelay(destination) ? destination : deps.destinationAt(need.domain, host);
+    const key = isRelay(destination) ? destination : deps.sets.destinationAt(need.domain, host);
     if (key === destination) here.push(candidate);
     else {
       rest.push(candidate);
-      if (!deps.isPaused(key)) next ??= { candidate, key };
+      if (!deps.registry.pauseOf(key)) next ??= { candidate, key };
     }
   }
   return { here, rest, next };

@@ -7,7 +7,7 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { deliveryDelayMs } from '../../base/backoff.ts';
+import { SHORTEST_DELIVERY_WAITS_MS } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import { failure, ok, type Result, refuse } from '../../base/failure.ts';
 import { newId } from '../../base/ids.ts';
@@ -18,17 +18,15 @@ import type { Blobs } from '../../storage/blobs/blobs.ts';
 import { createBlobRemover } from '../../storage/blobs/remove.ts';
 import type { Database } from '../../storage/database.ts';
 import { claimChosen, timeOf } from '../../work/work.ts';
-import { type Held, heldOf } from '../attempt/prepare.ts';
 import { SANDBOX } from '../destinations/registry.ts';
 import { classify } from '../outcome/outcome.ts';
 import { claimOperation } from '../queue/claim.ts';
+import { type Held, heldOf } from '../queue/held.ts';
 import { failureDetail, type ResultMetrics, Results, suppressedSettlementOf } from '../record/results.ts';
 import type { Settlement } from '../record/settle.ts';
 import { COMPLAINT, HOST, playSandbox, replyOfPlay, SHOWN } from './play.ts';
 import { findSandboxMessageOperation, playLateOperation } from './store.ts';
 
-/** The schedule with its jitter at the least; after the last step it stays the same. */
-const SHORTEST_WAITS_MS = Array.from({ length: 8 }, (_, attempts) => Math.floor(deliveryDelayMs(attempts + 1) * 0.9));
 const MOST = 200;
 
 export interface SandboxDeliveryDeps {
@@ -45,15 +43,24 @@ export type SandboxDeliveries = SandboxKind<Held, Settlement>;
 
 export function createSandboxDeliveries(deps: SandboxDeliveryDeps): SandboxDeliveries {
   const { random = Math.random } = deps;
-  const results = new Results({ ...deps, random, remover: createBlobRemover(deps), pauseOf: () => undefined });
+  const results = new Results({
+    ...deps,
+    random,
+    remover: createBlobRemover(deps),
+    registry: { pauseOf: () => undefined },
+  });
   return {
     kind: DELIVERY_WORK,
-    shortestWaitsMs: SHORTEST_WAITS_MS,
+    shortestWaitsMs: SHORTEST_DELIVERY_WAITS_MS,
     most: MOST,
     claim: async (request) => {
       const { jobs, taken } = await deps.database.execute(claimOperation, request);
-      const lease = { destination: SANDBOX, domain: SANDBOX, leaseUntilMs: request.nowMs + request.leaseMs };
-      return { items: jobs.map((job) => heldOf(job, lease)), taken, overQuota: [] };
+      const place = {
+        hop: { destination: SANDBOX },
+        domain: SANDBOX,
+        leaseUntilMs: request.nowMs + request.leaseMs,
+      };
+      return { items: jobs.map((job) => heldOf(job, place)), taken, overQuota: [] };
     },
     withoutAttempt: (held) => results.withoutAttempt(held),
     attempt: (held) => playSandbox(held.job, { nowMs: results.nowOf(held), random: random() }),
