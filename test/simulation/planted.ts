@@ -8,6 +8,7 @@ import { PLANTED_DISK } from './planted-disk.ts';
 import { PLANTED_NODES } from './planted-nodes.ts';
 import { PLANTED_OMISSIONS } from './planted-omissions.ts';
 import { PLANTED_STORAGE } from './planted-storage.ts';
+import { placePattern, placesOf } from './source-place.ts';
 
 export interface Planted {
   /** From src/. */
@@ -75,9 +76,8 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   'a pause does not halve the limit of a server': {
     seed: 255,
     file: 'delivery/destinations/registry.ts',
-    find: 'destination.answeredMs = Number.NEGATIVE_INFINITY;\n  if (!pause) destination.limit = Math.max(1, limit / 2);\n  const {',
-    replace:
-      'destination.answeredMs = Number.NEGATIVE_INFINITY;\n  if (!pause) destination.limit = Math.max(1, limit);\n  const {',
+    find: 'if (!record.pause) record.limit = Math.max(1, record.limit / 2);',
+    replace: 'if (!record.pause) record.limit = Math.max(1, record.limit);',
     finds: /connections at once, of/,
   },
   'a limit of connections that a server names is forgotten': {
@@ -213,15 +213,15 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   'a pause is over before its time': {
     seed: 125,
     file: 'delivery/destinations/registry.ts',
-    find: 'return pause !== undefined && now < pause.untilMs && now >= pause.beganMs;',
-    replace: 'return pause !== undefined && now < pause.beganMs + 10_000 && now >= pause.beganMs;',
+    find: 'return pause !== undefined && nowMs < pause.untilMs && nowMs >= pause.beganMs;',
+    replace: 'return pause !== undefined && nowMs < pause.beganMs + 10_000 && nowMs >= pause.beganMs;',
     finds: /a connection in the .* it asked for/,
   },
   'a pause ends with many connections at once': {
     seed: 268,
     file: 'delivery/destinations/registry.ts',
-    find: '      if (destination.pause) return active < 1 && mayProbe(key);\n',
-    replace: '      if (destination.pause) return active < most;\n',
+    find: 'if (destination.pause) return active < 1 && (this.#deps.probes?.isPermitted(key) ?? true);',
+    replace: 'if (destination.pause) return active < most;',
     finds: /connections at once/,
   },
   'a tenant waits for what another sent before': {
@@ -297,8 +297,8 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     replace: "      if (job.mode === 'sandbox' && job.attempts < 0) return heldOf(",
     also: {
       file: 'delivery/attempt/attempt.ts',
-      find: "    if (group[0]!.job.mode === 'sandbox') {\n",
-      replace: '    if (group[0]!.job.attempts < 0) {\n',
+      find: "if (job.mode === 'sandbox') return unsent(",
+      replace: 'if (job.attempts < 0) return unsent(',
     },
     finds: /left the sandbox/,
   },
@@ -373,8 +373,8 @@ function change(name: string, changes: readonly Planted[]): void {
       if (own.length === 0) return loaded;
       let source = String(loaded.source);
       for (const { file, find, replace } of own) {
-        if (source.split(find).length !== 2) throw new Error(`"${name}" finds its place in ${file} not exactly once`);
-        source = source.replace(find, () => replace);
+        if (placesOf(source, find) !== 1) throw new Error(`"${name}" finds its place in ${file} not exactly once`);
+        source = source.replace(placePattern(find), () => replace);
       }
       return { ...loaded, source };
     },
