@@ -125,7 +125,7 @@ test('what has not left can be cancelled once; what is held or finished cannot',
     assert.equal(timeline[1].eventType, 'Reject');
     assert.deepEqual(
       [timeline[1].reject.reason, timeline[1].reject.owner, timeline[1].reject.suppressed],
-      ['cancelled', 'our-side', false],
+      ['cancelled', 'sender', false],
     );
     const again = await api.post(`/messages/${id}/cancel`);
     assert.deepEqual([again.status, again.body.error.code], [409, 'CONFLICT']);

@@ -20,7 +20,7 @@ import '../storage/meta-store.ts';
 import '../audit/store.ts';
 import '../accounts/store.ts';
 import '../accounts/credential-store.ts';
-import '../accounts/guard-store.ts';
+import '../accounts/protection-store.ts';
 import '../users/store.ts';
 import '../users/member-store.ts';
 import '../users/session-store.ts';

@@ -25,7 +25,7 @@ import { openHttpClient } from '../net/http-client.ts';
 import { openSourceAddresses } from '../net/source-addresses.ts';
 import type { Nodes } from '../nodes/nodes.ts';
 import { createRefusedRequests, type RefusedRequests } from '../refused-requests/refused-requests.ts';
-import { startGuard } from '../reputation/reputation.ts';
+import { startSendingProtection } from '../reputation/reputation.ts';
 import { createSystemMail, SYSTEM_ACCOUNT, type SystemMailer } from '../send/send.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
 import { startRollUp, tookMailOperation } from '../statistics/statistics.ts';
@@ -301,7 +301,7 @@ interface DeliveryRoleOptions {
   onSettled(): void;
   /** The part of a limit on connections that is this process's among the nodes that deliver. */
   connectionShare(): number;
-  /** Whether this is the first of the nodes that deliver: it makes the statistics, checks domains and inbound routes, and guards reputation. */
+  /** Whether this is the first of the nodes that deliver: it makes the statistics, checks domains and inbound routes, and protects the reputation of accounts. */
   isFirstNode(): boolean;
   /** Mail of the service itself to the owners of an account. */
   notify: DomainChecksOptions['notify'];
@@ -388,10 +388,10 @@ function startChecks(parts: Parts, { isFirstNode: isChosen, notify, isServed }: 
     ...{ sendingHost: config.smtpHostname, bounceDomain: config.bounceDomain, baseUrl: config.baseUrl },
   });
   const routeChecks = startRouteChecks({ database, clock, log, mx: mxOf(config), freshDns, isChosen });
-  const guard = startGuard({ database, clock, log, notify, isChosen });
+  const protection = startSendingProtection({ database, clock, log, notify, isChosen });
   return {
     stop: async () => {
-      await Promise.all([domainChecks.stop(), routeChecks.stop(), guard.stop()]);
+      await Promise.all([domainChecks.stop(), routeChecks.stop(), protection.stop()]);
     },
   };
 }

@@ -72,7 +72,7 @@ test('the share of the day leaves, the rest waits for the next day untried, and 
     const delays = rig.events(id).filter(({ type }) => type === 'DeliveryDelay');
     assert.equal(delays.length, 1);
     const { category, owner, reply, nextAttemptAt, kind } = delays[0]!.detail.deliveryDelay!;
-    assert.deepEqual([category, owner, kind], ['warm-up', 'our-side', 'soft']);
+    assert.deepEqual([category, owner, kind], ['warm-up', 'service', 'soft']);
     assert.equal(reply, 'warm-up day 1: 50 of 50 mails to google today; the next leave at 00:00 UTC');
     assert.ok(Date.parse(String(nextAttemptAt)) >= midnight);
   }

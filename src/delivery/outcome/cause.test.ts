@@ -29,7 +29,7 @@ test('a cause follows from destination, codes, meaning and reply, and is read ba
     causeOf('ann@gmail.com', { ...SLOW, smtpCode: 451 }),
     causeOf('ann@gmail.com', { ...SLOW, enhancedCode: null }),
     causeOf('ann@gmail.com', { ...SLOW, category: 'blocked' }),
-    causeOf('ann@gmail.com', { ...SLOW, owner: 'our-side' }),
+    causeOf('ann@gmail.com', { ...SLOW, owner: 'service' }),
     causeOf('ann@gmail.com', { ...SLOW, reply: null }),
   ];
   assert.equal(new Set([cause, ...others].map(({ id }) => id)).size, 7);

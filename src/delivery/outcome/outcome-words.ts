@@ -4,7 +4,7 @@
  */
 
 /** Who can fix it. */
-export type Owner = 'recipient' | 'sender-domain' | 'our-side' | 'remote';
+export type Owner = 'recipient' | 'sender' | 'service' | 'remote';
 
 /**
  * `hard`: something is wrong with the address or its domain. `block`: a permanent refusal for policy, content, reputation,
@@ -60,7 +60,7 @@ export const explanations = {
     },
   },
   blocked: {
-    owner: 'our-side',
+    owner: 'service',
     bounce: 'block',
     advice: {
       temporary: `The receiving server blocks the sending host; the operator should check its reverse DNS and look it up on block lists; ${retried}`,
@@ -78,7 +78,7 @@ export const explanations = {
     },
   },
   'content-rejected': {
-    owner: 'sender-domain',
+    owner: 'sender',
     bounce: 'block',
     advice: {
       temporary: `The receiving server hesitates over the content or size of this mail; ${retried}`,
@@ -144,8 +144,8 @@ export const explanations = {
       permanent: 'The receiving server refused this mail without a reason we know; its reply is all there is to go by.',
     },
   },
-  'our-side': {
-    owner: 'our-side',
+  internal: {
+    owner: 'service',
     bounce: 'soft',
     advice: {
       temporary: `Something is wrong on the sending side; the operator should look at the reply, and ${retried}`,
@@ -153,7 +153,7 @@ export const explanations = {
     },
   },
   'warm-up': {
-    owner: 'our-side',
+    owner: 'service',
     bounce: 'soft',
     advice: {
       temporary:

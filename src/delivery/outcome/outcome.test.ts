@@ -65,7 +65,7 @@ test('there are samples of at least 300 replies, each of its own, and every cate
 /** As in the replies. */
 const RECIPIENT = 'ann@example.com';
 /** Their 5xx passes with time, too. */
-const PASSING = ['blocked', 'our-side', 'greylisted', 'rate-limited', 'remote-error'];
+const PASSING = ['blocked', 'internal', 'greylisted', 'rate-limited', 'remote-error'];
 
 for (const { stage, recipientCount, category, owner, suppress, isTemporary, source, reply: text } of samples) {
   test(`${stage}, ${source}: ${text.replaceAll('\r\n', ' / ').slice(0, 100)}`, () => {
@@ -122,7 +122,7 @@ test('every 5xx at the banner and to EHLO is a refusal of our own host: tried ag
       const { kind, category, owner, suppress } = classify({ stage, reply, relay: false });
       assert.deepEqual(
         [kind, category, owner, suppress],
-        ['temporary', 'blocked', 'our-side', false],
+        ['temporary', 'blocked', 'service', false],
         `${stage} ${text}`,
       );
     }
@@ -264,7 +264,7 @@ test('trouble at our own relay is ours: authentication it wants or refuses never
   const reply = parseReply('530 5.7.0 Authentication required');
   assert.ok(reply);
   const outcome = classify({ stage: 'mail', reply, relay: true });
-  assert.deepEqual([outcome.kind, outcome.category, outcome.owner], ['temporary', 'our-side', 'our-side']);
+  assert.deepEqual([outcome.kind, outcome.category, outcome.owner], ['temporary', 'internal', 'service']);
   const local = { code: 538, enhanced: '5.7.11', text: 'no TLS' };
   assert.equal(classify({ stage: 'auth', local, relay: true }).kind, 'temporary');
 });
@@ -297,7 +297,7 @@ test('exchangers with addresses that are not public are our own refusal, and it 
     text: 'the mail exchangers of a.example have addresses that are not public',
   };
   const outcome = classify({ stage: 'dns', local, relay: false });
-  assert.equal(outcome.owner, 'our-side');
+  assert.equal(outcome.owner, 'service');
   assert.match(outcome.advice, /POSTRIDER_MX_ALLOW/);
   assert.doesNotMatch(outcome.advice, /SPF/);
 });
@@ -305,6 +305,6 @@ test('exchangers with addresses that are not public are our own refusal, and it 
 test('mail that would come back to this service is our own refusal, and it says so', () => {
   const local = { code: 550, enhanced: '5.4.6', text: 'the mail exchanger of a.example is this service itself' };
   const outcome = classify({ stage: 'dns', local, relay: false });
-  assert.equal(outcome.owner, 'our-side');
+  assert.equal(outcome.owner, 'service');
   assert.match(outcome.advice, /POSTRIDER_SMTP_HOSTNAME/);
 });

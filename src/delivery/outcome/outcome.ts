@@ -100,7 +100,7 @@ const PASSING: ReadonlySet<Category> = new Set(['blocked', 'greylisted', 'rate-l
 function classifyReply(evidence: Evidence, reply: SmtpReply): Outcome {
   const { stage, relay, recipient, recipientCount = 1 } = evidence;
   const fields = { smtpCode: reply.code, enhancedCode: reply.enhanced ?? null, reply: replyText(reply) };
-  if (stage === 'auth' || (relay && reply.code === 530)) return outcome('temporary', { category: 'our-side' }, fields);
+  if (stage === 'auth' || (relay && reply.code === 530)) return outcome('temporary', { category: 'internal' }, fields);
   if (stage === 'starttls' || stage === 'tls') return outcome('temporary', { category: 'tls' }, fields);
   const reading = readingOf(reply, recipient);
   const { category, owner, suppress } = matchReply(reading, stage);
@@ -133,38 +133,38 @@ const localMeanings: readonly { enhanced: string; code?: number; meaning: Meanin
   {
     enhanced: '5.4.4',
     code: 554,
-    meaning: { category: 'policy', owner: 'our-side', advice: PRIVATE_EXCHANGER_ADVICE },
+    meaning: { category: 'policy', owner: 'service', advice: PRIVATE_EXCHANGER_ADVICE },
   },
   { enhanced: '5.4.4', meaning: { category: 'domain-not-found', owner: 'remote' } },
-  { enhanced: '5.4.6', code: 550, meaning: { category: 'policy', owner: 'our-side', advice: LOOP_ADVICE } },
+  { enhanced: '5.4.6', code: 550, meaning: { category: 'policy', owner: 'service', advice: LOOP_ADVICE } },
 ];
 
 function classifyLocal(evidence: Evidence, local: LocalRefusal): Outcome {
   const { code, enhanced } = local;
   const fields = { smtpCode: code, enhancedCode: enhanced, reply: local.text };
   if (evidence.cause === SENDER_UNVERIFIED) {
-    return outcome('permanent', { category: 'policy', owner: 'our-side', advice: SENDER_UNVERIFIED_ADVICE }, fields);
+    return outcome('permanent', { category: 'policy', owner: 'sender', advice: SENDER_UNVERIFIED_ADVICE }, fields);
   }
-  if (evidence.stage === 'auth' || code < 500) return outcome('temporary', { category: 'our-side' }, fields);
+  if (evidence.stage === 'auth' || code < 500) return outcome('temporary', { category: 'internal' }, fields);
   const own = localMeanings.find((row) => row.enhanced === enhanced && (row.code ?? code) === code);
   if (own) return outcome('permanent', own.meaning, fields);
   const { category, owner } = matchReply(readingOf({ code, enhanced, text: '' }), evidence.stage);
   if (category === 'smtputf8' && evidence.stage !== 'rcpt') {
-    return outcome('permanent', { category, owner: 'sender-domain', advice: SENDER_SMTPUTF8_ADVICE }, fields);
+    return outcome('permanent', { category, owner: 'sender', advice: SENDER_SMTPUTF8_ADVICE }, fields);
   }
-  return outcome('permanent', category === 'refused' ? { category: 'our-side' } : { category, owner }, fields);
+  return outcome('permanent', category === 'refused' ? { category: 'internal' } : { category, owner }, fields);
 }
 
 function classifyError(evidence: Evidence): Outcome {
   const { stage, relay, cause } = evidence;
   const fields = { smtpCode: null, enhancedCode: null, reply: errorSentence(evidence) };
   if (cause === 'ECONTENT' || cause === 'EDEADLINE' || cause === 'ECANCELLED') {
-    return outcome('temporary', { category: 'our-side' }, fields);
+    return outcome('temporary', { category: 'internal' }, fields);
   }
   if (cause === POLICY_UNMET) return outcome('temporary', { category: 'tls', advice: TLS_POLICY_ADVICE }, fields);
   if (stage === 'tls' || stage === 'starttls') return outcome('temporary', { category: 'tls' }, fields);
   if (cause === 'ENOTFOUND' && !relay) return outcome('temporary', { category: 'domain-not-found' }, fields);
-  return outcome('temporary', { category: 'network', owner: relay ? 'our-side' : 'remote' }, fields);
+  return outcome('temporary', { category: 'network', owner: relay ? 'service' : 'remote' }, fields);
 }
 
 function outcome(
@@ -218,11 +218,11 @@ export function expired(last: Outcome): Outcome {
   };
 }
 
-/** The outcome of a message whose account was suspended, or stopped by the reputation guard, when its lifetime ended. */
+/** The outcome of a message whose account was suspended, or whose mail was held by sending protection, when its lifetime ended. */
 export function expiredWhileSuspended(): Outcome {
-  const text = 'the account was suspended, or its live mail rested, until the lifetime of the message ended';
+  const text = 'the account was suspended, or its live mail held, until the message expired';
   return expired(
-    outcome('temporary', { category: 'our-side' }, { smtpCode: null, enhancedCode: '5.4.7', reply: text }),
+    outcome('temporary', { category: 'internal' }, { smtpCode: null, enhancedCode: '5.4.7', reply: text }),
   );
 }
 
@@ -234,5 +234,5 @@ export function warmingUp(reply: string): Outcome {
 /** The outcome of a message that crashed its worker too often, and of one that no attempt can be made for. */
 export function deadLettered(): Outcome {
   const text = 'handling this message failed three times in our own code; it is not tried again';
-  return outcome('permanent', { category: 'our-side' }, { smtpCode: null, enhancedCode: '5.3.0', reply: text });
+  return outcome('permanent', { category: 'internal' }, { smtpCode: null, enhancedCode: '5.3.0', reply: text });
 }

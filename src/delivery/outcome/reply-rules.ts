@@ -123,7 +123,7 @@ export const replyRules: readonly ReplyRule[] = [
       /(directory|dictionary) harvest|namespace mining/,
     ),
     category: 'policy',
-    owner: 'sender-domain',
+    owner: 'sender',
   },
   {
     text: /no valid recipients|all (of the )?recipients (were |have been )?(rejected|refused|invalid)|no recipients? (were|was|have been) accepted/,
@@ -229,7 +229,7 @@ export const replyRules: readonly ReplyRule[] = [
     unless: /\bspf\b|dmarc|dkim/,
     category: 'blocked',
   },
-  { text: /\(rly:sn|\bmi:(spb|spf|dma|imf)\b/, category: 'policy', owner: 'sender-domain' },
+  { text: /\(rly:sn|\bmi:(spb|spf|dma|imf)\b/, category: 'policy', owner: 'sender' },
   // Whether the sender is authenticated.
   {
     text: either(
@@ -251,7 +251,7 @@ export const replyRules: readonly ReplyRule[] = [
     ),
     unless: /duplicate header/,
     category: 'policy',
-    owner: 'sender-domain',
+    owner: 'sender',
   },
   { text: /permanently deferred/, category: 'blocked' },
   // Rates.
@@ -288,12 +288,12 @@ export const replyRules: readonly ReplyRule[] = [
       /domain present in the spamhaus/,
     ),
     category: 'content-rejected',
-    owner: 'sender-domain',
+    owner: 'sender',
   },
   {
     text: /reputation of (the|your|a) (sending )?domain|(?<!ip\/)domain reputation/,
     category: 'policy',
-    owner: 'sender-domain',
+    owner: 'sender',
   },
   {
     text: either(
@@ -302,7 +302,7 @@ export const replyRules: readonly ReplyRule[] = [
     ),
     unless: /\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}|dnsbl|content|virus/,
     category: 'policy',
-    owner: 'sender-domain',
+    owner: 'sender',
   },
   {
     text: either(
@@ -409,7 +409,7 @@ export const replyRules: readonly ReplyRule[] = [
     ),
     unless: /recipient (address )?(unknown|not found|rejected: (user|undeliver))/,
     category: 'policy',
-    owner: 'sender-domain',
+    owner: 'sender',
   },
   {
     text: either(
@@ -422,9 +422,9 @@ export const replyRules: readonly ReplyRule[] = [
     owner: 'remote',
   },
 
-  { enhanced: ['1.7', '1.8'], category: 'policy', owner: 'sender-domain' },
+  { enhanced: ['1.7', '1.8'], category: 'policy', owner: 'sender' },
   // At MAIL an address that does not exist is the sender's.
-  { at: ['mail'], class: 5, text: UNKNOWN_MAILBOX, category: 'policy', owner: 'sender-domain' },
+  { at: ['mail'], class: 5, text: UNKNOWN_MAILBOX, category: 'policy', owner: 'sender' },
 
   // The domain of the recipient.
   { codes: [556], category: 'domain-not-found', suppress: '7 days' },
@@ -477,7 +477,7 @@ export const replyRules: readonly ReplyRule[] = [
   { enhanced: ['1.90', '2.12x', '4.5', '5.3', '7.28', '7.500', '7.508', '7.650'], category: 'rate-limited' },
   { enhanced: ['4.6', '4.14'], category: 'policy', owner: 'remote' },
   { enhanced: ['7.10', '7.30'], category: 'tls' },
-  { enhanced: ['7.20', '7.23', '7.24', '7.26', '7.27', '7.29'], category: 'policy', owner: 'sender-domain' },
+  { enhanced: ['7.20', '7.23', '7.24', '7.26', '7.27', '7.29'], category: 'policy', owner: 'sender' },
   {
     enhanced: ['7.25', '7.506', '7.510', '7.511', '7.6xx', '7.708', '7.85x', '7.86x', '7.87x', '7.88x', '7.89x'],
     category: 'blocked',

@@ -55,7 +55,7 @@ function fittingStatus({ status }: Reported, code: number): string | undefined {
 /** The row that speaks is chosen by the code; the report's action says whether it is over. */
 function settled(action: Reported['action'], isReply: boolean, said: Outcome): Outcome {
   const isBlock = said.category === 'blocked';
-  const owner = isBlock || said.category === 'our-side' ? 'remote' : said.owner;
+  const owner = isBlock || said.category === 'internal' ? 'remote' : said.owner;
   if (action !== 'failed') {
     return { ...said, kind: 'temporary', owner, advice: explanations[said.category].advice.temporary, suppress: false };
   }

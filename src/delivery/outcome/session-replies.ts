@@ -49,5 +49,5 @@ export function isHostFailure({ reply, local, cause, accepted }: RecipientResult
  */
 export function goesToNextHost(outcome: Outcome, { stage, local }: RecipientResult): boolean {
   if (outcome.kind !== 'temporary' || stage === 'dot' || local) return false;
-  return outcome.category !== 'rate-limited' && outcome.category !== 'our-side';
+  return outcome.category !== 'rate-limited' && outcome.category !== 'internal';
 }

@@ -1,7 +1,7 @@
 /**
  * Claims due messages, and reads all that their attempts need. Live mail of an account that is suspended, or that the
- * reputation guard has stopped, is not handed out: it rests in the queue, untried, until the account may send again. Mail that
- * rests for the guard does not expire meanwhile, unless its sender gave it a lifetime of its own: the end of the rest moves its end.
+ * sending protection holds, is not handed out: it stays in the queue, untried, until the account may send again. Mail that
+ * is held does not expire meanwhile, unless its sender gave it a lifetime of its own: the release extends its lifetime.
  */
 import { LIFETIME_MS } from '../../base/backoff.ts';
 import { sameAddressKey } from '../../mail/address.ts';
@@ -47,12 +47,12 @@ type LoadedRow = Omit<DeliveryJob, 'options' | 'seq' | 'fence' | 'attempts' | 'c
   clockOffsetMs: number;
   sendAt: number | null;
   accountStatus: string | null;
-  guardStatus: string | null;
+  protectionStatus: string | null;
 };
 
 interface Loaded {
   job: DeliveryJob;
-  /** Or stopped by the guard. */
+  /** Or its mail is held by sending protection. */
   isSuspended: boolean;
   /** When it expires though it rests, Unix ms. */
   endsAtMs: number;
@@ -68,7 +68,7 @@ async function load(tx: Transaction, rows: readonly Work[], nowMs: number): Prom
        m.email_seq AS "emailSeq", e.envelope_from AS "envelopeFrom", e.header_from AS "headerFrom",
        e.header_message_id AS "headerMessageId", e.size_bytes AS "sizeBytes", e.options, e.retain, e.source,
        CASE WHEN w.mode = 'live' THEN e.content END AS content, e.content_digest AS "contentDigest", e.blob_key AS "blobKey", a.status AS "accountStatus",
-       a.guard_status AS "guardStatus"
+       a.protection_status AS "protectionStatus"
      FROM ${work.sql} JOIN message m ON m.account_id = w.account_id AND m.mode = w.mode AND m.id = w.subject
        JOIN email e ON e.seq = m.email_seq LEFT JOIN account a ON a.id = w.account_id`,
     ...work.params,
@@ -86,15 +86,15 @@ async function load(tx: Transaction, rows: readonly Work[], nowMs: number): Prom
   return rows.flatMap((row): Loaded[] => {
     const message = messages.get(row.seq);
     if (!message) return [];
-    const { workSeq: seq, clockOffsetMs, sendAt, accountStatus, guardStatus, options, ...rest } = message;
+    const { workSeq: seq, clockOffsetMs, sendAt, accountStatus, protectionStatus, options, ...rest } = message;
     const { fence, attempts, crashes, lane } = row;
     const job: DeliveryJob = {
       ...{ seq, fence, attempts, crashes, lane, ...rest, options: JSON.parse(options) as EmailOptions },
       ...(clockOffsetMs === 0 ? {} : { clockOffsetMs }),
       ...(untilMs(addressOf(message)) > nowMs ? { suppressed: true as const } : {}),
     };
-    const rests = accountStatus === 'suspended' || guardStatus === 'resting';
-    const isExtended = guardStatus === 'resting' && job.expiresAt - (sendAt ?? job.createdAt) >= LIFETIME_MS;
+    const rests = accountStatus === 'suspended' || protectionStatus === 'held';
+    const isExtended = protectionStatus === 'held' && job.expiresAt - (sendAt ?? job.createdAt) >= LIFETIME_MS;
     const endsAtMs = isExtended ? Number.POSITIVE_INFINITY : job.expiresAt;
     return [{ job, isSuspended: row.mode === 'live' && rests, endsAtMs }];
   });

@@ -38,7 +38,7 @@ test('a domain that is removed while recipients of one email wait is felt by the
   await settled(rig, second!, 'bounced');
   assert.equal(sink.accepted, 1);
   const { bounce } = rig.events(second!).at(-1)!.detail;
-  assert.deepEqual([bounce!.category, bounce!.owner, bounce!.smtpCode], ['policy', 'our-side', 550]);
+  assert.deepEqual([bounce!.category, bounce!.owner, bounce!.smtpCode], ['policy', 'sender', 550]);
   assert.deepEqual(rig.rows('SELECT email FROM suppression'), []);
 });
 
@@ -81,7 +81,7 @@ test('mail in the hands of the delivery is given back untried when its account i
   rig.clock.advance(60_000);
   await settled(rig, late!, 'bounced');
   const { bounce } = rig.events(late!).at(-1)!.detail;
-  assert.deepEqual([bounce!.category, bounce!.kind, bounce!.owner], ['expired', 'soft', 'our-side']);
+  assert.deepEqual([bounce!.category, bounce!.kind, bounce!.owner], ['expired', 'soft', 'service']);
   assert.match(String(bounce!.reply), /suspended/);
   assert.equal(sink.accepted, 1);
 });

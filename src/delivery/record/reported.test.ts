@@ -42,7 +42,7 @@ const CASES: [name: string, Partial<Said>, string][] = [
   [
     'a policy',
     { status: '5.7.1', smtpCode: 550, diagnostic: '550 5.7.1 Message rejected due to DMARC policy' },
-    'block policy sender-domain kept 550 5.7.1',
+    'block policy sender kept 550 5.7.1',
   ],
   [
     'at the end of the content an address is not spoken of',

@@ -1,4 +1,4 @@
-/** Creates at the same moment never pass a cap, on either database; who has more than the cap keeps it and makes no more. */
+/** Concurrent creates never exceed a limit, on either database; an account above a limit keeps what it has and creates no more. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DIALECTS, tempDatabase } from '../../test/kit/temp-database.ts';
@@ -12,7 +12,7 @@ import { addDomainOperation } from '../domains/store.ts';
 import type { Database } from '../storage/database.ts';
 import { createTemplateOperation } from '../templates/store.ts';
 import { createEndpointOperation } from '../webhooks/store.ts';
-import type { CapName, Caps } from './caps.ts';
+import type { LimitName, Limits } from './limits.ts';
 
 const NOW = Date.now();
 const content = { type: 'transactional', subject: 'x', html: null, text: 'x', layoutId: null, variables: [] } as const;
@@ -20,7 +20,7 @@ const content = { type: 'transactional', subject: 'x', html: null, text: 'x', la
 type Make = (database: Database, accountId: string, mode: Mode) => Promise<unknown>;
 
 /** Makes one more; answers what the operation says. */
-const MAKE: Partial<Record<CapName, Make>> = {
+const MAKE: Partial<Record<LimitName, Make>> = {
   webhooks: ({ execute }, accountId, mode) =>
     execute(createEndpointOperation, {
       ...{ id: newId('whk'), accountId, mode, url: 'https://a.example', events: '["Send"]', description: null },
@@ -52,21 +52,21 @@ const MAKE: Partial<Record<CapName, Make>> = {
     }),
 };
 
-const isRefused = (answer: unknown): boolean => JSON.stringify(answer).includes('"cap":');
+const isRefused = (answer: unknown): boolean => JSON.stringify(answer).includes('"most":');
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: twelve at once, of both modes, make as many as the cap allows`, async (t) => {
+  test(`${dialect}: twelve at once, of both modes, create as many as the limit allows`, async (t) => {
     const temp = await tempDatabase(dialect);
     t.after(temp.close);
     const { database } = temp;
     const account = newAccount('One', 'paid', NOW);
     await database.execute(createAccountOperation, { account, keys: [] });
-    const set = (limits: Partial<Caps>) =>
+    const set = (limits: Partial<Limits>) =>
       database.execute(setAccountOperation, {
         ...{ id: account.id, plan: null, status: null, approvedEmailBytes: null },
         limits,
       });
-    for (const [name, make] of Object.entries(MAKE) as [CapName, Make][]) {
+    for (const [name, make] of Object.entries(MAKE) as [LimitName, Make][]) {
       const atOnce = async (): Promise<number> => {
         const all = Array.from({ length: 12 }, (_, i) => make(database, account.id, i % 2 === 0 ? 'live' : 'sandbox'));
         return (await Promise.all(all)).filter((answer) => !isRefused(answer)).length;

@@ -1,4 +1,4 @@
-/** Above the pages of an account that an operator looks at: that it is read-only, until when, and the way out. */
+/** The banner above an account that an operator views by support access: when the access expires, and a button that ends it. */
 import { Button } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
@@ -6,17 +6,17 @@ import { useEffect } from 'react';
 import { useChange } from '../api.ts';
 import { failed } from '../parts/undo.tsx';
 import { useScope } from '../scope.ts';
-import { looking } from '../texts/operator.ts';
+import { supportAccess } from '../texts/operator.ts';
 import classes from './shell.module.css';
 
 const clock = new Intl.DateTimeFormat('en', { hour: '2-digit', minute: '2-digit', hour12: false });
 
-export function Looking() {
+export function SupportAccess() {
   const { account } = useScope();
   const queries = useQueryClient();
   const navigate = useNavigate();
-  const end = useChange('endLook', ['getSession']);
-  const until = account?.lookingUntil;
+  const end = useChange('endSupportAccess', ['getSession']);
+  const until = account?.supportAccessUntil;
   useEffect(() => {
     if (until === undefined) return undefined;
     const renew = (): void => void queries.invalidateQueries({ queryKey: ['getSession'] });
@@ -31,10 +31,10 @@ export function Looking() {
       { onSuccess: () => void navigate({ to: `/app/operator/accounts/${accountId}` }), onError: failed },
     );
   return (
-    <div className={classes.looking} role="status">
-      {looking.strip(name, clock.format(Date.parse(until)))}
+    <div className={classes.supportAccess} role="status">
+      {supportAccess.strip(name, clock.format(Date.parse(until)))}
       <Button variant="default" size="compact-xs" loading={end.isPending} onClick={stop}>
-        {looking.stop}
+        {supportAccess.stop}
       </Button>
     </div>
   );

@@ -1,17 +1,18 @@
 /**
- * Looks every minute at the accounts whose live mail has failed in the last hour. Whose rate reaches a threshold is warned; whose rate is too
- * high a quarter of an hour after the warning, or later, has its live mail rest until somebody decides. A warning lasts a day at least and ends
- * by itself; a rest does not. Each change is a mail to the owners of the account and a row of the audit log. One process does it where
- * several share a database, and a decision is taken once (src/accounts/guard-store.ts). The sandbox is not looked at.
+ * Checks every minute the accounts whose live mail has failed in the last hour. An account whose rate reaches a threshold is warned. If its
+ * rate is too high 15 minutes after the warning, or later, its live mail is held until an owner or an operator releases it. A warning lasts
+ * at least a day and ends automatically; a hold does not. Each change is an email to the owners of the account and a row of the audit log.
+ * If several processes share a database, one does this, and a decision is made once (src/accounts/protection-store.ts). Mail in the sandbox
+ * never counts.
  */
 import {
-  decideGuardOperation,
-  type Guard,
-  type GuardReason,
-  type GuardStatus,
-  guardNoticeGivenOperation,
-  guardNoticesOperation,
-  guardOperation,
+  decideProtectionOperation,
+  type ProtectionReason,
+  type ProtectionStatus,
+  protectionNoticeGivenOperation,
+  protectionNoticesOperation,
+  type SendingProtection,
+  sendingProtectionOperation,
   thresholdsOf,
   warnedOperation,
 } from '../accounts/accounts.ts';
@@ -27,15 +28,20 @@ import { noticeOf } from './notice.ts';
 import { beginnings, findings } from './rates.ts';
 
 const ROUND_MS = 60_000;
-/** Between a warning and the rest. */
+/** Between a warning and the hold. */
 const GRACE_MS = 15 * 60_000;
 const WARNED_MS = 86_400_000;
 /** Counters are behind the log by a second or so; rates only rise where something has failed. */
 const LATELY_MS = 3_600_000;
+const LOG_MESSAGES: Readonly<Record<ProtectionStatus, string>> = {
+  good: 'sending protection: warning ended',
+  warned: 'sending protection: account warned',
+  held: 'sending protection: live mail held',
+};
 const ACCOUNTS_AT_ONCE = 500;
 const NOTICES_AT_ONCE = 100;
 
-export interface GuardOptions {
+export interface ProtectionOptions {
   database: Database;
   clock: Clock;
   log: Log;
@@ -45,10 +51,10 @@ export interface GuardOptions {
   roundMs?: number;
 }
 
-export function startGuard(options: GuardOptions): Rounds {
+export function startSendingProtection(options: ProtectionOptions): Rounds {
   const { log, isChosen = () => true, roundMs = ROUND_MS } = options;
   return startRounds({
-    ...{ name: 'reputation guard', everyMs: roundMs, log },
+    ...{ name: 'sending protection', everyMs: roundMs, log },
     round: async (isStopping) => {
       if (!isChosen()) return;
       await lookAtAll(options, isStopping);
@@ -57,7 +63,7 @@ export function startGuard(options: GuardOptions): Rounds {
   });
 }
 
-async function lookAtAll(options: GuardOptions, isStopping: () => boolean): Promise<void> {
+async function lookAtAll(options: ProtectionOptions, isStopping: () => boolean): Promise<void> {
   const { database, clock } = options;
   const seen = new Set(await database.execute(warnedOperation, null));
   for (const accountId of seen) if (!isStopping()) await lookAt(options, accountId);
@@ -72,55 +78,55 @@ async function lookAtAll(options: GuardOptions, isStopping: () => boolean): Prom
   }
 }
 
-async function lookAt({ database, clock, log }: GuardOptions, accountId: string): Promise<void> {
-  const guard = await database.execute(guardOperation, accountId);
-  if (guard === null || guard.status === 'resting') return;
+async function lookAt({ database, clock, log }: ProtectionOptions, accountId: string): Promise<void> {
+  const protection = await database.execute(sendingProtectionOperation, accountId);
+  if (protection === null || protection.status === 'held') return;
   const nowMs = clock.now();
-  const { countedFrom } = guard;
+  const { countedFrom } = protection;
   const fromMs = beginnings(nowMs, countedFrom);
   const counts = await database.execute(answeredOperation, { accountId, fromMs });
-  const counted = { counts, fromMs, countedFrom, thresholds: thresholdsOf(guard.set) };
-  const decided = decide(guard, {
+  const counted = { counts, fromMs, countedFrom, thresholds: thresholdsOf(protection.set) };
+  const decided = decide(protection, {
     ...{ high: findings('warning', counted)[0], tooHigh: findings('critical', counted)[0], nowMs },
   });
   if (decided === undefined) return;
   const { to, reason } = decided;
-  const change = { id: accountId, from: guard.status, to, reason, nowMs };
+  const change = { id: accountId, from: protection.status, to, reason, nowMs };
   const changes = changedBy(database, systemOrigin(nowMs, accountId));
-  if (await changes.execute(decideGuardOperation, change)) {
-    log[to === 'good' ? 'info' : 'warn']({ accountId, ...reason }, `reputation guard: the account is ${to}`);
+  if (await changes.execute(decideProtectionOperation, change)) {
+    log[to === 'good' ? 'info' : 'warn']({ accountId, ...reason }, LOG_MESSAGES[to]);
   }
 }
 
 interface Found {
-  /** What has reached the threshold of a warning, and that of a rest. */
-  high: GuardReason | undefined;
-  tooHigh: GuardReason | undefined;
+  /** The rates that have reached the threshold of a warning, and that of a hold. */
+  high: ProtectionReason | undefined;
+  tooHigh: ProtectionReason | undefined;
   nowMs: number;
 }
 
 /** What the account becomes; undefined where it stays as it is. */
 function decide(
-  { status, sinceMs }: Guard,
+  { status, sinceMs }: SendingProtection,
   { high, tooHigh, nowMs }: Found,
-): { to: GuardStatus; reason: GuardReason | null } | undefined {
+): { to: ProtectionStatus; reason: ProtectionReason | null } | undefined {
   const worst = tooHigh ?? high;
   if (status === 'good') return worst && { to: 'warned', reason: worst };
   const warnedMs = nowMs - (sinceMs ?? 0);
-  if (tooHigh) return warnedMs >= GRACE_MS ? { to: 'resting', reason: tooHigh } : undefined;
+  if (tooHigh) return warnedMs >= GRACE_MS ? { to: 'held', reason: tooHigh } : undefined;
   return !worst && warnedMs >= WARNED_MS ? { to: 'good', reason: null } : undefined;
 }
 
-async function giveNotices({ database, log, notify }: GuardOptions): Promise<void> {
-  for (const guard of await database.execute(guardNoticesOperation, NOTICES_AT_ONCE)) {
-    const { accountId } = guard;
+async function giveNotices({ database, log, notify }: ProtectionOptions): Promise<void> {
+  for (const protection of await database.execute(protectionNoticesOperation, NOTICES_AT_ONCE)) {
+    const { accountId } = protection;
     try {
-      await notify(noticeOf(guard));
+      await notify(noticeOf(protection));
     } catch (error) {
       if (error instanceof Unavailable) throw error;
-      log.warn({ accountId, cause: (error as Error).message }, 'the account could not be notified');
+      log.warn({ accountId, cause: (error as Error).message }, 'account notification failed');
       continue;
     }
-    await database.execute(guardNoticeGivenOperation, guard);
+    await database.execute(protectionNoticeGivenOperation, protection);
   }
 }

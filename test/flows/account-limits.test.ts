@@ -1,4 +1,4 @@
-/** The caps of an account as its customer and its operator meet them: published, refused by name, changed by a command. */
+/** The limits of an account as its customer and its operator meet them: published, refused by name, changed by a command. */
 import assert from 'node:assert/strict';
 import { type IncomingMessage, request } from 'node:http';
 import { after, before, test } from 'node:test';
@@ -13,9 +13,9 @@ before(async () => {
 after(() => service.close());
 
 const code = (answer: Answer): string => `${answer.status} ${answer.body.error?.code ?? ''}`.trim();
-const setCaps = (...limits: string[]): Promise<JsonObject> =>
+const setLimits = (...limits: string[]): Promise<JsonObject> =>
   service.cli('account', 'set', service.live.accountId, ...limits.flatMap((one) => ['--limit', one]));
-const capOf = async (name: string): Promise<number> => (await service.api.get('/account')).body.limits[name];
+const limitOf = async (name: string): Promise<number> => (await service.api.get('/account')).body.limits[name];
 
 const STANDARD = {
   ...{ webhooks: 100, domains: 1_000, templates: 5_000, apiKeys: 200, smtpCredentials: 200, openSubmissions: 1_000 },
@@ -24,12 +24,12 @@ const STANDARD = {
 
 const file = { name: 'a.pdf', contentType: 'application/pdf', sizeBytes: 5, sha256: 'ab'.repeat(32) };
 
-test('one more than a cap is refused by name, until one is gone or the operator allows more', async () => {
+test('one more than a limit is refused by name, until one is gone or the operator allows more', async () => {
   const { api, sandboxApi } = service;
   const { limits } = (await api.get('/account')).body;
   for (const [name, most] of Object.entries(STANDARD)) assert.equal(limits[name], most, name);
   // Two of each: of keys and credentials the first run has made some.
-  await setCaps(
+  await setLimits(
     'webhooks=2',
     'domains=2',
     'templates=2',
@@ -38,11 +38,11 @@ test('one more than a cap is refused by name, until one is gone or the operator 
     'openSubmissions=2',
     'inboundRoutes=2',
   );
-  await waitUntil('the caps to be felt', async () => (await capOf('webhooks')) === 2);
+  await waitUntil('the limits to be felt', async () => (await limitOf('webhooks')) === 2);
   let made = 0;
   const url = `http://127.0.0.1:${new URL(service.url).port}/hook`;
-  const creates: [cap: string, create: () => Promise<Answer>][] = [
-    // By turns with a sandbox key: a cap counts both modes.
+  const creates: [name: string, create: () => Promise<Answer>][] = [
+    // By turns with a sandbox key: a limit counts both modes.
     ['webhooks', () => [api, sandboxApi][made % 2]!.post('/webhooks', { url, events: ['Send'] })],
     ['domains', () => api.post('/domains', { domain: `d${made}.example.com` })],
     ['templates', () => api.post('/templates', { name: `t${made}`, subject: 'x', text: 'x' })],
@@ -51,16 +51,16 @@ test('one more than a cap is refused by name, until one is gone or the operator 
     ['inboundRoutes', () => sandboxApi.post('/inbound-routes', { match: `m${made}@in.shop.example` })],
     ['openSubmissions', () => [api, sandboxApi][made % 2]!.post('/attachments', { attachments: [file] })],
   ];
-  for (const [cap, create] of creates) {
+  for (const [name, create] of creates) {
     let answer: Answer;
     for (made = 0; ; made += 1) {
       answer = await create();
       if (answer.status !== 201 || made === 10) break;
     }
-    assert.equal(code(answer), '409 LIMIT_REACHED', cap);
+    assert.equal(code(answer), '409 LIMIT_REACHED', name);
     assert.equal(answer.body.reasonCode, 'LIMIT_REACHED');
-    const most = await capOf(cap);
-    assert.ok(answer.body.error.message.includes(`limits.${cap}`), answer.body.error.message);
+    const most = await limitOf(name);
+    assert.ok(answer.body.error.message.includes(`limits.${name}`), answer.body.error.message);
     assert.ok(answer.body.error.message.includes(` ${most} `), answer.body.error.message);
   }
   // What is there already is no further one.
@@ -69,12 +69,12 @@ test('one more than a cap is refused by name, until one is gone or the operator 
   await api.delete(`/webhooks/${newest!.webhookId}`);
   assert.equal((await api.post('/webhooks', { url, events: ['Send'] })).status, 201, 'one is gone');
   assert.equal(code(await api.post('/webhooks', { url, events: ['Send'] })), '409 LIMIT_REACHED');
-  const set = await setCaps('webhooks=3', 'domains=standard');
+  const set = await setLimits('webhooks=3', 'domains=standard');
   assert.deepEqual([set.limits.webhooks, set.limits.domains, set.limits.templates], [3, 1_000, 2]);
   assert.equal((await api.post('/webhooks', { url, events: ['Send'] })).status, 201);
   assert.deepEqual((await service.cli('account', 'show', service.live.accountId)).limits, set.limits);
   for (const wrong of ['webhooks', 'webhooks=x', 'horses=3', 'webhooks=9999999']) {
-    await assert.rejects(setCaps(wrong), /--limit must be/, wrong);
+    await assert.rejects(setLimits(wrong), /--limit must be/, wrong);
   }
 });
 
@@ -92,7 +92,7 @@ function opened(at: string, key: string): Promise<{ answer: IncomingMessage; end
 }
 
 test('streams held open at once are bounded, and one that ends makes room', async () => {
-  await setCaps('eventStreams=3');
+  await setLimits('eventStreams=3');
   const stream = () => opened('/events/stream', service.live.apiKey);
   const open = await Promise.all([stream(), stream(), stream()]);
   assert.deepEqual(
@@ -100,7 +100,7 @@ test('streams held open at once are bounded, and one that ends makes room', asyn
     [200, 200, 200],
   );
   for (const { apiKey } of [service.live, service.sandbox]) {
-    await waitUntil('the cap to be felt', async () => {
+    await waitUntil('the limit to be felt', async () => {
       const { answer, end } = await opened('/events/stream', apiKey);
       end();
       return answer.statusCode === 429;
@@ -120,8 +120,8 @@ test('streams held open at once are bounded, and one that ends makes room', asyn
 });
 
 test('waits for the inbox held open at once are bounded, and one that is answered makes room', async () => {
-  await setCaps('inboxWaits=2');
-  await waitUntil('the cap to be felt', async () => (await capOf('inboxWaits')) === 2);
+  await setLimits('inboxWaits=2');
+  await waitUntil('the limit to be felt', async () => (await limitOf('inboxWaits')) === 2);
   const wait = (to: string) => service.sandboxApi.get(`/sandbox/inbox/wait?to=${to}&timeoutSeconds=25`);
   const waits = ['one@x.example', 'two@x.example'].map(wait);
   const refused = await waitUntil('both to be open', async () => {

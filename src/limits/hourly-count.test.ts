@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
-import { createHourlyCount } from './caps.ts';
+import { createHourlyCount } from './limits.ts';
 
 const HOUR_MS = 3_600_000;
 
-test('an account has its part of a cap in each hour, and takes nothing from others', () => {
+test('an account has its own share of a limit in each hour', () => {
   const clock = fakeClock();
   clock.advance(HOUR_MS - (clock.now() % HOUR_MS));
   let share = 1;

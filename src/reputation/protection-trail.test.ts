@@ -1,4 +1,4 @@
-/** The decisions of the guard in the audit log, as the account and the operator read it by the API: one row each, by the service itself. */
+/** Decisions of sending protection in the audit log, as the account and the operator read it by the API: one row each, by the service itself. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
@@ -9,7 +9,7 @@ import { iso } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import { addStepOperation } from '../statistics/roll-up-store.ts';
 import { createUser } from '../users/users.ts';
-import { startGuard } from './guard.ts';
+import { startSendingProtection } from './protection.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -22,12 +22,12 @@ interface Row {
   address: null;
   action: string;
   resourceId: string;
-  before: { guardStatus: string; guard: { reason?: unknown } };
-  after: { guardStatus: string; guard: { reason?: { rate: string; answered: number } } };
+  before: { protectionStatus: string; protection: { reason?: unknown } };
+  after: { protectionStatus: string; protection: { reason?: { rate: string; answered: number } } };
 }
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: a warning, a rest and its end are rows of the audit log, of its account alone`, async (t) => {
+  test(`${dialect}: a warning, a hold and its release are rows of the audit log, of its account alone`, async (t) => {
     const temp = await tempDatabase(dialect);
     t.after(temp.close);
     const clock = fakeClock();
@@ -40,19 +40,19 @@ for (const dialect of DIALECTS) {
     const made = await createUser(rig.parts, { email: 'op@example.com', isOperator: true });
     assert.ok(made.ok);
     const operator = await rig.signedIn(made.value.email, made.value.password);
-    const guards = [1, 2].map(() =>
-      startGuard({ database, clock, log: silentLog, roundMs: 1e9, notify: async () => undefined }),
+    const rounds = [1, 2].map(() =>
+      startSendingProtection({ database, clock, log: silentLog, roundMs: 1e9, notify: async () => undefined }),
     );
-    t.after(() => Promise.all(guards.map((guard) => guard.stop())));
+    t.after(() => Promise.all(rounds.map((one) => one.stop())));
     const after = async (ms: number): Promise<string> => {
       clock.advance(ms);
-      await Promise.all(guards.map((guard) => guard.run()));
+      await Promise.all(rounds.map((one) => one.run()));
       return iso(clock.now());
     };
     const read = async (): Promise<{ own: Row[]; all: Row[] }> => {
       const own = (await live.get('/audit')).body as unknown as Row[];
       const all = (await operator.call('GET', `/operator/audit?resourceId=${accountId}`)).body as unknown as Row[];
-      const guarded = ({ action }: Row): boolean => /^account\.(guard|resume-sending)$/.test(action);
+      const guarded = ({ action }: Row): boolean => /^account\.(sending-protection|resume-sending)$/.test(action);
       return { own: own.filter(guarded).reverse(), all: all.filter(guarded).reverse() };
     };
 
@@ -82,22 +82,25 @@ for (const dialect of DIALECTS) {
     assert.deepEqual(all, own, 'the operator reads the same rows');
     const byService = { kind: 'system', id: null, name: null };
     assert.deepEqual(
-      own.map((row) => [row.action, row.resourceId, row.before.guardStatus, row.after.guardStatus]),
+      own.map((row) => [row.action, row.resourceId, row.before.protectionStatus, row.after.protectionStatus]),
       [
-        ['account.guard', accountId, 'good', 'warned'],
-        ['account.guard', accountId, 'warned', 'resting'],
-        ['account.resume-sending', accountId, 'resting', 'good'],
+        ['account.sending-protection', accountId, 'good', 'warned'],
+        ['account.sending-protection', accountId, 'warned', 'held'],
+        ['account.resume-sending', accountId, 'held', 'good'],
       ],
     );
     for (const [index, row] of own.slice(0, 2).entries()) {
-      const { rate, answered } = row.after.guard.reason!;
+      const { rate, answered } = row.after.protection.reason!;
       assert.deepEqual([row.time, row.accountId, row.mode], [times[index], accountId, null]);
       assert.deepEqual([row.actor, row.address, rate, answered], [byService, null, 'bounceRate', 1_000]);
     }
     assert.equal((own[2]!.actor as { kind: string }).kind, 'key', 'who let it leave is named');
-    const strange = await operator.call('GET', `/operator/audit?action=account.guard&resourceId=${other.account.id}`);
+    const strange = await operator.call(
+      'GET',
+      `/operator/audit?action=account.sending-protection&resourceId=${other.account.id}`,
+    );
     assert.deepEqual(strange.body, []);
-    const system = await operator.call('GET', '/operator/audit?action=account.guard');
+    const system = await operator.call('GET', '/operator/audit?action=account.sending-protection');
     assert.equal((system.body as unknown as Row[]).length, 2, 'two nodes looked, and each decision is one row');
   });
 }

@@ -1,4 +1,4 @@
-/** The guard over real databases, and its effect at the peer: who is warned, whose mail rests, and how it leaves again. */
+/** Sending protection over real databases, and its effect at the peer: which accounts are warned, whose mail is held, and how it is released. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deliveryRig } from '../../test/kit/delivery-rig.ts';
@@ -6,13 +6,13 @@ import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { smtpSink } from '../../test/kit/smtp-sink.ts';
 import { DIALECTS, tempDatabase } from '../../test/kit/temp-database.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { createAccount, guardOperation, setAccountOperation } from '../accounts/accounts.ts';
+import { createAccount, sendingProtectionOperation, setAccountOperation } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import type { Notice } from '../base/notice.ts';
 import { addStepOperation, type Step } from '../statistics/roll-up-store.ts';
 import type { Database } from '../storage/database.ts';
-import { startGuard } from './guard.ts';
+import { startSendingProtection } from './protection.ts';
 import { resumeSending } from './resume.ts';
 
 const HOUR = 3_600_000;
@@ -41,22 +41,22 @@ function counter(database: Database, clock: Clock, accountId: string, mode: 'liv
 async function guarded(database: Database, clock: ReturnType<typeof fakeClock>) {
   const { account } = await createAccount({ database, clock }, { name: 'One', plan: 'paid' });
   const mails: Notice[] = [];
-  const guards = [1, 2].map(() =>
-    startGuard({
+  const rounds = [1, 2].map(() =>
+    startSendingProtection({
       ...{ database, clock, log: silentLog, roundMs: 1e9 },
       notify: async (notice) => {
         if (!mails.some(({ key }) => key === notice.key)) mails.push(notice);
       },
     }),
   );
-  const status = async () => (await database.execute(guardOperation, account.id))!.status;
+  const status = async () => (await database.execute(sendingProtectionOperation, account.id))!.status;
   return {
     ...{ accountId: account.id, mails, status, count: counter(database, clock, account.id) },
-    stop: async () => Promise.all(guards.map((guard) => guard.stop())),
+    stop: async () => Promise.all(rounds.map((one) => one.stop())),
     /** A round of two nodes at once, after this time. */
     after: async (ms: number) => {
       clock.advance(ms);
-      await Promise.all(guards.map((guard) => guard.run()));
+      await Promise.all(rounds.map((one) => one.run()));
       return status();
     },
   };
@@ -74,7 +74,7 @@ for (const dialect of DIALECTS) {
     assert.equal(await after(0), 'warned');
   });
 
-  test(`${dialect}: a warning first, then a rest that lasts until somebody decides, and counting from zero`, async (t) => {
+  test(`${dialect}: a warning first, then a hold that lasts until it is released, and counting from zero`, async (t) => {
     const { database, close } = await tempDatabase(dialect);
     t.after(close);
     const clock = fakeClock();
@@ -88,14 +88,18 @@ for (const dialect of DIALECTS) {
     assert.equal(mails.length, 1);
     await count({ bouncedHard: 20 });
     assert.equal(await after(14 * MINUTE), 'warned', 'a quarter of an hour has not passed');
-    assert.equal(await after(MINUTE), 'resting');
+    assert.equal(await after(MINUTE), 'held');
     assert.equal(mails.length, 2, 'one mail for each decision, whatever the nodes');
-    assert.match(mails[1]!.text, /11\.666 % of 1020 live messages bounced for good: high from 5 %, too high from 10 %/);
-    assert.equal(await after(30 * DAY), 'resting');
+    assert.match(mails[1]!.text, /11\.666 % of 1020 live messages hard-bounced: warning from 5 %, held from 10 %/);
+    assert.equal(await after(30 * DAY), 'held');
     const changes = database;
     const resumed = await resumeSending({ changes, accountId, nowMs: clock.now() });
     assert.ok(resumed.ok);
-    assert.equal((await resumeSending({ changes, accountId, nowMs: clock.now() })).ok, false, 'it rests no more');
+    assert.equal(
+      (await resumeSending({ changes, accountId, nowMs: clock.now() })).ok,
+      false,
+      'it is not held any more',
+    );
     assert.equal(await after(0), 'good');
     await count({ delivered: 100, bouncedHard: 5 });
     await resumeSending({ changes, accountId, nowMs: clock.now() });
@@ -104,9 +108,9 @@ for (const dialect of DIALECTS) {
     assert.equal(await after(MINUTE), 'warned');
     assert.equal(await after(DAY), 'warned', 'the last seven days still say so');
     assert.equal(await after(8 * DAY), 'good');
-    const guard = { bounceRate: { warning: 0, critical: 0 } };
+    const thresholds = { bounceRate: { warning: 0, critical: 0 } };
     await database.execute(setAccountOperation, {
-      ...{ id: accountId, plan: null, status: null, approvedEmailBytes: null, guard },
+      ...{ id: accountId, plan: null, status: null, approvedEmailBytes: null, thresholds },
     });
     await count({ bouncedHard: 1_000 });
     assert.equal(await after(MINUTE), 'good', 'switched off');
@@ -116,14 +120,14 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('resting mail is accepted, reaches nobody, and leaves untried once somebody lets it', async (t) => {
+test('held mail is accepted, reaches no peer, and is sent untried once it is released', async (t) => {
   const sink = await smtpSink();
   t.after(sink.close);
   const rig = await deliveryRig({ relayPort: sink.port, idle: true });
   t.after(rig.close);
   const { database } = rig.storage;
   const { account } = await createAccount({ database, clock: rig.clock }, { name: 'One', plan: 'paid' });
-  rig.tamper(`UPDATE account SET guard_status = 'resting', guard_since = 1 WHERE id = '${account.id}'`);
+  rig.tamper(`UPDATE account SET protection_status = 'held', protection_since = 1 WHERE id = '${account.id}'`);
   const ids = await rig.store({ accountId: account.id, to: ['a@x.example', 'b@x.example'] });
   const [other] = await rig.store({ accountId: 'acc_other', to: ['c@x.example'] });
   const [played] = await rig.store({ accountId: account.id, to: ['d@x.example'], mode: 'sandbox' });
@@ -137,7 +141,7 @@ test('resting mail is accepted, reaches nobody, and leaves untried once somebody
   assert.equal(sink.accepted, 2, 'both in one transaction');
 });
 
-test('mail that rested longer than it lives leaves all the same; a shorter lifetime ends when its sender said', async (t) => {
+test('mail that was held longer than its lifetime is sent anyway; a shorter lifetime ends when its sender said', async (t) => {
   const sink = await smtpSink();
   t.after(sink.close);
   const rig = await deliveryRig({ relayPort: sink.port, idle: true });
@@ -146,14 +150,18 @@ test('mail that rested longer than it lives leaves all the same; a shorter lifet
   const { database } = rig.storage;
   const { account } = await createAccount({ database, clock }, { name: 'One', plan: 'paid' });
   const { id: accountId } = account;
-  rig.tamper(`UPDATE account SET guard_status = 'resting', guard_since = ? WHERE id = ?`, clock.now(), accountId);
+  rig.tamper(
+    `UPDATE account SET protection_status = 'held', protection_since = ? WHERE id = ?`,
+    clock.now(),
+    accountId,
+  );
   const [mail] = await rig.store({ accountId, to: ['a@x.example'] });
   const [code] = await rig.store({ accountId, to: ['b@x.example'], lifetimeMs: HOUR });
-  const isSuspended = async (id: string) => (await database.execute(guardOperation, id))?.status === 'resting';
+  const isSuspended = async (id: string) => (await database.execute(sendingProtectionOperation, id))?.status === 'held';
   await rig.restart({ isSuspended });
   clock.advance(4 * DAY);
   await waitUntil('the code to expire', () => rig.status(code!) === 'bounced');
-  await waitUntil('the other one to rest on', () =>
+  await waitUntil('the other one to stay held', () =>
     rig.rows<{ due: number }>('SELECT due FROM work').every(({ due }) => due > clock.now() + MINUTE),
   );
   assert.deepEqual([rig.status(mail!), rig.events(mail!).map(({ type }) => type)], ['queued', ['Send']]);
