@@ -153,7 +153,7 @@ export function openConnections(options: ConnectionOptions): Connections {
         });
       const chosen = await chooseCandidates(options, { destination, need, after });
       if (!chosen.ok) return chosen;
-      const { here, behind, onward } = chosen;
+      const { here, hostsAfter, nextDestination } = chosen;
       let failure: Pick<NotOpened, 'evidence' | 'facts'> | undefined;
       let forNeed = false;
       const untried = [...here];
@@ -167,7 +167,7 @@ export function openConnections(options: ConnectionOptions): Connections {
           const pooled = adopt(opened.session, destination, {
             domain: need.domain,
             candidate,
-            rest: [...(others ? [others] : []), ...behind(candidate)],
+            rest: [...(others ? [others] : []), ...hostsAfter(candidate)],
             spare: after !== undefined,
             asks: need.asks ?? ANY,
             tlsPolicy: tlsPolicyName(candidate.policy, need.tls),
@@ -184,7 +184,7 @@ export function openConnections(options: ConnectionOptions): Connections {
         if (!failure || outweighs(error, failure.evidence)) failure = { evidence: evidenceOf(error, relay), facts };
       }
       if (!failure || opening.signal.aborted) return { ok: false, ...cancelled(relay), forNeed };
-      return { ok: false, ...failure, forNeed, onward };
+      return { ok: false, ...failure, forNeed, nextDestination };
     },
     release: async (pooled) => {
       if (!pooled.session.usable) return;

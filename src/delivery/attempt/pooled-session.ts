@@ -3,6 +3,7 @@
  * QUIT.
  */
 import type { SmtpSession, TlsNeed } from '../../net/smtp-client.ts';
+import type { Detour } from '../queue/held.ts';
 import { peerKey, satisfies, type TlsPolicyName } from '../routing/hosts.ts';
 import type { Candidate } from '../routing/route.ts';
 
@@ -45,7 +46,7 @@ export interface SessionNeed {
   /** The number of the email. */
   emailSeq: number;
   /** Where the attempt has come from its domain's own destination: the exchangers that it has not been at, where they are known. */
-  onward?: { rest: readonly Candidate[] | undefined } | undefined;
+  detour?: Pick<Detour, 'rest'> | undefined;
   /** Whether mail may leave from this address now (undefined: from the system's choice): all may unless this says otherwise. */
   mayLeaveFrom?: (source: string | undefined) => boolean;
 }

@@ -139,10 +139,10 @@ function notOpened(attempt: Transmitting, opened: NotOpened, clocked: Clocked): 
 /** Continues at the next destination, where there is one. */
 function continuing(
   one: AttemptResult,
-  { onward, isPassedOver }: Pick<NotOpened, 'onward' | 'isPassedOver'>,
+  { nextDestination, isPassedOver }: Pick<NotOpened, 'nextDestination' | 'isPassedOver'>,
   hostsGiven = 0,
 ): AttemptResult {
-  if (!onward || one.kind !== 'ended') return one;
+  if (!nextDestination || one.kind !== 'ended') return one;
   const { held } = one;
   const { detour } = held.hop;
   const { outcome, facts } = conclude(one);
@@ -150,10 +150,10 @@ function continuing(
     held,
     kind: 'continues',
     hop: {
-      destination: onward.to,
+      destination: nextDestination.key,
       detour: {
         ...detour,
-        rest: onward.rest,
+        rest: nextDestination.rest,
         hosts: hostsOf(held) + hostsGiven,
         before: isPassedOver ? detour?.before : { outcome, facts },
       },
@@ -265,7 +265,7 @@ async function needOf(attempt: Transmitting, { message }: Sending): Promise<Sess
     asks: await senders.connections.asksOf(domain, job.options.tlsOptional === true),
     attempts: Math.max(...group.map((held) => held.job.attempts)),
     emailSeq: job.emailSeq,
-    onward: detourOf(group),
+    detour: detourOf(group),
     ...(shares && { mayLeaveFrom: shares.hasRoom }),
   };
 }
@@ -290,7 +290,7 @@ interface Next {
 async function nextHost(
   { destination, senders: { connections } }: Transmitting,
   next: Next,
-): Promise<PooledSession | Pick<NotOpened, 'onward'> | undefined> {
+): Promise<PooledSession | Pick<NotOpened, 'nextDestination'> | undefined> {
   const { pooled, need, going, hosts, sessions, durationMs } = next;
   if (going.length === 0 || sessions >= MAX_SESSIONS) return undefined;
   const beforeMs = Math.max(0, ...going.map(({ hop }) => hop.detour?.before?.facts.durationMs ?? 0));
@@ -334,7 +334,7 @@ export async function transmit(attempt: Transmitting): Promise<Transmission> {
     if (!opened.ok) {
       if (opened.noSource && shares) return shareSpent(attempt, shares);
       const { accountId, recipient } = group[0]!.job;
-      const evidence = await missingDomains.weigh(opened.evidence, { accountId, recipient });
+      const evidence = await missingDomains.evidenceFor(opened.evidence, { accountId, recipient });
       return notOpened(attempt, { ...opened, evidence }, elapsed());
     }
     pooled = opened.pooled;
@@ -372,7 +372,7 @@ export async function transmit(attempt: Transmitting): Promise<Transmission> {
     const next = await nextHost(attempt, { pooled, need, hosts, sessions, going, durationMs });
     if (!next || !('session' in next)) {
       const continued = [...results.values()].map((one) =>
-        next && going.includes(one.held) ? continuing(one, { onward: next.onward }, hosts) : one,
+        next && going.includes(one.held) ? continuing(one, next, hosts) : one,
       );
       return { pooled: keepIfGood(connections, pooled), results: continued, signal };
     }

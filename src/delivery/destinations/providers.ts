@@ -34,7 +34,7 @@ export interface Providers {
   byName(name: string): Provider | undefined;
 }
 
-type Said = Partial<Omit<Provider, 'name'>>;
+type ProviderConfig = Partial<Omit<Provider, 'name'>>;
 
 const DEFAULT = 'default';
 const INITIAL_CONNECTIONS = 5;
@@ -64,7 +64,7 @@ function pausesFault(value: unknown): string | undefined {
 }
 
 /** What is wrong with a value, as what is allowed. */
-const FAULTS: Record<keyof Said, (value: unknown) => string | undefined> = {
+const FAULTS: Record<keyof ProviderConfig, (value: unknown) => string | undefined> = {
   match: matchFault,
   initialConnections: wholeNumber(1_000),
   connections: wholeNumber(1_000),
@@ -74,13 +74,14 @@ const FAULTS: Record<keyof Said, (value: unknown) => string | undefined> = {
 };
 
 /** Throws a sentence that says what is wrong with the operator's providers. */
-function check(given: unknown, known: ReadonlySet<string>): asserts given is Record<string, Said> {
+function check(given: unknown, known: ReadonlySet<string>): asserts given is Record<string, ProviderConfig> {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw new Error('must be an object of providers');
   }
-  for (const [name, said] of Object.entries(given) as [string, unknown][]) {
-    if (typeof said !== 'object' || said === null || Array.isArray(said)) throw new Error(`${name} must be an object`);
-    if (!known.has(name) && !Object.hasOwn(said, 'match')) {
+  for (const [name, config] of Object.entries(given) as [string, unknown][]) {
+    if (typeof config !== 'object' || config === null || Array.isArray(config))
+      throw new Error(`${name} must be an object`);
+    if (!known.has(name) && !Object.hasOwn(config, 'match')) {
       throw new Error(
         `unknown provider ${JSON.stringify(name)} (known: ${[...known].join(', ')}; others need "match")`,
       );
@@ -90,23 +91,23 @@ function check(given: unknown, known: ReadonlySet<string>): asserts given is Rec
         `${JSON.stringify(name)} cannot be the name of a provider: letters a to z, digits and hyphens can`,
       );
     }
-    if (name === DEFAULT && Object.hasOwn(said, 'match')) throw new Error('default must not have "match"');
-    for (const [key, value] of Object.entries(said)) {
+    if (name === DEFAULT && Object.hasOwn(config, 'match')) throw new Error('default must not have "match"');
+    for (const [key, value] of Object.entries(config)) {
       if (!Object.hasOwn(FAULTS, key)) {
         throw new Error(`unknown key ${JSON.stringify(key)} of ${name} (known: ${Object.keys(FAULTS).join(', ')})`);
       }
-      const allowed = FAULTS[key as keyof Said](value);
+      const allowed = FAULTS[key as keyof ProviderConfig](value);
       if (allowed) throw new Error(`${key} of ${name} must be ${allowed}`);
     }
   }
 }
 
-function providerOf(name: string, said: Said, base: Said): Provider {
-  const all = { ...base, ...said } as Said & Pick<Provider, 'connections' | 'messagesPerConnection'>;
-  const initial = said.initialConnections ?? (said.connections === undefined ? base.initialConnections : undefined);
+function providerOf(name: string, config: ProviderConfig, base: ProviderConfig): Provider {
+  const all = { ...base, ...config } as ProviderConfig & Pick<Provider, 'connections' | 'messagesPerConnection'>;
+  const initial = config.initialConnections ?? (config.connections === undefined ? base.initialConnections : undefined);
   return {
     name,
-    match: (said.match ?? []).map((one) => one.toLowerCase()),
+    match: (config.match ?? []).map((one) => one.toLowerCase()),
     initialConnections: Math.min(initial ?? INITIAL_CONNECTIONS, all.connections),
     connections: all.connections,
     messagesPerConnection: all.messagesPerConnection,
@@ -117,11 +118,11 @@ function providerOf(name: string, said: Said, base: Said): Provider {
 
 /** The providers with what the operator says merged over them, key by key; throws a sentence that says what is wrong. */
 export function mergeProviders(given: unknown): Providers {
-  const known: Record<string, Said> = { ...(builtIn as Record<string, Said>) };
+  const known: Record<string, ProviderConfig> = { ...(builtIn as Record<string, ProviderConfig>) };
   check(given, new Set(Object.keys(known)));
-  for (const [name, said] of Object.entries(given)) known[name] = { ...known[name], ...said };
+  for (const [name, config] of Object.entries(given)) known[name] = { ...known[name], ...config };
   const base = known[DEFAULT]!;
-  const all = Object.entries(known).map(([name, said]) => providerOf(name, said, base));
+  const all = Object.entries(known).map(([name, config]) => providerOf(name, config, base));
   const byName = new Map(all.map((one) => [one.name, one]));
   // By the name that is matched: whole ones, and those that stand for all below them.
   const byMatch = new Map(all.flatMap((one) => one.match.map((match) => [match, one] as const)));

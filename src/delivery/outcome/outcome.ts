@@ -52,13 +52,13 @@ export interface Evidence {
   recipientCount?: number;
 }
 
-type Said = Pick<Evidence, 'reply' | 'local'>;
+type Refused = Pick<Evidence, 'reply' | 'local'>;
 
 /**
- * Which of two exchangers tells how the attempt ended: one that may recover rather than one that refuses for good, one that said something,
- * which may be that we are to wait, rather than one that could not be reached; else the later one.
+ * Whether the failure at one host decides over that at a host before: one that may recover over one that refuses for good, a reply, which may
+ * ask us to wait, over a host that could not be reached; else the later one.
  */
-export function outweighs(now: Said, before: Said): boolean {
+export function outweighs(now: Refused, before: Refused): boolean {
   const isPermanent = (now.reply?.code ?? now.local?.code ?? 0) >= 500;
   const wasPermanent = (before.reply?.code ?? before.local?.code ?? 0) >= 500;
   if (isPermanent || wasPermanent) return !isPermanent;

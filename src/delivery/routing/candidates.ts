@@ -21,7 +21,7 @@ export interface NotOpened {
   /** No address may be used that mail could leave from: nothing was dialled. */
   noSource?: boolean;
   /** The destination of the next exchanger, where there is one, and the exchangers that this attempt has not been at. */
-  onward?: { to: string; rest: readonly Candidate[] } | undefined;
+  nextDestination?: { key: string; rest: readonly Candidate[] } | undefined;
   /** Nobody was dialled: the exchangers of this destination failed lately, that one did not. */
   isPassedOver?: boolean;
 }
@@ -36,9 +36,8 @@ export interface CandidateDeps {
 interface Chosen {
   ok: true;
   here: Candidate[];
-  /** What comes after one of them. */
-  behind(candidate: Candidate): Candidate[];
-  onward: NotOpened['onward'];
+  hostsAfter(candidate: Candidate): Candidate[];
+  nextDestination: NotOpened['nextDestination'];
 }
 
 interface Place {
@@ -63,7 +62,7 @@ export async function chooseCandidates(deps: CandidateDeps, place: Place): Promi
   const { destination, need, after } = place;
   const resolved = await resolve(deps, place);
   if (!resolved.ok) return notResolved(resolved);
-  const isHome = isRelay(destination) || need.onward || deps.sets.destinationOf(need.domain) === destination;
+  const isHome = isRelay(destination) || need.detour || deps.sets.destinationOf(need.domain) === destination;
   if (!isHome) {
     return notDialled(ELSEWHERE, `the mail exchangers of ${need.domain} changed while they were looked up`);
   }
@@ -71,24 +70,24 @@ export async function chooseCandidates(deps: CandidateDeps, place: Place): Promi
   if (candidates.length === 0 && resolved.candidates.length > 0) return { ok: false, ...NO_SOURCE };
   const { here, rest, next } = split(deps, candidates, place);
   const isLate = (one: Candidate): boolean =>
-    one.addresses.every((address) => goesLast(deps, { host: one.host, address }, need));
+    one.addresses.every((address) => isBackedOff(deps, { host: one.host, address }, need));
   if (here.length === 0 || (!after && next && !isLate(next.candidate) && here.every(isLate))) {
-    const onward = next && { to: next.key, rest: candidates };
+    const nextDestination = next && { key: next.key, rest: candidates };
     const message = `of the mail exchangers of ${need.domain} none is to be dialled now`;
-    return { ...notDialled('ENOADDRESS', message), onward, isPassedOver: true };
+    return { ...notDialled('ENOADDRESS', message), nextDestination, isPassedOver: true };
   }
-  const behind = ({ host }: Candidate): Candidate[] =>
+  const hostsAfter = ({ host }: Candidate): Candidate[] =>
     candidates.slice(candidates.findIndex((one) => one.host === host) + 1);
-  return { ok: true, here, behind, onward: next && { to: next.key, rest } };
+  return { ok: true, here, hostsAfter, nextDestination: next && { key: next.key, rest } };
 }
 
-function goesLast({ hosts }: CandidateDeps, peer: PeerAddress, { avoid }: SessionNeed): boolean {
+function isBackedOff({ hosts }: CandidateDeps, peer: PeerAddress, { avoid }: SessionNeed): boolean {
   return avoid.has(peerKey(peer)) || hosts.isFailing(peer);
 }
 
 /** The addresses of each host, and the hosts, with those that go last at the end. */
 function inTurn(deps: CandidateDeps, candidates: readonly Candidate[], need: SessionNeed): Candidate[] {
-  const isLate = ({ host }: Candidate, address: string): boolean => goesLast(deps, { host, address }, need);
+  const isLate = ({ host }: Candidate, address: string): boolean => isBackedOff(deps, { host, address }, need);
   const [early, late]: [Candidate[], Candidate[]] = [[], []];
   for (const one of candidates) {
     const lateAddresses = one.addresses.filter((address) => isLate(one, address));
@@ -110,14 +109,14 @@ export function without(candidate: Candidate, isOut: (address: string) => boolea
 }
 
 async function resolve(deps: CandidateDeps, { need, after }: Place): Promise<Resolved> {
-  const { domain, asks, attempts, emailSeq, onward } = need;
+  const { domain, asks, attempts, emailSeq, detour } = need;
   // Mail that a server deferred does not go on to an address that has just refused us, or is away.
   const wellOf = (candidates: readonly Candidate[]): Candidate[] =>
     candidates.flatMap((one) => without(one, (address) => deps.hosts.isFailing({ host: one.host, address })) ?? []);
-  const left = after?.domain === domain ? after.rest : onward?.rest;
+  const left = after?.domain === domain ? after.rest : detour?.rest;
   if (left) return { ok: true, candidates: after ? wellOf(left) : [...left] };
   const routing = asks === ANY ? { ...deps.routing, policies: undefined } : deps.routing;
-  const turn = { goesLast: deps.hosts.goesLast, attempts, emailSeq };
+  const turn = { isBackedOff: deps.hosts.isBackedOff, attempts, emailSeq };
   const resolved = await resolveRoute(routing, domain, turn);
   if (!resolved.ok || !after) return resolved;
   const tried = peerOf(after);

@@ -17,16 +17,16 @@ test('an address that fails goes last for 1, 2, 5, then 10 minutes; failures of 
     for (let connection = 0; connection < 5; connection += 1) fail();
     clock.advance(minutes * MINUTE_MS - 1);
     assert.equal(hosts.isFailing(peer('192.0.2.1')), true, `within ${minutes} min`);
-    assert.equal(hosts.goesLast(MX), true, `within ${minutes} min`);
+    assert.equal(hosts.isBackedOff(MX), true, `within ${minutes} min`);
     clock.advance(1);
     assert.equal(hosts.isFailing(peer('192.0.2.1')), false, `after ${minutes} min`);
-    assert.equal(hosts.goesLast(MX), false, `after ${minutes} min`);
+    assert.equal(hosts.isBackedOff(MX), false, `after ${minutes} min`);
   }
   hosts.worked(peer('192.0.2.1'));
   fail();
   clock.advance(MINUTE_MS);
-  assert.equal(hosts.goesLast(MX), false, 'once it worked, it begins again');
-  assert.equal(hosts.goesLast('other.example'), false);
+  assert.equal(hosts.isBackedOff(MX), false, 'once it worked, it begins again');
+  assert.equal(hosts.isBackedOff('other.example'), false);
 });
 
 test('a host goes last once all of its addresses fail', () => {
@@ -34,11 +34,11 @@ test('a host goes last once all of its addresses fail', () => {
   const hosts = openHostMemory(() => clock.now());
   const all = ['192.0.2.1', '192.0.2.2'];
   hosts.failed(MX, ['192.0.2.1'], all);
-  assert.deepEqual([hosts.isFailing(peer('192.0.2.1')), hosts.goesLast(MX)], [true, false]);
+  assert.deepEqual([hosts.isFailing(peer('192.0.2.1')), hosts.isBackedOff(MX)], [true, false]);
   hosts.failed(MX, ['192.0.2.2'], all);
-  assert.equal(hosts.goesLast(MX), true);
+  assert.equal(hosts.isBackedOff(MX), true);
   hosts.worked(peer('192.0.2.2'));
-  assert.equal(hosts.goesLast(MX), false);
+  assert.equal(hosts.isBackedOff(MX), false);
 });
 
 test('an address that lost pipelined commands is spared PIPELINING for 3 days, one that refused reuse for an hour', () => {

@@ -62,7 +62,7 @@ export interface HostMemory {
   failed(host: string, addresses: readonly string[], all: readonly string[]): void;
   worked(peer: PeerAddress): void;
   /** Whether the host is tried after all others: each of its addresses failed lately. */
-  goesLast(host: string): boolean;
+  isBackedOff(host: string): boolean;
   /** Whether the address is tried after the others of its host. */
   isFailing(peer: PeerAddress): boolean;
   /** TLS failed at this address of the host, for the reason given, and the clear worked. */
@@ -127,7 +127,7 @@ export function openHostMemory(now: () => number): HostMemory {
     worked: (peer) => {
       if (failures.size > 0) failures.delete(peerKey(peer));
     },
-    goesLast: (host) => {
+    isBackedOff: (host) => {
       const addresses = addressesOf.get(host);
       return addresses?.every((address) => isFailing({ host, address })) ?? false;
     },

@@ -51,7 +51,7 @@ test('it comes back: the next time it has its five minutes again', async () => {
   const local = { code: 550, enhanced: '5.1.2', text: 'the domain a.example does not exist' };
   const isGivenUp = async (): Promise<boolean> => {
     const mail = { accountId: 'acc_known', recipient: 'ann@A.example' };
-    return (await missing.weigh({ stage: 'dns', relay: false, local }, mail)).local !== undefined;
+    return (await missing.evidenceFor({ stage: 'dns', relay: false, local }, mail)).local !== undefined;
   };
   assert.equal(await isGivenUp(), false);
   clock.advance(299_999);

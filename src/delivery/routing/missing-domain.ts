@@ -24,7 +24,7 @@ export interface MissingDomainDeps {
 
 export interface MissingDomains {
   /** The evidence as it is, or a temporary failure in its place. */
-  weigh(evidence: Evidence, mail: { accountId: string; recipient: string }): Promise<Evidence>;
+  evidenceFor(evidence: Evidence, mail: { accountId: string; recipient: string }): Promise<Evidence>;
   /** The domain of this recipient is there. */
   exists(recipient: string): void;
 }
@@ -52,7 +52,7 @@ export function openMissingDomains({ now, tookMailLately, log }: MissingDomainDe
   };
 
   return {
-    weigh: async (evidence, { accountId, recipient }) => {
+    evidenceFor: async (evidence, { accountId, recipient }) => {
       if (evidence.stage !== 'dns' || evidence.local?.enhanced !== '5.1.2') return evidence;
       const domain = domainOf(recipient);
       if (now() - missingSince(domain) >= GRACE_MS || !(await tookMail(accountId, domain))) return evidence;

@@ -293,8 +293,8 @@ test('an IPv6 address behind a black hole costs a moment, not the connection', {
 
 test('exchangers of one preference come in another order each time, the others by preference, the failed ones last', () => {
   const exchangers = ['a', 'b', 'c', 'd'].map((host) => ({ host, preference: host === 'd' ? 20 : 10 }));
-  const orders = (goesLast: (host: string) => boolean): string[] => {
-    const ordered = Array.from({ length: 300 }, () => inOrder(exchangers, { goesLast, attempts: 3, emailSeq: 1 }));
+  const orders = (isBackedOff: (host: string) => boolean): string[] => {
+    const ordered = Array.from({ length: 300 }, () => inOrder(exchangers, { isBackedOff, attempts: 3, emailSeq: 1 }));
     return [...new Set(ordered.map((one) => one.map(({ host }) => host).join('')))].sort();
   };
   assert.deepEqual(
@@ -310,7 +310,7 @@ test('exchangers of one preference come in another order each time, the others b
 test('of more than five exchangers each attempt begins five further on', () => {
   const exchangers = [...'abcdefg'].map((host, index) => ({ host, preference: index }));
   const order = (attempts: number): string =>
-    inOrder(exchangers, { goesLast: (host) => host === 'f', attempts, emailSeq: 1 })
+    inOrder(exchangers, { isBackedOff: (host) => host === 'f', attempts, emailSeq: 1 })
       .map(({ host }) => host)
       .join('');
   assert.deepEqual([0, 1, 2].map(order), ['abcdegf', 'gabcdef', 'degabcf']);

@@ -44,7 +44,7 @@ async function resolve(
   const takesNothing = { hasRoutes: async () => false, inbound: () => undefined };
   const us = { name: 'out.shop.example', addresses: own.cidrs, ...takesNothing, ...takes };
   const from = openSourceAddresses(sources);
-  const turn = { goesLast: () => false, attempts, emailSeq };
+  const turn = { isBackedOff: () => false, attempts, emailSeq };
   return resolveRoute({ ...routing, own: us, sources: from }, domain, turn);
 }
 

@@ -104,7 +104,7 @@ function relayOf({ route, fallback }: Routing, destination: string): RelayRoute 
 
 export interface Turn {
   /** Whether a host is tried after all others. */
-  goesLast(host: string): boolean;
+  isBackedOff(host: string): boolean;
   /** Attempts that were made before. */
   attempts: number;
   /** The number of the email, whose attempts share an order of many exchangers. */
@@ -119,7 +119,7 @@ export function resolveRoute(routing: Routing, destination: string, turn: Turn):
 }
 
 /** RFC 5321 §5.1: by preference, at random within one; what goes last keeps that order among itself. */
-export function inOrder(exchangers: readonly MxHost[], { goesLast, attempts, emailSeq }: Turn): MxHost[] {
+export function inOrder(exchangers: readonly MxHost[], { isBackedOff, attempts, emailSeq }: Turn): MxHost[] {
   const areMany = exchangers.length > MAX_EXCHANGERS;
   const ranked = exchangers.map((exchanger) => ({
     exchanger,
@@ -129,7 +129,7 @@ export function inOrder(exchangers: readonly MxHost[], { goesLast, attempts, ema
   const all = ranked.map((one) => one.exchanger);
   const from = areMany ? (attempts * MAX_EXCHANGERS) % all.length : 0;
   const inTurn = [...all.slice(from), ...all.slice(0, from)];
-  return [...inTurn.filter(({ host }) => !goesLast(host)), ...inTurn.filter(({ host }) => goesLast(host))];
+  return [...inTurn.filter(({ host }) => !isBackedOff(host)), ...inTurn.filter(({ host }) => isBackedOff(host))];
 }
 
 /** The same at each attempt of an email. */
