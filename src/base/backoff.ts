@@ -15,8 +15,8 @@ const DELIVERY_DELAYS_MS = [1, 5, 15, 30, 60, 120, 240].map((minutes) => minutes
 /** Delay after attempt n (1-based) of a delivery to a server that blocks our host: 15 min, 1, 2, 4 h, then every 6 h. */
 const BLOCKED_DELAYS_MS = [15, 60, 120, 240].map((minutes) => minutes * MINUTE);
 
-/** Delay after attempt n (1-based) to read an inbound message: 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h. */
-const INBOUND_DELAYS_MS = DELIVERY_DELAYS_MS;
+/** Delay after attempt n (1-based) to read an inbound message: 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h. Not published. */
+const INBOUND_DELAYS_MS = [1, 5, 15, 30, 60, 120, 240].map((minutes) => minutes * MINUTE);
 
 /** Delay after attempt n (1-based) of a webhook; none follows the tenth. */
 const WEBHOOK_DELAYS_MS = [
