@@ -64,8 +64,12 @@ function latestWaitsMs(steps: number, delayMs: (attempts: number) => number): nu
   return Array.from({ length: steps }, (_, index) => Math.round(delayMs(index + 1) * SLACK));
 }
 
-/** The longer of the two schedules counts, since a row does not say which one it follows. */
-export const LATEST_DELIVERY_WAITS_MS: readonly number[] = latestWaitsMs(DELIVERY_DELAYS_MS.length + 1, (attempts) =>
+export const LATEST_DELIVERY_WAITS_MS: readonly number[] = latestWaitsMs(
+  DELIVERY_DELAYS_MS.length + 1,
+  deliveryDelayMs,
+);
+/** The longer of both schedules of deliveries: a row does not say whether it follows the one for servers that block the host. */
+export const LATEST_BLOCKED_WAITS_MS: readonly number[] = latestWaitsMs(DELIVERY_DELAYS_MS.length + 1, (attempts) =>
   Math.max(deliveryDelayMs(attempts), blockedDelayMs(attempts)),
 );
 export const LATEST_INBOUND_WAITS_MS: readonly number[] = latestWaitsMs(INBOUND_DELAYS_MS.length + 1, inboundDelayMs);
