@@ -372,7 +372,7 @@ export async function transmit(attempt: Transmitting): Promise<Transmission> {
     const next = await nextHost(attempt, { pooled, need, hosts, sessions, going, durationMs });
     if (!next || !('session' in next)) {
       const continued = [...results.values()].map((one) =>
-        next && going.includes(one.held) ? continuing(one, next, hosts) : one,
+        next && going.includes(one.held) ? continuing(one, { nextDestination: next.nextDestination }, hosts) : one,
       );
       return { pooled: keepIfGood(connections, pooled), results: continued, signal };
     }
