@@ -34,7 +34,8 @@ function printed(language: string, part: RegExp): string {
 function replaced(text: string, pairs: [string, string][]): string {
   return pairs.reduce((now, [from, to]) => {
     assert.ok(now.includes(from), `${from} is in ${now}`);
-    return now.replaceAll(from, to);
+    // A port that was put in before may begin with the digits of another one.
+    return now.replace(new RegExp(`${RegExp.escape(from)}(?!\\d)`, 'g'), () => to);
   }, text);
 }
 
