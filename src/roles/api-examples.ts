@@ -262,6 +262,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   },
   SandboxOutcomeRequest: { outcome: 'bounced' },
   ClockAdvanceRequest: { seconds: 86_400 },
+  ClockReset: { now: '2026-11-20T09:44:00.123Z', removed: 12 },
   ClockAdvance: { now: '2026-11-21T09:44:00.123Z', ran: 3 },
   Account: {
     accountId: ids.account,

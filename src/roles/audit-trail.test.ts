@@ -101,6 +101,7 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
     'sandbox-clock.advance',
     () => sandbox.post('/sandbox/clock/advance', { seconds: 1 }),
   ],
+  'POST /sandbox/clock/reset': ['sandbox-clock.reset', () => sandbox.post('/sandbox/clock/reset')],
   'DELETE /sandbox/inbox': [
     'sandbox-inbox.clear',
     async () => {

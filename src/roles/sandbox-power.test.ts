@@ -39,6 +39,7 @@ const POWERS: Record<string, Power> = {
   'DELETE /suppressions/:email': 'own',
   'POST /sandbox/inbox/:id/outcome': 'own',
   'POST /sandbox/clock/advance': 'own',
+  'POST /sandbox/clock/reset': 'own',
   'POST /sandbox/inbound': 'own',
   'DELETE /sandbox/inbox': 'own',
   'POST /templates': 'own',

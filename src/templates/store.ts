@@ -5,6 +5,7 @@
  */
 
 import { change } from '../audit/audit.ts';
+import { parseExactJson } from '../base/exact-json.ts';
 import type { Mode } from '../base/mode.ts';
 import { checkLimit, type LimitReached } from '../limits/limits.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
@@ -37,7 +38,7 @@ const PRESENT = `${VERSION}, t.mode, t.created_at AS "createdAt", t.updated_at A
    FROM template t JOIN template_version v ON v.template_id = t.id AND v.version = t.version`;
 
 function readVariables<T extends { variables: string }>(row: T): Omit<T, 'variables'> & Pick<Template, 'variables'> {
-  return { ...row, variables: JSON.parse(row.variables) as DeclaredVariable[] };
+  return { ...row, variables: parseExactJson(row.variables) as DeclaredVariable[] };
 }
 
 async function findTemplate(

@@ -12,8 +12,8 @@ import {
   warnedOperation,
 } from '../../src/accounts/protection-store.ts';
 import { createAccountOperation, setAccountOperation } from '../../src/accounts/store.ts';
-import { claimOperation } from '../../src/delivery/claim.ts';
-import { settleOperation } from '../../src/delivery/settle.ts';
+import { claimOperation } from '../../src/delivery/queue/claim.ts';
+import { settleOperation } from '../../src/delivery/record/settle.ts';
 import { listMessagesOperation } from '../../src/messages/api-store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { answeredOperation, failingLatelyOperation } from '../../src/statistics/read-store.ts';

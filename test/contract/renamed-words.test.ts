@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { suite, type TestContext, test } from 'node:test';
 import pg from 'pg';
-import { causeOf, causeText } from '../../src/delivery/cause.ts';
+import { causeOf, causeText } from '../../src/delivery/outcome/cause.ts';
 import { listMigrations } from '../../src/storage/migrate.ts';
 import { DIALECTS, type Dialect } from '../kit/temp-database.ts';
 import { tempPostgres } from '../kit/temp-postgres.ts';

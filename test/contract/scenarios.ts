@@ -60,6 +60,7 @@ export const scenarios: Record<string, Scenario> = {
   lists: mailShown.lists,
   'the sandbox': mailShown.sandbox,
   'the clock of the sandbox': sandbox.movingTheClock,
+  'the clock of the sandbox set back to real time': sandbox.resettingTheClock,
   'outcomes played by hand': sandbox.playingByHand,
   templates: templates.templates,
   'templates of both modes': templates.templatesOfModes,

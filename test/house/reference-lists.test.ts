@@ -5,7 +5,7 @@ import path from 'node:path';
 import test from 'node:test';
 import { createMetrics } from '../../src/base/metrics.ts';
 import { SECTIONS } from '../../src/cli/commands.ts';
-import { explanations } from '../../src/delivery/outcome-words.ts';
+import { explanations } from '../../src/delivery/outcome/outcome-words.ts';
 import { EVENT_TYPES } from '../../src/events/event.ts';
 import { eventSchema } from '../../src/events/event-schema.ts';
 import { MESSAGE_STATUSES } from '../../src/messages/message.ts';
@@ -108,9 +108,9 @@ test('metrics, with their types; counters end with _total, times and sizes with 
 
 /** Messages that are not literals where they are logged, by file; `…` is what varies. */
 const COMPOSED: Readonly<Record<string, string[]>> = {
-  'src/delivery/attempt.ts': ['the stored content …'],
-  'src/delivery/large.ts': ['a stored file …; it is not sent'],
-  'src/delivery/results.ts': ['mail delivered', 'mail delayed', 'mail bounced', 'mail suppressed'],
+  'src/delivery/attempt/prepare.ts': ['the stored content …'],
+  'src/delivery/attempt/large.ts': ['a stored file …; it is not sent'],
+  'src/delivery/record/results.ts': ['mail delivered', 'mail delayed', 'mail bounced', 'mail suppressed'],
   'src/inbound/report-handlers.ts': ['mail bounced late', 'mail delayed late', 'mail complained about'],
   'src/reputation/protection.ts': [
     'sending protection: warning ended',

@@ -509,6 +509,13 @@ export interface paths {
      */
     post: operations["advanceSandboxClock"];
   };
+  "/sandbox/clock/reset": {
+    /**
+     * Set the clock of this sandbox back to real time
+     * @description Removes all messages of this account’s sandbox first, with their events, webhook deliveries, received mail and statistics, because they carry times of the clock that was moved. Keys, webhooks, templates and suppressions stay.
+     */
+    post: operations["resetSandboxClock"];
+  };
   "/sandbox/inbound": {
     /**
      * Play a mail in, as if somebody had sent it to an inbound route
@@ -1279,6 +1286,13 @@ export interface components {
     /** ClockAdvanceRequest */
     ClockAdvanceRequest: {
       seconds: number;
+    };
+    /** ClockReset */
+    ClockReset: {
+      /** @description The real time, which the sandbox follows again. */
+      now: string;
+      /** @description Messages that were removed. */
+      removed: number;
     };
     /** Confirmation */
     Confirmation: {
@@ -5119,6 +5133,20 @@ export interface operations {
     };
   };
   /**
+   * Set the clock of this sandbox back to real time
+   * @description Removes all messages of this account’s sandbox first, with their events, webhook deliveries, received mail and statistics, because they carry times of the clock that was moved. Keys, webhooks, templates and suppressions stay.
+   */
+  resetSandboxClock: {
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["ClockReset"];
+        };
+      };
+    };
+  };
+  /**
    * Play a mail in, as if somebody had sent it to an inbound route
    * @description Given as a whole, or in parts that are put together. Its event and its webhooks follow as for mail from outside.
    */
@@ -6586,6 +6614,7 @@ export type AuditEntry = components['schemas']['AuditEntry'];
 export type AuthenticationResults = components['schemas']['AuthenticationResults'];
 export type ClockAdvance = components['schemas']['ClockAdvance'];
 export type ClockAdvanceRequest = components['schemas']['ClockAdvanceRequest'];
+export type ClockReset = components['schemas']['ClockReset'];
 export type Confirmation = components['schemas']['Confirmation'];
 export type DeliveryIncident = components['schemas']['DeliveryIncident'];
 export type DeliveryIncidentDetail = components['schemas']['DeliveryIncidentDetail'];
@@ -6766,6 +6795,7 @@ export const routes = {
   getReady: ['GET', '/ready'],
   listRefusedRequests: ['GET', '/requests'],
   advanceSandboxClock: ['POST', '/sandbox/clock/advance'],
+  resetSandboxClock: ['POST', '/sandbox/clock/reset'],
   playInboundMail: ['POST', '/sandbox/inbound'],
   listSandboxInbox: ['GET', '/sandbox/inbox'],
   emptySandboxInbox: ['DELETE', '/sandbox/inbox'],
