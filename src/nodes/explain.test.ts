@@ -34,7 +34,11 @@ test('nodes add up; a rate below the ceiling counts', () => {
 });
 
 test('a pause comes first, with what waits for its end', () => {
-  const until = { pausedUntil: Date.UTC(2026, 10, 14, 14, 5), asked: true, limitReason: 'resumes after one successful probe' };
+  const until = {
+    pausedUntil: Date.UTC(2026, 10, 14, 14, 5),
+    asked: true,
+    limitReason: 'resumes after one successful probe',
+  };
   const replies = [{ at: 5, host: 'mx.example', reply: '421 4.7.28 unusual rate of mail.', accepted: false }];
   assert.deepEqual(explainDestination([{ ...one, ...until, limit: 1, replies }, one], 312), {
     messagesPerSecond: 0,
