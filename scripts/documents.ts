@@ -12,7 +12,7 @@ function cell(text: string): string {
   return text.replaceAll('|', '\\|').replaceAll('\n', ' ');
 }
 
-/** docs/errors.md: every code with its HTTP status, its SMTP reply and its public sentence. */
+/** docs/reference/errors.md: every code with its HTTP status, its SMTP reply and its public sentence. */
 export function errorsDocument(
   table: Record<string, { status: number; smtp: string; text: string }> = catalogue,
 ): string {
@@ -68,7 +68,7 @@ ${lines.join('\n')}
 `;
 }
 
-/** docs/config.md: every environment variable with its default and its meaning. */
+/** docs/reference/settings.md: every environment variable with its default and its meaning. */
 export function configDocument(
   table: Record<string, { name: string; shown: string; meaning: string }> = settings,
 ): string {

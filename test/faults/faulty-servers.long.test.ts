@@ -1,5 +1,5 @@
 /**
- * The tables of docs/deliveries.md, cell by cell: a server that does one thing wrong at one stage, alone or with a good one behind it. What is
+ * The tables of docs/explanation/delivery-behavior.md, cell by cell: a server that does one thing wrong at one stage, alone or with a good one behind it. What is
  * counted: who has the mail, how often, over TLS or in the clear; what was charged; whether the destination rests; who is suppressed.
  */
 import assert from 'node:assert/strict';

@@ -1,5 +1,5 @@
 /**
- * Debian's Postfix as the sender to the faulty servers of docs/deliveries.md, each with a good exchanger behind it: after its first attempt
+ * Debian's Postfix as the sender to the faulty servers of docs/explanation/delivery-behavior.md, each with a good exchanger behind it: after its first attempt
  * the mail is at the first, at the second, or at neither, as the page says of us, but for the cells that the page says we differ in on purpose.
  * Counted at the servers, and said in Postfix' log.
  */
