@@ -39,12 +39,12 @@ export function checkBackup(config: Config, { backedUpMs }: KeptElsewhere, nowMs
     return [
       skip(
         name,
-        'made by the tools of the database server, of which nothing is known here; see docs/guides/upgrade.md',
+        'made by the tools of the database server, of which nothing is known here; see docs/guides/backup.md',
       ),
     ];
   }
   if (backedUpMs === undefined) {
-    const remedy = 'Run postrider backup every day, to another machine; see docs/guides/operate.md.';
+    const remedy = 'Run postrider backup every day, to another machine; see docs/guides/backup.md.';
     return [warn(name, 'none was made with postrider backup', remedy)];
   }
   const ageMs = Math.max(0, nowMs - backedUpMs);

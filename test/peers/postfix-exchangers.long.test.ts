@@ -83,7 +83,7 @@ const isLeftOut = (stage: Stage, behaviour: Behaviour): boolean =>
   (noBlackHoles !== false && stage === 'connect' && behaviour === 'stalls');
 
 async function startCells(t: TestContext, port: number): Promise<Cell[]> {
-  const table = tableOf('Two exchangers');
+  const table = tableOf('Two MX hosts');
   const cells: Cell[] = [];
   for (const stage of STAGES) {
     for (const behaviour of BEHAVIOURS) {
@@ -135,7 +135,7 @@ function statusBy(postfix: PrivatePostfix, recipient: string): Promise<{ status:
 
 /** `stage, fault` → what the page says that we do and what Postfix does. */
 function knownDifferences(): Map<string, string> {
-  const [, , ...rows] = rowsOf('Postfix at the same servers');
+  const [, , ...rows] = rowsOf('Comparison with Postfix');
   const named = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, one]) => one!);
   return new Map(
     rows.flatMap(([stages, faults, ours, postfix]) =>

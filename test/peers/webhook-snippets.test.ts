@@ -77,7 +77,7 @@ test('Node', () => {
 import { readFileSync } from 'node:fs';
 const cases = JSON.parse(readFileSync(0, 'utf8'));
 console.log(JSON.stringify(cases.map((one) => verified(one.secret, one.headers, one.body))));`;
-  const own = guide.slice(guide.indexOf('\nNode:\n'));
+  const own = guide.slice(guide.indexOf('\n### Node\n'));
   const block = /```js\n([\s\S]*?)```/.exec(own)?.[1];
   assert.ok(block);
   judge(process.execPath, 'node.mjs', block + main);
