@@ -37,10 +37,7 @@ export function checkBackup(config: Config, { backedUpMs }: KeptElsewhere, nowMs
   const name = 'backup';
   if (config.databaseUrl !== undefined) {
     return [
-      skip(
-        name,
-        'made by the tools of the database server, of which nothing is known here; see docs/guides/backup.md',
-      ),
+      skip(name, 'made by the tools of the database server, of which nothing is known here; see docs/guides/backup.md'),
     ];
   }
   if (backedUpMs === undefined) {

@@ -111,7 +111,9 @@ async function assertSubmission(service: Service, port: number, isTls = false): 
   talker.destroy();
 }
 
-test('HAProxy with the settings of docs/guides/reverse-proxy.md', { skip: missing('haproxy', 'openssl') }, async (t) => {
+test('HAProxy with the settings of docs/guides/reverse-proxy.md', {
+  skip: missing('haproxy', 'openssl'),
+}, async (t) => {
   const { service, folder } = await prepare(t);
   const { cert, key } = testCertificate([NAME]);
   writeFileSync(path.join(folder, 'site.pem'), cert + key);
