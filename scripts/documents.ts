@@ -105,6 +105,79 @@ ${rows.join('\n')}
 `;
 }
 
+const API_INTRODUCTION = `# API
+
+How to call the HTTP API, and every call, for developers. A running service displays all fields with examples at \`/docs\`,
+and serves the OpenAPI 3.1 document at \`/openapi.json\` ([openapi.json](../openapi.json)).
+
+\`\`\`sh
+curl -s localhost:3000/account -H "X-Api-Key: $KEY" -H "X-Id: $ID"
+\`\`\`
+
+## Authentication
+
+| header | value |
+| --- | --- |
+| \`X-Api-Key\` | an API key: \`pr_live_…\` or \`pr_test_…\` (sandbox) |
+| \`X-Id\` | the ID of the account |
+
+- The **mode** of the key selects live or sandbox. Messages, events, webhooks, suppressions, submissions, and idempotency keys
+  are separate per mode. Templates, domains, settings, keys, credentials, and approvals are shared.
+- The **scope** of the key is \`full\`, or \`send\` for \`/send\`, \`/send/batch\`, and \`/attachments\` only. Other calls get 403
+  \`FORBIDDEN\`.
+- A missing, unknown, or revoked key, and a key of another account, get 401 \`UNAUTHORIZED\`. A suspended account gets 403
+  \`ACCOUNT_SUSPENDED\`.
+- A signed-in browser sends its session's cookie instead of a key; see [Sessions](../guides/users.md#sessions).
+- \`/health\`, \`/ready\`, \`/openapi.json\`, \`/docs\`, and upload URLs need no key.
+
+## Requests and responses
+
+- Bodies are JSON with \`Content-Type: application/json\`. Unknown fields are rejected with 400 \`INVALID_REQUEST\`.
+- Times are ISO 8601 in UTC.
+- \`POST /send\` and \`POST /send/batch\` wrap their result; other calls return the resource itself. A delete returns
+  \`{ "message": "…" }\`.
+- \`PUT\` replaces a resource, \`PATCH\` changes the fields that you send.
+- Every response has an \`X-Request-Id\`. [Errors](errors.md) describes responses that are not 2xx.
+- Retry safely with an [\`Idempotency-Key\`](../guides/send.md#idempotency).
+
+## Pagination
+
+Lists are JSON arrays, newest first. \`limit\` is 1 to 100 (25 by default). If there are more items, the response has a \`Link\` header
+with \`rel="next"\`, and the cursor in \`X-Next-Cursor\`. Pass it as \`cursor\`:
+
+\`\`\`sh
+curl -s "localhost:3000/messages?limit=50" -H "X-Api-Key: $KEY" -H "X-Id: $ID"
+\`\`\`
+
+Follow the \`Link\` header until there is none; do not rely on the page size.
+
+## Client libraries
+
+[Client libraries](../guides/clients.md) lists the TypeScript client and examples in Python, PHP, Go, and curl.
+
+## Calls
+`;
+
+interface Openapi {
+  tags: { name: string }[];
+  paths: Record<string, Record<string, { tags: string[]; summary: string }>>;
+}
+
+/** docs/reference/api.md: how to call the API, and every call with its summary, by tag. */
+export function apiDocument(openapi: string): string {
+  const { tags, paths } = JSON.parse(openapi) as Openapi;
+  const calls = Object.entries(paths).flatMap(([route, methods]) =>
+    Object.entries(methods).map(([method, one]) => ({ call: `${method.toUpperCase()} ${route}`, ...one })),
+  );
+  const sections = tags.map(({ name }) => {
+    const rows = calls
+      .filter((one) => one.tags.includes(name))
+      .map(({ call, summary }) => `| \`${call}\` | ${cell(summary)} |`);
+    return `### ${name[0]!.toUpperCase()}${name.slice(1)}\n\n| call | summary |\n| --- | --- |\n${rows.join('\n')}\n`;
+  });
+  return `${madeFrom('the routes in src/')}\n\n${API_INTRODUCTION}\n${sections.join('\n')}`;
+}
+
 /** docs/openapi.json: what a service started on an empty directory answers. */
 export async function openapiDocument(): Promise<string> {
   const service = await startService({ env: { POSTRIDER_BASE_URL: 'http://localhost:3000' } });

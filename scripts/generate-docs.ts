@@ -7,7 +7,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { clientSchema } from './client-schema.ts';
-import { configDocument, errorCodesModule, errorsDocument, openapiDocument } from './documents.ts';
+import { apiDocument, configDocument, errorCodesModule, errorsDocument, openapiDocument } from './documents.ts';
 import { portalStyles } from './portal-styles.ts';
 
 const root = path.dirname(import.meta.dirname);
@@ -17,6 +17,7 @@ const openapi = await openapiDocument();
 const documents: Record<string, string> = {
   'docs/reference/errors.md': errorsDocument(),
   'docs/reference/settings.md': configDocument(),
+  'docs/reference/api.md': apiDocument(openapi),
   'docs/openapi.json': openapi,
   'portal/src/texts/error-codes.ts': errorCodesModule(),
   'clients/typescript/src/schema.ts': await clientSchema(openapi),

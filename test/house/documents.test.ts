@@ -3,11 +3,17 @@ import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
-import { configDocument, errorCodesModule, errorsDocument, openapiDocument } from '../../scripts/documents.ts';
+import {
+  apiDocument,
+  configDocument,
+  errorCodesModule,
+  errorsDocument,
+  openapiDocument,
+} from '../../scripts/documents.ts';
 import { catalogue } from '../../src/base/failure.ts';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { settings } from '../../src/config.ts';
-import { readFiles, root, type SourceFile } from './source-tree.ts';
+import { productFiles, readFiles, root, type SourceFile } from './source-tree.ts';
 
 const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
 
@@ -31,6 +37,13 @@ test('docs/reference/settings.md is the table of settings', () => {
 
 test('docs/openapi.json is what the service says of itself', async () => {
   assert.equal(read('docs/openapi.json'), await openapiDocument(), 'run: npm run docs');
+});
+
+test('docs/reference/api.md lists every call of the API', () => {
+  const openapi = read('docs/openapi.json');
+  assert.equal(read('docs/reference/api.md'), apiDocument(openapi), 'run: npm run docs');
+  assert.match(apiDocument(openapi), /^\| `POST \/send` \|/m);
+  assert.notEqual(apiDocument(openapi.replaceAll('"/send"', '"/sent"')), apiDocument(openapi), 'control');
 });
 
 /** The anchors of a page's headings, as GitHub and the static site make them. */
@@ -127,6 +140,41 @@ test('every command that the documents name exists', async () => {
   assert.deepEqual(unknownCommands(readFiles(['README.md', 'docs/**/*.md', 'deploy/*.*']), help), []);
   const wrong = [{ path: 'x.md', text: '`npx postrider account remove acc_1` and `postrider invoice`' }];
   assert.equal(unknownCommands(wrong, help).length, 2, 'control');
+});
+
+/** Names of commands that help lists and a page does not. */
+function undocumented(help: string, page: string): string[] {
+  const known = [...help.matchAll(/^ {2}postrider ([a-z-]+(?: [a-z][a-z-]*)?)/gm)].map(([, name]) => name!);
+  return known.filter((name) => !page.includes(`\`postrider ${name}\``));
+}
+
+test('docs/reference/cli.md lists every command', async () => {
+  const shown: string[] = [];
+  const streams = { out: (text: string) => shown.push(text), err: () => undefined };
+  assert.equal(await runCommandLine(['--help'], {}, streams), 0);
+  assert.deepEqual(undocumented(shown.join(''), read('docs/reference/cli.md')), []);
+  assert.deepEqual(
+    undocumented('  postrider queue clear <id>\n', '`postrider queue status`'),
+    ['queue clear'],
+    'control',
+  );
+});
+
+/** Names of metrics in the sources of the product that a page does not mention. */
+function unlistedMetrics(files: SourceFile[], page: string): string[] {
+  const names = files.flatMap(
+    (file) =>
+      file.text.match(/(?<='|`)postrider_[a-z_]+_(?:total|seconds|messages|bytes|events|connections|open)(?='|`)/g) ??
+      [],
+  );
+  return [...new Set(names)].filter((name) => !page.includes(`\`${name}\``));
+}
+
+test('docs/reference/metrics.md lists every metric', () => {
+  assert.deepEqual(unlistedMetrics(productFiles(), read('docs/reference/metrics.md')), []);
+  assert.ok(unlistedMetrics(productFiles(), '').length > 15, 'control: metrics are found');
+  const more = [{ path: 'x.ts', text: "{ name: 'postrider_lost_total' }" }];
+  assert.deepEqual(unlistedMetrics(more, ''), ['postrider_lost_total'], 'control');
 });
 
 /** Lines of fenced shell blocks that install, start or test the project. */
