@@ -13,7 +13,7 @@ import {
 import { catalogue } from '../../src/base/failure.ts';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { settings } from '../../src/config.ts';
-import { productFiles, readFiles, root, type SourceFile } from './source-tree.ts';
+import { readFiles, root, type SourceFile } from './source-tree.ts';
 
 const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
 
@@ -158,23 +158,6 @@ test('docs/reference/cli.md lists every command', async () => {
     ['queue clear'],
     'control',
   );
-});
-
-/** Names of metrics in the sources of the product that a page does not mention. */
-function unlistedMetrics(files: SourceFile[], page: string): string[] {
-  const names = files.flatMap(
-    (file) =>
-      file.text.match(/(?<='|`)postrider_[a-z_]+_(?:total|seconds|messages|bytes|events|connections|open)(?='|`)/g) ??
-      [],
-  );
-  return [...new Set(names)].filter((name) => !page.includes(`\`${name}\``));
-}
-
-test('docs/reference/metrics.md lists every metric', () => {
-  assert.deepEqual(unlistedMetrics(productFiles(), read('docs/reference/metrics.md')), []);
-  assert.ok(unlistedMetrics(productFiles(), '').length > 15, 'control: metrics are found');
-  const more = [{ path: 'x.ts', text: "{ name: 'postrider_lost_total' }" }];
-  assert.deepEqual(unlistedMetrics(more, ''), ['postrider_lost_total'], 'control');
 });
 
 /** Lines of fenced shell blocks that install, start or test the project. */
