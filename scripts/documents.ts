@@ -136,7 +136,8 @@ curl -s localhost:3000/account -H "X-Api-Key: $KEY" -H "X-Id: $ID"
 - Times are ISO 8601 in UTC.
 - \`POST /send\` and \`POST /send/batch\` wrap their result; other calls return the resource itself. A delete returns
   \`{ "message": "…" }\`.
-- \`PUT\` replaces a resource, \`PATCH\` changes the fields that you send.
+- \`PUT\` replaces a resource and accepts the body of the \`GET\`; fields that only \`GET\` returns are ignored. \`PATCH\` changes the
+  fields that you send.
 - Every response has an \`X-Request-Id\`. [Errors](errors.md) describes responses that are not 2xx.
 - Retry safely with an [\`Idempotency-Key\`](../guides/send.md#idempotency).
 

@@ -13,6 +13,7 @@ import {
 import { catalogue } from '../../src/base/failure.ts';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { settings } from '../../src/config.ts';
+import { createLiquid } from '../../src/templates/language.ts';
 import { readFiles, root, type SourceFile } from './source-tree.ts';
 
 const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
@@ -158,6 +159,20 @@ test('docs/reference/cli.md lists every command', async () => {
     ['queue clear'],
     'control',
   );
+});
+
+test('docs/guides/templates.md lists every tag and filter', () => {
+  const page = read('docs/guides/templates.md');
+  const { tags, filters } = createLiquid('html');
+  assert.deepEqual(
+    Object.keys(filters).filter((name) => !page.includes(`\`${name}\``)),
+    [],
+  );
+  assert.deepEqual(
+    Object.keys(tags).filter((name) => !page.includes(`{% ${name} %}`)),
+    [],
+  );
+  assert.ok(Object.keys(filters).length > 80, 'control');
 });
 
 /** Lines of fenced shell blocks that install, start or test the project. */

@@ -83,7 +83,7 @@ const EXPECTED: Record<
       timeline: [
         event('DeliveryDelay', {
           deliveryDelay: {
-            ...{ ...soft, category: 'blocked', owner: 'our-side', nextAttemptAt: RETRY },
+            ...{ ...soft, category: 'blocked', owner: 'service', nextAttemptAt: RETRY },
             advice: 'The operator should look; it is tried again by itself.',
           },
         }),
@@ -160,7 +160,7 @@ const EXPECTED: Record<
   ],
   'bounced on our side': [
     answered('bounced', {
-      timeline: [event('Bounce', { bounce: { ...fault, category: 'our-side', owner: 'our-side', smtpCode: null } })],
+      timeline: [event('Bounce', { bounce: { ...fault, category: 'internal', owner: 'service', smtpCode: null } })],
     }),
     ...([/something is wrong on the sending side/, 'operator', /./] as const),
   ],
