@@ -117,7 +117,7 @@ export function lookupBy(dns: Dns): LookupFunction {
 export async function checkPublicAddress({ roles, baseUrl }: Config, dns: Dns, nowMs: number): Promise<Check[]> {
   const name = 'public address';
   if (!roles.includes('api') || baseUrl === undefined) return [];
-  const remedy = 'Check the reverse proxy, DNS and the firewall; see docs/go-live.md.';
+  const remedy = 'Check the reverse proxy, DNS and the firewall; see docs/guides/go-live.md.';
   let answered: Answered;
   try {
     answered = await askHealth(baseUrl, lookupBy(dns));

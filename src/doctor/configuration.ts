@@ -11,7 +11,7 @@ export function checkConfiguration({ unknownSettings }: Config): Check[] {
     warn(
       'configuration',
       `${name} is not a setting of this version`,
-      'Check the spelling; docs/config.md lists all settings.',
+      'Check the spelling; docs/reference/settings.md lists all settings.',
     ),
   );
   const major = Number(process.versions.node.split('.')[0]);

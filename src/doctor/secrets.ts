@@ -36,10 +36,10 @@ export function checkSecretKeyCopy(config: Config, { secretKeyComparedMs }: Kept
 export function checkBackup(config: Config, { backedUpMs }: KeptElsewhere, nowMs: number): Check[] {
   const name = 'backup';
   if (config.databaseUrl !== undefined) {
-    return [skip(name, 'skipped: backups of a database server are made with its own tools; see docs/upgrade.md')];
+    return [skip(name, 'skipped: backups of a database server are made with its own tools; see docs/guides/backup.md')];
   }
   if (backedUpMs === undefined) {
-    const remedy = 'Run postrider backup every day and copy the file to another machine; see docs/operating.md.';
+    const remedy = 'Run postrider backup every day and copy the file to another machine; see docs/guides/backup.md.';
     return [warn(name, 'no backup has been made with postrider backup', remedy)];
   }
   const ageMs = Math.max(0, nowMs - backedUpMs);

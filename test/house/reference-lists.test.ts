@@ -1,55 +1,51 @@
-/** The lists of docs/reference-lists.md are complete: event types, statuses, categories, doctor checks, commands, metrics and log messages. */
+/** The lists of names in docs/ are complete: events, statuses, categories, doctor checks, metrics, and log messages. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
 import { createMetrics } from '../../src/base/metrics.ts';
-import { SECTIONS } from '../../src/cli/commands.ts';
 import { explanations } from '../../src/delivery/outcome/outcome-words.ts';
 import { EVENT_TYPES } from '../../src/events/event.ts';
 import { eventSchema } from '../../src/events/event-schema.ts';
 import { MESSAGE_STATUSES } from '../../src/messages/message.ts';
 import { readFiles, root } from './source-tree.ts';
 
-const page = readFileSync(path.join(root, 'docs/reference-lists.md'), 'utf8');
-
-/** The rows of the table under a heading, as cells without backquotes. */
-function rowsUnder(heading: string): string[][] {
-  const [, section = ''] = page.split(`\n## ${heading}\n`);
-  const lines = section.split('\n## ')[0]!.split('\n');
-  const rows = lines.filter((line) => line.startsWith('| `'));
+/** The rows of the tables under a heading of a page, or of all its tables, as cells without backquotes. */
+function rowsOf(page: string, heading?: string): string[][] {
+  const text = readFileSync(path.join(root, 'docs', page), 'utf8');
+  const section = heading === undefined ? text : (text.split(`\n## ${heading}\n`)[1] ?? '').split('\n## ')[0]!;
+  const lines = section.split('\n');
+  const rows = lines.filter((line, at) => line.startsWith('| `') && !lines[at + 1]?.startsWith('| ---'));
   return rows.map((line) =>
-    line.split(' | ').map((cell) =>
-      cell
-        .replace(/^\| | \|$/g, '')
-        .replaceAll('`', '')
-        .trim(),
-    ),
+    line
+      .slice(1, -1)
+      .split(/(?<!\\)\|/)
+      .map((cell) => cell.replaceAll('`', '').trim()),
   );
 }
 
-const namesUnder = (heading: string): string[] => rowsUnder(heading).map(([name]) => name!);
 const sorted = (names: Iterable<string>): string[] => [...new Set(names)].sort();
 
-/** The page lists each of these, once. */
-function assertListed(heading: string, names: Iterable<string>): void {
-  const listed = namesUnder(heading);
-  assert.deepEqual(sorted(listed), sorted(names), heading);
-  assert.equal(new Set(listed).size, listed.length, `${heading}: each once`);
+/** The rows name each of these, once; a first cell may have several names. */
+function assertListed(rows: string[][], names: Iterable<string>, separator?: string): void {
+  const listed = rows.flatMap(([cell]) => (separator === undefined ? [cell!] : cell!.split(separator)));
+  assert.deepEqual(sorted(listed), sorted(names));
+  assert.equal(new Set(listed).size, listed.length, 'each once');
 }
 
 const sources = readFiles(['src/**/*.ts']).filter((file) => !file.path.endsWith('.test.ts'));
 
 test('event types, message statuses, bounce kinds, owners and categories', () => {
-  assertListed('Event types', EVENT_TYPES);
-  assertListed('Message statuses', MESSAGE_STATUSES);
+  const events = 'reference/events.md';
+  assertListed(rowsOf(events, 'Types'), EVENT_TYPES, ', ');
+  assertListed(rowsOf('get-started/concepts.md', 'Status of a message'), MESSAGE_STATUSES);
   const { bounce } = eventSchema.properties;
-  assertListed('Bounce kinds', (bounce.properties.kind as unknown as { enum: string[] }).enum);
-  assertListed('Owners', (bounce.properties.owner as unknown as { enum: string[] }).enum);
+  assertListed(rowsOf(events, 'Bounce kinds'), (bounce.properties.kind as unknown as { enum: string[] }).enum);
+  assertListed(rowsOf(events, 'Owner'), (bounce.properties.owner as unknown as { enum: string[] }).enum);
   const { accepted: _, ...categories } = explanations;
-  assertListed('Failure categories', Object.keys(categories));
+  assertListed(rowsOf(events, 'Categories'), Object.keys(categories));
   assert.deepEqual(
-    rowsUnder('Failure categories').map(([name, owner, kind]) => [name, owner, kind]),
+    rowsOf(events, 'Categories').map(([name, owner, kind]) => [name, owner, kind]),
     Object.entries(categories).map(([name, one]) => [name, one.owner, one.bounce]),
   );
 });
@@ -72,15 +68,7 @@ test('checks of the doctor', () => {
   // Its other texts are no checks.
   const roles = sources.find(({ path: name }) => name === 'src/roles/certificates.ts')!;
   const ordered = checksOf(roles.text).filter((name) => name.startsWith('certificate '));
-  assertListed('Doctor checks', [...checks, ...ordered].map(withPlace));
-});
-
-test('commands', () => {
-  const usages = SECTIONS.flatMap(({ commands }) => commands.map(({ usage }) => usage.replace(/ [<[].*/, '')));
-  assertListed(
-    'Commands',
-    usages.map((words) => `postrider ${words}`),
-  );
+  assertListed(rowsOf('reference/doctor.md'), [...checks, ...ordered].map(withPlace));
 });
 
 /** Units that a gauge may end with. */
@@ -94,7 +82,7 @@ test('metrics, with their types; counters end with _total, times and sizes with 
     .flatMap((file) => [...file.text.matchAll(/'(postrider_\w+)'/g)].map(([, name]) => [name!, 'gauge']));
   const all = [...ours, ...gauges].sort();
   assert.deepEqual(
-    rowsUnder('Metrics')
+    rowsOf('reference/metrics.md')
       .map(([name, type]) => [name, type])
       .sort(),
     all,
@@ -151,7 +139,7 @@ test('log messages', () => {
       return COMPOSED[file] ?? [`a composed message in ${file}`];
     }),
   );
-  assertListed('Log messages', messages);
+  assertListed(rowsOf('reference/logs.md'), messages);
   assert.deepEqual([...composed].sort(), Object.keys(COMPOSED).sort());
   for (const [file, all] of Object.entries(COMPOSED)) {
     const { text } = sources.find(({ path: name }) => name === file)!;
