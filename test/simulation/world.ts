@@ -48,7 +48,7 @@ const LEASE_MARGIN_MS = 12_000;
 const HELD_LEAP_MS = 20_000;
 /** What a node says while it does not reach the database, and once it stood still. */
 const DATABASE_AWAY =
-  /the database is not ready|results cannot be recorded; attempts wait|nobody knows whether|an attempt hung|results that are not recorded|cannot be used: (?:timeout expired|the server does not answer|E[A-Z]+ )|the start failed: Error: E[A-Z]+ |"type":"(Unavailable|OutcomeUnknown)"/;
+  /the database is not ready|results cannot be recorded; attempts wait|nobody knows whether|delivery attempt timed out|results that are not recorded|cannot be used: (?:timeout expired|the server does not answer|E[A-Z]+ )|the start failed: Error: E[A-Z]+ |"type":"(Unavailable|OutcomeUnknown)"/;
 const NO_STORAGE_FAULTS = { refused: 0, lost: 0 };
 
 export interface Report {
