@@ -140,7 +140,7 @@ test('first self-signed, then ordered, then renewed, without a restart; an autho
     () => serialOverHttps(service.httpsPort, pem).catch(() => undefined),
     120_000,
   );
-  assert.match(await checkOf(service, env, MAIL), /^ok good until .*, renewed from /);
+  assert.match(await checkOf(service, env, MAIL), /^ok valid until .*, renewed from /);
   assert.match(await checkOf(service, env, API), /^ok /);
   const left = await gauge(service, expiry('authority'));
   assert.ok(left > 0 && left <= LIFETIME_SECONDS, String(left));
