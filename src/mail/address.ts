@@ -54,6 +54,8 @@ const INVISIBLE = /[\p{Z}\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060
 const DIRECTION = /[\u202a-\u202e\u2066-\u2069]/;
 const DOT_ATOM =
   /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\u0080-\u{10ffff}]+(?:\.[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\u0080-\u{10ffff}]+)*$/u;
+/** A name and an address after it: `Ann ann@example.com`. */
+const NAME_AND_ADDRESS = /^[^@"\\]*[^@"\\ \t][ \t]+[^@\s"\\]+@[^@\s]+$/;
 /** A local part of atoms and dots, wherever the dots are. */
 const DOTTED = /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~.\u0080-\u{10ffff}]+$/u;
 const QUOTED_STRING = /^"(?:[^"\\]|\\.)*"$/su;
@@ -156,11 +158,12 @@ function domainIssue(domain: string): string | undefined {
   if (ascii === undefined) return `has a domain that is not valid (${shown(domain)})`;
   if (ascii.length > MAX_DOMAIN_BYTES - 2) return `has a domain longer than ${MAX_DOMAIN_BYTES - 2} characters`;
   const labels = ascii.split('.');
-  if (labels.length < 2) return `has a domain without a dot (${shown(domain)}); give the full domain name`;
+  if (labels.length < 2) return `has a domain without a dot (${shown(domain)}); use the full domain name`;
   for (const label of labels) {
     if (label === '') return 'has an empty label in its domain (two dots in a row, or a dot at either end)';
     if (label.length > 63) return 'has a label longer than 63 characters in its domain';
-    if (!ASCII_LABEL.test(label)) return `has a domain label with characters that are not allowed (${shown(label)})`;
+    if (!ASCII_LABEL.test(label))
+      return `has characters in its domain that are not allowed (${shown(label)}); a label has letters, digits, and hyphens between them`;
   }
   if (/^\d+$/.test(labels[labels.length - 1]!)) return 'has a domain that ends in a number; use a domain name';
   return undefined;
@@ -186,7 +189,8 @@ function localIssue(local: string): string | undefined {
       ? `has more than ${MAX_LOCAL_BYTES} bytes before the @`
       : undefined;
   }
-  return 'has characters before the @ that must be quoted';
+  const special = [...local].find((character) => !DOTTED.test(character));
+  return `has the character ${special} before the @, which is allowed only in double quotes`;
 }
 
 /** An address without name or angle brackets. */
@@ -332,7 +336,7 @@ const AROUND = /^[ \t\u0001]+|[ \t\u0001]+$/g;
 function withComments({ text, comments }: Uncommented): AddressResult {
   for (const comment of comments) {
     if (comment.normalize('NFKC').includes('@'))
-      return refused(`has an address in a comment (${shown(comment)}); leave it out`);
+      return refused(`has an address in a comment (${shown(comment)}); remove the comment`);
     if (turnsDirection(comment)) return refused('has a text direction control character in a comment');
   }
   const trimmed = text.replace(AROUND, '');
@@ -346,7 +350,9 @@ function withComments({ text, comments }: Uncommented): AddressResult {
 }
 
 function withoutBrackets(text: string): AddressResult {
-  if (!text.startsWith('"') && text.includes('<')) return refused('has an unclosed <');
+  if (!text.startsWith('"') && text.includes('<')) return refused('has a < without a >');
+  if (NAME_AND_ADDRESS.test(text))
+    return refused('has a space before the @; remove it, or write Name <ann@example.com>');
   return parseAddrSpec(text, '');
 }
 

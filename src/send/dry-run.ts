@@ -126,7 +126,7 @@ function warningsOf(
     result.missingVariables.length > 0,
     'TEMPLATE_VARIABLE_MISSING',
     `Variables without a value: ${result.missingVariables.join(', ')}.`,
-    'Give them in templateVariables, set missingVariables, or send the content literally with render: false.',
+    'Add them to templateVariables, set missingVariables, or send the content literally with render: false.',
   );
   for (const { message, remedy } of tooLarge) warn(true, 'EMAIL_SIZE_EXCEEDED', message, remedy);
   warnOfContent(warn, mail, { html: result.html, isHttps, accountVariables: sender.account.settings.variables });

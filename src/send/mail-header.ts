@@ -223,7 +223,7 @@ function nameIssue(name: string, lower: string): string | undefined {
   const instead = FIELDS[lower];
   return instead === undefined
     ? 'is set by Postrider and cannot be overridden'
-    : `may not be set here; use the field ${instead}`;
+    : `cannot be set as a header; use the field ${instead}`;
 }
 
 function isRefused(lower: string): boolean {

@@ -61,7 +61,7 @@ export function missingFailure(missing: readonly string[], required: readonly st
   return failure('TEMPLATE_VARIABLE_MISSING', {
     message:
       `The ${variable} ${names}${more} ${has} no value${requirement}. ` +
-      `Give ${it} in templateVariables, ${setting}or send the content literally with render: false.`,
+      `Add ${it} to templateVariables, ${setting}or send the content literally with render: false.`,
     details: missing.slice(0, DETAILS_LISTED).map((name) => ({
       field: `templateVariables.${name}`,
       message: required.includes(name) ? 'is required by the template' : `has no value for {{${name}}}`,
