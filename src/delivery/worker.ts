@@ -320,7 +320,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     const unrecorded = await engine.stop(graceMs + STOP_RECORDING_MS);
     clearTimeout(early);
     clearTimeout(late);
-    if (unrecorded > 0) log.error({ unrecorded }, 'stopped with results that are not recorded');
+    if (unrecorded > 0) log.error({ unrecorded }, 'stopped with unrecorded results');
     const last = [connections.quitAll(), remover.idle(), this.warmUp.giveBack({ all: true })];
     await within(Promise.all(last), performance.now() + STOP_REMOVING_MS);
     remover.abandon();

@@ -56,7 +56,7 @@ async function reasonsOf(options: ServiceOptions): Promise<NotReady[]> {
   try {
     return await options.notReady();
   } catch {
-    return [{ field: 'service', message: 'its state is not known at the moment' }];
+    return [{ field: 'service', message: 'its state is unknown at the moment' }];
   }
 }
 
@@ -107,7 +107,7 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
       response: { status: 200, contentType: options.metrics.contentType },
       async handle(request) {
         if (!isLoopback(request) && !bearsToken(request.headers.authorization, options.metricsToken)) {
-          const message = 'Metrics are shown on loopback, or with POSTRIDER_METRICS_TOKEN as bearer token.';
+          const message = 'Metrics require a client on loopback, or POSTRIDER_METRICS_TOKEN as a bearer token.';
           return { ok: false, failure: failure('UNAUTHORIZED', { message }) };
         }
         return { ok: true, contentType: options.metrics.contentType, content: await options.metrics.text() };

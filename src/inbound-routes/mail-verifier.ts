@@ -145,7 +145,7 @@ class Verifier implements MailVerifier {
     if (this.#thread === thread) this.#thread = undefined;
     clearTimeout(thread.idle);
     if (cause !== undefined && !thread.isOver)
-      this.#options.log.error({ cause, beside: thread.mails.size }, 'the thread that verifies mail was ended');
+      this.#options.log.error({ cause, beside: thread.mails.size }, 'mail verifier thread terminated');
     thread.isOver = true;
     for (const [id, inHand] of [...thread.mails]) {
       if (inHand.isRetry) this.#settle(thread, id, notVerified(INTERRUPTED));

@@ -117,7 +117,7 @@ const member: Record<EventType, object> = {
       feedbackType: 'abuse',
       remoteHost: 'mx.example.com',
       owner: 'recipient',
-      advice: 'The recipient marked this mail as spam; stop sending to this address.',
+      advice: 'The recipient reported this message as spam; stop sending to this address.',
       suppressed: true,
     },
   },

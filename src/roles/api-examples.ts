@@ -129,7 +129,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     success: false,
     error: {
       code: 'INVALID_REQUEST',
-      message: 'The request is not valid: to must hold at least one address.',
+      message: 'The request is not valid: to must have at least one address.',
       details: [{ field: 'to', message: 'must have at least one address' }],
     },
     reasonCode: 'INVALID_REQUEST',
@@ -154,8 +154,8 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     warnings: [
       {
         code: 'NO_UNSUBSCRIBE',
-        message: 'The mail offers no way to unsubscribe.',
-        remedy: 'Set listUnsubscribe for mail that people did not ask for one by one.',
+        message: 'The message has no unsubscribe link.',
+        remedy: 'Set listUnsubscribe for bulk mail, such as newsletters.',
       },
     ],
   },
@@ -383,7 +383,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     endpoint: 'POST /send',
     status: 400,
     code: 'INVALID_REQUEST',
-    message: 'to must hold at least one address.',
+    message: 'to must have at least one address.',
     details: [{ field: 'to', message: 'must have at least one address' }],
     keyId: ids.key,
     address: '192.0.2.80',

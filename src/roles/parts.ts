@@ -199,7 +199,7 @@ export async function watchOverload(options: OverloadOptions): Promise<Overload>
         if (shortage !== undefined) reasons.push({ part: 'disk', message: `${name}: ${shortage}` });
       }
       if (queue.depth >= QUEUE_LIMIT)
-        reasons.push({ part: 'queue', message: `the queue is at its limit of ${QUEUE_LIMIT}` });
+        reasons.push({ part: 'queue', message: `the queue has reached its limit of ${QUEUE_LIMIT} messages` });
       return reasons;
     },
     isScarce: () => disks.some((disk) => disk.isScarce),

@@ -153,7 +153,7 @@ async function runOne(send: Send, request: BatchRequest, message: unknown, index
     };
   } catch (error) {
     if (error instanceof OutcomeUnknown) {
-      request.log.error({ err: error, item: index }, 'batch: nobody knows whether a message was stored');
+      request.log.error({ err: error, item: index }, 'batch: commit outcome of a message is unknown');
       return refused(outcomeUnknown(error));
     }
     if (error instanceof Unavailable) return refused(failure(error.failureCode, { retryAfterSeconds: 1 }));

@@ -161,7 +161,7 @@ function warnOfContent(warn: Warn, mail: CheckedMail, { html, isHttps, accountVa
       !/unsubscribe/i.test(sources) &&
       !mail.headers.some(([name]) => name.toLowerCase() === 'list-unsubscribe'),
     'NO_UNSUBSCRIBE',
-    'The mail offers no way to unsubscribe.',
+    'The message has no unsubscribe link.',
     'Put {{unsubscribe_email_html}} into the content, unless the mail is one that its recipient has to get.',
   );
   warn(

@@ -189,7 +189,7 @@ export function beginInboundTransfer(options: InboundTransferOptions): MailTrans
       } catch (error) {
         sink.discard();
         const isExpected = error instanceof Unavailable;
-        services.log[isExpected ? 'warn' : 'error']({ err: error }, 'a mail that came in could not be stored');
+        services.log[isExpected ? 'warn' : 'error']({ err: error }, 'inbound message could not be stored');
         return { line: isExpected ? BUSY : BROKEN, accepted: false };
       }
     },

@@ -67,8 +67,8 @@ export interface TemplateRouteDeps {
 type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
 type PageQuery = { limit?: number; cursor?: string };
 
-const noSuchTemplate = refuse(failure('NOT_FOUND', { message: 'There is no template with this id.' }));
-const noSuchVersion = refuse(failure('NOT_FOUND', { message: 'There is no such version of such a template.' }));
+const noSuchTemplate = refuse(failure('NOT_FOUND', { message: 'No template has this id.' }));
+const noSuchVersion = refuse(failure('NOT_FOUND', { message: 'No template has this id and version.' }));
 
 const conflict = (field: string, message: string): Failure =>
   failure('CONFLICT', { message, details: [{ field, message }] });
@@ -81,8 +81,8 @@ const REFUSALS: Record<TemplateRefusal, Failure> = {
   }),
   'name-taken': conflict('name', 'Another template of this account has this name; names are unique.'),
   'layout-unknown': failure('NOT_FOUND', {
-    message: 'The layoutTemplateId matches no template of this account.',
-    details: [{ field: 'layoutTemplateId', message: 'matches no template of this account' }],
+    message: 'No template of this account has this layoutTemplateId.',
+    details: [{ field: 'layoutTemplateId', message: 'is not the id of a template of this account' }],
   }),
   'layout-without-slot': conflict('layoutTemplateId', 'The html of that template has no {{ content }} to be filled.'),
   'layout-has-layout': conflict('layoutTemplateId', 'A template that has a layout itself cannot be one.'),
@@ -241,7 +241,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
         const outcome = await requestedChanges(database, request, clock.now()).execute(removeTemplateOperation, key);
         if (outcome !== 'removed') return refuse(REFUSALS[outcome]);
         deps.templates.changed(key.accountId);
-        return answer({ message: 'The template and its versions are deleted.' });
+        return answer({ message: 'The template and its versions were deleted.' });
       },
     }),
   ];
@@ -286,7 +286,7 @@ function versionRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
         });
         if ('refused' in written && written.refused === 'not-found') return noSuchVersion;
         if ('refused' in written && written.refused === 'layout-unknown') {
-          return refuse(conflict('layoutTemplateId', 'The layout of that version was deleted.'));
+          return refuse(conflict('layoutTemplateId', 'The layout of this version was deleted.'));
         }
         return writtenAnswer(deps, key.accountId, written);
       },

@@ -37,7 +37,9 @@ export interface UnusableTemplate {
 const LAYOUT_LOST = failure('TEMPLATE_INVALID', {
   message:
     'The layout of this template was deleted, or can no longer be one; change the layoutTemplateId of the template.',
-  details: [{ field: 'templateId', message: 'has a layout that was deleted, or can no longer be one' }],
+  details: [
+    { field: 'templateId', message: 'has a layout that was deleted or no longer has exactly one {{ content }}' },
+  ],
 });
 
 type Found = UsableTemplate | UnusableTemplate | undefined;

@@ -312,7 +312,7 @@ export class Engine<I extends Item, R extends Lease> {
     const isAway = error instanceof Unavailable;
     const rows = failed.map((item) => item.job.seq);
     if (!isAway)
-      this.#deps.log.error({ kind: this.#kind.kind, rows, error: error.stack }, 'an attempt failed in our own code');
+      this.#deps.log.error({ kind: this.#kind.kind, rows, error: error.stack }, 'work failed: internal error');
     for (const item of failed) {
       if (isAway) {
         this.release(item);

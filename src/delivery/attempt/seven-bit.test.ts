@@ -160,7 +160,10 @@ test('signed content that would have to be re-encoded bounces with 5.6.3 and say
   const { content } = corpus().find((one) => one.name === 'smime-signed-8bit.eml')!;
   const { kind, category, smtpCode, enhancedCode, reply, remoteHost, suppressed } = await bounce(sevenBit, { content });
   assert.deepEqual([kind, category, smtpCode, enhancedCode], ['block', 'content-rejected', 554, '5.6.3']);
-  assert.match(String(reply), /does not take 8-bit content \(8BITMIME\), .* cannot be re-encoded: .*multipart\/signed/);
+  assert.match(
+    String(reply),
+    /does not support 8-bit content \(8BITMIME\), .* cannot be re-encoded: .*multipart\/signed/,
+  );
   assert.equal(remoteHost, '127.0.0.1');
   assert.equal(suppressed, false);
   const [mail] = await delivered(noUtf8, { content });

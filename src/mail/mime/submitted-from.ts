@@ -46,7 +46,7 @@ export function displayNameIssue(name: string, address: Address, { isEncoded = f
   const hides = isEncoded || decoded !== name || AT_LOOK_ALIKE.test(name);
   const own = name.toLowerCase() === address.address.toLowerCase();
   if (hides && !own && decoded.normalize('NFKC').includes('@')) {
-    return `has the display name ${quote(name)}, which hides another address in encoded text; leave the address out`;
+    return `has the display name ${quote(name)}, which hides another address in encoded text; remove that address`;
   }
   const plain = name.includes('@') && /[^ -~]/.test(name) ? name.replace(INVISIBLE, '') : name;
   if (isForeignAddress(name, address) || (plain !== name && isForeignAddress(plain.normalize('NFKC'), address))) {
@@ -73,7 +73,7 @@ function nameIssue(mailbox: MailboxItem & { kind: 'mailbox' }, address: Address)
   const { name, encoded, bareAt, comments } = mailbox;
   const own = name.toLowerCase() === address.address.toLowerCase();
   if (bareAt && !own && !hasNameControl(name)) {
-    return `has an @ in its display name (${quote(name)}); leave the address out of the display name`;
+    return `has an @ in its display name (${quote(name)}); remove the address from the display name`;
   }
   const issue = displayNameIssue(name, address, { isEncoded: encoded });
   if (issue !== undefined) return issue;
