@@ -84,7 +84,7 @@ function callAs(browser: Browser, name: string, headers: Record<string, string> 
 }
 
 const isForRole = (answer: Answer): boolean =>
-  !(answer.status === 403 && /for the role/.test(String(answer.body.error?.message)));
+  !(answer.status === 403 && /requires the role/.test(String(answer.body.error?.message)));
 
 test('every route has its row, and no row is of a route that is gone', () => {
   assert.deepEqual(app.routes.map(nameOf).sort(), [...rows.keys()].sort());

@@ -81,6 +81,6 @@ test('what is not saved yet can be previewed too', async () => {
   const slow = '{% for i in (1..100000) %}{% for j in (1..1000) %}{{ i }}{% endfor %}{% endfor %}';
   assert.match(
     (await refused(api.post('/templates/render', { text: slow }), 400, 'TEMPLATE_INVALID')).message,
-    /filled in/,
+    /cannot be rendered/,
   );
 });

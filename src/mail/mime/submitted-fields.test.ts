@@ -129,15 +129,15 @@ const ORDERS: [fields: string, expected: RegExp][] = [
     `X-Postrider-Metadata-A: ${Array.from({ length: 12 }, () => 'x'.repeat(900)).join('\r\n ')}`,
     /more than 10000 characters/,
   ],
-  ['X-Postrider-Track: yes', /X-Postrider-Track holds yes; write opens, clicks, both/],
-  ['X-Postrider-Track: none, opens', /write opens/],
-  ['X-Postrider-Track:', /write opens/],
-  ['X-Postrider-Track: opens\r\nX-Postrider-Track: clicks', /given twice/],
+  ['X-Postrider-Track: yes', /X-Postrider-Track has yes; use opens, clicks, "opens, clicks", or none/],
+  ['X-Postrider-Track: none, opens', /use opens/],
+  ['X-Postrider-Track:', /use opens/],
+  ['X-Postrider-Track: opens\r\nX-Postrider-Track: clicks', /occurs more than once/],
   ['Idempotency-Key:', /1 to 255 printable/],
   [`Idempotency-Key: ${'k'.repeat(256)}`, /1 to 255 printable/],
   ['Idempotency-Key: grün', /1 to 255 printable/],
-  ['Idempotency-Key: a\r\nIdempotency-Key: a', /given twice/],
-  ['X-Sandbox-Outcome: bounced\r\nX-Sandbox-Outcome: delayed', /given twice/],
+  ['Idempotency-Key: a\r\nIdempotency-Key: a', /occurs more than once/],
+  ['X-Sandbox-Outcome: bounced\r\nX-Sandbox-Outcome: delayed', /occurs more than once/],
 ];
 for (const [fields, expected] of ORDERS) {
   test(`an order that cannot be followed refuses the mail: ${JSON.stringify(fields.slice(0, 50))}`, () => {
