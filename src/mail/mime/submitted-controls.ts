@@ -65,11 +65,11 @@ function readTags(value: string, reading: Reading): string | undefined {
   const tags = items(value);
   const bad = tags.find((tag) => !TAG.test(tag));
   if (bad !== undefined) {
-    return `X-Postrider-Tag has ${quote(bad)}; a tag is 1 to 64 characters of A-Z, a-z, 0-9, _ and -; separate tags with commas`;
+    return `X-Postrider-Tag: ${quote(bad)} is not valid; a tag is 1 to 64 characters of A-Z, a-z, 0-9, _ and -; separate tags with commas`;
   }
   reading.tags.push(...tags);
   return reading.tags.length > MAX_TAGS
-    ? `X-Postrider-Tag holds ${reading.tags.length} tags, at most ${MAX_TAGS} are accepted; remove some`
+    ? `X-Postrider-Tag has ${reading.tags.length} tags; at most ${MAX_TAGS} are accepted`
     : undefined;
 }
 
@@ -98,7 +98,7 @@ function readTrack(value: string, reading: Reading): string | undefined {
   const known =
     words.every((word) => word === 'opens' || word === 'clicks') || (words.length === 1 && words[0] === 'none');
   if (!known || words.length === 0) {
-    return `X-Postrider-Track has ${quote(value)}; use opens, clicks, "opens, clicks", or none`;
+    return `X-Postrider-Track: ${quote(value)} is not valid; use opens, clicks, "opens, clicks", or none`;
   }
   if (reading.track !== undefined) return 'X-Postrider-Track occurs more than once; send it once';
   reading.track = words;

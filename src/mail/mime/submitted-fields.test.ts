@@ -114,12 +114,12 @@ for (const [from, expected] of IMPOSTORS) {
 }
 
 const ORDERS: [fields: string, expected: RegExp][] = [
-  ['X-Postrider-Tag: a b', /X-Postrider-Tag holds a b; a tag is 1 to 64 characters/],
+  ['X-Postrider-Tag: a b', /X-Postrider-Tag: a b is not valid; a tag is 1 to 64 characters/],
   [`X-Postrider-Tag: ${'x'.repeat(65)}`, /a tag is 1 to 64/],
   ['X-Postrider-Tag: grün', /a tag is 1 to 64/],
   [
     `X-Postrider-Tag: ${Array.from({ length: 11 }, (_, i) => `t${i}`).join()}`,
-    /holds 11 tags, at most 10 are accepted/,
+    /has 11 tags; at most 10 are accepted/,
   ],
   ['X-Postrider-Metadata-: x', /must have a name of 1 to 255/],
   ['X-Postrider-Metadata-A: x\r\nx-postrider-metadata-a: y', /x-postrider-metadata-a is given twice/],
@@ -129,7 +129,7 @@ const ORDERS: [fields: string, expected: RegExp][] = [
     `X-Postrider-Metadata-A: ${Array.from({ length: 12 }, () => 'x'.repeat(900)).join('\r\n ')}`,
     /more than 10000 characters/,
   ],
-  ['X-Postrider-Track: yes', /X-Postrider-Track has yes; use opens, clicks, "opens, clicks", or none/],
+  ['X-Postrider-Track: yes', /X-Postrider-Track: yes is not valid; use opens, clicks, "opens, clicks", or none/],
   ['X-Postrider-Track: none, opens', /use opens/],
   ['X-Postrider-Track:', /use opens/],
   ['X-Postrider-Track: opens\r\nX-Postrider-Track: clicks', /occurs more than once/],
