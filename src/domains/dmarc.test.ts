@@ -16,7 +16,7 @@ test('a record is verified if receivers act on it', () => {
     [`v=DMARC1; ${RUA}; p=reject`, 'verified'],
     ['v=DMARC1; p=reject; sp=quarantine; np=reject; t=y; psd=n; adkim=s; aspf=s; fo=1:d:s', 'verified'],
     ['v=DMARC1; p=none; x=unknown; nonsense', 'verified'],
-    [`v=DMARC1; ${RUA}`, 'verified', /has no p, so receivers act as for p=none\.$/],
+    [`v=DMARC1; ${RUA}`, 'verified', /has no p tag; receivers treat it as p=none\.$/],
     ['v=DMARC1; rua=https://reports.shop.example/a,mailto:b@c.example!10m', 'verified', /has no p/],
     [
       'v=DMARC1',
@@ -30,11 +30,11 @@ test('a record is verified if receivers act on it', () => {
     ['v=DMARC1; p=reject; np=', 'different', /so they ignore it: np must be/],
     ['v=DMARC1; p=none; p=reject', 'different', /has the tag p twice/],
     ['v=DMARC1; p=reject; t=maybe', 'verified'],
-    ['v=DMARC1; p=reject; psd=y', 'verified', /says psd=y/],
+    ['v=DMARC1; p=reject; psd=y', 'verified', /has psd=y/],
     [
       'v=DMARC1; p=reject; pct=10',
       'verified',
-      /has pct=10, which receivers ignore \(RFC 9989\): they apply p=reject to all mail\. Publish t=y/,
+      /has pct=10, which receivers ignore \(RFC 9989\); they apply p=reject to all email\. To test a policy, publish t=y/,
     ],
     ['v=DMARC1; p=none; pct=10', 'verified', /has pct, which receivers ignore .* remove it\.$/],
     ['v=DMARC1; p=reject; pct=100; ri=86400; rf=afrf', 'verified', /has pct and rf and ri, .* remove them\.$/],

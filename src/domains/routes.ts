@@ -62,7 +62,7 @@ const domainSchema = named('Domain', {
   domain: Type.String(),
   status: oneOf(['pending', 'verified', 'failing'], {
     description:
-      'pending: not verified yet; verified: its DKIM record was found, or an operator vouched for it; failing: it was verified, and the last check did not find the record any more; it may send for another 24 hours.',
+      'pending: not verified yet; verified: its DKIM record was found, or an operator marked it as verified; failing: it was verified, and the last check did not find the record any more; it may send for another 24 hours.',
   }),
   dnsRecords: Type.Array(recordSchema),
   createdAt: Type.String({ format: 'date-time' }),

@@ -203,7 +203,7 @@ function linkRoute(deps: InboundMailDeps): RouteDefinition<Caller> {
   return defineRoute<Caller>({
     ...{ method: 'GET', path: `${FILES_PATH}:token`, tag: 'inbound', auth: 'none', atOnce: READERS_AT_ONCE },
     operationId: 'getInboundFile',
-    summary: 'What a link of an event leads to',
+    summary: 'Download the file of a link in an event',
     description: `A mail or one of its attachments, without a key, until linksExpireAt; ${READERS_OF_AN_ACCOUNT} at once of an account.`,
     refusals: ['NOT_FOUND', 'RATE_LIMITED'],
     response: { status: 200, contentType: '*/*' },

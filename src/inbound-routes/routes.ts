@@ -84,7 +84,8 @@ const routeShape = {
   maxBytes: Type.Integer(),
   mode: oneOf(['live', 'sandbox']),
   status: oneOf(['pending', 'active'], {
-    description: 'active: the MX of the domain was seen to lead here. Mail that arrives is taken in both.',
+    description:
+      'active: the MX record of the domain points to this service. Messages that arrive are accepted in both states.',
   }),
   dnsRecord: named('InboundDnsRecord', {
     type: oneOf(['MX']),

@@ -175,7 +175,7 @@ export interface paths {
   };
   "/inbound-files/{token}": {
     /**
-     * What a link of an event leads to
+     * Download the file of a link in an event
      * @description A mail or one of its attachments, without a key, until linksExpireAt; 10 at once of an account.
      */
     get: operations["getInboundFile"];
@@ -1483,7 +1483,7 @@ export interface components {
       domainId: string;
       domain: string;
       /**
-       * @description pending: not verified yet; verified: its DKIM record was found, or an operator vouched for it; failing: it was verified, and the last check did not find the record any more; it may send for another 24 hours.
+       * @description pending: not verified yet; verified: its DKIM record was found, or an operator marked it as verified; failing: it was verified, and the last check did not find the record any more; it may send for another 24 hours.
        * @enum {string}
        */
       status: "pending" | "verified" | "failing";
@@ -1817,7 +1817,7 @@ export interface components {
       /** @enum {string} */
       mode: "live" | "sandbox";
       /**
-       * @description active: the MX of the domain was seen to lead here. Mail that arrives is taken in both.
+       * @description active: the MX record of the domain points to this service. Messages that arrive are accepted in both states.
        * @enum {string}
        */
       status: "pending" | "active";
@@ -1853,7 +1853,7 @@ export interface components {
       /** @enum {string} */
       mode: "live" | "sandbox";
       /**
-       * @description active: the MX of the domain was seen to lead here. Mail that arrives is taken in both.
+       * @description active: the MX record of the domain points to this service. Messages that arrive are accepted in both states.
        * @enum {string}
        */
       status: "pending" | "active";
@@ -3904,7 +3904,7 @@ export interface operations {
     };
   };
   /**
-   * What a link of an event leads to
+   * Download the file of a link in an event
    * @description A mail or one of its attachments, without a key, until linksExpireAt; 10 at once of an account.
    */
   getInboundFile: {

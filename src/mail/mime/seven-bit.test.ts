@@ -103,7 +103,10 @@ test('addresses and ids that only SMTPUTF8 carries are refused with 5.6.7', () =
     'Sender: <ü>',
     'Return-Path: <ü@x>',
   ]) {
-    assert.match(refusal(`${field}\r\n\r\n`, HEADERS_ONLY), /^5\.6\.7 the field .* has an address that requires SMTPUTF8/);
+    assert.match(
+      refusal(`${field}\r\n\r\n`, HEADERS_ONLY),
+      /^5\.6\.7 the field .* has an address that requires SMTPUTF8/,
+    );
   }
   for (const field of [
     'Message-ID: <ü@x.example>',
