@@ -63,7 +63,7 @@ export function trackingRoutes(deps: TrackingRouteDeps): RouteDefinition<Caller>
   return [
     defineRoute({
       ...{ method: 'GET', path: `${TRACKING_PATH}:token`, tag: 'pages', auth: 'none', hidden: true, ownQuery: true },
-      summary: 'A tracked link or picture',
+      summary: 'Follow a tracked link, or load the tracking pixel',
       response: { status: 302 },
       handle(request: RouteRequest) {
         const action = deps.trackingLinks.open(request.params.token ?? '');
@@ -170,7 +170,7 @@ export function unsubscribeRoutes(deps: UnsubscribeRouteDeps): RouteDefinition<C
   return [
     defineRoute({
       ...{ ...shared, method: 'GET' },
-      summary: 'The unsubscribe page',
+      summary: 'Open the unsubscribe page',
       response: { status: 200, contentType: 'text/html; charset=utf-8' },
       async handle({ params }: RouteRequest): Promise<RouteAnswer> {
         const claim = unsubscribeLinks.open(params.token ?? '');

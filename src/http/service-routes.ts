@@ -65,7 +65,7 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
     defineRoute({
       ...{ method: 'GET', path: '/health', tag: 'service', auth: 'none', always: true, ownQuery: true },
       operationId: 'getHealth',
-      summary: 'Whether the process lives',
+      summary: 'Check whether the process is alive',
       description: 'Says only that the process answers. For traffic decisions use /ready.',
       response: { status: 200, schema: named('Health', { status: Type.Literal('ok') }) },
       handle: () => ({ ok: true, body: { status: 'ok' } }),
@@ -73,7 +73,7 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
     defineRoute({
       ...{ method: 'GET', path: '/ready', tag: 'service', auth: 'none', always: true, ownQuery: true },
       operationId: 'getReady',
-      summary: 'Whether it can take traffic, or why not',
+      summary: 'Check whether the service accepts traffic',
       description:
         'A 200 has `status: "ready"` and no reasons. A 503 has `status: "not ready"` and the reasons (storage, disk, queue, or a service that is stopping) besides the members of every error.',
       response: {
@@ -101,7 +101,7 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
     defineRoute({
       ...{ method: 'GET', path: '/metrics', tag: 'service', auth: 'none', always: true, ownQuery: true },
       operationId: 'getMetrics',
-      summary: 'Counters and measurements for Prometheus',
+      summary: 'Get metrics for Prometheus',
       description: 'In the Prometheus text format. Only for loopback, or with POSTRIDER_METRICS_TOKEN as bearer token.',
       refusals: ['UNAUTHORIZED'],
       response: { status: 200, contentType: options.metrics.contentType },
@@ -124,7 +124,7 @@ function openapiRoute<C>(describe: () => unknown): RouteDefinition<C> {
   return defineRoute({
     ...{ method: 'GET', path: '/openapi.json', tag: 'service', auth: 'none', ownQuery: true },
     operationId: 'getOpenapi',
-    summary: 'This API as an OpenAPI 3.1 document',
+    summary: 'Get the OpenAPI 3.1 document of this API',
     description: 'Made of the schemas that validate requests; GET /docs shows it in a browser.',
     response: {
       status: 200,

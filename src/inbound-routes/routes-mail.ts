@@ -112,7 +112,7 @@ function listRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'GET', path: '/inbound', tag: 'inbound', auth: 'key' },
       operationId: 'listInboundMail',
-      summary: 'Mail that came in, newest first',
+      summary: 'List inbound messages, newest first',
       description: 'Of the mode of the key, also what ended without an event.',
       query,
       response: { status: 200, schema: Type.Array(summarySchema) },
@@ -132,7 +132,7 @@ function listRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'GET', path: '/inbound/:id', tag: 'inbound', auth: 'key' },
       operationId: 'getInboundMail',
-      summary: 'One mail that came in',
+      summary: 'Get an inbound message',
       description: 'With all that its event says, and links that are new.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: wholeSchema },
@@ -151,7 +151,7 @@ function byteRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'GET', path: '/inbound/:id/content', tag: 'inbound', auth: 'key' },
       operationId: 'getInboundMailContent',
-      summary: 'The mail, byte for byte',
+      summary: 'Download an inbound message',
       description: 'As it came. 404 once it is no longer kept.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, contentType: 'message/rfc822' },
@@ -163,7 +163,7 @@ function byteRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'GET', path: '/inbound/:id/attachments/:number', tag: 'inbound', auth: 'key' },
       operationId: 'getInboundAttachment',
-      summary: 'One attachment of a mail that came in',
+      summary: 'Download an attachment of an inbound message',
       description: 'Decoded. Numbers are those of the list of attachments, from 0.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, contentType: '*/*' },

@@ -189,7 +189,7 @@ export function playInboundRoute(deps: PlayInboundDeps): RouteDefinition<Caller>
   return defineRoute({
     ...{ method: 'POST', path: '/sandbox/inbound', tag: 'sandbox', auth: 'key', acceptsMail: true },
     operationId: 'playInboundMail',
-    summary: 'Play a mail in, as if somebody had sent it to an inbound route',
+    summary: 'Simulate an inbound message in the sandbox',
     description:
       'Given as a whole, or in parts that are put together. Its event and its webhooks follow as for mail from outside.',
     body: playRequest,

@@ -158,7 +158,7 @@ function readRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'GET', path: '/inbound-routes', tag: 'inbound', auth: 'key' },
       operationId: 'listInboundRoutes',
-      summary: 'Inbound routes, newest first',
+      summary: 'List inbound routes, newest first',
       description: 'Of the mode of the key, with the MX record of each and what the last look at it found.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(routeSchema) },
@@ -174,7 +174,7 @@ function readRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'GET', path: '/inbound-routes/:id', tag: 'inbound', auth: 'key' },
       operationId: 'getInboundRoute',
-      summary: 'One inbound route',
+      summary: 'Get an inbound route',
       description: 'With its MX record, and what the last look at it found.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: routeSchema },
@@ -260,7 +260,7 @@ function writeRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ ...shared, method: 'POST', path: '/inbound-routes' },
       operationId: 'createInboundRoute',
-      summary: 'Make an inbound route',
+      summary: 'Create an inbound route',
       description:
         'Mail for match becomes an event Inbound: posted to url, signed with the secret in this answer, or sent to the webhooks that subscribe to Inbound. An address comes before a prefix, and that before *. Publish the MX record in dnsRecord.',
       refusals: ['SENDER_NOT_VERIFIED', 'CONFLICT', 'LIMIT_REACHED'],
@@ -289,7 +289,7 @@ function removeRoute({ database, clock }: InboundRouteDeps): RouteDefinition<Cal
   return defineRoute({
     ...{ method: 'DELETE', path: '/inbound-routes/:id', tag: 'inbound', auth: 'key' },
     operationId: 'deleteInboundRoute',
-    summary: 'Delete an inbound route, and its webhook',
+    summary: 'Delete an inbound route and its webhook',
     description: 'Mail for it is refused from then on; what came stays in GET /inbound.',
     refusals: ['NOT_FOUND'],
     response: { status: 200, schema: confirmationSchema },
@@ -314,7 +314,7 @@ function verifyRoute(deps: InboundRouteDeps): RouteDefinition<Caller> {
     ...{ method: 'POST', path: '/inbound-routes/:id/verify', tag: 'inbound', auth: 'key', bodyOptional: true },
     body: closed({}),
     operationId: 'verifyInboundRoute',
-    summary: 'Look for the MX record in the DNS',
+    summary: 'Verify an inbound route by its MX record',
     description: 'Answers the route with what was found. Nothing is looked up in the sandbox.',
     refusals: ['NOT_FOUND'],
     response: { status: 200, schema: routeSchema },

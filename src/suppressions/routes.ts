@@ -147,7 +147,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
     route({
       ...{ method: 'GET', path: '/suppressions', tag: 'suppressions', auth: 'key' },
       operationId: 'listSuppressions',
-      summary: 'Suppressed addresses, newest first',
+      summary: 'List suppressed addresses, newest first',
       description: 'Of the mode of the key. Addresses are compared without case.',
       query: listQuery,
       response: { status: 200, schema: Type.Array(suppressionSchema) },
@@ -192,7 +192,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
     route({
       ...{ method: 'GET', path: '/suppressions/:email', tag: 'suppressions', auth: 'key' },
       operationId: 'getSuppression',
-      summary: 'Show whether an address is suppressed, and why',
+      summary: 'Check whether an address is suppressed, and why',
       description: '404 where the address is not on the list.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: suppressionSchema },
@@ -205,7 +205,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
     route({
       ...{ method: 'DELETE', path: '/suppressions/:email', tag: 'suppressions', auth: 'key' },
       operationId: 'deleteSuppression',
-      summary: 'Let an address receive again',
+      summary: 'Remove an address from the suppression list',
       description: 'The next send to it leaves again.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: confirmationSchema },
@@ -224,7 +224,7 @@ function csvRoutes({ database, clock }: SuppressionRouteDeps): RouteDefinition<C
     route({
       ...{ method: 'GET', path: '/suppressions.csv', tag: 'suppressions', auth: 'key' },
       operationId: 'exportSuppressions',
-      summary: 'The whole list as CSV',
+      summary: 'Export the list as CSV',
       description:
         'Columns email, reason, sourceMessageId, expiresAt, createdAt; POST /suppressions/import takes it back.',
       response: { status: 200, contentType: 'text/csv; charset=utf-8' },
@@ -245,7 +245,7 @@ function csvRoutes({ database, clock }: SuppressionRouteDeps): RouteDefinition<C
     route({
       ...{ method: 'POST', path: '/suppressions/import', tag: 'suppressions', auth: 'key' },
       operationId: 'importSuppressions',
-      summary: 'Add addresses from CSV',
+      summary: 'Import addresses from CSV',
       description:
         'Columns email and, if wanted, reason and expiresAt; a first line that names them is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.',
       bodyType: 'text/csv',

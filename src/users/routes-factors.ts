@@ -40,7 +40,7 @@ export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
     userRoute({
       ...{ ...common, method: 'POST' },
       operationId: 'offerTotp',
-      summary: 'Begin to set up an authenticator app',
+      summary: 'Start setting up an authenticator app',
       description: 'Codes are asked for once one was confirmed with PUT /user/totp. Asking again draws another secret.',
       response: { status: 201, schema: totpOffer },
       refusals: ['CONFLICT'],
@@ -60,7 +60,7 @@ export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
     userRoute({
       ...{ ...common, method: 'DELETE' },
       operationId: 'removeTotp',
-      summary: 'Ask for codes no more',
+      summary: 'Turn off the authenticator app',
       description: 'The secret and the recovery codes are gone.',
       response: { status: 200, schema: confirmationSchema },
       refusals: ['NOT_FOUND'],

@@ -58,7 +58,7 @@ export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
     route({
       ...{ method: 'GET', path: '/users', tag: 'users', auth: 'key' },
       operationId: 'listUsers',
-      summary: 'The users of the account, newest first',
+      summary: 'List the users of the account, newest first',
       description: 'Each with the role in this account, and whether a password was set yet.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(bodies.memberSchema) },
@@ -90,7 +90,7 @@ export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
     route({
       ...{ method: 'PATCH', path: '/users/:id', tag: 'users', auth: 'key', role: 'owner', changesShared: true },
       operationId: 'changeUserRole',
-      summary: 'Change what a user may do in the account',
+      summary: 'Change the role of a user in the account',
       description: 'In force at once, on other nodes within a second. The last owner stays one.',
       body: bodies.roleRequest,
       refusals: ['CONFLICT'],
