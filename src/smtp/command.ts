@@ -110,7 +110,7 @@ function malformedIssue(inside: string, reason: string): string {
   return inside.includes('@') ? `the address ${quote(inside)} ${reason}` : `the address ${reason}`;
 }
 
-/** What belongs to header fields and not to the envelope: several addresses, display names, comments, spaces. */
+/** Syntax that header fields allow and the envelope does not: several addresses, display names, comments, spaces. */
 function mailboxIssue(inside: string, keyword: Keyword): string | undefined {
   const outside = inside.replace(/"(?:[^"\\]|\\.)*"/gsu, '""');
   const parts = outside.split(/[,; ]+/).filter((part) => part.includes('@'));

@@ -29,9 +29,9 @@ import type { RecipientReports } from './dsn.ts';
 import type { TlsIdentity } from './tls-identity.ts';
 
 export interface SmtpLimits {
-  /** Of one message as submitted; announced with SIZE (RFC 1870). */
+  /** Maximum size of one submitted message, in bytes; announced with SIZE (RFC 1870). */
   maxMessageBytes: number;
-  /** Of one message that is too large and is read to its end; beyond this the connection closes. */
+  /** Bytes of a message over the limit that are read and discarded; after that the connection is closed. */
   maxDiscardBytes: number;
   maxRecipients: number;
   maxConnectionsPerAddress: number;
@@ -122,7 +122,7 @@ export const NO_MAIL = '503 5.5.1 send MAIL FROM first';
 export const TOO_LARGE = (maxBytes: number): string =>
   `552 5.3.4 message exceeds the maximum size of ${maxBytes} bytes`;
 
-/** What all sessions share. */
+/** The services that all sessions share. */
 export interface SmtpServices {
   /** Name in the greeting. */
   hostname: string;
@@ -143,13 +143,13 @@ export interface SmtpServices {
 
 export type CommandHandler = (dialogue: Dialogue, argument: string) => Pending;
 
-/** What a port is for. */
+/** The purpose of a port: submission or inbound mail. */
 export interface Profile {
-  /** The commands that it has of its own: MAIL, RCPT and DATA at least. */
+  /** Commands of this port: at least MAIL, RCPT and DATA. */
   verbs: ReadonlyMap<string, CommandHandler>;
-  /** What it offers at EHLO beside what every port does. */
+  /** EHLO extensions of this port, in addition to those of every port. */
   offered(dialogue: Dialogue): readonly string[];
-  /** Whether somebody is known from there: who waits for the greeting a shorter time. */
+  /** Whether clients from this address logged in before: their greeting is delayed less. */
   knows(countedAddress: string): boolean;
   /** A 4xx or 5xx reply to somebody who is logged in. */
   onRefused?(refused: RefusedCommand): void;
@@ -187,7 +187,7 @@ export interface SubmissionEnvelope extends EnvelopeParts {
   /** ENVID and RET of MAIL. */
   envid: string | undefined;
   ret: 'full' | 'headers' | undefined;
-  /** What the clock of the sender's mode is ahead of the real time. */
+  /** Offset of the clock of the sender's mode from real time, in ms. */
   clockOffsetMs: number;
 }
 
@@ -221,7 +221,7 @@ export function refuse(dialogue: Dialogue, line: string): undefined {
   dialogue.reply(line);
 }
 
-/** Of a command that is malformed itself, as opposed to the address in it. */
+/** Whether a reply reports a malformed command, as opposed to a malformed address in it. */
 export function isSyntaxError(reply: string): boolean {
   return /^\d{3} 5\.5\.4 /.test(reply);
 }
@@ -249,13 +249,13 @@ export interface MailTransfer {
   abort(): void;
 }
 
-/** What a command may see and change; the session behind it owns the connection. */
+/** The state that a command can read and change. The session owns the connection. */
 export interface Dialogue {
   readonly services: SmtpServices;
   readonly log: Log;
-  /** Of the client, as headers show it. */
+  /** Address of the client, as in the Received field. */
   readonly address: string;
-  /** What is counted together with that address. */
+  /** The group of addresses that limits count as one client, for example an IPv6 /64. */
   readonly countedAddress: string;
   /** Undefined before EHLO or HELO. */
   helo: string | undefined;

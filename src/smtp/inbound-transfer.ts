@@ -15,7 +15,7 @@ import { BROKEN, BUSY, type MailTransfer, type SmtpServices, TOO_LARGE } from '.
 import { createDotReader } from './mail-transfer.ts';
 
 const MAX_RECEIVED = 30;
-/** Of a header, in which Received fields are counted. */
+/** Bytes of the header in which Received fields are counted. */
 const COUNTED_BYTES = 262_144;
 const CR = 13;
 const LF = 10;
@@ -99,13 +99,13 @@ export interface StoredContent {
   sizeBytes: number;
 }
 
-/** What is stored of a mail, as far as it was asked for. */
+/** The stored forms of an inbound message, as requested. */
 export interface StoredMail {
-  /** As it came; undefined where it is larger than what is kept whole. */
+  /** The message as received; undefined if it is too large to be stored whole. */
   whole: StoredContent | undefined;
-  /** What a reader of reports needs (src/mail/report/condense.ts). */
+  /** The condensed form for the report parser (src/mail/report/condense.ts). */
   report: StoredContent | undefined;
-  /** Of the mail as it came. */
+  /** Size of the message as received, in bytes. */
   receivedBytes: number;
 }
 

@@ -28,9 +28,9 @@ import { beginInboundTransfer, type StoredContent } from './inbound-transfer.ts'
 
 export interface InboundPort {
   recipients: Recipients;
-  /** Whether disks have too little for mail of routes, which is kept: who fills them stops that mail, and not what customers send. */
+  /** Whether disk space is too low for mail of routes. Such mail is deferred before submissions are. */
   isScarce(): boolean;
-  /** Of mail for routes, by account: what one of them gets fills no disk for all. */
+  /** Messages for routes in the current hour, by account, so one account cannot fill the disk. */
   hourly: HourlyCount;
   /** Resolves once the copies of a mail, or what they mean, are on stable storage. */
   store(mails: NewInbound[]): Promise<void>;

@@ -41,7 +41,7 @@ import { countedAddress, SessionWire } from './session-wire.ts';
 
 const LF = 10;
 const CR = 13;
-/** What may wait behind a command that is worked on. */
+/** Bytes of pipelined input that can wait while a command is processed. */
 const WAITING_BYTES = 128 * 1024;
 
 type Phase = 'greeting' | 'open' | 'handshake' | 'closing' | 'closed';
@@ -94,7 +94,7 @@ export class Session implements Dialogue {
   #isEnded = false;
   /** By performance.now(). */
   #deadlineMs: number;
-  /** Of the mail that is transferred, however its content comes. */
+  /** The transfer in progress. */
   #dataEndMs = 0;
 
   constructor(socket: Socket, { services, address, isImplicitTls, refusal, onMailOver, onClosed }: SessionOptions) {
@@ -119,7 +119,7 @@ export class Session implements Dialogue {
     else this.#holdGreeting();
   }
 
-  /** Who speaks before the greeting is seen only while it is held back; from where log-ins came that is a moment. */
+  /** Delay of the greeting, in which early talkers are detected; short for addresses with earlier logins. */
   #holdGreeting(): void {
     this.#phase = 'greeting';
     const { profile, limits } = this.services;

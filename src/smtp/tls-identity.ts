@@ -43,7 +43,7 @@ const CIPHERS = [
   'ECDHE-RSA-CHACHA20-POLY1305',
 ].join(':');
 
-/** What a port shows at present. */
+/** The certificate that a port currently presents. */
 export interface ShownCertificate {
   source: 'files' | 'authority' | 'self-signed';
   /** Unix ms. */
@@ -88,7 +88,7 @@ export function openTlsIdentity(options: IdentityOptions): TlsIdentity {
     const context = contextOf(certificate, ticketKeys);
     current = { context, shown: { source, expiresAtMs: Date.parse(new X509Certificate(certificate.cert).validTo) } };
   };
-  /** Of further hosts, by name. */
+  /** Certificates of additional host names, by name. */
   const further = new Map<string, SecureContext>();
   const rest = {
     context: (servername = '') => further.get(servername.toLowerCase()) ?? current.context,
