@@ -37,7 +37,7 @@ test('a record is verified if receivers act on it', () => {
       /has pct=10, which receivers ignore \(RFC 9989\); they apply p=reject to all email\. To test a policy, publish t=y/,
     ],
     ['v=DMARC1; p=none; pct=10', 'verified', /has pct, which receivers ignore .* Remove it\.$/],
-    ['v=DMARC1; p=reject; pct=100; ri=86400; rf=afrf', 'verified', /has pct and rf and ri, .* remove them\.$/],
+    ['v=DMARC1; p=reject; pct=100; ri=86400; rf=afrf', 'verified', /has pct and rf and ri, .* Remove them\.$/],
     ['v=DMARC1\\; p=none', 'different', /backslashes/],
     ['"v=DMARC1; p=none"', 'different', /quotation marks/],
     ['p=none; v=DMARC1', 'missing'],
