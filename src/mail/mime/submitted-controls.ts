@@ -79,7 +79,7 @@ function readMetadata(field: ControlField, reading: Reading): string | undefined
   if (name === '' || name.length > MAX_METADATA_NAME_LENGTH) {
     return `${shown} must have a name of 1 to ${MAX_METADATA_NAME_LENGTH} characters behind X-Postrider-Metadata-`;
   }
-  if (reading.metadataNames.has(name.toLowerCase())) return `${shown} is given twice; send it once`;
+  if (reading.metadataNames.has(name.toLowerCase())) return `${shown} occurs more than once; send it once`;
   const value = decodeWords(field.value);
   if (hasForbiddenControl(value))
     return `${shown} has a line break or another control character in its value; remove it`;

@@ -119,7 +119,7 @@ const ORDERS: [fields: string, expected: RegExp][] = [
   ['X-Postrider-Tag: grün', /a tag is 1 to 64/],
   [`X-Postrider-Tag: ${Array.from({ length: 11 }, (_, i) => `t${i}`).join()}`, /has 11 tags; at most 10 are accepted/],
   ['X-Postrider-Metadata-: x', /must have a name of 1 to 255/],
-  ['X-Postrider-Metadata-A: x\r\nx-postrider-metadata-a: y', /x-postrider-metadata-a is given twice/],
+  ['X-Postrider-Metadata-A: x\r\nx-postrider-metadata-a: y', /x-postrider-metadata-a occurs more than once/],
   ['X-Postrider-Metadata-A: =?utf-8?q?a=0Ab?=', /control character/],
   [Array.from({ length: 21 }, (_, i) => `X-Postrider-Metadata-${i}: x`).join('\r\n'), /more than 20/],
   [
