@@ -120,7 +120,10 @@ function failureOf(opened: OpenSmtpResult, sentence: (error: SmtpError) => strin
     if (tls !== undefined) return undefined;
     if (tlsFallback === undefined)
       return { type: 'starttls-not-supported', message: `${remoteHost} offers no STARTTLS` };
-    return { type: isStartTlsRefused(tlsFallback) ? 'starttls-not-supported' : 'validation-failure', message: tlsFallback };
+    return {
+      type: isStartTlsRefused(tlsFallback) ? 'starttls-not-supported' : 'validation-failure',
+      message: tlsFallback,
+    };
   }
   const { error } = opened;
   // Bytes injected behind the reply to STARTTLS say nothing of the policy, but a great deal of the way.
