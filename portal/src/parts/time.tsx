@@ -9,8 +9,8 @@ const STEPS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ['minute', 60_000],
   ['second', 1_000],
 ];
-const relative = new Intl.RelativeTimeFormat(LANGUAGE, { numeric: 'auto', style: 'short' });
-const absolute = new Intl.DateTimeFormat(LANGUAGE, { dateStyle: 'medium', timeStyle: 'medium' });
+const relative = new Intl.RelativeTimeFormat(LANGUAGE, { numeric: 'auto', style: '“2 min. ago”, “in 1 hr.” → “2 minutes ago”/“2m ago”, “in 1 hour”' });
+const absolute = new Intl.DateTimeFormat(LANGUAGE, { dateStyle: 'Tooltip “Nov 26, 2026, 8:18:27 PM” beside “Nov 26, 20:18”: one clock (24 h, with zone: “26 Nov 2026, 20:18:27 GMT+1”)', timeStyle: 'medium' });
 const short = new Intl.DateTimeFormat(LANGUAGE, {
   month: 'short',
   day: 'numeric',

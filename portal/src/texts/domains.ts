@@ -2,68 +2,68 @@ import type { DnsRecord } from '../pages/domains/zone.ts';
 
 export const domains = {
   title: 'Domains',
-  lead: 'Live mail leaves only from domains that are verified here. A domain covers its subdomains.',
-  sandbox: 'Domains are shared with live mail and changed in Live. In the sandbox you may send from any address.',
-  list: 'Domains that you send from',
-  add: 'Add a domain',
+  lead: 'You can send live email only from verified domains. Verifying a domain also covers its subdomains.',
+  sandbox: 'Domains are managed in Live. In the sandbox you can send from any address.',
+  list: 'Sending domains',
+  add: 'Add domain',
   name: 'Domain',
-  nameHint: 'What stands behind the @ of your senders, such as shop.example.',
-  submit: 'Add the domain',
+  nameHint: 'The part after the @ in your From addresses, e.g. shop.example.',
+  submit: 'Add domain',
   status: 'Status',
-  next: 'What to do',
+  next: 'Next step',
   checked: 'Last checked',
-  never: 'Not yet',
+  never: 'Never',
   added: 'Added',
-  emptyTitle: 'No domain yet',
-  emptyHint: 'Add the domain that your mail comes from, then publish its DNS records. That takes about ten minutes.',
-  emptyViewer: 'An owner or member of the account can add one.',
+  emptyTitle: 'No domains yet',
+  emptyHint: 'Add the domain you send from, then publish its DNS records. It takes about ten minutes.',
+  emptyViewer: 'Ask an owner or member to add one.',
   nextOf: {
     pending: 'Publish its DNS records',
-    verified: 'Nothing: mail leaves signed',
-    failing: 'Publish its DKIM record again',
+    verified: 'None — ready to send (and not for a vouched domain whose DKIM record is missing)',
+    failing: 'Republish the DKIM record',
   },
 };
 
 export const domainPage = {
-  checkNow: 'Check now',
-  rotate: 'Rotate keys',
-  rotateHint: 'Makes the DKIM keys that sign next. The present ones go on signing until the new records are published.',
+  checkNow: 'Verify DNS records',
+  rotate: 'Rotate DKIM keys',
+  rotateHint: 'Generates new DKIM keys. The current keys keep signing until the new records are published.',
   remove: 'Remove',
-  removed: (domain: string) => `${domain} is removed. Mail from it is refused, and what waits bounces.`,
+  removed: (domain: string) => `${domain} deleted. New emails from it are rejected and queued ones will bounce.`,
   panel: 'Status',
   lastCheck: 'Last checked',
-  notChecked: 'Not checked yet.',
-  checking: 'Looking at the DNS…',
-  every: 'This page looks at the DNS every 30 seconds and turns green by itself.',
-  foundElsewhere: 'The DKIM record is in the DNS. Check the domain in Live to finish.',
-  pending: 'Your turn: publish the records below at your DNS provider. A new record can take up to an hour to be seen.',
-  verified: (domain: string) => `Nothing to do: mail from ${domain} and its subdomains leaves signed.`,
-  recommended: 'The records below that are not verified help your mail into inboxes.',
+  notChecked: 'Not verified yet',
+  checking: 'Checking DNS…',
+  every: 'We check every 30 seconds. This page updates automatically.',
+  foundElsewhere: 'The DKIM record was found. Switch to Live to finish verification.',
+  pending: 'Add the records below at your DNS provider. Changes can take up to an hour to propagate.',
+  verified: (domain: string) => `Verified. Email from ${domain} and its subdomains is signed with DKIM.`,
+  recommended: 'Adding the remaining recommended records improves deliverability.',
   vouched:
-    'An operator vouched for this domain, so mail leaves. Publish the records all the same: receivers look for them.',
+    'Approved by your operator: you can send, but emails fail DKIM until you publish the records below.',
   failing:
-    'Your turn: the DKIM record was in the DNS and is not any more. Receivers cannot check the signature of your mail, and a day later no more is accepted. Publish the record again.',
+    'The DKIM record is missing. Receivers can’t verify your signature, and sending will be blocked after 24 hours. Republish the record.',
   records: 'DNS records',
   provider: 'Your DNS provider',
-  providerHint: 'Where the records of your domain are kept. Names and values below are as its form wants them.',
+  providerHint: 'Names and values below are formatted for this provider.',
   zone: 'Zone',
-  zoneHint: 'The domain as your provider lists it.',
-  steps: 'How to enter them',
+  zoneHint: 'The zone name at your provider.',
+  steps: 'Instructions',
   type: 'Type',
   recordName: 'Name',
-  empty: '(leave empty)',
+  empty: '(leave blank)',
   value: 'Value',
-  published: 'Published now',
+  published: 'Current value',
   ttl: 'TTL',
   ttlValue: 'Automatic, or 3600 seconds',
-  copyName: (purpose: string) => `Copy the name of ${purpose}`,
+  copyName: (purpose: string) => `Copy ${purpose} name`,
   copyValue: (purpose: string) => `Copy the value of ${purpose}`,
-  fullName: (name: string) => `The whole name is ${name}.`,
+  fullName: (name: string) => `Full name: ${name}`,
   required: 'Required',
   optional: 'Recommended',
-  export: 'Export all records',
-  exportHint: 'All records at once, as a zone file or for Terraform.',
-  save: 'Save the file',
+  export: 'Export records',
+  exportHint: 'Download all records as a zone file or Terraform.',
+  save: 'Download',
   format: 'Format',
   zoneFile: 'Zone file',
   cloudflare: 'Terraform, Cloudflare',
@@ -74,68 +74,68 @@ export const domainPage = {
 export const purposes = {
   rsa: {
     name: 'DKIM key (RSA)',
-    why: 'Signs your mail. Every receiver understands this one, and it proves that the domain is yours.',
+    why: 'Signs your email and proves that you own the domain. Supported by all mailbox providers.',
   },
   ed25519: {
     name: 'DKIM key (Ed25519)',
-    why: 'A second, shorter signature. Mail is signed with it too once it is found.',
+    why: 'Optional second signature with a modern algorithm. Used once the record is found.',
   },
   spf: {
     name: 'SPF',
-    why: 'Tells receivers that this service may send for your domain. A domain has one SPF record only.',
+    why: 'Authorizes this server to send for your domain. Keep a single SPF record per domain.',
   },
   dmarc: {
     name: 'DMARC',
-    why: 'Tells receivers what to do with mail that only pretends to be yours. Large mailbox providers ask for it.',
+    why: 'Tells receivers how to handle email that fails authentication. Required by large mailbox providers.',
   },
   tracking: {
-    name: 'Links',
-    why: 'Links of your mail (unsubscribe, tracking) lead to a host of your own name, which receivers see as yours.',
+    name: 'Tracking domain (CNAME)',
+    why: 'Serves unsubscribe and tracking links from your own domain.',
   },
   'return-path': {
     name: 'Return path',
-    why: 'Bounces come back under a name of your own, which receivers see as yours.',
+    why: 'Custom Return-Path: bounces return to your own domain, which aligns SPF with DMARC.',
   },
   'mta-sts': {
     name: 'TLS policy of the return path (MTA-STS)',
-    why: 'Others then bring bounces in TLS only. The policy itself is a file that a web server gives out.',
+    why: 'Requires TLS for bounces sent to you. The policy file must also be served over HTTPS.',
   },
   'tls-rpt': {
     name: 'TLS reports of the return path',
-    why: 'Others then report where TLS failed when they brought bounces.',
+    why: 'Receive reports about TLS failures for bounces.',
   },
 };
 
-export const statuses = { missing: 'Missing', different: 'Different' };
+export const statuses = { missing: 'Missing', different: 'Incorrect' };
 
 /** How a record is, and what to do; what the service has found out in detail comes behind it. */
 export const found: Record<DnsRecord['status'], string> = {
-  verified: 'Found in the DNS as it should be.',
-  missing: 'Not in the DNS yet. Add it with the name and value below.',
+  verified: 'Record found.',
+  missing: 'Record not found. Add it at your DNS provider.',
   different:
-    'Something else is published under this name. Leave one record of this kind there, with exactly the value below.',
-  unknown: 'The DNS did not answer, or it cannot be known from here. Nothing to do yet: it is looked up again.',
-  pending: 'Not looked up yet.',
+    'Found a different value. Replace it with the value below and keep only one record of this type.',
+  unknown: 'DNS lookup failed. We’ll retry automatically.',
+  pending: 'Not checked yet',
 };
 
-const whole = 'Paste the value as it is, in one piece and without quotes.';
-const apart = 'The value is in quotes and cut after 255 characters. Paste all of it, quotes included.';
+const whole = 'Paste the value as one string, without quotes.';
+const apart = 'The value is split into quoted strings of 255 characters. Paste all of it, including the quotes.';
 
 export const providers = {
   other: {
-    name: 'Another provider',
+    name: 'Other provider',
     steps: [
-      'Open the DNS records of your domain and add a record for each one below, of the type that it says.',
-      'If the form adds your domain to the name by itself, enter only the part before it.',
-      'Paste the value without quotes. If a value is refused as too long, cut it into quoted strings of 255 characters.',
+      'Open your domain’s DNS settings and add each record below.',
+      'If your provider appends the domain automatically, enter only the part before it.',
+      'Paste the value without quotes. If it’s too long, split it into quoted strings of 255 characters.',
     ],
   },
   cloudflare: {
     name: 'Cloudflare',
     steps: [
-      'In the dashboard choose the domain, then DNS, Records, Add record, and the type that the record below says.',
+      'In the Cloudflare dashboard, select your domain → DNS → Records → Add record, and choose the record type. (same pattern for the ten other providers: “X → Y → Z”, “choose the record type”)',
       `@ stands for the domain itself. ${whole} Cloudflare adds the quotes.`,
-      'TXT records are never proxied. If you add an address record for mail as well, turn its proxy off (DNS only).',
+      'TXT records are never proxied. For A/AAAA/CNAME records, set Proxy status to “DNS only”.',
     ],
   },
   route53: {
@@ -143,7 +143,7 @@ export const providers = {
     steps: [
       'Open Hosted zones, choose the zone, then Create record, and the type that the record below says.',
       `Leave the name empty for the domain itself. ${apart}`,
-      'One record holds all TXT values of a name: if one is there, edit it and put this value on a line of its own.',
+      'Route 53 keeps all TXT values of a name in one record. If one exists, edit it and add this value on a new line.',
     ],
   },
   squarespace: {
