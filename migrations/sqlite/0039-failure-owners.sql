@@ -1,5 +1,5 @@
 -- Owners of failures are recipient, sender, service and remote; the category our-side is internal. A word within a text of a mail has its quotes
--- escaped and stays as it is. The id that a cause begins with stays, too (src/delivery/cause.ts).
+-- escaped and stays as it is. The id that a cause begins with stays, too (src/delivery/outcome/cause.ts).
 UPDATE event SET detail = replace(replace(replace(replace(detail,
   '"reason":"cancelled","owner":"our-side"', '"reason":"cancelled","owner":"sender"'),
   '"owner":"our-side"', '"owner":"service"'),

@@ -20,7 +20,7 @@ const time = Type.String({ format: 'date-time' });
 const mode = oneOf(['live', 'sandbox']);
 const scope = oneOf(['send', 'full']);
 
-const capShape: Record<LimitName, TInteger> = {
+const limitShape: Record<LimitName, TInteger> = {
   webhooks: Type.Integer({ description: 'Resources are counted in all, live and sandbox together.' }),
   domains: Type.Integer(),
   templates: Type.Integer(),
@@ -44,7 +44,7 @@ export const accountSchema = named('Account', {
     approvedEmailBytes: Type.Integer({ description: 'Of an email with the upload flow.' }),
     maximumFinalMimeBytes: Type.Integer({ description: 'Above which no approval goes.' }),
     recipientsPerEmail: Type.Integer(),
-    ...capShape,
+    ...limitShape,
   }),
   usage: closed({
     messagesToday: Type.Integer({ description: "Since midnight UTC, in this key's mode." }),

@@ -10,25 +10,25 @@ import type { RateName, SetThresholds, Threshold } from './thresholds.ts';
 
 export type ProtectionStatus = 'good' | 'warned' | 'held';
 
-/** What a rate was when the account was warned, or its mail held. */
+/** The rate at the time of the warning or hold. */
 export interface ProtectionReason {
   rate: RateName;
   /** Share of the answered messages. */
   share: number;
   answered: number;
-  /** Of the last days. */
+  /** Length of the period that the rate covers, in days up to the decision. */
   periodDays: number;
   threshold: Threshold;
 }
 
-/** Messages that were answered for: bounced, delivered, and what recipients complained about. */
+/** Messages with a known result: delivered or bounced, and complaints about them. */
 export interface AnsweredMail {
   answered: number;
   bouncedHard: number;
   complained: number;
 }
 
-/** From when on mail is counted: from the beginning of an hour, without what of that hour came before. Unix ms. */
+/** The start of the count: the beginning of an hour, and the mail of that hour to subtract. Unix ms. */
 export interface CountedFrom extends AnsweredMail {
   atMs: number;
   hourMs: number;
@@ -124,7 +124,7 @@ export const decideProtectionOperation = change(
 
 interface Resume {
   id: string;
-  /** What was answered before counts no more. */
+  /** Mail that was answered before no longer counts. */
   countedFrom: CountedFrom;
   nowMs: number;
 }

@@ -15,8 +15,8 @@ const DELIVERY_DELAYS_MS = [1, 5, 15, 30, 60, 120, 240].map((minutes) => minutes
 /** Delay after attempt n (1-based) of a delivery to a server that blocks our host: 15 min, 1, 2, 4 h, then every 6 h. */
 const BLOCKED_DELAYS_MS = [15, 60, 120, 240].map((minutes) => minutes * MINUTE);
 
-/** Delay after attempt n (1-based) to read an inbound message: 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h. */
-const INBOUND_DELAYS_MS = DELIVERY_DELAYS_MS;
+/** Delay after attempt n (1-based) to read an inbound message: 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h. Not published. */
+const INBOUND_DELAYS_MS = [1, 5, 15, 30, 60, 120, 240].map((minutes) => minutes * MINUTE);
 
 /** Delay after attempt n (1-based) of a webhook; none follows the tenth. */
 const WEBHOOK_DELAYS_MS = [
@@ -64,8 +64,12 @@ function latestWaitsMs(steps: number, delayMs: (attempts: number) => number): nu
   return Array.from({ length: steps }, (_, index) => Math.round(delayMs(index + 1) * SLACK));
 }
 
-/** The longer of the two schedules counts, since a row does not say which one it follows. */
-export const LATEST_DELIVERY_WAITS_MS: readonly number[] = latestWaitsMs(DELIVERY_DELAYS_MS.length + 1, (attempts) =>
+export const LATEST_DELIVERY_WAITS_MS: readonly number[] = latestWaitsMs(
+  DELIVERY_DELAYS_MS.length + 1,
+  deliveryDelayMs,
+);
+/** The longer of both schedules of deliveries: a row does not say whether it follows the one for servers that block the host. */
+export const LATEST_BLOCKED_WAITS_MS: readonly number[] = latestWaitsMs(DELIVERY_DELAYS_MS.length + 1, (attempts) =>
   Math.max(deliveryDelayMs(attempts), blockedDelayMs(attempts)),
 );
 export const LATEST_INBOUND_WAITS_MS: readonly number[] = latestWaitsMs(INBOUND_DELAYS_MS.length + 1, inboundDelayMs);

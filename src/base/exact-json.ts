@@ -4,7 +4,7 @@
  * `JSON.stringify` writes a bigint as the number that it is.
  */
 
-/** What `JSON.parse` tells a reviver about a primitive value (ECMAScript 2026). */
+/** The third argument of a reviver of `JSON.parse`, for a primitive value (ECMAScript 2026). */
 interface ReviverContext {
   source?: string;
 }

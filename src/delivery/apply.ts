@@ -1,6 +1,6 @@
 /**
- * Does what attempts, shared pauses and the DNS say: updates the registry of destinations and the queue, and settles messages. The one place
- * where results flow back; nothing that it calls calls it.
+ * Applies the reports of attempts, shared pauses and DNS answers: updates the registry of destinations and the queue, and settles messages.
+ * The only place where results flow back: nothing that it calls calls it.
  */
 import type { Engine } from '../work/work.ts';
 import type { Connections } from './attempt/connections.ts';
@@ -40,7 +40,7 @@ export class Apply {
     this.#deps = deps;
   }
 
-  /** The report of an attempt: each message is settled or put back, and those that wait for the destination learn of it. */
+  /** Settles each message of an attempt or puts it back, and applies its signal to the messages that wait for the destination. */
   report(destination: Destination, report: AttemptReport): void {
     const { registry, schedule } = this.#deps;
     const { signal, results, startedMs, elapsedMs } = report;
@@ -53,12 +53,12 @@ export class Apply {
     if (signal.kind !== 'nothing') schedule.changed(destination);
   }
 
-  /** Recipients that are done while others of their attempt go on. */
+  /** Settles recipients that are done while others of their attempt go on. */
   ended(destination: Destination, results: readonly AttemptResult[]): void {
     for (const result of results) if (result.kind === 'ended') this.#ended(destination, result);
   }
 
-  /** The destination accepted an envelope; after a pause only a complete transaction shows that it is over. */
+  /** Reports an accepted envelope; returns whether more slots may open. After a pause only a complete transaction counts. */
   envelopeAccepted(destination: Destination, startedMs: number): boolean {
     const { registry, schedule } = this.#deps;
     if (destination.pause || registry.isProven(destination.key)) return false;
@@ -67,7 +67,7 @@ export class Apply {
     return true;
   }
 
-  /** Where a claimed message goes now, and its settlement if it is not to be attempted. */
+  /** Routes a claimed message; returns its settlement if it is not to be attempted. */
   claimed(held: Held): Settlement | undefined {
     const { admissions, results } = this.#deps;
     const admission = admissions.admitClaimed(held);
@@ -75,7 +75,7 @@ export class Apply {
     return results.withoutAttempt(held, admission);
   }
 
-  /** Mail of the domain goes where its hosts count now, or is deferred where that destination is paused. */
+  /** Moves waiting mail of the domain to the destination of its hosts, or defers it if that destination is paused. */
   hostsChanged(domain: string, before: string): void {
     const { registry, schedule, sets, window } = this.#deps;
     const now = sets.destinationOf(domain);
@@ -83,7 +83,7 @@ export class Apply {
     schedule.changed(registry.of(now));
   }
 
-  /** What other nodes and the operator changed; answers the pauses that the operator ended. */
+  /** Applies pauses that other nodes began; returns the pauses that the operator ended. */
   sharedChanges(): Extract<SharedChange, { kind: 'resumed' }>[] {
     return this.#deps.pauses.takeChanges().filter((change) => {
       if (change.kind === 'began') this.#deferWaiting(change.destination);
@@ -133,7 +133,7 @@ export class Apply {
     if (admission.kind === 'via') this.#deps.window.redirect(held, admission.hop);
   }
 
-  /** A waiting message goes another way where its destination is paused, or is deferred to the end of the pause. */
+  /** Sends a waiting message another way if its destination is paused, or defers it to the end of the pause. */
   #admitWaiting(held: Held): void {
     const { admissions, engine, results } = this.#deps;
     const admission = admissions.admit(held);
@@ -151,9 +151,9 @@ export class Apply {
     if (first?.kind !== 'ended') return;
     const { domain, job } = first.held;
     if (connections.count(destination.key, domain) > 0) return;
-    // Whether a missing domain is given up at once differs from account to account.
+    // A missing domain is final for some accounts and temporary for others (missing-domain.ts).
     const isForAll = first.outcome.kind !== 'permanent';
-    // What the DNS says of one domain says nothing of others.
+    // A DNS answer about one domain says nothing about others.
     const isSame = (held: Held): boolean =>
       (held.domain === domain || (first.facts.host !== null && sets.areAlike(held.domain, domain))) &&
       (isForAll || held.job.accountId === job.accountId);

@@ -8,7 +8,7 @@
  * to the dots that were sent, records every result, and releases the rest untried: nothing is lost, and nothing is sent
  * twice unless a peer takes longer to answer a dot than a stop may take.
  */
-import { LATEST_DELIVERY_WAITS_MS } from '../base/backoff.ts';
+import { LATEST_BLOCKED_WAITS_MS, LATEST_DELIVERY_WAITS_MS } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Running, within } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
@@ -287,10 +287,11 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     return to !== 'delayed';
   }
 
-  repairSchedule(): Promise<number> {
+  /** At a start mail for servers that block us keeps its longer waits; where the clock was set back, all mail is brought forward alike. */
+  repairSchedule({ isSetBack }: { isSetBack: boolean }): Promise<number> {
     return this.#deps.database.execute(clampDueOperation, {
       nowMs: this.#deps.clock.now(),
-      latestMs: LATEST_DELIVERY_WAITS_MS,
+      latestMs: isSetBack ? LATEST_DELIVERY_WAITS_MS : LATEST_BLOCKED_WAITS_MS,
       crashPauseMs: LONGEST_CRASH_PAUSE_MS,
     });
   }

@@ -110,7 +110,10 @@ export function delayedBody(
   const { sinceMs, nextDueMs, lastAtMs } = sample;
   return {
     ...deliveryBody(cause, { incidentId, state: 'delayed', destination, reply: sample.reply }),
-    ...{ advice, messages, since: iso(sinceMs ?? lastAtMs), lastAt: iso(lastAtMs) },
+    advice,
+    messages,
+    since: iso(sinceMs ?? lastAtMs),
+    lastAt: iso(lastAtMs),
     nextAttemptAt: iso(nextDueMs + clockOffsetMs),
     sampleMessageIds: sample.messageIds,
   };
@@ -120,7 +123,11 @@ export function bouncedBody(one: BouncedIncident) {
   const { incidentId, destination, reply, advice, messages, sinceMs, lastAtMs, messageIds } = one;
   return {
     ...deliveryBody(one.meaning, { incidentId, state: 'bounced', destination, reply }),
-    ...{ advice, messages, since: iso(sinceMs), lastAt: iso(lastAtMs), sampleMessageIds: messageIds },
+    advice,
+    messages,
+    since: iso(sinceMs),
+    lastAt: iso(lastAtMs),
+    sampleMessageIds: messageIds,
   };
 }
 
@@ -129,8 +136,15 @@ export function webhookBody({ incidentId, webhook }: WebhookIncident) {
   const isDisabled = enabled === 0;
   const { host } = new URL(url);
   return {
-    ...{ incidentId, kind: 'webhook', state: isDisabled ? 'disabled' : 'failing', webhookId: id, host, deliveries },
-    ...{ lastStatus, lastError, ...(disabledReason !== null && isDisabled && { disabledReason }) },
+    incidentId,
+    kind: 'webhook',
+    state: isDisabled ? 'disabled' : 'failing',
+    webhookId: id,
+    host,
+    deliveries,
+    lastStatus,
+    lastError,
+    ...(disabledReason !== null && isDisabled && { disabledReason }),
     owner: 'sender',
     advice: webhookAdvice(webhook, host),
     since: iso(failingSince ?? updatedAt),
@@ -149,7 +163,13 @@ export function domainBody({ incidentId, domain }: DomainIncident) {
   const { id, domain: name, selector, sinceMs, checkedAt } = domain;
   const record = { type: 'TXT', name: `${selector}._domainkey.${name}` };
   return {
-    ...{ incidentId, kind: 'domain', state: 'failing', domainId: id, domain: name, record, owner: 'sender' },
+    incidentId,
+    kind: 'domain',
+    state: 'failing',
+    domainId: id,
+    domain: name,
+    record,
+    owner: 'sender',
     advice: `Publish the TXT record ${record.name} again (GET /domains/${id}/dns-records has its value), then call POST /domains/${id}/verify; until then receivers cannot check the signature of its mail, and a day after the record was gone no more is accepted from it.`,
     since: iso(sinceMs),
     lastAt: iso(checkedAt),
@@ -164,9 +184,14 @@ export function reputationBody({ incidentId, protection }: ReputationIncident) {
       ? 'Once the cause is fixed, an owner can release the mail with POST /account/resume-sending. Until then live mail is accepted and held.'
       : 'Live mail is still sent. If the rate gets too high, live mail is held until an owner or the operator releases it.';
   return {
-    ...{ incidentId, kind: 'reputation', state: status, rate: reason?.rate ?? null, owner: 'sender' },
+    incidentId,
+    kind: 'reputation',
+    state: status,
+    rate: reason?.rate ?? null,
+    owner: 'sender',
     reason: reason === null ? null : reasonText(reason),
     advice: reason === null ? advice : `${ADVICE[reason.rate]} ${advice}`,
-    ...{ since: at, lastAt: at },
+    since: at,
+    lastAt: at,
   };
 }

@@ -7,7 +7,8 @@ export function noticeOf({ accountId, status, sinceMs, reason }: SendingProtecti
   const isHeld = status === 'held';
   const since = iso(sinceMs ?? 0);
   return {
-    ...{ accountId, key: `${accountId}:sending-protection-${status}:${since}` },
+    accountId,
+    key: `${accountId}:sending-protection-${status}:${since}`,
     subject: isHeld ? 'Your live mail is held' : 'Your live mail may soon be held',
     text: [
       ...(reason === null ? [] : [reasonText(reason), ADVICE[reason.rate]]),

@@ -30,8 +30,13 @@ function counter(database: Database, clock: Clock, accountId: string, mode: 'liv
     const zeros = { delivered: 0, bouncedHard: 0, bouncedSoft: 0, bouncedBlock: 0, complained: 0 };
     const counted = { dimension: 'none', period: 'hour', start, groupValue: '', ...none, ...zeros, ...counts } as const;
     const step: Step = {
-      ...{ owner: { accountId, mode }, from: { position: 0, seq }, to: { position: 0, seq: seq + 1 } },
-      ...{ events: 1, lastAtMs: clock.now(), isLast: true, counted: [{ ...counted, deliveryMs: new Map() }] },
+      owner: { accountId, mode },
+      from: { position: 0, seq },
+      to: { position: 0, seq: seq + 1 },
+      events: 1,
+      lastAtMs: clock.now(),
+      isLast: true,
+      counted: [{ ...counted, deliveryMs: new Map() }],
     };
     assert.equal(await database.execute(addStepOperation, step), true);
     seq += 1;
@@ -43,7 +48,10 @@ async function guarded(database: Database, clock: ReturnType<typeof fakeClock>) 
   const mails: Notice[] = [];
   const rounds = [1, 2].map(() =>
     startSendingProtection({
-      ...{ database, clock, log: silentLog, roundMs: 1e9 },
+      database,
+      clock,
+      log: silentLog,
+      roundMs: 1e9,
       notify: async (notice) => {
         if (!mails.some(({ key }) => key === notice.key)) mails.push(notice);
       },
@@ -51,7 +59,10 @@ async function guarded(database: Database, clock: ReturnType<typeof fakeClock>) 
   );
   const status = async () => (await database.execute(sendingProtectionOperation, account.id))!.status;
   return {
-    ...{ accountId: account.id, mails, status, count: counter(database, clock, account.id) },
+    accountId: account.id,
+    mails,
+    status,
+    count: counter(database, clock, account.id),
     stop: async () => Promise.all(rounds.map((one) => one.stop())),
     /** A round of two nodes at once, after this time. */
     after: async (ms: number) => {
@@ -110,7 +121,11 @@ for (const dialect of DIALECTS) {
     assert.equal(await after(8 * DAY), 'good');
     const thresholds = { bounceRate: { warning: 0, critical: 0 } };
     await database.execute(setAccountOperation, {
-      ...{ id: accountId, plan: null, status: null, approvedEmailBytes: null, thresholds },
+      id: accountId,
+      plan: null,
+      status: null,
+      approvedEmailBytes: null,
+      thresholds,
     });
     await count({ bouncedHard: 1_000 });
     assert.equal(await after(MINUTE), 'good', 'switched off');

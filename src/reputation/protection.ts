@@ -54,7 +54,9 @@ export interface ProtectionOptions {
 export function startSendingProtection(options: ProtectionOptions): Rounds {
   const { log, isChosen = () => true, roundMs = ROUND_MS } = options;
   return startRounds({
-    ...{ name: 'sending protection', everyMs: roundMs, log },
+    name: 'sending protection',
+    everyMs: roundMs,
+    log,
     round: async (isStopping) => {
       if (!isChosen()) return;
       await lookAtAll(options, isStopping);
@@ -70,7 +72,9 @@ async function lookAtAll(options: ProtectionOptions, isStopping: () => boolean):
   for (let after: string | null = ''; after !== null && !isStopping(); ) {
     const fromMs = clock.now() - LATELY_MS;
     const found: { accountIds: string[]; next: string | null } = await database.execute(failingLatelyOperation, {
-      ...{ after, accounts: ACCOUNTS_AT_ONCE, fromMs },
+      after,
+      accounts: ACCOUNTS_AT_ONCE,
+      fromMs,
     });
     for (const accountId of found.accountIds)
       if (!seen.has(accountId) && !isStopping()) await lookAt(options, accountId);
@@ -87,7 +91,9 @@ async function lookAt({ database, clock, log }: ProtectionOptions, accountId: st
   const counts = await database.execute(answeredOperation, { accountId, fromMs });
   const counted = { counts, fromMs, countedFrom, thresholds: thresholdsOf(protection.set) };
   const decided = decide(protection, {
-    ...{ high: findings('warning', counted)[0], tooHigh: findings('critical', counted)[0], nowMs },
+    high: findings('warning', counted)[0],
+    tooHigh: findings('critical', counted)[0],
+    nowMs,
   });
   if (decided === undefined) return;
   const { to, reason } = decided;

@@ -97,6 +97,8 @@ test('Liquid that only resembles it parses', () => {
     '{{ user.first_name | default: "you" | capitalize }} {{ ends }} {{ elsewhere }} {{ first-name }}',
     '{% raw %}{{#if a}}{{{b}}}{{/if}}{% endraw %}',
     '{% comment %}{{#if a}}{% endcomment %}',
+    '{% # it’s a comment %}',
+    '{% comment %} it’s fine {% endcomment %}',
   ];
   for (const source of sources) {
     const parsed = parseUnremembered(source, 'html');

@@ -126,7 +126,7 @@ const HINTS: readonly Hint[] = [
   },
 ];
 
-/** What to write in place of the tags and filters of other languages, by their names. */
+/** Replacements for tags of other languages, by name. */
 const TAGS: Readonly<Record<string, string>> = {
   elif: 'write {% elsif … %}',
   elseif: 'write {% elsif … %}',
@@ -185,6 +185,8 @@ const FILTERS: Readonly<Record<string, string>> = {
 const NEEDLESS_FILTERS = new Set(['e', 'h', 'escapejs', 'autoescape']);
 
 const MAX_SHOWN = 60;
+/** Longer tags are compared by their beginning: some patterns take time that grows with the square of the length. */
+const MAX_COMPARED = 1_000;
 
 /** The tag as a message repeats it. */
 export function shownTag(tag: string): string {
@@ -207,8 +209,9 @@ function entityHint(tag: string): string | undefined {
   return `it has the HTML entity ${entity} inside the tag; write ${meant ?? 'the character itself'}`;
 }
 
-/** What to write instead of the tag, as the end of a sentence; undefined where no row fits. `said` is the message of the parser. */
-export function foreignSyntaxHint(tag: string, said: string): string | undefined {
+/** Returns what to write instead of the tag, as the end of a sentence; undefined if no row fits. `said` is the message of the parser. */
+export function foreignSyntaxHint(whole: string, said: string): string | undefined {
+  const tag = whole.slice(0, MAX_COMPARED);
   const entity = entityHint(tag);
   if (entity !== undefined) return entity;
   const filter = /^undefined filter: (\S+)/.exec(said)?.[1];

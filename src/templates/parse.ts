@@ -164,7 +164,9 @@ class MailParser extends Parser {
 
   override parseToken(token: TopLevelToken, rest: TopLevelToken[]): ReturnType<Parser['parseToken']> {
     try {
-      if (!TypeGuards.isHTMLToken(token) && hasTypographicQuotes(token.getText()))
+      // {% # … %} is a comment.
+      const isComment = TypeGuards.isTagToken(token) && token.name === '#';
+      if (!TypeGuards.isHTMLToken(token) && !isComment && hasTypographicQuotes(token.getText()))
         throw new Error('unexpected quotation mark');
       if (!TypeGuards.isOutputToken(token)) {
         const tag = super.parseToken(token, rest);

@@ -34,7 +34,8 @@ export function supportRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
   const common = { path: '/operator/accounts/:id/support-access', tag: 'operator', auth: 'operator' } as const;
   return [
     userRoute({
-      ...{ ...common, method: 'POST' },
+      ...common,
+      method: 'POST',
       operationId: 'startSupportAccess',
       summary: 'Start support access: read an account for an hour',
       description:
@@ -53,7 +54,8 @@ export function supportRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     userRoute({
-      ...{ ...common, method: 'DELETE' },
+      ...common,
+      method: 'DELETE',
       operationId: 'endSupportAccess',
       summary: 'End support access to an account',
       description: 'Takes effect immediately, on other nodes within a second.',
@@ -83,7 +85,11 @@ function changesOf(
 ): Database {
   const { actor } = caller;
   return changedBy(database, {
-    ...{ actor, accountId, mode: null, atMs: clock.now() },
-    ...{ address: remoteAddress, requestId },
+    actor,
+    accountId,
+    mode: null,
+    atMs: clock.now(),
+    address: remoteAddress,
+    requestId,
   });
 }

@@ -1,5 +1,5 @@
 /**
- * What generated and typed clients send: null for absent fields, [] for empty maps, an object that was read sent back with PUT, and
+ * Requests of generated and typed clients: null for absent fields, [] for empty maps, an object that was read sent back with PUT, and
  * 64-bit integers as values of templates.
  */
 import assert from 'node:assert/strict';

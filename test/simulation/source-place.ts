@@ -1,4 +1,4 @@
-/** Where a piece of source text stands, whatever the formatter makes of it: only its tokens count, not white space and line breaks. */
+/** Finds a piece of source text by its tokens, so formatting does not matter. */
 
 function escaped(token: string): string {
   return token.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');

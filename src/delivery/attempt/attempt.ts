@@ -148,7 +148,7 @@ export class Attempts {
           attempt.pooled = used;
           senders.missingDomains.exists(recipient);
           if (!attempt.isCut) return progress.usesSession(used);
-          // What hung has come back to life: it was settled as a failure and must not send any more.
+          // A hung attempt has resumed: it was settled as a failure and must not send.
           used.session.destroy();
           throw new Error('the attempt was cut off before it sent anything');
         },

@@ -20,9 +20,9 @@ import { type Candidate, isRelay } from '../routing/route.ts';
 import { type PooledSession, peerOf } from './pooled-session.ts';
 
 const MAX_RETURNS = 3;
-/** Of recipients beyond those that one transaction may have: each time at least one other was delivered, of 50 at most. */
+/** Returns of a recipient beyond the limit of one transaction: each time at least one other of at most 50 was delivered. */
 const MAX_RETURNS_OF_REST = 50;
-/** Of a message that got no session: more, because a peer may refuse one for hours. */
+/** Returns of a message that got no session: more, because a peer may refuse sessions for hours. */
 const MAX_RETURNS_WITHOUT_SESSION = 20;
 
 /** A recipient whose attempt has ended with this outcome. */
@@ -33,7 +33,7 @@ export interface Ended {
   facts: AttemptFacts;
 }
 
-/** What an attempt makes of a recipient, and what is to happen with it. */
+/** The result of an attempt for one recipient, and what is to happen next. */
 export type AttemptResult =
   | Ended
   /** Its result is complete as it is. */
@@ -45,21 +45,21 @@ export type AttemptResult =
   /** Its attempt continues at another destination. */
   | { held: Held; kind: 'continues'; hop: Hop };
 
-/** What one attempt with a group of messages comes to. Values only: apply.ts does what they say. */
+/** The result of one attempt with a group of messages. Values only: apply.ts acts on them. */
 export interface AttemptReport {
   startedMs: number;
   /** How long it took, by a monotonic clock. */
   elapsedMs: number;
   results: AttemptResult[];
-  /** What it says of the destination. */
+  /** The signal about the destination. */
   signal: Signal;
   /** The session to go on with, if it is still good. */
   pooled: PooledSession | undefined;
 }
 
 /**
- * Whether the result at an earlier host counts for more: this one was not reached, or refuses for good what the other deferred and may still
- * accept. A host that could not be spoken to leaves the outcome to this one.
+ * Whether the result at an earlier host counts for more: this one was not reached, or permanently refuses a message that the other deferred
+ * and may still accept. A host that could not be spoken to leaves the outcome to this one.
  */
 function isOutweighed({ held, outcome: { kind, smtpCode } }: Ended, before: Pick<Outcome, 'smtpCode'>): boolean {
   const { hosts, pause } = held.hop.detour!;
@@ -88,7 +88,7 @@ export function mayReturn(held: Held, most: number = MAX_RETURNS): boolean {
   return held.returns < most;
 }
 
-/** What one session made of the recipients that were sent over it. */
+/** One transaction over a session, and the results of its recipients. */
 export interface Pass {
   pooled: PooledSession;
   sent: SendResult;
@@ -146,7 +146,7 @@ export function goesOn(one: AttemptResult, result: RecipientResult): boolean {
   return one.kind === 'ended' && goesToNextHost(one.outcome, result);
 }
 
-/** The later result counts, unless a host refuses for good where a better one may still accept the message. */
+/** The later result counts, unless a host permanently refuses a message that a better one may still accept. */
 export function laterResult(before: AttemptResult | undefined, now: AttemptResult): AttemptResult {
   if (before?.kind !== 'ended' || now.kind !== 'ended' || now.outcome.kind !== 'permanent') return now;
   return { ...before, facts: { ...before.facts, dialogue: now.facts.dialogue } };
@@ -174,7 +174,7 @@ export function learn(hosts: HostMemory, { pooled, sent, reused }: Pass, group: 
 }
 
 /**
- * What an attempt tries after a pass, for these results: the other addresses of the host, unless all that failed is up to the recipients'
+ * Returns the hosts that an attempt tries after a pass: the other addresses of the host, unless all that failed is up to the recipients'
  * mailboxes, then the hosts after it. If nothing is left and commands were lost, the same address is tried without PIPELINING.
  */
 export function restAfter({ pooled, sent }: Pass, going: readonly AttemptResult[]): Candidate[] {
@@ -185,7 +185,7 @@ export function restAfter({ pooled, sent }: Pass, going: readonly AttemptResult[
   return sent.pipeliningFailed && rest.length === 0 ? [{ ...pooled.candidate, addresses: [address] }] : rest;
 }
 
-/** What a pass says of the destination. */
+/** Returns the signal of a pass about the destination. */
 export function signalOfPass({ pooled, sent }: Pass, results: readonly AttemptResult[]): Signal {
   const answers = results.map((one, index) => ({
     result: sent.recipients[index]!,

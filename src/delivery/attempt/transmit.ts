@@ -1,6 +1,6 @@
 /**
  * Sends one email to its recipients at one destination: host after host, until every recipient has a result that stands. Recipients that a
- * host accepted or refused for good are done; those whose failure is temporary go on to the next host in the same attempt, three hosts at
+ * host accepted or permanently refused are done; those whose failure is temporary go on to the next host in the same attempt, three hosts at
  * most (RFC 5321 §5.1). Where the next host counts for another destination, they continue in the queue of that one, and the attempt is
  * recorded when it ends there. Never rejects because of a peer.
  *
@@ -56,7 +56,7 @@ const MAX_BEFORE_NEXT_MS = 900_000;
 
 export type Transmission = Pick<AttemptReport, 'results' | 'signal' | 'pooled'>;
 
-/** What every attempt sends with. */
+/** The objects that all attempts share. */
 export interface Senders {
   connections: Connections;
   hosts: HostMemory;
@@ -66,7 +66,7 @@ export interface Senders {
   hostname: string;
 }
 
-/** Hears of an attempt while it runs. */
+/** Receives the progress of an attempt while it runs. */
 export interface Progress {
   /** A session is used from now on, so a deadline can cut it. */
   usesSession(pooled: PooledSession): void;
@@ -84,7 +84,7 @@ export interface Transmitting {
   pooled: PooledSession | undefined;
   senders: Senders;
   progress: Progress;
-  /** What is left of the shares of today, while our addresses warm up. */
+  /** The rest of today's shares, while the sending addresses warm up. */
   shares: DayShares | undefined;
   /** Whether the leases of all recipients hold: no transaction begins without them, and no final dot is written. */
   holds(): boolean;
@@ -270,7 +270,7 @@ async function needOf(attempt: Transmitting, { message }: Sending): Promise<Sess
   };
 }
 
-/** Of those whose attempt began elsewhere: of several the one with the fewest hosts left. */
+/** Returns the detour of the group; if recipients have different ones, the one with the fewest hosts left. */
 function detourOf(group: readonly Held[]): Detour | undefined {
   const all = group.flatMap(({ hop }) => hop.detour ?? []);
   return all.sort((a, b) => (a.rest?.length ?? Infinity) - (b.rest?.length ?? Infinity))[0];
@@ -372,7 +372,7 @@ export async function transmit(attempt: Transmitting): Promise<Transmission> {
     const next = await nextHost(attempt, { pooled, need, hosts, sessions, going, durationMs });
     if (!next || !('session' in next)) {
       const continued = [...results.values()].map((one) =>
-        next && going.includes(one.held) ? continuing(one, next, hosts) : one,
+        next && going.includes(one.held) ? continuing(one, { nextDestination: next.nextDestination }, hosts) : one,
       );
       return { pooled: keepIfGood(connections, pooled), results: continued, signal };
     }

@@ -47,11 +47,16 @@ export function publishedOf(worker: Publishing): PublishedDestination[] {
     const limits = worker.limits.of(key);
     const limit = Math.min(registry.limitOf(destination), proven ? Number.POSITIVE_INFINITY : 1);
     return {
-      ...{ key, waiting: waiting.get(key) ?? 0, connections: connections.count(key) },
+      key,
+      waiting: waiting.get(key) ?? 0,
+      connections: connections.count(key),
       ...domainsOf(key),
       limit,
       limitReason: limitReason(destination, {
-        ...{ limits, limit, proven, owner: worker.limits.ownerOf(key) },
+        limits,
+        limit,
+        proven,
+        owner: worker.limits.ownerOf(key),
         warmUp: warmUpOf(worker, key),
       }),
       messageMs: destination.messageMs ?? null,

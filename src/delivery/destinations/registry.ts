@@ -5,7 +5,7 @@
  *
  *              an envelope was answered            a connection more was refused, others are observed
  *   probing ───────────────────────────▶ open ───────────────────────────────────────▶ limited
- *   (one slot)                            ▲ │ ◀─────── one connection more was accepted ────── │
+ *   (one slot)                            ▲ │ ◀───── one connection more was accepted ─────── │
  *     ▲  │                                │ │                                               │
  *     │  └─── refused: longer ──▶ paused ◀──┴──── asked for time, or stalled ───────────────┘
  *     │                              │
@@ -15,9 +15,9 @@
  *   recipient may stall at a cold start while the peer would serve others: without a pause, one more slot each `patienceMs`.
  * - Open: as many slots as the limit, which begins at `initial` (after a pause at half of what it was), grows by one when as many
  *   messages as it allows connections have gone through, and shrinks by a quarter when no connection can be made. As many
- *   connections may be in the making as there are open ones: a peer that allows N never sees more than 2N at once.
+ *   connections may be opening as there are open ones: a peer that allows N never sees more than 2N at once.
  * - Limited: the peer keeps N sessions of ours and refuses one more. N is the limit for 1, 2, 5, 10, 20 minutes, and N + 1 then.
- * - Paused: nothing is begun for as long as the peer asked for, else for 1, 2, 5, 10, 20 minutes; what is under way goes on.
+ * - Paused: nothing is begun for as long as the peer asked for, else for 1, 2, 5, 10, 20 minutes; attempts in progress continue.
  * - Blocked: paused because the peer refuses our host, for 15 minutes, then for an hour each time, until a probe is answered. Where there
  *   is a fallback route, mail goes there from the sixteenth minute on, but for the one that probes.
  *
@@ -72,10 +72,10 @@ interface DestinationRecord {
 /** A destination as others see it; only the registry writes it. */
 export type Destination = Readonly<DestinationRecord>;
 
-/** What a signal did to the pause of its destination. */
+/** The effect of a signal on the pause of its destination. */
 export type PauseChange = 'none' | 'began' | 'ended';
 
-/** What a pause that all nodes know changed here. */
+/** The effect of a shared pause on this process. */
 export type Adopted = { kind: 'same' | 'began' | 'changed' } | { kind: 'resumed'; pause: Pause };
 
 const MINUTE_MS = 60_000;
@@ -154,7 +154,7 @@ export class Registry {
     return this.#recordOf(key);
   }
 
-  // What may happen now.
+  // Questions: what is allowed now.
 
   /** Whether one more slot may run now. */
   mayOpen(destination: Destination): boolean {
@@ -224,7 +224,7 @@ export class Registry {
     return [...this.#all.values()].filter(({ pause }) => pause?.blockedMs !== undefined);
   }
 
-  // What happened.
+  // Reports: each changes the destination.
 
   /** A slot begins, without a session yet. */
   slotBegan(destination: Destination): void {
@@ -243,7 +243,7 @@ export class Registry {
     writable(destination).active -= 1;
   }
 
-  /** So many messages are being sent. */
+  /** Charges messages that are being sent to the rate. */
   sending(destination: Destination, messages: number): void {
     const { allowance } = writable(destination);
     if (allowance) allowance.messages -= messages;
@@ -347,7 +347,7 @@ export class Registry {
     return 'ended';
   }
 
-  /** The peer serves so many of our connections and no more. */
+  /** The peer serves no more than these connections of ours. */
   #lower(record: DestinationRecord, open: number): void {
     const { learned } = record;
     const nowMs = this.#nowMs;
@@ -355,7 +355,7 @@ export class Registry {
     const level = learned ? learned.level + (isNew ? 1 : 0) : 0;
     const limit = Math.max(1, open);
     record.learned = { limit, level, untilMs: isNew ? nowMs + pauseStepMs(level) : learned.untilMs };
-    // A connection in the making may be refused when a pause has halved the limit already.
+    // A connection that is opening may be refused when a pause has halved the limit already.
     record.limit = record.pause ? Math.min(record.limit, limit) : limit;
   }
 

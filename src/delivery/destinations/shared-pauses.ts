@@ -30,7 +30,7 @@ export interface SharedPauses {
   changed(destination: Destination): Promise<void>;
   /** Writes and reads; to be called each second. Rejects when the storage refuses, and goes on with the next call then. */
   sync(): Promise<void>;
-  /** What readings found since the last call. */
+  /** Returns the changes that were read since the last call. */
   takeChanges(): SharedChange[];
 }
 

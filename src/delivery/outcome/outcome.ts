@@ -55,7 +55,7 @@ export interface Evidence {
 type Refused = Pick<Evidence, 'reply' | 'local'>;
 
 /**
- * Whether the failure at one host decides over that at a host before: one that may recover over one that refuses for good, a reply, which may
+ * Whether the failure at one host decides over that at a host before: one that may recover over a permanent refusal, a reply, which may
  * ask us to wait, over a host that could not be reached; else the later one.
  */
 export function outweighs(now: Refused, before: Refused): boolean {

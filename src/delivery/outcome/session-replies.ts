@@ -1,4 +1,4 @@
-/** What the replies of a session mean for the session and for the address at its other end, apart from the recipients. Pure. */
+/** Reads the replies of a session for the session itself and for the address at its other end, apart from the recipients. Pure. */
 import type { RecipientResult } from '../../net/smtp-client.ts';
 import type { Outcome } from './outcome.ts';
 import { isAboutRecipientCount, readingOf } from './reply-rules.ts';

@@ -1,5 +1,5 @@
 /**
- * What an attempt says of its destination, for everything that waits for it: it answers, it serves no more connections, it asks for time,
+ * The signal of an attempt about its destination, for all messages that wait for it: it answers, it serves no more connections, it asks for time,
  * it fell silent, or it cannot be reached. Pure; what a destination does with a signal is decided by destinations/registry.ts.
  */
 import type { RecipientResult } from '../../net/smtp-client.ts';
@@ -36,7 +36,7 @@ export interface NotOpenedFacts {
   open: number;
 }
 
-/** Of a session that could not be opened. */
+/** Returns the signal of a session that could not be opened. */
 export function signalOfOpening({ evidence, host, isForNeed, open }: NotOpenedFacts, outcome: Outcome): Signal {
   if (evidence.cause === 'ECANCELLED') return NO_SIGNAL;
   const isBeforeMail = evidence.stage === 'connect' || evidence.stage === 'banner' || evidence.stage === 'ehlo';
@@ -57,7 +57,7 @@ export interface Answer {
   outcome: Outcome | undefined;
 }
 
-/** Of a message that was sent over an open session with `host`. */
+/** Returns the signal of a message that was sent over an open session with `host`. */
 export function signalOfSession(answers: readonly Answer[], host: string): Signal {
   if (answers.some(({ result }) => result.accepted)) return { kind: 'answered', accepted: true };
   let signal: Signal = NO_SIGNAL;
@@ -78,7 +78,7 @@ export function asksForFewerConnections(signal: Signal): boolean {
   return signal.kind === 'wait' && isAboutConnections(signal.refusal.outcome.reply ?? '');
 }
 
-/** Of two sessions of one attempt: an accepted recipient counts most, then the later signal. */
+/** Merges the signals of two sessions of one attempt: an accepted recipient counts most, then the later signal. */
 export function laterSignal(before: Signal, now: Signal): Signal {
   const accepted = before.kind === 'answered' && before.accepted;
   return accepted || now.kind === 'nothing' ? before : now;

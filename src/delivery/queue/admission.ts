@@ -1,4 +1,4 @@
-/** Where a message may go now: by its hop, by another one, or nowhere before a pause is over. */
+/** Decides where a message may go now: by its hop, by another one, or nowhere until a pause ends. */
 import type { Pause } from '../destinations/pause-steps.ts';
 import { type Registry, SHARED_DESTINATIONS } from '../destinations/registry.ts';
 import type { ExchangerSets } from '../routing/exchanger-sets.ts';

@@ -7,7 +7,7 @@ import type { Refusal } from '../outcome/signal.ts';
 import type { AttemptFacts } from '../record/settle.ts';
 import type { Candidate } from '../routing/route.ts';
 
-/** What the recipients of one email share while any of them is in memory. */
+/** The data that recipients of one email share while any of them is in memory. */
 export interface WindowEmail {
   seq: number;
   inline: Uint8Array | null;
@@ -32,7 +32,7 @@ export interface Detour {
   readonly pause?: Refusal | undefined;
 }
 
-/** Where a message goes next. Only the window replaces it, since it counts what waits by it. */
+/** The next destination of a message. Only the window replaces it, because it counts waiting messages by destination. */
 export interface Hop {
   /** Whose limits, pauses and sessions count: see routing/exchanger-sets.ts. */
   readonly destination: string;

@@ -98,8 +98,8 @@ export class Slots {
     let next = session;
     await engine.run(group, async () => {
       const report = await attempts.run(destination, group, { session, progress: this.#progressOf(slot) });
-      apply.report(destination, report);
       next = report.pooled;
+      apply.report(destination, report);
     });
     release?.();
     if (release) schedule.wake();

@@ -195,7 +195,7 @@ export class Window implements FairQueue<Held> {
     const inLane = limits.lane - (this.#lanes.get(this.#laneKey(lane, destination)) ?? 0);
     const inAccount = this.#accounts.get(accountOfLane(lane)) ?? 0;
     if (SHARED_DESTINATIONS.has(destination)) return [inLane, limits.account - inAccount, limits.jobs];
-    // Mail of a paused destination only passes through: it is put off.
+    // Mail of a paused destination leaves the window at once: it is deferred.
     const proven = registry.isProven(destination) || registry.pauseOf(destination) !== undefined;
     const narrow = !proven && inAccount >= limits.account / 2;
     const most = narrow ? Math.min(limits.unproven, limits.destination) : limits.destination;

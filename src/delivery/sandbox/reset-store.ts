@@ -1,6 +1,6 @@
 /**
  * The transactions that set the clock of an account's sandbox back to real time. Messages, events, deliveries of webhooks and statistics of
- * the sandbox carry times of its clock, so all of them are removed first: nothing that is left is dated in the future.
+ * the sandbox carry times of its clock, so all of them are removed first.
  */
 import { removeEmail } from '../../messages/messages.ts';
 import type { MoveLease } from '../../sandbox/sandbox.ts';
@@ -29,7 +29,8 @@ export const resetStepOperation = operation(
   'write',
   async (tx, step: ResetStep): Promise<ResetProgress | undefined> => {
     const { accountId, by, nowMs, leaseMs } = step;
-    // Held to the end of the transaction, so that acceptance waits and is dated by the clock after it.
+    // Locks the row: a send that is accepted meanwhile makes its work due by the clock after this transaction. Its createdAt is the time
+    // that it read before.
     const held = await tx.run(
       'UPDATE sandbox_clock SET moving_until = ? WHERE account_id = ? AND moved_by = ?',
       nowMs + leaseMs,
