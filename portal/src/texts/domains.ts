@@ -2,7 +2,7 @@ import type { DnsRecord } from '../pages/domains/zone.ts';
 
 export const domains = {
   title: 'Domains',
-  lead: 'You can send live email only from verified domains. Verifying a domain also covers its subdomains.',
+  lead: 'You can send live email only from verified domains. A verified domain covers its subdomains.',
   sandbox: 'Domains are managed in Live. In the sandbox you can send from any address.',
   list: 'Sending domains',
   add: 'Add domain',
@@ -19,7 +19,7 @@ export const domains = {
   emptyViewer: 'Ask an owner or member to add one.',
   nextOf: {
     pending: 'Publish its DNS records',
-    verified: 'None — ready to send (and not for a vouched domain whose DKIM record is missing)',
+    verified: 'None: ready to send',
     failing: 'Republish the DKIM record',
   },
 };
@@ -28,26 +28,25 @@ export const domainPage = {
   checkNow: 'Verify DNS records',
   rotate: 'Rotate DKIM keys',
   rotateHint: 'Generates new DKIM keys. The current keys keep signing until the new records are published.',
-  remove: 'Remove',
-  removed: (domain: string) => `${domain} deleted. New emails from it are rejected and queued ones will bounce.`,
+  remove: 'Delete',
+  removed: (domain: string) => `${domain} deleted. Postrider rejects new emails from it, and queued ones bounce.`,
   panel: 'Status',
   lastCheck: 'Last checked',
-  notChecked: 'Not verified yet',
+  notChecked: 'Not checked yet',
   checking: 'Checking DNS…',
-  every: 'We check every 30 seconds. This page updates automatically.',
+  every: 'Postrider checks every 30 seconds. This page updates automatically.',
   foundElsewhere: 'The DKIM record was found. Switch to Live to finish verification.',
   pending: 'Add the records below at your DNS provider. Changes can take up to an hour to propagate.',
-  verified: (domain: string) => `Verified. Email from ${domain} and its subdomains is signed with DKIM.`,
-  recommended: 'Adding the remaining recommended records improves deliverability.',
-  vouched:
-    'Approved by your operator: you can send, but emails fail DKIM until you publish the records below.',
+  verified: (domain: string) => `Email from ${domain} and its subdomains is signed with DKIM. No action needed.`,
+  recommended: 'Publish the remaining records below to improve deliverability.',
+  vouched: 'Your operator approved this domain, so you can send. Emails fail DKIM until you publish the records below.',
   failing:
-    'The DKIM record is missing. Receivers can’t verify your signature, and sending will be blocked after 24 hours. Republish the record.',
+    'The DKIM record is missing, so receiving servers can’t verify your signatures. Republish it: Postrider rejects email from this domain 24 hours after the record disappeared.',
   records: 'DNS records',
   provider: 'Your DNS provider',
-  providerHint: 'Names and values below are formatted for this provider.',
+  providerHint: 'Names and values below have this provider’s format.',
   zone: 'Zone',
-  zoneHint: 'The zone name at your provider.',
+  zoneHint: 'The zone’s name at your provider.',
   steps: 'Instructions',
   type: 'Type',
   recordName: 'Name',
@@ -56,18 +55,18 @@ export const domainPage = {
   published: 'Current value',
   ttl: 'TTL',
   ttlValue: 'Automatic, or 3600 seconds',
-  copyName: (purpose: string) => `Copy ${purpose} name`,
-  copyValue: (purpose: string) => `Copy the value of ${purpose}`,
+  copyName: (purpose: string) => `Copy name of ${purpose}`,
+  copyValue: (purpose: string) => `Copy value of ${purpose}`,
   fullName: (name: string) => `Full name: ${name}`,
   required: 'Required',
   optional: 'Recommended',
   export: 'Export records',
-  exportHint: 'Download all records as a zone file or Terraform.',
+  exportHint: 'Download all records as a zone file or for Terraform.',
   save: 'Download',
   format: 'Format',
   zoneFile: 'Zone file',
-  cloudflare: 'Terraform, Cloudflare',
-  route53: 'Terraform, Route 53',
+  cloudflare: 'Terraform (Cloudflare)',
+  route53: 'Terraform (Route 53)',
 };
 
 /** What each record is for. */
@@ -82,40 +81,39 @@ export const purposes = {
   },
   spf: {
     name: 'SPF',
-    why: 'Authorizes this server to send for your domain. Keep a single SPF record per domain.',
+    why: 'Authorizes Postrider to send for your domain. A domain can have only one SPF record.',
   },
   dmarc: {
     name: 'DMARC',
-    why: 'Tells receivers how to handle email that fails authentication. Required by large mailbox providers.',
+    why: 'Tells receiving servers how to handle email that fails authentication. Large mailbox providers require it.',
   },
   tracking: {
     name: 'Tracking domain (CNAME)',
     why: 'Serves unsubscribe and tracking links from your own domain.',
   },
   'return-path': {
-    name: 'Return path',
-    why: 'Custom Return-Path: bounces return to your own domain, which aligns SPF with DMARC.',
+    name: 'Return-Path',
+    why: 'Receives bounces under your own domain, so SPF aligns with DMARC.',
   },
   'mta-sts': {
-    name: 'TLS policy of the return path (MTA-STS)',
-    why: 'Requires TLS for bounces sent to you. The policy file must also be served over HTTPS.',
+    name: 'TLS policy of the Return-Path (MTA-STS)',
+    why: 'Requires TLS for bounces sent to you. A web server must also serve the policy file over HTTPS.',
   },
   'tls-rpt': {
-    name: 'TLS reports of the return path',
-    why: 'Receive reports about TLS failures for bounces.',
+    name: 'TLS reports of the Return-Path',
+    why: 'Requests reports about TLS failures for bounces.',
   },
 };
 
 export const statuses = { missing: 'Missing', different: 'Incorrect' };
 
-/** How a record is, and what to do; what the service has found out in detail comes behind it. */
+/** A record’s status and what to do about it. The detailed result of the check follows it. */
 export const found: Record<DnsRecord['status'], string> = {
   verified: 'Record found.',
-  missing: 'Record not found. Add it at your DNS provider.',
-  different:
-    'Found a different value. Replace it with the value below and keep only one record of this type.',
-  unknown: 'DNS lookup failed. We’ll retry automatically.',
-  pending: 'Not checked yet',
+  missing: 'Record not found. Add it with the name and value below.',
+  different: 'Found a different value. Replace it with the value below, and keep only one record of this kind.',
+  unknown: 'Postrider couldn’t check this record and will retry automatically.',
+  pending: 'Not checked yet.',
 };
 
 const whole = 'Paste the value as one string, without quotes.';
@@ -133,73 +131,70 @@ export const providers = {
   cloudflare: {
     name: 'Cloudflare',
     steps: [
-      'In the Cloudflare dashboard, select your domain → DNS → Records → Add record, and choose the record type. (same pattern for the ten other providers: “X → Y → Z”, “choose the record type”)',
-      `@ stands for the domain itself. ${whole} Cloudflare adds the quotes.`,
+      'In the Cloudflare dashboard, go to your domain → DNS → Records → Add record, and choose the record type.',
+      `@ is the domain itself. ${whole} Cloudflare adds the quotes.`,
       'TXT records are never proxied. For A/AAAA/CNAME records, set Proxy status to “DNS only”.',
     ],
   },
   route53: {
     name: 'Amazon Route 53',
     steps: [
-      'Open Hosted zones, choose the zone, then Create record, and the type that the record below says.',
-      `Leave the name empty for the domain itself. ${apart}`,
+      'In the Route 53 console, go to Hosted zones → your zone → Create record, and choose the record type.',
+      `Leave the name blank for the domain itself. ${apart}`,
       'Route 53 keeps all TXT values of a name in one record. If one exists, edit it and add this value on a new line.',
     ],
   },
   squarespace: {
     name: 'Squarespace (formerly Google Domains)',
     steps: [
-      'Open Domains, choose the domain, then DNS, DNS settings, and Add record under Custom records.',
-      `Host is the name; @ stands for the domain itself. ${whole}`,
+      'Go to Domains → your domain → DNS → DNS settings → Custom records → Add record, and choose the record type.',
+      `Enter the name as Host; @ is the domain itself. ${whole}`,
     ],
   },
   godaddy: {
     name: 'GoDaddy',
     steps: [
-      'Open My products, then DNS beside the domain, Add new record, and the type that the record below says.',
-      `GoDaddy adds the domain to the name; @ stands for the domain itself. ${whole}`,
+      'Go to My Products → your domain → DNS → Add New Record, and choose the record type.',
+      `GoDaddy appends the domain to the name; @ is the domain itself. ${whole}`,
     ],
   },
   namecheap: {
     name: 'Namecheap',
     steps: [
-      'Open Domain list, Manage, Advanced DNS, then Add new record, and the type that the record below says.',
-      `Namecheap adds the domain to the host; @ stands for the domain itself. ${whole}`,
+      'Go to Domain List → Manage → Advanced DNS → Add New Record, and choose the record type.',
+      `Namecheap appends the domain to the host; @ is the domain itself. ${whole}`,
     ],
   },
   hetzner: {
     name: 'Hetzner',
-    steps: [
-      'Open DNS, choose the zone, then Add record, and the type that the record below says.',
-      `@ stands for the domain itself. ${apart}`,
-    ],
+    steps: ['Go to DNS → your zone → Add record, and choose the record type.', `@ is the domain itself. ${apart}`],
   },
   ovh: {
     name: 'OVHcloud',
     steps: [
-      'Open Web Cloud, Domain names, choose the domain, then DNS zone, Add an entry, and the type that the record below says (not the assistants for SPF, DKIM or DMARC).',
-      `Leave the subdomain empty for the domain itself. ${whole}`,
+      'Go to Web Cloud → Domain names → your domain → DNS zone → Add an entry, and choose the record type. Don’t use the SPF, DKIM, and DMARC assistants.',
+      `Leave the subdomain blank for the domain itself. ${whole}`,
     ],
   },
   ionos: {
     name: 'IONOS',
     steps: [
-      'Open Domains & SSL, choose the domain, then DNS, Add record, and the type that the record below says.',
-      `@ stands for the domain itself. ${whole}`,
+      'Go to Domains & SSL → your domain → DNS → Add record, and choose the record type.',
+      `@ is the domain itself. ${whole}`,
     ],
   },
   gandi: {
     name: 'Gandi',
     steps: [
-      'Open Domain, choose the domain, then DNS records, Add record, and the type that the record below says.',
-      `@ stands for the domain itself. ${apart}`,
+      'Go to Domain → your domain → DNS Records → Add record, and choose the record type.',
+      `@ is the domain itself. ${apart}`,
     ],
   },
   digitalocean: {
     name: 'DigitalOcean',
     steps: [
-      'Open Networking, Domains, choose the domain, then the type that the record below says.',
-      `@ stands for the domain itself. ${whole}`,
+      'Go to Networking → Domains → your domain, and choose the record type.',
+      `@ is the domain itself. ${whole}`,
     ],
   },
 };

@@ -1,7 +1,7 @@
-/** What is read on the page of events. */
+/** Texts of the page Events. */
 export const events = {
   title: 'Events',
-  lead: 'A live feed of everything that happens to your messages.',
+  lead: 'What happens to your messages, as it happens.',
   pause: 'Pause',
   resume: 'Resume',
   fresh: (count: number) => `${count} new`,
@@ -25,7 +25,7 @@ export const events = {
   noSubject: '(no subject)',
   none: 'No events yet',
   noneHint: 'Send an email to see its events here in real time.',
-  noneFiltered: 'No event matches these filters',
+  noneFiltered: 'No events match your filters',
   noneFilteredHint: 'New matching events will appear here.',
   firstSteps: 'Send a test email',
   one: 'Event',

@@ -1,45 +1,48 @@
-/** What is read of mail that came in, and of the routes that it comes in by. */
+/** Texts about inbound emails and inbound routes. */
 export const inboundMail = {
   title: 'Inbound',
-  lead: 'Emails received by your inbound routes.',
+  lead: 'Emails received by your inbound routes, newest first.',
   list: 'Received emails',
   columns: { subject: 'Subject', from: 'From', to: 'To', outcome: 'Status', size: 'Size', received: 'Received' },
   noSubject: '(no subject)',
-  nobody: '(empty sender — bounce)',
+  nobody: '(empty sender, as in bounces)',
   route: 'Inbound route',
   anyRoute: 'All routes',
-  outcome: 'Outcome',
+  outcome: 'Status',
   anyOutcome: 'All statuses',
   clear: 'Clear filters',
   none: 'No inbound emails yet',
   noneHint: 'Emails sent to your inbound routes appear here.',
-  noneSandbox: 'Simulate one with POST /sandbox/inbound. (better: a “Send test email” form)',
+  noneSandbox: 'Emails that you simulate with the API appear here. Sandbox routes don’t receive external email.',
   noneFiltered: 'No emails match your filters',
   noneFilteredHint: 'Try removing a filter.',
   toRoutes: 'Inbound routes',
-  files: (number: number) => `${number} ${number === 1 ? 'file' : 'files'}`,
+  files: (number: number) => `${number} ${number === 1 ? 'attachment' : 'attachments'}`,
 };
 
 export const outcomes = {
-  event: { name: 'Event', why: 'An Inbound event was sent to your webhooks.' },
+  event: { name: 'Processed', why: 'An Inbound event was created for your webhooks.' },
   'auto-reply': {
     name: 'Automatic reply',
-    why: 'Auto-reply (e.g. out of office). No event is sent, to prevent mail loops.',
+    why: 'An automatic reply, e.g. an out-of-office note. It creates no event, to prevent mail loops.',
   },
-  'own-mail': { name: 'Loop prevented — This email was sent by your own account. No event is sent.', why: 'It is a mail of this account that came back. It has no event.' },
+  'own-mail': {
+    name: 'Own email',
+    why: 'This account sent the email itself. It creates no event, to prevent mail loops.',
+  },
   'too-many-hops': {
-    name: 'Mail loop — The email passed through more than 30 servers. No event is sent.',
-    why: 'It passed more than 30 servers, as mail does that goes round. It has no event.',
+    name: 'Mail loop',
+    why: 'The email passed through more than 30 servers, which indicates a mail loop. It creates no event.',
   },
 };
 
 export const inboundPage = {
-  parent: 'Inbound mail',
+  parent: 'Inbound',
   lead: (from: string, to: string) => `From ${from} to ${to}`,
   download: 'Download .eml',
   facts: 'Details',
   names: {
-    outcome: 'Outcome',
+    outcome: 'Status',
     from: 'From',
     to: 'To',
     envelopeFrom: 'Envelope sender',
@@ -50,30 +53,30 @@ export const inboundPage = {
     headerId: 'Message-ID',
     size: 'Size',
     received: 'Received',
-    id: 'Id',
+    id: 'ID',
   },
   toMessage: 'View original message',
-  toRoute: 'View route (show the route’s match)',
-  program: 'Automated',
+  toRoute: 'View route',
+  program: 'Yes',
   reply: 'Reply text',
-  replyHint: 'Without quoted text and signature, as in the webhook event.',
+  replyHint: 'Without the quoted text and signature, as in the webhook event.',
   attachments: 'Attachments',
   attachmentsHint: 'Attachments come from an external sender. Open them with care.',
-  unreadable: 'Parts of this email couldn’t be parsed.',
+  unreadable: 'Parts of this email couldn’t be read.',
   gone: 'Content deleted',
-  goneHint: 'Content is deleted after your retention period. Metadata is kept.',
+  goneHint: 'Content is deleted after your content retention period. Addresses and metadata are kept.',
 };
 
 const temporary = 'DNS lookup failed (temporary error)';
 const broken = 'The domain’s record is invalid';
 const named = (domain: string | null): string => domain ?? 'the domain';
-/** In front of a sentence. */
+/** For the start of a sentence. */
 const first = (domain: string | null): string => domain ?? 'The domain';
 
-/** What is said of SPF, DKIM, DMARC and ARC (RFC 8601). */
+/** Results of SPF, DKIM, DMARC, and ARC (RFC 8601). */
 export const authentication = {
   title: 'Sender authentication',
-  hint: 'Checked on arrival. Forwarded or mailing-list email can fail and still be legitimate.',
+  hint: 'Checked on arrival. Forwarded and mailing-list email can fail and still be legitimate.',
   names: { spf: 'SPF', dmarc: 'DMARC', arc: 'ARC' },
   signature: (number: number, count: number): string => (count > 1 ? `DKIM ${number}` : 'DKIM'),
   words: {
@@ -84,7 +87,7 @@ export const authentication = {
     softfail: 'Soft fail',
     policy: 'Policy',
     temperror: 'Temporary error',
-    permerror: 'Error',
+    permerror: 'Permanent error',
   },
   unsigned: 'No signature',
   spf: (result: string, domain: string | null): string => {
@@ -104,11 +107,11 @@ export const authentication = {
   dmarc: ({ result, policy, domain }: { result: string; policy: string | null; domain: string | null }): string => {
     if (result === 'pass') return `The From domain ${named(domain)} is authenticated`;
     if (result === 'temperror') return temporary;
-    if (result === 'permerror') return 'From cannot be checked';
+    if (result === 'permerror') return 'The From domain can’t be checked';
     if (result === 'none') return `${first(domain)} has no DMARC policy`;
-    if (policy === 'reject') return `From is not proven, and ${named(domain)} asks to reject such mail`;
-    if (policy === 'quarantine') return `Failed; ${named(domain)}’s policy is quarantine`;
-    return `Failed; ${named(domain)}’s policy is none`;
+    if (policy === 'reject') return `Failed: the policy of ${named(domain)} is reject`;
+    if (policy === 'quarantine') return `Failed: the policy of ${named(domain)} is quarantine`;
+    return `Failed: the policy of ${named(domain)} is none`;
   },
   arc: {
     none: 'No valid ARC chain',
@@ -121,12 +124,13 @@ export const inboundRoutes = {
   title: 'Inbound routes',
   lead: 'Receive email at your addresses and forward it to your application.',
   list: 'Inbound routes',
-  create: 'New route',
-  columns: { match: 'Mail for', target: 'Goes to', mx: 'MX record', checked: 'Checked', size: 'Largest mail' },
+  create: 'Create route',
+  columns: { match: 'Address', target: 'Destination', mx: 'MX record', checked: 'Last checked', size: 'Maximum size' },
   webhooks: 'Webhooks subscribed to Inbound',
   nowhere: 'Store only',
   empty: 'No inbound routes yet',
-  emptyHint: 'Routes receive email for an address, a prefix or a whole domain and turn each into an event.',
+  emptyHint:
+    'A route receives email for an address, a prefix, or an entire domain, and turns each email into an event.',
   never: 'Never',
 };
 
@@ -136,15 +140,15 @@ export const routePage = {
   verify: 'Verify MX record',
   edit: 'Edit',
   remove: 'Delete',
-  removed: (match: string) => `The route ${match} is deleted.`,
+  removed: (match: string) => `Route ${match} deleted`,
   about: 'Details',
   names: {
-    match: 'Mail for',
+    match: 'Address',
     url: 'Webhook URL',
     webhook: 'Dedicated webhook',
     events: 'Webhooks',
-    size: 'Largest mail',
-    id: 'Id',
+    size: 'Maximum size',
+    id: 'ID',
     created: 'Created',
     updated: 'Last updated',
   },
@@ -153,25 +157,25 @@ export const routePage = {
   doNot: 'Only this route’s webhook',
   listedOnly: 'None (store only)',
   mx: 'MX record',
-  found: 'MX record found. Email for this domain is delivered here.',
-  ask: 'Add this record at your DNS provider. Email is accepted even before verification completes.',
-  every: 'We check every 30 seconds. This page updates automatically.',
+  found: 'MX record found. Email for this domain is delivered to Postrider.',
+  ask: 'Add this record at your DNS provider. Postrider accepts email even before it finds the record.',
+  every: 'Postrider checks every 30 seconds. This page updates automatically.',
   caution: 'Changing a domain’s MX record redirects all of its email. Use a subdomain if the domain has mailboxes.',
-  record: { type: 'Type', name: 'Name', priority: 'Priority', value: 'Value', published: 'Published now' },
-  copyName: 'Copy the name',
-  copyValue: 'Copy the value',
-  lastCheck: 'Last check',
+  record: { type: 'Type', name: 'Name', priority: 'Priority', value: 'Value', published: 'Current value' },
+  copyName: 'Copy name',
+  copyValue: 'Copy value',
+  lastCheck: 'Last checked',
   notChecked: 'Not checked yet',
   sandbox: 'Sandbox routes don’t receive external email. Use the API to simulate one.',
 };
 
 export const routeForm = {
-  createTitle: 'New inbound route',
-  editTitle: 'Edit route',
-  match: 'Mail for',
-  matchHint: 'One address; a prefix such as reply+*@in.shop.example; or *@in.shop.example for every address.',
+  createTitle: 'Create inbound route',
+  editTitle: 'Edit inbound route',
+  match: 'Address',
+  matchHint: 'One address, a prefix (reply+*@in.shop.example), or all addresses of a domain (*@in.shop.example).',
   url: 'Webhook URL (optional)',
-  urlHint: 'Creates a dedicated webhook with its own signing secret. Leave blank to use your existing webhooks.',
+  urlHint: 'Creates a dedicated webhook with its own signing secret. Leave blank to use your other webhooks.',
   events: 'Also send to webhooks subscribed to Inbound',
   size: 'Maximum size (MB)',
   sizeHint: 'Larger emails are rejected. Maximum 25 MB.',

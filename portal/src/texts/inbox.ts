@@ -1,7 +1,7 @@
-/** What is read on the page of the sandbox inbox. */
+/** Texts of the sandbox inbox. */
 export const inbox = {
   title: 'Inbox',
-  lead: 'Emails sent in the sandbox, exactly as recipients would see them. Keeps the last 1,000 messages for 7 days.',
+  lead: 'Emails sent in the sandbox, as recipients would get them. The last 1,000 messages of the last 7 days are kept.',
   list: 'Messages',
   filters: 'Filters',
   to: 'To (exact match)',
@@ -22,7 +22,7 @@ export const inbox = {
   choose: 'Select an email',
   chooseHint: 'Preview it, extract links and codes, and check client compatibility.',
   back: 'Back to inbox',
-  inLive: 'The inbox is only available in Sandbox',
+  inLive: 'The inbox is only available in the sandbox',
   inLiveHint: 'Live emails are delivered to their recipients.',
   toSandbox: 'Open sandbox inbox',
   empty: 'Clear inbox',
@@ -53,7 +53,7 @@ export const play = {
   label: 'Simulate an outcome',
   hint: 'Choose an outcome or enter an SMTP response.',
   submit: 'Simulate',
-  played: 'Outcome simulated. Events and webhooks were triggered.',
+  played: 'Outcome simulated. It creates events and calls webhooks as usual.',
   choices: [
     ...['delivered', 'bounced', 'delayed', 'complained', 'suppressed'],
     ...['452 4.2.2 mailbox full', '550 5.1.1 no such user', '421 4.7.0 try again later', '554 5.7.1 blocked as spam'],
@@ -65,7 +65,7 @@ const some = (count: number, one: string, many: string): string => `${count} ${c
 export const clock = {
   open: 'Advance clock',
   title: 'Sandbox clock',
-  hint: 'Runs everything due in that period, in order: retries, scheduled emails, expirations and webhooks. You can’t go back.',
+  hint: 'Runs everything that is due in this period, in order: attempts, scheduled emails, expirations, and webhooks. The clock can’t go back.',
   stands: 'Current sandbox time',
   by: 'Advance by',
   spans: { 60: '1 min', 900: '15 min', 3600: '1 h', 21600: '6 h', 86400: '1 d', 259200: '3 d', 604800: '7 d' },
@@ -73,57 +73,60 @@ export const clock = {
   due: 'Due in this period',
   nothing: 'Nothing is due in this period.',
   attempts: (count: number) => some(count, 'attempt', 'attempts'),
-  scheduled: (count: number) => some(count, 'scheduled email / scheduled emails'),
-  expiries: (count: number) => some(count, 'expiration / expirations'),
-  expiryHint: 'Delivered messages don’t expire; delayed ones are retried again.',
-  webhookHint: 'Due webhook retries run too.',
-  atLeast: 'More than 100 messages are due; counts are a minimum.',
+  scheduled: (count: number) => some(count, 'scheduled email', 'scheduled emails'),
+  expiries: (count: number) => some(count, 'expiration', 'expirations'),
+  expiryHint: 'Messages delivered before then don’t expire. Messages delayed again are retried again.',
+  webhookHint: 'Webhook retries that are due run too.',
+  atLeast: 'More than 100 messages are due. The counts are minimums.',
   ran: (count: number) =>
-    count === 0 ? 'Clock advanced. Nothing was due.' : `Clock advanced. ${some(count, 'attempt', 'attempts')} attempts ran.`,
+    count === 0 ? 'Clock advanced. Nothing was due.' : `Clock advanced. ${some(count, 'attempt', 'attempts')} ran.`,
 };
 
 export const asTest = {
   open: 'Copy as test',
   title: 'Wait for this email in a test',
-  hint: 'Set POSTRIDER_KEY to a sandbox key. Use a unique address per test.',
+  hint: 'Set POSTRIDER_KEY to a sandbox key of this account. Use an address that no other test uses.',
   send: 'Trigger the email in your application here.',
-  testName: 'the mail arrives',
+  testName: 'the email arrives',
 };
 
 export const checks = {
   good: 'No issues found',
-  goodHint: 'This email should render correctly in all major clients.',
-  noHtml: 'No HTML part to check.',
-  levels: { bad: 'Fix', wait: 'Consider' },
+  goodHint: 'These checks expect major email clients to render this email correctly.',
+  noHtml: 'This email has no HTML part to check.',
+  levels: { bad: 'Error', wait: 'Warning' },
   times: (count: number) => (count > 1 ? `${count} times` : ''),
-  size: (kilobytes: number) => `${kilobytes} KB of 102 KB (Gmail clipping limit)`,
+  size: (kilobytes: number) => `${kilobytes} KB of 102 KB`,
 };
 
-/** What each rule of html-checks.ts has found, and why that matters. */
+/** What each rule of html-checks.ts found, and why it matters. */
 export const rules = {
-  tooLarge: ['HTML exceeds 102 KB — Gmail clips the message, including your unsubscribe link.', 'Gmail cuts it there and hides the rest, an unsubscribe link included.'],
-  noText: ['Missing plain-text part — Improves deliverability and accessibility.', 'Filters trust such mail less, and some people read text only.'],
-  noTitle: ['There is no title', 'Missing <title> — Used by screen readers and “view in browser”.'],
+  tooLarge: ['HTML exceeds 102 KB', 'Gmail clips larger emails and hides the rest, including an unsubscribe link.'],
+  noText: ['Missing plain-text part', 'A plain-text part improves deliverability and accessibility.'],
+  noTitle: ['Missing <title>', 'Screen readers and “view in browser” use it as the name of the email.'],
   noPreheader: [
-    'There is no preheader',
-    'Missing preheader — Inboxes show the first words of the body as preview text.',
+    'Missing preheader',
+    'Inboxes show the first words of the body as preview text. A hidden first line sets them.',
   ],
   imageWithoutAlt: [
-    'An image has no alt text',
-    'Many programs hide images at first, and screen readers need words. Use alt="" for decoration.',
+    'Image without alt text',
+    'Many email clients block images at first, and screen readers read the text. Use alt="" for decorative images.',
   ],
-  emptyLink: ['A link leads nowhere', 'Empty link — The link has no destination.'],
-  insecureLink: ['Insecure link (http) — Clients may show a warning.', 'Programs warn of it, and anybody on the way can read and change the page.'],
-  externalStyles: [
-    'External stylesheet — Gmail and Outlook don’t load external CSS.',
-    'Gmail and Outlook load no style sheets: the mail is shown without them.',
+  emptyLink: ['Empty link', 'The link has no destination.'],
+  insecureLink: [
+    'Insecure link (http)',
+    'Email clients may show a warning, and the page can be read and changed in transit.',
   ],
-  styleInBody: ['<style> in <body> — Some clients, including Gmail, only read styles in <head>.', 'Some programs, Gmail in parts, read styles in the head only.'],
-  position: ['Styles use position', 'CSS position — Removed by Gmail and Outlook; layout may break.'],
-  flex: ['Styles use flex', 'CSS flexbox — Not supported by Outlook for Windows. Use tables.'],
-  grid: ['Styles use grid', 'CSS grid — Not supported by Gmail and Outlook. Use tables.'],
-  video: ['There is video or audio', 'Video or audio — Most clients don’t play it. Link an image instead.'],
-  form: ['There is a form', 'Form — Most clients remove forms or warn. Link to a page instead.'],
-  svg: ['There is an svg', 'Gmail and Outlook do not show it. Use PNG.'],
-  script: ['There is a script or a frame', 'Script or iframe — Removed by all clients and flagged by spam filters.'],
+  externalStyles: ['External stylesheet', 'Gmail and Outlook don’t load external CSS.'],
+  styleInBody: [
+    '<style> in <body>',
+    'Some email clients, including some versions of Gmail, only read styles in <head>.',
+  ],
+  position: ['CSS position', 'Gmail and Outlook remove it, so the layout may break.'],
+  flex: ['CSS flexbox', 'Outlook for Windows doesn’t support it. Use tables.'],
+  grid: ['CSS grid', 'Gmail and Outlook don’t support it. Use tables.'],
+  video: ['Video or audio', 'Most email clients don’t play it. Link an image to a page that does.'],
+  form: ['Form', 'Most email clients remove forms or show a warning. Link to a page with the form instead.'],
+  svg: ['SVG image', 'Gmail and Outlook don’t show it. Use PNG.'],
+  script: ['Script or iframe', 'Email clients remove it, and spam filters flag it.'],
 } as const satisfies Record<string, readonly [string, string]>;

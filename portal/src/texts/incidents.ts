@@ -1,4 +1,4 @@
-/** What is read of incidents: what fails, whose turn it is, and what to do. */
+/** Texts about incidents: what fails, who can fix it, and how. */
 import { count } from '../parts/time.tsx';
 
 const messages = (number: number): string => `${count(number)} ${number === 1 ? 'message' : 'messages'}`;
@@ -6,10 +6,9 @@ const deliveries = (number: number): string => `${count(number)} ${number === 1 
 
 export const incidents = {
   title: 'Incidents',
-  lead: 'Ongoing problems, most severe first. Incidents resolve automatically.',
+  lead: 'Ongoing problems, most severe first. Incidents close automatically once the cause is fixed.',
   none: 'No incidents',
-  noneHint:
-    'Delayed or bounced emails, failing webhooks and missing DKIM records appear here.',
+  noneHint: 'Delayed or bounced emails, failing webhooks, and missing DKIM records appear here.',
   messages,
   deliveries,
   what: {
@@ -17,20 +16,32 @@ export const incidents = {
     bounced: (destination: string) => `Emails to ${destination} are bouncing`,
     failing: (host: string) => `Webhook ${host} is failing`,
     disabled: (host: string) => `Webhook ${host} was disabled`,
-    warned: 'Live mail may soon be held',
-    held: 'Live mail is held',
+    warned: 'Live email may soon be held',
+    held: 'Live email is held',
     domain: (domain: string) => `DKIM record missing for ${domain}`,
   },
   states: { delayed: 'Delayed', bounced: 'Bounced', failing: 'Failing', disabled: 'Disabled' },
+  advice: {
+    failing: (host: string) =>
+      `${host} must respond with a 2xx status within 15 s. Postrider retries automatically, and disables the webhook after 5 days of failures.`,
+    disabled: (host: string) => `Fix ${host}, enable the webhook, then replay the missed events.`,
+    domain: (record: string) =>
+      `Publish the TXT record ${record} again, then verify the domain. Until then, emails from the domain fail DKIM, and 24 hours after the record disappeared Postrider rejects them.`,
+    bounceRate: 'Many addresses don’t exist. Confirm addresses when they are entered, and remove old ones.',
+    complaintRate:
+      'Many recipients mark your emails as spam. Send only emails that they asked for, and make it easy to unsubscribe.',
+    warned: 'Live email is still sent. If the rate gets too high, it’s held until an owner or an operator releases it.',
+    held: 'Once the cause is fixed, an owner can release held email. Until then, Postrider accepts live email and holds it.',
+  },
   turns: {
     recipient: 'Recipient',
     sender: 'You (DNS records)',
     service: 'Operator',
-    remote: 'Recipient server',
+    remote: 'Receiving server',
     webhook: 'You (webhook endpoint)',
-    reputation: 'You (list quality and content)',
+    reputation: 'You (addresses and content)',
   },
-  columns: { what: 'What', state: 'State', many: 'How many', since: 'Since', advice: 'What to do' },
+  columns: { what: 'Incident', state: 'Status', many: 'Affected', since: 'Since', advice: 'Next step' },
   allItsMail: 'All live email',
 };
 
@@ -39,7 +50,7 @@ export const incident = {
   over: 'This incident is resolved',
   overHint: 'The problem no longer occurs.',
   toList: 'All incidents',
-  advice: 'What to do',
+  advice: 'Next step',
   facts: 'Details',
   whoseTurn: 'Waiting on',
   affected: 'Affected',
@@ -47,7 +58,7 @@ export const incident = {
   lastAt: 'Last failure',
   next: 'Next attempt',
   code: 'Code',
-  category: 'Category (and show “Blocked”, not the API word “blocked”)',
+  category: 'Category',
   reply: 'Server response',
   lastStatus: 'Last response',
   disabledReason: 'Disabled reason',
@@ -57,19 +68,18 @@ export const incident = {
   noMessages: 'No messages left',
   tryMessages: (number: number) => (number === 1 ? 'Retry now' : `Retry all ${count(number)}`),
   tryMessagesHint: (number: number) =>
-    `${number === 1 ? '1 message becomes' : `${count(number)} messages become`} due now. Limits and pauses of the destination still hold.`,
+    `Retries ${messages(number)} now. Limits and pauses of the destination still apply.`,
   tryDeliveries: (number: number) => (number === 1 ? 'Redeliver' : `Redeliver all ${count(number)}`),
-  tryDeliveriesHint: (number: number) =>
-    `${number === 1 ? '1 delivery is' : `${count(number)} deliveries are`} sent again now.`,
+  tryDeliveriesHint: (number: number) => `Sends ${deliveries(number)} again now.`,
   bouncedHint: 'These messages won’t be retried. Fix the cause, then open a message to resend it.',
   disabledHint: 'Enable the webhook before redelivering.',
-  mayNot: 'Your role can view this but not retry.',
+  mayNot: 'Your role can view this incident, but not retry.',
   progress: (left: number, of: number) => `${count(left)} of ${count(of)} remaining`,
   toWebhook: 'View webhook',
   toDomain: 'View domain',
-  reason: 'Why',
-  release: 'Release held mail',
-  releaseHint: 'Release the mail once the cause is fixed. Bounce and complaint rates reset to zero.',
-  released: 'Held mail is being sent.',
-  ownerOnly: 'Only account owners can resume sending.',
+  reason: 'Reason',
+  release: 'Release held email',
+  releaseHint: 'Release held email once the cause is fixed. Bounce and complaint rates reset to zero.',
+  released: 'Held email is being sent.',
+  ownerOnly: 'Only account owners can release held email.',
 };

@@ -1,34 +1,34 @@
-/** What is read on the overview. */
+/** Texts of the overview. */
 import { count } from '../parts/time.tsx';
 
 export const ranges = {
-  label: 'Time',
+  label: 'Period',
   names: { '24h': '24 hours', '7d': '7 days', '30d': '30 days', '90d': '90 days' },
   short: { '24h': '24 h', '7d': '7 d', '30d': '30 d', '90d': '90 d' },
-  by: 'By',
+  by: 'Group by',
   hour: 'Hour',
   day: 'Day',
 };
 
 export const overview = {
   title: 'Overview',
-  span: (range: string) => `The last ${range}`,
+  span: (range: string) => `Last ${range}`,
   mail: 'Emails',
   mailLabel: 'Email volume',
   accepted: 'Accepted',
   delivered: 'Delivered',
   bounced: 'Bounced',
   delayed: 'Delayed',
-  complained: 'Complained',
+  complained: 'Complaints',
   quiet: 'No emails in this period',
   speed: 'Delivery time',
-  speedLabel: 'Time to delivery over time',
+  speedLabel: 'Delivery time',
   half: 'Median (p50)',
   most: 'p95',
   speedSpan: { hour: 'Most recent hour', day: 'Most recent day' },
   speedNone: 'No deliveries in this period',
   failing: 'Active incidents',
-  since: 'since (e.g. “741 deliveries · started 3 days ago”)',
+  since: 'started',
   allIncidents: (number: number, isMore: boolean) => `All ${count(number)}${isMore ? '+' : ''} incidents`,
 };
 
@@ -41,7 +41,7 @@ export const tiles = {
   webhooks: 'Webhooks',
   webhooksNone: 'Not set up',
   webhooksWell: 'All healthy',
-  webhooksFail: (number: number) => `${count(number)} ${number === 1 ? 'fails' : 'fail'}`,
+  webhooksFail: (number: number) => `${count(number)} failing`,
   refused: 'Failed requests today',
   refusedNone: 'No errors',
   refusedSome: 'View errors',
@@ -50,20 +50,19 @@ export const tiles = {
 export const health = {
   title: 'Reputation',
   lead: (days: number) => `Last ${days} days`,
-  sandboxLead: (days: number) => `Simulated, last ${days} days`,
+  sandboxLead: (days: number) => `Simulated emails, last ${days} days`,
   bounces: 'Bounce rate',
   complaints: 'Complaint rate',
-  bounds: (high: string, tooHigh: string) => `Warning at ${high} · Limit ${tooHigh}`,
+  bounds: (high: string, tooHigh: string) => `Warning at ${high}, limit ${tooHigh}`,
   good: 'Good',
-  warning: 'High',
-  critical: 'Too high',
-  few: (number: number, least: number) =>
-    `Not enough data (${count(number)} of ${count(least)} messages)`,
+  warning: 'Warning',
+  critical: 'Critical',
+  few: (number: number, least: number) => `Not enough data (${count(number)} of ${count(least)} messages)`,
 };
 
 export const newAccount = {
   title: 'No emails in the last 30 days',
-  hint: 'Get started: send a test email and go live in about ten minutes.',
+  hint: 'Send a test email, then go live. It takes about ten minutes.',
   readerHint: 'Statistics appear once this account starts sending.',
-  action: 'First steps',
+  action: 'Get started',
 };

@@ -1,9 +1,9 @@
 export const palette = {
   placeholder: 'Search emails, pages, message IDs…',
   nothing: 'No results',
-  operator: 'Operator',
+  operator: 'Operator console',
   pages: 'Pages',
-  mail: 'Mail',
+  mail: 'Messages',
   noSubject: '(no subject)',
   message: (id: string) => `Open ${id}`,
   all: (text: string) => `Search emails for “${text}”`,

@@ -1,9 +1,9 @@
-/** What is read in the parts that many pages are made of. */
+/** Texts of the parts that many pages share. */
 export const copying = {
   copy: 'Copy',
   copied: 'Copied',
   language: 'Language',
-  asCode: 'API request (or “</> Code”)',
+  asCode: 'API request',
   asCodeTitle: 'API request for this page',
   asCodeHint: 'Set POSTRIDER_KEY to an API key of this account.',
 };
@@ -30,7 +30,7 @@ export const secrets = {
 export const preview = {
   title: 'Email preview',
   images: 'Load remote images',
-  imagesHint: 'Loading remote images may trigger open tracking.',
+  imagesHint: 'Loading remote images can trigger open tracking.',
   desktop: 'Desktop',
   phone: 'Phone',
   width: 'Width',

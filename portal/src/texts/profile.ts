@@ -1,9 +1,9 @@
-/** What is read about the person who is signed in. */
+/** Texts about the signed-in user. */
 import { count } from '../parts/time.tsx';
 
 export const profile = {
   title: 'Profile',
-  you: 'Account',
+  you: 'User',
   email: 'Email',
   operator: 'Operator',
   accounts: 'Accounts',
@@ -30,10 +30,9 @@ export const password = {
 
 export const authenticator = {
   title: 'Authenticator app',
-  off: 'Off. Require a code from your phone when signing in with a password.',
-  on: (recoveryCodes: number) =>
-    `Set up. ${count(recoveryCodes)} recovery ${recoveryCodes === 1 ? 'code is' : 'codes are'} left.`,
-  few: 'You’re running low on recovery codes. Set up the app again to get ten new ones. (better: “Regenerate codes”)',
+  off: 'Off. If you turn it on, signing in with a password also requires a code from your phone.',
+  on: (recoveryCodes: number) => `On. ${count(recoveryCodes)} recovery ${recoveryCodes === 1 ? 'code' : 'codes'} left.`,
+  few: 'Few recovery codes are left. Remove the app and set it up again to get ten new ones.',
   begin: 'Set up',
   remove: 'Remove',
   removed: 'Authenticator app removed',
@@ -43,8 +42,8 @@ export const authenticator = {
   code: '6-digit code',
   confirm: 'Confirm',
   cancel: 'Cancel',
-  confirmTitle: 'Set up an authenticator app',
-  codesTitle: 'Your recovery codes',
+  confirmTitle: 'Set up authenticator app',
+  codesTitle: 'Recovery codes',
   codesLead: 'Use a recovery code if you lose access to your phone. Each code works once.',
   codes: 'Recovery codes',
   download: 'Download',
@@ -53,9 +52,8 @@ export const authenticator = {
 
 export const passkeys = {
   title: 'Passkeys',
-  lead: 'Sign in with your fingerprint, face or device PIN.',
-  unavailable:
-    'Passkeys require a modern browser and HTTPS (or localhost).',
+  lead: 'Sign in with your fingerprint, face, or device PIN.',
+  unavailable: 'Passkeys require a current browser, and HTTPS or localhost.',
   none: 'No passkeys yet',
   name: 'Passkey name',
   nameHint: 'e.g. “MacBook”',
@@ -66,7 +64,7 @@ export const passkeys = {
   removeOf: (name: string) => `Remove ${name}`,
   removed: (name: string) => `Passkey ${name} removed`,
   made: 'Added',
-  used: 'Last active',
+  used: 'Last used',
   never: 'Never',
 };
 
@@ -76,14 +74,14 @@ export const sessions = {
   unknown: 'Unknown',
   address: 'IP address',
   began: 'Signed in',
-  used: 'Last used',
+  used: 'Last active',
   ends: 'Expires',
   current: 'This device',
   actions: 'Actions',
   end: 'Sign out',
-  endOf: (browser: string, address: string) => `End ${browser} at ${address}`,
+  endOf: (browser: string, address: string) => `Sign out ${browser} at ${address}`,
   endOthers: 'Sign out all other sessions',
   ended: 'Session signed out',
-  othersEnded: 'All other sessions ended',
+  othersEnded: 'All other sessions signed out',
   none: 'None',
 };

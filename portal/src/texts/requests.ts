@@ -1,17 +1,17 @@
-/** What is read of refused requests: why a call failed. */
+/** Texts about failed requests: why a request failed. */
 export const requests = {
   title: 'Failed requests',
-  lead: 'API and SMTP requests that were rejected in the last 7 days. Bodies and secrets aren’t stored.',
+  lead: 'API and SMTP requests that Postrider rejected in the last 7 days. Bodies and secrets aren’t stored.',
   none: 'No failed requests',
   noneHint: 'All API and SMTP requests succeeded in the last 7 days.',
   noneFiltered: 'No requests match your filters.',
   source: 'Source',
   sources: { '': 'HTTP and SMTP', api: 'HTTP', smtp: 'SMTP' },
   code: 'Code',
-  codePlaceholder: 'e.g. INVALID_REQUEST or 5.7.1 INVALID_REQUEST or 5.7.1',
+  codePlaceholder: 'e.g. INVALID_REQUEST or 5.7.1',
   since: 'Since',
-  clear: 'Show all',
-  columns: { why: 'Why', call: 'Call', code: 'Code', when: 'When', who: 'By' },
+  clear: 'Clear filters',
+  columns: { why: 'Reason', call: 'Request', code: 'Code', when: 'Time', who: 'Credential' },
   unknownVerb: 'unknown command',
   detail: {
     meaning: 'About this error',
@@ -22,8 +22,8 @@ export const requests = {
     place: (line: number, column?: number) => `line ${line}${column === undefined ? '' : `, column ${column}`}`,
     status: 'Status',
     code: 'Code',
-    call: 'Call',
-    when: 'When',
+    call: 'Request',
+    when: 'Time',
     requestId: 'Request ID',
     key: 'API key',
     credential: 'SMTP credential',

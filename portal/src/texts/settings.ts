@@ -1,4 +1,4 @@
-/** What is read about the settings of an account. */
+/** Texts of an account’s settings. */
 export const settings = {
   title: 'Settings',
   lead: 'Applies to Live and Sandbox. Changes take effect immediately.',
@@ -9,20 +9,21 @@ export const settings = {
   defaults: 'Sending',
   defaultFrom: 'Default sender',
   defaultFromHint:
-    'Used when a request has no from address, e.g. Shop <orders@shop.example>. Leave empty to require one.',
+    'Used when a request has no from address, e.g. Shop <orders@shop.example>. Leave blank to require one.',
   missing: 'Missing template variables',
-  missingHint: 'What to do when a variable has no value. Can be overridden per request.',
+  missingHint: 'What Postrider does when a variable has no value. A request can override this setting.',
   missingValues: {
-    error: { name: 'Refuse', does: 'The send is refused and lists what is missing. Nothing half filled leaves.' },
-    empty: { name: 'Leave empty', does: 'Leave blank — The variable is replaced with nothing.' },
-    keep: { name: 'Keep the source', does: 'Keep placeholder — The recipient sees {{ name }}.' },
+    error: { name: 'Reject', does: 'The request fails and lists the missing variables.' },
+    empty: { name: 'Leave blank', does: 'The variable is replaced with nothing.' },
+    keep: { name: 'Keep placeholder', does: 'The recipient sees {{ name }}.' },
   },
   retain: 'Content retention',
-  retainHint: 'How long to store email bodies and attachments after a message is delivered or fails. Events and metadata are kept.',
+  retainHint:
+    'How long Postrider stores bodies and attachments after a message is delivered or fails. Events and metadata are kept.',
   retainValues: {
-    none: { name: 'Not at all', does: 'Don’t store — Deleted once the message is delivered or fails. It can’t be resent.' },
-    '7d': { name: '7 days', does: '7 days — Recommended for troubleshooting and resending.' },
-    '30d': { name: '30 days', does: '30 days — Maximum. Your operator may set a shorter limit.' },
+    none: { name: 'Don’t store', does: 'Deleted once the message is delivered or fails. It can’t be resent.' },
+    '7d': { name: '7 days', does: 'Recommended for troubleshooting and resending.' },
+    '30d': { name: '30 days', does: 'The maximum. Your operator can set a shorter limit.' },
   },
 };
 
@@ -32,20 +33,20 @@ export const variables = {
   known: {
     company_address_html: {
       name: 'Company address',
-      does: 'Postal address for the footer (HTML). Required by law in many countries.',
+      does: 'Postal address for the footer, as HTML. Many countries require it by law.',
     },
     report_abuse_email_html: {
       name: 'Abuse contact',
-      does: 'Where recipients can report abuse (HTML), e.g. a link to abuse@shop.example.',
+      does: 'Where recipients can report abuse, as HTML, e.g. a link to abuse@shop.example.',
     },
   },
-  unsubscribe: 'unsubscribe_email_html is built in and contains each recipient’s unsubscribe link.',
+  unsubscribe: 'unsubscribe_email_html is built in: it contains each recipient’s unsubscribe link.',
   own: 'Custom variables',
-  ownNone: 'None yet.',
+  ownNone: 'No custom variables yet',
   nameOf: 'Variable name',
-  nameHint: 'Letters, digits and _',
+  nameHint: 'Letters, digits, and _',
   nameTaken: 'This name is already in use',
-  nameWrong: 'Use letters, digits and _; must not start with a digit.',
+  nameWrong: 'Use letters, digits, and _. The name can’t start with a digit.',
   addNow: 'Add',
   remove: 'Remove',
   removeOf: (name: string) => `Remove ${name}`,

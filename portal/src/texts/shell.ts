@@ -1,13 +1,13 @@
-/** What is read around every page. A translation is a folder beside this one, with the same names. */
+/** Texts around every page. */
 export const states = {
-  loading: 'Loading',
+  loading: 'Loading…',
   forbidden: 'You don’t have permission to view this',
   failed: 'Couldn’t load this page',
-  offline: 'Can’t reach the server',
+  offline: 'Can’t reach Postrider',
   unexpected: 'Something went wrong.',
   retry: 'Try again',
   notFound: 'Not found',
-  notFoundHint: 'It may have been deleted, or belongs to another account or mode.',
+  notFoundHint: 'It may have been deleted, or it belongs to another account or mode.',
   home: 'Go to Overview',
 };
 
@@ -20,12 +20,12 @@ export const shell = {
   live: 'Live',
   sandbox: 'Sandbox',
   mode: 'Mode',
-  sandboxNote: 'Sandbox — emails are simulated and never delivered.',
+  sandboxNote: 'Sandbox: emails are simulated and never delivered.',
   search: 'Search or go to…',
   noAccount: 'You’re not a member of any account',
   noAccountHint: 'Ask an account owner for an invitation.',
   signOut: 'Sign out',
-  profile: 'Your profile',
+  profile: 'Profile',
   theme: 'Appearance',
   light: 'Light',
   dark: 'Dark',
@@ -33,7 +33,7 @@ export const shell = {
   operator: 'Operator console',
   backToAccount: 'Back to account',
   documentation: 'API documentation',
-  connection: { live: 'Live', connecting: 'Connecting…', off: 'Not live' },
+  connection: { live: 'Auto-updating', connecting: 'Connecting…', off: 'Not updating' },
 };
 
 export const navigation = {
@@ -51,7 +51,8 @@ export const navigation = {
   domains: 'Domains',
   suppressions: 'Suppressions',
   keys: 'API keys & SMTP',
-  approvals: 'Size limit (account) / Approvals (operator)',
+  sizeLimit: 'Size limit',
+  approvals: 'Approvals',
   team: 'Team',
   settings: 'Settings',
   usage: 'Usage',

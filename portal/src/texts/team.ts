@@ -1,4 +1,4 @@
-/** What is read about the people of an account. */
+/** Texts about an account’s team. */
 export const team = {
   title: 'Team',
   lead: 'Manage who has access to this account.',
@@ -29,24 +29,24 @@ export const roles = {
   viewer: { name: 'Viewer', may: 'Read-only access to everything.' },
   member: {
     name: 'Member',
-    may: 'Can send and manage messages, templates, webhooks, domains and suppressions.',
+    may: 'Can send emails, and manage messages, templates, webhooks, domains, and suppressions.',
   },
-  owner: { name: 'Owner', may: 'Full access, including API keys, SMTP, team, limits and settings.' },
+  owner: { name: 'Owner', may: 'Full access, including API keys, SMTP credentials, team, size limit, and settings.' },
 };
 
 export const invitation = {
   open: 'Invite member',
   title: 'Invite team member',
   email: 'Email',
-  emailHint: 'They’ll receive an invitation email. The link expires in 7 days.',
+  emailHint: 'They receive an invitation by email. Its link expires in 7 days.',
   role: 'Role',
-  submit: 'Invite',
+  submit: 'Send invitation',
   cancel: 'Cancel',
   sent: (email: string) => `Invitation sent to ${email}`,
   added: (email: string) => `${email} added to this account`,
   linkTitle: (email: string) => `Share this invite link with ${email}`,
   linkLead:
-    'No verified domain yet, so we couldn’t email the invitation. The link works once and expires in 7 days. Anyone with the link can join.',
+    'Postrider can’t send the invitation by email, because no domain is verified yet. The link works once and expires in 7 days. Anyone with the link can join.',
   link: 'Invitation link',
   close: 'Done',
 };

@@ -1,4 +1,4 @@
-/** What is read on the pages of templates. */
+/** Texts of the pages about templates. */
 import type { Part, VariableType } from '../pages/templates/content.ts';
 
 export const parts: Record<Part, string> = { subject: 'Subject', html: 'HTML', text: 'Text' };
@@ -29,7 +29,6 @@ export const list = {
   layout: 'Layout',
   find: 'Search templates',
   nothing: 'No templates match your search',
-  nothingHint: 'The search looks at names, without case.',
   empty: 'No templates yet',
   emptyHint: 'Edit email content without changing your code.',
   sandboxNote: 'Live templates are read-only in the sandbox. New templates exist in the sandbox only.',
@@ -40,22 +39,22 @@ export const list = {
 };
 
 export const create = {
-  title: 'New template',
+  title: 'Create template',
   name: 'Name',
-  nameHint: 'Used as the template alias in API requests. (changing it breaks them: say so)',
+  nameHint: 'API requests can use this name. If you rename the template, update them.',
   type: 'Type',
-  typeHint: 'Transactional: triggered by a user action. Marketing: everything else.',
+  typeHint: 'Transactional: triggered by something the recipient did. Marketing: everything else.',
   start: 'Start from',
-  starts: { mail: 'A short mail', layout: 'A layout for others', empty: 'Nothing' },
+  starts: { mail: 'Basic email', layout: 'Layout', empty: 'Blank' },
   submit: 'Create template',
-  sandbox: 'Sandbox only',
+  sandbox: 'The template will exist in the sandbox only.',
 };
 
-/** What a new template begins with. */
+/** Content of a new template. */
 export const starts = {
   mail: {
     subject: 'Hello {{ name }}',
-    html: '<p>Hello {{ name }},</p>\n<p>write here what there is to say.</p>\n',
+    html: '<p>Hello {{ name }},</p>\n<p>Write your message here.</p>\n',
   },
   layout: {
     subject: '',
@@ -66,16 +65,16 @@ export const starts = {
 
 export const page = {
   version: (version: number) => `Version ${version}`,
-  views: { write: 'Write', versions: 'Versions', use: 'Where used' },
-  view: 'View of the template',
+  views: { write: 'Edit', versions: 'Versions', use: 'Usage' },
+  view: 'Template view',
   save: 'Save',
   saveAs: (version: number) => `Save as version ${version}`,
   saved: (version: number) => `Saved as version ${version}. New emails use it immediately.`,
   notSaved: 'Couldn’t save',
-  unsaved: 'Not saved yet',
+  unsaved: 'Unsaved changes',
   unsavedHint: 'Your draft is stored in this browser.',
-  left: (name: string) => `Unsaved changes to ${name} were kept in this browser.`,
-  notKept: 'This draft is too large to store in the browser. Save before leaving.',
+  left: (name: string) => `Your unsaved changes to ${name} are stored in this browser.`,
+  notKept: 'This draft is too large to store in this browser. Save it before you leave the page.',
   takenUp: 'Restored your draft from',
   discard: 'Discard changes',
   discarded: 'Changes discarded',
@@ -87,39 +86,39 @@ export const page = {
   readOnly: 'You have read-only access to templates.',
   live: 'Live template (read-only in the sandbox)',
   liveHint:
-    'Switch to Live to edit, or create a sandbox copy, which overrides the live template in the sandbox.',
+    'Switch to Live to edit it, or create a sandbox copy. In the sandbox, the copy replaces the live template of the same name.',
   toLive: 'Open in Live',
   copy: 'Create sandbox copy',
   sandboxOnly: 'Sandbox only',
-  sandboxOnlyHint: 'Not available in Live.',
+  sandboxOnlyHint: 'This template isn’t available in Live.',
 };
 
 export const write = {
   tabs: { html: 'Subject and HTML', text: 'Text', variables: 'Variables', details: 'Details' },
-  tab: 'Part of the template',
+  tab: 'Template part',
   mistakes: 'has errors',
   subject: 'Subject',
-  subjectHint: 'Leave empty to set it per request.',
+  subjectHint: 'Leave blank to set it per request.',
   html: 'HTML',
   text: 'Text',
-  textHint: 'Leave empty to generate it from the HTML.',
+  textHint: 'Leave blank to generate it from the HTML.',
   name: 'Name',
   type: 'Type',
   layout: 'Layout',
   layoutHint: 'The layout wraps this template at {{ content }}.',
   noLayout: 'No layout',
-  isLayout: 'Can be used as a layout (contains {{ content }}).',
+  isLayout: 'Other templates can use this one as a layout: it contains {{ content }}.',
 };
 
 export const variables = {
-  lead: 'Declare variables to set a type and default. Requests without a required variable are rejected.',
-  label: 'Variables of the template',
+  lead: 'Declare a variable to set its type and default. Requests without a required variable are rejected.',
+  label: 'Template variables',
   name: 'Name',
   type: 'Type',
   required: 'Required',
   default: 'Default',
   noDefault: 'None',
-  add: 'Add a variable',
+  add: 'Add variable',
   remove: (name: string) => `Remove ${name || 'the variable'}`,
   nameOf: (index: number) => `Name of variable ${index}`,
   typeOf: (name: string) => `Type of ${name}`,
@@ -154,24 +153,24 @@ export const previewing = {
   noSubject: 'No subject (set per request)',
   nothing: 'Nothing to preview yet',
   failed: 'Preview not updated',
-  missing: (names: readonly string[]) =>
-    names.length === 1 ? `Missing value: ${names[0]}` : `${names.length} variables have no value: ${names.join(', ')}.`,
-  missingHint: 'Requests without it are rejected. Add a sample value to preview it.',
-  viewer: 'Viewers see the template without sample values.',
+  missing: (names: readonly string[]) => `Missing ${names.length === 1 ? 'value' : 'values'}: ${names.join(', ')}`,
+  missingHint:
+    'Requests without a value are rejected, unless they override this setting. To preview the template, add a value under Test data.',
+  viewer: 'Viewers see the template without test data.',
 };
 
 export const samples = {
   title: 'Test data',
   first: 'Default',
-  set: 'Sample set',
-  kept: 'Stored in this browser only. (better: on the server, shared by the team)',
+  set: 'Test data set',
+  kept: 'Test data is stored in this browser only.',
   add: 'New set',
-  addSubmit: 'Add',
+  addSubmit: 'Create set',
   addHint: 'Starts as a copy of the current set.',
-  name: 'Name of the set',
+  name: 'Set name',
   taken: 'This name is already in use',
   remove: (name: string) => `Delete ${name}`,
-  removed: (name: string) => `${name} is deleted`,
+  removed: (name: string) => `${name} deleted`,
   fields: 'Fields',
   json: 'JSON',
   as: 'Show the values as',
@@ -188,7 +187,7 @@ export const versions = {
   saved: 'Saved',
   changed: 'Changed',
   first: 'First version',
-  nothing: 'Nothing',
+  nothing: 'No changes',
   present: 'Current',
   actions: 'Actions',
   fields: {
@@ -199,15 +198,14 @@ export const versions = {
     variables: 'Variables',
   },
   restore: (version: number) => `Restore version ${version}`,
-  restored: (version: number, of: number) =>
-    `Restored version ${of} as version ${version}.`,
+  restored: (version: number, of: number) => `Restored version ${of} as version ${version}.`,
   restoreShort: 'Restore',
   compareShort: 'Compare',
-  compareWith: (version: number) => `Compare version ${version} with the one before`,
+  compareWith: (version: number) => `Compare version ${version} with the previous one`,
   title: 'Compare versions',
   before: 'Before',
   after: 'After',
-  unsaved: 'Not saved yet',
+  unsaved: 'Unsaved changes',
   part: 'Part',
   view: 'View',
   unified: 'Unified',
@@ -224,7 +222,7 @@ export const use = {
   bounced: 'Bounced',
   delayed: 'Delayed',
   suppressed: 'Suppressed',
-  complained: 'Complained',
+  complained: 'Complaints',
   none: 'Not used in the last 30 days.',
   messages: (count: string) => `View messages (${count})`,
   layout: 'As a layout',
@@ -234,18 +232,17 @@ export const use = {
 
 export const test = {
   open: 'Send test email',
-  title: 'Send a test',
+  title: 'Send test email',
   from: 'From',
   fromHint: 'Must use a verified domain.',
   fromSandbox: 'Any address works in the sandbox.',
   to: 'To',
-  set: 'Sample set',
+  set: 'Test data set',
   live: 'Sends a real email that counts toward your usage.',
-  sandbox: 'Delivered to the sandbox inbox only.',
-  unsaved: (version: number) =>
-    `Sends saved version ${version}. Save first to include your changes.`,
+  sandbox: 'The email arrives in the sandbox inbox only.',
+  unsaved: (version: number) => `Sends version ${version} as saved. Save first to include your changes.`,
   submit: 'Send test',
-  sent: (to: string) => `Test email sent to ${to}`,
+  sent: (to: string) => `Test email to ${to} accepted`,
   suppressed: (to: string) => `${to} is suppressed, so the email won’t be sent.`,
   toInbox: 'View in inbox',
   toMessage: 'View message',

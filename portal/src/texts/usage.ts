@@ -1,4 +1,4 @@
-/** What is read of usage: what was sent, and what the account may have. */
+/** Texts about usage: emails sent, and the limits of the account. */
 export const usage = {
   title: 'Usage',
   lead: 'Sending volume and account limits.',
@@ -7,15 +7,15 @@ export const usage = {
   plans: { free: 'Free', paid: 'Paid', enterprise: 'Enterprise' },
   status: 'Status',
   today: 'Messages today',
-  last30: 'Messages in 30 days',
+  last30: 'Messages (last 30 days)',
   queued: 'Queued',
   approved: 'Size limit',
   approvedHint: (ordinary: string, most: string) =>
-    `Up to ${ordinary} inline. Larger emails need an increase (max. ${most}).`,
-  approve: 'Approvals',
+    `Emails over ${ordinary} need uploaded attachments and a higher limit, up to ${most}.`,
+  approve: 'Size limit',
   limits: 'Limits',
   limitsLead: 'Shared by Live and Sandbox.',
-  limitColumns: { what: 'What', used: 'Used', most: 'At most' },
+  limitColumns: { what: 'Resource', used: 'Used', most: 'Limit' },
   limitNames: {
     webhooks: 'Webhooks',
     domains: 'Domains',
@@ -35,7 +35,7 @@ export const usage = {
   groups: { tag: 'Tag', template: 'Template', recipientDomain: 'Recipient domain' },
   noGroup: { tag: '(no tag)', template: '(no template)', recipientDomain: '(no domain)' },
   others: 'Other',
-  severalTags: 'Emails with multiple tags are counted once per tag.',
+  severalTags: 'An email with several tags counts once per tag.',
   none: 'No emails in this period',
   noneHint: 'Try a longer period.',
   columns: {
@@ -43,7 +43,7 @@ export const usage = {
     share: 'Share',
     delivered: 'Delivered',
     bounced: 'Bounced',
-    complained: 'Complained',
+    complained: 'Complaints',
     opened: 'Opened',
     clicked: 'Clicked',
   },

@@ -1,4 +1,4 @@
-/** What is read on the pages of webhooks. */
+/** Texts of the pages about webhooks. */
 import type { Event } from '../api.ts';
 import { count, duration } from '../parts/time.tsx';
 
@@ -7,27 +7,27 @@ type EventType = Event['eventType'];
 const events = (value: number): string => `${count(value)} ${value === 1 ? 'event' : 'events'}`;
 
 export const eventSentences: Record<EventType, string> = {
-  Send: 'The message was accepted.',
+  Send: 'Accepted by Postrider',
   Delivery: 'Delivered to the recipient’s mail server',
-  DeliveryDelay: 'Temporarily delayed; we’ll retry',
+  DeliveryDelay: 'Delayed for the first time; Postrider retries',
   Bounce: 'Permanently rejected or expired',
   Complaint: 'Marked as spam by the recipient',
   Reject: 'Not sent: suppressed or canceled',
-  Open: 'The recipient opened it.',
-  Click: 'A link was clicked',
-  Unsubscribe: 'The recipient unsubscribed.',
-  Inbound: 'An inbound email was received',
+  Open: 'Opened by the recipient',
+  Click: 'Link clicked by the recipient',
+  Unsubscribe: 'Recipient unsubscribed',
+  Inbound: 'Inbound email received',
 };
 
 export const webhooks = {
   title: 'Webhooks',
-  lead: 'Get real-time event notifications at your endpoint.',
+  lead: 'Postrider posts events of your emails to your endpoint as they happen.',
   list: 'Webhooks',
-  create: 'Add webhook',
+  create: 'Create webhook',
   check: 'Verify signature',
   empty: 'No webhooks yet',
   emptyHint: 'A webhook posts events such as Delivery and Bounce to your application. Each request is signed.',
-  columns: { url: 'Address', events: 'Events', health: 'Last deliveries', state: 'State' },
+  columns: { url: 'Endpoint URL', events: 'Events', health: 'Recent deliveries', state: 'Status' },
   enabled: 'Enabled',
   disabled: 'Disabled',
   byHand: 'Disabled manually',
@@ -43,16 +43,15 @@ export const webhookPage = {
   remove: 'Delete',
   removed: 'Webhook deleted',
   enabledNow: 'Webhook enabled. Replay missed events below.',
-  disabledNow: 'Webhook disabled. You can replay missed events later.',
+  disabledNow: 'Webhook disabled. Events are stored, and you can replay them later.',
   disabledTitle: 'This webhook is disabled',
-  disabledByHand: 'Disabled by a team member. Events are stored and can be replayed.',
-  disabledTurn:
-    'Fix your endpoint, send a test event, then enable the webhook and replay missed events.',
+  disabledByHand: 'A team member disabled it. Events are stored, and you can replay them once it’s enabled.',
+  disabledTurn: 'Fix your endpoint, send a test event, then enable the webhook and replay missed events.',
   about: 'Details',
   toRoute: 'Managed by its inbound route',
   facts: {
-    id: 'Id',
-    url: 'Address',
+    id: 'ID',
+    url: 'Endpoint URL',
     events: 'Events',
     route: 'Inbound route',
     created: 'Created',
@@ -61,9 +60,9 @@ export const webhookPage = {
 };
 
 export const health = {
-  title: 'Last deliveries',
+  title: 'Recent deliveries',
   none: 'No deliveries yet',
-  loading: 'Loading the last deliveries',
+  loading: 'Loading recent deliveries',
   lastSuccess: 'Last success',
   lastProblem: 'Last error',
   usually: 'Median response time',
@@ -77,67 +76,65 @@ export const health = {
 };
 
 export const webhookForm = {
-  createTitle: 'New webhook',
+  createTitle: 'Create webhook',
   editTitle: 'Edit webhook',
-  url: 'Address',
-  urlHint: 'Must be publicly reachable over HTTP(S).',
+  url: 'Endpoint URL',
+  urlHint: 'http or https. Private addresses are rejected.',
   events: 'Events',
-  eventsHint: 'Events to send.',
+  eventsHint: 'Events that Postrider sends to this endpoint.',
   description: 'Description',
   descriptionHint: 'Optional, e.g. “Order service (production)”.',
   create: 'Create webhook',
   save: 'Save',
   cancel: 'Cancel',
-  saved: 'Saved',
+  saved: 'Webhook saved',
 };
 
 export const secretShown = {
   title: 'Signing secret',
   rotatedTitle: 'New signing secret',
   next: 'Use it to verify incoming requests:',
-  snippets: 'Code that verifies a request',
+  snippets: 'Code to verify a request',
   until: 'Both secrets are valid until',
-  steps:
-    'Update your endpoint before then. Requests are signed with both secrets.',
+  steps: 'Update your endpoint before then. Requests are signed with both secrets.',
 };
 
 export const rotation = {
   action: 'Rotate secret',
   title: 'Rotate signing secret',
   explanation:
-    'Generates a new secret, shown once. For 24 hours requests are signed with both secrets.',
+    'Generates a new secret, shown once. For 24 hours, requests are signed with both secrets, so you can update your endpoint without downtime.',
   warning: 'Rotating again within 24 hours invalidates the oldest secret immediately.',
-  submit: 'Make a new secret',
+  submit: 'Rotate secret',
 };
 
 export const testEvent = {
-  action: 'Send a test event',
+  action: 'Send test event',
   title: 'Test event',
   succeeded: 'Test event delivered',
   failed: 'Test event failed',
   status: 'Status',
-  took: 'Took',
-  answer: 'Response body (truncated)',
-  answerLabel: 'Start of the answer to the test event',
+  took: 'Duration',
+  answer: 'Response',
+  answerLabel: 'Response body (truncated)',
   noAnswer: 'Empty response',
   error: 'Error',
-  close: 'Close the result',
+  close: 'Close result',
 };
 
 export const deliveries = {
   title: 'Deliveries',
-  lead: 'One row per event; retries count as attempts.',
+  lead: 'One row per event, newest event first. Retries count as attempts.',
   list: 'Deliveries of this webhook',
   empty: 'No deliveries yet',
-  emptyHint:
-    'Send a test event to try your endpoint.',
+  emptyHint: 'Send a test event to try your endpoint.',
   columns: {
     event: 'Event',
     recipient: 'Recipient',
     status: 'Status',
     attempts: 'Attempts',
-    answer: 'Answer',
-    took: 'Took',
+    answer: 'Response',
+    took: 'Duration',
     next: 'Next attempt',
     at: 'Time',
   },
@@ -147,21 +144,21 @@ export const deliveries = {
 export const delivery = {
   title: 'Delivery',
   gone: 'Delivery not found',
-  goneHint: 'Scroll down to load older deliveries, or it may have been deleted.',
-  waits: 'We’ll retry automatically. No action needed unless your endpoint is broken.',
-  underWay: 'Retrying now…',
-  failed: 'All retries failed. Fix your endpoint, then redeliver.',
-  succeeded: 'Delivered',
+  goneHint: 'Scroll down the list to load older deliveries. It may also have been deleted.',
+  waits: 'Postrider retries automatically. No action needed, unless your endpoint is broken.',
+  underWay: 'Sending now…',
+  failed: 'All retries failed. Fix your endpoint, then redeliver the event.',
+  succeeded: 'Delivered to your endpoint.',
   request: 'Request',
   headers: 'Request headers',
-  changing: 'webhook-timestamp and webhook-signature differ per attempt and aren’t stored.',
+  changing: 'webhook-timestamp and webhook-signature differ for each attempt and aren’t stored.',
   body: 'Request body',
   copyBody: 'Copy body',
-  bodyGone: 'Body deleted (past the retention period).',
+  bodyGone: 'The body was deleted after the retention period.',
   neverSent: 'No request sent',
-  answer: 'Answer',
-  answerStart: 'Start of the answer',
-  answerEmpty: 'The answer was empty.',
+  answer: 'Response',
+  answerStart: 'Response body (truncated)',
+  answerEmpty: 'Empty response',
   retry: 'Redeliver',
   retried: 'Redelivering…',
   retryDisabled: 'Enable the webhook first.',
@@ -176,12 +173,18 @@ export const delivery = {
 
 export const replay = {
   action: 'Replay events',
-  title: 'Send events again',
+  title: 'Replay events',
   explanation:
-    'Events keep their original webhook-id so your endpoint can deduplicate. Pending events aren’t queued twice.',
-  disabled: 'Enable the webhook before you send something again.',
-  span: 'Time',
-  spans: { hour: 'Last hour', day: 'Last 24 hours', week: 'Last 7 days', all: 'All that is kept', own: 'Choose' },
+    'Replayed events keep their webhook-id, so your endpoint can detect duplicates. Pending events aren’t queued twice.',
+  disabled: 'Enable the webhook before you replay events.',
+  span: 'Period',
+  spans: {
+    hour: 'Last hour',
+    day: 'Last 24 hours',
+    week: 'Last 7 days',
+    all: 'All stored events',
+    own: 'Custom range',
+  },
   since: 'From',
   until: 'To',
   eventTypes: 'Events',
@@ -190,80 +193,79 @@ export const replay = {
   incomplete: 'Enter a start and end time.',
   noTypes: 'Select at least one event type.',
   willBeSent: (value: number): string =>
-    value === 0 ? 'No events in this period' : `${events(value)} events will be replayed`,
-  submit: (value: number | undefined): string => (value ? `Send ${events(value)} again` : 'Send again'),
-  progress: (done: number, all: number): string => `${count(done)} of ${count(all)} replayed`,
-  finished: (all: number): string => `${events(all)} ${all === 1 ? 'has' : 'have'} been handed to your receiver`,
+    value === 0 ? 'No events in this period' : `${events(value)} will be replayed`,
+  submit: (value: number | undefined): string => (value ? `Replay ${events(value)}` : 'Replay'),
+  progress: (done: number, all: number): string => `${count(done)} of ${events(all)} replayed`,
+  finished: (all: number): string => `Replay complete: ${events(all)} sent`,
   finishedHint: 'See Deliveries for results.',
-  progressLabel: 'Progress of sending again',
+  progressLabel: 'Replay progress',
   unknown: (all: number): string => `${events(all)} ${all === 1 ? 'is' : 'are'} queued`,
   hide: 'Hide',
 };
 
 export const checker = {
-  title: 'Check a signature',
+  title: 'Verify signature',
   lead: 'Paste a failing request to debug its signature. Everything runs in your browser.',
   headers: 'Headers',
   headersHint: 'Include webhook-id, webhook-timestamp and webhook-signature.',
   body: 'Raw body',
   bodyHint: 'The raw request body, before JSON parsing.',
   secret: 'Secret',
-  secretHint: 'The signing secret your endpoint uses.',
+  secretHint: 'The signing secret that your endpoint uses.',
   noCrypto: 'Signature checks require HTTPS or localhost.',
   parts: { headers: 'Headers', clock: 'Clock', secret: 'Secret', body: 'Body' },
-  states: { right: 'Right', wrong: 'Wrong', unknown: 'Not known yet' },
+  states: { right: 'Valid', wrong: 'Invalid', unknown: 'Not checked' },
   expected: 'Expected signature',
   expectedHint:
-    'Your code should compute exactly this value. If not, check that you Base64-decode the secret and sign “id.timestamp.body”.',
+    'Your code must compute exactly this value. If it doesn’t, check that it Base64-decodes the secret and signs “id.timestamp.body”.',
   findings: {
-    incomplete: 'Paste the headers, the body and the secret',
+    incomplete: 'Paste the headers, the body, and the secret',
     genuine: 'Valid signature',
     stale: 'Valid signature, but the timestamp is too old',
     headers: 'Invalid headers',
     body: 'Body was modified',
     secret: 'Wrong secret',
-    both: 'The body was changed, and the secret is probably wrong too',
+    both: 'Body was modified, and the secret is probably wrong too',
   },
 };
 
 const distance = (seconds = '0'): string => duration(Number(seconds));
 
-/** A sentence for each thing that the checker finds. */
+/** A sentence for each finding of the checker. */
 export const findings: Record<string, (about?: string) => string> = {
   'headers-none': () => 'Not provided',
   'headers-whole': () => 'All required headers present',
   'headers-missing': (names) => `Missing: ${names}. A proxy or framework may have removed it.`,
   'headers-no-v1': () =>
-    'webhook-signature has no signature of the scheme v1. It looks like v1, and 44 characters of Base64.',
+    'webhook-signature has no v1 signature. It starts with “v1,” followed by 44 Base64 characters.',
   'headers-cut': () =>
-    'The signature is cut or changed: v1, is followed by 44 characters of Base64. Paste the whole header.',
-  'clock-none': () => 'There is no webhook-timestamp yet.',
-  'clock-fresh': (age) => `The timestamp is ${distance(age)} from the time of this browser; five minutes are allowed.`,
+    'The signature is truncated or modified: “v1,” must be followed by 44 Base64 characters. Paste the entire header.',
+  'clock-none': () => 'No webhook-timestamp provided',
+  'clock-fresh': (age) => `The timestamp is ${distance(age)} from this browser’s time. Up to five minutes are allowed.`,
   'clock-old': (age) =>
-    `(three sentences) Clock skew: ${distance(age)}. Sync your server’s clock (NTP).`,
+    `The timestamp is ${distance(age)} old. Endpoints reject requests older than five minutes. If you didn’t store this request for later, a clock is wrong: sync it with NTP.`,
   'clock-future': (age) =>
-    `The timestamp is ${distance(age)} ahead of this browser. The clock of one machine is wrong: set it by NTP.`,
-  'clock-milliseconds': () => 'webhook-timestamp must be in seconds. It was modified in transit.',
-  'clock-no-number': () => 'webhook-timestamp is no number of seconds. Something changed it on its way.',
-  'secret-none': () => 'Nothing pasted yet.',
-  'secret-formed': () => 'Format is valid',
+    `The timestamp is ${distance(age)} ahead of this browser’s time. A clock is wrong: sync it with NTP.`,
+  'clock-milliseconds': () =>
+    'webhook-timestamp is in milliseconds. Postrider sends seconds, so it was modified in transit.',
+  'clock-no-number': () => 'webhook-timestamp isn’t a number of seconds. It was modified in transit.',
+  'secret-none': () => 'Not provided',
+  'secret-formed': () => 'The format is valid. Whether it’s the right secret isn’t checked yet.',
   'secret-fits': () => 'Matches this request',
-  'secret-other': () =>
-    'Doesn’t match this request. It may belong to another webhook or predate a rotation.',
-  'secret-api-key': () => 'This is an API key. Signing secrets start with whsec_.',
-  'secret-not-base64': () => 'Invalid Base64 after whsec_. Copy the secret again.',
-  'secret-length': (bytes) => `The secret is truncated (${bytes} bytes). Copy it again.`,
-  'body-none': () => 'Nothing pasted yet.',
-  'body-fits': () => 'It is the body that was signed.',
-  'body-untouched': () => 'It has the form that we send.',
-  'body-trimmed': () => 'Extra whitespace around the body. Use the raw body.',
-  'body-untrimmed': () => 'A line break at its end is missing. The body was changed: take it as it came.',
-  'body-reprinted': () =>
-    'The body was re-serialized. Verify the raw bytes before parsing JSON.',
-  'body-quoted': () => 'The body is double-encoded JSON.',
-  'body-encoding': () => 'The body was decoded with the wrong charset (expected UTF-8).',
-  'body-no-json': () => 'Incomplete JSON. The body was truncated.',
+  'secret-other': () => 'Doesn’t match this request. It may belong to another webhook or predate a rotation.',
+  'secret-api-key': () => 'This is an API key or credential. Signing secrets start with whsec_.',
+  'secret-not-base64': () => 'The part after whsec_ isn’t valid Base64. Copy the secret again.',
+  'secret-length': (bytes) => `The secret has ${bytes} bytes instead of 24 to 64. Copy it again.`,
+  'body-none': () => 'Not provided',
+  'body-fits': () => 'Matches the signature',
+  'body-untouched': () => 'The format is as Postrider sends it',
+  'body-trimmed': () => 'The body has extra whitespace around it. Use the raw body.',
+  'body-untrimmed': () => 'The line break at the end is missing. Use the raw body.',
+  'body-reprinted': () => 'The body was parsed and serialized again. Verify the raw bytes before parsing JSON.',
+  'body-quoted': () => 'The body is double-encoded JSON: it was encoded twice.',
+  'body-encoding': () => 'The body was decoded with the wrong character set. It must be UTF-8.',
+  'body-no-json': () => 'The body isn’t a complete JSON object. It was truncated or modified.',
   'body-other-event': (eventId) =>
-    `It is about ${eventId}, the headers are of another event. Take both from one request.`,
-  'body-rewritten': () => 'The body was changed: it does not have the form that we send. Verify the raw bytes.',
+    `The body belongs to ${eventId}, but the headers to another event. Take both from the same request.`,
+  'body-rewritten': () => 'The body was modified: Postrider doesn’t send this format. Verify the raw bytes.',
 };
