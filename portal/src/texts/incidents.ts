@@ -27,9 +27,11 @@ export const incidents = {
     disabled: (host: string) => `Fix ${host}, enable the webhook, then replay the missed events.`,
     domain: (record: string) =>
       `Publish the TXT record ${record} again, then verify the domain. Until then, emails from the domain fail DKIM, and 24 hours after the record disappeared Postrider rejects them.`,
-    bounceRate: 'Many addresses don’t exist. Confirm addresses when they are entered, and remove old ones.',
-    complaintRate:
-      'Many recipients mark your emails as spam. Send only emails that they asked for, and make it easy to unsubscribe.',
+    rates: {
+      bounceRate: 'Many addresses don’t exist. Confirm addresses when they are entered, and remove old ones.',
+      complaintRate:
+        'Many recipients mark your emails as spam. Send only emails that they asked for, and make it easy to unsubscribe.',
+    } as Readonly<Record<string, string>>,
     warned: 'Live email is still sent. If the rate gets too high, it’s held until an owner or an operator releases it.',
     held: 'Once the cause is fixed, an owner can release held email. Until then, Postrider accepts live email and holds it.',
   },

@@ -22,7 +22,7 @@ export function adviceOf(one: Incident): string {
   const { advice } = incidents;
   if (one.kind === 'webhook') return advice[one.state](one.host);
   if (one.kind === 'domain') return advice.domain(one.record.name);
-  if (one.kind === 'reputation') return [one.rate && advice[one.rate], advice[one.state]].filter(Boolean).join(' ');
+  if (one.kind === 'reputation') return [advice.rates[one.rate ?? ''], advice[one.state]].filter(Boolean).join(' ');
   return one.advice;
 }
 
