@@ -17,7 +17,7 @@ export const team = {
   remove: 'Remove',
   removeOf: (email: string) => `Remove ${email}`,
   removed: (email: string) => `${email} removed`,
-  changed: (email: string, role: string) => `${email} is now ${role}`,
+  changed: (email: string, role: string) => `${email} now has the role ${role}`,
   lastOwner: 'An account needs at least one owner.',
   onlyOwners: 'Only owners can manage team members.',
   onlyLive: 'Team members have access to Live and Sandbox.',
