@@ -69,8 +69,8 @@ const EXPECTED: Record<
     answered('scheduled', { sendAt: RETRY }),
     ...([/^Scheduled to send at 10:05 \(in 3 min\)\.$/, 'nobody', /reschedule or cancel/] as const),
   ],
-  queued: [answered('queued', { createdAt: LATER }), /^Accepted at 10:02\./, 'nobody', /within seconds/],
-  'queued for long': [answered('queued'), /^Accepted at 10:00\./, 'nobody', /^Queued for 120 s: /],
+  queued: [answered('queued', { createdAt: LATER }), /^Accepted at 10:02 and queued\.$/, 'nobody', /within seconds/],
+  'queued for long': [answered('queued'), /^Accepted at 10:00 and queued\.$/, 'nobody', /^Queued for 120 s: /],
   'queued again': [
     answered('queued', { attempts: [{ ...attempt, outcome: 'delayed' }] }),
     ...([/^Retrying now\.$/, 'nobody', /within seconds/] as const),
@@ -81,7 +81,11 @@ const EXPECTED: Record<
       nextAttemptAt: RETRY,
       timeline: [event('DeliveryDelay', { deliveryDelay: { ...soft, nextAttemptAt: LATER } })],
     }),
-    ...([/^Delayed: gmail\.com asked to retry later \(greylisting\)\.$/, 'nobody', /Next attempt at 10:05 \(in 3 min\)/] as const),
+    ...([
+      /^Delayed: gmail\.com asked to retry later \(greylisting\)\.$/,
+      'nobody',
+      /Next attempt at 10:05 \(in 3 min\)/,
+    ] as const),
   ],
   'delayed for another reason than at first': [
     answered('delayed', {
@@ -108,7 +112,11 @@ const EXPECTED: Record<
   ],
   'delayed for a reason nobody knows': [
     answered('delayed'),
-    ...([/^Delayed: gmail\.com deferred this email without giving a reason\.$/, 'nobody', /keeps retrying until 10:00/] as const),
+    ...([
+      /^Delayed: gmail\.com deferred this email without giving a reason\.$/,
+      'nobody',
+      /keeps retrying until 10:00/,
+    ] as const),
   ],
   delivered: [
     answered('delivered', { timeline: [event('Delivery', { delivery })] }),
@@ -167,7 +175,11 @@ const EXPECTED: Record<
         event('Bounce', { bounce: { ...soft, category: 'expired', late: true } }),
       ],
     }),
-    ...([/^mx\.example\.com accepted the email, but couldn’t deliver it and gave up at 10:02\.$/, 'you', /then resend/] as const),
+    ...([
+      /^mx\.example\.com accepted the email, but couldn’t deliver it and gave up at 10:02\.$/,
+      'you',
+      /then resend/,
+    ] as const),
   ],
   'bounced after it was taken': [
     answered('bounced', { timeline: [event('Delivery', { delivery }, CREATED), event('Bounce', { bounce: fault })] }),
@@ -187,7 +199,11 @@ const EXPECTED: Record<
   ],
   suppressed: [
     answered('suppressed', { timeline: [event('Reject', { reject: { ...fault, reason: 'suppressed' } })] }),
-    ...([/^Not sent: ann@gmail\.com is on your suppression list/, 'you', /remove the address from the suppression list/] as const),
+    ...([
+      /^Not sent: ann@gmail\.com is on your suppression list/,
+      'you',
+      /remove the address from the suppression list/,
+    ] as const),
     true,
   ],
   'suppressed, removed from the list since': [

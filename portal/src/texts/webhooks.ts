@@ -116,7 +116,7 @@ export const testEvent = {
   status: 'Status',
   took: 'Duration',
   answer: 'Response',
-  answerLabel: 'Response body (truncated)',
+  answerLabel: 'Response to the test event (truncated)',
   noAnswer: 'Empty response',
   error: 'Error',
   close: 'Close result',
