@@ -169,8 +169,8 @@ test('what waits is moved and cancelled, and a suppression is lifted, with a way
   await openMessage(page, await send('stopped@example.com', 'Not for you'));
   await page.getByText('Not sent: stopped@example.com is on your suppression list.').waitFor();
   const lift = async (): Promise<void> => {
-    await page.getByRole('button', { name: 'Remove from suppression list' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Remove from suppression list' }).click();
+    await page.getByRole('button', { name: 'Remove suppression' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove suppression' }).click();
   };
   await lift();
   await page.getByRole('button', { name: 'Undo' }).click();

@@ -40,7 +40,7 @@ export function useNow(): number {
 
 export function ago(atMs: number, now: number): string {
   const distance = atMs - Math.max(now, 0);
-  if (Math.abs(distance) < 5_000) return 'now';
+  if (Math.abs(distance) < 5_000) return distance > 0 ? 'now' : 'just now';
   for (const [unit, length] of STEPS)
     if (Math.abs(distance) >= length) return relative.format(Math.round(distance / length), unit);
   return 'now';

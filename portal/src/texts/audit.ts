@@ -1,7 +1,7 @@
 /** Texts of the audit log: who changed what. */
 export const audit = {
   title: 'Audit log',
-  lead: 'Who changed what in this account, when, and from where. Entries are read-only and kept for 400 days.',
+  lead: 'A read-only record of changes to this account. Kept for 400 days.',
   sandboxLead: 'Changes in the sandbox only. Switch to Live to see all changes.',
   none: 'No entries',
   noneHint: 'Changes to this account are recorded here.',

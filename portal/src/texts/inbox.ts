@@ -1,7 +1,7 @@
 /** Texts of the sandbox inbox. */
 export const inbox = {
   title: 'Inbox',
-  lead: 'Emails sent in the sandbox, as recipients would get them. The last 1,000 messages of the last 7 days are kept.',
+  lead: 'Emails sent in the sandbox. The last 1,000 are kept for 7 days.',
   list: 'Messages',
   filters: 'Filters',
   to: 'To (exact match)',
@@ -22,8 +22,8 @@ export const inbox = {
   choose: 'Select an email',
   chooseHint: 'Preview it, extract links and codes, and check client compatibility.',
   back: 'Back to inbox',
-  inLive: 'The inbox is only available in the sandbox',
-  inLiveHint: 'Live emails are delivered to their recipients.',
+  inLive: 'Available in the sandbox only',
+  inLiveHint: 'The inbox receives sandbox emails. Live emails are delivered to their recipients.',
   toSandbox: 'Open sandbox inbox',
   empty: 'Clear inbox',
   emptied: 'Inbox cleared',

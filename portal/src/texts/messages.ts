@@ -171,10 +171,10 @@ export const actions = {
   moveEffect: 'Up to 30 days ahead. A time in the past sends the message immediately.',
   moveConfirm: 'Reschedule',
   moved: (at: string) => `Rescheduled for ${at}`,
-  lift: 'Remove from suppression list',
+  lift: 'Remove suppression',
   liftEffect: (to: string) =>
     `You can email ${to} again. Do this only if the problem is fixed or the recipient asked for it: another bounce or complaint harms your reputation.`,
-  lifted: 'Removed from suppression list',
+  lifted: 'Address removed from the suppression list',
 };
 
 export const sharing = {

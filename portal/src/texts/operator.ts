@@ -57,7 +57,7 @@ export const queue = {
 export const accounts = {
   title: 'Accounts',
   search: 'Name',
-  searchHint: 'Search accounts',
+  searchHint: 'Search…',
   plan: 'Plan',
   anyPlan: 'All plans',
   status: 'Status',
@@ -157,7 +157,7 @@ export const approvals = {
   now: 'Current limit',
   reason: 'Use case',
   sender: 'Account',
-  since: 'Account since',
+  since: 'Account created',
   messages: 'Messages (last 30 days)',
   bounces: 'Bounces',
   complaints: 'Complaints',
@@ -215,10 +215,10 @@ export const postmaster = {
 
 export const doctor = {
   title: 'System health',
-  lead: 'Checks run by the node that serves this page. Results are cached for up to 30 seconds, and for 10 minutes for checks of external services that passed.',
+  lead: 'Checks run by the node that serves this page. Results are up to 30 seconds old, or up to 10 minutes for external checks that passed.',
   again: 'Run again',
   ranAt: 'Last run',
-  healthy: 'All checks passed',
+  healthy: 'No failed checks',
   broken: (failed: number) => `${count(failed)} ${failed === 1 ? 'check has' : 'checks have'} failed`,
   watch: (warned: number) => `${count(warned)} ${warned === 1 ? 'warning' : 'warnings'}`,
   remedy: 'How to fix',
@@ -227,7 +227,7 @@ export const doctor = {
 
 export const audit = {
   title: 'System audit log',
-  lead: 'Who changed what in all accounts. Entries are read-only.',
+  lead: 'A read-only record of changes to all accounts and to the service.',
   action: 'Action',
   actionHint: 'e.g. account.set',
   resource: 'Resource type',

@@ -35,7 +35,7 @@ export const overview = {
 export const tiles = {
   label: 'Now',
   waiting: 'Queued',
-  waitingHint: 'queued, scheduled or delayed',
+  waitingHint: 'queued, scheduled, or delayed',
   today: 'Sent today',
   todayHint: 'since midnight UTC',
   webhooks: 'Webhooks',

@@ -3,7 +3,7 @@ export const settings = {
   title: 'Settings',
   lead: 'Applies to Live and Sandbox. Changes take effect immediately.',
   onlyOwners: 'Only owners can change settings.',
-  onlyLive: 'Settings are shared by Live and Sandbox.',
+  onlyLive: 'Settings are shared by Live and Sandbox, and changed in Live.',
   save: 'Save',
   saved: 'Settings saved',
   defaults: 'Sending',

@@ -25,7 +25,7 @@ export const newPassword = {
   submit: 'Set password and continue',
   noToken: 'This link is incomplete',
   noTokenHint: 'Copy the full link from the email or first-run.json, including everything after #token=.',
-  used: 'Links work once. Sign in, or request a new link.',
+  used: 'This link has expired or was already used. Sign in, or request a new link.',
   signInAgain: 'Password set. Sign in with your new password and two-factor code.',
   toSignIn: 'Sign in',
 };

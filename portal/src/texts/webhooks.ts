@@ -21,7 +21,7 @@ export const eventSentences: Record<EventType, string> = {
 
 export const webhooks = {
   title: 'Webhooks',
-  lead: 'Postrider posts events of your emails to your endpoint as they happen.',
+  lead: 'Get real-time event notifications at your endpoint.',
   list: 'Webhooks',
   create: 'Create webhook',
   check: 'Verify signature',
