@@ -96,6 +96,7 @@ export const authentication = {
     if (result === 'softfail') return `${first(domain)} probably does not authorize this server`;
     if (result === 'temperror') return temporary;
     if (result === 'permerror') return broken;
+    if (result === 'neutral') return `${first(domain)} doesn’t say whether this server is authorized`;
     return `${first(domain)} has no SPF record`;
   },
   dkim: (result: string, domain: string | null): string => {

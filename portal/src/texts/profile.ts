@@ -14,7 +14,7 @@ export const profile = {
 
 export const again = {
   title: 'Confirm it’s you',
-  hint: 'For security, sign in again to change your sign-in settings. We’ll bring you back here.',
+  hint: 'For security, sign in again to change your sign-in settings. You then return to this page.',
   action: 'Sign in again',
 };
 

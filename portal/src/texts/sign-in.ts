@@ -9,7 +9,7 @@ export const signIn = {
   passkey: 'Sign in with a passkey',
   passkeyFailed: 'Passkey sign-in was canceled.',
   forgot: 'Forgot your password?',
-  sent: 'If an account exists for this email, we’ve sent a reset link. It expires in 1 hour.',
+  sent: 'If a user with this email exists, Postrider sent a reset link. It expires in 1 hour.',
   sentHint: 'Didn’t get it? Ask your operator for a reset link.',
   provider: 'Continue with SSO',
   or: 'or',

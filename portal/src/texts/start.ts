@@ -62,7 +62,7 @@ export const checklist = {
   smtpNone: 'Optional. You need it only to send over SMTP.',
   smtpPlan: 'SMTP isn’t available on this plan. Use the API instead.',
 
-  webhook: 'Add a webhook',
+  webhook: 'Create a webhook',
   webhookDone: 'A webhook receives live events.',
   webhookOff: 'Your webhook is disabled. Enable it.',
   webhookNone: 'Get notified about bounces and complaints.',

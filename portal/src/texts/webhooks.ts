@@ -42,7 +42,7 @@ export const webhookPage = {
   more: 'More actions',
   remove: 'Delete',
   removed: 'Webhook deleted',
-  enabledNow: 'Webhook enabled. Replay missed events below.',
+  enabledNow: 'Webhook enabled. You can now replay missed events.',
   disabledNow: 'Webhook disabled. Events are stored, and you can replay them later.',
   disabledTitle: 'This webhook is disabled',
   disabledByHand: 'A team member disabled it. Events are stored, and you can replay them once it’s enabled.',
@@ -207,7 +207,7 @@ export const checker = {
   title: 'Verify signature',
   lead: 'Paste a failing request to debug its signature. Everything runs in your browser.',
   headers: 'Headers',
-  headersHint: 'Include webhook-id, webhook-timestamp and webhook-signature.',
+  headersHint: 'Include webhook-id, webhook-timestamp, and webhook-signature.',
   body: 'Raw body',
   bodyHint: 'The raw request body, before JSON parsing.',
   secret: 'Secret',
@@ -236,8 +236,7 @@ export const findings: Record<string, (about?: string) => string> = {
   'headers-none': () => 'Not provided',
   'headers-whole': () => 'All required headers present',
   'headers-missing': (names) => `Missing: ${names}. A proxy or framework may have removed it.`,
-  'headers-no-v1': () =>
-    'webhook-signature has no v1 signature. It starts with “v1,” followed by 44 Base64 characters.',
+  'headers-no-v1': () => 'webhook-signature has no v1 signature: “v1,” followed by 44 Base64 characters.',
   'headers-cut': () =>
     'The signature is truncated or modified: “v1,” must be followed by 44 Base64 characters. Paste the entire header.',
   'clock-none': () => 'No webhook-timestamp provided',
