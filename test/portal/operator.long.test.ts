@@ -113,7 +113,7 @@ test('an account is made with keys shown once, found, changed, and suspended aft
 
   await page.getByRole('button', { name: 'Suspend…' }).click();
   await page.getByText('While suspended:').waitFor();
-  await page.getByText('Rejected with 403').waitFor();
+  await page.getByText('rejected with 403').waitFor();
   assert.equal((await client.get('/account')).status, 200, 'nothing has happened yet');
   await page.getByRole('button', { name: 'Suspend now' }).click();
   await page.getByRole('button', { name: 'Reactivate account' }).waitFor();

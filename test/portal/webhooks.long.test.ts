@@ -194,7 +194,7 @@ async function reads({ service }: Stage, { page }: { page: Page }, id: string): 
   assert.equal(
     await page
       .locator('main')
-      .getByRole('button', { name: /^(Send|Replay|Enable|More)/ })
+      .getByRole('button', { name: /^(Send test|Replay|Enable|More)/ })
       .count(),
     0,
   );

@@ -61,12 +61,12 @@ export const domainPage = {
   required: 'Required',
   optional: 'Recommended',
   export: 'Export records',
-  exportHint: 'Download all records as a zone file or for Terraform.',
+  exportHint: 'Download all records as a zone file, or as Terraform for Cloudflare or Route 53.',
   save: 'Download',
   format: 'Format',
   zoneFile: 'Zone file',
-  cloudflare: 'Terraform (Cloudflare)',
-  route53: 'Terraform (Route 53)',
+  cloudflare: 'Cloudflare',
+  route53: 'Route 53',
 };
 
 /** What each record is for. */

@@ -165,7 +165,7 @@ export const actions = {
   cancelEffect: 'The message won’t be sent. You can resend it later as a new message.',
   cancelled: 'Message canceled',
   cancelConfirm: 'Cancel message',
-  keep: 'Keep message',
+  keep: 'Close',
   move: 'Reschedule',
   moveLabel: 'New send time',
   moveEffect: 'Up to 30 days ahead. A time in the past sends the message immediately.',
