@@ -20,7 +20,7 @@ import {
 import { type OperatorRouteDeps, operatorChanges, operatorRoute } from './operator-route.ts';
 import { queueByAccountOperation } from './store.ts';
 
-const UNKNOWN = 'No node has mail for this destination, or a pause of it.';
+const UNKNOWN = 'No node has queued messages for this destination, and it is not paused.';
 
 export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock, nodes, queueDepth } = deps;

@@ -30,7 +30,7 @@ export const incidents = {
     rates: {
       bounceRate: 'Many addresses don’t exist. Confirm addresses when they are entered, and remove old ones.',
       complaintRate:
-        'Many recipients mark your emails as spam. Send only emails that they asked for, and make it easy to unsubscribe.',
+        'Many recipients mark your email as spam. Send only email that they asked for, and make it easy to unsubscribe.',
     } as Readonly<Record<string, string>>,
     warned: 'Live email is still sent. If the rate gets too high, it’s held until an owner or an operator releases it.',
     held: 'Once the cause is fixed, an owner can release held email. Until then, Postrider accepts live email and holds it.',
