@@ -269,6 +269,10 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     });
   }
 
+  deadLetter(held: Held): Settlement {
+    return this.#results.deadLetter(held);
+  }
+
   withoutAttempt(held: Held): Settlement | undefined {
     return this.#apply.claimed(held);
   }

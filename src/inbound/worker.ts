@@ -19,10 +19,9 @@ import type { Database } from '../storage/database.ts';
 import {
   type Claimed,
   type ClaimRequest,
-  DEAD_LETTER_AFTER_CRASHES,
+  claimedItem,
   Engine,
   type EngineOptions,
-  isQuarantined,
   type WorkKind,
 } from '../work/work.ts';
 import type { Found, Handler, Handlers, InboundLease, InboundMail, Use } from './inbound-mail.ts';
@@ -82,15 +81,14 @@ class InboundWork implements WorkKind<InboundItem, Result> {
     const { database } = this.#deps;
     const leaseUntilMs = request.nowMs + request.leaseMs;
     const { jobs, ...claimed } = await database.execute(claimInboundOperation, request);
-    const items = jobs.map((job) => ({
-      ...{ job, state: 'claimed' as const, leaseUntilMs, quarantined: isQuarantined(job) },
-    }));
-    return { items, ...claimed };
+    return { items: jobs.map((job) => claimedItem(job, leaseUntilMs)), ...claimed };
   }
 
-  withoutAttempt({ job }: InboundItem): Result | undefined {
-    return job.crashes < DEAD_LETTER_AFTER_CRASHES ? undefined : this.#unread(job, null);
+  deadLetter({ job }: InboundItem): Result {
+    return this.#unread(job, null);
   }
+
+  withoutAttempt(): undefined {}
 
   start(): void {
     while (this.engine.isOpen) {
@@ -198,14 +196,10 @@ function withLease({ seq, fence, found }: Result & { kind: 'found' }): Found<unk
 
 export function startInboundWorker(deps: InboundWorkerDeps): InboundWorker {
   const { engine } = new InboundWork(deps);
-  let stopped: Promise<unknown> | undefined;
   engine.begin();
   return {
     nudge: () => engine.nudge(),
-    stop: async () => {
-      stopped ??= engine.stop(STOP_WITHIN_MS);
-      await stopped;
-    },
+    stop: async () => void (await engine.stop(STOP_WITHIN_MS)),
   };
 }
 

@@ -24,7 +24,7 @@ import type { Log } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
 import { BackPressure } from './back-pressure.ts';
 import { watchClock } from './clock.ts';
-import { type Item, NEXT_STATES, type State, type WorkKind } from './kind.ts';
+import { type Item, NEXT_STATES, type State, untriedResult, type WorkKind } from './kind.ts';
 import { isFreeOnly, LEASE_MS, Leases } from './leases.ts';
 import { openPoisonGuard, type PoisonGuard } from './poison.ts';
 import { Settler } from './settler.ts';
@@ -64,6 +64,7 @@ export class Engine<I extends Item, R extends Lease> {
   readonly #startedAt = performance.now();
   #loops: Promise<unknown> = Promise.resolve();
   #isStopping = false;
+  #stopped: Promise<number> | undefined;
   #running = 0;
   #quarantined = 0;
   #overQuota: string[] = [];
@@ -179,7 +180,7 @@ export class Engine<I extends Item, R extends Lease> {
   /** Untried, to the front of its lane, unless it needs no attempt any more. */
   putBack(item: I): void {
     this.#poison.unmark([item]);
-    this.#next(item, { result: this.#kind.withoutAttempt(item), first: true });
+    this.#next(item, { result: untriedResult(this.#kind, item), first: true });
   }
 
   /** Untried, to the database: it is due at once. */
@@ -197,9 +198,14 @@ export class Engine<I extends Item, R extends Lease> {
 
   /**
    * No attempt begins any more; those that run end, their results are recorded, and what waits is released, all within the
-   * time given. Answers how many results could not be recorded.
+   * time given. Returns how many results could not be recorded. Further calls wait for the same stop.
    */
-  async stop(withinMs: number): Promise<number> {
+  stop(withinMs: number): Promise<number> {
+    this.#stopped ??= this.#stop(withinMs);
+    return this.#stopped;
+  }
+
+  async #stop(withinMs: number): Promise<number> {
     const deadline = performance.now() + withinMs;
     this.#isStopping = true;
     this.#wakeUp.stop();
@@ -284,7 +290,7 @@ export class Engine<I extends Item, R extends Lease> {
     this.#leases.take(item);
     if (item.quarantined) this.#quarantined += 1;
     const recalled = this.#settler.recall(seq);
-    const result = recalled ? { ...recalled, fence } : this.#kind.withoutAttempt(item);
+    const result = recalled ? { ...recalled, fence } : untriedResult(this.#kind, item);
     this.#next(item, { result, first: item.quarantined });
   }
 

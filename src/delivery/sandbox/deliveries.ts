@@ -62,6 +62,7 @@ export function createSandboxDeliveries(deps: SandboxDeliveryDeps): SandboxDeliv
       };
       return { items: jobs.map((job) => heldOf(job, place)), taken, overQuota: [] };
     },
+    deadLetter: (held) => results.deadLetter(held),
     withoutAttempt: (held) => results.withoutAttempt(held),
     attempt: (held) => playSandbox(held.job, { nowMs: results.nowOf(held), random: random() }),
     record: (settlements) => results.record(settlements),
