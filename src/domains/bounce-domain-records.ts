@@ -22,7 +22,7 @@ export function tlsRecordsOf(bounceDomain: string): TlsRecord[] {
       kind: /^v=STSv1/,
       shape: /^v=STSv1[ \t]*;(?:.*;)?[ \t]*id[ \t]*=[ \t]*[A-Za-z0-9]{1,32}[ \t]*(?:;|$)/,
     },
-    more: `Also publish the policy file at https://mta-sts.${bounceDomain}/.well-known/mta-sts.txt.`,
+    more: `The policy itself is a file at https://mta-sts.${bounceDomain}/.well-known/mta-sts.txt.`,
   };
   const reportsAt = `_smtp._tls.${bounceDomain}`;
   const reports = {
@@ -53,14 +53,14 @@ interface Wanted {
 
 function findingOf(answer: DnsAnswer<string[]>, { name, kind, shape, more }: Wanted): Finding {
   if (answer.status === 'temporary')
-    return { status: 'unknown', found: null, note: `DNS lookup of ${name} failed. Try again in a few minutes.` };
+    return { status: 'unknown', found: null, note: `The DNS did not answer for ${name}; try again in a few minutes.` };
   const texts = answer.status === 'found' ? answer.value.filter((text) => kind.test(text)) : [];
   if (texts.length === 1 && shape.test(texts[0]!)) return { status: 'verified', found: texts, note: null };
   if (texts.length === 0) return { status: 'missing', found: [], note: more ?? null };
   const note =
     texts.length > 1
-      ? `${name} has ${texts.length} records of this kind. Keep one.`
-      : `The record at ${name} is not valid.`;
+      ? `There are ${texts.length} of them at ${name}; leave one.`
+      : `What is at ${name} is not written as it must be.`;
   return { status: 'different', found: texts, note };
 }
 

@@ -56,7 +56,7 @@ interface ReadRecord {
   hint: string | undefined;
 }
 
-const KNOWN_POLICIES = 'must be none, quarantine, or reject';
+const KNOWN_POLICIES = 'must be none, quarantine or reject';
 
 /** Reads the text of a record whose version is that of DMARC. */
 function readRecord(text: string): ReadRecord {
@@ -64,7 +64,7 @@ function readRecord(text: string): ReadRecord {
   if (twice !== undefined)
     return {
       record: undefined,
-      fault: `has the tag ${twice} twice, so receiving servers ignore the record. Keep one.`,
+      fault: `has the tag ${twice} twice, so receivers ignore it: leave one.`,
       hint: undefined,
     };
   const value = (name: string): string => (tags.get(name) ?? '').toLowerCase();
@@ -74,8 +74,8 @@ function readRecord(text: string): ReadRecord {
   if (!isRead && !asksForReports) {
     const fault =
       invalid === undefined
-        ? `has no valid policy: p ${KNOWN_POLICIES}. Without p, the record needs rua with an address for reports.`
-        : `has no valid policy, so receiving servers ignore the record: ${invalid} ${KNOWN_POLICIES}.`;
+        ? `has no policy that receivers know: p ${KNOWN_POLICIES}. Without p it needs rua with an address for reports.`
+        : `has no policy that receivers know, so they ignore it: ${invalid} ${KNOWN_POLICIES}.`;
     return { record: undefined, fault, hint: undefined };
   }
   const policyOf = (name: string, otherwise: DmarcPolicy): DmarcPolicy =>
@@ -96,20 +96,21 @@ function readRecord(text: string): ReadRecord {
   const fault =
     invalid === undefined
       ? undefined
-      : `has no valid policy, so receiving servers apply p=none: ${invalid} ${KNOWN_POLICIES}.`;
+      : `has no policy that receivers know, so they act as for p=none: ${invalid} ${KNOWN_POLICIES}.`;
   return { record, fault, hint: hintOf(record, tags) };
 }
 
 function hintOf({ policy, psd }: DmarcRecord, tags: ReadonlyMap<string, string>): string | undefined {
-  if (!tags.has('p')) return 'has no p, so receiving servers apply p=none.';
-  if (psd === 'y') return 'has psd=y, which marks the domain as a public suffix. Remove psd unless that is true.';
+  if (!tags.has('p')) return 'has no p, so receivers act as for p=none.';
+  if (psd === 'y')
+    return 'says psd=y, that others register names below this domain: remove psd unless it is a public suffix.';
   const percent = Number(tags.get('pct') ?? '100');
   if (percent < 100 && policy !== 'none')
-    return `has pct=${percent}, which receiving servers ignore (RFC 9989): they apply p=${policy} to all email. To test a policy, publish t=y instead.`;
+    return `has pct=${percent}, which receivers ignore (RFC 9989): they apply p=${policy} to all mail. Publish t=y instead to test a policy.`;
   const removed = REMOVED.filter((name) => tags.has(name));
   if (removed.length === 0) return undefined;
   const names = removed.join(' and ');
-  return `has ${names}, which receiving servers ignore (RFC 9989). Remove ${removed.length === 1 ? 'it' : 'them'}.`;
+  return `has ${names}, which receivers ignore (RFC 9989): remove ${removed.length === 1 ? 'it' : 'them'}.`;
 }
 
 /** The one record that a name has; several are none (§4.10). */
@@ -122,7 +123,7 @@ function recordAt(answer: DnsAnswer<string[]>): DmarcRecord | undefined {
 export function findDmarc(domain: string, answer: DnsAnswer<string[]>): Finding {
   const name = `_dmarc.${domain}`;
   if (answer.status === 'temporary')
-    return { status: 'unknown', found: null, note: `DNS lookup of ${name} failed. Try again in a few minutes.` };
+    return { status: 'unknown', found: null, note: `The DNS did not answer for ${name}; try again in a few minutes.` };
   const texts = answer.status === 'found' ? answer.value : [];
   const records = texts.filter(isDmarc);
   const [text] = records;
@@ -130,7 +131,7 @@ export function findDmarc(domain: string, answer: DnsAnswer<string[]>): Finding 
   if (records.length > 1) {
     return different(
       records,
-      `${name} has ${records.length} DMARC records, so receiving servers ignore all of them (RFC 9989 §4.10). Keep one.`,
+      `There are ${records.length} DMARC records at ${name}, and receivers ignore all of them (RFC 9989 §4.10): leave one.`,
     );
   }
   if (text === undefined) {

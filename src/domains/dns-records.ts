@@ -85,10 +85,10 @@ function keyRecord(domain: SenderDomain, key: DomainKey): DnsRecord {
 /** What its note says besides how it is published. */
 function turnOf({ state, retiredAt }: DomainKey): string | null {
   if (state === 'next')
-    return 'Next key. Postrider signs with it once every name server of the zone has returned it for an hour.';
+    return 'The next key: publish it; it signs once every server of the zone has shown it for an hour.';
   if (state !== 'retired') return null;
   const until = iso((retiredAt ?? 0) + RETIRED_KEPT_MS).slice(0, 10);
-  return `Retired key. Keep this record until ${until}, because receiving servers may still verify email that was signed with it.`;
+  return `It signs no more. Leave it until ${until}, while mail that it has signed may still be read; then it can be removed.`;
 }
 
 function spfRecord({ domain }: SenderDomain, { sendingHost }: RecordSettings): DnsRecord {
@@ -132,13 +132,13 @@ function knownTracking(domain: SenderDomain, settings: RecordSettings): DnsRecor
 
 function trackingNote({ domain }: SenderDomain, { baseUrl }: RecordSettings, state: TrackingState): string {
   const url = trackingUrl(baseUrl, domain)!.url;
-  if (state === 'served') return `Links in email from ${domain} use ${url}.`;
-  const needs = url.startsWith('https:') ? ' with a valid certificate' : '';
-  return `The name points to Postrider. Links in email from ${domain} use it once Postrider answers at ${url}/health${needs}. Until then they use ${baseUrl}.`;
+  if (state === 'served') return `Links of mail from ${domain} lead to ${url}.`;
+  const needs = url.startsWith('https:') ? ', with a certificate that is valid for it' : '';
+  return `The name leads here; links of mail from ${domain} use it once this service answers at ${url}/health${needs}. Until then they lead to ${baseUrl}.`;
 }
 
 const VOUCHED =
-  'An operator approved this domain without a DNS check. Publish this record anyway, then verify the domain.';
+  'An operator vouched for this domain; its DNS was not looked at. Publish this record all the same, and verify the domain.';
 
 /** What the last check found of a key, without asking the DNS. */
 function knownKey(domain: SenderDomain, key: DomainKey): DnsRecord {
@@ -182,7 +182,7 @@ function publishedAs<F extends Finding>(record: DnsRecord, { finding, ...where }
   // Whether a retired key is there matters to nobody who is to do something.
   const notes = record.keyState === 'retired' ? [record.note] : [finding.note, record.keyState ? record.note : null];
   if (record.keyState === 'next' && where.isEverywhere && where.unheard.length > 0) {
-    notes.push(`No answer from ${where.unheard.join(', ')}. Postrider waits for them for up to a day.`);
+    notes.push(`Not heard from: ${where.unheard.join(', ')}. That holds it up for a day at most.`);
   }
   const note = notes.filter((one) => one !== null).join(' ');
   return { record: { ...record, ...finding, note: note === '' ? null : note }, ...where };
@@ -213,8 +213,8 @@ async function misplaced(domain: SenderDomain, record: DnsRecord, dns: Dns): Pro
   const hit = hits.find((one) => one !== undefined);
   if (!hit) return undefined;
   const within = record.name.slice(0, -hit.zone.length - 1);
-  const why = hit.isDoubled ? `your DNS provider appends ${hit.zone} to the name` : `part of the name is missing`;
-  const note = `The record is at the wrong name, ${hit.at}: ${why}. Enter ${within} as its name in the zone ${hit.zone}.`;
+  const why = hit.isDoubled ? `the form adds ${hit.zone} to the name by itself` : `a part of the name is missing`;
+  const note = `The record is at ${hit.at}, where nobody looks, since ${why}: enter ${within} as its name in the zone ${hit.zone}.`;
   return { ...record, status: 'missing', found: hit.found, note };
 }
 
@@ -239,11 +239,11 @@ async function inheritedDmarc(domain: string, dns: Dns): Promise<Finding | undef
   const applied = await appliedDmarc(domain, dns);
   if (applied === undefined) return undefined;
   if (applied === 'unknown') {
-    const note = `No DMARC record at _dmarc.${domain}, and the DNS lookup of its parent domains failed. Try again in a few minutes.`;
+    const note = `There is no DMARC record at _dmarc.${domain}, and the DNS did not answer for the domains above it; try again in a few minutes.`;
     return { status: 'unknown', found: null, note };
   }
   const { publishedAt, record } = applied;
-  return { status: 'verified', found: [record.text], note: `The policy of ${publishedAt} also applies to ${domain}.` };
+  return { status: 'verified', found: [record.text], note: `The policy of ${publishedAt} holds for ${domain} too.` };
 }
 
 async function lookUpReturnPath(domain: SenderDomain, lookUp: LookUp): Promise<CheckedRecord | undefined> {
@@ -264,19 +264,19 @@ async function findReturnPath(record: DnsRecord, lookUp: LookUp): Promise<Findin
     return {
       status: 'unknown',
       found: null,
-      note: `DNS lookup of ${record.name} failed. Try again in a few minutes.`,
+      note: `The DNS did not answer for ${record.name}; try again in a few minutes.`,
     };
   if (own.status !== 'found') return alias;
   const ourHosts = ours.status === 'found' ? ours.value.hosts.map(({ host }) => host) : [];
   const hosts = own.value.hosts.map(({ host }) => host);
   const found = hosts.map((host) => `MX ${host}`);
   if (!hosts.some((host) => ourHosts.includes(host))) {
-    const note = `The MX records of ${record.name} point to another server. Make it a CNAME of ${record.value}, or use the same MX records.`;
+    const note = `The MX records of ${record.name} lead elsewhere; make it a CNAME of ${record.value}, or give it the MX records of that.`;
     return { status: 'different', found, note };
   }
   const spf = await lookUpSpf(record.name, { dns, sendingHost });
   if (spf.status === 'verified') return { status: 'verified', found, note: null };
-  const note = `${record.name} has the MX records of ${record.value}. Also publish this as its only SPF record: ${spf.value}`;
+  const note = `${record.name} has the MX records of ${record.value}; publish at ${record.name} too, as its only SPF record: ${spf.value}`;
   return { status: spf.status === 'unknown' ? 'unknown' : 'different', found, note };
 }
 
@@ -302,9 +302,9 @@ async function lookUpTracking(domain: SenderDomain, lookUp: LookUp): Promise<Che
 
 function findAlias({ name, value }: DnsRecord, answer: DnsAnswer<string>): Finding {
   if (answer.status === 'temporary')
-    return { status: 'unknown', found: null, note: `DNS lookup of ${name} failed. Try again in a few minutes.` };
+    return { status: 'unknown', found: null, note: `The DNS did not answer for ${name}; try again in a few minutes.` };
   if (answer.status !== 'found') return { status: 'missing', found: [], note: null };
   const target = answer.value.replace(/\.$/, '').toLowerCase();
   if (target === value.toLowerCase()) return { status: 'verified', found: [target], note: null };
-  return { status: 'different', found: [target], note: `${name} points to ${target}. It must point to ${value}.` };
+  return { status: 'different', found: [target], note: `${name} leads to ${target}; it must lead to ${value}.` };
 }

@@ -19,8 +19,8 @@ export function withoutQuoting(text: string): string {
 
 /** The end of a sentence that begins with the record: what was entered with it. */
 export function quotingWords(text: string): string {
-  if (text.includes('"')) return 'contains quotation marks. Enter the value without them.';
-  return 'contains backslashes. Enter the value without them, including before semicolons.';
+  if (text.includes('"')) return 'has quotation marks as part of its text: enter the value without them.';
+  return 'has backslashes as part of its text: enter the value without them, its semicolons too.';
 }
 
 /** Tags of a key record (RFC 6376 §3.6.1), white space removed. */
@@ -47,14 +47,14 @@ export function findKey(wanted: { name: string; value: string }, answer: DnsAnsw
     return {
       status: 'unknown',
       found: null,
-      note: `DNS lookup of ${name} failed. Try again in a few minutes.`,
+      note: `The DNS did not answer for ${name}; try again in a few minutes.`,
     };
   }
   const texts = answer.status === 'found' ? answer.value : [];
   if (texts.some((text) => sameKey(text, value)) && texts.filter((text) => tags(text).has('p')).length === 1)
     return { status: 'verified', found: texts.filter((text) => tags(text).has('p')), note: null };
   if (texts.length === 0) {
-    const note = `TXT record ${name} not found. DNS changes can take up to an hour.`;
+    const note = `There is no TXT record at ${name} yet; publish the value in dns-records. A new record can take up to an hour to be seen.`;
     return { status: 'missing', found: [], note };
   }
   const note = differenceOf(wanted, texts);
@@ -62,7 +62,7 @@ export function findKey(wanted: { name: string; value: string }, answer: DnsAnsw
   return {
     status: 'missing',
     found: texts,
-    note: `The TXT record ${name} is not a DKIM key. Add this record, and keep the existing one.`,
+    note: `What stands at ${name} is no DKIM key; publish the value in dns-records beside it.`,
   };
 }
 
@@ -70,10 +70,10 @@ export function findKey(wanted: { name: string; value: string }, answer: DnsAnsw
 function differenceOf({ name, value }: { name: string; value: string }, texts: string[]): string | undefined {
   const keys = texts.filter((text) => tags(text).has('p'));
   if (texts.length > 1 && isInPieces(texts, value)) {
-    return `The key at ${name} is split into ${texts.length} records. Publish one record, and split its value into quoted strings of up to 255 characters.`;
+    return `The key at ${name} is in ${texts.length} records: make it one record, whose text is cut into strings of at most 255 characters.`;
   }
   if (keys.length > 1) {
-    return `${name} has ${keys.length} keys, and receiving servers use any of them (RFC 6376 §3.6.2.2). Keep only this one.`;
+    return `There are ${keys.length} keys at ${name}, of which receivers may take any (RFC 6376 §3.6.2.2): leave only the value in dns-records.`;
   }
   const spoilt = texts.find((text) => withoutQuoting(text) !== text && tags(withoutQuoting(text)).has('p'));
   if (spoilt !== undefined) return `The TXT record at ${name} ${quotingWords(spoilt)}`;
@@ -94,12 +94,13 @@ function isInPieces(texts: string[], value: string): boolean {
 function wordsOf(name: string, found: Map<string, string>, wanted: Map<string, string>): string {
   const [theirs, ours] = [found.get('p')!, wanted.get('p')!];
   const version = found.get('v') ?? 'DKIM1';
-  if (version !== 'DKIM1') return `The record at ${name} has v=${version}. It must be v=DKIM1.`;
-  if (theirs === '') return `The key at ${name} is empty, which means that it was revoked. Replace it with this value.`;
+  if (version !== 'DKIM1') return `The record at ${name} says v=${version}, which must be v=DKIM1.`;
+  if (theirs === '')
+    return `The key at ${name} is empty, which tells receivers that it was revoked; replace it by the value in dns-records.`;
   const kind = found.get('k') ?? 'rsa';
-  if (theirs === ours) return `The record at ${name} has k=${kind}. It must be k=${wanted.get('k')}.`;
+  if (theirs === ours) return `The record at ${name} says k=${kind}, which must be k=${wanted.get('k')}.`;
   if (ours.startsWith(theirs) || ours.endsWith(theirs)) {
-    return `The key at ${name} is truncated: ${theirs.length} of its ${ours.length} characters are published. If your provider limits strings to 255 characters, split the value into several quoted strings in one record.`;
+    return `The key at ${name} is cut off: ${theirs.length} of its ${ours.length} characters are published. Where the form takes at most 255 in one piece, cut the value into several quoted strings of one record.`;
   }
-  return `The TXT record at ${name} has a different key. Replace it with the complete value of this record.`;
+  return `The TXT record at ${name} has another key; replace it by the value in dns-records, and take care that it is not cut off.`;
 }

@@ -56,7 +56,7 @@ export async function lookUpPublished<F extends Finding>(question: Question<F>):
   }
   if (without.length < own.length) {
     const hosts = without.map(({ host }) => host).join(', ');
-    const note = `Some name servers of the zone do not return the record ${name} yet: ${hosts}.`;
+    const note = `Not every server of the zone has the record at ${name}: ${hosts} ${without.length === 1 ? 'does' : 'do'} not show it yet.`;
     const finding: F = { ...first.finding, status: 'different', note };
     return { finding, isEverywhere: false, isSomewhere: true, unheard };
   }
@@ -66,15 +66,12 @@ export async function lookUpPublished<F extends Finding>(question: Question<F>):
 function laterSeen<F extends Finding>(own: F, seen: Finding): F {
   if (seen.status === 'verified' || seen.status === 'unknown') return own;
   const shown = seen.found === null || seen.found.length === 0 ? 'nothing' : `“${shortened(seen.found[0]!)}”`;
-  return {
-    ...own,
-    note: `The zone's name servers have the record. DNS resolvers may still return ${shown} for up to an hour.`,
-  };
+  return { ...own, note: `The zone's own servers have it; resolvers still show ${shown}, for up to an hour.` };
 }
 
 function earlierSeen<F extends Finding>(own: F, seen: Finding): F {
   if (seen.status !== 'verified') return own;
-  return { ...own, note: `${own.note ?? ''} DNS resolvers still return the previous record.`.trim() };
+  return { ...own, note: `${own.note ?? ''} Resolvers still show the record that was there before.`.trim() };
 }
 
 const SHOWN_CHARACTERS = 60;

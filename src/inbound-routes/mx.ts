@@ -39,8 +39,8 @@ export function mxNote(
   host: string,
 ): string | null {
   if (status === 'verified' || status === 'pending') return null;
-  if (status === 'unknown') return `DNS lookup of ${domain} failed. Verify the route again in a few minutes.`;
-  if (status === 'missing') return `No MX record found for ${domain}. Publish this record to receive email.`;
+  if (status === 'unknown') return `The DNS did not answer for ${domain}; verify the route again in a few minutes.`;
+  if (status === 'missing') return `${domain} has no MX record: publish it, so that mail for it comes here.`;
   const others = (found ?? []).slice(0, 3).join(', ');
-  return `Email for ${domain} is delivered to another server (${others}). Give ${host} the lowest preference, or use a dedicated subdomain.`;
+  return `Mail for ${domain} goes elsewhere (${others}): make ${host} its exchanger of the lowest number, or use a subdomain of its own.`;
 }

@@ -75,7 +75,7 @@ test('a route is made with its MX, listed, changed and removed, with its webhook
     ['support@in.shop.example', false, 'pending'],
   );
   assert.equal(made.body.dnsRecord.status, 'missing');
-  assert.match(made.body.dnsRecord.note, /No MX record/);
+  assert.match(made.body.dnsRecord.note, /no MX record/);
 
   dns.zone['in.shop.example'] = { MX: [[10, 'mx.elsewhere.example']] };
   const elsewhere = await call('POST', `/inbound-routes/${id}/verify`, one.live);
