@@ -117,7 +117,7 @@ class InboundWork implements WorkKind<InboundItem, Result> {
         return await this.#givenUp(mail, { job, error });
       const { clock, log, random } = this.#deps;
       const againAtMs = clock.now() + jitter(inboundDelayMs(job.attempts + 1), random());
-      log.warn({ inboundId: job.mail.id, error: error.message }, 'a mail that came in cannot be read right now');
+      log.warn({ inboundId: job.mail.id, error: error.message }, 'inbound message cannot be read at the moment');
       return this.#unread(job, againAtMs);
     }
   }
@@ -125,7 +125,7 @@ class InboundWork implements WorkKind<InboundItem, Result> {
   /** It will not be read any more. */
   async #givenUp(mail: InboundMail, { job, error }: { job: InboundJob; error: Unavailable }): Promise<Result> {
     const { id: inboundId, use } = mail;
-    this.#deps.log.error({ inboundId, error: error.message }, 'a mail that came in cannot be read');
+    this.#deps.log.error({ inboundId, error: error.message }, 'inbound message cannot be read');
     const why = error instanceof BlobDamaged ? 'its stored content was changed' : 'its content was away for a week';
     const finding: unknown = await (this.#deps.handlers[use.kind] as Handler<unknown>).unreadable?.(mail, why);
     if (finding === undefined) return this.#unread(job, null);
@@ -137,8 +137,7 @@ class InboundWork implements WorkKind<InboundItem, Result> {
     const { use } = job.mail;
     const owner = use.kind === 'route' ? use : { accountId: '', mode: 'live' as const };
     const { accountId, mode } = owner;
-    if (againAtMs === null)
-      this.#deps.log.error({ inboundId: job.mail.id, accountId }, 'a mail that came in is set aside');
+    if (againAtMs === null) this.#deps.log.error({ inboundId: job.mail.id, accountId }, 'inbound message quarantined');
     return {
       ...{ seq: job.seq, fence: job.fence, kind: 'unread' },
       unread: { ...leaseOf(job), accountId, mode, againAtMs },

@@ -159,7 +159,7 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
     try {
       return this.#targetOf(row);
     } catch (error) {
-      this.#deps.log.error({ webhook: row.id, cause: (error as Error).message }, 'webhook secret does not open');
+      this.#deps.log.error({ webhook: row.id, cause: (error as Error).message }, 'webhook secret cannot be decrypted');
       return undefined;
     }
   }

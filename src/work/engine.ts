@@ -138,7 +138,7 @@ export class Engine<I extends Item, R extends Lease> {
 
   /** Extends leases that run short; false when the storage refuses, and then the next tick tries again. */
   extendLeases(): Promise<boolean> {
-    return this.#tolerate('leases could not be extended', async () => {
+    return this.#tolerate('lease renewal failed', async () => {
       for (const item of await this.#leases.extend()) this.#drop(item);
     });
   }
@@ -228,7 +228,7 @@ export class Engine<I extends Item, R extends Lease> {
       if (limit === 0) {
         await this.#wakeUp.sleep(LOOK_PAST_MS, 'capacity');
       } else if (
-        !(await this.#tolerate('due work could not be claimed', async () => {
+        !(await this.#tolerate('claim of due work failed', async () => {
           taken = await this.#claim(limit);
         }))
       ) {
@@ -268,9 +268,10 @@ export class Engine<I extends Item, R extends Lease> {
     });
     while (!this.#isStopping) {
       await this.extendLeases();
-      await this.#tolerate('the schedule could not be checked against the clock', repairClock);
-      await this.#tolerate('a tick failed', async () => this.#kind.tick());
-      if (this.isOpen) await this.#tolerate('parked work could not be resumed', () => this.#backPressure.sweep());
+      await this.#tolerate('schedule repair failed', repairClock);
+      await this.#tolerate('periodic work failed', async () => this.#kind.tick());
+      if (this.isOpen)
+        await this.#tolerate('parked work not resumed; the next sweep retries', () => this.#backPressure.sweep());
       this.#kind.start();
       await this.#wakeUp.sleep(this.#pollMs, 'stop');
     }
@@ -317,7 +318,7 @@ export class Engine<I extends Item, R extends Lease> {
     const isAway = error instanceof Unavailable;
     const rows = failed.map((item) => item.job.seq);
     if (!isAway)
-      this.#deps.log.error({ kind: this.#kind.kind, rows, error: error.stack }, 'an attempt failed in our own code');
+      this.#deps.log.error({ kind: this.#kind.kind, rows, error: error.stack }, 'work failed: internal error');
     for (const item of failed) {
       if (isAway) {
         this.release(item);

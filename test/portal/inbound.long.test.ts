@@ -230,7 +230,7 @@ async function live({ page, service }: Stage, dns: Awaited<ReturnType<typeof fak
   await button(page, 'Create route').first().click();
   await page.getByRole('textbox', { name: 'Address' }).fill('*@in.shop.example');
   await page.getByRole('dialog').getByRole('button', { name: 'Create route' }).click();
-  await page.getByText('Must be in a domain that this account has verified.').waitFor();
+  await page.getByText('Must be in a verified domain of this account.').waitFor();
   await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
   await page.getByRole('dialog').getByRole('button', { name: 'Create route' }).click();
   await title(page, '*@in.shop.example').waitFor();

@@ -226,9 +226,9 @@ test('nodes, the doctor, and the log of all accounts with its files', { skip }, 
   await page.getByRole('link', { name: 'Postmaster mail' }).click();
   await page.getByText('No postmaster mail').waitFor();
   await page.getByRole('link', { name: 'System health' }).click();
-  await page.getByRole('region', { name: 'Passed' }).getByText('every setting is valid').waitFor();
-  await page.getByText('Set POSTRIDER_BASE_URL to the https address').waitFor();
-  await page.getByRole('region', { name: 'Skipped' }).getByText('not asked: DNS, mail servers').waitFor();
+  await page.getByRole('region', { name: 'Passed' }).getByText('all settings are valid').waitFor();
+  await page.getByText('Set POSTRIDER_BASE_URL to the public https URL').waitFor();
+  await page.getByRole('region', { name: 'Skipped' }).getByText('not checked: DNS, mail servers').waitFor();
   const answered = page.waitForResponse('**/operator/doctor');
   await page.getByRole('button', { name: 'Run again' }).click();
   assert.equal((await answered).status(), 200);

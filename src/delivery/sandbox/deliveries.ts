@@ -108,7 +108,7 @@ export function createPlayByHand({ database, clock, deliveries, random = Math.ra
 
   return async (key, play) => {
     const { found, held } = await take(key);
-    if (!found) return refuse(failure('NOT_FOUND', { message: 'The inbox holds no message with this id.' }));
+    if (!found) return refuse(failure('NOT_FOUND', { message: 'No message in the inbox has this id.' }));
     if (held) {
       const settlement = settlementOf(held.job, { play, nowMs: timeOf(held, clock), random });
       const lost = await deliveries.record([settlement]);
