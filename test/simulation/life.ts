@@ -33,7 +33,6 @@ import type { Process, Timeline } from './timeline.ts';
 
 export const START_MS = Date.parse('2026-11-23T09:00:00Z');
 export const DAY_MS = 86_400_000;
-const EVENTS = ['Send', 'Delivery', 'DeliveryDelay', 'Bounce', 'Reject', 'Complaint', 'Unsubscribe', 'Inbound'];
 
 export interface World {
   choices: Choices;
@@ -114,7 +113,7 @@ export function live(world: World, template: Template): void {
   world.busy += 1;
   void (async () => {
     const { shop } = template.tenants;
-    await create(shop, '/webhooks', { url: world.receiver.url, events: EVENTS });
+    for (const { url, types } of world.receiver.endpoints) await create(shop, '/webhooks', { url, events: types });
     if (world.reporters) await create(shop, '/inbound-routes', { match: ROUTE_ADDRESS, events: true });
     for (let at = 0; at < mails; at += 1) {
       const entry = newEntry(drawMail(draw.stream(`mail ${at}`), at, world));

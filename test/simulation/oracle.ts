@@ -17,6 +17,7 @@ import type { Report } from './reporters.ts';
 import { type Attempt, type Conditions, scheduleFaults } from './schedule-oracle.ts';
 import { TRANSITIONS } from './states.ts';
 import { suppressionFaults } from './suppression-oracle.ts';
+import { webhookFaults } from './webhook-oracle.ts';
 
 export interface Evidence {
   ledger: readonly Entry[];
@@ -26,6 +27,8 @@ export interface Evidence {
   policyHosts: readonly PolicyHost[];
   /** That the storage refused something. */
   isRefused: boolean;
+  /** That several nodes share the database. */
+  isShared: boolean;
   /** What came back. */
   reports: readonly Report[];
   /** Whose live events go to the endpoint. */
@@ -100,7 +103,8 @@ export function faultsOf(evidence: Evidence): string[] {
     ...ofCopies(evidence, { messages, copies }),
     ...ofCancellations(evidence, messages, copies),
     ...ofStates(evidence, messages),
-    ...ofEvents(evidence, { messages, events }),
+    ...ofEvents({ messages, events }),
+    ...webhookFaults({ ...evidence, events, isDeadly: evidence.deathsMs.length >= DEADLY }),
     ...ofBounces(evidence, { messages, events }),
     ...ofTimes(evidence, copies),
     ...scheduleFaults({ ...evidence, messages, events, attempts: attemptsOf(evidence) }),
@@ -222,20 +226,7 @@ function ofStates({ database }: Evidence, messages: readonly MessageRow[]): stri
   return faults;
 }
 
-interface FailedRow {
-  event_id: string;
-  attempts: number;
-  error: string;
-}
-
-/** Of an event that is given up, as published, and of one that crashes our own code, or seems to. */
-const SCHEDULED_ATTEMPTS = 10;
-const DEAD_EVENT = /failed over this delivery three times/;
-
-function ofEvents(
-  { receiver, subscriber, database, deathsMs, isShort }: Evidence,
-  { messages, events }: { messages: readonly MessageRow[]; events: readonly EventRow[] },
-): string[] {
+function ofEvents({ messages, events }: { messages: readonly MessageRow[]; events: readonly EventRow[] }): string[] {
   const faults: string[] = [];
   const byMessage = Map.groupBy(events, (event) => event.message_id);
   for (const { id, status } of messages) {
@@ -250,28 +241,6 @@ function ofEvents(
       faults.push(`${id} is ${status} with events ${types.join(', ')}`);
     if (own.filter(({ type, late }) => type === 'DeliveryDelay' && late !== 1).length > 1)
       faults.push(`${id}: delayed twice in the log`);
-  }
-  const ended = database.all<FailedRow>(
-    "SELECT event_id, attempts, error FROM webhook_delivery WHERE status = 'failed'",
-  );
-  const failed = new Set(ended.map((one) => one.event_id));
-  for (const { event_id: id, attempts, error } of ended) {
-    const isDeadLetter = DEAD_EVENT.test(error) && deathsMs.length >= DEADLY;
-    if (attempts < (isShort ? Number.POSITIVE_INFINITY : SCHEDULED_ATTEMPTS) && !isDeadLetter)
-      faults.push(`the event ${id} was given up after ${attempts} attempts: ${error}`);
-  }
-  const accepted = new Set(receiver.received.filter((one) => one.isAccepted).map((one) => one.eventId));
-  const ids = new Map<string, Set<string>>();
-  for (const { eventId, webhookId } of receiver.received) {
-    ids.set(eventId, (ids.get(eventId) ?? new Set()).add(webhookId));
-  }
-  for (const { id, type, account_id: accountId, mode } of events) {
-    if (accountId !== subscriber || mode !== 'live') continue;
-    if (!accepted.has(id) && !failed.has(id)) faults.push(`the event ${type} ${id} never came to its endpoint`);
-  }
-  for (const [id, own] of ids) {
-    if (own.size > 1) faults.push(`the event ${id} came under ${own.size} ids`);
-    if (!events.some((event) => event.id === id)) faults.push(`the endpoint got ${id}, which is in no log`);
   }
   return faults;
 }

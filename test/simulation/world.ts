@@ -5,6 +5,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { randomText } from '../../src/base/ids.ts';
+import { EVENT_TYPES } from '../../src/events/events.ts';
 import { OWN_RECORD_MS, RECORD_MS } from './absences.ts';
 import { Choices } from './choices.ts';
 import { createCluster } from './cluster.ts';
@@ -23,7 +24,7 @@ import { DEADLY, faultsOf } from './oracle.ts';
 import type { Copy } from './peers.ts';
 import { drawPolicies, NO_POLICIES } from './policies.ts';
 import { seededRandom } from './random.ts';
-import { drawReceiver, NO_RECEIVER, startReceiver } from './receivers.ts';
+import { drawFurther, drawManners, NO_FAULTS, startReceiver } from './receivers.ts';
 import { Reporters } from './reporters.ts';
 import { NO_STORE_FAULTS, ObjectStore } from './s3-store.ts';
 import type { Conditions } from './schedule-oracle.ts';
@@ -121,6 +122,7 @@ async function lived(world: World, { template, onStep }: RunOptions): Promise<Re
       policies: world.policies,
       policyHosts: world.policyHosts,
       isRefused: isRefused(world),
+      isShared: world.cluster !== undefined,
       outages: world.cluster?.server.outages ?? [],
       reports: whole(world.reporters?.reports ?? [], database),
       subscriber: template.tenants.shop.accountId,
@@ -235,13 +237,15 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const hosting = { policies, network, dns, choices, count, random: random.stream('policy host answers') };
   const policyHosts = startPolicyHosts(hosting);
   const hooks = random.stream('receiver');
+  const further = flood ? [] : drawFurther(random.stream('further endpoints'));
   const receiver = startReceiver(network, {
-    ...{
-      manners: choices.faults('endpoint', drawReceiver(hooks), NO_RECEIVER),
-      random: hooks,
-      count,
-      badUntilMs: extent.badUntilMs,
-    },
+    plans: [
+      { types: EVENT_TYPES, manners: choices.faults('endpoint', drawManners(hooks), NO_FAULTS) },
+      ...further.filter((_, at) => choices.has(`endpoint-${at + 1}`)),
+    ],
+    random: hooks,
+    count,
+    badUntilMs: extent.badUntilMs,
   });
   const faults: string[] = [];
   const deathsMs: number[] = [];
