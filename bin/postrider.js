@@ -10,6 +10,9 @@ import module from 'node:module';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
+// Node opens its debugger at SIGUSR1, and SIGUSR2 ends a process. A service ignores both.
+for (const signal of ['SIGUSR1', 'SIGUSR2']) process.on(signal, () => undefined);
+
 const bundled = fileURLToPath(new URL('../node_modules/.bin/node', import.meta.url));
 if (Number(process.versions.node.split('.')[0]) >= 26) {
   // The variable is for the threads, which read it when they start.
@@ -20,7 +23,9 @@ if (Number(process.versions.node.split('.')[0]) >= 26) {
   process.env.UV_THREADPOOL_SIZE ??= String(Math.max(2, Math.min(4, availableParallelism())));
   await import('../src/main.ts');
 } else if (existsSync(bundled)) {
-  const child = spawn(bundled, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' });
+  const child = spawn(bundled, ['--disable-sigusr1', fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+    stdio: 'inherit',
+  });
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   child.on('exit', (code, signal) => process.exit(signal ? 1 : (code ?? 1)));
 } else {

@@ -11,6 +11,8 @@ const OWN = /^\/(?:$|app(?:\/|$)|welcome|reset|sign-in|src\/|@|node_modules\/|as
 
 export default defineConfig({
   root: import.meta.dirname,
+  // Files find each other by relative addresses; the service completes those in the page, below the path of its base URL.
+  base: './',
   plugins: [react()],
   build: {
     outDir: 'dist',

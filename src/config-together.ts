@@ -21,6 +21,8 @@ interface Settings {
   route: Route;
   sourceAddresses: readonly string[];
   warmUp: readonly WarmUpStart[];
+  bounceDomain: string | undefined;
+  postmaster: string | undefined;
 }
 
 export function notValid(name: string, text: string, allowed: string): ConfigError {
@@ -48,8 +50,17 @@ export function assertTogether(config: Settings, environment: Record<string, str
       'POSTRIDER_INBOUND_PORT is not set, and the role inbound of POSTRIDER_ROLES needs it; set it (25 in production), or leave the role out',
     );
   }
+  if (config.bounceDomain !== undefined && domainOf(config.postmaster) === config.bounceDomain) {
+    throw notValid(
+      'POSTRIDER_POSTMASTER',
+      config.postmaster ?? '',
+      `an address outside ${config.bounceDomain}: mail to that domain comes in here, and would go round`,
+    );
+  }
   assertWarmUp(config, environment.POSTRIDER_WARMUP ?? '');
 }
+
+const domainOf = (address: string | undefined): string | undefined => address?.split('@').at(-1);
 
 function assertWarmUp({ warmUp, sourceAddresses, route: { kind } }: Settings, given: string): void {
   if (warmUp.length > 0 && kind === 'relay') {

@@ -2,8 +2,11 @@
  * What a setting is, and how its text becomes its value. Each reader throws the part of a sentence that says what is allowed, for
  * the line that config.ts makes of it.
  */
+import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import os from 'node:os';
+import { BYTES_ALLOWED, parseBytes } from './base/bytes.ts';
+import { parseAddress } from './mail/address.ts';
 import { parseCidrs } from './net/address-guard.ts';
 import { parseS3Url, type S3Location } from './storage/blobs/s3-location.ts';
 
@@ -73,6 +76,13 @@ export const integer =
     return value;
   };
 
+/** A number of bytes, also with a unit. */
+export function byteSize(text: string): number {
+  const bytes = parseBytes(text);
+  if (bytes === undefined) throw new Error(BYTES_ALLOWED);
+  return bytes;
+}
+
 export const words =
   <T extends string>(allowed: readonly T[]) =>
   (text: string): T => {
@@ -118,6 +128,14 @@ export function acmeDirectory(text: string): string {
 export function contactEmail(text: string): string {
   if (!/^[^\s@,?]+@[^\s@,?]+\.[^\s@,?]+$/.test(text)) throw new Error('an address such as postmaster@example.com');
   return text;
+}
+
+/** A bare address that mail can have, without a name or brackets. */
+export function emailAddress(text: string): string {
+  const parsed = parseAddress(text);
+  const isBare = parsed.ok && parsed.value.name === '' && !/[<>]/.test(text);
+  if (!isBare) throw new Error('an email address such as postmaster@example.com');
+  return parsed.value.address;
 }
 
 export function route(text: string): Route {
@@ -310,6 +328,11 @@ export class ConfigError extends Error {
   override name = 'ConfigError';
 }
 
+/** Another process has the port. It may end, so a restart can help. */
+export class PortInUse extends ConfigError {
+  override name = 'PortInUse';
+}
+
 /** Defaults that are words, which may be written out as well. */
 export const DEFAULT_WORDS = new Set(['off', 'none']);
 
@@ -321,6 +344,44 @@ export function givenText(
   const text = environment[name];
   if (text === undefined || text === '') return undefined;
   return DEFAULT_WORDS.has(shown) && text.trim() === shown ? undefined : text;
+}
+
+/** Settings that hold a secret: each can come from the file that NAME_FILE names, as Docker and Kubernetes provide secrets. */
+export const SECRET_SETTINGS: readonly string[] = [
+  'POSTRIDER_DATABASE_URL',
+  'PGPASSWORD',
+  'AWS_ACCESS_KEY_ID',
+  'AWS_SECRET_ACCESS_KEY',
+  'AWS_SESSION_TOKEN',
+  'POSTRIDER_ROUTE',
+  'POSTRIDER_FALLBACK_ROUTE',
+  'POSTRIDER_SECRET_KEY',
+  'POSTRIDER_METRICS_TOKEN',
+  'POSTRIDER_OIDC_CLIENT_SECRET',
+];
+
+/** The environment with the contents of the files of secrets in it. Throws ConfigError if a file cannot be used. */
+export function withSecretFiles(environment: Record<string, string | undefined>): Record<string, string | undefined> {
+  const filled = { ...environment };
+  for (const name of SECRET_SETTINGS) {
+    const variable = `${name}_FILE`;
+    const file = environment[variable]?.trim();
+    if (file === undefined || file === '') continue;
+    if (environment[name]) throw new ConfigError(`${name} and ${variable} are both set; allowed: one of them`);
+    const refuse = (why: string): ConfigError =>
+      new ConfigError(
+        `${variable}=${JSON.stringify(file)} ${why}; allowed: a readable file that contains the value of ${name}`,
+      );
+    let text: string;
+    try {
+      text = readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+    } catch (error) {
+      throw refuse(`cannot be read (${(error as NodeJS.ErrnoException).code})`);
+    }
+    if (text.trim() === '') throw refuse('is empty');
+    filled[name] = text;
+  }
+  return filled;
 }
 
 /** Of this machine, as far as it can stand in a HELO. */

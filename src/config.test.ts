@@ -1,5 +1,8 @@
 /** What the table of settings refuses, and what its one line shows of a value. */
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import test from 'node:test';
 import { ConfigError, readConfig } from './config.ts';
 
@@ -62,10 +65,31 @@ test('TLS reports come from a domain that mail can come from', () => {
   assert.equal(readConfig({ POSTRIDER_REPORT_DOMAIN: 'Reports.Example.com' }).reportDomain, 'reports.example.com');
 });
 
+test('mail to postmaster goes to an address, and not to one of the bounce domain', () => {
+  for (const value of [
+    'ops',
+    'ops@',
+    '@example.net',
+    'Ops <ops@example.net>',
+    'ops@example.net, dev@example.net',
+    'a b@c.example',
+  ]) {
+    assert.match(refusal('POSTRIDER_POSTMASTER', value), /an email address such as postmaster@example\.com$/);
+  }
+  assert.equal(readConfig({ POSTRIDER_POSTMASTER: 'ops@example.net' }).postmaster, 'ops@example.net');
+  const round = { POSTRIDER_POSTMASTER: 'ops@Bounces.example.net', POSTRIDER_BOUNCE_DOMAIN: 'bounces.example.net' };
+  assert.throws(
+    () => readConfig(round),
+    /^ConfigError: POSTRIDER_POSTMASTER="ops@bounces\.example\.net" is not valid.* outside bounces/,
+  );
+  assert.equal(readConfig({ ...round, POSTRIDER_POSTMASTER: 'ops@example.net' }).postmaster, 'ops@example.net');
+});
+
 test('the word that stands for the default may be written out', () => {
   const words: [string, string][] = [
     ['POSTRIDER_INBOUND_PORT', 'off'],
     ['POSTRIDER_BOUNCE_DOMAIN', 'none'],
+    ['POSTRIDER_POSTMASTER', 'none'],
     ['POSTRIDER_REPORT_DOMAIN', 'none'],
     ['POSTRIDER_MX_ALLOW', 'none'],
     ['POSTRIDER_WEBHOOK_ALLOW', 'none'],
@@ -221,4 +245,62 @@ test('the inbound role runs by itself where its port is set and no roles are nam
   assert.equal(rolesOf({ POSTRIDER_INBOUND_PORT: '25', POSTRIDER_ROLES: 'api,smtp' }), 'api,smtp');
   assert.equal(rolesOf({ POSTRIDER_INBOUND_PORT: '25', POSTRIDER_ROLES: 'inbound' }), 'inbound');
   assert.throws(() => readConfig({ POSTRIDER_ROLES: 'inbound' }), /POSTRIDER_INBOUND_PORT is not set/);
+});
+
+test('a secret can come from a file', (t) => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-config-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const file = path.join(folder, 'secret');
+  const key = Buffer.alloc(32, 7).toString('base64');
+  writeFileSync(file, `${key}\n`);
+  const config = readConfig({
+    POSTRIDER_SECRET_KEY_FILE: file,
+    PGPASSWORD_FILE: file,
+    POSTRIDER_METRICS_TOKEN_FILE: file,
+  });
+  assert.equal(config.secretKey?.toString('base64'), key);
+  assert.deepEqual([config.databasePassword, config.metricsToken], [key, key]);
+  assert.deepEqual(config.unknownSettings, []);
+  writeFileSync(file, 'smtp://user:pass@relay.example:587\r\n');
+  assert.equal(readConfig({ POSTRIDER_ROUTE_FILE: file }).route.kind, 'relay');
+  assert.match(refusal('POSTRIDER_SECRET_KEY_FILE', path.join(folder, 'none')), /cannot be read \(ENOENT\); allowed: /);
+  assert.match(refusal('POSTRIDER_SECRET_KEY_FILE', folder), /cannot be read \(EISDIR\)/);
+  writeFileSync(file, ' \n');
+  assert.match(
+    refusal('PGPASSWORD_FILE', file),
+    /is empty; allowed: a readable file that contains the value of PGPASSWORD$/,
+  );
+  const both = { POSTRIDER_SECRET_KEY: key, POSTRIDER_SECRET_KEY_FILE: file };
+  assert.throws(
+    () => readConfig(both),
+    /POSTRIDER_SECRET_KEY and POSTRIDER_SECRET_KEY_FILE are both set; allowed: one of them/,
+  );
+  const misspelt = readConfig({ POSTRIDER_HTTP_PORT_FILE: file });
+  assert.deepEqual(misspelt.unknownSettings, ['POSTRIDER_HTTP_PORT_FILE'], 'it holds no secret');
+});
+
+test('quotes that an env file kept, and spaces around a value', () => {
+  for (const [name, value] of [
+    ['POSTRIDER_SMTP_PORT', '"587"'],
+    ['POSTRIDER_DATA_DIR', "'/var/lib/postrider'"],
+    ['POSTRIDER_BASE_URL', '"https://mail.example.com"'],
+    ['POSTRIDER_SMTP_TLS_CERT', '"/etc/cert.pem"'],
+  ] as const) {
+    assert.match(refusal(name, value), /allowed: the value without quotes around it$/);
+  }
+  assert.equal(readConfig({ PGPASSWORD: '"secret"' }).databasePassword, '"secret"', 'a password may have them');
+  assert.equal(readConfig({ POSTRIDER_SMTP_PORT: ' 587 ' }).smtpPort, 587);
+  assert.match(refusal('POSTRIDER_DATA_DIR', '  '), /allowed: a value that is not blank$/);
+});
+
+test('trusted proxies are addresses and ranges, and sizes have units', () => {
+  for (const value of ['10.0.0.0/33', 'proxy.example', '10.0.0', '10.0.0.0/8 10.1.0.0/16', 'private', '[::1]']) {
+    assert.match(refusal('POSTRIDER_TRUSTED_PROXIES', value), /a comma-separated list of CIDRs or addresses/);
+  }
+  const { trustedProxies } = readConfig({ POSTRIDER_TRUSTED_PROXIES: '10.0.0.0/8, 127.0.0.1,::1 ,fd00::/8' });
+  assert.deepEqual(trustedProxies, ['10.0.0.0/8', '127.0.0.1/32', '::1/128', 'fd00::/8']);
+  assert.equal(readConfig({ POSTRIDER_MIN_FREE_BYTES: '500MB' }).minFreeBytes, 500_000_000);
+  for (const value of ['500XB', '-1', '10 %', 'lots']) {
+    assert.match(refusal('POSTRIDER_MIN_FREE_BYTES', value), /allowed: bytes such as 40000000, or a size such as 40MB/);
+  }
 });

@@ -9,6 +9,7 @@ import {
   acmeDirectory,
   type BlobStoreAddress,
   blobStoreAddress,
+  byteSize,
   cidrs,
   contactEmail,
   DEFAULT_ROLES,
@@ -16,6 +17,7 @@ import {
   dnsServers,
   domainName,
   domainNames,
+  emailAddress,
   emptyList,
   foreign,
   givenText,
@@ -34,6 +36,7 @@ import {
   remotePort,
   roles,
   route,
+  SECRET_SETTINGS,
   type Setting,
   secretKey,
   senderDomain,
@@ -41,11 +44,20 @@ import {
   token,
   type WarmUpStart,
   warmUp,
+  withSecretFiles,
   words,
 } from './config-values.ts';
 import { type PostgresAddress, parsePostgresUrl } from './storage/postgres/url.ts';
 
-export { ConfigError, type RelayRoute, ROLES, type Route, type WarmUpStart } from './config-values.ts';
+export {
+  ConfigError,
+  PortInUse,
+  type RelayRoute,
+  ROLES,
+  type Route,
+  SECRET_SETTINGS,
+  type WarmUpStart,
+} from './config-values.ts';
 
 /** As --version and the API's description say it. */
 export const VERSION = '0.1.0';
@@ -85,7 +97,7 @@ export const settings = {
   baseUrl: setting<string | undefined>(
     'BASE_URL',
     'http://localhost:PORT',
-    'public address, used in upload URLs and links',
+    'public address, used in upload URLs and links; can have a path, behind a proxy that strips it',
     httpAddress,
     none,
   ),
@@ -159,6 +171,13 @@ export const settings = {
     'none',
     'domain of the return path, to which bounces come back: its MX leads to the inbound port; without it, MAIL FROM is the sender',
     senderDomain,
+    none,
+  ),
+  postmaster: setting<string | undefined>(
+    'POSTMASTER',
+    'none',
+    'address that receives what people, providers and blocklists write to `postmaster@` and `abuse@` of the bounce domain; without it such mail is only listed for operators',
+    emailAddress,
     none,
   ),
   reportDomain: setting<string | undefined>(
@@ -295,6 +314,13 @@ export const settings = {
     httpAddress,
     () => 'http://www.google.com/generate_204',
   ),
+  trustedProxies: setting(
+    'TRUSTED_PROXIES',
+    'none',
+    'addresses and ranges (CIDR) of reverse proxies: their `X-Forwarded-For` and `X-Forwarded-Proto` apply, and on the SMTP ports they must send the PROXY protocol (v1 or v2)',
+    cidrs,
+    emptyList,
+  ),
   rateLimit: setting<number | undefined>(
     'RATE_LIMIT',
     'off',
@@ -305,8 +331,8 @@ export const settings = {
   minFreeBytes: setting(
     'MIN_FREE_BYTES',
     '500,000,000',
-    'intake stops when less than the smaller of this and 10 % of the disk is free',
-    integer(0, Number.MAX_SAFE_INTEGER),
+    'intake stops when less than the smaller of this (bytes, or such as `500MB`) and 10 % of the disk is free',
+    byteSize,
     () => 500_000_000,
   ),
   roles: setting<Role[]>(
@@ -349,7 +375,8 @@ export interface Config extends Values {
 type Environment = Record<string, string | undefined>;
 
 /** Reads all settings from an environment; throws ConfigError for the first wrong value. */
-export function readConfig(environment: Environment): Config {
+export function readConfig(given: Environment): Config {
+  const environment = withSecretFiles(given);
   const values: Record<string, unknown> = {};
   for (const [key, one] of Object.entries(settings)) {
     const text = givenText(one, environment);
@@ -357,6 +384,11 @@ export function readConfig(environment: Environment): Config {
       values[key] = one.fallback();
       continue;
     }
+    // Docker's --env-file and systemd's Environment keep quotes that a shell would remove. A secret may have them.
+    if (/^(["']).*\1$/s.test(text.trim()) && !SECRET_SETTINGS.includes(one.name)) {
+      throw notValid(one.name, text, 'the value without quotes around it');
+    }
+    if (one.read === String && text.trim() === '') throw notValid(one.name, text, 'a value that is not blank');
     try {
       values[key] = one.read(text.trim());
     } catch (error) {
@@ -383,6 +415,10 @@ export function publicUrl({ baseUrl, httpPort }: Pick<Config, 'baseUrl' | 'httpP
 export const CLIENT_VARIABLES = ['POSTRIDER_URL', 'POSTRIDER_ID', 'POSTRIDER_KEY'] as const;
 
 function unknownSettings(environment: Record<string, string | undefined>): string[] {
-  const known = new Set<string>([...Object.values(settings).map((one) => one.name), ...CLIENT_VARIABLES]);
+  const known = new Set<string>([
+    ...Object.values(settings).map((one) => one.name),
+    ...SECRET_SETTINGS.map((name) => `${name}_FILE`),
+    ...CLIENT_VARIABLES,
+  ]);
   return Object.keys(environment).filter((name) => name.startsWith('POSTRIDER_') && !known.has(name));
 }

@@ -11,6 +11,7 @@ import {
   type OperationId,
 } from '../../clients/typescript/src/call.ts';
 import { type ListId, type Page, pagesOf } from '../../clients/typescript/src/pages.ts';
+import { serviceUrl } from './base-path.ts';
 import { useScope } from './scope.ts';
 
 export type { Answer, Body, Caller, Input, OperationId, Query } from '../../clients/typescript/src/call.ts';
@@ -28,7 +29,7 @@ export function callerOf(accountId?: string, mode?: Mode): Caller {
   const name = `${accountId} ${mode}`;
   let caller = callers.get(name);
   if (caller === undefined) {
-    caller = createCaller({ url: location.origin, session: { mode }, accountId, maxRetries: 2 });
+    caller = createCaller({ url: serviceUrl, session: { mode }, accountId, maxRetries: 2 });
     callers.set(name, caller);
   }
   return caller;

@@ -14,6 +14,7 @@ import {
   useSearch,
 } from '@tanstack/react-router';
 import type { ComponentType } from 'react';
+import { basePath } from './base-path.ts';
 import { Loading, NoPage, PageError } from './parts/states.tsx';
 import { sessionQuery } from './session.tsx';
 import { Shell } from './shell/shell.tsx';
@@ -103,6 +104,7 @@ const ofOperator = [
   { path: '/accounts/$id', ...page(() => import('./pages/operator/account.tsx'), 'AccountPage') },
   { path: '/approvals', ...page(() => import('./pages/operator/approvals.tsx'), 'OperatorApprovalsPage') },
   { path: '/nodes', ...page(() => import('./pages/operator/nodes.tsx'), 'NodesPage') },
+  { path: '/postmaster', ...page(() => import('./pages/operator/postmaster.tsx'), 'PostmasterPage') },
   { path: '/doctor', ...page(() => import('./pages/operator/doctor.tsx'), 'DoctorPage') },
   { path: '/audit', ...page(() => import('./pages/operator/audit.tsx'), 'OperatorAuditPage') },
 ].map((one) => createRoute({ getParentRoute: () => operator, ...one }));
@@ -114,6 +116,7 @@ export function createPortalRouter(queries: QueryClient) {
       ...[open.signIn, open.welcome, open.reset, open.shared],
       app.addChildren([operator.addChildren(ofOperator), mode.addChildren(ofAccount)]),
     ]),
+    basepath: basePath === '' ? '/' : basePath,
     defaultPreload: 'intent',
     scrollRestoration: true,
     parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),

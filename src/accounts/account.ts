@@ -48,6 +48,9 @@ export interface Account {
   createdAt: number;
 }
 
+/** Whether the sender of mail that bounces receives a delivery report though the client did not request one. */
+export type DeliveryReports = 'off' | 'failures';
+
 /** The authenticated caller: the account, and what its key allows. */
 export interface Caller {
   account: Account;
@@ -57,6 +60,8 @@ export interface Caller {
   /** Addresses and domains that its key or credential is bound to; empty: to none. */
   allowedSenders: readonly string[];
   actor: Actor;
+  /** Of an SMTP credential. */
+  deliveryReports?: DeliveryReports;
   /** What a signed-in user is in the account; keys and credentials have no role. */
   role?: MemberRole;
   /** Whether the signed-in user runs the service. */

@@ -10,6 +10,7 @@ export {
   type AccountStatus,
   accountOf,
   type Caller,
+  type DeliveryReports,
   MAXIMUM_EMAIL_BYTES,
   type MissingVariables,
   maySendAs,

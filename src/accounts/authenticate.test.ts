@@ -167,6 +167,7 @@ test('log-ins, and what ends them', async (t) => {
     keyId: created.value.smtpCredentialId,
     allowedSenders: [],
     actor: { kind: 'credential', id: created.value.smtpCredentialId, name: created.value.smtpCredentialId },
+    deliveryReports: 'off',
   });
   assert.deepEqual(await smtp.logIn(username, password), first);
 

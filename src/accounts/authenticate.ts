@@ -169,9 +169,9 @@ function eligible(holder: CredentialHolder | undefined): holder is CredentialHol
 }
 
 function callerOf(holder: CredentialHolder): Caller {
-  const { account, mode, allowedSenders, credentialId: keyId } = holder;
+  const { account, mode, allowedSenders, deliveryReports, credentialId: keyId } = holder;
   const actor: Actor = { kind: 'credential', id: keyId, name: keyId };
-  return { account, mode, scope: 'send', keyId, allowedSenders, actor };
+  return { account, mode, scope: 'send', keyId, allowedSenders, actor, deliveryReports };
 }
 
 /**

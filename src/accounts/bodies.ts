@@ -170,11 +170,16 @@ export function keyBody(key: Omit<ApiKeyRecord, 'accountId'>): Record<string, un
   };
 }
 
+const deliveryReports = oneOf(['off', 'failures'], {
+  description:
+    'failures: the envelope sender of mail that bounces receives a delivery report, also when RCPT has no NOTIFY. NOTIFY=NEVER wins.',
+});
 const credentialFields = {
   smtpCredentialId: Type.String(),
   username: Type.String(),
   mode,
   allowedSenders,
+  deliveryReports,
   createdAt: time,
 };
 export const credentialSchema = named('SmtpCredential', credentialFields);
@@ -189,6 +194,7 @@ export function credentialBody(row: Omit<CredentialRecord, 'accountId'>): Record
     username: row.username,
     mode: row.mode,
     allowedSenders: row.allowedSenders,
+    deliveryReports: row.deliveryReports,
     createdAt: iso(row.createdAt),
   };
 }
@@ -209,4 +215,5 @@ export const newKeyRequest = named('ApiKeyRequest', {
 export const newCredentialRequest = named('SmtpCredentialRequest', {
   mode: Type.Optional(mode),
   allowedSenders: sendersWanted,
+  deliveryReports: Type.Optional(deliveryReports),
 });

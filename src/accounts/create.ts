@@ -11,6 +11,7 @@ import type { Database } from '../storage/database.ts';
 import {
   type Account,
   type AccountSettings,
+  type DeliveryReports,
   type Plan,
   readAllowedSenders,
   type Scope,
@@ -101,7 +102,13 @@ interface CreatedCredential {
 /** An SMTP credential, whose user name is its id; NOT_FOUND, PLAN_NOT_ELIGIBLE, INVALID_REQUEST or LIMIT_REACHED. */
 export async function createSmtpCredential(
   context: AccountContext,
-  wanted: { accountId: string; mode: Mode; allowedSenders?: readonly string[] },
+  wanted: {
+    accountId: string;
+    mode: Mode;
+    allowedSenders?: readonly string[];
+    /** `off` when absent. */
+    deliveryReports?: DeliveryReports;
+  },
 ): Promise<Result<CreatedCredential>> {
   const senders = readAllowedSenders(wanted.allowedSenders ?? []);
   if (!senders.ok) return senders;

@@ -12,6 +12,7 @@ import { operation, type Transaction } from '../storage/operation.ts';
 import {
   type Account,
   type Caller,
+  type DeliveryReports,
   type PageRequest,
   type Revocation,
   readAccount,
@@ -139,19 +140,22 @@ export interface NewCredentialRow {
   username: string;
   /** Bound to none when absent. */
   allowedSenders?: readonly string[];
+  /** `off` when absent. */
+  deliveryReports?: DeliveryReports;
   passwordHash: string;
   createdAt: number;
 }
 
 export async function insertCredential(tx: Transaction, row: NewCredentialRow): Promise<void> {
   await tx.run(
-    `INSERT INTO smtp_credential (id, account_id, mode, username, allowed_senders, password_hash, created_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO smtp_credential (id, account_id, mode, username, allowed_senders, delivery_reports, password_hash, created_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
     row.id,
     row.accountId,
     row.mode,
     row.username,
     sendersColumn(row.allowedSenders),
+    row.deliveryReports === 'failures' ? 'failures' : null,
     row.passwordHash,
     row.createdAt,
   );
@@ -163,6 +167,7 @@ export interface CredentialRecord {
   mode: Mode;
   username: string;
   allowedSenders: readonly string[];
+  deliveryReports: DeliveryReports;
   createdAt: number;
 }
 
@@ -170,7 +175,7 @@ type CredentialOutcome = 'created' | 'unknown-account' | 'plan-not-eligible' | C
 
 const CREDENTIAL_TRAIL = {
   table: 'smtp_credential',
-  shows: ['mode', 'allowed_senders', 'created_at', 'revoked_at'],
+  shows: ['mode', 'allowed_senders', 'delivery_reports', 'created_at', 'revoked_at'],
 };
 
 export const createCredentialOperation = change(
@@ -194,7 +199,8 @@ export const credentialsOperation = operation(
   'read',
   async (tx, args: PageRequest & { accountId: string }): Promise<CredentialRecord[]> => {
     const rows = await tx.all<Omit<CredentialRecord, 'allowedSenders'> & { senders: string | null }>(
-      `SELECT id, account_id AS "accountId", mode, username, allowed_senders AS senders, created_at AS "createdAt"
+      `SELECT id, account_id AS "accountId", mode, username, allowed_senders AS senders,
+         coalesce(delivery_reports, 'off') AS "deliveryReports", created_at AS "createdAt"
        FROM smtp_credential WHERE account_id = ? AND revoked_at IS NULL AND id < ? ORDER BY id DESC LIMIT ?`,
       args.accountId,
       args.before ?? 'smtp_~',
@@ -215,6 +221,7 @@ export interface CredentialHolder {
   credentialId: string;
   mode: Mode;
   allowedSenders: readonly string[];
+  deliveryReports: DeliveryReports;
   passwordHash: string;
   account: Account;
 }
@@ -228,15 +235,23 @@ export const findCredentialOperation = operation(
       account_id: string;
       mode: Mode;
       allowed_senders: string | null;
+      delivery_reports: DeliveryReports;
       password_hash: string;
     }>(
-      `SELECT id, account_id, mode, allowed_senders, password_hash
+      `SELECT id, account_id, mode, allowed_senders, coalesce(delivery_reports, 'off') AS delivery_reports, password_hash
        FROM smtp_credential WHERE username = ? AND revoked_at IS NULL`,
       username,
     );
     const account = row && (await readAccount(tx, row.account_id));
     if (!row || !account) return null;
     const allowedSenders = sendersOf(row.allowed_senders);
-    return { credentialId: row.id, mode: row.mode, allowedSenders, passwordHash: row.password_hash, account };
+    return {
+      credentialId: row.id,
+      mode: row.mode,
+      allowedSenders,
+      deliveryReports: row.delivery_reports,
+      passwordHash: row.password_hash,
+      account,
+    };
   },
 );

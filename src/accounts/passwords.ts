@@ -34,7 +34,8 @@ async function inTurn<T>(
   { ahead = false, atMost = WAITING_AT_MOST }: Waiting = {},
 ): Promise<T> {
   if (running >= AT_ONCE) {
-    if (waiting.length >= (ahead ? 2 * WAITING_AT_MOST : atMost)) throw new Unavailable('too many log-ins are waiting');
+    if (waiting.length >= (ahead ? 2 * WAITING_AT_MOST : atMost))
+      throw new Unavailable('too many log-ins are waiting', 'OVERLOADED');
     await new Promise<void>((resolve) => (ahead ? waiting.unshift(resolve) : waiting.push(resolve)));
   } else running += 1;
   try {

@@ -202,12 +202,13 @@ test('SMTP credentials: made, shown once, listed, revoked; none on a free plan',
   assert.deepEqual(Object.keys(made.body).sort(), [
     'allowedSenders',
     'createdAt',
+    'deliveryReports',
     'mode',
     'password',
     'smtpCredentialId',
     'username',
   ]);
-  assert.equal(made.body.mode, 'live');
+  assert.deepEqual([made.body.mode, made.body.deliveryReports], ['live', 'off']);
   const list = await call('GET', '/smtp-credentials');
   const { password: _, ...shown } = made.body;
   assert.deepEqual(list.body, [shown]);

@@ -265,7 +265,8 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
         if (!mayManage(caller, mode)) return refuse(NO_LIVE_POWER);
         const senders = handedOn(caller.allowedSenders, body.allowedSenders);
         if (!senders.ok) return senders;
-        const wanted = { mode, allowedSenders: senders.value };
+        const { deliveryReports = 'off' } = body;
+        const wanted = { mode, allowedSenders: senders.value, deliveryReports };
         const made = await createSmtpCredential(
           { database: requestedChanges(database, request, clock.now()), clock },
           { ...wanted, accountId: caller.account.id },

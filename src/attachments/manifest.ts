@@ -6,9 +6,10 @@
 import { createHash } from 'node:crypto';
 import { Type } from 'typebox';
 import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
+import { compileBody } from '../http/absent-fields.ts';
 import { checkBody } from '../http/body.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
-import { closed, compile } from '../http/validate.ts';
+import { closed } from '../http/validate.ts';
 import { fileNameIssue, isContentType, refusedFileType } from '../mail/compose/content-type.ts';
 
 import type { ManifestItem } from './store.ts';
@@ -40,7 +41,7 @@ export const manifestSchema = closed(
   },
 );
 
-const validate = compile(manifestSchema);
+const validate = compileBody(manifestSchema);
 
 /**
  * The items in their order, or INVALID_REQUEST (UNSUPPORTED_FILE_TYPE when nothing else is wrong) with every issue, those that were

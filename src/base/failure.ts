@@ -127,7 +127,12 @@ export const catalogue = {
   OVERLOADED: {
     status: 503,
     smtp: '451 4.3.2',
-    text: 'The service cannot take this on right now and has accepted nothing; repeat it as Retry-After says.',
+    text: 'Postrider is overloaded or stopping and did not accept the request. Retry after the number of seconds in Retry-After.',
+  },
+  UNAVAILABLE: {
+    status: 503,
+    smtp: '451 4.3.2',
+    text: 'The database or the blob store cannot be reached, and nothing was accepted. Retry after the number of seconds in Retry-After.',
   },
 } as const satisfies Record<string, CatalogueEntry>;
 
@@ -211,10 +216,17 @@ export function invalid(details: Issue[], message?: string): Failure {
 
 /**
  * Infrastructure that does not work at the moment (storage, disk). Thrown, not returned: callers cannot do anything but
- * answer OVERLOADED (HTTP 503, SMTP 451 4.3.2) and keep what they hold.
+ * answer with its code (HTTP 503, SMTP 451 4.3.2) and keep what they hold. UNAVAILABLE is for a server that cannot be reached,
+ * OVERLOADED for what this machine cannot take on.
  */
 export class Unavailable extends Error {
   override name = 'Unavailable';
+  readonly failureCode: 'UNAVAILABLE' | 'OVERLOADED' | 'INTERNAL_ERROR';
+
+  constructor(message: string, failureCode: Unavailable['failureCode'] = 'UNAVAILABLE') {
+    super(message);
+    this.failureCode = failureCode;
+  }
 }
 
 /**
@@ -223,21 +235,19 @@ export class Unavailable extends Error {
  */
 export class OutcomeUnknown extends Unavailable {
   override name = 'OutcomeUnknown';
+
   /**
-   * INTERNAL_ERROR where others may go on at once: a proxy repeats a 503 at another node. OVERLOADED where a commit of the
+   * INTERNAL_ERROR where others may continue immediately: a proxy repeats a 503 at another node. OVERLOADED where a commit of the
    * embedded database failed: the process ends, and there is no other.
    */
-  readonly code: 'INTERNAL_ERROR' | 'OVERLOADED';
-
-  constructor(message: string, code: OutcomeUnknown['code'] = 'INTERNAL_ERROR') {
-    super(message);
-    this.code = code;
+  constructor(message: string, failureCode: 'INTERNAL_ERROR' | 'OVERLOADED' = 'INTERNAL_ERROR') {
+    super(message, failureCode);
   }
 }
 
 /** What a caller reads of it: in no word a refusal, and how to repeat it. */
-export function outcomeUnknown({ code }: Pick<OutcomeUnknown, 'code'>): Failure {
-  return failure(code, {
+export function outcomeUnknown({ failureCode }: Pick<OutcomeUnknown, 'failureCode'>): Failure {
+  return failure(failureCode, {
     message:
       'It is not known whether this was done: the database was lost while it was stored. Repeat it with the same Idempotency-Key, which does it once; without a key a repeat may do it twice.',
   });

@@ -1,8 +1,9 @@
 /**
- * JSON lines on stderr, one per record (stdout belongs to the command line's answers). Secrets, bodies and AUTH
+ * JSON lines on stderr, one per record (stdout belongs to the command line's answers); readable text if stderr is a terminal. Secrets, bodies and AUTH
  * exchanges are never given to it: callers log ids, codes and sizes. Control characters in values are escaped by JSON.
  */
 import { type Logger, pino } from 'pino';
+import { logText } from './log-text.ts';
 
 export type Log = Logger;
 
@@ -24,7 +25,15 @@ function gathered(stream: NodeJS.WriteStream): (line: string) => void {
   };
 }
 
-export function createLog(level: string, write: (line: string) => void = gathered(process.stderr)): Log {
+/** Of the process: text on a terminal, JSON lines elsewhere. */
+function standardOutput(): (line: string) => void {
+  const write = gathered(process.stderr);
+  if (process.stderr.isTTY !== true) return write;
+  const isColored = process.stderr.hasColors();
+  return (line) => write(logText(line, isColored));
+}
+
+export function createLog(level: string, write: (line: string) => void = standardOutput()): Log {
   const options = {
     level,
     base: null,

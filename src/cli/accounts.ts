@@ -15,6 +15,7 @@ import {
   createKey,
   createSmtpCredential,
   type Decided,
+  type DeliveryReports,
   decideApprovalOperation,
   MAXIMUM_EMAIL_BYTES,
   type Plan,
@@ -24,6 +25,7 @@ import {
   setAccountOperation,
 } from '../accounts/accounts.ts';
 import { commandOrigin } from '../audit/audit.ts';
+import { BYTES_ALLOWED, parseBytes } from '../base/bytes.ts';
 import type { Mode } from '../base/mode.ts';
 import { CAP_NAMES, capsOf, HIGHEST_CAP } from '../caps/caps.ts';
 import type { Config } from '../config.ts';
@@ -117,10 +119,10 @@ export async function setAccount(call: CommandCall<SetOptions>): Promise<Command
 
 function emailBytes(text: string | undefined): number | null {
   if (text === undefined) return null;
-  const bytes = Number(text);
-  if (/^\d+$/.test(text) && bytes >= STANDARD_EMAIL_BYTES && bytes <= MAXIMUM_EMAIL_BYTES) return bytes;
+  const bytes = parseBytes(text);
+  if (bytes !== undefined && bytes >= STANDARD_EMAIL_BYTES && bytes <= MAXIMUM_EMAIL_BYTES) return bytes;
   throw new UsageError(
-    `--email-limit must be a number of bytes from ${STANDARD_EMAIL_BYTES} to ${MAXIMUM_EMAIL_BYTES}`,
+    `--email-limit=${JSON.stringify(text)} is not valid; allowed: ${BYTES_ALLOWED}, from ${STANDARD_EMAIL_BYTES} to ${MAXIMUM_EMAIL_BYTES}`,
   );
 }
 
@@ -145,6 +147,10 @@ interface CredentialOptions {
   allowedSender?: string[];
 }
 
+interface SmtpCredentialOptions extends CredentialOptions {
+  deliveryReports: DeliveryReports;
+}
+
 export async function makeKey(call: CommandCall<CredentialOptions & { scope: Scope }>): Promise<CommandOutcome> {
   const [accountId = ''] = call.args;
   const { mode, scope, allowedSender: allowedSenders = [] } = call.options;
@@ -164,10 +170,11 @@ export async function revokeKey(call: CommandCall): Promise<CommandOutcome> {
   return { data: { keyId: id, status: 'revoked' }, text: `${id} is revoked` };
 }
 
-export async function makeSmtpCredential(call: CommandCall<CredentialOptions>): Promise<CommandOutcome> {
+export async function makeSmtpCredential(call: CommandCall<SmtpCredentialOptions>): Promise<CommandOutcome> {
   const [accountId = ''] = call.args;
-  const { mode, allowedSender: allowedSenders = [] } = call.options;
-  const made = await withStore(call, (store) => createSmtpCredential(store, { accountId, mode, allowedSenders }));
+  const { mode, deliveryReports, allowedSender: allowedSenders = [] } = call.options;
+  const wanted = { accountId, mode, allowedSenders, deliveryReports };
+  const made = await withStore(call, (store) => createSmtpCredential(store, wanted));
   const { smtpCredentialId, username, password } = successOf(made, unknownAccount(accountId));
   const data = { smtpCredentialId, username, password };
   return { data, text: `${columns(data)}\nThe password is not shown again.` };

@@ -18,6 +18,7 @@ import {
   notFound,
   UsageError,
 } from './command.ts';
+import { networkError, notTheApi } from './network-error.ts';
 
 /** Options of every command that calls the API. */
 export interface ApiOptions {
@@ -184,6 +185,16 @@ export function apiHeaders({ apiKey, accountId }: ApiTarget): Record<string, str
   return { 'X-Api-Key': apiKey, 'X-Id': accountId };
 }
 
+/** The JSON object or list in an answer; undefined for anything else. */
+export function jsonBody(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 export function apiClient(target: ApiTarget): ApiClient {
   const { base, accountId } = target;
   return {
@@ -194,14 +205,28 @@ export function apiClient(target: ApiTarget): ApiClient {
       const headers = apiHeaders(target);
       if (body !== undefined) headers['Content-Type'] = 'application/json';
       if (idempotencyKey !== undefined) headers['Idempotency-Key'] = idempotencyKey;
+      let status: number;
+      let contentType: string | null;
+      let text: string;
       try {
         const signal = AbortSignal.timeout(TIMEOUT_MS);
-        const response = await fetch(base + path, { method, headers, signal, ...(body !== undefined && { body }) });
-        return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+        const response = await fetch(base + path, {
+          method,
+          headers,
+          signal,
+          // A redirected POST would become a GET.
+          redirect: 'manual',
+          ...(body !== undefined && { body }),
+        });
+        status = response.status;
+        contentType = response.headers.get('content-type');
+        text = await response.text();
       } catch (error) {
-        const { message, cause } = error as Error & { cause?: { code?: string } };
-        throw new CommandError('NO_ANSWER', `${base}${path} did not answer as the API does: ${cause?.code ?? message}`);
+        throw new CommandError('NO_ANSWER', networkError(base, error));
       }
+      const answer = jsonBody(text);
+      if (answer === undefined) throw new CommandError('NO_ANSWER', notTheApi(`${base}${path}`, status, contentType));
+      return { status, body: answer };
     },
   };
 }

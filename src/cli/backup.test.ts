@@ -60,7 +60,7 @@ test('a backup holds database and blobs, and restores into an empty directory on
   assert.deepEqual(JSON.parse(listed.stdout).accounts[0].accountId, accountId);
   assert.deepEqual(readFileSync(path.join(elsewhere.POSTRIDER_DATA_DIR, 'blobs', blobKey)), content);
   const withoutKey = await run(['domain', 'add', accountId, 'example.net'], elsewhere);
-  assert.match(withoutKey.stderr, /there is no key/);
+  assert.match(withoutKey.stderr, /the secret key is missing/);
   const withKey = await run(['domain', 'add', accountId, 'example.net'], { ...elsewhere, POSTRIDER_SECRET_KEY: key });
   assert.equal(withKey.code, 0, withKey.stderr);
 

@@ -125,7 +125,7 @@ test('wrong usage is exit code 2 and names the mistake', async (t) => {
   const asJson = await run(['account', 'create', '--json']);
   assert.deepEqual([asJson.code, JSON.parse(asJson.stdout).error.code], [2, 'USAGE']);
   const wrongSetting = await run(['account', 'list'], { POSTRIDER_HTTP_PORT: 'x' });
-  assert.equal(wrongSetting.code, 1);
+  assert.equal(wrongSetting.code, 78);
   assert.match(wrongSetting.stderr, /POSTRIDER_HTTP_PORT="x" is not valid/);
 });
 
@@ -165,10 +165,10 @@ test('a port or an address that cannot be bound is one line that names the setti
   await once(taken, 'listening');
   const { port } = taken.address() as AddressInfo;
   const printed: string[] = [];
-  const fail = async (env: Record<string, string>, wanted: RegExp) => {
+  const fail = async (env: Record<string, string>, wanted: RegExp, code = 1) => {
     const quiet = { POSTRIDER_LOG_LEVEL: 'silent', POSTRIDER_ROLES: 'api' };
     const ran = await runCommand(['serve'], { dataDir, env: { ...quiet, ...env } });
-    assert.equal(ran.code, 1);
+    assert.equal(ran.code, code);
     assert.match(ran.stderr, wanted);
     assert.equal(ran.stderr.trimEnd().split('\n').length, 1, ran.stderr);
     printed.push(ran.stdout);
@@ -181,7 +181,11 @@ test('a port or an address that cannot be bound is one line that names the setti
   mkdirSync(dataDir, { recursive: true });
   writeFileSync(path.join(dataDir, 'serving.lock'), '');
   await fail({ POSTRIDER_HTTP_PORT: String(port) }, inUse);
-  await fail({ POSTRIDER_HTTP_HOST: '192.0.2.1' }, /POSTRIDER_HTTP_HOST="192\.0\.2\.1" is no address .*; allowed: /);
+  await fail(
+    { POSTRIDER_HTTP_HOST: '192.0.2.1' },
+    /POSTRIDER_HTTP_HOST="192\.0\.2\.1" is no address .*; allowed: /,
+    78,
+  );
   assert.ok(printed[0]!.includes(path.join(dataDir, 'first-run.json')));
   assert.equal(printed[1], '');
   assert.match(

@@ -1,12 +1,13 @@
 /**
  * The command line: the tree of commands as commander parses it, made of the table in commands.ts, and the run of one of them.
  * Help has the commands under headings, and examples for each; a mistyped word gets the nearest one. stdout gets the answer and
- * nothing else: under --json exactly one object, also for a refusal. Exit codes: 0 done, 1 refused or failed, 2 wrong usage.
+ * nothing else: under --json exactly one object, also for a refusal. Exit codes: 0 done, 1 refused or failed, 2 wrong usage,
+ * 78 wrong settings.
  */
 import { Command, CommanderError, Help } from 'commander';
 import { systemClock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
-import { ConfigError, readConfig, VERSION } from '../config.ts';
+import { ConfigError, PortInUse, readConfig, VERSION } from '../config.ts';
 import {
   CommandError,
   type CommandFunction,
@@ -111,6 +112,9 @@ function usageError(command: Command, error: CommanderError): UsageError {
   return new UsageError(`postrider ${wordsOf(command)} is one of: ${words.join(', ')}`);
 }
 
+/** Of sysexits.h: a restart cannot help. The systemd unit does not restart after it (RestartPreventExitStatus). */
+const EX_CONFIG = 78;
+
 interface Refusal {
   code: string;
   message: string;
@@ -121,7 +125,8 @@ function refusalOf(error: unknown): Refusal {
   const { message, name } = error as Error;
   if (error instanceof UsageError) return { code: 'USAGE', message, exitCode: 2 };
   if (error instanceof CommandError) return { code: error.code, message, exitCode: 1 };
-  if (error instanceof ConfigError) return { code: 'CONFIGURATION', message, exitCode: 1 };
+  if (error instanceof PortInUse) return { code: 'CONFIGURATION', message, exitCode: 1 };
+  if (error instanceof ConfigError) return { code: 'CONFIGURATION', message, exitCode: EX_CONFIG };
   if (error instanceof Unavailable) return { code: 'UNAVAILABLE', message, exitCode: 1 };
   return { code: name === 'Error' ? 'FAILED' : name, message, exitCode: 1 };
 }

@@ -168,12 +168,12 @@ const ACCOUNTS: Section = {
       summary: 'change plan, approved email size, status or caps; in force within a second',
       options: [
         choice('--plan <plan>', 'its plan', PLANS),
-        text('--email-limit <bytes>', 'largest email that is approved, in bytes'),
+        text('--email-limit <bytes>', 'largest email that is approved, in bytes or such as 40MB'),
         choice('--status <status>', 'whether it may do anything', ['active', 'suspended']),
         several('--limit <name=number>', 'a cap, or name=standard; may be given several times'),
       ],
       examples: [
-        'account set acc_123 --plan enterprise --email-limit 20000000',
+        'account set acc_123 --plan enterprise --email-limit 20MB',
         'account set acc_123 --status suspended',
         'account set acc_123 --limit webhooks=500 --limit eventStreams=standard',
       ],
@@ -202,6 +202,10 @@ const ACCOUNTS: Section = {
       options: [
         choice('--mode <mode>', 'whether what it sends leaves the machine', MODES).default('live'),
         several('--allowed-sender <sender>', 'an address or a domain it may send from; may be given several times'),
+        choice('--delivery-reports <which>', 'delivery reports to senders of mail that bounces, unasked', [
+          'off',
+          'failures',
+        ]).default('off'),
       ],
       examples: ['smtp-credential create acc_123', 'smtp-credential create acc_123 --mode sandbox'],
       load: async () => (await import('./accounts.ts')).makeSmtpCredential,

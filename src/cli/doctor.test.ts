@@ -1,6 +1,6 @@
 /** `postrider doctor` on a data directory: what it says of backups and the secret key, and that it leaves strangers alone when asked to. */
 import assert from 'node:assert/strict';
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { commandFolder } from '../../test/kit/command-folder.ts';
@@ -84,6 +84,42 @@ test('a key that comes from the settings does not lie in the data directory', as
   const { checks } = JSON.parse(stdout) as { checks: Check[] };
   assert.equal(checks.find(({ name }) => name === 'secret key copy')!.status, 'ok');
   assert.doesNotMatch(stdout, new RegExp(POSTRIDER_SECRET_KEY.slice(0, 20).replaceAll('+', '\\+')));
+});
+
+test('a secret key that serve needs and does not find is a failure, with what to do', async (t) => {
+  const { dataDir, run, check } = await folderWithKey(t);
+  const file = path.join(dataDir, 'secret.key');
+  const key = readFileSync(file, 'utf8').trim();
+  const found = async (env: Record<string, string> = {}): Promise<Check> => {
+    const { stdout, code } = await run(['doctor', '--offline', '--json'], env);
+    const answer = JSON.parse(stdout) as { healthy: boolean; checks: Check[] };
+    const one = answer.checks.find(({ name }) => name === 'secret key')!;
+    if (one.status === 'fail') assert.deepEqual([answer.healthy, code], [false, 1]);
+    return one;
+  };
+  assert.equal((await found()).status, 'ok');
+  rmSync(file);
+  const missing = await found();
+  assert.equal(missing.status, 'fail');
+  assert.match(missing.message, /secret\.key is missing and POSTRIDER_SECRET_KEY is not set/);
+  assert.match(missing.remedy!, /^Restore \S+secret\.key from your copy .*POSTRIDER_SECRET_KEY/);
+  assert.equal(existsSync(file), false, 'the doctor makes none');
+  assert.equal((await found({ POSTRIDER_SECRET_KEY: key })).status, 'ok');
+  const other = await found({ POSTRIDER_SECRET_KEY: Buffer.alloc(32, 7).toString('base64') });
+  assert.deepEqual([other.status, /^POSTRIDER_SECRET_KEY is not the key/.test(other.message)], ['fail', true]);
+  for (const text of ['', 'nonsense', Buffer.alloc(32, 7).toString('base64')]) {
+    writeFileSync(file, text);
+    assert.equal((await found()).status, 'fail', JSON.stringify(text));
+  }
+  writeFileSync(file, `${key}\n`);
+  assert.equal((await check('secret key')).status, 'ok');
+});
+
+test('before the first start no key is needed', async (t) => {
+  const { run } = commandFolder(t);
+  assert.equal((await run(['migrate'])).code, 0);
+  const { stdout } = await run(['doctor', '--offline']);
+  assert.match(stdout, /^ok {4}secret key: /m);
 });
 
 test('offline, by option or setting, no stranger is asked; otherwise the DNS of the settings is', async (t) => {

@@ -6,11 +6,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config.ts';
-import { type Check, examine, type Facts, readFacts } from '../doctor/doctor.ts';
+import { type Check, checkSecretKey, examine, type Facts, readFacts } from '../doctor/doctor.ts';
 import { openBlobStore, probeBlobStore } from '../roles/blob-store.ts';
 import { checkCertificates } from '../roles/certificates.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
-import { secretKeyFile } from '../storage/secret-key.ts';
+import { secretKeyProblem } from '../storage/secret-key.ts';
 import type { CommandCall, CommandOutcome } from './command.ts';
 import { type SendTestOptions, sendTest } from './send-test.ts';
 import { pendingMigrations, withStore } from './store.ts';
@@ -43,21 +43,11 @@ async function checkDatabase(config: Config, clock: Clock): Promise<{ checks: Ch
     const pending = await pendingMigrations(config, directory);
     if (pending > 0) return failed(`${pending} migrations wait`, 'postrider migrate');
     if (pending < 0) return failed('migrated by a newer version', 'Use the newer version.');
-    return await withStore({ config, clock }, async (store) => {
+    return await withStore({ config, clock }, async ({ database }) => {
       const checks: Check[] = [{ name, status: 'ok', message: 'up to date' }, checkServing(directory.path)];
-      if (config.secretKey || existsSync(secretKeyFile(directory))) {
-        const problem = await store.secretKey().then(
-          () => undefined,
-          (error: Error) => error.message,
-        );
-        checks.push(
-          problem === undefined
-            ? { name: 'secret key', status: 'ok', message: 'fits the database' }
-            : { name: 'secret key', status: 'fail', message: problem },
-        );
-      }
-      checks.push(...(await checkCertificates(config, store.database, clock.now())));
-      return { checks, facts: await readFacts(store.database, config) };
+      checks.push(checkSecretKey(await secretKeyProblem({ directory, database, configured: config.secretKey })));
+      checks.push(...(await checkCertificates(config, database, clock.now())));
+      return { checks, facts: await readFacts(database, config) };
     });
   } catch (error) {
     return failed((error as Error).message);

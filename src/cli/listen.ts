@@ -7,9 +7,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { newSecret, secretKeyOf, signedHeaders } from '../webhooks/webhooks.ts';
-import { type ApiOptions, type ApiTarget, apiHeaders, apiTarget, refusal } from './api-client.ts';
+import { type ApiOptions, type ApiTarget, apiHeaders, apiTarget, jsonBody, refusal } from './api-client.ts';
 
-import { type CommandCall, type CommandOutcome, UsageError } from './command.ts';
+import { type CommandCall, CommandError, type CommandOutcome, UsageError } from './command.ts';
+import { networkReason, notTheApi } from './network-error.ts';
 
 const FORWARD_TIMEOUT_MS = 15_000;
 const FIRST_PAUSE_MS = 500;
@@ -60,8 +61,7 @@ async function post(url: string, headers: Record<string, string>, body: string):
     await response.body?.cancel();
     return { status: response.status, error: null, latencyMs: took() };
   } catch (error) {
-    const { message, cause } = error as Error & { cause?: { code?: string } };
-    return { status: null, error: cause?.code ?? message, latencyMs: took() };
+    return { status: null, error: networkReason(error), latencyMs: took() };
   }
 }
 
@@ -85,11 +85,16 @@ async function follow({ call, api, signal, ready, deliver }: Listening): Promise
   while (!signal.aborted) {
     try {
       const headers = { ...apiHeaders(api), ...(lastId === undefined ? {} : { 'Last-Event-ID': lastId }) };
-      const response = await fetch(`${api.base}/events/stream`, { headers, signal });
+      const response = await fetch(`${api.base}/events/stream`, { headers, signal, redirect: 'manual' });
       if (response.status !== 200) {
-        const body = (await response.json()) as Record<string, unknown>;
-        if (response.status < 500 && response.status !== 429) return refusal({ status: response.status, body });
-        throw new Error(`the service answers ${response.status}`);
+        const { status, headers: answered } = response;
+        if (status >= 500 || status === 429) throw new Error(`the service answers ${status}`);
+        const body = jsonBody(await response.text());
+        if (body !== undefined) return refusal({ status, body });
+        throw new CommandError(
+          'NO_ANSWER',
+          notTheApi(`${api.base}/events/stream`, status, answered.get('content-type')),
+        );
       }
       // The service answers when it knows the position in its log from which on it sends.
       if (!isReady) ready();
@@ -103,10 +108,10 @@ async function follow({ call, api, signal, ready, deliver }: Listening): Promise
       }
     } catch (error) {
       if (signal.aborted) break;
+      if (error instanceof CommandError) throw error;
       failures += 1;
-      const { message, cause } = error as Error & { cause?: { code?: string } };
-      const what = isReady ? 'the stream broke off' : `${api.base} cannot be reached`;
-      if (failures === 1) call.streams.err(`postrider: ${what} (${cause?.code ?? message}); trying again\n`);
+      const what = isReady ? 'the stream broke off' : `cannot connect to ${api.base}`;
+      if (failures === 1) call.streams.err(`postrider: ${what}: ${networkReason(error)}; trying again\n`);
     }
     const pauseMs = Math.min(retryMs * 2 ** Math.max(0, failures - 1), LONGEST_PAUSE_MS);
     await sleep(pauseMs, undefined, { signal }).catch(() => undefined);

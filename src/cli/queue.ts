@@ -63,7 +63,7 @@ export async function retry(call: CommandCall): Promise<CommandOutcome> {
     return { outcome, clientAddress: message.clientAddress };
   });
   if (outcome.retried) {
-    const from = clientAddress === null ? '' : `; it was handed in by ${clientAddress}`;
+    const from = clientAddress === null ? '' : `; it was submitted from ${clientAddress}`;
     return { data: { messageId, status: outcome.status }, text: `${messageId} is due now${from}` };
   }
   throw outcome.reason === 'sending' ? sending(messageId) : notQueued;

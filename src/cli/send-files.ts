@@ -8,6 +8,7 @@ import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import path from 'node:path';
 import { CommandError, type Streams } from './command.ts';
+import { networkReason } from './network-error.ts';
 
 const CONTENT_TYPES: Record<string, string> = {
   '.csv': 'text/csv',
@@ -96,7 +97,7 @@ export function uploadFile(
     const fail = (error: Error & { code?: string }): void => {
       content.destroy();
       sent.destroy();
-      const what = `the upload of ${file.name} broke off (${error.code ?? error.message})`;
+      const what = `the upload of ${file.name} broke off (${networkReason(error)})`;
       reject(new CommandError('NO_ANSWER', `${what}; repeat the same command to continue it`));
     };
     sent.on('timeout', () => fail(new Error('nothing moved for a minute')));

@@ -1,12 +1,12 @@
 /**
- * `postrider serve`: starts the service, shows the credentials of a first run once to a terminal, and stays until a signal ends it
- * (exit code 0) or its storage breaks (exit code 1).
+ * `postrider serve`: starts the service, shows the credentials of a first run once on a terminal, and runs until SIGTERM or SIGINT
+ * (exit code 0) or until its storage breaks (exit code 1). SIGHUP reloads certificates and the provider file.
  */
 
 import { serve as startService } from '../roles/serve.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import { type FirstRun, firstRunFile } from '../users/users.ts';
-import { type CommandCall, type CommandOutcome, table } from './command.ts';
+import type { CommandCall, CommandOutcome } from './command.ts';
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 const SAME_REQUEST_MS = 1_000;
@@ -51,24 +51,45 @@ interface Ports {
   smtpPort: number | undefined;
 }
 
-/** Where the service is, and what a first run made: the credentials on a terminal, elsewhere the file that holds them. */
-function welcome(first: FirstRun, { httpPort, smtpPort }: Ports, file: string, showCredentials: boolean): string {
-  const where =
-    httpPort === undefined ? '' : ` The API is at http://localhost:${httpPort}, its documentation at /docs.`;
-  const smtp = smtpPort === undefined ? '' : ` SMTP submission is on port ${smtpPort}.`;
-  if (!showCredentials) return `\nFirst start: the credentials are in ${file}.${where}${smtp}\n\n`;
-  const rows: [string, unknown][] = [
-    ['account id', first.accountId],
-    ['live key', first.apiKey],
-    ['sandbox key', first.sandboxApiKey],
-    ['live SMTP user', first.smtpUsername],
-    ['password', first.smtpPassword],
-    ['sandbox SMTP user', first.sandboxSmtpUsername],
-    ['password', first.sandboxSmtpPassword],
-    ['operator', first.operatorEmail],
-    ['sign-in link', first.signInUrl],
+const BOX_WIDTH = 76;
+
+/** Lines in a frame. One that does not fit is outside its sides, so it can be selected and copied as it is. */
+function boxed(title: string, lines: readonly string[]): string {
+  const top = `┌─ ${title} ${'─'.repeat(BOX_WIDTH - title.length - 1)}┐`;
+  const inside = lines.map((line) => (line.length > BOX_WIDTH ? line : `│ ${line.padEnd(BOX_WIDTH)} │`));
+  return [top, ...inside, `└${'─'.repeat(BOX_WIDTH + 2)}┘`].join('\n');
+}
+
+/** What a first start created, the way into the portal first. Without a terminal only where the credentials are stored. */
+export function welcome(
+  first: FirstRun,
+  { httpPort, smtpPort }: Ports,
+  file: string,
+  showCredentials: boolean,
+): string {
+  if (!showCredentials) return `\nFirst start: the credentials are in ${file}\n\n`;
+  const api = httpPort === undefined ? 'API' : `API at http://localhost:${httpPort}, documentation at /docs`;
+  const smtp = smtpPort === undefined ? 'SMTP' : `SMTP at localhost:${smtpPort} with STARTTLS: user, password`;
+  const lines = [
+    '',
+    `Open this link to sign in to the portal as ${first.operatorEmail} (works once):`,
+    '',
+    first.signInUrl,
+    '',
+    api,
+    `  account  ${first.accountId}`,
+    `  live     ${first.apiKey}`,
+    `  sandbox  ${first.sandboxApiKey}`,
+    '',
+    smtp,
+    `  live     ${first.smtpUsername}  ${first.smtpPassword}`,
+    `  sandbox  ${first.sandboxSmtpUsername}  ${first.sandboxSmtpPassword}`,
+    '',
+    'These credentials are shown once. They are stored in',
+    file,
+    '',
   ];
-  return `\nFirst start: these credentials are shown once, and kept in ${file}.${where}${smtp}\n\n${table(rows)}\n\n`;
+  return `\n${boxed('Postrider: first start', lines)}\n\n`;
 }
 
 export async function serve({ config, environment, streams, json }: CommandCall): Promise<CommandOutcome> {
@@ -88,11 +109,15 @@ export async function serve({ config, environment, streams, json }: CommandCall)
   const onFirstRun = (made: FirstRun): void => {
     first = made;
   };
+  // From here on, so a reload that comes during the start does not end the process.
+  let reload: () => void = () => undefined;
+  process.on('SIGHUP', () => reload());
   const serving = await startService(config, onFirstRun).catch((error: unknown) => {
     // The next start makes no others.
     greet({ httpPort: undefined, smtpPort: undefined });
     throw error;
   });
+  reload = serving.reload;
   greet({ ...serving, httpPort: config.roles.includes('api') ? serving.httpPort : undefined });
   const ended = await Promise.race([stopRequested, serving.broken]);
   // Why the storage broke is in the log.

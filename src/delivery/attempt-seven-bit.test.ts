@@ -159,7 +159,7 @@ test('an email is re-encoded and signed once for all its recipients', async () =
 test('signed content that would have to be re-encoded bounces with 5.6.3 and says why', async () => {
   const { content } = corpus().find((one) => one.name === 'smime-signed-8bit.eml')!;
   const { kind, category, smtpCode, enhancedCode, reply, remoteHost, suppressed } = await bounce(sevenBit, { content });
-  assert.deepEqual([kind, category, smtpCode, enhancedCode], ['hard', 'content-rejected', 554, '5.6.3']);
+  assert.deepEqual([kind, category, smtpCode, enhancedCode], ['block', 'content-rejected', 554, '5.6.3']);
   assert.match(String(reply), /does not take 8-bit content \(8BITMIME\), .* cannot be re-encoded: .*multipart\/signed/);
   assert.equal(remoteHost, '127.0.0.1');
   assert.equal(suppressed, false);

@@ -37,6 +37,7 @@ import { type SevenBitNeeds, toSevenBit } from '../mail/mime/seven-bit.ts';
 import { type DeliveryJob, encodedFilesBytes } from '../messages/messages.ts';
 import type { LocalRefusal, SendResult, SmtpMessage, SmtpSession } from '../net/smtp-client.ts';
 import { BlobDamaged, type Blobs } from '../storage/blobs/blobs.ts';
+import { isAsAccepted } from '../storage/blobs/stored-content.ts';
 import { type Item, isQuarantined } from '../work/work.ts';
 import { type BodyHashes, openLarge, prepareLargeDkim, type StreamedContent } from './large.ts';
 import { type Evidence, type Outcome, SENDER_UNVERIFIED } from './outcome.ts';
@@ -112,7 +113,12 @@ async function loadContent(
   inline: Uint8Array | null,
   blobs: Blobs,
 ): Promise<Buffer | { fault: string; cause?: string }> {
-  if (inline) return Buffer.from(inline.buffer, inline.byteOffset, inline.byteLength);
+  if (inline) {
+    if (!isAsAccepted(inline, job.contentDigest)) {
+      return { fault: 'the stored content of the message is not what was accepted', cause: 'its SHA-256 differs' };
+    }
+    return Buffer.from(inline.buffer, inline.byteOffset, inline.byteLength);
+  }
   if (job.blobKey === null) return { fault: 'the content of the message is no longer stored' };
   try {
     return (await blobs.get(job.blobKey)) ?? { fault: 'the stored content of the message is missing' };
@@ -239,7 +245,7 @@ export interface Onward {
   /** The exchangers that it has not been at; undefined where none was looked up, since its own destination is paused. */
   rest: readonly Candidate[] | undefined;
   /** Exchangers that were given the mail. */
-  sessions: number;
+  hosts: number;
   /** What became of it so far; undefined where nobody was dialled, since all had failed lately, or asked for time. */
   before?: { outcome: Outcome; facts: AttemptFacts } | undefined;
   /** The pause of its own destination. */

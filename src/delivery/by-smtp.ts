@@ -5,7 +5,7 @@
  * - a session that had been idle turns out to be closed, or says 421 before it took anything (RFC 5321 §3.8);
  * - the domain turns out to have other exchangers than those whose turn it was;
  * - the peer refuses one more connection or session while others of ours are open there;
- * - 452 4.5.3, too many recipients, for those beyond the ones it took (RFC 5321 §4.5.3.1.10);
+ * - too many recipients in one transaction, by 452, 552 or 550 5.5.3, for those beyond the ones it took (RFC 5321 §4.5.3.1.10);
  * - a planned stop cancels before the final dot;
  * - the lease of one of the recipients has ended before the final dot: somebody else may have the message now.
  *
@@ -19,7 +19,7 @@ import { ELSEWHERE, type NotOpened } from './candidates.ts';
 import type { Connections } from './connections.ts';
 import type { Signal } from './destinations.ts';
 import { feedbackFields } from './feedback-address.ts';
-import type { HostMemory } from './hosts.ts';
+import { type HostMemory, peerKey } from './hosts.ts';
 import type { StreamedContent } from './large.ts';
 import { classify, type Evidence } from './outcome.ts';
 import {
@@ -35,6 +35,7 @@ import {
   type Pass,
   putBackRefused,
   type RecipientOutcome,
+  restAfter,
   signalOfDoor,
   signalOfPass,
   weigh,
@@ -45,8 +46,9 @@ import { isRelay } from './route.ts';
 import type { AttemptFacts } from './settle.ts';
 import type { DayShares } from './warm-up.ts';
 
-/** Exchangers that are given the mail in one attempt. */
-const MAX_SESSIONS = 3;
+/** Hosts that are given the message in one attempt, and sessions with all of their addresses together. */
+const MAX_HOSTS = 3;
+const MAX_SESSIONS = 6;
 /** An attempt that has taken so long ends with what it has: the next one goes on. */
 const MAX_BEFORE_NEXT_MS = 900_000;
 
@@ -140,12 +142,12 @@ function goingOn(
   const { held } = one;
   const { outcome, facts } = conclude(one);
   const before = isPassedOver ? held.onward?.before : { outcome, facts };
-  const sessions = sessionsOf(held) + given;
-  return { held, kind: 'onward', to: onward.to, onward: { ...held.onward, rest: onward.rest, sessions, before } };
+  const hosts = hostsOf(held) + given;
+  return { held, kind: 'onward', to: onward.to, onward: { ...held.onward, rest: onward.rest, hosts, before } };
 }
 
-function sessionsOf({ onward }: Held): number {
-  return onward?.sessions ?? 0;
+function hostsOf({ onward }: Held): number {
+  return onward?.hosts ?? 0;
 }
 
 /** Nothing more leaves today: all of them are put back, and wait as they do for any destination that is paused. */
@@ -224,11 +226,23 @@ function reusable({ pooled, connections }: TransmitOptions, need: SessionNeed): 
   return undefined;
 }
 
-/** Hosts at which one of these messages failed after its final dot. */
+/** The session for the next message; one that will not do for it is closed. */
+function keepIfGood({ connections }: TransmitOptions, pooled: PooledSession): PooledSession | undefined {
+  if (pooled.session.usable && !pooled.spare) return pooled;
+  void connections.release(pooled);
+  return undefined;
+}
+
+/** Addresses at which one of these messages failed after its final dot. */
 function avoidedBy({ group, hosts }: TransmitOptions): ReadonlySet<string> {
   const retried = group.filter((held) => held.job.attempts > 0);
   if (retried.length === 0) return NO_HOSTS;
-  return new Set(retried.flatMap((held) => hosts.dotFailedAt(held.job.messageId) ?? []));
+  return new Set(
+    retried.flatMap(({ job }) => {
+      const peer = hosts.dotFailedAt(job.messageId);
+      return peer ? [peerKey(peer)] : [];
+    }),
+  );
 }
 
 async function needOf(options: TransmitOptions, { message }: Sending): Promise<SessionNeed> {
@@ -253,6 +267,8 @@ interface Next {
   pooled: PooledSession;
   need: SessionNeed;
   going: readonly Held[];
+  /** Hosts that were given the message, and sessions. */
+  hosts: number;
   sessions: number;
   durationMs: number;
 }
@@ -262,11 +278,17 @@ async function nextExchanger(
   { destination, connections }: TransmitOptions,
   next: Next,
 ): Promise<PooledSession | Pick<NotOpened, 'onward'> | undefined> {
-  const { pooled, need, going, sessions, durationMs } = next;
-  if (going.length === 0 || (pooled.domain === need.domain && pooled.rest.length === 0)) return undefined;
+  const { pooled, need, going, hosts, sessions, durationMs } = next;
+  if (going.length === 0 || sessions >= MAX_SESSIONS) return undefined;
   const beforeMs = Math.max(0, ...going.map(({ onward }) => onward?.before?.facts.durationMs ?? 0));
-  if (sessions + Math.max(...going.map(sessionsOf)) >= MAX_SESSIONS || beforeMs + durationMs > MAX_BEFORE_NEXT_MS)
-    return undefined;
+  if (beforeMs + durationMs > MAX_BEFORE_NEXT_MS) return undefined;
+  const isOwn = pooled.domain === need.domain;
+  if (hosts + Math.max(...going.map(hostsOf)) >= MAX_HOSTS) {
+    // Only further addresses of the last host.
+    if (!isOwn) return undefined;
+    pooled.rest = pooled.rest.filter(({ host }) => host === pooled.session.remoteHost);
+  }
+  if (isOwn && pooled.rest.length === 0) return undefined;
   const opened = await connections.open(destination, need, pooled);
   return opened.ok ? opened.pooled : opened;
 }
@@ -289,6 +311,7 @@ export async function transmit(options: TransmitOptions): Promise<Transmission> 
   let earlier: AttemptFacts['dialogue'] = [];
   let signal: Signal = { kind: 'nothing' };
   let pooled = reusable(options, need) ?? connections.take(destination, need);
+  let hosts = 1;
   for (let sessions = 1; ; sessions += 1) {
     if (!pooled) {
       const opened = await connections.open(destination, need);
@@ -303,8 +326,8 @@ export async function transmit(options: TransmitOptions): Promise<Transmission> 
     if (sessions === 1 && !options.mayBegin()) return nothingSent(options, pooled);
     options.onSession(pooled);
     pending = await takeShare(shares, pooled, pending);
+    if (pending.length === 0 && sessions === 1) return nothingSent(options, pooled);
     if (pending.length === 0) {
-      if (sessions === 1) return nothingSent(options, pooled);
       void connections.release(pooled);
       return { pooled: undefined, results: [...outcomes.values()], signal };
     }
@@ -321,17 +344,21 @@ export async function transmit(options: TransmitOptions): Promise<Transmission> 
     for (const result of results) outcomes.set(result.held, weigh(outcomes.get(result.held), result));
     const going = pending.filter((_, index) => goesOn(results[index]!, sent.recipients[index]!));
     if (going.length > 0) options.onDone(results.filter((one) => !going.includes(one.held)));
-    const next = await nextExchanger(options, { pooled, need, sessions, going, durationMs: pass.clocked.durationMs });
+    pooled.rest = restAfter(
+      pass,
+      results.filter(({ held }) => going.includes(held)),
+    );
+    const { durationMs } = pass.clocked;
+    const next = await nextExchanger(options, { pooled, need, hosts, sessions, going, durationMs });
     if (!next || !('session' in next)) {
-      const good = pooled.session.usable && !pooled.spare ? pooled : undefined;
-      if (!good) void connections.release(pooled);
       const goOn = (one: RecipientOutcome): RecipientOutcome =>
-        next && going.includes(one.held) ? goingOn(one, { onward: next.onward }, sessions) : one;
-      return { pooled: good, results: [...outcomes.values()].map(goOn), signal };
+        next && going.includes(one.held) ? goingOn(one, { onward: next.onward }, hosts) : one;
+      return { pooled: keepIfGood(options, pooled), results: [...outcomes.values()].map(goOn), signal };
     }
     earlier = dialogueOf(pass);
     pending = going;
     void connections.release(pooled);
+    if (next.session.remoteHost !== pooled.session.remoteHost) hosts += 1;
     pooled = next;
   }
 }

@@ -1,11 +1,12 @@
 /**
- * Which exchangers an attempt dials at a destination: those of the domain that count for it (exchanger-sets.ts), in their order. Where all of
- * these failed lately and others did not, nobody is dialled: the attempt goes on at the destination of the others.
+ * Which hosts an attempt dials at a destination, each with its addresses: the MX hosts of the domain that belong to the destination
+ * (exchanger-sets.ts), in order of preference. Addresses that failed lately come after the others of their host. If all of these hosts
+ * failed lately and others did not, nothing is dialed here: the attempt continues at the destination of the others.
  */
 import { POLICY_UNMET } from '../tls-policy/tls-policy.ts';
-import type { HostMemory } from './hosts.ts';
+import { type HostMemory, type PeerAddress, peerKey } from './hosts.ts';
 import type { Evidence } from './outcome.ts';
-import { ANY, type PooledSession, type SessionNeed } from './pooled-session.ts';
+import { ANY, type PooledSession, peerOf, type SessionNeed } from './pooled-session.ts';
 import { type Candidate, isRelay, type Resolved, type Routing, resolveRoute } from './route.ts';
 import type { AttemptFacts } from './settle.ts';
 
@@ -67,48 +68,77 @@ export async function chooseCandidates(deps: CandidateDeps, place: Place): Promi
   if (!isHome) {
     return notDialled(ELSEWHERE, `the mail exchangers of ${need.domain} changed while they were looked up`);
   }
-  const candidates = reachable(resolved.candidates, need, deps.routing);
+  const candidates = inTurn(deps, reachable(resolved.candidates, need, deps.routing), need);
   if (candidates.length === 0 && resolved.candidates.length > 0) return { ok: false, ...NO_SOURCE };
   const { here, rest, next } = split(deps, candidates, place);
-  const isLate = ({ host }: { host: string }): boolean => goesLast(deps, host, need);
-  if (here.length === 0 || (!after && next && !isLate(next) && here.every(isLate))) {
+  const isLate = (one: Candidate): boolean =>
+    one.addresses.every((address) => goesLast(deps, { host: one.host, address }, need));
+  if (here.length === 0 || (!after && next && !isLate(next.candidate) && here.every(isLate))) {
     const onward = next && { to: next.key, rest: candidates };
     const message = `of the mail exchangers of ${need.domain} none is to be dialled now`;
     return { ...notDialled('ENOADDRESS', message), onward, isPassedOver: true };
   }
-  const behind = (candidate: Candidate): Candidate[] => candidates.slice(candidates.indexOf(candidate) + 1);
+  const behind = ({ host }: Candidate): Candidate[] =>
+    candidates.slice(candidates.findIndex((one) => one.host === host) + 1);
   return { ok: true, here, behind, onward: next && { to: next.key, rest } };
 }
 
-function goesLast({ hosts }: CandidateDeps, host: string, { avoid }: SessionNeed): boolean {
-  return avoid.has(host) || hosts.goesLast(host);
+function goesLast({ hosts }: CandidateDeps, peer: PeerAddress, { avoid }: SessionNeed): boolean {
+  return avoid.has(peerKey(peer)) || hosts.isFailing(peer);
+}
+
+/** The addresses of each host, and the hosts, with those that go last at the end. */
+function inTurn(deps: CandidateDeps, candidates: readonly Candidate[], need: SessionNeed): Candidate[] {
+  const isLate = ({ host }: Candidate, address: string): boolean => goesLast(deps, { host, address }, need);
+  const [early, late]: [Candidate[], Candidate[]] = [[], []];
+  for (const one of candidates) {
+    const lateAddresses = one.addresses.filter((address) => isLate(one, address));
+    if (lateAddresses.length === 0) early.push(one);
+    else if (lateAddresses.length === one.addresses.length) late.push(one);
+    else
+      early.push({
+        ...one,
+        addresses: [...one.addresses.filter((address) => !isLate(one, address)), ...lateAddresses],
+      });
+  }
+  return [...early, ...late];
+}
+
+/** The host with those of its addresses that are left when these are taken out; undefined with none left. */
+export function without(candidate: Candidate, isOut: (address: string) => boolean): Candidate | undefined {
+  const addresses = candidate.addresses.filter((address) => !isOut(address));
+  return addresses.length === 0 ? undefined : { ...candidate, addresses };
 }
 
 async function resolve(deps: CandidateDeps, { need, after }: Place): Promise<Resolved> {
   const { domain, asks, attempts, emailSeq, onward } = need;
-  // Mail that a server put off does not go on to one that has just refused us, or is away.
-  const isWell = ({ host }: Candidate): boolean => host !== after?.session.remoteHost && !deps.hosts.goesLast(host);
+  // Mail that a server deferred does not go on to an address that has just refused us, or is away.
+  const wellOf = (candidates: readonly Candidate[]): Candidate[] =>
+    candidates.flatMap((one) => without(one, (address) => deps.hosts.isFailing({ host: one.host, address })) ?? []);
   const left = after?.domain === domain ? after.rest : onward?.rest;
-  if (left) return { ok: true, candidates: after ? left.filter(isWell) : [...left] };
+  if (left) return { ok: true, candidates: after ? wellOf(left) : [...left] };
   const routing = asks === ANY ? { ...deps.routing, policies: undefined } : deps.routing;
-  const turn = { goesLast: (host: string): boolean => goesLast(deps, host, need), attempts, emailSeq };
+  const turn = { goesLast: deps.hosts.goesLast, attempts, emailSeq };
   const resolved = await resolveRoute(routing, domain, turn);
   if (!resolved.ok || !after) return resolved;
-  return { ok: true, candidates: resolved.candidates.filter(isWell) };
+  const tried = peerOf(after);
+  const isTried = ({ host }: Candidate, address: string): boolean => host === tried.host && address === tried.address;
+  const untried = resolved.candidates.flatMap((one) => without(one, (address) => isTried(one, address)) ?? []);
+  return { ok: true, candidates: wellOf(untried) };
 }
 
 /** Those that count for this destination, those that do not, and the first of these that may be dialled. */
 function split(deps: CandidateDeps, candidates: readonly Candidate[], { destination, need }: Place) {
   const here: Candidate[] = [];
   const rest: Candidate[] = [];
-  let next: { host: string; key: string } | undefined;
+  let next: { candidate: Candidate; key: string } | undefined;
   for (const candidate of candidates) {
     const { host } = candidate;
     const key = isRelay(destination) ? destination : deps.destinationAt(need.domain, host);
     if (key === destination) here.push(candidate);
     else {
       rest.push(candidate);
-      if (!deps.isPaused(key)) next ??= { host, key };
+      if (!deps.isPaused(key)) next ??= { candidate, key };
     }
   }
   return { here, rest, next };

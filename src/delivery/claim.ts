@@ -67,7 +67,7 @@ async function load(tx: Transaction, rows: readonly Work[], nowMs: number): Prom
        m.created_at AS "createdAt", m.send_at AS "sendAt", m.expires_at AS "expiresAt", ${clockOffsetSql('w')} AS "clockOffsetMs",
        m.email_seq AS "emailSeq", e.envelope_from AS "envelopeFrom", e.header_from AS "headerFrom",
        e.header_message_id AS "headerMessageId", e.size_bytes AS "sizeBytes", e.options, e.retain, e.source,
-       CASE WHEN w.mode = 'live' THEN e.content END AS content, e.blob_key AS "blobKey", a.status AS "accountStatus",
+       CASE WHEN w.mode = 'live' THEN e.content END AS content, e.content_digest AS "contentDigest", e.blob_key AS "blobKey", a.status AS "accountStatus",
        a.guard_status AS "guardStatus"
      FROM ${work.sql} JOIN message m ON m.account_id = w.account_id AND m.mode = w.mode AND m.id = w.subject
        JOIN email e ON e.seq = m.email_seq LEFT JOIN account a ON a.id = w.account_id`,

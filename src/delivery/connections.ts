@@ -2,13 +2,13 @@
  * Open sessions, kept per destination and used again: idle for at most ten seconds, for at most so many messages. A session serves
  * the domain that it was opened for, and others of the same destination where its host is among their best exchangers: a backup
  * exchanger of one domain, or the host that a provider gave to one customer, is never handed the mail of another. Also
- * opens new ones: exchangers one after the other until one greets us, whatever the others said at the door (RFC 5321 §5.1).
+ * opens new ones: host after host, and each of its addresses, until one greets us, whatever the others replied before (RFC 5321 §5.1).
  * A session that the peer closes while it is idle is simply gone. A message gets a session only if its TLS is what the message
  * asks for (hosts.ts).
  */
 import type { OpenSmtpOptions, SmtpError, SmtpSession, TlsNeed } from '../net/smtp-client.ts';
 import { POLICY_UNMET } from '../tls-policy/tls-policy.ts';
-import { type CandidateDeps, chooseCandidates, NO_FACTS, type NotOpened } from './candidates.ts';
+import { type CandidateDeps, chooseCandidates, NO_FACTS, type NotOpened, without } from './candidates.ts';
 import { dial, tlsPolicyName } from './hosts.ts';
 import { type Evidence, outweighs } from './outcome.ts';
 import {
@@ -18,11 +18,14 @@ import {
   IdleSessions,
   isFit,
   type PooledSession,
+  peerOf,
   type SessionNeed,
 } from './pooled-session.ts';
 import { type Candidate, isRelay, type Routing } from './route.ts';
 
 const IDLE_MS = 10_000;
+/** Servers that an attempt speaks to, one after the other, while none of them opens a session. */
+const MAX_GREETED = 10;
 /** RFC 5321 §4.5.3.2; a fifth of it for a destination that fell silent the last time. */
 const ENVELOPE_MS = 300_000;
 const STALLED_PART = 1 / 5;
@@ -107,9 +110,9 @@ export function openConnections(options: ConnectionOptions): Connections {
   const adopt = (
     session: SmtpSession,
     destination: string,
-    opened: Pick<PooledSession, 'domain' | 'rest' | 'spare' | 'asks' | 'tlsPolicy'>,
+    opened: Pick<PooledSession, 'domain' | 'candidate' | 'rest' | 'spare' | 'asks' | 'tlsPolicy'>,
   ): PooledSession => {
-    const mostMessages = options.messagesPerConnection(destination);
+    const mostMessages = hosts.mayReuse(peerOf({ session })) ? options.messagesPerConnection(destination) : 1;
     const pooled: PooledSession = { session, destination, mostMessages, ...opened, used: 0, idleSince: 0 };
     all.add(pooled);
     counts.set(destination, (counts.get(destination) ?? 0) + 1);
@@ -129,7 +132,9 @@ export function openConnections(options: ConnectionOptions): Connections {
     const sourceFor = (address: string): string | undefined => routing.sources.nextFor(address, need.mayLeaveFrom);
     const dialling = { hosts, need: need.tls, helo, signal: opening.signal, timeouts, sourceFor };
     const opened = await dial(candidate, dialling);
-    if (!opened.ok && isAboutHost(opened.error)) hosts.failed(candidate.host);
+    if (!opened.ok && isAboutHost(opened.error)) {
+      hosts.failed(candidate.host, triedIn(candidate, opened.error), candidate.allAddresses);
+    }
     return opened;
   };
 
@@ -148,19 +153,29 @@ export function openConnections(options: ConnectionOptions): Connections {
       const { here, behind, onward } = chosen;
       let failure: Pick<NotOpened, 'evidence' | 'facts'> | undefined;
       let forNeed = false;
-      for (const candidate of here) {
-        if (opening.signal.aborted) break;
+      const untried = [...here];
+      let greeted = 0;
+      for (let candidate = untried.shift(); candidate; candidate = untried.shift()) {
+        if (opening.signal.aborted || greeted === MAX_GREETED) break;
         const opened = await openOne(candidate, destination, need);
         if (opened.ok) {
-          const asked = { asks: need.asks ?? ANY, tlsPolicy: tlsPolicyName(candidate.policy, need.tls) };
-          const { domain } = need;
-          const spare = after !== undefined;
-          return {
-            ok: true,
-            pooled: adopt(opened.session, destination, { domain, rest: behind(candidate), spare, ...asked }),
-          };
+          const { remoteAddress } = opened.session;
+          const others = without(candidate, (address) => address === remoteAddress);
+          const pooled = adopt(opened.session, destination, {
+            domain: need.domain,
+            candidate,
+            rest: [...(others ? [others] : []), ...behind(candidate)],
+            spare: after !== undefined,
+            asks: need.asks ?? ANY,
+            tlsPolicy: tlsPolicyName(candidate.policy, need.tls),
+          });
+          return { ok: true, pooled };
         }
         const { error } = opened;
+        if (error.stage !== 'connect') greeted += 1;
+        const tried = triedIn(candidate, error);
+        const others = without(candidate, (address) => tried.includes(address));
+        if (others) untried.unshift(others);
         forNeed ||= isAboutNeed(error, need);
         const facts = factsOf(candidate, error, need.tls);
         if (!failure || outweighs(error, failure.evidence)) failure = { evidence: evidenceOf(error, relay), facts };
@@ -227,6 +242,11 @@ function factsOf({ host, policy }: Candidate, error: SmtpError, need: TlsNeed) {
     tlsPeerName: error.tlsPeerName ?? null,
     dialogue: error.dialogue,
   };
+}
+
+/** The addresses that a failed opening was about: one that was spoken to, or all where none could be connected to. */
+function triedIn({ addresses }: Candidate, { stage, remoteAddress }: SmtpError): readonly string[] {
+  return stage === 'connect' || remoteAddress === undefined ? addresses : [remoteAddress];
 }
 
 /** Whether a failed opening says something about the host, and not about what was asked of it. */

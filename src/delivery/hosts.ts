@@ -1,11 +1,15 @@
 /**
- * The hosts of others. What this process remembers of those it spoke to, each for a while and bounded in number:
+ * What this process remembers of the addresses of mail servers, each for a while and bounded in number:
  *
- * - a host that could not be reached, refused us, hung up or stalled is tried after all others for a minute, after further failures
- *   for 2, 5, then 10 minutes each time; what it does meanwhile is not counted, since connections fail by the handful;
- * - an address where TLS failed, and the clear worked, is spoken to in the clear: for an hour, after a second failure for half a day,
- *   then for 3 days each time. In between TLS is tried again, so that one bad moment does not cost days of encryption;
- * - a message that failed after its final dot begins its next attempt with another host (RFC 5321 §6.1: the first may have it).
+ * - An address that could not be reached, refused us, hung up or stalled is tried last for a minute, after further failures
+ *   for 2, 5, then 10 minutes each time. Failures during that time do not count, since connections fail by the handful. A host goes
+ *   last when all of its addresses do.
+ * - An address where TLS failed, and an unencrypted connection worked, is spoken to without TLS: for an hour, after a second failure
+ *   for half a day, then for 3 days each time. In between TLS is tried again, so that one bad moment does not cost days of encryption.
+ * - An address that offers PIPELINING and loses commands is spoken to without it for 3 days; one whose connection was lost among
+ *   commands that were sent together for an hour.
+ * - An address that refuses a second message on one connection gets one message per connection for an hour.
+ * - A message that failed after its final dot begins its next attempt at another address (RFC 5321 §6.1: the first may have it).
  *
  * A restart forgets all of it, which costs a few connections and nothing else.
  *
@@ -37,22 +41,45 @@ import type { Candidate } from './route.ts';
 
 const LAST_MS = [60_000, 120_000, 300_000, 600_000] as const;
 const CLEAR_MS = [3_600_000, 43_200_000, 259_200_000] as const;
+const NO_PIPELINING_MS = 259_200_000;
+const SUSPECT_MS = 3_600_000;
+const NO_REUSE_MS = 3_600_000;
 const MAX_ENTRIES = 10_000;
 
+/** One address of a host. */
+export interface PeerAddress {
+  host: string;
+  address: string;
+}
+
+/** Names an address of a host in sets and maps. */
+export function peerKey({ host, address }: PeerAddress): string {
+  return `${host} ${address}`;
+}
+
 export interface HostMemory {
-  failed(host: string): void;
-  worked(host: string): void;
-  /** Whether the host is to be tried after all others. */
+  /** These addresses of the host failed, out of all that it has. */
+  failed(host: string, addresses: readonly string[], all: readonly string[]): void;
+  worked(peer: PeerAddress): void;
+  /** Whether the host is tried after all others: each of its addresses failed lately. */
   goesLast(host: string): boolean;
+  /** Whether the address is tried after the others of its host. */
+  isFailing(peer: PeerAddress): boolean;
   /** TLS failed at this address of the host, for the reason given, and the clear worked. */
   tlsFailed(host: string, address: string, words: string): void;
   tlsWorked(host: string, address: string): void;
   /** Why this address is spoken to in the clear. */
   tlsFallback(host: string, address: string): string | undefined;
-  /** This message failed after its final dot at this host. */
-  dotFailed(messageId: string, host: string): void;
-  /** The host that the next attempt of this message tries after the others. */
-  dotFailedAt(messageId: string): string | undefined;
+  /** The server offers PIPELINING and loses commands; without `isSure` the connection was lost among them. */
+  pipeliningFailed(peer: PeerAddress, options: { isSure: boolean }): void;
+  mayPipeline(peer: PeerAddress): boolean;
+  /** The server refused a further message on a connection that had carried one. */
+  reuseFailed(peer: PeerAddress): void;
+  mayReuse(peer: PeerAddress): boolean;
+  /** This message failed after its final dot at this address. */
+  dotFailed(messageId: string, peer: PeerAddress): void;
+  /** The address that the next attempt of this message tries last. */
+  dotFailedAt(messageId: string): PeerAddress | undefined;
 }
 
 interface Failure {
@@ -78,19 +105,33 @@ function remember<T>(map: Map<string, T>, key: string, value: T): void {
 
 export function openHostMemory(now: () => number): HostMemory {
   const failures = new Map<string, Failure>();
+  /** All addresses of hosts with a failure. */
+  const addressesOf = new Map<string, readonly string[]>();
   const tlsFailures = new Map<string, TlsFailure>();
-  const dotFailures = new Map<string, string>();
+  const unpipelined = new Map<string, number>();
+  const unreused = new Map<string, number>();
+  const dotFailures = new Map<string, PeerAddress>();
+  const isFailing = (peer: PeerAddress): boolean => (failures.get(peerKey(peer))?.untilMs ?? 0) > now();
+  const isPast = (untilMs: number | undefined): boolean => untilMs === undefined || untilMs <= now();
   return {
-    failed: (host) => {
-      const before = failures.get(host);
-      if (before && before.untilMs > now()) return;
-      const times = (before?.times ?? 0) + 1;
-      remember(failures, host, { untilMs: now() + stepFor(LAST_MS, times), times });
+    failed: (host, addresses, all) => {
+      remember(addressesOf, host, all);
+      for (const address of addresses) {
+        const key = peerKey({ host, address });
+        const before = failures.get(key);
+        if (before && before.untilMs > now()) continue;
+        const times = (before?.times ?? 0) + 1;
+        remember(failures, key, { untilMs: now() + stepFor(LAST_MS, times), times });
+      }
     },
-    worked: (host) => {
-      if (failures.size > 0) failures.delete(host);
+    worked: (peer) => {
+      if (failures.size > 0) failures.delete(peerKey(peer));
     },
-    goesLast: (host) => (failures.get(host)?.untilMs ?? 0) > now(),
+    goesLast: (host) => {
+      const addresses = addressesOf.get(host);
+      return addresses?.every((address) => isFailing({ host, address })) ?? false;
+    },
+    isFailing,
     tlsFailed: (host, address, words) => {
       const key = `${host} ${address}`;
       const times = (tlsFailures.get(key)?.times ?? 0) + 1;
@@ -103,7 +144,14 @@ export function openHostMemory(now: () => number): HostMemory {
       const failure = tlsFailures.get(`${host} ${address}`);
       return failure && failure.untilMs > now() ? failure.words : undefined;
     },
-    dotFailed: (messageId, host) => remember(dotFailures, messageId, host),
+    pipeliningFailed: (peer, { isSure }) => {
+      if (!isSure && !isPast(unpipelined.get(peerKey(peer)))) return;
+      remember(unpipelined, peerKey(peer), now() + (isSure ? NO_PIPELINING_MS : SUSPECT_MS));
+    },
+    mayPipeline: (peer) => unpipelined.size === 0 || isPast(unpipelined.get(peerKey(peer))),
+    reuseFailed: (peer) => remember(unreused, peerKey(peer), now() + NO_REUSE_MS),
+    mayReuse: (peer) => unreused.size === 0 || isPast(unreused.get(peerKey(peer))),
+    dotFailed: (messageId, peer) => remember(dotFailures, messageId, peer),
     dotFailedAt: (messageId) => dotFailures.get(messageId),
   };
 }
@@ -138,7 +186,7 @@ export function tlsPolicyName(asked: HostPolicy | undefined, need: TlsNeed): Tls
 /** Opens a session; an error is that of the last connection. */
 export async function dial(candidate: Candidate, dialling: Dialling): Promise<OpenSmtpResult> {
   const { hosts, need, ...rest } = dialling;
-  const { host, policy: asked, ...peer } = candidate;
+  const { host, policy: asked, allAddresses: _, ...peer } = candidate;
   const options: OpenSmtpOptions = { ...peer, host, ...rest };
   const policy = asked && underPolicy(asked, errorSentence);
   if ((need || asked?.mandatory) && candidate.tls === 'opportunistic') options.tls = 'required';
@@ -146,6 +194,7 @@ export async function dial(candidate: Candidate, dialling: Dialling): Promise<Op
   if (policy?.inspect) options.inspect = policy.inspect;
   if (asked?.serverName !== undefined) options.serverName = asked.serverName;
   options.clearBecause = (address) => hosts.tlsFallback(host, address);
+  options.mayPipeline = (address) => hosts.mayPipeline({ host, address });
   const first = await openSmtpSession(options);
   const opened = policy ? policy.conclude(first) : first;
   if (opened.ok) {

@@ -6,8 +6,16 @@
 /** Who can fix it. */
 export type Owner = 'recipient' | 'sender-domain' | 'our-side' | 'remote';
 
+/**
+ * `hard`: something is wrong with the address or its domain. `block`: a permanent refusal for policy, content, reputation,
+ * authentication or rights. `soft`: everything else that ended, such as a full mailbox or an expired message.
+ */
+export type BounceKind = 'hard' | 'soft' | 'block';
+
 interface Explanation {
   owner: Owner;
+  /** Of a permanent outcome. */
+  bounce: BounceKind;
   advice: { temporary: string; permanent: string };
 }
 
@@ -16,10 +24,12 @@ const retried = 'it is tried again by itself.';
 export const explanations = {
   accepted: {
     owner: 'recipient',
+    bounce: 'soft',
     advice: { temporary: '', permanent: '' },
   },
   'mailbox-not-found': {
     owner: 'recipient',
+    bounce: 'hard',
     advice: {
       temporary: `The receiving server does not know this address at the moment; ${retried}`,
       permanent: 'The address does not exist; ask the recipient for another one and stop sending to this one.',
@@ -27,6 +37,7 @@ export const explanations = {
   },
   'mailbox-disabled': {
     owner: 'recipient',
+    bounce: 'hard',
     advice: {
       temporary: `The mailbox takes no mail at the moment; ${retried}`,
       permanent: 'The mailbox is closed or disabled; ask the recipient for another address.',
@@ -34,6 +45,7 @@ export const explanations = {
   },
   'mailbox-full': {
     owner: 'recipient',
+    bounce: 'soft',
     advice: {
       temporary: `The mailbox is full; ${retried}`,
       permanent: 'The mailbox is full; send again later, or reach the recipient in another way.',
@@ -41,6 +53,7 @@ export const explanations = {
   },
   'domain-not-found': {
     owner: 'recipient',
+    bounce: 'hard',
     advice: {
       temporary: `The domain of the address cannot be found at the moment; ${retried}`,
       permanent: 'The domain of the address does not exist or takes no mail; look for a typing error after the @.',
@@ -48,6 +61,7 @@ export const explanations = {
   },
   blocked: {
     owner: 'our-side',
+    bounce: 'block',
     advice: {
       temporary: `The receiving server blocks the sending host; the operator should check its reverse DNS and look it up on block lists; ${retried}`,
       permanent:
@@ -56,6 +70,7 @@ export const explanations = {
   },
   policy: {
     owner: 'remote',
+    bounce: 'block',
     advice: {
       temporary: `The receiving server does not take this mail for reasons of policy; ${retried}`,
       permanent:
@@ -64,6 +79,7 @@ export const explanations = {
   },
   'content-rejected': {
     owner: 'sender-domain',
+    bounce: 'block',
     advice: {
       temporary: `The receiving server hesitates over the content or size of this mail; ${retried}`,
       permanent:
@@ -72,6 +88,7 @@ export const explanations = {
   },
   'rate-limited': {
     owner: 'remote',
+    bounce: 'soft',
     advice: {
       temporary: `The receiving server takes mail more slowly than it arrives; ${retried}`,
       permanent: 'The receiving server takes no more mail for now; send again later and more slowly.',
@@ -79,6 +96,7 @@ export const explanations = {
   },
   greylisted: {
     owner: 'remote',
+    bounce: 'soft',
     advice: {
       temporary: `The receiving server asks unknown senders to come back later; ${retried}`,
       permanent: 'The receiving server refused a sender it does not know; send again later.',
@@ -86,6 +104,7 @@ export const explanations = {
   },
   smtputf8: {
     owner: 'recipient',
+    bounce: 'soft',
     advice: {
       temporary: `The receiving server does not take addresses with letters beyond ASCII at the moment; ${retried}`,
       permanent:
@@ -94,6 +113,7 @@ export const explanations = {
   },
   tls: {
     owner: 'remote',
+    bounce: 'block',
     advice: {
       temporary: `No encrypted connection to the receiving server could be made; ${retried}`,
       permanent:
@@ -102,6 +122,7 @@ export const explanations = {
   },
   network: {
     owner: 'remote',
+    bounce: 'soft',
     advice: {
       temporary: `The receiving server could not be reached; ${retried}`,
       permanent: 'The receiving server could not be reached.',
@@ -109,6 +130,7 @@ export const explanations = {
   },
   'remote-error': {
     owner: 'remote',
+    bounce: 'soft',
     advice: {
       temporary: `The receiving server has a problem of its own; ${retried}`,
       permanent: 'The receiving server has a problem of its own; ask its postmaster.',
@@ -116,6 +138,7 @@ export const explanations = {
   },
   refused: {
     owner: 'remote',
+    bounce: 'soft',
     advice: {
       temporary: `The receiving server did not take this mail and did not say why; ${retried}`,
       permanent: 'The receiving server refused this mail without a reason we know; its reply is all there is to go by.',
@@ -123,6 +146,7 @@ export const explanations = {
   },
   'our-side': {
     owner: 'our-side',
+    bounce: 'soft',
     advice: {
       temporary: `Something is wrong on the sending side; the operator should look at the reply, and ${retried}`,
       permanent: 'Something is wrong on the sending side; the operator should look at the log before it is sent again.',
@@ -130,6 +154,7 @@ export const explanations = {
   },
   'warm-up': {
     owner: 'our-side',
+    bounce: 'soft',
     advice: {
       temporary:
         'The addresses that mail leaves from are new, and send so many mails a day to this provider and no more; it leaves by itself when the next day begins.',
@@ -138,6 +163,7 @@ export const explanations = {
   },
   expired: {
     owner: 'remote',
+    bounce: 'soft',
     advice: {
       temporary: '',
       permanent: 'The mail could not be delivered within its lifetime; the reply is that of the last attempt.',

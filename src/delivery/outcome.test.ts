@@ -6,13 +6,16 @@ import { parseReply } from '../mail/smtp-reply.ts';
 import type { SmtpStage } from '../net/smtp-types.ts';
 import { type Category, classify, type Outcome, type Owner } from './outcome.ts';
 import { explanations } from './outcome-words.ts';
-import { matchReply, replyRules } from './reply-rules.ts';
+import { matchReply, readingOf, replyRules } from './reply-rules.ts';
 
 interface Sample {
   stage: SmtpStage;
+  recipientCount: number;
   category: Category;
   owner: Owner;
   suppress: string;
+  /** Although the code is 5xx. */
+  isTemporary: boolean;
   source: string;
   reply: string;
 }
@@ -23,8 +26,16 @@ function readSamples(): Sample[] {
   for (const line of readFileSync(new URL('replies.txt', import.meta.url), 'utf8').split('\n')) {
     if (line === '' || line.startsWith('#')) continue;
     if (line.startsWith('== ')) {
-      const [stage = '', category = '', owner = '', suppress = ''] = line.slice(3).split(' | ');
-      section = { stage: stage as SmtpStage, category: category as Category, owner: owner as Owner, suppress };
+      const [where = '', category = '', owner = '', suppress = '', kind] = line.slice(3).split(' | ');
+      const [stage, several] = where.split(' of ');
+      section = {
+        stage: stage as SmtpStage,
+        recipientCount: several === undefined ? 1 : 3,
+        category: category as Category,
+        owner: owner as Owner,
+        suppress,
+        isTemporary: kind === 'tried again',
+      };
       continue;
     }
     const [, source = '', reply = ''] = /^(.*?): (?=[45])(.*)$/.exec(line) ?? [];
@@ -51,13 +62,18 @@ test('there are samples of at least 300 replies, each of its own, and every cate
   );
 });
 
-for (const { stage, category, owner, suppress, source, reply: text } of samples) {
+/** As in the replies. */
+const RECIPIENT = 'ann@example.com';
+/** Their 5xx passes with time, too. */
+const PASSING = ['blocked', 'our-side', 'greylisted', 'rate-limited', 'remote-error'];
+
+for (const { stage, recipientCount, category, owner, suppress, isTemporary, source, reply: text } of samples) {
   test(`${stage}, ${source}: ${text.replaceAll('\r\n', ' / ').slice(0, 100)}`, () => {
     const reply = parseReply(text);
     assert.ok(reply, 'the line is a reply');
-    const outcome = classify({ stage, reply, relay: false });
-    const isOurs = category === 'blocked' || category === 'our-side' || stage === 'starttls';
-    const kind = reply.code >= 500 && !isOurs ? 'permanent' : 'temporary';
+    const outcome = classify({ stage, reply, relay: false, recipient: RECIPIENT, recipientCount });
+    const passes = isTemporary || PASSING.includes(category) || stage === 'starttls';
+    const kind = reply.code >= 500 && !passes ? 'permanent' : 'temporary';
     assert.deepEqual(
       { ...{ kind: outcome.kind, category: outcome.category, owner: outcome.owner }, suppress: suppressionOf(outcome) },
       { kind, category, owner, suppress },
@@ -68,11 +84,9 @@ for (const { stage, category, owner, suppress, source, reply: text } of samples)
 }
 
 test('every row of the table is the first that matches one of the samples', () => {
-  const used = new Set(samples.map(({ stage, reply }) => matchReply(parseReply(reply)!, stage)));
-  assert.deepEqual(
-    replyRules.filter((rule) => !used.has(rule)),
-    [],
-  );
+  const used = new Set(samples.map(({ stage, reply }) => matchReply(readingOf(parseReply(reply)!, RECIPIENT), stage)));
+  const unused = replyRules.flatMap((rule, index) => (used.has(rule) ? [] : [`row ${index}: ${rule.category}`]));
+  assert.deepEqual(unused, []);
 });
 
 test('words about the sender, our host, a list or a policy veto a suppression whatever the code', () => {
@@ -115,22 +129,113 @@ test('every 5xx at the banner and to EHLO is a refusal of our own host: tried ag
   }
 });
 
-test('no reply at any stage but RCPT and the DNS suppresses, whatever it says', () => {
+test('only a reply to RCPT, or to the final dot for one recipient, suppresses', () => {
   const reply = parseReply('550 5.1.1 no such user');
   assert.ok(reply);
-  for (const stage of [
-    'banner',
-    'ehlo',
-    'starttls',
-    'tls',
-    'auth',
-    'mail',
-    'data',
-    'dot',
-    'reset',
-    'connect',
-  ] as const) {
-    assert.equal(classify({ stage, reply, relay: false }).suppress, false, stage);
+  const suppresses = (stage: SmtpStage, recipientCount?: number): boolean =>
+    classify({ stage, reply, relay: false, ...(recipientCount !== undefined && { recipientCount }) }).suppress;
+  for (const stage of ['banner', 'ehlo', 'starttls', 'tls', 'auth', 'mail', 'data', 'reset', 'connect'] as const) {
+    assert.equal(suppresses(stage, 1), false, stage);
+  }
+  assert.deepEqual([suppresses('rcpt', 3), suppresses('dot'), suppresses('dot', 1)], [true, true, true]);
+  assert.equal(suppresses('dot', 2), false);
+});
+
+test('a 5xx that asks for later is temporary, with the category that its words give it', () => {
+  const laters = [
+    'try again later',
+    'please try again in 300 s',
+    'Please try later',
+    'please retry in 5 minutes',
+    'come back later',
+    'try again after 10 min',
+    'please wait and try again',
+    'the delivery will be possible at a later time',
+    'please resend your message later',
+    'bitte später erneut versuchen',
+    'veuillez réessayer plus tard',
+    'inténtelo de nuevo más tarde',
+    'riprovare più tardi',
+    'tente novamente mais tarde',
+    'probeer het later opnieuw',
+    'spróbuj później',
+    'försök igen senare',
+    'zkuste to později',
+    'повторите попытку позже',
+    '请稍后重试',
+    '後でもう一度お試しください',
+  ];
+  for (const later of laters) {
+    for (const said of ['550 5.2.1 mailbox disabled', '550 User unknown', '554 5.7.1 policy', '550 not now']) {
+      const reply = parseReply(`${said}, ${later}`);
+      assert.ok(reply);
+      const { kind, suppress } = classify({ stage: 'rcpt', reply, relay: false });
+      assert.deepEqual([kind, suppress], ['temporary', false], reply.text);
+    }
+  }
+  for (const now of [
+    'check the address and try again',
+    'please correct it and retry',
+    'do not retry',
+    'resolve and retry',
+  ]) {
+    const reply = parseReply(`550 5.1.1 User unknown, ${now}`);
+    assert.ok(reply);
+    assert.equal(classify({ stage: 'rcpt', reply, relay: false }).kind, 'permanent', now);
+  }
+});
+
+test('the address may be anywhere in a sentence, in any brackets, and be written in part', () => {
+  const sentences = [
+    'User @ does not exist',
+    '@: user unknown',
+    '@ unknown',
+    'no such user: @',
+    'no mailbox for @ here',
+    'we do not have a user @',
+    'the recipient @ could not be found',
+    'Mailbox @ is disabled',
+    'Benutzer @ unbekannt',
+    'El usuario @ no existe',
+    'Destinataire @ inconnu',
+    'Пользователь @ не найден',
+  ];
+  for (const sentence of sentences) {
+    for (const written of [
+      'ann@example.com',
+      '<ann@example.com>',
+      '(ann@example.com)',
+      '"ann@example.com"',
+      "'ann@example.com'",
+      '<ann>',
+      '"ann"',
+    ]) {
+      const reply = parseReply(`550 ${sentence.replace('@', written)}`);
+      assert.ok(reply);
+      const evidence = { stage: 'rcpt', reply, relay: false, recipient: 'ann@example.com' } as const;
+      assert.equal(classify(evidence).suppress, true, reply.text);
+      assert.equal(classify({ ...evidence, recipient: 'Ann@Example.com' }).suppress, true, reply.text);
+    }
+  }
+});
+
+test('words in the address and domain of the recipient are not words of the reply', () => {
+  for (const recipient of [
+    'sender@spamhaus.example',
+    'policy@blacklist.example',
+    'relay+try.again.later@dnsbl.example',
+  ]) {
+    const [local, domain] = recipient.split('@');
+    for (const text of [
+      `"${local}": no such user at ${domain}`,
+      `<${recipient}>: no such user`,
+      `${recipient} is unknown`,
+    ]) {
+      const reply = parseReply(`550 ${text}`);
+      assert.ok(reply);
+      const { category, suppress } = classify({ stage: 'rcpt', reply, relay: false, recipient });
+      assert.deepEqual([category, suppress], ['mailbox-not-found', true], text);
+    }
   }
 });
 

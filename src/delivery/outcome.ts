@@ -1,18 +1,21 @@
 /**
  * What a reply, an error or a refusal of our own means for one recipient. The policy, in order:
  *
- * - Unknown means temporary. Only a 5xx, or a fact of the DNS that will not pass by itself, ends a message at once.
- * - The code decides whether it is over (4xx: try again, 5xx: bounce); the rows of reply-rules.ts only say why. A reply that
+ * - Unknown means temporary. Only a 5xx, or a fact of the DNS that will not pass by itself, ends a message.
+ * - Trouble between Postrider and its own relay (AUTH, a password it wants, TLS) is temporary. So are a TLS handshake that fails
+ *   and a 530 that demands STARTTLS. 421 and every other 4xx are temporary at every stage.
+ * - The text of a reply is read first, then its enhanced code, then its class (reply-rules.ts). They say the category.
+ * - A refusal of the sending host is temporary whatever its code, category `blocked`: a 5xx at the banner or to EHLO (but not
+ *   one about a rate), one to MAIL that is neither about the sender nor about the mail, and words about the host's address, its
+ *   name or a block list at any stage. The operator can get it lifted; until then the message is retried until it expires.
+ * - A 5xx that itself says "later" is temporary like its 4xx form: greylisting, a limit of a rate, of connections or of
+ *   recipients in one transaction, trouble of the server itself, and `try again later`. Any other 5xx is permanent. One that
  *   contradicts itself (`550 4.2.2`) goes by its three digits.
- * - A refusal of our own host is temporary whatever its code, category `blocked`: a 5xx at the banner or to EHLO (but not one that
- *   speaks of a rate), one to MAIL that speaks neither of the sender nor of the mail, and words about our address, our
- *   name or a block list at any stage. The operator can get it lifted; until the message expires it waits.
- * - Only RCPT and the DNS speak of an address. Nothing said at the banner, EHLO, MAIL, DATA or the final dot suppresses it.
- * - A row may suppress (no such mailbox, a disabled one); words about the sender, our host, a list, a policy or today only
- *   veto that whatever the code, and so do 5.7.x. A domain that does not exist or takes no mail suppresses for 7 days: a lapsed
- *   registration is put right in a day.
- * - Trouble between us and our own relay (AUTH, a password it wants, TLS) is ours and temporary. 421 is temporary
- *   everywhere. TLS that a policy asked for and that fails is temporary.
+ * - Only RCPT, the DNS and, if the transaction had one recipient, the final dot are about one address. No other reply suppresses.
+ * - A row may suppress (no such mailbox, a disabled one). Words about the sender, the sending host, another server, a list, a
+ *   policy or today veto that whatever the code, and so do 5.4.x, 5.7.x, a reply that is unsure, and a temporary outcome. A
+ *   domain that does not exist or takes no mail suppresses for 7 days: a lapsed registration is put right in a day.
+ * - Unknown words with a 5xx are `refused`, which is permanent and never suppresses.
  */
 import type { SmtpReply } from '../mail/smtp-reply.ts';
 import type { LocalRefusal, SmtpStage } from '../net/smtp-types.ts';
@@ -28,7 +31,7 @@ import {
   SENDER_UNVERIFIED_ADVICE,
   TLS_POLICY_ADVICE,
 } from './outcome-words.ts';
-import { matchReply, speaksOfAddress } from './reply-rules.ts';
+import { asksForLater, isAboutAddress, matchReply, readingOf } from './reply-rules.ts';
 
 export type { Category, Owner } from './outcome-words.ts';
 
@@ -43,6 +46,10 @@ export interface Evidence {
   message?: string;
   /** The peer is the operator's relay, not the recipient's server. */
   relay: boolean;
+  /** The address it is about; replies that name it are understood better. */
+  recipient?: string;
+  /** How many recipients the final dot was for; 1 by default. */
+  recipientCount?: number;
 }
 
 type Said = Pick<Evidence, 'reply' | 'local'>;
@@ -87,23 +94,30 @@ interface Meaning {
 /** How long a domain that does not exist, or takes no mail, keeps its addresses suppressed. */
 const DOMAIN_SUPPRESSED_DAYS = 7;
 
+/** These pass with time, whatever the class of the code. */
+const PASSING: ReadonlySet<Category> = new Set(['blocked', 'greylisted', 'rate-limited', 'remote-error']);
+
 function classifyReply(evidence: Evidence, reply: SmtpReply): Outcome {
-  const { stage, relay } = evidence;
+  const { stage, relay, recipient, recipientCount = 1 } = evidence;
   const fields = { smtpCode: reply.code, enhancedCode: reply.enhanced ?? null, reply: replyText(reply) };
   if (stage === 'auth' || (relay && reply.code === 530)) return outcome('temporary', { category: 'our-side' }, fields);
   if (stage === 'starttls' || stage === 'tls') return outcome('temporary', { category: 'tls' }, fields);
-  const { suppress, ...meaning } = matchReply(reply, stage);
-  const isPermanent = reply.code >= 500;
-  const isBeforeMail = stage === 'banner' || stage === 'ehlo';
-  if (meaning.category === 'blocked' || (isPermanent && isBeforeMail)) {
-    const isRate = isBeforeMail && meaning.category === 'rate-limited';
-    return outcome('temporary', { category: isRate ? 'rate-limited' : 'blocked' }, fields);
+  const reading = readingOf(reply, recipient);
+  const { category, owner, suppress } = matchReply(reading, stage);
+  if (reply.code >= 500 && (stage === 'banner' || stage === 'ehlo')) {
+    const isRate = category === 'rate-limited' || category === 'greylisted';
+    return outcome('temporary', { category: isRate ? category : 'blocked' }, fields);
   }
-  const { category, owner } = meaning;
-  if (!isPermanent) return outcome('temporary', { category, owner }, fields);
-  const isOfAddress = suppress !== undefined && stage === 'rcpt' && speaksOfAddress(reply);
+  const isTlsDemand = category === 'tls' && reply.code === 530;
+  if (reply.code < 500 || PASSING.has(category) || isTlsDemand || asksForLater(reading)) {
+    return outcome('temporary', { category, owner }, fields);
+  }
+  const isOfOne = stage === 'rcpt' || (stage === 'dot' && recipientCount === 1);
+  if (suppress === undefined || !isOfOne || !isAboutAddress(reading)) {
+    return outcome('permanent', { category, owner }, fields);
+  }
   const days = suppress === '7 days' ? { suppressDays: DOMAIN_SUPPRESSED_DAYS } : {};
-  return outcome('permanent', { category, owner, ...(isOfAddress && { suppress: true, ...days }) }, fields);
+  return outcome('permanent', { category, owner, suppress: true, ...days }, fields);
 }
 
 /** What our own refusals mean, by enhanced code; others mean what the same code of a server means. */
@@ -134,7 +148,7 @@ function classifyLocal(evidence: Evidence, local: LocalRefusal): Outcome {
   if (evidence.stage === 'auth' || code < 500) return outcome('temporary', { category: 'our-side' }, fields);
   const own = localMeanings.find((row) => row.enhanced === enhanced && (row.code ?? code) === code);
   if (own) return outcome('permanent', own.meaning, fields);
-  const { category, owner } = matchReply({ code, enhanced, text: '', lines: [] }, evidence.stage);
+  const { category, owner } = matchReply(readingOf({ code, enhanced, text: '' }), evidence.stage);
   if (category === 'smtputf8' && evidence.stage !== 'rcpt') {
     return outcome('permanent', { category, owner: 'sender-domain', advice: SENDER_SMTPUTF8_ADVICE }, fields);
   }

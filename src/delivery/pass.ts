@@ -11,11 +11,14 @@ import type { Signal } from './destinations.ts';
 import type { HostMemory } from './hosts.ts';
 import { classify, type Outcome } from './outcome.ts';
 import { pauseAskedFor, speaksOfConnections, waitHintMs } from './pause.ts';
-import type { PooledSession } from './pooled-session.ts';
-import { isRelay } from './route.ts';
+import { type PooledSession, peerOf } from './pooled-session.ts';
+import { isAboutRecipientCount, readingOf } from './reply-rules.ts';
+import { type Candidate, isRelay } from './route.ts';
 import type { AttemptFacts } from './settle.ts';
 
 const MAX_RETURNS = 3;
+/** Of recipients beyond those that one transaction may have: each time at least one other was delivered, of 50 at most. */
+const MAX_RETURNS_OF_REST = 50;
 
 export type Classified = { held: Held; kind: 'classified'; outcome: Outcome; facts: AttemptFacts };
 
@@ -30,8 +33,8 @@ export type RecipientOutcome =
  * take. One that could not be spoken to leaves the word to this one.
  */
 function isOutweighed({ held, outcome: { kind, smtpCode } }: Classified, before: Pick<Outcome, 'smtpCode'>): boolean {
-  const { sessions, pause } = held.onward!;
-  if (kind === 'permanent') return sessions > 0 || pause !== undefined;
+  const { hosts, pause } = held.onward!;
+  if (kind === 'permanent') return hosts > 0 || pause !== undefined;
   return kind === 'temporary' && smtpCode === null && before.smtpCode !== null;
 }
 
@@ -61,11 +64,30 @@ function isSilentClose(result: RecipientResult): boolean {
   return early && !result.local && (result.reply === undefined || result.reply.code === 421);
 }
 
-function isTooMany(result: RecipientResult, sent: SendResult): boolean {
-  const { reply } = result;
-  if (result.stage !== 'rcpt' || reply?.code !== 452) return false;
-  const said = reply.enhanced === '4.5.3' || /too many recipients/i.test(reply.text);
-  return said && sent.recipients.some((other) => other.accepted);
+/** A server that takes no further message on a connection that has carried one: RFC 5321 §4.3.2 has no code for it, servers say 503 and others. */
+const NO_REUSE =
+  /sender (?:is )?already (?:given|specified|set)|nested mail|bad sequence|out of (?:sequence|order)|(?:one|too many|limit of|maximum|max\.?) (?:number of )?(?:messages?|mails?|transactions?)\b.{0,30}(?:connection|session)/i;
+
+/** That the server refused the message only because its session had carried one before. */
+function isReuseRefused({ stage, reply, local }: RecipientResult): boolean {
+  if (local || reply === undefined || reply.code < 400 || (stage !== 'mail' && stage !== 'reset')) return false;
+  return reply.code === 503 || NO_REUSE.test(reply.text);
+}
+
+/** Words with which a server asks for encryption, at MAIL or later (RFC 3207 §4 has 530; others say 550, 554 or 523). */
+const ASKS_FOR_TLS =
+  /STARTTLS|\b(?:TLS|SSL|encryption|encrypted|secure connection)\b.{0,30}\b(?:required|needed|mandatory|first)\b|\b(?:require|requires|need|needs|must use|must be)\b.{0,30}\b(?:TLS|SSL|encryption|encrypted)\b/i;
+
+/** That the server takes the message over TLS alone, on a session that has none because STARTTLS failed or was not offered. */
+function isTlsMissing({ stage, reply, local }: RecipientResult, { session }: PooledSession): boolean {
+  if (session.tls !== undefined || local || reply === undefined || reply.code < 400 || stage === 'dot') return false;
+  return ASKS_FOR_TLS.test(reply.text);
+}
+
+/** The transaction had more recipients than the server accepts at once; it took some of them, and takes others in the next one. */
+function isTooMany({ stage, reply, recipient }: RecipientResult, sent: SendResult): boolean {
+  if (stage !== 'rcpt' || reply === undefined || reply.code < 400) return false;
+  return sent.recipients.some((other) => other.accepted) && isAboutRecipientCount(readingOf(reply, recipient));
 }
 
 /** What one session made of the recipients that were sent over it. */
@@ -103,12 +125,15 @@ export function classifyPass(
     tlsPeerName: session.tlsPeerName ?? null,
     dialogue: dialogueOf(pass),
   };
+  const recipientCount = sent.recipients.filter(({ stage }) => stage === 'dot').length;
   return group.map((held, index): RecipientOutcome => {
     const result = sent.recipients[index]!;
     const cancelled = result.cause === 'ECANCELLED' && result.stage !== 'dot';
-    const again = isTooMany(result, sent) || (reused && isSilentClose(result));
-    if (cancelled || (again && mayReturn(held))) return { held, kind: 'again' };
-    const outcome = classify({ ...result, relay: isRelay(destination) });
+    const isRest = isTooMany(result, sent) && mayReturn(held, MAX_RETURNS_OF_REST);
+    const isSessionOver = reused && (isSilentClose(result) || isReuseRefused(result)) && mayReturn(held);
+    if (cancelled || isRest || isSessionOver) return { held, kind: 'again' };
+    const stage = isTlsMissing(result, pass.pooled) ? 'starttls' : result.stage;
+    const outcome = classify({ ...result, stage, relay: isRelay(destination), recipientCount });
     return { held, kind: 'classified', outcome, facts };
   });
 }
@@ -130,16 +155,37 @@ export function weigh(before: RecipientOutcome | undefined, now: RecipientOutcom
   return { ...before, facts: { ...before.facts, dialogue: now.facts.dialogue } };
 }
 
-/** What is to be remembered of a host after a pass. */
+/** What is to be remembered of an address after a pass; ends the session where it may carry no further message. */
 export function learn(hosts: HostMemory, { pooled, sent, reused }: Pass, group: readonly Held[]): void {
-  const { session } = pooled;
+  const peer = peerOf(pooled);
+  if (reused && sent.recipients.every(isReuseRefused)) {
+    hosts.reuseFailed(peer);
+    pooled.mostMessages = pooled.used;
+    return;
+  }
+  if (sent.pipeliningFailed) hosts.pipeliningFailed(peer, { isSure: true });
   if (reused && sent.recipients.every(isSilentClose)) return;
-  if (sent.recipients.some((one) => one.accepted)) hosts.worked(session.remoteHost);
-  else if (sent.recipients.some((one) => isHostFault(one))) hosts.failed(session.remoteHost);
+  if (sent.pipeliningSuspected) hosts.pipeliningFailed(peer, { isSure: false });
+  if (sent.recipients.some((one) => one.accepted)) hosts.worked(peer);
+  else if (!sent.pipeliningFailed && sent.recipients.some((one) => isHostFault(one))) {
+    hosts.failed(peer.host, [peer.address], pooled.candidate.allAddresses);
+  }
   for (const [index, { stage, accepted, reply }] of sent.recipients.entries()) {
     if (stage !== 'dot' || accepted || (reply && reply.code >= 500)) continue;
-    hosts.dotFailed(group[index]!.job.messageId, session.remoteHost);
+    hosts.dotFailed(group[index]!.job.messageId, peer);
   }
+}
+
+/**
+ * What an attempt tries after a pass, for these outcomes: the other addresses of the host, unless all that failed is up to the recipients'
+ * mailboxes, then the hosts after it. If nothing is left and commands were lost, the same address is tried without PIPELINING.
+ */
+export function restAfter({ pooled, sent }: Pass, going: readonly RecipientOutcome[]): Candidate[] {
+  const { host, address } = peerOf(pooled);
+  const isOfMailbox = (one: RecipientOutcome): boolean =>
+    one.kind === 'classified' && one.outcome.owner === 'recipient' && one.outcome.category !== 'greylisted';
+  const rest = going.every(isOfMailbox) ? pooled.rest.filter((one) => one.host !== host) : pooled.rest;
+  return sent.pipeliningFailed && rest.length === 0 ? [{ ...pooled.candidate, addresses: [address] }] : rest;
 }
 
 /** It hung up, stalled, said 421 or talked nonsense: that is no word about a recipient. */

@@ -8,6 +8,7 @@
  */
 import type { Evidence, Outcome } from './outcome.ts';
 import type { PauseRule } from './providers.ts';
+import { isAboutRecipientCount, readingOf } from './reply-rules.ts';
 
 export interface PauseRequest {
   /** How long the peer asks for, within bounds; undefined when it does not say. */
@@ -50,8 +51,8 @@ export function waitHintMs(text: string): number | undefined {
   return words ? clamp(words[1] === 'hour' ? UNITS.h! : UNITS.m!) : undefined;
 }
 
-/** X.1.x and X.2.x speak of an address or mailbox, X.5.3 of too many recipients in a transaction, X.4.2 of a lost session. */
-const ABOUT_LESS = /^(1\.\d+|2\.\d+|5\.3|4\.2)$/;
+/** X.1.x and X.2.x are about an address or mailbox, X.4.2 is about a lost session. */
+const ABOUT_LESS = /^(1\.\d+|2\.\d+|4\.2)$/;
 const ABOUT_SESSION =
   /\b(messages?|e?mails?|transactions?|recipients?|commands?|errors?)\b.{0,20}\b(per|in this|for this|on this|this) (smtp )?(session|connection)\b|\bidle\b|\btimed? ?out\b/i;
 const GREYLISTING = /gr[ea]y[- ]?list|postgrey|greyd/i;
@@ -71,7 +72,10 @@ export function pauseAskedFor(
   if (outcome.category === 'blocked') {
     return { ms: waitHintMs(text), blocked: true, ...(!beforeMail && !atMail && { unlessTaking: true }) };
   }
-  const isAboutLess = (ABOUT_LESS.test(detail) && reply.code !== 421) || ABOUT_SESSION.test(text);
+  const isAboutLess =
+    (ABOUT_LESS.test(detail) && reply.code !== 421) ||
+    ABOUT_SESSION.test(text) ||
+    isAboutRecipientCount(readingOf(reply));
   if (!beforeMail && isAboutLess) return undefined;
   const hint = waitHintMs(text);
   if (!beforeMail && !atMail && GREYLISTING.test(text)) return undefined;

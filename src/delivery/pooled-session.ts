@@ -3,7 +3,7 @@
  * QUIT.
  */
 import type { SmtpSession, TlsNeed } from '../net/smtp-client.ts';
-import { satisfies, type TlsPolicyName } from './hosts.ts';
+import { peerKey, satisfies, type TlsPolicyName } from './hosts.ts';
 import type { Candidate } from './route.ts';
 
 /** Of mail for which no policy counts, and of the sessions opened for it. */
@@ -16,7 +16,9 @@ export interface PooledSession {
   domain: string;
   /** Messages after which it is closed. */
   mostMessages: number;
-  /** Exchangers that come after this one. */
+  /** The host that it was opened with. */
+  candidate: Candidate;
+  /** What an attempt tries after this session: the other addresses of its host, then the hosts after it. */
   rest: Candidate[];
   /** Opened for mail that a better exchanger did not take: closed afterwards, so that other mail is not led past the better one. */
   spare: boolean;
@@ -36,7 +38,7 @@ export interface SessionNeed {
   tls: TlsNeed;
   /** What `asksOf` answered for the recipient's domain; left out by those who look again when they know it. */
   asks?: string;
-  /** Hosts that come after all others. */
+  /** Addresses that come after all others, by `peerKey`. */
   avoid: ReadonlySet<string>;
   /** Attempts that were made before. */
   attempts: number;
@@ -52,7 +54,12 @@ export interface SessionNeed {
 export function isFit(pooled: PooledSession, need: SessionNeed): boolean {
   const isUnderPolicy = need.asks === undefined || need.asks === ANY || need.asks === pooled.asks;
   const mayLeave = need.mayLeaveFrom?.(pooled.session.sourceAddress) ?? true;
-  return isUnderPolicy && mayLeave && satisfies(pooled.session, need.tls) && !need.avoid.has(pooled.session.remoteHost);
+  return isUnderPolicy && mayLeave && satisfies(pooled.session, need.tls) && !need.avoid.has(peerKey(peerOf(pooled)));
+}
+
+/** The address at the other end of a session. */
+export function peerOf({ session }: Pick<PooledSession, 'session'>): { host: string; address: string } {
+  return { host: session.remoteHost, address: session.remoteAddress };
 }
 
 /** Whether a session has messages left before it is closed. */

@@ -30,7 +30,11 @@ const RAN_OUT =
 const NO_ANSWER =
   /connection (?:timed out|refused|reset|dropped)|no route to host|(?:network|host) (?:is )?(?:unreachable|not reachable|not responding)|network error|requests to connect|(?:unable|failed) to connect|establish an smtp connection|conversation with .{0,200} timed out/i;
 
-export type Reported = Pick<ReportedRecipient, 'action' | 'status' | 'smtpCode' | 'diagnostic'>;
+export type Reported = Pick<ReportedRecipient, 'action' | 'status' | 'smtpCode' | 'diagnostic'> &
+  Partial<Pick<ReportedRecipient, 'finalRecipient'>>;
+
+/** A report does not say how many recipients the transaction of its server had: more than one, for all that is known. */
+const UNKNOWN_COUNT = 2;
 
 /** Shown in the place of a reply where the report quotes none. */
 const NO_WORDS = 'the report gives no reason';
@@ -57,8 +61,9 @@ function settled(action: Reported['action'], isReply: boolean, said: Outcome): O
   }
   const isDns = said.category === 'domain-not-found' && !isReply;
   if ((said.smtpCode ?? 0) < 500 && !isDns) return expired({ ...said, owner });
-  if (isDns) return { ...said, kind: 'permanent', owner, advice: explanations[said.category].advice.permanent };
-  return { ...said, kind: 'permanent', owner, ...(isBlock && { advice: REPORTED_BLOCK_ADVICE }) };
+  if (isBlock) return { ...said, kind: 'permanent', owner, advice: REPORTED_BLOCK_ADVICE };
+  if (said.kind === 'permanent') return { ...said, owner };
+  return { ...said, kind: 'permanent', owner, advice: explanations[said.category].advice.permanent };
 }
 
 function isNoAnswer({ smtpCode, status, diagnostic }: Reported): boolean {
@@ -79,7 +84,15 @@ export function reportedOutcome(reported: Reported): Outcome {
   }
   const stage = STAGES.find(([, said]) => said.test(words))?.[0] ?? 'rcpt';
   const isReply = reported.smtpCode !== null;
-  const outcome = settled(reported.action, isReply, classify({ stage, reply, relay: false }));
+  const recipient = reported.finalRecipient ?? undefined;
+  const said = classify({
+    stage,
+    reply,
+    relay: false,
+    recipientCount: UNKNOWN_COUNT,
+    ...(recipient !== undefined && { recipient }),
+  });
+  const outcome = settled(reported.action, isReply, said);
   const ranOut = /^[45]\.4\.7$/.test(reported.status ?? '') || RAN_OUT.test(words);
   return { ...(ranOut && reported.action === 'failed' ? expired(outcome) : outcome), ...shown };
 }

@@ -33,16 +33,16 @@ const CASES: [name: string, Partial<Said>, string][] = [
     { diagnostic: "Sorry, no mailbox here by that name. I'm not going to try again; (#5.1.1)" },
     'hard mailbox-not-found recipient suppressed 550 null',
   ],
-  ['nothing at all', {}, 'hard refused remote kept 550 null'],
+  ['nothing at all', {}, 'soft refused remote kept 550 null'],
   [
     'words about a host veto a suppression; the host is not ours, but the one that passed the mail on',
     { status: '5.1.1', smtpCode: 550, diagnostic: '550 5.1.1 Client host [192.0.2.9] blocked using zen.spamhaus.org' },
-    'hard blocked remote kept 550 5.1.1',
+    'block blocked remote kept 550 5.1.1',
   ],
   [
     'a policy',
     { status: '5.7.1', smtpCode: 550, diagnostic: '550 5.7.1 Message rejected due to DMARC policy' },
-    'hard policy sender-domain kept 550 5.7.1',
+    'block policy sender-domain kept 550 5.7.1',
   ],
   [
     'at the end of the content an address is not spoken of',

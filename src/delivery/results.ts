@@ -25,6 +25,7 @@ import type { Held } from './attempt.ts';
 import { causeOf, causeText } from './cause.ts';
 import type { Destinations } from './destinations.ts';
 import { deadLettered, expired, type Outcome } from './outcome.ts';
+import { explanations } from './outcome-words.ts';
 import {
   type AttemptFacts,
   type AttemptRecord,
@@ -114,14 +115,6 @@ export interface Settling {
 
 const DAY_MS = 86_400_000;
 
-const SOFT: ReadonlySet<Outcome['category']> = new Set([
-  'expired',
-  'mailbox-full',
-  'our-side',
-  'rate-limited',
-  'greylisted',
-]);
-
 /** When to try again after attempt number `attempts` failed at `nowMs`; undefined when the lifetime has ended. */
 export function nextAttemptAtMs(options: {
   attempts: number;
@@ -138,9 +131,8 @@ export function nextAttemptAtMs(options: {
 
 /** `bounce` of the event body; `deliveryDelay` is the same with its next attempt. */
 export function failureDetail(outcome: Outcome, facts: Pick<AttemptFacts, 'host'> | null): Record<string, unknown> {
-  const hard = outcome.kind === 'permanent' && !SOFT.has(outcome.category);
   return {
-    kind: hard ? 'hard' : 'soft',
+    kind: outcome.kind === 'permanent' ? explanations[outcome.category].bounce : 'soft',
     category: outcome.category,
     // Null where there was no reply.
     smtpCode: outcome.smtpCode,

@@ -1,7 +1,7 @@
 /**
  * The return path: the address in MAIL FROM, to which a server that took a mail sends what it has to say of it later (RFC 5321
  * §4.4). It names the copy (src/mail/token-address.ts), and is of the sender's own domain where a name of that leads to us, so that SPF
- * is aligned for DMARC (RFC 7489 §3.1.2), else of the bounce domain. Mail from the null sender keeps it: nobody answers a bounce with
+ * is aligned for DMARC (RFC 9989 §4.4.2), else of the bounce domain. Mail from the null sender keeps it: nobody answers a bounce with
  * a bounce.
  *
  * A copy has a transaction of its own, so that its address names it and nobody has to read a report for whom it is about. Large content

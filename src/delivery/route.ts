@@ -27,7 +27,10 @@ import type { Evidence } from './outcome.ts';
 
 export interface Candidate {
   host: string;
+  /** Those that an attempt may still dial, in order. */
   addresses: string[];
+  /** All addresses of the host. */
+  allAddresses: readonly string[];
   port: number;
   tls: 'opportunistic' | 'implicit';
   verifyCertificate: boolean;
@@ -171,6 +174,7 @@ async function resolveRelay(routing: Routing, relay: RelayRoute): Promise<Resolv
       {
         host: relay.host,
         addresses,
+        allAddresses: addresses,
         port: relay.port,
         tls: relay.implicitTls ? 'implicit' : 'opportunistic',
         verifyCertificate: isPublic && (relay.implicitTls || relay.auth !== undefined),
@@ -222,7 +226,10 @@ async function resolveOurselves(
   const inbound = own.inbound();
   if (inbound) {
     const { address, port } = inbound;
-    return { ok: true, candidates: [{ host: own.name, addresses: [address], port, ...BY_POLICY }] };
+    return {
+      ok: true,
+      candidates: [{ host: own.name, addresses: [address], allAddresses: [address], port, ...BY_POLICY }],
+    };
   }
   const ordered = inOrder(listed, turn);
   const found = await lookUp(routing, ordered.slice(0, MAX_EXCHANGERS));
@@ -293,9 +300,11 @@ async function choose(
       else unreached ??= address;
     }
     if (permitted.length === 0) continue;
+    const addresses = interleaveFamilies(permitted).slice(0, MAX_ADDRESSES);
     candidates.push({
       host,
-      addresses: interleaveFamilies(permitted).slice(0, MAX_ADDRESSES),
+      addresses,
+      allAddresses: addresses,
       port: mxPort,
       ...BY_POLICY,
     });

@@ -103,17 +103,57 @@ test('recipients of one email share a transaction, and each has its own outcome'
   assert.equal(deliveryDelay!.nextAttemptAt, '2026-11-20T09:45:00.000Z');
 });
 
-test('452 too many recipients sends the rest at once, without counting an attempt', async () => {
-  const { rig, sink } = await rigWithSink({
-    script: { rcpt: ({ to }) => (to.length >= 2 ? '452 4.5.3 too many recipients' : undefined) },
+/** As servers refuse recipients beyond those that one transaction may have. */
+const TOO_MANY = [
+  '452 4.5.3 too many recipients',
+  '552 Too many recipients',
+  '552 5.5.3 Error: too many recipients',
+  '550 5.5.3 maximum number of recipients exceeded',
+  '550 5.5.3 sorry',
+  '554 Zu viele Empfänger',
+];
+
+for (const refusal of TOO_MANY) {
+  test(`a peer that takes 10 recipients a transaction and answers others "${refusal}" gets all 25 in one attempt`, async () => {
+    const { rig, sink } = await rigWithSink({
+      script: { rcpt: ({ to }) => (to.length >= 10 ? refusal : undefined) },
+    });
+    const to = Array.from({ length: 25 }, (_, index) => `${index}@x.example`);
+    const ids = await rig.send({ to });
+    for (const id of ids) await settled(rig, id, 'delivered');
+    assert.deepEqual(
+      sink.messages.map((mail) => mail.to.length),
+      [10, 10, 5],
+    );
+    assert.deepEqual(sink.messages.flatMap((mail) => mail.to).sort(), to.sort());
+    for (const id of ids) assert.equal(rig.attempts(id).length, 1);
   });
-  const ids = await rig.send({ to: ['1@x.example', '2@x.example', '3@x.example', '4@x.example', '5@x.example'] });
+}
+
+test('a peer that takes one recipient a transaction gets all of them, too', async () => {
+  const { rig, sink } = await rigWithSink({
+    script: { rcpt: ({ to }) => (to.length >= 1 ? '552 5.5.3 too many recipients' : undefined) },
+  });
+  const ids = await rig.send({ to: Array.from({ length: 12 }, (_, index) => `${index}@x.example`) });
   for (const id of ids) await settled(rig, id, 'delivered');
   assert.deepEqual(
     sink.messages.map((mail) => mail.to.length),
-    [2, 2, 1],
+    new Array(12).fill(1),
   );
   for (const id of ids) assert.equal(rig.attempts(id).length, 1);
+});
+
+test('"no such user" in reply to the final dot suppresses the only recipient, and none of several', async () => {
+  const { rig } = await rigWithSink({ script: { dot: () => '550 Unknown user' } });
+  const [alone] = await rig.send({ to: ['alone@x.example'] });
+  const several = await rig.send({ to: ['one@x.example', 'two@x.example'] });
+  for (const id of [alone!, ...several]) await settled(rig, id, 'bounced');
+  assert.deepEqual(
+    rig.rows('SELECT email FROM suppression').map(({ email }) => email),
+    ['alone@x.example'],
+  );
+  const { bounce } = rig.events(alone!)[1]!.detail;
+  assert.deepEqual([bounce!.kind, bounce!.category, bounce!.suppressed], ['hard', 'mailbox-not-found', true]);
 });
 
 test('many mails go over few connections', async () => {

@@ -302,7 +302,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     if (to === undefined) return false;
     if (held.state === 'waiting') this.queue.redirect(held, to);
     else held.destination = to;
-    held.onward = { rest: undefined, sessions: 0, pause };
+    held.onward = { rest: undefined, hosts: 0, pause };
     return true;
   }
 

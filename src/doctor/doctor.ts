@@ -7,24 +7,29 @@
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config.ts';
 import { domainsToCheckOperation, type SenderDomain } from '../domains/domains.ts';
+import { LAG_WARN_SECONDS } from '../events/events.ts';
 import { openDns } from '../net/dns.ts';
 import { describeS3Location } from '../storage/blobs/s3-location.ts';
 import type { Database } from '../storage/database.ts';
 import { type KeptElsewhere, readKeptElsewhere } from '../storage/kept-elsewhere.ts';
+import { type LogBlocker, logBlockerOperation } from '../storage/meta-store.ts';
 import { checkHelo, checkReverse, outgoingAddresses, type Sources, sourcesOf } from './addresses.ts';
 import { checkBlocklists } from './blocklists.ts';
 import { checkPublicAddress, checkSmtpCertificate } from './certificates.ts';
-import { type Check, fail, ok, skip } from './check.ts';
+import { type Check, fail, ok, skip, warn } from './check.ts';
 import { checkClock } from './clock.ts';
 import { checkBaseUrl, checkConfiguration, checkRetention } from './configuration.ts';
 import { checkDataDirectory, checkDisk } from './disk.ts';
 import { checkDkimKeys, checkDomains } from './domains.ts';
 import { checkInbound } from './inbound.ts';
 import { checkDns, checkPort, checkRelay, type Probing } from './mail-servers.ts';
+import { checkProxies, readUntrustedProxy, type UntrustedProxy } from './proxies.ts';
 import { checkBackup, checkSecretKeyCopy } from './secrets.ts';
 import { checkReturnPath, checkTlsReports, type ReportFacts, readReportFacts } from './tls-reports.ts';
 
 export type { Check } from './check.ts';
+export { recordUntrustedProxy } from './proxies.ts';
+export { checkSecretKey } from './secrets.ts';
 
 const DOMAINS_CHECKED = 20;
 
@@ -33,11 +38,21 @@ export interface Facts extends KeptElsewhere {
   domains: SenderDomain[];
   /** Where a domain is set that TLS reports come from. */
   reports?: ReportFacts | undefined;
+  /** The last proxy that the settings do not trust. */
+  proxy?: UntrustedProxy | undefined;
+  /** The transaction that blocks the log of events. */
+  logBlocker?: LogBlocker | undefined;
 }
 
 export async function readFacts(database: Database, config: Config): Promise<Facts> {
   const domains = await database.execute(domainsToCheckOperation, DOMAINS_CHECKED);
-  return { domains, reports: await readReportFacts(database, config), ...(await readKeptElsewhere(database)) };
+  return {
+    domains,
+    reports: await readReportFacts(database, config),
+    proxy: await readUntrustedProxy(database),
+    logBlocker: await database.execute(logBlockerOperation, null),
+    ...(await readKeptElsewhere(database)),
+  };
 }
 
 /** A check that asks strangers, by a name of its own. */
@@ -84,13 +99,27 @@ export async function examine(subject: Subject): Promise<Diagnosis> {
   const stored = facts && [
     ...checkSecretKeyCopy(config, facts),
     ...checkBackup(config, facts, nowMs),
+    ...checkProxies(config, facts.proxy, nowMs),
     ...checkDkimKeys(facts.domains),
     ...checkTlsReports(config, facts.reports),
+    ...checkEventLog(facts.logBlocker),
   ];
   const blobs = await checkBlobs(config, subject.probeBlobs);
   const asked = network ? await askStrangers(subject, facts?.domains ?? []) : [NOT_ASKED];
   const all = [...own, ...checks, ...(stored ?? []), ...blobs, ...asked];
   return { healthy: all.every((check) => check.status !== 'fail'), checks: all };
+}
+
+function checkEventLog(blocker: LogBlocker | undefined): Check[] {
+  if (!blocker || (blocker.seconds ?? 0) < LAG_WARN_SECONDS) return [];
+  const where = blocker.database === null ? '' : ` in the database ${blocker.database}`;
+  return [
+    warn(
+      'event log',
+      `a transaction${where} has been open for ${blocker.seconds} s: new events do not reach webhooks, streams, and statistics`,
+      'End it: see pg_stat_activity and pg_prepared_xacts on the database server.',
+    ),
+  ];
 }
 
 const NOT_ASKED = skip('network', 'not asked: DNS, mail servers, block lists, the clock of others, the public address');

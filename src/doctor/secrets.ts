@@ -3,10 +3,16 @@ import { existsSync } from 'node:fs';
 import type { Config } from '../config.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import type { KeptElsewhere } from '../storage/kept-elsewhere.ts';
-import { secretKeyFile } from '../storage/secret-key.ts';
-import { type Check, day, days, ok, skip, warn } from './check.ts';
+import { type SecretKeyProblem, secretKeyFile } from '../storage/secret-key.ts';
+import { type Check, day, days, fail, ok, skip, warn } from './check.ts';
 
 const OLDEST_BACKUP_MS = 7 * 86_400_000;
+
+/** Whether `serve` starts with the key at hand. */
+export function checkSecretKey(problem: SecretKeyProblem | undefined): Check {
+  const name = 'secret key';
+  return problem === undefined ? ok(name, 'fits the database') : fail(name, problem.message, problem.remedy);
+}
 
 /** Without it DKIM keys and webhook secrets of a backup cannot be read. Nothing where no key was made yet. */
 export function checkSecretKeyCopy(config: Config, { secretKeyComparedMs }: KeptElsewhere): Check[] {
@@ -20,7 +26,7 @@ export function checkSecretKeyCopy(config: Config, { secretKeyComparedMs }: Kept
   return [
     warn(
       name,
-      `the secret key lies in the data directory, and nothing is known of a copy: a backup without it cannot be read whole`,
+      'The secret key is only in the data directory, and no copy has been confirmed. Without the key, DKIM keys and webhook secrets in a backup cannot be decrypted.',
       `Copy ${file} to where your passwords are kept, then compare the copy: postrider secret-key compare FILE`,
     ),
   ];

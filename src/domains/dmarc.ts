@@ -1,35 +1,232 @@
-/** The DMARC record of a domain (RFC 7489 §6.3): whether receivers can read what is published, in one sentence. Pure. */
-import type { DnsAnswer } from '../net/dns.ts';
+/**
+ * DMARC as receivers read it (RFC 9989): whether the record of a domain is one, what it asks for, and which record applies to a domain
+ * that has none of its own. The organizational domain is found by the DNS tree walk of §4.10, at most eight queries, not by a list of
+ * public suffixes. Reads only; nothing is cached here.
+ */
+import type { Dns, DnsAnswer } from '../net/dns.ts';
 import { type Finding, quotingWords, withoutQuoting } from './key-record.ts';
 
-const isDmarc = (text: string): boolean => /^v\s*=\s*DMARC1\s*(?:;|$)/.test(text);
+export type DmarcPolicy = 'none' | 'quarantine' | 'reject';
 
-/** How the record of `_dmarc.<domain>` stands by this answer. */
+/** A record as receivers act on it. */
+export interface DmarcRecord {
+  text: string;
+  /** For the domain itself; `none` where the record says no valid one and asks for reports (§4.10.1). */
+  policy: DmarcPolicy;
+  /** For subdomains that exist, and for those that do not; with the default that applies where a tag is missing. */
+  subdomainPolicy: DmarcPolicy;
+  nonexistentPolicy: DmarcPolicy;
+  /** `t=y`: receivers apply the policy one level below. */
+  isTesting: boolean;
+  /** `y`: a public suffix. `n`: an organizational domain. `u`, the default: the walk decides. */
+  psd: 'y' | 'n' | 'u';
+  isDkimStrict: boolean;
+  isSpfStrict: boolean;
+}
+
+const VERSION = /^[vV][ \t]*=[ \t]*DMARC1[ \t]*(?:;|$)/;
+const POLICY = /^(?:none|quarantine|reject)$/;
+/** A reporting URI (§4.8): a scheme and what may follow it; a bare address is none. RFC 7489 let a size follow. */
+const REPORT_URI = /^[a-z][a-z0-9+.-]*:[^\s,!]+(?:![0-9]+[kmgt]?)?$/i;
+/** Tags of RFC 7489 that RFC 9989 removed (appendix C). */
+const REMOVED = ['pct', 'rf', 'ri'];
+
+const isDmarc = (text: string): boolean => VERSION.test(text.trim());
+
+/** The tags by their names. A tag that is given twice makes the list invalid (RFC 6376 §3.2). */
+function tagsOf(text: string): { tags: Map<string, string>; twice: string | undefined } {
+  const tags = new Map<string, string>();
+  let twice: string | undefined;
+  for (const part of text.split(';')) {
+    const equals = part.indexOf('=');
+    const name = part.slice(0, Math.max(0, equals)).trim().toLowerCase();
+    if (!/^[a-z]+$/.test(name)) continue;
+    if (tags.has(name)) twice ??= name;
+    else tags.set(name, part.slice(equals + 1).trim());
+  }
+  return { tags, twice };
+}
+
+interface ReadRecord {
+  /** Undefined for a record that receivers ignore. */
+  record: DmarcRecord | undefined;
+  /** What is wrong with it, as the end of a sentence that begins with the record. */
+  fault: string | undefined;
+  /** What works, and is to be known. */
+  hint: string | undefined;
+}
+
+const KNOWN_POLICIES = 'must be none, quarantine or reject';
+
+/** Reads the text of a record whose version is that of DMARC. */
+function readRecord(text: string): ReadRecord {
+  const { tags, twice } = tagsOf(text);
+  if (twice !== undefined)
+    return {
+      record: undefined,
+      fault: `has the tag ${twice} twice, so receivers ignore it: leave one.`,
+      hint: undefined,
+    };
+  const value = (name: string): string => (tags.get(name) ?? '').toLowerCase();
+  const invalid = ['p', 'sp', 'np'].find((name) => tags.has(name) && !POLICY.test(value(name)));
+  const asksForReports = (tags.get('rua') ?? '').split(',').some((uri) => REPORT_URI.test(uri.trim()));
+  const isRead = invalid === undefined && tags.has('p');
+  if (!isRead && !asksForReports) {
+    const fault =
+      invalid === undefined
+        ? `has no policy that receivers know: p ${KNOWN_POLICIES}. Without p it needs rua with an address for reports.`
+        : `has no policy that receivers know, so they ignore it: ${invalid} ${KNOWN_POLICIES}.`;
+    return { record: undefined, fault, hint: undefined };
+  }
+  const policyOf = (name: string, otherwise: DmarcPolicy): DmarcPolicy =>
+    isRead && tags.has(name) ? (value(name) as DmarcPolicy) : otherwise;
+  const policy = policyOf('p', 'none');
+  const subdomainPolicy = policyOf('sp', policy);
+  const psd = value('psd');
+  const record: DmarcRecord = {
+    text,
+    policy,
+    subdomainPolicy,
+    nonexistentPolicy: policyOf('np', subdomainPolicy),
+    isTesting: value('t') === 'y',
+    psd: psd === 'y' || psd === 'n' ? psd : 'u',
+    isDkimStrict: value('adkim') === 's',
+    isSpfStrict: value('aspf') === 's',
+  };
+  const fault =
+    invalid === undefined
+      ? undefined
+      : `has no policy that receivers know, so they act as for p=none: ${invalid} ${KNOWN_POLICIES}.`;
+  return { record, fault, hint: hintOf(record, tags) };
+}
+
+function hintOf({ policy, psd }: DmarcRecord, tags: ReadonlyMap<string, string>): string | undefined {
+  if (!tags.has('p')) return 'has no p, so receivers act as for p=none.';
+  if (psd === 'y')
+    return 'says psd=y, that others register names below this domain: remove psd unless it is a public suffix.';
+  const percent = Number(tags.get('pct') ?? '100');
+  if (percent < 100 && policy !== 'none')
+    return `has pct=${percent}, which receivers ignore (RFC 9989): they apply p=${policy} to all mail. Publish t=y instead to test a policy.`;
+  const removed = REMOVED.filter((name) => tags.has(name));
+  if (removed.length === 0) return undefined;
+  const names = removed.join(' and ');
+  return `has ${names}, which receivers ignore (RFC 9989): remove ${removed.length === 1 ? 'it' : 'them'}.`;
+}
+
+/** The one record that a name has; several are none (§4.10). */
+function recordAt(answer: DnsAnswer<string[]>): DmarcRecord | undefined {
+  const [text, ...others] = (answer.status === 'found' ? answer.value : []).filter(isDmarc);
+  return text === undefined || others.length > 0 ? undefined : readRecord(text).record;
+}
+
+/** What is published at `_dmarc.<domain>`, by this answer. */
 export function findDmarc(domain: string, answer: DnsAnswer<string[]>): Finding {
   const name = `_dmarc.${domain}`;
   if (answer.status === 'temporary')
     return { status: 'unknown', found: null, note: `The DNS did not answer for ${name}; try again in a few minutes.` };
   const texts = answer.status === 'found' ? answer.value : [];
   const records = texts.filter(isDmarc);
-  const [record] = records;
+  const [text] = records;
   const different = (found: string[], note: string): Finding => ({ status: 'different', found, note });
   if (records.length > 1) {
     return different(
       records,
-      `There are ${records.length} DMARC records at ${name}, which receivers take for none (RFC 7489 §6.6.3): leave one.`,
+      `There are ${records.length} DMARC records at ${name}, and receivers ignore all of them (RFC 9989 §4.10): leave one.`,
     );
   }
-  if (record === undefined) {
-    const spoilt = texts.find((text) => isDmarc(withoutQuoting(text)));
+  if (text === undefined) {
+    const spoilt = texts.find((one) => isDmarc(withoutQuoting(one)));
     if (spoilt !== undefined) return different([spoilt], `The DMARC record at ${name} ${quotingWords(spoilt)}`);
     return { status: 'missing', found: texts, note: null };
   }
-  if (record.includes('\\')) return different(records, `The DMARC record at ${name} ${quotingWords(record)}`);
-  if (!/;\s*p\s*=\s*(?:none|quarantine|reject)\s*(?:;|$)/i.test(record)) {
-    return different(
-      records,
-      `The DMARC record at ${name} has no policy that receivers know: p must be none, quarantine or reject.`,
-    );
+  if (text.includes('\\')) return different(records, `The DMARC record at ${name} ${quotingWords(text)}`);
+  const { fault, hint } = readRecord(text);
+  if (fault !== undefined) return different(records, `The DMARC record at ${name} ${fault}`);
+  return {
+    status: 'verified',
+    found: records,
+    note: hint === undefined ? null : `The DMARC record at ${name} ${hint}`,
+  };
+}
+
+/** A longer name is shortened to so many labels after the first query, which makes eight queries in all. */
+const WALKED_LABELS = 7;
+
+interface Walked {
+  /** Longest name first. */
+  found: { domain: string; record: DmarcRecord }[];
+  /** The DNS did not answer for a name, so there may be more. */
+  isIncomplete: boolean;
+}
+
+/** The DNS tree walk (§4.10): the records of a name and of those above it, up to the top or to a `psd` that ends it. */
+async function walk(domain: string, dns: Pick<Dns, 'resolveTxt'>): Promise<Walked> {
+  const found: Walked['found'] = [];
+  for (let labels = domain.split('.'); labels.length > 0; ) {
+    const name = labels.join('.');
+    const answer = await dns.resolveTxt(`_dmarc.${name}`);
+    if (answer.status === 'temporary') return { found, isIncomplete: true };
+    const record = recordAt(answer);
+    if (record) found.push({ domain: name, record });
+    if (record && record.psd !== 'u') break;
+    labels = labels.length > WALKED_LABELS ? labels.slice(-WALKED_LABELS) : labels.slice(1);
   }
-  return { status: 'verified', found: records, note: null };
+  return { found, isIncomplete: false };
+}
+
+/** The organizational domain by the records of a walk (§4.10.2). */
+function organizationalDomain(domain: string, found: Walked['found']): string {
+  const last = found.at(-1);
+  if (last === undefined) return domain;
+  const isSuffixAbove = last.record.psd === 'y' && last.domain !== domain;
+  if (!isSuffixAbove) return last.domain;
+  return domain
+    .split('.')
+    .slice(-(last.domain.split('.').length + 1))
+    .join('.');
+}
+
+/** The record that applies to mail from a domain. */
+export interface AppliedDmarc {
+  /** Where it is published: the domain itself, its organizational domain, or the public suffix above that. */
+  publishedAt: string;
+  record: DmarcRecord;
+  /** What receivers do with mail from the domain that fails: after `sp`, `np` and `t`. */
+  policy: DmarcPolicy;
+  organizationalDomain: string;
+}
+
+/** Policy discovery (§4.10.1). Undefined where no record applies; `unknown` where the DNS did not answer. */
+export async function appliedDmarc(
+  domain: string,
+  dns: Pick<Dns, 'resolveTxt'>,
+): Promise<AppliedDmarc | undefined | 'unknown'> {
+  const { found, isIncomplete } = await walk(domain, dns);
+  if (isIncomplete) return 'unknown';
+  const organization = organizationalDomain(domain, found);
+  const [first, last] = [found[0], found.at(-1)];
+  const own = first?.domain === domain ? first : undefined;
+  const applied =
+    own ?? found.find((one) => one.domain === organization) ?? (last?.record.psd === 'y' ? last : undefined);
+  if (!applied) return undefined;
+  const { record } = applied;
+  const isMissing = !own && (await dns.resolveTxt(domain)).status === 'no-such-domain';
+  const policy = own ? record.policy : isMissing ? record.nonexistentPolicy : record.subdomainPolicy;
+  return {
+    publishedAt: applied.domain,
+    record,
+    policy: record.isTesting ? oneLevelBelow(policy) : policy,
+    organizationalDomain: organization,
+  };
+}
+
+/** What receivers apply while the owner tests a policy (§4.7, `t`). */
+function oneLevelBelow(policy: DmarcPolicy): DmarcPolicy {
+  return policy === 'reject' ? 'quarantine' : 'none';
+}
+
+/** The organizational domain of a name; undefined where the DNS did not answer. */
+export async function organizationOf(domain: string, dns: Pick<Dns, 'resolveTxt'>): Promise<string | undefined> {
+  const { found, isIncomplete } = await walk(domain, dns);
+  return isIncomplete ? undefined : organizationalDomain(domain, found);
 }

@@ -200,7 +200,7 @@ test('DMARC: one record with a policy that receivers know, of the domain or one 
     [['v=DMARC1; p=reject; rua=mailto:a@b.example'], 'verified', null],
     [['v=DMARC1;p=none'], 'verified', null],
     [['v=DMARC1; p=none', 'v=DMARC1; p=reject'], 'different', /2 DMARC records/],
-    [['v=DMARC1; rua=mailto:a@b.example'], 'different', /no policy that receivers know/],
+    [['v=DMARC1; rua=mailto:a@b.example'], 'verified', /has no p, so receivers act as for p=none/],
     [['v=DMARC1; p=monitor'], 'different', /no policy that receivers know/],
     [['v=DMARC1\\; p=none'], 'different', /backslashes/],
     [['"v=DMARC1; p=none"'], 'different', /quotation marks/],
@@ -217,6 +217,9 @@ test('DMARC: one record with a policy that receivers know, of the domain or one 
     [inherited.status, inherited.note],
     ['verified', 'The policy of shop.example holds for mail.shop.example too.'],
   );
+  resolver.zone = { '_dmarc.shop.example': { fail: 'SERVFAIL' } };
+  const unknown = (await checkRecords(domain, lookUp)).find(({ record }) => record.purpose === 'dmarc')!.record;
+  assert.deepEqual([unknown.status, unknown.found], ['unknown', null], 'a domain above does not answer');
 });
 
 test('the return path: a CNAME to the bounce domain', async () => {

@@ -7,7 +7,7 @@
 import { iso } from '../base/clock.ts';
 import type { Dns, DnsAnswer } from '../net/dns.ts';
 import { type TlsRecord, tlsRecordsOf } from './bounce-domain-records.ts';
-import { findDmarc } from './dmarc.ts';
+import { appliedDmarc, findDmarc } from './dmarc.ts';
 import { type Finding, findKey } from './key-record.ts';
 import { type FindServers, lookUpPublished, type Publication } from './published.ts';
 import { lookUpSpf, suggestedSpf } from './spf.ts';
@@ -99,7 +99,7 @@ function dmarcRecord({ domain }: SenderDomain): DnsRecord {
   return { ...UNSEEN, purpose: 'dmarc', type: 'TXT', name: `_dmarc.${domain}`, value: 'v=DMARC1; p=none' };
 }
 
-/** A name below the sender's, so that the return path is aligned with it for DMARC (RFC 7489 §3.1.2). */
+/** A name below the sender's, so that the return path is aligned with it for DMARC (RFC 9989 §4.4.2). */
 function returnPathRecord({ domain }: SenderDomain, { bounceDomain }: RecordSettings): DnsRecord | undefined {
   const name = `${RETURN_PATH_LABEL}${domain}`;
   if (bounceDomain === undefined || bounceDomain === name) return undefined;
@@ -234,16 +234,16 @@ async function lookUpDmarc(domain: SenderDomain, { dns, serversOf = noServers }:
   return publishedAs(record, inherited ? { ...published, finding: inherited } : published);
 }
 
-/** The policy of a domain above holds where there is none of its own (RFC 7489 §6.6.3). */
+/** The policy of the organizational domain, or of the public suffix above it, applies to a domain without one (RFC 9989 §4.10.1). */
 async function inheritedDmarc(domain: string, dns: Dns): Promise<Finding | undefined> {
-  const labels = domain.split('.');
-  for (let above = 1; above <= labels.length - 2; above += 1) {
-    const parent = labels.slice(above).join('.');
-    const finding = findDmarc(parent, await dns.resolveTxt(`_dmarc.${parent}`));
-    if (finding.status !== 'verified') continue;
-    return { ...finding, note: `The policy of ${parent} holds for ${domain} too.` };
+  const applied = await appliedDmarc(domain, dns);
+  if (applied === undefined) return undefined;
+  if (applied === 'unknown') {
+    const note = `There is no DMARC record at _dmarc.${domain}, and the DNS did not answer for the domains above it; try again in a few minutes.`;
+    return { status: 'unknown', found: null, note };
   }
-  return undefined;
+  const { publishedAt, record } = applied;
+  return { status: 'verified', found: [record.text], note: `The policy of ${publishedAt} holds for ${domain} too.` };
 }
 
 async function lookUpReturnPath(domain: SenderDomain, lookUp: LookUp): Promise<CheckedRecord | undefined> {

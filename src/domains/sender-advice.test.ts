@@ -53,6 +53,10 @@ test('records that are gone or were never seen, strict policies, and a return pa
   assert.deepEqual(await codes('news.shop.example', child), ['DKIM_NOT_ALIGNED']);
   const relaxed = { ...child, '_dmarc.news.shop.example': { TXT: ['v=DMARC1; p=none; adkim=r'] } };
   assert.deepEqual(await codes('news.shop.example', relaxed), [], 'its own policy counts');
+  const alone = { ...relaxed, '_dmarc.shop.example': {} };
+  assert.deepEqual(await codes('news.shop.example', alone), ['DKIM_NOT_ALIGNED'], 'an organization of its own');
+  const apart = { ...child, '_dmarc.news.shop.example': { TXT: ['v=DMARC1; p=none; psd=n'] } };
+  assert.deepEqual(await codes('news.shop.example', apart), ['DKIM_NOT_ALIGNED'], 'psd=n');
   assert.deepEqual(await codes('shop.example', {}), ['RETURN_PATH_NOT_ALIGNED']);
   assert.deepEqual(await codes('shop.example', { 'shop.example': { TXT: ['v=spf1 -all'] } }), [
     'RETURN_PATH_NOT_ALIGNED',

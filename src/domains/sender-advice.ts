@@ -1,6 +1,6 @@
 /**
  * What is known to hurt mail of a sender that is verified: its DKIM record is gone or was never seen, its signature is not aligned
- * with a strict DMARC policy, or its return path fails SPF, so that DMARC rests on the signature alone (RFC 7489 §3.1). Answers
+ * for DMARC, or its return path fails SPF, so that DMARC rests on the signature alone (RFC 9989 §4.4). Answers
  * within three seconds; what the DNS has not said by then is left out.
  */
 import { iso } from '../base/clock.ts';
@@ -8,7 +8,7 @@ import { within } from '../base/lifecycle.ts';
 import { domainToAscii } from '../mail/address.ts';
 import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
-import { findDmarc } from './dmarc.ts';
+import { appliedDmarc, organizationOf } from './dmarc.ts';
 import { lookUpSpf, suggestedSpf } from './spf.ts';
 import {
   coveringDomains,
@@ -54,7 +54,10 @@ export function createSenderAdvice(options: SenderAdviceOptions): SenderAdvice {
       const warning = await look;
       if (warning) asked.push(warning);
     };
-    const looks = Promise.all([ask(strictDmarc(from, domain, options.dns)), ask(returnPath(from, sending, options))]);
+    const looks = Promise.all([
+      ask(unalignedSignature(from, domain, options.dns)),
+      ask(returnPath(from, sending, options)),
+    ]);
     await within(looks, performance.now() + DNS_LIMIT_MS);
     return [...recordWarnings(domain), ...asked];
   };
@@ -72,24 +75,36 @@ function recordWarnings(domain: SenderDomain): SenderWarning[] {
   return [{ code: 'DKIM_NOT_VERIFIED', message, remedy }];
 }
 
-/** A policy with adkim=s asks for a signature of exactly the domain of From (RFC 7489 §6.3). */
-async function strictDmarc(from: string, { domain }: SenderDomain, dns: Dns): Promise<SenderWarning | undefined> {
+/**
+ * Whether the signature of a domain counts for mail from a name below it: for a policy with adkim=s only that of the name itself does,
+ * for others that of a domain with the same organizational domain (RFC 9989 §4.4.1).
+ */
+async function unalignedSignature(
+  from: string,
+  { domain }: SenderDomain,
+  dns: Dns,
+): Promise<SenderWarning | undefined> {
   if (domain === from) return undefined;
-  for (const name of coveringDomains(from)) {
-    const { status, found } = findDmarc(name, await dns.resolveTxt(`_dmarc.${name}`));
-    if (status === 'unknown') return undefined;
-    if (status !== 'verified') continue;
-    if (!/;\s*adkim\s*=\s*s\s*(?:;|$)/i.test(found?.[0] ?? '')) return undefined;
+  const applied = await appliedDmarc(from, dns);
+  if (applied === undefined || applied === 'unknown') return undefined;
+  const { publishedAt, record, organizationalDomain } = applied;
+  if (record.isDkimStrict) {
     return {
       code: 'DKIM_NOT_ALIGNED',
-      message: `The DMARC policy of ${name} asks for signatures of exactly ${from} (adkim=s), and this mail is signed for ${domain}.`,
+      message: `The DMARC policy of ${publishedAt} asks for signatures of exactly ${from} (adkim=s), and this mail is signed for ${domain}.`,
       remedy: `Add ${from} as a domain of its own with POST /domains, or publish adkim=r.`,
     };
   }
-  return undefined;
+  const signed = await organizationOf(domain, dns);
+  if (signed === undefined || signed === organizationalDomain) return undefined;
+  return {
+    code: 'DKIM_NOT_ALIGNED',
+    message: `For DMARC ${organizationalDomain} is an organization of its own, and this mail is signed for ${domain}: the signature does not count for mail from ${from}.`,
+    remedy: `Add ${from} as a domain of its own with POST /domains, or publish a DMARC record at _dmarc.${domain}.`,
+  };
 }
 
-/** SPF counts for DMARC where the domain of the return path is aligned with that of From (RFC 7489 §3.1.2). */
+/** SPF counts for DMARC where the domain of the return path is aligned with that of From (RFC 9989 §4.4.2). */
 async function returnPath(
   from: string,
   { domain, hasReturnPath }: SendingDomain,

@@ -33,7 +33,8 @@ export function trackingUrl(baseUrl: string | undefined, domain: string): { host
   if (!base?.hostname.includes('.') || isIP(base.hostname.replace(/^\[|\]$/g, '')) !== 0) return undefined;
   const host = base.hostname.toLowerCase();
   base.hostname = trackingHostOf(domain);
-  return { host, url: base.origin };
+  // Behind the same proxy, and so below the same path.
+  return { host, url: `${base.origin}${base.pathname.replace(/\/+$/, '')}` };
 }
 
 /** Asks an address for our own /health; https with a certificate that is valid for it. */

@@ -15,7 +15,10 @@ const whose = {
 };
 
 const failureFields = {
-  kind: oneOf(['hard', 'soft']),
+  kind: oneOf(['hard', 'soft', 'block'], {
+    description:
+      'hard: the address or its domain is wrong. block: refused for policy, content, reputation, authentication or rights. soft: everything else, such as a full mailbox or an expired message.',
+  }),
   category: Type.String({
     description: 'Such as mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired.',
   }),
@@ -143,6 +146,9 @@ export const eventSchema = named('Event', {
   subject: Type.String(),
   tags: Type.Array(Type.String()),
   metadata: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
+  envid: Type.Optional(
+    Type.String({ description: 'ENVID of the SMTP client that submitted the message, decoded from xtext (RFC 3461).' }),
+  ),
   test: Type.Optional(Type.Boolean({ description: 'true: sent by POST /webhooks/{id}/test.' })),
   ...outcomes,
   open: Type.Optional(closed(engagement)),

@@ -47,6 +47,8 @@ export interface EventRow {
   tags: string | null;
   /** JSON object. */
   metadata: string | null;
+  /** JSON of what the submitter asked of delivery reports; null for nearly all. */
+  dsn?: string | null;
 }
 
 /** The JSON body, as `GET /events` lists it and webhooks carry it. */
@@ -62,8 +64,16 @@ export function eventBody(row: EventRow): Record<string, unknown> {
     subject: row.subject,
     tags: JSON.parse(row.tags ?? '[]'),
     metadata: JSON.parse(row.metadata ?? '{}'),
+    ...envidOf(row),
     ...JSON.parse(row.detail),
   };
+}
+
+/** ENVID of MAIL, by which an SMTP client recognises its message (RFC 3461 §4.4). */
+function envidOf({ dsn }: EventRow): { envid?: string } {
+  if (dsn === null || dsn === undefined) return {};
+  const { envid } = JSON.parse(dsn) as { envid?: string };
+  return envid === undefined ? {} : { envid };
 }
 
 export const EVENT = table(

@@ -14,6 +14,7 @@ export {
   type NewEvent,
   WEBHOOK_WORK,
 } from './event.ts';
+export { LAG_WARN_SECONDS, startLogLag } from './log-lag.ts';
 export {
   type EventPlace,
   fittingOf,

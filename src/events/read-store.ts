@@ -2,7 +2,7 @@
  * Reads the log of events: newest first, or oldest first to follow it, one account and mode at a time. Who follows the log
  * never misses an event that is committed after later ones: in the embedded database events are numbered in their order of
  * commit; on a shared one they lie at the position of their transaction, and are shown once every transaction before it has
- * ended.
+ * ended. After a failover positions continue above all that were ever given out (event_position() in the database).
  *
  * Where in the log a time is. Events are numbered nearly, but not exactly, in the order of their times: clocks are set, the
  * sandbox's runs ahead. So the log is cut into segments, and each keeps the first and last time in it; what may hold an event
@@ -66,7 +66,9 @@ export function logOrder({ dialect }: Transaction): LogOrder {
     return {
       position: 'v.position',
       settled: SETTLED,
-      end: `SELECT (SELECT xid_offset FROM event_order WHERE id = 1)
+      // On a timeline on which no event was written yet, the offset is about to be raised (event_position()).
+      end: `SELECT (SELECT xid_offset + CASE WHEN timeline IS DISTINCT FROM wal_timeline() THEN 2147483648 ELSE 0 END
+          FROM event_order WHERE id = 1)
         + CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT) AS last`,
       order: (direction) => `v.position ${direction}, v.seq ${direction}`,
       beside: (compare, { position, seq }) => ({
@@ -86,7 +88,7 @@ export function logOrder({ dialect }: Transaction): LogOrder {
 /** The columns of EventRow from these rows of `event`; without what was written in mail that came in, of which there is the size. */
 const joined = (log: LogOrder, events: string): string =>
   `SELECT ${log.position} AS position, v.seq, v.id, v.type, v.message_id, v.mode, v.at, v.detail, octet_length(i.detail) AS "mailBytes",
-     m.recipient, e.header_from, e.subject, e.tags, e.metadata
+     m.recipient, e.header_from, e.subject, e.tags, e.metadata, e.dsn
    FROM ${events} v LEFT JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
      LEFT JOIN email e ON e.seq = m.email_seq
      LEFT JOIN inbound_message i ON v.type = 'Inbound' AND i.id = v.message_id`;

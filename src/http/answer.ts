@@ -51,10 +51,13 @@ function refusalBody(refusal: Failure, requestId: string, extra?: Readonly<Recor
   return JSON.stringify({ success: false, error: { code, message, details }, reasonCode: code, requestId, ...extra });
 }
 
+/** Refusals that always carry Retry-After. */
+const WAITS: ReadonlySet<Failure['code']> = new Set(['OVERLOADED', 'UNAVAILABLE', 'RATE_LIMITED']);
+
 /** Retry-After in seconds for the refusals where waiting helps, RateLimit-* where the limit is known, Allow for 405. */
 function refusalHeaders(refusal: Failure): Record<string, string> {
   const headers: Record<string, string> = {};
-  const waits = refusal.code === 'OVERLOADED' || refusal.code === 'RATE_LIMITED';
+  const waits = WAITS.has(refusal.code);
   const seconds = refusal.retryAfterSeconds ?? (waits ? DEFAULT_RETRY_SECONDS : undefined);
   if (seconds !== undefined) headers['Retry-After'] = String(Math.max(1, Math.ceil(seconds)));
   if (refusal.limit !== undefined) {
@@ -87,7 +90,7 @@ export function thrownFailure(error: unknown, log: Log): Failure {
   }
   if (error instanceof Unavailable) {
     log.warn({ err: error }, 'a request was refused because something it needs is not available');
-    return failure('OVERLOADED');
+    return failure(error.failureCode);
   }
   log.error({ err: error }, 'a request failed');
   return failure('INTERNAL_ERROR');
@@ -124,7 +127,9 @@ function headerList(answer: HttpAnswer, requestId: string): string[] {
   }
   let cache = false;
   for (const name in headers) {
-    list.push(name, headers[name]!);
+    const value = headers[name]!;
+    if (typeof value === 'string') list.push(name, value);
+    else for (const one of value) list.push(name, one);
     if (name.length === 13 && name.toLowerCase() === 'cache-control') cache = true;
   }
   list.push(COMMON[0], COMMON[1]);

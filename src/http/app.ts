@@ -12,11 +12,14 @@ import type { AddressInfo, Socket } from 'node:net';
 import { type Failure, failure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import type { Cidr } from '../net/address-guard.ts';
+import { isTrustedProxy, plainAddress } from '../net/trusted-proxies.ts';
 import { refusalAnswer, thrownFailure, writeAnswer } from './answer.ts';
+import { withBasePath, withoutBasePath } from './base-path.ts';
 import type { BodyBudget } from './body.ts';
 import { ActiveSet, Exchange, type Load } from './exchange.ts';
 import type { IdentifyOptions } from './identify.ts';
-import { createPipeline } from './pipeline.ts';
+import { type BackPressure, createPipeline } from './pipeline.ts';
 import { checkForm, MAX_HEADER_BYTES, refuseBytes, refuseTunnel, tooSlow } from './protocol.ts';
 import { createRateLimiter } from './rate-limit.ts';
 import type { CallerKey, RouteDefinition } from './route.ts';
@@ -58,14 +61,20 @@ export interface HttpAppOptions<C extends CallerKey> extends IdentifyOptions<C> 
   metrics?: Metrics;
   routes: readonly RouteDefinition<C>[];
   /** A reason refuses routes that accept mail with OVERLOADED; the others go on. */
-  backPressure?: () => string | undefined;
+  backPressure?: () => BackPressure | undefined;
   /** Every refusal of a caller who is known; called before it is answered. */
   onRefused?(refused: RefusedCall<C>): void;
+  /** Networks whose X-Forwarded-For and X-Forwarded-Proto apply; none when absent. */
+  trustedProxies?: readonly Cidr[];
+  /** A request with X-Forwarded-For came from an address that is not trusted. */
+  onUntrustedProxy?(address: string): void;
   /** Requests per second and key; off when absent. */
   rateLimitPerSecond?: number;
   /** The part of that limit which is this process's, when several share it. */
   rateShare?(): number;
   limits?: Partial<HttpLimits>;
+  /** Of the base URL (base-path.ts); empty by default. */
+  basePath?: string;
 }
 
 /** A request of a caller who is known, and why it was refused. */
@@ -165,7 +174,7 @@ function serverOf(limits: HttpLimits): Server {
 /** Builds the server; nothing listens until listen(). */
 export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): HttpApp {
   const limits = { ...defaultLimits, ...options.limits };
-  const { log, metrics } = options;
+  const { log, metrics, basePath = '', trustedProxies = [] } = options;
   const budget: BodyBudget = { limitBytes: limits.bodyBudgetBytes, heldBytes: 0 };
   const traffic = openTraffic(budget);
   const rate = options.rateLimitPerSecond;
@@ -200,7 +209,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
       if (final.refusal !== undefined && exchange.acceptsMail) noteRefused(exchange, final.status, final.refusal);
       if (final.refusal !== undefined && exchange.caller !== undefined)
         onRefused(exchange, final.status, final.refusal);
-      await writeAnswer(exchange, final, traffic.draining);
+      await writeAnswer(exchange, { ...final, headers: withBasePath(final.headers, basePath) }, traffic.draining);
     } catch (error) {
       exchange.log.error({ err: error }, 'an answer could not be written');
       exchange.response.destroy();
@@ -209,10 +218,18 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
     }
   }
 
+  function noteForwarded({ socket }: IncomingMessage): void {
+    if (!isTrustedProxy(socket.remoteAddress, trustedProxies)) {
+      options.onUntrustedProxy?.(plainAddress(socket.remoteAddress));
+    }
+  }
+
   function onRequest(request: IncomingMessage, response: ServerResponse): void {
-    const exchange = new Exchange(request, response, log);
+    if (basePath !== '') request.url = withoutBasePath(request.url ?? '/', basePath);
+    const exchange = new Exchange(request, response, log, trustedProxies);
     response.on('timeout', cutStalled);
     traffic.live.add(exchange);
+    if (request.headers['x-forwarded-for'] !== undefined) noteForwarded(request);
     const malformed = checkForm(request);
     if (malformed !== undefined) {
       exchange.mustClose = true;

@@ -3,6 +3,7 @@
  * nothing from elsewhere, no logo.
  */
 import { readFile } from 'node:fs/promises';
+import { escapeAttribute } from '../mail/html/html-tags.ts';
 import { type StaticFile, staticRoutes } from './files.ts';
 import type { RouteDefinition } from './route.ts';
 
@@ -66,10 +67,10 @@ function asset(name: string, contentType: string, read: StaticFile['read']): Sta
   return { path: `/docs/static/${name}`, contentType, read, cacheControl: KEPT };
 }
 
-/** The page and its files, over this document, which is asked for once. */
-export function docsRoutes<C>(openapi: () => unknown): RouteDefinition<C>[] {
+/** The page and its files, over this document, which is asked for once; `basePath` as in base-path.ts. */
+export function docsRoutes<C>(openapi: () => unknown, { basePath = '' } = {}): RouteDefinition<C>[] {
   const files: StaticFile[] = [
-    { path: '/docs', contentType: HTML, read: () => page('/docs/static') },
+    { path: '/docs', contentType: HTML, read: () => page(`${escapeAttribute(basePath)}/docs/static`) },
     { path: '/docs/', contentType: HTML, read: () => page('./static') },
     { path: '/docs/json', contentType: 'application/json; charset=utf-8', read: () => JSON.stringify(openapi()) },
     ofSwagger('swagger-ui.css', STYLE),

@@ -239,7 +239,7 @@ test('more than the requests in work are refused, and counted down again', async
 });
 
 test('back-pressure refuses routes that take on mail with its reason, and no others', async (t) => {
-  const shell = await httpShell({ backPressure: () => 'the disk is nearly full' });
+  const shell = await httpShell({ backPressure: () => ({ code: 'OVERLOADED', reason: 'the disk is nearly full' }) });
   t.after(() => shell.close());
   const refused = await fetch(`${shell.url}/intake`, { method: 'POST', headers: KEY_HEADERS });
   assert.equal(refused.status, 503);

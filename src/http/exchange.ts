@@ -5,9 +5,12 @@
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
+import { TLSSocket } from 'node:tls';
 import type { Failure, Issue, Result } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
+import type { Cidr } from '../net/address-guard.ts';
+import { type Client, clientOf } from '../net/trusted-proxies.ts';
 import type { BodyParser, Refusal, RouteRequest } from './route.ts';
 import { type ParsedJson, parseStrictJson } from './strict-json.ts';
 
@@ -70,6 +73,8 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   /** performance.now() of the arrival. */
   readonly startedMs: number = performance.now();
   readonly parentLog: Log;
+  private readonly trustedProxies: readonly Cidr[];
+  private knownClient: Client | undefined = undefined;
   caller: unknown = undefined;
   params: Readonly<Record<string, string>> = NO_QUERY;
   query: unknown = NO_QUERY;
@@ -109,10 +114,11 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   private childLog: Log | undefined = undefined;
   private parsedJson: ParsedJson | undefined = undefined;
 
-  constructor(request: IncomingMessage, response: ServerResponse, log: Log) {
+  constructor(request: IncomingMessage, response: ServerResponse, log: Log, trustedProxies: readonly Cidr[] = []) {
     this.request = request;
     this.response = response;
     this.parentLog = log;
+    this.trustedProxies = trustedProxies;
     this.waitsForContinue = request.headers.expect !== undefined;
   }
 
@@ -142,8 +148,19 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
     return this.request.url ?? '';
   }
 
+  /** Read at the first use: the socket forgets its address when it closes. */
+  private get client(): Client {
+    const { socket, headers } = this.request;
+    this.knownClient ??= clientOf(socket.remoteAddress ?? '', headers, this.trustedProxies);
+    return this.knownClient;
+  }
+
   get remoteAddress(): string {
-    return this.request.socket.remoteAddress ?? '';
+    return this.client.address;
+  }
+
+  get isSecure(): boolean {
+    return this.client.scheme === 'https' || this.request.socket instanceof TLSSocket;
   }
 
   get log(): Log {

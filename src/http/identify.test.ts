@@ -101,10 +101,32 @@ test('calls that change something carry the header and an origin of our own', as
 });
 
 test('an origin is our own by the base URL, or by the host that the request came to', () => {
-  assert.ok(isOwnOrigin('http://localhost:3000', undefined, 'http://localhost:3000'));
-  assert.ok(isOwnOrigin('http://127.0.0.1:3000', '127.0.0.1:3000', 'http://localhost:3000'));
-  assert.ok(isOwnOrigin('https://mail.example.com', 'MAIL.example.com', 'http://localhost:3000'), 'a proxy with TLS');
-  assert.ok(!isOwnOrigin('http://mail.example.com', 'mail.example.com', 'https://mail.example.com'));
-  assert.ok(!isOwnOrigin('http://127.0.0.1:3001', '127.0.0.1:3000', 'http://localhost:3000'), 'another port');
-  assert.ok(!isOwnOrigin('http://localhost:3000/', undefined, 'http://localhost:3000'), 'no browser sends a path');
+  assert.ok(isOwnOrigin({ headers: { origin: 'http://localhost:3000' } }, 'http://localhost:3000'));
+  assert.ok(
+    isOwnOrigin({ headers: { origin: 'http://127.0.0.1:3000', host: '127.0.0.1:3000' } }, 'http://localhost:3000'),
+  );
+  assert.ok(
+    isOwnOrigin({ headers: { origin: 'https://mail.example.com', host: 'MAIL.example.com' } }, 'http://localhost:3000'),
+    'a proxy with TLS',
+  );
+  assert.ok(
+    !isOwnOrigin(
+      { headers: { origin: 'http://mail.example.com', host: 'mail.example.com' } },
+      'https://mail.example.com',
+    ),
+  );
+  const overHttp = { headers: { origin: 'http://mail.example.com', host: 'mail.example.com' } };
+  assert.ok(isOwnOrigin(overHttp, 'http://localhost:3000'));
+  assert.ok(
+    !isOwnOrigin({ ...overHttp, isSecure: true }, 'http://localhost:3000'),
+    'the page came over http, the call over https',
+  );
+  assert.ok(
+    !isOwnOrigin({ headers: { origin: 'http://127.0.0.1:3001', host: '127.0.0.1:3000' } }, 'http://localhost:3000'),
+    'another port',
+  );
+  assert.ok(
+    !isOwnOrigin({ headers: { origin: 'http://localhost:3000/' } }, 'http://localhost:3000'),
+    'no browser sends a path',
+  );
 });

@@ -13,6 +13,8 @@ export interface IdentifiedRequest {
   readonly method?: string | undefined;
   readonly url?: string | undefined;
   readonly headers: IncomingHttpHeaders;
+  /** Whether the client used TLS, with this service or with a trusted proxy. */
+  readonly isSecure?: boolean | undefined;
 }
 
 /** What of a route says who may call it. */

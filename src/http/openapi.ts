@@ -218,7 +218,13 @@ function isEmpty(schema: Json): boolean {
 }
 
 function refusalCodes<C>(route: RouteDefinition<C>): FailureCode[] {
-  const codes: FailureCode[] = ['INVALID_REQUEST', 'INTERNAL_ERROR', 'OVERLOADED', ...(route.refusals ?? [])];
+  const codes: FailureCode[] = [
+    'INVALID_REQUEST',
+    'INTERNAL_ERROR',
+    'OVERLOADED',
+    'UNAVAILABLE',
+    ...(route.refusals ?? []),
+  ];
   if (route.auth !== 'none') codes.push('UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED');
   if (route.auth === 'key') codes.push('ACCOUNT_SUSPENDED', 'NOT_FOUND');
   if (route.path.includes(':')) codes.push('NOT_FOUND');
@@ -242,7 +248,12 @@ function success<C>(route: RouteDefinition<C>, response: RouteResponse, componen
   return { description, headers: headers(...names), content };
 }
 
-const WAITS: ReadonlySet<FailureCode> = new Set(['RATE_LIMITED', 'OVERLOADED', 'DUPLICATE_REQUEST_IN_PROGRESS']);
+const WAITS: ReadonlySet<FailureCode> = new Set([
+  'RATE_LIMITED',
+  'OVERLOADED',
+  'UNAVAILABLE',
+  'DUPLICATE_REQUEST_IN_PROGRESS',
+]);
 
 function responses<C>(route: RouteDefinition<C>, components: Components): Json {
   const byStatus = new Map<number, FailureCode[]>();

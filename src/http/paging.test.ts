@@ -27,7 +27,7 @@ test('following the pages shows every row once, and the last page has no next', 
   do {
     const page = ask('/messages?tag=a%20b', cursor === undefined ? { limit: 20 } : { limit: 20, cursor });
     seen.push(...(page.body as unknown[]));
-    cursor = page.headers?.['X-Next-Cursor'];
+    cursor = page.headers?.['X-Next-Cursor'] as string | undefined;
     assert.equal(page.headers?.Link, cursor && `</messages?tag=a+b&cursor=${cursor}>; rel="next"`);
     pages += 1;
   } while (cursor !== undefined);

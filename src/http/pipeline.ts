@@ -7,6 +7,7 @@
  * GET /templates/:id.
  */
 import { type Failure, failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
+import { compileBody } from './absent-fields.ts';
 import { type HttpAnswer, refusalAnswer, routeAnswer } from './answer.ts';
 import { type BodyBudget, type BodyRules, checkBody, compileQuery, type QueryReader, readBody } from './body.ts';
 import type { Exchange, Load } from './exchange.ts';
@@ -19,6 +20,12 @@ import { closed, compile, type Validator } from './validate.ts';
 interface Routed {
   method: Method;
   path: string;
+}
+
+/** Why no mail is accepted at the moment. */
+export interface BackPressure {
+  code: 'OVERLOADED' | 'UNAVAILABLE';
+  reason: string;
 }
 
 type Match<R> =
@@ -131,14 +138,14 @@ interface PipelineOptions<C extends CallerKey> extends IdentifyOptions<C> {
   /** Checked before anything else on a route that does not answer always; the refusal is OVERLOADED. */
   overloaded: (exchange: Exchange) => Failure | undefined;
   /** Why no mail may be accepted right now; asked on routes that accept mail. */
-  backPressure?: (() => string | undefined) | undefined;
+  backPressure?: (() => BackPressure | undefined) | undefined;
 }
 
 function parserOf<C>({ bodyType = 'json', body: schema, bodyOptional, furtherIssues }: RouteDefinition<C>): BodyParser {
   if (bodyType === 'stream') return ({ inputIssues }) => unless(inputIssues, ok(undefined));
   if (bodyType === 'raw') return ({ rawBody, inputIssues }) => unless(inputIssues, ok(rawBody));
   if (bodyType === 'text/csv') return ({ rawBody, inputIssues }) => unless(inputIssues, parseText(rawBody));
-  const checks = { validate: compile(schema ?? NO_FIELDS), furtherIssues };
+  const checks = { validate: compileBody(schema ?? NO_FIELDS), furtherIssues };
   const isOptional = schema === undefined || bodyOptional === true;
   return (request) => {
     const json = isOptional && request.rawBody.length === 0 ? EMPTY : request.json();
@@ -243,7 +250,8 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     }
     const closed = definition.acceptsMail ? options.backPressure?.() : undefined;
     if (closed !== undefined) {
-      exchange.backPressure = failure('OVERLOADED', { message: `Nothing was accepted: ${closed}. Repeat it later.` });
+      const { code, reason } = closed;
+      exchange.backPressure = failure(code, { message: `Nothing was accepted: ${reason}. Retry later.` });
       if (!mayBeAnswered(exchange, definition)) return refused(exchange, exchange.backPressure);
     }
     const bytes =

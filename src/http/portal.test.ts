@@ -10,19 +10,19 @@ import { portalRoutes } from './portal.ts';
 
 const SCRIPT = 'console.log(1);'.repeat(50);
 
-async function portal(t: TestContext, { built }: { built: boolean }): Promise<Shell> {
+async function portal(t: TestContext, { built, basePath = '' }: { built: boolean; basePath?: string }): Promise<Shell> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-portal-'));
   if (built) {
     mkdirSync(path.join(folder, 'assets'));
     writeFileSync(
       path.join(folder, 'index.html'),
-      '<meta nonce="CSP-NONCE"><meta name="identity-provider" content="HAS-IDENTITY-PROVIDER"><script src="/assets/index-1.js">',
+      '<meta nonce="CSP-NONCE"><meta name="identity-provider" content="HAS-IDENTITY-PROVIDER"><meta name="base-path" content="BASE-PATH"><script src="./assets/index-1.js">',
     );
     writeFileSync(path.join(folder, 'icon.svg'), '<svg/>');
     writeFileSync(path.join(folder, 'assets/index-1.js'), SCRIPT);
     writeFileSync(path.join(folder, 'assets/index-1.js.br'), brotliCompressSync(SCRIPT));
   }
-  const shell = await httpShell({ more: portalRoutes({ hasIdentityProvider: true, folder }) });
+  const shell = await httpShell({ more: portalRoutes({ hasIdentityProvider: true, basePath, folder }) });
   t.after(async () => {
     await shell.close();
     rmSync(folder, { recursive: true });
@@ -83,9 +83,24 @@ test('a frame for mail runs no script and asks nobody; images only in the other 
   assert.match(open, /img-src data: https: http:;/);
 });
 
-test('where it was not built a page says so, and what to do', async (t) => {
+test('a portal that was not built answers 503 at its pages, and says how to build it', async (t) => {
   const shell = await portal(t, { built: false });
-  const answer = await fetch(`${shell.url}/`);
-  assert.equal(answer.status, 200);
-  assert.match(await answer.text(), /npm run build/);
+  for (const at of ['/', '/sign-in', '/app/live/messages']) {
+    const answer = await fetch(shell.url + at);
+    assert.equal(answer.status, 503);
+    assert.match(answer.headers.get('content-type') ?? '', /^text\/html/);
+    const text = await answer.text();
+    assert.match(text, /The portal is not built/);
+    assert.match(text, /npm run build/);
+  }
+});
+
+test('the page finds its files below the path of the base URL', async (t) => {
+  const shell = await portal(t, { built: true, basePath: '/tools/a&b' });
+  const html = await (await fetch(`${shell.url}/app/live`)).text();
+  assert.match(html, /<script src="\/tools\/a&#38;b\/assets\/index-1\.js">/);
+  assert.match(html, /<meta name="base-path" content="\/tools\/a&#38;b">/);
+  const plain = await (await fetch(`${(await portal(t, { built: true })).url}/`)).text();
+  assert.match(plain, /<script src="\/assets\/index-1\.js">/);
+  assert.match(plain, /<meta name="base-path" content="">/);
 });

@@ -2,12 +2,14 @@
  * The portal in a browser: the page for `/` and every path of its own, its files, and the frames that show mail. The page is answered with a
  * fresh nonce each time, so that the styles it makes are its own and no others' (no unsafe-inline, no eval); the files' names change with
  * their content, so that browsers keep them for ever. Mail is shown in a frame whose own policy forbids scripts, and everything
- * from elsewhere; a second one lets remote images in. Where the portal was not built, one plain page says so, and the API goes on.
+ * from elsewhere; a second one lets remote images in. If the portal was not built, its pages answer 503 and say how to build it; the
+ * API is not affected.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { escapeAttribute } from '../mail/html/html-tags.ts';
 import { type StaticFile, staticRoutes } from './files.ts';
 import { type AnswerHeaders, defineRoute, type RouteDefinition } from './route.ts';
 
@@ -17,6 +19,10 @@ const BUILT = path.resolve(import.meta.dirname, '../../portal/dist');
 const NONCE = 'CSP-NONCE';
 /** In the same, in place of `yes` or `no`. */
 const PROVIDER = 'HAS-IDENTITY-PROVIDER';
+/** In the same, in place of the path of the base URL. */
+const BASE_PATH = 'BASE-PATH';
+/** Addresses of the files in the built page. */
+const FILE_ADDRESS = /(?<= (?:src|href)=")\.?\/(?=assets\/|icon\.svg")/g;
 const PAGES = [
   ...['/', '/sign-in', '/welcome', '/reset', '/shared', '/app', '/app/:area', '/app/:area/:page'],
   ...['/app/:area/:page/:id', '/app/:area/:page/:id/:part'],
@@ -52,13 +58,13 @@ const FRAMES = [
 
 const EMPTY = '<!doctype html><title>Mail</title>';
 
-const NOT_BUILT = `<!doctype html>
+const notBuiltPage = (basePath: string): string => `<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Postrider</title></head>
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Postrider: portal not built</title></head>
 <body>
-<h1>Postrider runs</h1>
-<p>Its portal was not built on this machine: run <code>npm ci &amp;&amp; npm run build</code>, then start the service again.
-The API works: see <a href="/docs">its documentation</a>.</p>
+<h1>The portal is not built</h1>
+<p>Run <code>npm ci &amp;&amp; npm run build</code>, then restart Postrider.
+The API is not affected: see <a href="${basePath}/docs">its documentation</a>.</p>
 </body>
 </html>
 `;
@@ -87,14 +93,21 @@ function fileOf(folder: string, name: string, cacheControl: string): StaticFile 
   };
 }
 
-function pageRoute<C>(at: string, answer: () => { html: string; headers: AnswerHeaders }): RouteDefinition<C> {
+interface PageAnswer {
+  /** 200 by default. */
+  status?: number;
+  html: string;
+  headers: AnswerHeaders;
+}
+
+function pageRoute<C>(at: string, answer: () => PageAnswer): RouteDefinition<C> {
   return defineRoute<C>({
     ...{ method: 'GET', path: at, summary: 'A page of the portal', tag: 'service', auth: 'none' },
     ...{ hidden: true, ownQuery: true, bodyType: 'raw', maxBodyBytes: 0 },
     response: { status: 200, contentType: HTML },
     handle() {
-      const { html, headers } = answer();
-      return { ok: true, contentType: HTML, content: html, headers: { ...ALIKE, ...headers } };
+      const { status = 200, html, headers } = answer();
+      return { ok: true, status, contentType: HTML, content: html, headers: { ...ALIKE, ...headers } };
     },
   });
 }
@@ -102,17 +115,25 @@ function pageRoute<C>(at: string, answer: () => { html: string; headers: AnswerH
 interface PortalOptions {
   /** Whether users may sign in at their organisation's identity provider. */
   hasIdentityProvider: boolean;
+  /** Of the base URL, without a slash at its end (base-path.ts). */
+  basePath?: string;
   /** Where the portal was built. */
   folder?: string;
 }
 
-export function portalRoutes<C>({ hasIdentityProvider, folder = BUILT }: PortalOptions): RouteDefinition<C>[] {
+export function portalRoutes<C>(options: PortalOptions): RouteDefinition<C>[] {
+  const { hasIdentityProvider, basePath = '', folder = BUILT } = options;
   const built = builtPage(folder);
-  const page = (): { html: string; headers: AnswerHeaders } => {
+  const base = escapeAttribute(basePath);
+  const html = built?.html
+    .replace(FILE_ADDRESS, () => `${base}/`)
+    .replace(PROVIDER, hasIdentityProvider ? 'yes' : 'no')
+    .replace(BASE_PATH, () => base);
+  const page = (): PageAnswer => {
     const nonce = randomBytes(16).toString('base64');
-    const html =
-      built?.html.replaceAll(NONCE, nonce).replace(PROVIDER, hasIdentityProvider ? 'yes' : 'no') ?? NOT_BUILT;
-    return { html, headers: { 'Content-Security-Policy': pagePolicy(nonce), 'X-Frame-Options': 'DENY' } };
+    const headers = { 'Content-Security-Policy': pagePolicy(nonce), 'X-Frame-Options': 'DENY' };
+    if (html === undefined) return { status: 503, html: notBuiltPage(base), headers };
+    return { html: html.replaceAll(NONCE, nonce), headers };
   };
   return [
     // The router of the page takes the slash at the end away.

@@ -75,8 +75,10 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
   /** Path and query as they came. */
   readonly url: string;
   readonly requestId: string;
-  /** Address of the peer. */
+  /** Address of the client: the peer, or the address that a trusted proxy reports (X-Forwarded-For). */
   readonly remoteAddress: string;
+  /** Whether the client used TLS, with this service or with a trusted proxy (X-Forwarded-Proto). */
+  readonly isSecure: boolean;
   /** Aborted when the client is gone, and on routes that wait also when the service stops. */
   readonly signal: AbortSignal;
   /** Carries the request id on every line. */
@@ -93,7 +95,8 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
 export type BodyParser = (request: Pick<RouteRequest, 'rawBody' | 'json' | 'inputIssues'>) => Result<unknown>;
 
 /** An answer's headers; a value must not come from a caller unchecked. */
-export type AnswerHeaders = Readonly<Record<string, string>>;
+/** A list is sent as several fields of that name. */
+export type AnswerHeaders = Readonly<Record<string, string | readonly string[]>>;
 
 /** A JSON body. status defaults to the definition's. */
 export interface JsonAnswer {

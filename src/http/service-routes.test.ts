@@ -6,6 +6,8 @@ import { test } from 'node:test';
 import { Type } from 'typebox';
 import { httpShell } from '../../test/kit/http-shell.ts';
 import { createMetrics } from '../base/metrics.ts';
+import { parseCidrs } from '../net/address-guard.ts';
+import type { HttpAppOptions } from './app.ts';
 import { docsRoutes } from './docs.ts';
 import { createOpenapi } from './openapi.ts';
 import type { CallerKey } from './route.ts';
@@ -23,7 +25,11 @@ const noteRoute = defineRoute({
   handle: () => ({ ok: true, body: {} }),
 });
 
-async function service(notReady: () => NotReady[], more: { metricsToken?: string } = {}) {
+async function service(
+  notReady: () => NotReady[],
+  more: { metricsToken?: string } = {},
+  app: Pick<HttpAppOptions<CallerKey>, 'trustedProxies'> = {},
+) {
   const metrics = createMetrics();
   const document = () =>
     createOpenapi([noteRoute], {
@@ -31,7 +37,7 @@ async function service(notReady: () => NotReady[], more: { metricsToken?: string
       examples: { Note: { text: 'Buy bread' } },
     });
   const routes = serviceRoutes<CallerKey>({ metrics, notReady, openapi: document, ...more });
-  const shell = await httpShell({ metrics, more: [...routes, ...docsRoutes<CallerKey>(document)] });
+  const shell = await httpShell({ ...app, metrics, more: [...routes, ...docsRoutes<CallerKey>(document)] });
   return {
     ...shell,
     metrics,
@@ -49,7 +55,7 @@ test('health is always ok, readiness names every reason', async (t) => {
   assert.equal((await fetch(`${shell.url}/health?probe=balancer`)).status, 200, 'whatever a probe adds');
   const ready = await fetch(`${shell.url}/ready`);
   assert.equal(ready.status, 200);
-  assert.deepEqual(await ready.json(), { status: 'ready' });
+  assert.deepEqual(await ready.json(), { status: 'ready', reasons: [] });
   reasons.push({ field: 'disk', message: 'is nearly full' }, { field: 'storage', message: 'does not answer' });
   const not = await fetch(`${shell.url}/ready`);
   assert.equal(not.status, 503);
@@ -97,6 +103,18 @@ test('metrics are for loopback or the token, and a proxy is not loopback', async
   assert.equal((await ask({})).status, 401);
   assert.equal((await ask({ Authorization: 'Bearer secret-tokem' })).status, 401);
   assert.equal((await ask({ Authorization: 'Bearer secret-token' })).status, 200);
+});
+
+test('metrics are not public through a trusted proxy on this machine', async (t) => {
+  const list = parseCidrs('127.0.0.0/8, ::1');
+  assert.ok(list.ok);
+  const shell = await service(() => [], {}, { trustedProxies: list.cidrs });
+  t.after(() => shell.close());
+  const statusOf = async (headers: Record<string, string>) => (await fetch(`${shell.url}/metrics`, { headers })).status;
+  for (const client of ['203.0.113.9', '127.0.0.1', '::1', '203.0.113.9, 127.0.0.1', 'unknown', '10.0.0.1']) {
+    assert.equal(await statusOf({ 'X-Forwarded-For': client }), 401, client);
+  }
+  assert.equal(await statusOf({}), 200, 'a scraper on this machine, not through the proxy');
 });
 
 test('queue gauges are read at the scrape and survive an outage of their source', async () => {

@@ -74,16 +74,26 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
       ...{ method: 'GET', path: '/ready', tag: 'service', auth: 'none', always: true, ownQuery: true },
       operationId: 'getReady',
       summary: 'Whether it can take traffic, or why not',
-      description: '503 names every reason: storage, disk, queue, or a service that is stopping.',
-      response: { status: 200, schema: named('Readiness', { status: Type.Literal('ready') }) },
+      description:
+        'A 200 has `status: "ready"` and no reasons. A 503 has `status: "not ready"` and the reasons (storage, disk, queue, or a service that is stopping) besides the members of every error.',
+      response: {
+        status: 200,
+        schema: named('Readiness', {
+          status: Type.Literal('ready'),
+          reasons: Type.Array(Type.String(), {
+            maxItems: 0,
+            description: 'Empty here; the 503 lists what is not ready.',
+          }),
+        }),
+      },
       async handle() {
         const reasons = await reasonsOf(options);
-        if (reasons.length === 0) return { ok: true, body: { status: 'ready' } };
+        if (reasons.length === 0) return { ok: true, body: { status: 'ready', reasons: [] } };
         const [first] = reasons;
         const message = `The service is not ready: ${first!.field}: ${first!.message}.`;
         return {
           ok: false,
-          failure: failure('OVERLOADED', { message, details: reasons }),
+          failure: failure(first!.field === 'storage' ? 'UNAVAILABLE' : 'OVERLOADED', { message, details: reasons }),
           extra: { status: 'not ready', reasons: reasons.map((reason) => `${reason.field}: ${reason.message}`) },
         };
       },

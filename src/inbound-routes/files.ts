@@ -14,6 +14,9 @@ const NOT_RUN = { 'Content-Security-Policy': "default-src 'none'; sandbox" };
 const GONE = refuse(failure('NOT_FOUND', { message: 'The content of this mail is no longer kept.' }));
 const NO_FILE = refuse(failure('NOT_FOUND', { message: 'This mail has no such attachment.' }));
 
+/** By which the bytes of a mail are found. */
+type MailKey = Pick<InboundMessage, 'id' | 'accountId' | 'mode'>;
+
 interface Kept {
   database: Database;
   blobs: Blobs;
@@ -21,7 +24,7 @@ interface Kept {
 
 async function openContent(
   { database, blobs }: Kept,
-  { id, accountId, mode }: InboundMessage,
+  { id, accountId, mode }: MailKey,
 ): Promise<Buffer | Readable | undefined> {
   const found = await database.execute(findInboundOperation, { id, accountId, mode });
   if (!found) return undefined;
@@ -33,7 +36,7 @@ async function openContent(
 }
 
 /** The whole mail, byte for byte; a browser stores it and shows nothing. */
-export async function rawAnswer(kept: Kept, mail: InboundMessage): Promise<RouteAnswer> {
+export async function rawAnswer(kept: Kept, mail: MailKey): Promise<RouteAnswer> {
   const content = await openContent(kept, mail);
   if (content === undefined) return GONE;
   return { ok: true, contentType: 'message/rfc822', content, headers: savedAs(`${mail.id}.eml`) };
@@ -46,7 +49,11 @@ export async function fileAnswer(kept: Kept, mail: InboundMessage, number: numbe
   const content = await openContent(kept, mail);
   if (content === undefined) return GONE;
   const bytes = Buffer.isBuffer(content) ? Readable.from([content]) : content;
-  const decoded = Readable.from(decodeStream(range(bytes, file), file.encoding), { objectMode: false });
+  const encoded = range(bytes, { from: file.from, to: file.to });
+  const whole = decodeStream(encoded, file.encoding);
+  const { offset = 0, length = 0 } = file.within ?? {};
+  const wanted = file.within ? range(whole, { from: offset, to: offset + length }) : whole;
+  const decoded = Readable.from(wanted, { objectMode: false });
   decoded.once('close', () => bytes.destroy());
   return {
     ok: true,
@@ -65,9 +72,13 @@ function savedAs(name: string): Record<string, string> {
   return { ...NOT_RUN, 'Content-Disposition': `attachment; filename="${ascii}"; filename*=UTF-8''${coded}` };
 }
 
-async function* range(source: Readable, { from, to }: MailFile): AsyncGenerator<Buffer> {
+/** The bytes from one offset up to another. */
+async function* range(
+  source: AsyncIterable<Buffer>,
+  { from, to }: { from: number; to: number },
+): AsyncGenerator<Buffer> {
   let at = 0;
-  for await (const chunk of source as AsyncIterable<Buffer>) {
+  for await (const chunk of source) {
     const begin = Math.max(0, from - at);
     const end = Math.min(chunk.length, to - at);
     if (begin < end) yield chunk.subarray(begin, end);

@@ -1,4 +1,5 @@
 /** Inbound routes: addresses of users that mail comes in for, what they learn of it, and what is kept. */
+export { rawAnswer } from './files.ts';
 export { createFindRoute, createHasRoutes } from './find-route.ts';
 export { createRouteHandler } from './handler.ts';
 export { createInboundLinks } from './links.ts';

@@ -4,7 +4,7 @@ import { iso } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { type ReadMail, readMail } from '../mail/inbound/read-mail.ts';
-import { replyText } from '../mail/inbound/reply-text.ts';
+import { replyText, replyTextOfHtml } from '../mail/inbound/reply-text.ts';
 import { AUTOMATIC_SUBJECT } from '../mail/report/automatic-words.ts';
 import type { AuthenticationResults } from './authentication-results.ts';
 import { type InboundLinks, LINK_MS } from './links.ts';
@@ -53,6 +53,12 @@ function referencesOf(mail: ReadMail): string[] {
   return [...new Set([...answered, ...thread.toReversed()])].slice(0, MOST_REFERENCES);
 }
 
+/** From the HTML where it says more: how clients mark a quote in it is known better than what is left of that in text. */
+function replyOf({ text, html, textFromHtml }: ReadMail): string | null {
+  const hasText = !textFromHtml && text !== null && text.trim() !== '';
+  return hasText || html === null ? replyText(text) : replyTextOfHtml(html);
+}
+
 export interface InboundBytes {
   content: Buffer;
   authentication: AuthenticationResults | Promise<AuthenticationResults> | undefined;
@@ -80,7 +86,12 @@ export async function readInbound(
     content: {
       ...{ inboundId: source.id, inboundRouteId: source.routeId },
       ...{ envelope: { from: source.envelopeFrom, to: source.recipient }, headers, headerMessageId },
-      ...{ text, html, replyText: replyText(text), textTruncated, htmlTruncated, attachments },
+      text,
+      html,
+      replyText: replyOf(mail),
+      textTruncated,
+      htmlTruncated,
+      attachments,
       rawUrl: links.url({ inboundId: source.id, file: 'raw', expiresAtMs }),
       linksExpireAt: iso(expiresAtMs),
       ...{ sizeBytes: content.length, autoReply: isAutomatic, authentication: await authentication, unreadable },

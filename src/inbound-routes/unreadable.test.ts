@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { notForwarded } from '../../test/kit/operator-mail.ts';
 import { deliveryReport } from '../../test/kit/report-mail.ts';
 import { DIALECTS, type Dialect, tempDatabase } from '../../test/kit/temp-database.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
@@ -54,7 +55,7 @@ async function world(t: { after(run: () => unknown): void }, dialect: Dialect = 
   const verify = () => Promise.reject(new Error('nothing is verified here'));
   const links = createInboundLinks({ secretKey, baseUrl: 'https://mail.example' });
   const handlers = {
-    ...createReportHandlers({ database, clock, tokens, log, metrics }),
+    ...createReportHandlers({ database, clock, tokens, log, metrics, operators: notForwarded }),
     route: createRouteHandler({ database, links, metrics, verifier: { verify } }),
   };
   const deps = { database, blobs, clock, log, handlers, random: () => 0.5, onRecorded: () => undefined };

@@ -13,9 +13,11 @@ export type Use =
   | { kind: 'return-path'; copy: ReturnPathClaim }
   /** `u+TOKEN@…`, the mail address in List-Unsubscribe. */
   | { kind: 'unsubscribe'; copy: ReturnPathClaim }
-  /** `abuse@` and `postmaster@` of the bounce domain: feedback reports. */
-  | { kind: 'abuse' }
-  | { kind: 'postmaster' }
+  /**
+   * `abuse@` and `postmaster@` of the bounce domain: feedback reports, and mail for operators. `receivedBytes` is the size of a mail that
+   * was too large to be stored as it came.
+   */
+  | { kind: 'abuse' | 'postmaster'; receivedBytes?: number }
   | { kind: 'route'; accountId: string; mode: Mode; routeId: string };
 
 export interface InboundMail {
@@ -34,9 +36,12 @@ export interface InboundMail {
     /** Such as `TLSv1.3`; null in the clear. */
     tls: string | null;
   };
-  /** Of the content. */
+  /** Of the stored content. */
   sizeBytes: number;
-  /** As received, byte for byte, dots unstuffed; without a Received field of our own. */
+  /**
+   * As received, byte for byte, dots unstuffed; without a Received field of our own. Of a report, and of mail to operators that is too
+   * large, what a reader of reports needs (src/mail/report/condense.ts).
+   */
   content(): Promise<Buffer>;
 }
 

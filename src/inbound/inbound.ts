@@ -15,6 +15,13 @@ export type {
   Use,
 } from './inbound-mail.ts';
 export { createIntake, type Intake } from './intake.ts';
+export { FORWARDED_IN_AN_HOUR, type ForwardedMail, type OperatorMailOptions } from './operator-mail.ts';
+export {
+  FORWARDING,
+  findOperatorMailOperation,
+  listOperatorMailOperation,
+  type OperatorMail,
+} from './operator-mail-store.ts';
 export { createRecipients, type Recipients, type RecipientsOptions } from './recipients.ts';
 export { createReportHandlers } from './report-handlers.ts';
 export {

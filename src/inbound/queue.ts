@@ -3,8 +3,8 @@
  * the database, parked, and does not stand in the way of other lanes.
  *
  * Mail of routes waits for the DNS of strangers, up to 20 s, where its sender wants it to, and may be large: so few mails and half of the bytes may
- * be of one lane, and not all that are read at once may be such mail. Reports are small, and are never kept waiting by the bytes of others. A
- * lane that may not start yet keeps its turn, and the next one has its own.
+ * be of one lane, and not all that are read at once may be such mail. Mail to postmaster and abuse may be large too. Reports are small, and are never
+ * kept waiting by the bytes of others. A lane that may not start yet keeps its turn, and the next one has its own.
  */
 import type { FairQueue, Item, LaneGrant } from '../work/work.ts';
 import { type InboundJob, ROUTE_LANE } from './store.ts';
@@ -19,6 +19,8 @@ const RUNNING_OF_A_LANE = 4;
 /** Of mail of routes that is read at once: of all, of one lane. A mail alone may have more. */
 const BYTES = 64_000_000;
 const BYTES_OF_A_LANE = 32_000_000;
+/** Of all mail to postmaster and abuse: two of the largest. */
+const BYTES_OF_LETTERS = 20_000_000;
 
 export type InboundItem = Item<InboundJob>;
 
@@ -37,8 +39,10 @@ const NONE: Load = { count: 0, bytes: 0 };
 function createRunning() {
   const lanes = new Map<string, Load>();
   const routes = { ...NONE };
+  const letters = { ...NONE };
   let all = 0;
   const isRoute = (lane: string): boolean => lane.startsWith(ROUTE_LANE);
+  const isLetter = (lane: string): boolean => /^(?:abuse|postmaster) /.test(lane);
   const add = (load: Load, { count, bytes }: Load): void => {
     load.count += count;
     load.bytes += bytes;
@@ -50,6 +54,7 @@ function createRunning() {
     if (load.count > 0) lanes.set(job.lane, load);
     else lanes.delete(job.lane);
     if (isRoute(job.lane)) add(routes, change);
+    else if (isLetter(job.lane)) add(letters, change);
     all += by;
   };
   const fits = (load: Load, sizeBytes: number, most: number): boolean =>
@@ -60,8 +65,9 @@ function createRunning() {
     hasRoom: ({ job: { lane, mail } }: InboundItem): boolean => {
       const own = lanes.get(lane) ?? NONE;
       if (all >= RUNNING || own.count >= RUNNING_OF_A_LANE) return false;
-      if (!isRoute(lane)) return true;
       const { sizeBytes } = mail;
+      if (isLetter(lane)) return fits(letters, sizeBytes, BYTES_OF_LETTERS);
+      if (!isRoute(lane)) return true;
       return (
         routes.count < RUNNING_OF_ROUTES && fits(routes, sizeBytes, BYTES) && fits(own, sizeBytes, BYTES_OF_A_LANE)
       );

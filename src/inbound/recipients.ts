@@ -11,8 +11,8 @@ import { domainToAscii } from '../mail/address.ts';
 import type { TokenAddresses } from '../mail/token-address.ts';
 import type { FindRoute, Taken, Use } from './inbound-mail.ts';
 
-/** Of a mail that tells of another one. */
-const REPORT_BYTES = 1_000_000;
+/** Of a mail to the bounce domain: Exchange returns the whole message, with its files. Little of it is kept. */
+const REPORT_BYTES = 50_000_000;
 
 export interface Recipients {
   /** Undefined for nobody's; a promise where the database is asked. `domain` is empty where none was given. */

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import path from 'node:path';
 import { afterEach, test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { notForwarded } from '../../test/kit/operator-mail.ts';
 import { deliveryReport, feedbackReport, outOfOffice } from '../../test/kit/report-mail.ts';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { DIALECTS, type Dialect, tempDatabase } from '../../test/kit/temp-database.ts';
@@ -45,7 +46,7 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
   const blobs = openDiskBlobs(path.join(temp.folder, 'inbound-blobs'));
   const workers = Array.from({ length: nodes }, () => {
     const handlers = {
-      ...createReportHandlers({ database, clock, tokens, log, metrics }),
+      ...createReportHandlers({ database, clock, tokens, log, metrics, operators: notForwarded }),
       route: createKeeper(database),
     };
     const deps = { database, blobs, clock, log, handlers, random: () => 0.5, onRecorded: () => undefined };

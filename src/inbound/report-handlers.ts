@@ -10,11 +10,13 @@ import type { Log } from '../base/log.ts';
 import type { InboundResult, Metrics } from '../base/metrics.ts';
 import type { Unsubscribing } from '../engagement/engagement.ts';
 import { sameAddressKey } from '../mail/address.ts';
+import type { Letter } from '../mail/report/letter.ts';
 import { type Report, readReport } from '../mail/report/report.ts';
 import type { ReturnPathClaim, TokenAddresses } from '../mail/token-address.ts';
 import { findSentOperation, type LateAnswer, type LateResult, type SentCopy } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
 import type { Found, Handler, InboundLease, InboundMail, RecordedFindings } from './inbound-mail.ts';
+import { type OperatorMailOptions, readOperatorMail, recordOperatorMail } from './operator-mail.ts';
 import { type ComplaintContext, type ReportResults, resultsOfBounce, resultsOfComplaint } from './report-results.ts';
 import { recordReportsOperation } from './report-store.ts';
 
@@ -24,12 +26,16 @@ export interface ReportHandlerDeps {
   tokens: Pick<TokenAddresses, 'open'>;
   log: Log;
   metrics: Pick<Metrics, 'inbound' | 'bounced'>;
+  /** What is done with mail to postmaster and abuse that is no report. */
+  operators: OperatorMailOptions;
 }
 
 interface Finding {
   results: LateResult[];
   unsubscribing: Unsubscribing | null;
   ignored: InboundResult[];
+  /** Of mail to postmaster and abuse that operators have to read. */
+  letter: Letter | null;
 }
 
 /** Of a name of a host (RFC 1035 §3.1); in EHLO anything may stand. */
@@ -59,10 +65,14 @@ export function createReportHandlers(deps: ReportHandlerDeps): ReportHandlers {
 async function readFinding(deps: ReportHandlerDeps, mail: InboundMail): Promise<Finding> {
   const content = await mail.content();
   const report = await readReport(content);
-  const found = await resultsOf(deps, mail, report);
-  if (found.isTooEarly) throw new Unavailable('it is about a message that is being sent at this moment');
-  return { ...found, unsubscribing: null };
+  const { isTooEarly, ...found } = await resultsOf(deps, mail, report);
+  if (isTooEarly) throw new Unavailable('it is about a message that is being sent at this moment');
+  const isForOperators = mail.use.kind !== 'return-path' && found.results.length === 0 && !isDeliveryReport(report);
+  return { ...found, unsubscribing: null, letter: isForOperators ? await readOperatorMail(mail) : null };
 }
+
+/** A report of a program on a delivery; what a person writes as postmaster may read like one. */
+const isDeliveryReport = (report: Report): boolean => report.kind === 'bounce' && report.isForMachines;
 
 async function resultsOf(
   { database, clock, tokens }: ReportHandlerDeps,
@@ -103,14 +113,14 @@ async function complainedCopies(
 async function readUnsubscribe({ database, clock }: ReportHandlerDeps, mail: InboundMail): Promise<Finding> {
   const claim = mail.use.kind === 'unsubscribe' ? mail.use.copy : undefined;
   const [copy] = claim ? await copiesOf(database, { ...claim, isShared: false }) : [];
-  if (!copy) return { results: [], unsubscribing: null, ignored: ['unknown-mail'] };
+  if (!copy) return { results: [], unsubscribing: null, ignored: ['unknown-mail'], letter: null };
   const nowMs = clock.now();
   const { accountId, messageId, recipient } = copy;
   const unsubscribing: Unsubscribing = {
     ...{ accountId, mode: 'live', messageId, email: sameAddressKey(recipient), method: 'mail' },
     ...{ eventId: newId('evt', nowMs), nowMs },
   };
-  return { results: [], unsubscribing, ignored: [] };
+  return { results: [], unsubscribing, ignored: [], letter: null };
 }
 
 /** Of the mails that are recorded in one transaction; a mail with more goes alone. Others have theirs in between. */
@@ -132,6 +142,19 @@ function* groupsOf(found: readonly FoundReport[]): Generator<FoundReport[]> {
 }
 
 async function record(deps: ReportHandlerDeps, found: readonly FoundReport[]): Promise<RecordedFindings> {
+  const letters = found.flatMap(({ lease, mail, finding }) =>
+    lease !== null && finding.letter !== null ? [{ lease, mail, finding: finding.letter }] : [],
+  );
+  const reports = found.filter(({ finding }) => finding.letter === null);
+  const recorded = reports.length > 0 ? await recordReports(deps, reports) : { lost: [], blobKeys: [] };
+  if (letters.length === 0) return recorded;
+  const kept = await recordOperatorMail({ ...deps, options: deps.operators }, letters);
+  for (const { finding } of found)
+    if (finding.letter !== null) for (const result of finding.ignored) deps.metrics.inbound[result].inc();
+  return { lost: [...recorded.lost, ...kept.lost], blobKeys: [...recorded.blobKeys, ...kept.blobKeys] };
+}
+
+async function recordReports(deps: ReportHandlerDeps, found: readonly FoundReport[]): Promise<RecordedFindings> {
   const lost: number[] = [];
   const blobKeys: string[] = [];
   for (const group of groupsOf(found)) {

@@ -28,7 +28,7 @@ function recipient(change: Partial<ReportedRecipient>): ReportedRecipient {
 const bounce = (messageId: string | null, ...recipients: Partial<ReportedRecipient>[]) =>
   ({
     ...{ kind: 'bounce', recipients: recipients.map(recipient) },
-    ...{ mail: { messageId, feedbackId: null, to: [] }, isForMachines: true },
+    ...{ mail: { messageId, feedbackId: null, to: [] }, isForMachines: true, mentioned: [] as string[] },
   }) satisfies Report;
 
 /** Which messages it changes, then what is counted of the rest. */
@@ -40,7 +40,11 @@ function shown({ results, ignored, isTooEarly }: ReportResults): string {
 const one = [copy('ann')];
 const three = [copy('ann'), copy('bob'), copy('eve')];
 const rewritten = { finalRecipient: 'a@b.local' };
-const forPeople = (report: ReturnType<typeof bounce>) => ({ ...report, isForMachines: false });
+const forPeople = (report: ReturnType<typeof bounce>, ...mentioned: string[]) => ({
+  ...report,
+  isForMachines: false,
+  mentioned,
+});
 const BOUNCES: [name: string, report: Report & { kind: 'bounce' }, copies: SentCopy[], expected: string][] = [
   ['its recipient', bounce(OURS, { finalRecipient: 'ann@example.com' }), one, 'Bounce msg_ann suppressed'],
   ['in other letters', bounce(null, { finalRecipient: 'ANN@Example.COM' }), one, 'Bounce msg_ann suppressed'],
@@ -50,6 +54,12 @@ const BOUNCES: [name: string, report: Report & { kind: 'bounce' }, copies: SentC
   ['a rewritten one, for people with our id', forPeople(bounce(OURS, rewritten)), one, 'Bounce msg_ann suppressed'],
   ['a rewritten one, without any id', bounce(null, rewritten), one, 'Bounce msg_ann suppressed'],
   ['a rewritten one, for people without any id', forPeople(bounce(null, rewritten)), one, 'other-recipient'],
+  [
+    'a foreign one, for people, with the recipient elsewhere in the text',
+    forPeople(bounce(null, rewritten), 'postmaster@b.local', 'ann@example.com'),
+    one,
+    'Bounce msg_ann suppressed',
+  ],
   ['a rewritten one of several, without any id', bounce(null, rewritten), three, 'other-recipient'],
   ['a foreign one with another id', bounce('<x@y.example>', rewritten), one, 'other-recipient'],
   [

@@ -90,8 +90,13 @@ function namedCopy(
   return undefined;
 }
 
-/** Whether a recipient with another name may be that of the only copy. In words for people any address may stand. */
+/**
+ * Whether a recipient with another name may be that of the only copy. In words for people any address may stand, also in front of the recipient's:
+ * a text that has the recipient's too is about that one.
+ */
 function provesRewritten(report: Bounce, only: SentCopy): boolean {
+  const key = sameAddressKey(only.recipient);
+  if (report.mentioned.some((address) => sameAddressKey(address) === key)) return true;
   return report.mail.messageId === null ? report.isForMachines : isMessageId(report, only);
 }
 

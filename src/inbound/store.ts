@@ -123,7 +123,7 @@ export interface ClaimedInbound {
   overQuota: string[];
 }
 
-interface MailRow {
+export interface MailRow {
   id: string;
   purpose: string;
   envelope_from: string;
@@ -135,7 +135,7 @@ interface MailRow {
   received_at: number;
 }
 
-function factsOf(row: Omit<MailRow, 'content' | 'blob_key'>): InboundFacts {
+export function factsOf(row: Omit<MailRow, 'content' | 'blob_key'>): InboundFacts {
   return {
     ...{ id: row.id, receivedAtMs: row.received_at, envelopeFrom: row.envelope_from, recipient: row.recipient },
     ...{ use: JSON.parse(row.purpose) as Use, client: JSON.parse(row.client) as InboundFacts['client'] },
@@ -186,7 +186,7 @@ export const claimInboundOperation = operation(
 );
 
 /** Keys of these that no mail names any more. */
-async function unnamed(tx: Transaction, blobKeys: readonly (string | null)[]): Promise<string[]> {
+export async function unnamed(tx: Transaction, blobKeys: readonly (string | null)[]): Promise<string[]> {
   const keys = [...new Set(blobKeys)].filter((key) => key !== null);
   const left: string[] = [];
   for (const key of keys) {

@@ -6,6 +6,7 @@ import {
   needsSmtpUtf8,
   parseAddress,
   parseAddressList,
+  parseBareAddress,
   sameAddressKey,
   wireAddress,
 } from './address.ts';
@@ -92,16 +93,29 @@ test('refuses what SMTP cannot carry', () => {
     ['ann@example..com', /empty label/],
     ['ann@.example.com', /empty label/],
     ['ann@example.com.', /empty label/],
-    ['.ann@example.com', /dot/],
-    ['ann.@example.com', /dot/],
-    ['a..b@example.com', /two in a row/],
+    ['.@example.com', /nothing but dots/],
+    ['...@example.com', /nothing but dots/],
+    [`.${'a'.repeat(62)}@example.com`, /64 bytes/],
     ['a b@example.com', /space/],
-    ['a(comment)@example.com', /quotes/],
-    ['ann@example.com (Ann)', /not|space/],
+    ['a(comment)@example.com', /has a comment inside the address/],
+    ['a@(comment)example.com', /has a comment inside the address/],
+    ['a@example(comment).com', /has a comment inside the address/],
+    ['Ann <a(comment)@example.com>', /has a comment inside the address/],
+    ['(Ann)', /a comment in parentheses and no address/],
+    ['ann@example.com (Ann', /has a \( without the \)/],
+    ['Sale :( <ann@example.com>', /has a \( without the \)/],
+    ['ann@example.com (ceo@bank.example)', /has an address in a comment/],
+    ['ann@example.com (ceo＠bank.example)', /has an address in a comment/],
+    ['ann@example.com (\u202eelpmaxe)', /turns the direction/],
+    ['ann@example.com(x)@evil.example', /has a comment inside|more than one @/],
+    [',', /is empty but for commas/],
+    ['Lee, Ann <ann@example.com>,', /comma in its display name; put the display name in double quotes/],
+    ['a@example.com; b@example.com', /semicolon between addresses; separate them with commas/],
     ['"open@example.com', /quoted/],
     ['""@example.com', /empty quoted/],
     ['a@b@example.com', /more than one @/],
-    ['a@example.com, b@example.com', /more than one @/],
+    ['a@example.com, b@example.com', /holds 2 addresses; give one/],
+    ['Ann <a@example.com>, Bob <b@example.com>', /holds 2 addresses; give one/],
     ['a@b.example;', /semicolon/],
     ['Friends: a@b.example, c@d.example;', /group|semicolon/],
     ['@relay.example:ann@example.com', /source route/],
@@ -136,8 +150,7 @@ test('refuses header injection and names that deceive', () => {
     ['Ann <<a@b.example>>', /./],
     ['Ann <a@b.example', /</],
     ['Ann a@b.example>', />/],
-    ['Ann (work) <a@b.example>', /\(/],
-    ['Lee, Ann <a@b.example>', /,/],
+    ['Lee, Ann <a@b.example>', /comma/],
     ['"Ann <a@b.example>', /quote|<|>/],
     ['Ann <>', /no address/],
   ];
@@ -151,21 +164,33 @@ test('lists: commas separate outside quotes, and every issue is named with its p
     list.value.map((address) => `${address.name}|${address.address}`),
     ['|a@b.example', 'Lee, "Ann"|c@d.example', 'Zoë|e@f.example'],
   );
-  const faulty = parseAddressList('a@b.example,,nobody, c@d.example');
+  const faulty = parseAddressList('a@b.example,,nobody, c@d.example, @');
   assert.ok(!faulty.ok);
   assert.deepEqual(
     faulty.issues.map(({ index, text }) => [index, text]),
     [
-      [1, ''],
-      [2, 'nobody'],
+      [1, 'nobody'],
+      [3, '@'],
     ],
   );
+  const cut = parseAddressList('Lee, Ann <a@b.example>, c@d.example');
+  assert.ok(!cut.ok);
+  assert.match(cut.issues[0]!.reason, /has no @ and domain; put a display name with a comma in double quotes/);
 });
 
 test('a list of any length is read as far as its bounds and no further', () => {
   const commas = parseAddressList(','.repeat(60_000));
   assert.ok(!commas.ok);
-  assert.equal(commas.issues.length, 100);
+  assert.deepEqual(
+    commas.issues.map(({ reason }) => reason),
+    ['is empty but for commas'],
+  );
+  const nobodies = parseAddressList('nobody,'.repeat(60_000));
+  assert.ok(!nobodies.ok && nobodies.issues.length === 100);
+  for (const hostile of ['(', '(,', '()', '"(', 'a@b.example (,']) {
+    const read = parseAddressList(hostile.repeat(60_000 / hostile.length));
+    assert.ok(!read.ok && read.issues.length <= 100, hostile);
+  }
   const many = (count: number) => parseAddressList(Array.from({ length: count }, (_, i) => `a${i}@b.example`).join());
   assert.ok(many(1_000).ok);
   const beyond = many(1_001);
@@ -194,7 +219,10 @@ test('quotes and backslashes that need not be there make no other address', () =
     ['"j\\oe smith"@x.example', '"joe smith"@x.example'],
     ['"a\\"b\\\\c"@x.example', '"a\\"b\\\\c"@x.example'],
     ['"a@b"@x.example', '"a@b"@x.example'],
-    ['".joe"@x.example', '".joe"@x.example'],
+    ['".joe"@x.example', '.joe@x.example'],
+    ['.joe@x.example', '.joe@x.example'],
+    ['"A..b."@x.example', 'a..b.@x.example'],
+    ['"."@x.example', '"."@x.example'],
     ['"zo\u00eb"@b\u00fccher.example', 'zo\u00eb@xn--bcher-kva.example'],
   ] as const) {
     assert.equal(sameAddressKey(typed), key);
@@ -281,4 +309,91 @@ test('a domain in ASCII is read in one step as it would be at a closer look', ()
   ]) {
     assert.equal(domainToAscii(domain), domainToAscii(domain.toUpperCase())?.toLowerCase(), domain);
   }
+});
+
+test('comments count as white space; behind a bare address they are its name', () => {
+  const cases: [text: string, name: string, address: string][] = [
+    ['a@b.example (Shop)', 'Shop', 'a@b.example'],
+    ['a@b.example(Shop)', 'Shop', 'a@b.example'],
+    ['(Shop) a@b.example', 'Shop', 'a@b.example'],
+    ['a@b.example (Shop (Berlin))', 'Shop (Berlin)', 'a@b.example'],
+    ['a@b.example (say \\) it)', 'say ) it', 'a@b.example'],
+    ['a@b.example (Shop, Berlin; "north)', 'Shop, Berlin; "north', 'a@b.example'],
+    ['a@b.example ()', '', 'a@b.example'],
+    ['a@b.example (one) (two)', 'two', 'a@b.example'],
+    ['root@b.example (Cron  Daemon)', 'Cron Daemon', 'root@b.example'],
+    ['Ann (work) <a@b.example>', 'Ann', 'a@b.example'],
+    ['(Ms) Ann <a@b.example> (work)', 'Ann', 'a@b.example'],
+    ['<a@b.example> (Ann)', 'Ann', 'a@b.example'],
+    ['<a@b.example (Ann)>', 'Ann', 'a@b.example'],
+    ['"Ann (work)" <a@b.example>', 'Ann (work)', 'a@b.example'],
+    ['"a(b"@c.example', '', '"a(b"@c.example'],
+    ['a@b.example (Grüße)', 'Grüße', 'a@b.example'],
+  ];
+  for (const [text, name, address] of cases) {
+    assert.deepEqual([accepted(text).name, accepted(text).address], [name, address], text);
+  }
+  const list = parseAddressList('a@b.example (Lee, Ann), "x(" <c@d.example>, e@f.example (g)');
+  assert.ok(list.ok);
+  assert.deepEqual(
+    list.value.map((address) => `${address.name}|${address.address}`),
+    ['Lee, Ann|a@b.example', 'x(|c@d.example', 'g|e@f.example'],
+  );
+});
+
+test('empty elements of a list are ignored, alone and in a list', () => {
+  for (const text of ['ada@x.example,', ',ada@x.example', ' , ada@x.example ,, ', 'ada@x.example, ']) {
+    const list = parseAddressList(text);
+    assert.ok(list.ok, text);
+    assert.deepEqual(
+      list.value.map(({ address }) => address),
+      ['ada@x.example'],
+    );
+    assert.equal(accepted(text).address, 'ada@x.example');
+  }
+  assert.equal(accepted('Shop <noreply@x.example>,').name, 'Shop');
+  const two = parseAddressList('a@b.example,,c@d.example,');
+  assert.ok(two.ok && two.value.length === 2);
+});
+
+test('local parts of Japanese carriers: as typed, quoted on the wire, one address in both forms', () => {
+  for (const [local, wire] of [
+    ['a..b', '"a..b"'],
+    ['a.', '"a."'],
+    ['.a', '".a"'],
+    ['..a..b..', '"..a..b.."'],
+    ['a.b', 'a.b'],
+    ['"a..b"', '"a..b"'],
+    ['a..b+tag', '"a..b+tag"'],
+  ] as const) {
+    const address = accepted(`${local}@docomo.ne.jp`);
+    assert.deepEqual([address.local, address.address], [local, `${local}@docomo.ne.jp`]);
+    assert.equal(wireAddress(address), `${wire}@docomo.ne.jp`);
+    const [typed, quoted] = [`${local}@docomo.ne.jp`, `${wire}@docomo.ne.jp`];
+    assert.equal(sameAddressKey(typed), sameAddressKey(quoted));
+    for (const asked of [typed, quoted]) {
+      const found = addressSpellings(asked);
+      assert.ok(found.includes(typed) && found.includes(quoted), `${asked}: ${found.join(' ')}`);
+    }
+  }
+  assert.equal(wireAddress(accepted('Ann <a..b@bücher.example>')), '"a..b"@xn--bcher-kva.example');
+  assert.equal(wireAddress(accepted('ü..b@bücher.example')), '"ü..b"@bücher.example');
+});
+
+test('an address of an SMTP command has no name, comment or bracket', () => {
+  assert.ok(
+    parseBareAddress('a@b.example').ok &&
+      parseBareAddress('"a b"@c.example').ok &&
+      parseBareAddress('a..b@c.example').ok,
+  );
+  for (const text of [
+    'Ann <a@b.example>',
+    'a@b.example (Ann)',
+    '<a@b.example>',
+    'a@b.example,',
+    ' a@b.example',
+    'a\t@b.example',
+    '',
+  ])
+    assert.ok(!parseBareAddress(text).ok, text);
 });

@@ -1,16 +1,21 @@
 /**
  * Mailboxes as people type them: `a@example.com`, `Display Name <a@example.com>`, and lists of them separated by commas
- * (RFC 5322 §3.4, with the UTF-8 of RFC 6531/6532 and internationalised domains). Refuses what SMTP cannot carry or what is
- * used to deceive: controls, comments, groups, source routes, address literals, single-label domains, names with an
- * unquoted `@` or characters that turn the direction of text around. Lists have bounds, so that no text costs more than its
- * length. An `Address` that left this file is always safe to put into a header or an SMTP command.
+ * (RFC 5322 §3.4, with the UTF-8 of RFC 6531/6532 and internationalised domains). Comments count as white space, and one behind a bare
+ * address is its name; empty elements of lists are ignored (RFC 5322 §4.4), so a trailing comma is. Refuses what SMTP cannot carry or
+ * what is used to deceive: controls, addresses in comments, groups, source routes, address literals, single-label domains, names with
+ * an unquoted `@` or characters that turn the direction of text around. Lists have bounds, so that no text costs more than its
+ * length. An `Address` that left this file is safe to put into a header or an SMTP command in the form of `wireAddress`.
+ *
+ * Japanese carriers gave out addresses whose local part has a dot at an end or several in a row (`a..b@docomo.ne.jp`). They are accepted
+ * as typed, are quoted where they leave (RFC 5321 §4.1.2), and are the same address with and without quotes.
  */
 import { domainToASCII, domainToUnicode } from 'node:url';
+import { listItems, MARK, severalIssue, type Uncommented, withoutComments } from './address-items.ts';
 
 export interface Address {
   /** Display name, decoded; empty when there is none. */
   name: string;
-  /** Local part as it goes on the wire: a dot-atom, or a quoted string with its quotes. */
+  /** Local part as typed: atoms and dots, or a quoted string with its quotes. `wireLocal` is its form on the wire. */
   local: string;
   /** Lower case; U-labels stay as typed. */
   domain: string;
@@ -38,6 +43,7 @@ export const MAX_LISTED = 1000;
 /** A list is not read on when so many of its addresses are faulty. */
 const MAX_LIST_ISSUES = 100;
 const MAX_SHOWN_LENGTH = 100;
+const NO_AT = 'has no @ and domain';
 
 const PLAIN_ADDRESS =
   /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+(?:\.[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+)*@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
@@ -48,6 +54,8 @@ const INVISIBLE = /[\p{Z}\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060
 const DIRECTION = /[\u202a-\u202e\u2066-\u2069]/;
 const DOT_ATOM =
   /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\u0080-\u{10ffff}]+(?:\.[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\u0080-\u{10ffff}]+)*$/u;
+/** A local part of atoms and dots, wherever the dots are. */
+const DOTTED = /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~.\u0080-\u{10ffff}]+$/u;
 const QUOTED_STRING = /^"(?:[^"\\]|\\.)*"$/su;
 const ASCII_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const NON_ASCII = /[^\x00-\x7f]/;
@@ -83,13 +91,18 @@ function turnsDirection(text: string): boolean {
   return DIRECTION.test(text);
 }
 
-/** The address with its local part as RFC 5321 §4.1.2 asks for it: in quotes only where it must be, nothing escaped needlessly. */
+/** The local part as RFC 5321 §4.1.2 asks for it: in quotes where its dots need them. */
+export function wireLocal(local: string): string {
+  return local.startsWith('"') || DOT_ATOM.test(local) ? local : `"${local}"`;
+}
+
+/** The address without quotes that its local part can be written without, and nothing escaped needlessly. */
 function withoutNeedlessQuotes(address: string): string {
   const at = address.lastIndexOf('@');
   const local = address.slice(0, at);
   if (!QUOTED_STRING.test(local)) return address;
   const content = local.slice(1, -1).replace(/\\(.)/gsu, '$1');
-  const plain = DOT_ATOM.test(content) ? content : `"${content.replace(/["\\]/g, '\\$&')}"`;
+  const plain = isDotted(content) ? content : `"${content.replace(/["\\]/g, '\\$&')}"`;
   return plain + address.slice(at);
 }
 
@@ -123,10 +136,11 @@ export function addressSpellings(address: string): string[] {
   return [...new Set([address, ...locals.flatMap((one) => domains.map((domain) => `${one}@${domain}`))])];
 }
 
-/** The address with an ASCII domain where the local part allows it: what goes on the wire and into headers. */
-export function wireAddress(address: Address): string {
-  if (!NON_ASCII.test(address.address) || NON_ASCII.test(address.local)) return address.address;
-  return `${address.local}@${domainToAscii(address.domain) ?? address.domain}`;
+/** What goes on the wire and into headers: the local part quoted where it must be, an ASCII domain where the local part allows it. */
+export function wireAddress({ address, local, domain }: Address): string {
+  const wire = wireLocal(local);
+  if (!NON_ASCII.test(address) || NON_ASCII.test(local)) return wire === local ? address : `${wire}@${domain}`;
+  return `${wire}@${domainToAscii(domain) ?? domain}`;
 }
 
 /** A text of the caller's within a sentence. */
@@ -152,6 +166,10 @@ function domainIssue(domain: string): string | undefined {
   return undefined;
 }
 
+function isDotted(local: string): boolean {
+  return DOTTED.test(local) && !/^\.+$/.test(local);
+}
+
 function localIssue(local: string): string | undefined {
   if (local === '') return 'has nothing before the @';
   if (Buffer.byteLength(local) > MAX_LOCAL_BYTES) return `has more than ${MAX_LOCAL_BYTES} bytes before the @`;
@@ -162,7 +180,12 @@ function localIssue(local: string): string | undefined {
   }
   if (INVISIBLE.test(local)) return 'has a space or an invisible character before the @';
   if (DOT_ATOM.test(local)) return undefined;
-  if (/^\.|\.\.|\.$/.test(local)) return 'has a dot at an end of the part before the @, or two in a row';
+  if (/^\.+$/.test(local)) return 'has nothing but dots before the @';
+  if (isDotted(local)) {
+    return Buffer.byteLength(local) > MAX_LOCAL_BYTES - 2
+      ? `has more than ${MAX_LOCAL_BYTES} bytes before the @`
+      : undefined;
+  }
   return 'has characters before the @ that are only allowed in quotes';
 }
 
@@ -175,7 +198,13 @@ function parseAddrSpec(text: string, name: string): AddressResult {
   if (at < 0 || text[at] !== '@') return refused(missingAt(text));
   const local = text.slice(0, at);
   const typed = text.slice(at + 1);
-  if (typed.includes('@')) return refused('has more than one @; separate addresses with commas');
+  if (typed.includes('@')) {
+    return refused(
+      typed.includes(';')
+        ? 'has a semicolon between addresses; separate them with commas'
+        : 'has more than one @; separate addresses with commas',
+    );
+  }
   const issue = localIssue(local);
   if (issue !== undefined) return refused(issue);
   const domain = typed
@@ -193,8 +222,7 @@ function parseAddrSpec(text: string, name: string): AddressResult {
 }
 
 function missingAt(text: string): string {
-  if (/[()]/.test(text)) return 'has a comment in parentheses, which is not supported';
-  return text.startsWith('"') ? 'has a quoted part that is not followed by @ and a domain' : 'has no @ and domain';
+  return text.startsWith('"') ? 'has a quoted part that is not followed by @ and a domain' : NO_AT;
 }
 
 /** Index of the quote that closes the one at the start; the last index when there is none. */
@@ -261,21 +289,63 @@ export function parseAddress(text: string): AddressResult {
   if (plain !== undefined) return { ok: true, value: plain };
   if (text.length > MAX_TEXT_LENGTH) return refused(`is longer than ${MAX_TEXT_LENGTH} characters`);
   if (CONTROL.test(text.replaceAll('\t', ' '))) return refused('has a line break or another control character');
-  const trimmed = text.replace(/^[ \t]+|[ \t]+$/g, '');
-  if (trimmed === '') return refused('is empty');
-  if (!trimmed.endsWith('>')) return withoutBrackets(trimmed);
-  const open = openingBracket(trimmed);
+  const trimmed = text.replace(/^[ \t,]+|[ \t,]+$/g, '');
+  if (trimmed === '') return refused(text.includes(',') ? 'is empty but for commas' : 'is empty');
+  if (trimmed.endsWith(';')) {
+    return refused('is a group or ends in a semicolon; give addresses separated by commas');
+  }
+  const several = trimmed.includes(',') ? severalIssue(trimmed) : undefined;
+  if (several !== undefined) return refused(several);
+  if (!trimmed.includes('(')) return parseMailbox(trimmed);
+  const cut = withoutComments(trimmed);
+  if (cut === undefined) {
+    return refused('has a ( without the ) that closes it; put a display name with parentheses in double quotes');
+  }
+  return withComments(cut);
+}
+
+/** An address as it stands in an SMTP command: without a name, comments or brackets. */
+export function parseBareAddress(text: string): AddressResult {
+  const plain = plainAddress(text, '');
+  if (plain !== undefined) return { ok: true, value: plain };
+  if (text.length > MAX_TEXT_LENGTH) return refused(`is longer than ${MAX_TEXT_LENGTH} characters`);
+  if (CONTROL.test(text)) return refused('has a line break or another control character');
+  return parseAddrSpec(text, '');
+}
+
+/** Without the space around it, and without comments. */
+function parseMailbox(text: string): AddressResult {
+  if (!text.endsWith('>')) return withoutBrackets(text);
+  const open = openingBracket(text);
   if (open < 0) return refused('has a > without the < before it');
-  const inside = trimmed.slice(open + 1, -1).replace(/^[ \t]+|[ \t]+$/g, '');
-  const name = parseName(trimmed.slice(0, open).replace(/[ \t]+$/, ''));
+  const inside = text.slice(open + 1, -1).replace(/^[ \t]+|[ \t]+$/g, '');
+  const name = parseName(text.slice(0, open).replace(/[ \t]+$/, ''));
   if ('reason' in name) return refused(name.reason);
   if (turnsDirection(name.name)) return refused('has a character in its display name that turns the direction of text');
   if (inside === '') return refused('has no address between < and >');
   return parseAddrSpec(inside, name.name);
 }
 
+const AROUND = /^[ \t\u0001]+|[ \t\u0001]+$/g;
+
+/** A mailbox whose comments were taken out: the last one is the name of an address that has none, as old mailers write it. */
+function withComments({ text, comments }: Uncommented): AddressResult {
+  for (const comment of comments) {
+    if (comment.normalize('NFKC').includes('@'))
+      return refused(`has an address in a comment (${shown(comment)}); leave it out`);
+    if (turnsDirection(comment)) return refused('has a character in a comment that turns the direction of text');
+  }
+  const trimmed = text.replace(AROUND, '');
+  if (trimmed === '') return refused('has a comment in parentheses and no address');
+  const spec = trimmed.endsWith('>') ? trimmed.slice(trimmed.lastIndexOf('<') + 1, -1).replace(AROUND, '') : trimmed;
+  if (spec.includes(MARK)) return refused('has a comment inside the address; put it behind the address');
+  const result = parseMailbox(trimmed.replaceAll(MARK, ' '));
+  if (!result.ok) return result;
+  const { value } = result;
+  return { ok: true, value: { ...value, name: value.name || (comments.at(-1) ?? '') } };
+}
+
 function withoutBrackets(text: string): AddressResult {
-  if (text.endsWith(';')) return refused('is a group or ends in a semicolon; give addresses separated by commas');
   if (!text.startsWith('"') && text.includes('<')) return refused('has a < without the > that closes it');
   return parseAddrSpec(text, '');
 }
@@ -291,25 +361,9 @@ function openingBracket(text: string): number {
   return -1;
 }
 
-/** The items one after the other, so that nothing is split that nobody reads. */
-function* listItems(text: string): Generator<string> {
-  let start = 0;
-  let quoted = false;
-  for (let i = 0; i < text.length; i += 1) {
-    const c = text.charCodeAt(i);
-    if (c === 0x22) quoted = !quoted;
-    else if (c === 0x5c && quoted) i += 1;
-    else if (c === 0x2c && !quoted) {
-      yield text.slice(start, i);
-      start = i + 1;
-    }
-  }
-  yield text.slice(start);
-}
-
 /**
- * Several mailboxes separated by commas; commas in quotes do not separate. Every issue is reported, not only the first; up to a
- * hundred of them, and a list of more than a thousand addresses is an issue of its own.
+ * Several mailboxes separated by commas; commas in quotes and comments do not separate, and empty elements are ignored. Every issue is
+ * reported, not only the first; up to a hundred of them, and a list of more than a thousand addresses is an issue of its own.
  */
 export function parseAddressList(text: string): AddressListResult {
   if (!text.includes(',')) {
@@ -320,16 +374,23 @@ export function parseAddressList(text: string): AddressListResult {
   const issues: AddressIssue[] = [];
   let index = 0;
   for (const item of listItems(text)) {
+    if (item.trim() === '') continue;
     if (index >= MAX_LISTED) {
       issues.push({ index, text: '', reason: `holds more than ${MAX_LISTED} addresses` });
       break;
     }
     const result = parseAddress(item);
     if (result.ok) value.push(result.value);
-    else if (issues.push(issueOf(index, item, result.reason)) >= MAX_LIST_ISSUES) break;
+    else if (issues.push(issueOf(index, item, listReason(result.reason))) >= MAX_LIST_ISSUES) break;
     index += 1;
   }
+  if (index === 0) issues.push(issueOf(0, text, 'is empty but for commas'));
   return issues.length === 0 ? { ok: true, value } : { ok: false, issues };
+}
+
+/** A comma of a display name without quotes cuts the mailbox in two. */
+function listReason(reason: string): string {
+  return reason === NO_AT ? `${reason}; put a display name with a comma in double quotes` : reason;
 }
 
 function issueOf(index: number, text: string, reason: string): AddressIssue {

@@ -66,7 +66,6 @@ test('refuses what is no reply, and stays refused', () => {
     '250_x\r\n',
     '\r\n',
     'x\r\n',
-    '250-a\r\n251 b\r\n',
   ]) {
     const parser = new SmtpReplyParser();
     assert.ok(feed(text, parser).error, JSON.stringify(text));
@@ -88,4 +87,44 @@ test('classes, and stored replies', () => {
   assert.deepEqual([250, 354, 421, 550].map(replyClass), ['positive', 'intermediate', 'transient', 'permanent']);
   assert.equal(parseReply('550 5.1.1 no such user')?.code, 550);
   for (const text of ['', 'bounced', '250 a\r\n250 b', '250-a']) assert.equal(parseReply(text), undefined);
+});
+
+test('lines with different codes: the last one counts, and all text is kept', () => {
+  const { replies, error } = feed('250-mx.example.com\r\n550-5.1.1 no such user\r\n450 4.2.0 greylisted\r\n250 ok\r\n');
+  assert.equal(error, undefined);
+  assert.deepEqual(replies[0], {
+    code: 450,
+    enhanced: '4.2.0',
+    text: 'mx.example.com 5.1.1 no such user 4.2.0 greylisted',
+    lines: ['mx.example.com', '5.1.1 no such user', '4.2.0 greylisted'],
+    codes: [250, 550, 450],
+  });
+  assert.deepEqual(replies[1], { code: 250, text: 'ok', lines: ['ok'] });
+});
+
+test('a refusal that the end of the connection cuts off keeps its code and its words', () => {
+  const unfinished = (text: string) => {
+    const parser = new SmtpReplyParser();
+    feed(text, parser);
+    return parser.end();
+  };
+  for (const text of [
+    '421-cox.net too many\r\n',
+    '421-cox.net too many',
+    '421 cox.net too many',
+    '421 cox.net too many\r',
+  ]) {
+    assert.deepEqual(unfinished(text), { code: 421, text: 'cox.net too many', lines: ['cox.net too many'] }, text);
+  }
+  assert.equal(unfinished('554-no service\r\n554-your address is lis')?.text, 'no service your address is lis');
+  assert.equal(unfinished('554-no service\r\n55')?.text, 'no service');
+  for (const text of ['', '25', '250-mx.example.com\r\n', '250 queu', '354', '42', '421x no']) {
+    assert.equal(unfinished(text), undefined, text);
+  }
+  assert.equal(parseReply('421-cox.net ESMTP 192.0.2.5 has exceeded limits')?.code, 421);
+});
+
+test('lines that are not UTF-8 are read as Latin-1', () => {
+  assert.equal(feed('550 Empf\xe4nger unbekannt\r\n').replies[0]!.text, 'Empfänger unbekannt');
+  assert.equal(parseReply('550 Empfänger unbekannt')!.text, 'Empfänger unbekannt');
 });

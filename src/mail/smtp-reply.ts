@@ -1,8 +1,10 @@
 /**
- * Replies of remote SMTP servers (RFC 5321 §4.2, enhanced codes of RFC 3463), parsed from bytes as they arrive. Refuses what is
- * no reply, lines of one reply with different codes, and replies without end (512 lines or 64 KB). What comes out is safe to
- * store and to show: no controls, bounded.
+ * Replies of remote SMTP servers (RFC 5321 §4.2, enhanced codes of RFC 3463), parsed from bytes as they arrive. Refuses lines that
+ * are not replies, and replies without an end (512 lines or 64 KB). Lines that are not UTF-8 are read as Latin-1. If the lines of
+ * one reply have different codes, the code of the last line counts. The text is safe to store and to show: no control characters,
+ * bounded in length.
  */
+import { isUtf8 } from 'node:buffer';
 
 export interface SmtpReply {
   code: number;
@@ -12,6 +14,8 @@ export interface SmtpReply {
   text: string;
   /** The lines without their codes. */
   lines: string[];
+  /** The code of each line, if they differ. */
+  codes?: number[];
 }
 
 export type ReplyClass = 'positive' | 'intermediate' | 'transient' | 'permanent';
@@ -25,6 +29,8 @@ export interface ParsedReplies {
 const MAX_LINES = 512;
 const MAX_BYTES = 64 * 1024;
 const MAX_TEXT_LENGTH = 1000;
+/** Code, `-` if more lines follow, and text. */
+const LINE = /^([2-5]\d\d)(?:([ \t-])(.*))?$/s;
 const LF = 10;
 const CR = 13;
 const ENHANCED = /^([245]\.\d{1,3}\.\d{1,3})(?=[ \t]|$)/;
@@ -37,7 +43,8 @@ export function replyClass(code: number): ReplyClass {
   return code < 500 ? 'transient' : 'permanent';
 }
 
-function buildReply(code: number, lines: string[]): SmtpReply {
+function buildReply(codes: number[], lines: string[]): SmtpReply {
+  const code = codes.at(-1)!;
   let enhanced: string | undefined;
   const texts: string[] = [];
   for (const line of lines) {
@@ -56,20 +63,32 @@ function buildReply(code: number, lines: string[]): SmtpReply {
     .join(' ')
     .slice(0, MAX_TEXT_LENGTH)
     .toWellFormed();
-  return enhanced === undefined ? { code, text, lines } : { code, enhanced, text, lines };
+  const isMixed = codes.some((one) => one !== code);
+  return {
+    code,
+    ...(enhanced === undefined ? {} : { enhanced }),
+    text,
+    lines,
+    ...(isMixed ? { codes } : {}),
+  };
 }
 
-/** Parses one whole reply given as text, for example a stored or a simulated one; undefined when it is none. */
+/**
+ * Parses one reply given as text, for example a stored or a simulated one; undefined if the text is not exactly one reply. A refusal
+ * whose last line announces another one (`421-too many connections`) is accepted, as from a server that closes the connection there.
+ */
 export function parseReply(text: string): SmtpReply | undefined {
   const parser = new SmtpReplyParser();
   const { replies, error } = parser.feed(Buffer.from(`${text.replace(/[\r\n]+$/, '')}\r\n`, 'utf8'));
-  return error === undefined && replies.length === 1 && !parser.hasPending() ? replies[0] : undefined;
+  if (error !== undefined) return undefined;
+  if (replies.length === 0) return parser.end();
+  return replies.length === 1 && !parser.hasPending() ? replies[0] : undefined;
 }
 
 /** Takes the bytes of one connection. After an error it takes nothing more. */
 export class SmtpReplyParser {
   #pending: Buffer = Buffer.alloc(0);
-  #code = 0;
+  #codes: number[] = [];
   #lines: string[] = [];
   #bytes = 0;
   #error: string | undefined;
@@ -110,23 +129,36 @@ export class SmtpReplyParser {
       this.#error = `reply of more than ${MAX_LINES} lines or ${MAX_BYTES} bytes`;
       return undefined;
     }
-    const raw = line.toString('utf8');
-    const match = /^([2-5]\d\d)(?:([ \t-])(.*))?$/s.exec(raw);
+    const raw = line.toString(isUtf8(line) ? 'utf8' : 'latin1');
+    const match = LINE.exec(raw);
     if (match === null) {
       this.#error = `not an SMTP reply: ${raw.slice(0, 100).replace(UNPRINTABLE, ' ').toWellFormed()}`;
       return undefined;
     }
-    const code = Number(match[1]);
-    if (this.#lines.length > 0 && code !== this.#code) {
-      this.#error = `reply whose lines have different codes (${this.#code} and ${code})`;
-      return undefined;
-    }
-    this.#code = code;
+    this.#codes.push(Number(match[1]));
     this.#lines.push((match[3] ?? '').replace(UNPRINTABLE, ' ').trim());
-    if (match[2] === '-') return undefined;
-    const reply = buildReply(code, this.#lines);
+    return match[2] === '-' ? undefined : this.#complete();
+  }
+
+  #complete(): SmtpReply {
+    const reply = buildReply(this.#codes, this.#lines);
+    this.#codes = [];
     this.#lines = [];
     this.#bytes = 0;
     return reply;
+  }
+
+  /**
+   * The refusal (4xx, 5xx) that the peer had begun when the connection ended: without its last line, or without the end of that line.
+   * Undefined if there is none: the beginning of a positive reply promises nothing.
+   */
+  end(): SmtpReply | undefined {
+    const line = this.#pending;
+    this.#pending = Buffer.alloc(0);
+    if (this.#error === undefined && /^[2-5]\d\d(?:[ \t-]|\r?$)/.test(line.toString('latin1'))) {
+      const reply = this.#takeLine(line.at(-1) === CR ? line.subarray(0, -1) : line);
+      if (reply !== undefined) return reply.code >= 400 ? reply : undefined;
+    }
+    return (this.#codes.at(-1) ?? 0) >= 400 ? this.#complete() : undefined;
   }
 }

@@ -8,6 +8,7 @@ import { asciiLower } from '../base/ascii-lower.ts';
 import type { Mode } from '../base/mode.ts';
 import { type EventRow, timeline } from '../events/events.ts';
 import { addressSpellings } from '../mail/address.ts';
+import type { StoredContent } from '../storage/blobs/stored-content.ts';
 import { locked, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import type { SearchPart } from '../storage/searches.ts';
 import { clockOffsetOf } from '../work/work.ts';
@@ -179,15 +180,9 @@ export const findMessageOperation = operation(
   },
 );
 
-export interface StoredContent {
-  /** At most one of the two; neither when the content is no longer kept. */
-  content: Uint8Array | null;
-  blob_key: string | null;
-}
-
 export const findContentOperation = operation('messages.content', 'read', (tx, key: MessageKey) =>
   tx.get<StoredContent & { options: string }>(
-    `SELECT e.content, e.blob_key, e.options FROM message m JOIN email e ON e.seq = m.email_seq
+    `SELECT e.content, e.blob_key, e.content_digest, e.options FROM message m JOIN email e ON e.seq = m.email_seq
      WHERE m.account_id = ? AND m.mode = ? AND m.id = ?`,
     key.accountId,
     key.mode,
@@ -219,7 +214,7 @@ export const findMailOperation = operation('messages.mail', 'read', (tx, key: Me
   tx.get<StoredMail>(
     `SELECT m.recipient, m.role, m.status, e.source, e.header_from, e.header_to, e.envelope_from, e.subject,
        e.header_message_id, e.tags, e.metadata, e.options, e.size_bytes, e.template_id, e.template_version, e.retain,
-       e.content, e.blob_key
+       e.content, e.blob_key, e.content_digest
      FROM message m JOIN email e ON e.seq = m.email_seq WHERE m.account_id = ? AND m.mode = ? AND m.id = ?`,
     key.accountId,
     key.mode,

@@ -67,6 +67,24 @@ export interface EmailOptions {
   files?: EmailFile[];
 }
 
+/** An outcome that the sender of a message is notified of with a delivery report (RFC 3461 §4.1). */
+export type ReportKind = 'success' | 'failure' | 'delay';
+
+/** What the submitter of an email asked of its delivery reports; stored as JSON. */
+export interface EmailDsn {
+  /** ENVID, decoded: shown in events, and returned in reports. */
+  envid?: string;
+  /** RET: whether a report of a failure returns the entire message. Only its header unless given. */
+  ret?: 'full' | 'headers';
+}
+
+/** The reports that one message's sender receives; stored as JSON, and only where there are any. */
+export interface MessageDsn {
+  notify: readonly ReportKind[];
+  /** ORCPT, decoded: an address type, a semicolon and the address. */
+  originalRecipient?: string;
+}
+
 /** One row of `message` joined with its `email`, as the API reads it. */
 export interface MessageRow {
   id: string;
@@ -157,6 +175,8 @@ export interface DeliveryJob {
   source: 'http' | 'smtp';
   /** The bytes, or the key of the blob that holds them. */
   content: Uint8Array | null;
+  /** The SHA-256 of `content`, where that was read from the database. */
+  contentDigest?: Uint8Array | null;
   blobKey: string | null;
   /** The address has come onto the suppression list since the message was accepted: it does not leave. */
   suppressed?: true;
@@ -208,10 +228,12 @@ export const EMAIL = table('email', {
   sizeBytes: 'int',
   content: 'bytes?',
   blobKey: 'text?',
+  contentDigest: 'bytes?',
   createdAt: 'int',
   retain: 'text',
   contentUntil: 'int?',
   clientAddress: 'text?',
+  dsn: 'text?',
 });
 export type EmailRow = TableRow<typeof EMAIL>;
 
@@ -231,6 +253,7 @@ export const MESSAGE = table('message', {
   expiresAt: 'int',
   createdAt: 'int',
   updatedAt: 'int',
+  dsn: 'text?',
 });
 
 /** One try to deliver a message. */

@@ -39,15 +39,18 @@ export {
   type DeliveryJob,
   type DirectDispatch,
   EMAIL,
+  type EmailDsn,
   type EmailFile,
   type EmailOptions,
   type EmailRow,
   INLINE_BYTES,
   isUnfinished,
   MESSAGE,
+  type MessageDsn,
   type MessageRow,
   type MessageStatus,
   RETAIN_MS,
+  type ReportKind,
   type Retain,
   type Role,
   SIMULATED_SUPPRESSED,
@@ -59,6 +62,7 @@ export {
   makePartitionsOperation,
   PARTITION_MS,
 } from './partition-store.ts';
+export { type DueReport, enqueueReports, REPORT_WORK } from './report-work.ts';
 export {
   dropContents,
   hasUnfinishedMessages,

@@ -21,6 +21,7 @@ import { sendResponse } from '../send/answer-schema.ts';
 import { resendMessage } from '../send/send.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { removeBlobs } from '../storage/blobs/remove.ts';
+import { type StoredContent, storedContentOf } from '../storage/blobs/stored-content.ts';
 import type { Database } from '../storage/database.ts';
 import type { Searches } from '../storage/searches.ts';
 import {
@@ -31,7 +32,6 @@ import {
   type MessageKey,
   type MessagePage,
   moveMessageOperation,
-  type StoredContent,
   searchMessagesOperation,
 } from './api-store.ts';
 import { streamLargeContent } from './large-content.ts';
@@ -242,9 +242,10 @@ export async function readContent(
   const { files } = JSON.parse(found.options) as EmailOptions;
   if (files === undefined) {
     if (found.blob_key !== null) return blobs.read(found.blob_key);
-    return found.content ? Buffer.from(found.content) : undefined;
+    const content = await storedContentOf(found, blobs);
+    return content && Buffer.from(content);
   }
-  const stored = found.blob_key === null ? found.content : await blobs.get(found.blob_key);
+  const stored = await storedContentOf(found, blobs);
   return stored ? streamLargeContent({ content: Buffer.from(stored), files }, blobs) : undefined;
 }
 

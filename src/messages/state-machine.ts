@@ -17,6 +17,7 @@ import { appendEvents, EVENT, type EventType, type NewEvent } from '../events/ev
 import type { Transaction } from '../storage/operation.ts';
 import { rowset, takeNumbers } from '../storage/rows.ts';
 import type { MessageStatus } from './message.ts';
+import { type DueReport, enqueueReports } from './report-work.ts';
 
 const FROM: Record<MessageStatus, readonly MessageStatus[]> = {
   scheduled: ['scheduled'],
@@ -77,7 +78,7 @@ export async function transitionMany(tx: Transaction, changes: readonly Transiti
   const ids = changes.map((change) => change.messageId).sort();
   const events = changes.filter((change) => change.event);
   const [rows, [seqs]] = await Promise.all([
-    tx.all<{ id: string; updated_at: number }>(
+    tx.all<{ id: string; updated_at: number; dsn: string | null }>(
       `UPDATE message SET status = made.status,
          updated_at = CASE WHEN message.updated_at >= made.at THEN message.updated_at + 1 ELSE made.at END,
          attempts = coalesce(made.attempts, message.attempts), next_attempt_at = made.next_attempt_at,
@@ -85,21 +86,27 @@ export async function transitionMany(tx: Transaction, changes: readonly Transiti
        FROM ${made.sql}
        WHERE message.account_id = made.account_id AND message.mode = made.mode AND message.id = made.id
          AND (message.status || '>' || made.status) IN (${ALLOWED}) AND message.id >= ? AND message.id <= ?
-       RETURNING message.id, message.updated_at`,
+       RETURNING message.id, message.updated_at, message.dsn`,
       ...[...made.params, ids[0]!, ids.at(-1)!],
     ),
     takeNumbers(tx, [EVENT, events.length]),
   ]);
-  const changedAtMs = new Map(rows.map((row) => [row.id, row.updated_at]));
-  await appendEvents(
+  const changed = new Map(rows.map((row) => [row.id, row]));
+  const appended = events.flatMap(({ accountId, mode, messageId, event }): NewEvent[] => {
+    const row = changed.get(messageId);
+    return event && row ? [{ ...event, accountId, mode, messageId, at: row.updated_at }] : [];
+  });
+  await appendEvents(tx, appended, seqs);
+  await enqueueReports(
     tx,
-    events.flatMap(({ accountId, mode, messageId, event }): NewEvent[] => {
-      const at = changedAtMs.get(messageId);
-      return event && at !== undefined ? [{ ...event, accountId, mode, messageId, at }] : [];
-    }),
-    seqs,
+    appended.flatMap((event, index) => dueReport(event, seqs![index]!, changed.get(event.messageId)!.dsn)),
   );
-  return new Set(changedAtMs.keys());
+  return new Set(changed.keys());
+}
+
+/** The sandbox sends no reports: nothing leaves it. */
+function dueReport({ at: atMs, ...event }: NewEvent, eventSeq: number, dsn: string | null): DueReport[] {
+  return dsn === null || event.mode === 'sandbox' ? [] : [{ ...event, eventSeq, atMs, dsn }];
 }
 
 /** What is learned of a message and changes no state: what its recipient did with it, or what is reported late. */
@@ -119,9 +126,9 @@ interface TimelineEntry {
 /** Appends an event alone; false when the message is not there any more. */
 export async function appendToTimeline(tx: Transaction, entry: TimelineEntry): Promise<boolean> {
   const { accountId, mode, messageId, atMs } = entry;
-  const row = await tx.get<{ updated_at: number }>(
+  const row = await tx.get<{ updated_at: number; dsn: string | null }>(
     `UPDATE message SET updated_at = CASE WHEN updated_at >= ? THEN updated_at + 1 ELSE ? END
-     WHERE account_id = ? AND mode = ? AND id = ? RETURNING updated_at`,
+     WHERE account_id = ? AND mode = ? AND id = ? RETURNING updated_at, dsn`,
     atMs,
     atMs,
     accountId,
@@ -129,6 +136,9 @@ export async function appendToTimeline(tx: Transaction, entry: TimelineEntry): P
     messageId,
   );
   if (!row) return false;
-  await appendEvents(tx, [{ ...entry.event, accountId, mode, messageId, at: row.updated_at }]);
+  const event = { ...entry.event, accountId, mode, messageId, at: row.updated_at };
+  const [seqs] = await takeNumbers(tx, [EVENT, 1]);
+  await appendEvents(tx, [event], seqs);
+  await enqueueReports(tx, dueReport(event, seqs![0]!, row.dsn));
   return true;
 }

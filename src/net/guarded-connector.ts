@@ -9,6 +9,7 @@ import type { buildConnector } from 'undici';
 import { addressRefusal, type Cidr } from './address-guard.ts';
 import type { DnsAnswer } from './dns.ts';
 import { isLocalhost } from './dns-name.ts';
+import { withoutInterimResponses } from './interim-responses.ts';
 
 export type Lookup = (host: string) => Promise<DnsAnswer<string[]>>;
 
@@ -63,7 +64,7 @@ export function guardedConnector(options: {
       connect({ ...rest, ...named, hostname: address }, (error, socket) => {
         if (error && index + 1 < addresses.length) dial(addresses, index + 1);
         else if (error) callback(error, null);
-        else callback(null, socket!);
+        else callback(null, withoutInterimResponses(socket!));
       });
     };
     guardedAddresses(target.hostname, { lookup, allow }).then(

@@ -1,7 +1,7 @@
 /** Opening a session: addresses, greeting, STARTTLS and its attacks, AUTH, deadlines and bounds. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
-import { after, test } from 'node:test';
+import { after, type TestContext, test } from 'node:test';
 import tls from 'node:tls';
 import { runningMs } from '../../test/kit/running-time.ts';
 import { type SinkOptions, type SmtpSink, smtpSink } from '../../test/kit/smtp-sink.ts';
@@ -106,6 +106,40 @@ test('a refusing banner is the error, with its reply', async () => {
   assert.equal(error.reply?.code, 554);
   assert.equal(error.reply?.enhanced, '5.7.1');
   assert.equal(error.dialogue[0]?.text, '554 5.7.1 go away');
+});
+
+/** Says these bytes to each connection, and closes it. */
+async function curt(t: TestContext, bytes: string): Promise<{ port: number }> {
+  const server = net.createServer((socket) => {
+    socket.on('error', () => {});
+    socket.end(bytes);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  return { port: (server.address() as net.AddressInfo).port };
+}
+
+test('a refusal that the peer cuts off by closing keeps its code and its words', async (t) => {
+  for (const bytes of ['421-cox.example too many\r\n', '421-cox.example too many', '421 cox.example too many']) {
+    const { stage, reply, dialogue } = await refused(await curt(t, bytes));
+    assert.deepEqual([stage, reply?.code, reply?.text], ['banner', 421, 'cox.example too many'], bytes);
+    assert.equal(dialogue.at(-1)?.text, '421 cox.example too many');
+  }
+  for (const bytes of ['220-mx.example\r\n', '220 mx.exam', '42', '']) {
+    const { stage, cause, reply } = await refused(await curt(t, bytes));
+    assert.deepEqual([stage, cause, reply], ['banner', 'ECONNRESET', undefined], bytes);
+  }
+});
+
+test('lines of one reply with different codes: the last one counts, and each is shown with its own', async (t) => {
+  const peer = await curt(t, '220-mx.example\r\n550-5.7.1 listed\r\n421 4.7.0 come back later\r\n');
+  const { stage, reply, dialogue } = await refused(peer);
+  assert.deepEqual([stage, reply?.code, reply?.enhanced], ['banner', 421, '4.7.0']);
+  assert.equal(reply?.text, 'mx.example 5.7.1 listed 4.7.0 come back later');
+  assert.deepEqual(
+    dialogue.map(({ text }) => text),
+    ['220-mx.example', '550-5.7.1 listed', '421 4.7.0 come back later'],
+  );
 });
 
 test('STARTTLS: encrypted, EHLO said again, the earlier extensions forgotten', async () => {

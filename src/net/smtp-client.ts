@@ -36,7 +36,7 @@ const QUIT_MS = 2_000;
 
 function makeSession(
   connection: SmtpConnection,
-  options: Pick<OpenSmtpOptions, 'host' | 'earlier'> & {
+  options: Pick<OpenSmtpOptions, 'host' | 'earlier' | 'mayPipeline'> & {
     extensions: Map<string, string>;
     tlsFallback: string | undefined;
     source: string | undefined;
@@ -46,6 +46,7 @@ function makeSession(
 ): SmtpSession {
   const { host, extensions, tlsFallback, source, localAddress, timeouts } = options;
   const opening = [...(options.earlier ?? []), ...connection.dialogue.lines];
+  const mayPipeline = options.mayPipeline?.(connection.remoteAddress) ?? true;
   const tls = connection.tls;
   const { cipher, name, verified = false } = connection.peer ?? {};
   let needsReset = false;
@@ -78,14 +79,20 @@ function makeSession(
         dialogue: dialogue.lines,
       };
     }
-    const result = await runTransaction({ connection, extensions, timeouts, host, verified }, message);
+    const result = await runTransaction({ connection, extensions, timeouts, host, verified, mayPipeline }, message);
     needsReset = result.needsReset;
     if (result.completed) sentCount += 1;
     // RFC 5321 §3.8: after a 421 the server closes, whatever it answered before.
     if (result.recipients.some((one) => one.reply?.code === 421)) {
       connection.breakOff('ECONNRESET', 'the peer closes the session (421)');
     }
-    return { recipients: result.recipients, dialogue: dialogue.lines };
+    const { recipients, pipeliningFailed, pipeliningSuspected } = result;
+    return {
+      recipients,
+      dialogue: dialogue.lines,
+      ...(pipeliningFailed && { pipeliningFailed }),
+      ...(pipeliningSuspected && { pipeliningSuspected }),
+    };
   };
 
   return {
@@ -137,6 +144,14 @@ function dialledOf(reached: ConnectResult): Pick<SmtpError, 'remoteAddress' | 's
   };
 }
 
+/** RFC 5321 §3.1: a server that refused with a reply is sent QUIT before the connection ends. */
+async function sayGoodbye(connection: SmtpConnection, { reply }: Pick<SmtpError, 'reply'>): Promise<void> {
+  if (reply && !connection.broken) {
+    await connection.ask('QUIT\r\n', { count: 1, deadlineMs: QUIT_MS });
+  }
+  connection.breakOff('ECANCELLED', 'the session could not be opened');
+}
+
 /** What an error says of the handshake that came before it. */
 function tlsOf({ tls, peer }: SmtpConnection): Pick<SmtpError, 'tlsVersion' | 'tlsCipher' | 'tlsPeerName'> {
   return {
@@ -174,7 +189,7 @@ export async function openSmtpSession(options: OpenSmtpOptions): Promise<OpenSmt
     const session = { ...options, extensions, tlsFallback, source, localAddress, timeouts };
     return { ok: true, session: makeSession(connection, session) };
   }
-  connection.breakOff('ECANCELLED', 'the session could not be opened');
   const error = { ...greeting.error, ...tlsOf(connection), ...dialledOf(reached), dialogue: spoken() };
+  void sayGoodbye(connection, greeting.error);
   return { ok: false, error };
 }

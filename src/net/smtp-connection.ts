@@ -50,9 +50,9 @@ export interface SmtpConnection {
   /** Bytes arrived that belong to no awaited reply. */
   readonly hasSurplus: boolean;
   /** Writes one or more complete command lines at once and waits for `count` replies. `shown` replaces them in the dialogue. */
-  ask(lines: string, options: { count: number; deadlineMs: number; shown?: string }): Promise<Answers>;
+  ask(lines: string, options: Wait & { shown?: string }): Promise<Answers>;
   /** Waits for replies to what is written separately. */
-  expect(count: number, deadlineMs: number): Promise<Answers>;
+  expect(wait: Wait): Promise<Answers>;
   /** Whether the awaited replies have all come. */
   readonly settled: boolean;
   /** A new deadline for the wait under way, and what is said when it passes. */
@@ -70,10 +70,20 @@ export interface SmtpConnection {
   onBreak(listener: () => void): void;
 }
 
+/** What is waited for: so many replies, within so many ms; with `nextReplyMs`, each after the first within that of the one before. */
+export interface Wait {
+  count: number;
+  deadlineMs: number;
+  nextReplyMs?: number;
+}
+
 interface Waiting {
   count: number;
   replies: SmtpReply[];
   resolve: (answers: Answers) => void;
+  nextReplyMs: number | undefined;
+  /** With `nextReplyMs`: monotonic ms at which the whole wait ends. */
+  untilMs: number;
 }
 
 function describe(error: NodeJS.ErrnoException): Break {
@@ -124,9 +134,9 @@ class Connection implements SmtpConnection {
   };
   readonly #onError = (error: NodeJS.ErrnoException): void => {
     const { cause, message } = describe(error);
-    this.breakOff(cause, message);
+    this.#lose(cause, message);
   };
-  readonly #onEnd = (): void => this.breakOff('ECONNRESET', 'the peer closed the connection');
+  readonly #onEnd = (): void => this.#lose('ECONNRESET', 'the peer closed the connection');
   readonly #onDrain = (): void => this.#wake?.();
 
   #listen(): void {
@@ -140,14 +150,17 @@ class Connection implements SmtpConnection {
   }
 
   #takeReply(reply: SmtpReply): void {
-    const { code, lines } = reply;
+    const { code, lines, codes } = reply;
     for (const [index, line] of lines.entries()) {
-      this.dialogue.record('S', `${code}${index === lines.length - 1 ? ' ' : '-'}${line}`);
+      this.dialogue.record('S', `${codes?.[index] ?? code}${index === lines.length - 1 ? ' ' : '-'}${line}`);
     }
     const waiting = this.#waiting;
     if (waiting) {
       waiting.replies.push(reply);
       if (waiting.replies.length === waiting.count) this.#settle();
+      else if (waiting.nextReplyMs !== undefined) {
+        this.#startTimer(Math.min(waiting.nextReplyMs, waiting.untilMs - performance.now()));
+      }
     } else if (code === 421) this.breakOff('ECONNRESET', `the peer closes the session: ${reply.text}`);
     else this.breakOff('EPROTOCOL', 'the peer sent a reply to no command');
   }
@@ -159,6 +172,13 @@ class Connection implements SmtpConnection {
     clearTimeout(this.#timer);
     done.resolve(this.broken ? { replies: done.replies, broken: this.broken } : { replies: done.replies });
     this.#wake?.();
+  }
+
+  /** The peer is gone or silent. A refusal it had begun counts as its reply: some servers close after `421-too many connections`. */
+  #lose(cause: string, message: string): void {
+    const unfinished = this.#waiting && !this.broken ? this.#parser.end() : undefined;
+    if (unfinished) this.#takeReply(unfinished);
+    this.breakOff(cause, message);
   }
 
   breakOff(cause: string, message: string): void {
@@ -175,20 +195,21 @@ class Connection implements SmtpConnection {
     else this.#onBreak.push(listener);
   }
 
-  ask(lines: string, options: { count: number; deadlineMs: number; shown?: string }): Promise<Answers> {
+  ask(lines: string, options: Wait & { shown?: string }): Promise<Answers> {
     if (this.broken) return Promise.resolve({ replies: [], broken: this.broken });
     for (const line of (options.shown ?? lines).split('\r\n')) if (line !== '') this.dialogue.record('C', line);
-    const answers = this.expect(options.count, options.deadlineMs);
+    const answers = this.expect(options);
     this.#socket.write(lines, 'utf8');
     return answers;
   }
 
-  expect(count: number, deadlineMs: number): Promise<Answers> {
+  expect({ count, deadlineMs, nextReplyMs }: Wait): Promise<Answers> {
     if (this.broken) return Promise.resolve({ replies: [], broken: this.broken });
     if (this.#waiting) throw new Error('two commands wait on one SMTP connection');
     this.#startTimer(deadlineMs);
     return new Promise((resolve) => {
-      this.#waiting = { count, replies: [], resolve };
+      const untilMs = nextReplyMs === undefined ? 0 : performance.now() + deadlineMs;
+      this.#waiting = { count, replies: [], resolve, nextReplyMs, untilMs };
     });
   }
 
@@ -198,7 +219,7 @@ class Connection implements SmtpConnection {
 
   #startTimer(deadlineMs: number, message = `no complete reply within ${deadlineMs} ms`): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.breakOff('ETIMEDOUT', message), deadlineMs);
+    this.#timer = setTimeout(() => this.#lose('ETIMEDOUT', message), deadlineMs);
   }
 
   cork(): void {

@@ -59,7 +59,7 @@ async function writeSmall(
 ): Promise<ContentResult> {
   if (!mayEnd(connection, options)) return { stage: 'data' };
   const stuffer = dotStuffer();
-  const answers = connection.expect(1, options.timeouts.dotMs);
+  const answers = connection.expect({ count: 1, deadlineMs: options.timeouts.dotMs });
   connection.dialogue.record('C', `<${options.sizeBytes} bytes>`);
   connection.cork();
   for (const chunk of chunks) {
@@ -116,7 +116,7 @@ function blockDeadlines(connection: SmtpConnection, options: ContentOptions): { 
 async function writeLarge(connection: SmtpConnection, chunks: Chunks, options: ContentOptions): Promise<ContentResult> {
   const stuffer = dotStuffer();
   const { firstMs, progress } = blockDeadlines(connection, options);
-  const answers = connection.expect(1, firstMs);
+  const answers = connection.expect({ count: 1, deadlineMs: firstMs });
   connection.dialogue.record('C', `<${options.sizeBytes} bytes>`);
   let stopped: LocalRefusal | 'stopped' | undefined;
   try {

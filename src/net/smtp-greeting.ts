@@ -158,7 +158,7 @@ export async function greet(
     const secured = await handshake(connection, options, timeouts);
     if (!secured.ok) return secured;
   }
-  const banner = await connection.expect(1, timeouts.bannerMs);
+  const banner = await connection.expect({ count: 1, deadlineMs: timeouts.bannerMs });
   if (banner.replies[0]?.code !== 220) return failed('banner', banner);
   let hello: Greeted = await sayHello(connection, options.helo, timeouts.greetingMs);
   if (!hello.ok) return hello;

@@ -14,7 +14,7 @@
  */
 
 import { isAscii } from 'node:buffer';
-import { domainToAscii, needsSmtpUtf8 } from '../mail/address.ts';
+import { domainToAscii, needsSmtpUtf8, wireLocal } from '../mail/address.ts';
 import type { SmtpReply } from '../mail/smtp-reply.ts';
 import type { Answers, SmtpConnection } from './smtp-connection.ts';
 import { dotStuffer, writeContent } from './smtp-content.ts';
@@ -22,6 +22,10 @@ import type { LocalRefusal, RecipientResult, SmtpMessage, SmtpStage, SmtpTimeout
 
 export interface TransactionResult {
   recipients: RecipientResult[];
+  /** Commands that were sent together were lost or refused for that; no content was sent. */
+  pipeliningFailed?: true;
+  /** The connection was lost among commands that were sent together. */
+  pipeliningSuspected?: true;
   /** The peer still holds an envelope: RSET before the next MAIL. */
   needsReset: boolean;
   /** A final dot was answered. */
@@ -53,6 +57,26 @@ interface Envelope {
   data: SmtpReply | undefined;
   /** Stage of the command whose reply did not come. */
   lostAt: SmtpStage | undefined;
+  pipeliningFailed?: boolean;
+  pipeliningSuspected?: true;
+}
+
+/** Of the envelope's deadline: a server that has answered some of the commands sent together has this long for the next one. */
+const NEXT_REPLY_PART = 1 / 5;
+
+/** How servers refuse commands that were sent together: `554 SMTP synchronization error`, `503 Improper use of SMTP command pipelining`. */
+const NO_PIPELINING = /pipelin|synchroni[sz]ation error/i;
+
+/** Replies to commands that a server could not make out, or found out of order, although MAIL was accepted (RFC 5321 §4.2.4). */
+const OUT_OF_STEP: ReadonlySet<number> = new Set([500, 502, 503]);
+
+/** Whether the server lost its way in commands that were sent together. Without recipients a 503 to DATA is the rule. */
+function isOutOfStep(replies: readonly SmtpReply[], recipients: number): boolean {
+  if (!positive(replies[0])) return false;
+  const isOut = (reply: SmtpReply | undefined): boolean =>
+    reply !== undefined && (OUT_OF_STEP.has(reply.code) || /^5\.5\.[12]$/.test(reply.enhanced ?? ''));
+  const rcpt = replies.slice(1, recipients + 1);
+  return rcpt.some(isOut) || (rcpt.some(positive) && isOut(replies[recipients + 1]));
 }
 
 async function sendPipelined(
@@ -63,13 +87,21 @@ async function sendPipelined(
   const answers = await context.connection.ask(`${commands.mail}${commands.rcpt.join('')}DATA\r\n`, {
     count: count + 2,
     deadlineMs: context.timeouts.envelopeMs,
+    nextReplyMs: context.timeouts.envelopeMs * NEXT_REPLY_PART,
   });
-  const { replies } = answers;
+  const { replies, broken } = answers;
   const lostAt =
     replies.length === count + 2 ? undefined : replies.length === 0 ? 'mail' : replies.length > count ? 'data' : 'rcpt';
   const farewell = lostAt && replies.at(-1)?.code === 421 ? replies.at(-1) : undefined;
   const rcpt = commands.rcpt.map((_, index) => replies[index + 1] ?? farewell);
-  return { mail: replies[0], rcpt, data: replies[count + 1] ?? farewell, lostAt };
+  const isSilent = broken?.cause === 'ETIMEDOUT' && replies.length > 0;
+  const isRefused = replies.some(({ code, text }) => code >= 400 && NO_PIPELINING.test(text));
+  const pipeliningFailed = isSilent || isRefused || isOutOfStep(replies, count);
+  // Servers also close, or reply with garbage; so does any connection that is lost, which says less.
+  const isSuspect =
+    !pipeliningFailed && lostAt !== undefined && farewell === undefined && broken?.cause !== 'ECANCELLED';
+  const mayBePipelining = isSuspect ? { pipeliningSuspected: true as const } : {};
+  return { mail: replies[0], rcpt, data: replies[count + 1] ?? farewell, lostAt, pipeliningFailed, ...mayBePipelining };
 }
 
 async function sendOneByOne(
@@ -106,6 +138,24 @@ async function endEmpty(context: TransactionContext, anyAccepted: boolean): Prom
   await context.connection.ask('.\r\n', { count: 1, deadlineMs: context.timeouts.dotMs });
 }
 
+/** The session is in no state that is known: it ends, and the recipients are neither accepted nor refused. */
+function afterLostCommands(
+  { connection }: TransactionContext,
+  message: SmtpMessage,
+  { results }: CheckedMessage,
+  { lostAt = 'data' }: Envelope,
+): TransactionResult {
+  const text = 'the server lost commands that were sent together, although it offers PIPELINING';
+  connection.breakOff('EPIPELINING', text);
+  const rest = { accepted: false, stage: lostAt, cause: 'EPIPELINING', message: text };
+  return {
+    recipients: settleRest(results, message, rest),
+    needsReset: false,
+    completed: false,
+    pipeliningFailed: true,
+  };
+}
+
 /** Sends one message; the caller has made sure that the peer holds no envelope. */
 export async function runTransaction(context: TransactionContext, message: SmtpMessage): Promise<TransactionResult> {
   const { connection } = context;
@@ -116,8 +166,9 @@ export async function runTransaction(context: TransactionContext, message: SmtpM
   }
 
   const commands = envelopeCommands(context, message, checked.toSend);
-  const pipelined = context.extensions.has('PIPELINING');
+  const pipelined = context.mayPipeline && context.extensions.has('PIPELINING');
   const envelope = pipelined ? await sendPipelined(context, commands) : await sendOneByOne(context, commands);
+  if (envelope.pipeliningFailed) return afterLostCommands(context, message, checked, envelope);
   const { mail, data } = envelope;
   const results = checked.results;
   const opened = data?.code === 354;
@@ -125,7 +176,8 @@ export async function runTransaction(context: TransactionContext, message: SmtpM
   if (!positive(mail)) {
     const anyAccepted = envelope.rcpt.some(positive);
     if (opened) await endEmpty(context, anyAccepted);
-    return { recipients: settleRest(results, message, outcome('mail', connection, mail)), ...nothing };
+    const suspected = envelope.pipeliningSuspected && { pipeliningSuspected: true as const };
+    return { recipients: settleRest(results, message, outcome('mail', connection, mail)), ...nothing, ...suspected };
   }
   let anyAccepted = false;
   for (const [position, index] of checked.toSend.entries()) {
@@ -140,6 +192,7 @@ export async function runTransaction(context: TransactionContext, message: SmtpM
       recipients: settleRest(results, message, outcome(stage, connection, data)),
       needsReset: true,
       completed: false,
+      ...(envelope.pipeliningSuspected && { pipeliningSuspected: true }),
     };
   }
 
@@ -169,6 +222,8 @@ export interface TransactionContext {
   host: string;
   /** The certificate was checked, and is valid for `host`. */
   verified: boolean;
+  /** Whether commands may be sent together where the server offers it. */
+  mayPipeline: boolean;
 }
 
 export interface CheckedMessage {
@@ -178,12 +233,17 @@ export interface CheckedMessage {
   toSend: number[];
 }
 
-/** The address for the wire: with the domain in A-labels unless SMTPUTF8 is in use. Undefined when there is no such form. */
+/**
+ * The address for the wire: the local part in quotes where RFC 5321 §4.1.2 asks for them, the domain in A-labels unless SMTPUTF8 is in use.
+ * Undefined when there is no such form.
+ */
 function wireAddress(address: string, utf8: boolean): string | undefined {
-  if (utf8 || !NON_ASCII.test(address)) return address;
   const at = address.lastIndexOf('@');
-  const domain = domainToAscii(address.slice(at + 1));
-  return domain === undefined ? undefined : `${address.slice(0, at)}@${domain}`;
+  if (at === -1) return address;
+  const local = wireLocal(address.slice(0, at));
+  const typed = address.slice(at + 1);
+  const domain = utf8 || !NON_ASCII.test(typed) ? typed : domainToAscii(typed);
+  return domain === undefined ? undefined : `${local}@${domain}`;
 }
 
 function announcedSize(extensions: ReadonlyMap<string, string>): number {

@@ -119,6 +119,8 @@ export interface OpenSmtpOptions {
   serverName?: string;
   /** Why opportunistic TLS is not even tried at this address, in words: it was seen to fail. */
   clearBecause?(address: string): string | undefined;
+  /** Whether commands may be sent together at this address where the server offers PIPELINING (RFC 2920); true unless given. */
+  mayPipeline?(address: string): boolean;
   /** Lines of an earlier connection of the same attempt, which stand before this one's. */
   earlier?: readonly DialogueLine[];
   auth?: { user: string; pass: string };
@@ -171,6 +173,10 @@ export interface SendResult {
   recipients: RecipientResult[];
   /** Only this message's lines; `session.opening` has those before it. */
   dialogue: DialogueLine[];
+  /** The server offers PIPELINING, and lost or refused commands that were sent together. Nothing of the content was sent. */
+  pipeliningFailed?: true;
+  /** The connection was lost, or broke the protocol, among commands that were sent together. */
+  pipeliningSuspected?: true;
 }
 
 export interface SmtpSession {

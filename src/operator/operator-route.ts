@@ -5,10 +5,12 @@ import { changedBy } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
 import { type CallerKey, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import type { Nodes } from '../nodes/nodes.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 
 export interface OperatorRouteDeps {
   database: Database;
+  blobs: Blobs;
   clock: Clock;
   /** What authentication remembers: what changes here is to be felt by the very next request. */
   callers: Pick<KnownCallers, 'evictAccount'>;

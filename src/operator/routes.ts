@@ -9,10 +9,17 @@ import { diagnosisSchema, nodeBody, nodeSchema } from './bodies.ts';
 import { type OperatorRouteDeps, operatorRoute } from './operator-route.ts';
 import { accountRoutes } from './routes-accounts.ts';
 import { approvalRoutes } from './routes-approvals.ts';
+import { postmasterRoutes } from './routes-postmaster.ts';
 import { queueRoutes } from './routes-queue.ts';
 
 export function operatorRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
-  return [...accountRoutes(deps), ...approvalRoutes(deps), ...queueRoutes(deps), ...serviceRoutes(deps)];
+  return [
+    ...accountRoutes(deps),
+    ...approvalRoutes(deps),
+    ...queueRoutes(deps),
+    ...postmasterRoutes(deps),
+    ...serviceRoutes(deps),
+  ];
 }
 
 function serviceRoutes({ nodes, doctor }: OperatorRouteDeps): RouteDefinition<Caller>[] {

@@ -165,7 +165,7 @@ async function sentMailOf(tx: Transaction, ids: readonly string[], sinceMs: numb
   const sum = (columns: string, name: string): string => `CAST(sum(${columns}) AS BIGINT) AS "${name}"`;
   const rows = await tx.all<SentMail & { accountId: string }>(
     `SELECT s.account_id AS "accountId", ${sum('s.accepted', 'accepted')}, ${sum('s.delivered', 'delivered')},
-       ${sum('s.bounced_hard + s.bounced_soft', 'bounced')}, ${sum('s.complained', 'complained')}
+       ${sum('s.bounced_hard + s.bounced_soft + s.bounced_block', 'bounced')}, ${sum('s.complained', 'complained')}
      FROM statistics s WHERE s.account_id IN (SELECT asked.id FROM ${wanted.sql}) AND s.mode = 'live'
        AND s.dimension = 'none' AND s.period = 'day' AND s.start >= ? GROUP BY s.account_id`,
     ...wanted.params,

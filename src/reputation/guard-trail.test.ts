@@ -58,7 +58,8 @@ for (const dialect of DIALECTS) {
 
     await after(0);
     assert.deepEqual(await read(), { own: [], all: [] }, 'control: rounds alone leave nothing');
-    const counts = { accepted: 0, delayed: 0, suppressed: 0, opened: 0, clicked: 0, unsubscribed: 0, bouncedSoft: 0 };
+    const opened = { opened: 0, clicked: 0, unsubscribed: 0 };
+    const counts = { accepted: 0, delayed: 0, suppressed: 0, bouncedSoft: 0, bouncedBlock: 0, ...opened };
     const start = Math.floor(clock.now() / HOUR) * HOUR;
     await database.execute(addStepOperation, {
       ...{ owner: { accountId, mode: 'live' }, from: { position: 0, seq: 0 }, to: { position: 0, seq: 1 } },

@@ -22,10 +22,12 @@ const DAY = 24 * HOUR;
 /** Counters of live mail in the present hour, as statistics write them. */
 function counter(database: Database, clock: Clock, accountId: string, mode: 'live' | 'sandbox' = 'live') {
   let seq = 0;
-  return async (counts: { delivered?: number; bouncedHard?: number; bouncedSoft?: number; complained?: number }) => {
+  return async (
+    counts: Partial<Record<'delivered' | 'bouncedHard' | 'bouncedSoft' | 'bouncedBlock' | 'complained', number>>,
+  ) => {
     const start = Math.floor(clock.now() / HOUR) * HOUR;
     const none = { accepted: 0, delayed: 0, suppressed: 0, opened: 0, clicked: 0, unsubscribed: 0 };
-    const zeros = { delivered: 0, bouncedHard: 0, bouncedSoft: 0, complained: 0 };
+    const zeros = { delivered: 0, bouncedHard: 0, bouncedSoft: 0, bouncedBlock: 0, complained: 0 };
     const counted = { dimension: 'none', period: 'hour', start, groupValue: '', ...none, ...zeros, ...counts } as const;
     const step: Step = {
       ...{ owner: { accountId, mode }, from: { position: 0, seq }, to: { position: 0, seq: seq + 1 } },
@@ -61,6 +63,17 @@ async function guarded(database: Database, clock: ReturnType<typeof fakeClock>) 
 }
 
 for (const dialect of DIALECTS) {
+  test(`${dialect}: bounces of kind block and soft are no reason to warn, those of kind hard are`, async (t) => {
+    const { database, close } = await tempDatabase(dialect);
+    t.after(close);
+    const { count, after, stop } = await guarded(database, fakeClock());
+    t.after(stop);
+    await count({ delivered: 100, bouncedBlock: 4_000, bouncedSoft: 4_000 });
+    assert.equal(await after(0), 'good');
+    await count({ bouncedHard: 8_000 });
+    assert.equal(await after(0), 'warned');
+  });
+
   test(`${dialect}: a warning first, then a rest that lasts until somebody decides, and counting from zero`, async (t) => {
     const { database, close } = await tempDatabase(dialect);
     t.after(close);
@@ -97,7 +110,7 @@ for (const dialect of DIALECTS) {
     });
     await count({ bouncedHard: 1_000 });
     assert.equal(await after(MINUTE), 'good', 'switched off');
-    await count({ bouncedSoft: 2_000, complained: 3 });
+    await count({ bouncedSoft: 1_000, bouncedBlock: 1_000, complained: 3 });
     assert.equal(await after(0), 'warned', '3 of 3,000 complained');
     assert.equal(await status(), 'warned');
   });

@@ -42,6 +42,7 @@ const TABLE: Record<Who, string> = {
     GET /operator/accounts/:id/suspension · POST /operator/accounts/:id/resume-sending · POST /operator/accounts/:id/look · DELETE /operator/accounts/:id/look · GET /operator/approvals · POST /operator/approvals/:id/approve
     POST /operator/approvals/:id/reject · GET /operator/queue · GET /operator/destinations
     GET /operator/destinations/:id · POST /operator/destinations/:id/resume · GET /operator/nodes · GET /operator/doctor
+    GET /operator/postmaster-mail · GET /operator/postmaster-mail/:id · GET /operator/postmaster-mail/:id/content
     GET /operator/audit · GET /operator/audit.csv · GET /operator/audit.jsonl`,
   anybody: `
     POST /session · GET /session/oidc · GET /session/oidc/callback · POST /session/passkey/options · POST /session/passkey · POST /password-reset · PUT /password · PUT /uploads/:token · GET /unsubscribe/:token

@@ -30,6 +30,7 @@ export const CONTENT_EXAMPLES: Readonly<Record<string, string>> = {
   getInboundFile: file,
   getInboundAttachment: file,
   getInboundMailContent: mail(ANN, 'support@in.shop.example', `Re: ${SUBJECT}`),
+  getPostmasterMailContent: mail('abuse@provider.example', 'abuse@bounces.example.net', 'Mail from 192.0.2.25'),
   getMessageContent: sent,
   getSharedMessageContent: sent,
   getMetrics:

@@ -44,6 +44,7 @@ const PATH_PARAMETERS: OpenapiOptions['pathParameters'] = {
   'incidents/id': { description: 'The incidentId.', example: 'inc_0f1e2d3c4b5a69788796' },
   'messages/id': { description: 'The messageId.', example: 'msg_2zAbCdEfGhIjKlMnOpQrStU' },
   'passkeys/id': { description: 'The passkeyId.', example: 'AbC0-dEf' },
+  'postmaster-mail/id': { description: 'The id of the mail.', example: 'inb_2zAbCdEfGhIjKlMnOpQrStU' },
   'sessions/id': { description: 'The sessionId.', example: 'ses_2zAbCdEfGhIjKlMnOpQrStU' },
   'smtp-credentials/id': { description: 'The smtpCredentialId.', example: 'smtp_2zAbCdEfGhIjKlMnOpQrStU' },
   'suppressions/email': { description: 'The address, in any of its spellings.', example: 'ann@example.com' },

@@ -104,7 +104,7 @@ const statisticsBucket = {
   group: 'receipt',
   accepted: 412,
   delivered: 405,
-  bounced: { hard: 3, soft: 1 },
+  bounced: { hard: 3, soft: 1, block: 2 },
   delayed: 9,
   suppressed: 2,
   complained: 0,
@@ -117,7 +117,12 @@ const statisticsBucket = {
 const allowedSenders = ['shop@example.com'];
 const bound = { mode: 'live', allowedSenders, createdAt: DAY_BEFORE };
 const apiKey = { keyId: ids.key, scope: 'send', name: 'web shop', ...bound };
-const credential = { smtpCredentialId: ids.credential, username: ids.credential, ...bound };
+const credential = {
+  smtpCredentialId: ids.credential,
+  username: ids.credential,
+  ...bound,
+  deliveryReports: 'failures',
+};
 
 export const EXAMPLES: Readonly<Record<string, unknown>> = {
   Refusal: {
@@ -303,7 +308,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   ApiKeyRequest: { mode: 'live', scope: 'send', allowedSenders, name: 'web shop' },
   ApiKey: apiKey,
   NewApiKey: { ...apiKey, apiKey: 'pr_live_…' },
-  SmtpCredentialRequest: { mode: 'live' },
+  SmtpCredentialRequest: { mode: 'live', deliveryReports: 'failures' },
   SmtpCredential: credential,
   NewSmtpCredential: { ...credential, password: '…' },
   ApprovalRequest: { requestedEmailBytes: 20_000_000, reason: 'We send printed catalogues to our customers.' },
@@ -384,6 +389,6 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   },
   ...USER_EXAMPLES,
   Health: { status: 'ok' },
-  Readiness: { status: 'ready' },
+  Readiness: { status: 'ready', reasons: [] },
   Openapi: { openapi: '3.1.0', info: { title: 'Postrider', version: '0.1.0' }, paths: {} },
 };

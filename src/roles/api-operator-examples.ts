@@ -15,6 +15,19 @@ const figures = { depth: 412, due: 3, leased: 5, held: 0, deferred: 404, oldestD
 const nodeId = 'mail-1.example.com/4711/k3Jd82HfLq';
 const paused = { connections: 0, limit: 2, pausedUntil: '2026-11-20T09:49:02.480Z' };
 
+const letter = {
+  inboundId: ids.inbound,
+  receivedAt: TIME,
+  recipient: 'abuse@bounces.example.net',
+  from: 'Abuse Desk <abuse@provider.example>',
+  envelopeFrom: 'abuse@provider.example',
+  subject: 'Mail from 192.0.2.25',
+  sizeBytes: 4_711,
+  isWhole: true,
+  clientAddress: '198.51.100.7',
+  forwarding: 'forwarded',
+};
+
 export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
   OperatorAccount: account,
   OperatorAccountDetail: {
@@ -56,6 +69,8 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
       ...{ messagesLast30Days: 1_204, bounceRate: 0.0021, complaintRate: 0, approvedBefore: 0, rejectedBefore: 1 },
     },
   },
+  PostmasterMail: letter,
+  PostmasterMailWithText: { ...letter, text: 'Please tell us who sent the message below.' },
   RejectionRequest: { reason: 'Send links instead of files.' },
   Queue: { ...figures, isComplete: true, accounts: [{ accountId: ids.account, name: 'Shop', ...figures }] },
   Destination: {

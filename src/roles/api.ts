@@ -27,6 +27,7 @@ import { trackingRoutes, unsubscribeRoutes } from '../engagement/routes.ts';
 import type { Followers } from '../events/events.ts';
 import { eventRoutes } from '../events/routes.ts';
 import { createHttpApp, type HttpApp } from '../http/app.ts';
+import { basePathOf } from '../http/base-path.ts';
 import { docsRoutes } from '../http/docs.ts';
 import { type Authenticate, createIdentify } from '../http/identify.ts';
 import { createOpenapi } from '../http/openapi.ts';
@@ -69,6 +70,7 @@ import { createDoctor } from './doctor.ts';
 import { mxOf } from './inbound.ts';
 import { noteAccepted, type Parts, ranges } from './parts.ts';
 import { recordCall, recordItem } from './record-refused.ts';
+import { createUntrustedProxyNote } from './untrusted-proxy.ts';
 
 export interface ApiOptions {
   directDispatch: DirectDispatch | undefined;
@@ -309,10 +311,10 @@ function byHeaders(callers: Authenticator): Authenticate<Caller> {
 
 /** Of those who run the service. */
 function operatorTools({ parts, options, callers, nudge }: RouteContext): RouteDefinition<Caller>[] {
-  const { database, clock, overload } = parts;
+  const { database, blobs, clock, overload } = parts;
   return [
     ...operatorRoutes({
-      ...{ database, clock, callers, logins: options.logins, nodes: options.nodes, nudge },
+      ...{ database, blobs, clock, callers, logins: options.logins, nodes: options.nodes, nudge },
       doctor: createDoctor(parts),
       queueDepth: () => overload.queue().depth,
     }),
@@ -332,6 +334,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
       return config.baseUrl ?? `http://localhost:${portOf()}`;
     },
   };
+  const basePath = basePathOf(linkBase.baseUrl);
   const sessions = createSessions({
     ...{ database, clock, log },
     get baseUrl() {
@@ -344,14 +347,20 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     createOpenapi([...routes, ...service], { ...API_DOCUMENT, serverUrl: linkBase.baseUrl });
   app = createHttpApp({
     ...{ host: config.httpHost, port: config.httpPort, tls: tlsPortOf(parts, options), log, metrics },
+    trustedProxies: ranges(config.trustedProxies),
+    onUntrustedProxy: createUntrustedProxyNote(parts),
     routes: [
       ...[...routes, ...service, ...challenges(parts)],
-      ...docsRoutes<Caller>(openapi),
-      ...portalRoutes<Caller>({ hasIdentityProvider: oidcSettings(config) !== undefined }),
+      ...docsRoutes<Caller>(openapi, { basePath }),
+      ...portalRoutes<Caller>({ hasIdentityProvider: oidcSettings(config) !== undefined, basePath }),
     ],
     authenticate: byHeaders(authenticator),
     sessions,
-    backPressure: () => overload.reasons()[0]?.message,
+    basePath,
+    backPressure: () => {
+      const [first] = overload.reasons();
+      return first && { code: first.part === 'storage' ? 'UNAVAILABLE' : 'OVERLOADED', reason: first.message };
+    },
     // A user without an account has no list of refused requests.
     onRefused: (refused) => 'account' in refused.caller && recordCall(options.refusedRequests, clock, refused),
     ...(config.rateLimit === undefined ? {} : { rateLimitPerSecond: config.rateLimit, rateShare: options.rateShare }),
@@ -373,6 +382,7 @@ export function createServicePort(parts: Parts): HttpApp {
   const { config, log, metrics } = parts;
   return createHttpApp<Caller>({
     ...{ host: config.httpHost, port: config.httpPort, log, metrics },
+    trustedProxies: ranges(config.trustedProxies),
     routes: [...serviceRoutes<Caller>(stateOf(parts)), ...challenges(parts)],
     authenticate: () => refuse(failure('UNAUTHORIZED')),
   });

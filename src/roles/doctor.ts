@@ -1,15 +1,24 @@
 /** What the doctor says of a serving process, found at most half a minute ago. */
 import { Unavailable } from '../base/failure.ts';
 import { createFreshCache } from '../base/fresh-cache.ts';
-import { type Check, type Diagnosis, examine, readFacts, rememberWell, type Subject } from '../doctor/doctor.ts';
+import {
+  type Check,
+  checkSecretKey,
+  type Diagnosis,
+  examine,
+  readFacts,
+  rememberWell,
+  type Subject,
+} from '../doctor/doctor.ts';
+import { secretKeyProblem } from '../storage/secret-key.ts';
 import { probeBlobStore } from './blob-store.ts';
 import { checkCertificates } from './certificates.ts';
 import type { Parts } from './parts.ts';
 
 const KEPT_MS = 30_000;
 
-/** Of the process that serves, which was started with a database that is up to date and a key that fits it. */
-export function createDoctor({ config, database, blobs, clock }: Parts): () => Promise<Diagnosis> {
+/** Of the process that serves, which was started with a database that is up to date. */
+export function createDoctor({ config, directory, database, blobs, clock }: Parts): () => Promise<Diagnosis> {
   const checkDatabase: Subject['database'] = async () => {
     const name = 'database';
     try {
@@ -17,7 +26,8 @@ export function createDoctor({ config, database, blobs, clock }: Parts): () => P
       const checks: Check[] = [
         { name, status: 'ok', message: 'up to date' },
         { name: 'service', status: 'ok', message: `serving as process ${process.pid}` },
-        { name: 'secret key', status: 'ok', message: 'fits the database' },
+        // Removed while the service runs, it would be missed at the next start.
+        checkSecretKey(await secretKeyProblem({ directory, database, configured: config.secretKey })),
         ...(await checkCertificates(config, database, clock.now())),
       ];
       return { checks, facts };

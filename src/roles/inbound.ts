@@ -10,7 +10,9 @@ import {
   createIntake,
   createRecipients,
   createReportHandlers,
+  FORWARDED_IN_AN_HOUR,
   type InboundWorker,
+  type OperatorMailOptions,
   startInboundWorker,
   storeInboundOperation,
 } from '../inbound/inbound.ts';
@@ -23,6 +25,7 @@ import {
   type MxSettings,
 } from '../inbound-routes/inbound-routes.ts';
 import { createTokenAddresses } from '../mail/token-address.ts';
+import { isTrustedProxy } from '../net/trusted-proxies.ts';
 import { createInboundServer, type TlsIdentity } from '../smtp/smtp.ts';
 import { type Parts, ranges } from './parts.ts';
 import { inboundTarget, localAddressOf, ownExchangerAddresses } from './ports.ts';
@@ -30,6 +33,8 @@ import { bind, CLOSE_MS, DRAIN_MS } from './smtp.ts';
 
 export interface InboundRole extends Running {
   port: number;
+  /** Where deliveries of this process to its own routes connect: another port if this machine is a trusted proxy. */
+  ownPort: number;
   /** Nothing new begins; resolves once the mails under way are answered. The listener stays open. */
   drain(): Promise<void>;
 }
@@ -45,9 +50,16 @@ interface InboundRoleOptions {
 }
 
 /** Of reports that come back, at the port and where deliveries run. */
-function reportHandlersOf({ database, clock, secretKey, log, metrics }: Parts) {
-  return createReportHandlers({ database, clock, tokens: createTokenAddresses(secretKey), log, metrics });
+function reportHandlersOf({ database, clock, secretKey, log, metrics }: Parts, operators: OperatorMailOptions) {
+  return createReportHandlers({ database, clock, tokens: createTokenAddresses(secretKey), log, metrics, operators });
 }
+
+/** At the port nothing but bounces is dealt with. */
+const NOT_FORWARDED: OperatorMailOptions = {
+  postmaster: undefined,
+  forward: () => Promise.resolve(false),
+  mayForward: () => false,
+};
 
 /** Rejects with a sentence for the operator when the port cannot be had. */
 export async function startInboundRole(
@@ -56,7 +68,7 @@ export async function startInboundRole(
 ): Promise<InboundRole> {
   const { config, database, blobs, clock, log, metrics, overload } = parts;
   const intake = createIntake({
-    reports: reportHandlersOf(parts)['return-path'],
+    reports: reportHandlersOf(parts, NOT_FORWARDED)['return-path'],
     store: async (mails) => {
       await database.execute(storeInboundOperation, mails);
       onStored();
@@ -66,6 +78,7 @@ export async function startInboundRole(
   const server = createInboundServer({
     ...{ hostname: config.smtpHostname, blobs, tls, clock, log, metrics },
     limits: { maxConnectionsPerAddress: config.inboundMaxConnectionsPerAddress },
+    trustedProxies: ranges(config.trustedProxies),
     closedToMail: () => overload.reasons()[0]?.message,
     closedToContent: () => overload.reasons().find((reason) => reason.part !== 'service')?.message,
     recipients: createRecipients({
@@ -84,7 +97,11 @@ export async function startInboundRole(
     await server.stop({ deadlineMs: CLOSE_MS });
   };
   try {
-    return { port: await bind(server, inboundTarget(config)!), drain, stop };
+    const port = await bind(server, inboundTarget(config)!);
+    const host = localAddressOf(config.smtpHost);
+    const needsOwnPort = isTrustedProxy(host, ranges(config.trustedProxies));
+    const ownPort = needsOwnPort ? (await server.listen(0, { host, isDirect: true })).port : port;
+    return { port, ownPort, drain, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -121,17 +138,33 @@ interface InboundWorkOptions {
   baseUrl: string;
   /** Events may have been written. */
   onRecorded(): void;
+  /** Sends a mail for operators on to them. */
+  forward: OperatorMailOptions['forward'];
+  /** The part of a limit that is this process's among the nodes that deliver. */
+  share(): number;
 }
 
+/** Mail of operators is counted as if it were an account's. */
+const OPERATORS = 'operators';
+
 /** Deals with what came in, whichever node it came in by. */
-export function startInboundWork(parts: Parts, { baseUrl, onRecorded }: InboundWorkOptions): InboundWorker {
+export function startInboundWork(
+  parts: Parts,
+  { baseUrl, onRecorded, forward, share }: InboundWorkOptions,
+): InboundWorker {
   const { config, database, blobs, clock, log, metrics, secretKey, dns } = parts;
   const linkBase = { secretKey, baseUrl };
+  const hourly = createHourlyCount({ clock, share });
+  const mayForward = (): boolean => {
+    if (hourly.isReached(OPERATORS, FORWARDED_IN_AN_HOUR)) return false;
+    hourly.add(OPERATORS);
+    return true;
+  };
   const verifier = createMailVerifier({ dns, log, hostname: config.smtpHostname });
   const worker = startInboundWorker({
     ...{ database, blobs, clock, log, onRecorded, random: Math.random },
     handlers: {
-      ...reportHandlersOf(parts),
+      ...reportHandlersOf(parts, { postmaster: config.postmaster, forward, mayForward }),
       route: createRouteHandler({ database, verifier, metrics, links: createInboundLinks(linkBase) }),
     },
   });

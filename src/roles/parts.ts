@@ -74,8 +74,8 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
       config.dataDir,
       config.blobs.kind === 'disk' ? config.blobs.folder : undefined,
     );
-    const release = holdDataDirectory(directory);
-    opened.push({ stop: async () => release() });
+    const hold = holdDataDirectory(directory);
+    opened.push({ stop: async () => hold.release() });
     const database = await openDatabase({
       config,
       directory,
@@ -84,6 +84,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
       onBroken: options.onBroken,
     });
     opened.push({ stop: () => database.close() });
+    if (config.databaseUrl === undefined) hold.noteDatabase();
     const clock = options.clock ?? database.clock ?? systemClock;
     const hints = await openHints(config, log);
     opened.push(hints);

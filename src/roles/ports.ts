@@ -11,7 +11,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, isIPv6, type Server } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { createSecureContext } from 'node:tls';
-import { type Config, ConfigError, settings } from '../config.ts';
+import { type Config, ConfigError, PortInUse, settings } from '../config.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
 
 export const STANDARD_SMTP_PORT = 587;
@@ -67,7 +67,7 @@ export function portError(error: unknown, { setting, port, host }: ListenTarget)
   const named = `${settings[setting].name}="${port}"`;
   switch ((error as NodeJS.ErrnoException).code) {
     case 'EADDRINUSE':
-      return new ConfigError(
+      return new PortInUse(
         `${named} is in use by another process on ${host}; allowed: a free port from 0 to 65535 (0: any free one)`,
       );
     case 'EACCES':

@@ -17,7 +17,7 @@ import { type FirstRun, firstRun } from '../users/users.ts';
 import { assertPublicNames } from './certificate-names.ts';
 import { openParts, type Parts } from './parts.ts';
 import { assertPortsFree, assertSourceAddresses, checkTlsFiles } from './ports.ts';
-import { checkProviders } from './provider-file.ts';
+import { openProviderFile } from './provider-file.ts';
 import { type Roles, startRoles } from './start-roles.ts';
 
 interface Serving {
@@ -27,6 +27,8 @@ interface Serving {
   smtpPort: number | undefined;
   /** Resolves when the storage broke and the process should end with an error. */
   broken: Promise<string>;
+  /** Reads the files that settings name again: certificates and providers. Invalid files are logged, and change nothing. */
+  reload(): void;
   stop(): Promise<void>;
 }
 
@@ -50,7 +52,7 @@ export async function serve(
   assertPublicNames(config);
   const tlsFiles = hasTls ? checkTlsFiles(config) : undefined;
   if (config.roles.includes('delivery')) await assertSourceAddresses(config);
-  const providers = checkProviders(config);
+  const providerFile = openProviderFile(config);
   if (!hasEverServed(config.dataDir)) await assertPortsFree(config);
   const onBroken = (reason: string): void => {
     log.fatal(`${reason}; the process ends`);
@@ -67,7 +69,7 @@ export async function serve(
       roles: config.roles,
     });
     opened.push(nodes);
-    const roles = await startRoles(parts, { nodes, tlsFiles, providers });
+    const roles = await startRoles(parts, { nodes, tlsFiles, providers: providerFile.providers });
     opened.push(roles, announce(parts, roles));
     setTimeout(() => {
       collectGarbage();
@@ -79,7 +81,12 @@ export async function serve(
       stopping ??= stopAll(opened).then(() => log.info('stopped'));
       return stopping;
     };
-    return { httpPort, smtpPort, broken: broken.promise, stop };
+    const reload = (): void => {
+      log.info('reloading certificates and the provider file');
+      roles.reloadCertificates();
+      providerFile.reload(log);
+    };
+    return { httpPort, smtpPort, broken: broken.promise, reload, stop };
   } catch (error) {
     await stopAll(opened);
     throw error;

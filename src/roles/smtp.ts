@@ -13,7 +13,7 @@ import type { DirectDispatch } from '../messages/messages.ts';
 import type { RefusedRequests } from '../refused-requests/refused-requests.ts';
 import { createSubmit } from '../send/send.ts';
 import { createSubmissionServer, type SmtpServer, type TlsIdentity } from '../smtp/smtp.ts';
-import { type Nudges, noteAccepted, type Parts } from './parts.ts';
+import { type Nudges, noteAccepted, type Parts, ranges } from './parts.ts';
 import { type ListenTarget, onFirst, portError, smtpsTarget, smtpTargets } from './ports.ts';
 import { recordCommand } from './record-refused.ts';
 
@@ -61,6 +61,7 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
     }),
     ...{ blobs, tls: options.tls, clock, log, metrics },
     limits: { maxConnectionsPerAddress: config.smtpMaxConnectionsPerAddress },
+    trustedProxies: ranges(config.trustedProxies),
     closedToMail: () => overload.reasons()[0]?.message,
     closedToContent: () => overload.reasons().find((reason) => reason.part !== 'service')?.message,
     onRefused: (refused) => recordCommand(options.refusedRequests, clock, refused),

@@ -15,7 +15,7 @@ import {
   startDomainChecks,
   type TrackingHosts,
 } from '../domains/domains.ts';
-import { createFollowers } from '../events/events.ts';
+import { createFollowers, startLogLag } from '../events/events.ts';
 import { startHousekeeping } from '../housekeeping/housekeeping.ts';
 import type { HttpApp } from '../http/app.ts';
 import { type InboundWorker, inboundBlobsOperation } from '../inbound/inbound.ts';
@@ -35,6 +35,7 @@ import { startWebhooks } from '../webhooks/webhooks.ts';
 import { createApi, createServicePort } from './api.ts';
 import { type Certificates, openCertificates } from './certificates.ts';
 import { measureDelivery } from './delivery-metrics.ts';
+import { startReports } from './delivery-reports.ts';
 import { type InboundRole, mxOf, ownHostOf, returnPathsOf, startInboundRole, startInboundWork } from './inbound.ts';
 import { type Parts, ranges } from './parts.ts';
 import { httpsTarget, httpTarget, portError, STANDARD_SMTP_PORT } from './ports.ts';
@@ -58,6 +59,8 @@ export interface Roles extends Running {
   inboundPort: number | undefined;
   /** Names of the roles that run here. */
   started: string[];
+  /** Reads the files of certificates again. */
+  reloadCertificates(): void;
 }
 
 interface RoleOptions {
@@ -72,7 +75,7 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
   await trackingHosts.read();
   const certificates = await openCertificates(parts, { files: options.tlsFiles, trackingHosts });
   const ports: Ports = { app: undefined, smtp: undefined, inbound: undefined };
-  const workers = startWorkers(parts, { ...options, inboundPort: () => ports.inbound?.port });
+  const workers = startWorkers(parts, { ...options, inboundPort: () => ports.inbound?.ownPort });
   const refusedRequests = createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped });
   const stop = async (): Promise<void> => {
     // All at once, so that each has its grace within the thirty seconds. Events of the last results stay in the store.
@@ -95,7 +98,16 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
     certificates.start();
     const { port: smtpPort, implicitTlsPort: smtpsPort } = ports.smtp ?? {};
     const started = ROLES.filter((role) => parts.config.roles.includes(role));
-    return { httpPort, httpsPort, smtpPort, smtpsPort, inboundPort: ports.inbound?.port, started, stop };
+    return {
+      httpPort,
+      httpsPort,
+      smtpPort,
+      smtpsPort,
+      inboundPort: ports.inbound?.port,
+      started,
+      reloadCertificates: certificates.reload,
+      stop,
+    };
   } catch (error) {
     await stop();
     throw error;
@@ -140,6 +152,7 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
         isFirstNode: () => nodes.isFirst('delivery'),
         notify: mail.notify,
         sendReport: mail.sendReport,
+        mail,
       })
     : undefined;
   nodes.publish(() => ({
@@ -160,7 +173,10 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
     /** What came in is dealt with where deliveries run, once it is known where the links of its events lead. */
     startInbound: (baseUrl: string): void => {
       if (!config.roles.includes('delivery')) return;
-      const work = startInboundWork(parts, { baseUrl, onRecorded: nudgeWebhooks });
+      const work = startInboundWork(parts, {
+        ...{ baseUrl, onRecorded: nudgeWebhooks, forward: mail.forward },
+        share: () => nodes.share('delivery'),
+      });
       wakeUps.onWake('inbound', () => work.nudge());
       inbound = work;
     },
@@ -291,6 +307,8 @@ interface DeliveryRoleOptions {
   notify: DomainChecksOptions['notify'];
   /** Has a TLS report leave by mail. */
   sendReport: SystemMailer['sendReport'];
+  /** Sends delivery reports. */
+  mail: Pick<SystemMailer, 'sender' | 'sendDeliveryReport'>;
   /** Whether this service answers at an address that a domain leads to. */
   isServed: NonNullable<DomainChecksOptions['isServed']>;
 }
@@ -346,13 +364,14 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     contentDays: config.contentDays,
     eventDays: config.eventDays,
   });
+  const deliveryReports = startReports(parts, options.mail);
   const rollUp = startStatistics(parts, options);
   const checks = startChecks(parts, options);
   return {
     delivery,
     running: {
       stop: async () => {
-        await Promise.all([delivery.stop(), housekeeping.stop(), rollUp.stop(), checks.stop()]);
+        await Promise.all([delivery.stop(), housekeeping.stop(), rollUp.stop(), checks.stop(), deliveryReports.stop()]);
         await policies?.stop();
         await reports?.stop();
       },
@@ -377,6 +396,7 @@ function startChecks(parts: Parts, { isFirstNode: isChosen, notify, isServed }: 
   };
 }
 
+/** Statistics and how far the log of events, which they follow, is behind. */
 function startStatistics({ database, clock, log, metrics }: Parts, { isFirstNode }: DeliveryRoleOptions): Running {
   const rollUp = startRollUp({ database, clock, log, isChosen: isFirstNode });
   const gauge = (name: string, help: string, value: () => number): void =>
@@ -388,5 +408,15 @@ function startStatistics({ database, clock, log, metrics }: Parts, { isFirstNode
     `Age of the oldest event of live mail ${behind}`,
     () => rollUp.lag().seconds,
   );
-  return rollUp;
+  const logLag = startLogLag({ database, log });
+  gauge(
+    'postrider_event_log_lag_seconds',
+    'How long one transaction of the database server has blocked the log of events.',
+    logLag.seconds,
+  );
+  return {
+    stop: async () => {
+      await Promise.all([rollUp.stop(), logLag.stop()]);
+    },
+  };
 }

@@ -1,9 +1,11 @@
 /** A captured message as the API shows it: in lists, and by itself with its content. */
+
 import { Type } from 'typebox';
 import { iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { named, oneOf } from '../http/validate.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
+import { storedContentOf } from '../storage/blobs/stored-content.ts';
 import type { Database } from '../storage/database.ts';
 import { previewOf } from './preview.ts';
 import { findInboxOperation, type InboxRow } from './store.ts';
@@ -57,7 +59,7 @@ export async function wholeItem(
 ): Promise<Record<string, unknown> | undefined> {
   const row = await database.execute(findInboxOperation, key);
   if (!row) return undefined;
-  const content = row.blob_key === null ? row.content : await blobs.get(row.blob_key);
+  const content = await storedContentOf(row, blobs);
   // Mail that is not retained stays in the list when its content is gone.
   const preview = await previewOf(content ?? new Uint8Array());
   return { ...itemBody(row, key.nowMs), ...preview };

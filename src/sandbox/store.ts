@@ -2,9 +2,11 @@
  * The virtual inbox: what the sandbox captured for one account, newest first, at most the last 1,000 messages and seven
  * days, whatever has been removed of older ones so far.
  */
+
 import { change } from '../audit/audit.ts';
 import { asciiLower } from '../base/ascii-lower.ts';
 import { addressSpellings } from '../mail/address.ts';
+import type { StoredContent } from '../storage/blobs/stored-content.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { rowset, table } from '../storage/rows.ts';
 
@@ -85,7 +87,7 @@ export const listInboxOperation = operation('sandbox.list', 'read', (tx, page: I
   );
 });
 
-export type InboxMail = InboxRow & { content: Uint8Array | null; blob_key: string | null };
+export type InboxMail = InboxRow & StoredContent;
 
 /** One captured message with its content; undefined when the inbox does not hold it. */
 export const findInboxOperation = operation(
@@ -93,7 +95,8 @@ export const findInboxOperation = operation(
   'read',
   (tx, key: { accountId: string; messageId: string; nowMs: number }) =>
     tx.get<InboxMail>(
-      `SELECT i.message_id, e.header_from, i.recipient, e.subject, i.outcome, i.created_at, e.content, e.blob_key
+      `SELECT i.message_id, e.header_from, i.recipient, e.subject, i.outcome, i.created_at, e.content, e.blob_key,
+         e.content_digest
        FROM sandbox_item i JOIN email e ON e.seq = i.email_seq WHERE ${KEPT} AND i.message_id = ?`,
       key.accountId,
       key.nowMs - INBOX_MS,

@@ -14,8 +14,10 @@ import { type Address, sameAddressKey } from '../mail/address.ts';
 import {
   type DeliveryJob,
   type DirectDispatch,
+  type EmailDsn,
   type EmailOptions,
   INLINE_BYTES,
+  type MessageDsn,
   RETAIN_MS,
   type Retain,
   type Role,
@@ -41,6 +43,8 @@ export interface EmailRecipient {
   simulateSuppressed: boolean;
   /** The address in the form in which spellings are compared, where it is known. */
   key?: string | undefined;
+  /** The delivery reports that its sender receives; none unless given. */
+  dsn?: MessageDsn | undefined;
 }
 
 /** One composed email, the same bytes for all of its recipients: what every way to submit mail ends in, and is accepted from. */
@@ -53,6 +57,8 @@ export interface ComposedEmail {
   tags: string[];
   metadata: Record<string, string>;
   options: EmailOptions;
+  /** What its submitter asked of delivery reports. */
+  dsn?: EmailDsn | undefined;
   /** The stored template that the mail was made of. */
   template?: { id: string; version: number } | undefined;
   content: Buffer;
@@ -210,6 +216,7 @@ function acceptedEmail(given: EmailsToAccept, email: ComposedEmail, blobKey: str
     content: blobKey === null ? email.content : null,
     blobKey,
     clientAddress: given.clientAddress,
+    dsn: email.dsn === undefined ? null : JSON.stringify(email.dsn),
     recipients: email.recipients.map((recipient) => acceptedRecipient(given, recipient)),
   };
 }
@@ -225,6 +232,7 @@ function acceptedRecipient(given: EmailsToAccept, recipient: EmailRecipient): Ac
     role: recipient.role,
     lane: laneOf(given, address.domain),
     simulateSuppressed: recipient.simulateSuppressed,
+    dsn: recipient.dsn === undefined ? null : JSON.stringify(recipient.dsn),
   };
 }
 

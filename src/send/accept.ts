@@ -18,8 +18,8 @@ import {
   refuse,
 } from '../base/failure.ts';
 import { SLICE_MS, timeSlice, yieldToEventLoop } from '../base/time-slice.ts';
+import { compileBody } from '../http/absent-fields.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
-import { compile } from '../http/validate.ts';
 import { type Answer, digestOfJson, type InFlightKeys, once } from '../idempotency/idempotency.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import {
@@ -81,12 +81,13 @@ export const REPEATABLE: ReadonlySet<FailureCode> = new Set([
   'RATE_LIMITED',
   'INTERNAL_ERROR',
   'OVERLOADED',
+  'UNAVAILABLE',
 ]);
 
 export function createSend(dependencies: SendDependencies): Send {
   const { clock, database, inFlight } = dependencies;
   const sandboxClock = createSandboxClock(dependencies);
-  const validate = compile(sendBody);
+  const validate = compileBody(sendBody);
   const finish = createFinish(dependencies);
 
   const senderOf = async ({ account, mode, allowedSenders }: SendingCaller, realNowMs: number): Promise<Sender> => {

@@ -18,7 +18,9 @@ function comparable({ emails, idempotency, ...rest }: Acceptance): unknown {
     ...rest,
     emails: emails.map((email) => ({
       clientAddress: null,
+      dsn: null,
       ...email,
+      recipients: email.recipients.map((recipient) => ({ dsn: null, ...recipient })),
       content: email.content && Buffer.from(email.content).toString('hex'),
     })),
     idempotency: idempotency && { ...idempotency, bodyHash: Buffer.from(idempotency.bodyHash).toString('hex') },
@@ -51,6 +53,7 @@ const rich: Acceptance = {
         email: 'Jo@X.Example',
         suppressionKey: 'jo@x.example',
         simulateSuppressed: true,
+        dsn: '{"notify":["failure"]}',
       })),
     },
     { ...plain.emails[0]!, content: null, blobKey: 'ab/cd' },

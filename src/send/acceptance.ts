@@ -3,6 +3,7 @@
  * nothing. Sends that wait at the same moment are stored together: what has to be known of all of them, then all rows, many in
  * a statement. Suppressed recipients are recognised here, inside the transaction, so that the answer and the record agree.
  */
+
 import type { Mode } from '../base/mode.ts';
 import { appendEvents, EVENT, type NewEvent } from '../events/events.ts';
 import {
@@ -15,8 +16,10 @@ import {
 import { domainToAscii } from '../mail/address.ts';
 import {
   DELIVERY_WORK,
+  type DueReport,
   EMAIL,
   type EmailRow,
+  enqueueReports,
   MESSAGE,
   type Retain,
   type Role,
@@ -24,6 +27,7 @@ import {
   SUPPRESSED,
 } from '../messages/messages.ts';
 import { SANDBOX_ITEM } from '../sandbox/sandbox.ts';
+import { digestOfContent } from '../storage/blobs/stored-content.ts';
 import { batch, list, nullable, record, serverTime, type Transaction } from '../storage/operation.ts';
 
 import { insertMany, type TableRow, takeNumbers, withoutColumns } from '../storage/rows.ts';
@@ -43,10 +47,21 @@ export interface AcceptedRecipient {
   lane: string;
   /** Sandbox: the outcome `suppressed` was asked for; no suppression is looked up then. */
   simulateSuppressed: boolean;
+  /** JSON of MessageDsn: the delivery reports that its sender receives. */
+  dsn?: string | null | undefined;
 }
 
 /** Columns of an email that are those of its acceptance. */
-const OF_ACCEPTANCE = ['seq', 'accountId', 'mode', 'source', 'createdAt', 'retain', 'contentUntil'] as const;
+const OF_ACCEPTANCE = [
+  'seq',
+  'accountId',
+  'mode',
+  'source',
+  'createdAt',
+  'retain',
+  'contentUntil',
+  'contentDigest',
+] as const;
 
 /** `headerTo` is JSON of what the header shows, `{"to":[…],"cc":[…]}`; `options` JSON of EmailOptions. */
 export interface AcceptedEmail extends Omit<EmailRow, (typeof OF_ACCEPTANCE)[number]> {
@@ -105,7 +120,7 @@ export const acceptanceCodec = record<Acceptance>({
       recipients: list(
         record<AcceptedRecipient>({
           ...{ messageId: 'text', sendEventId: 'text', rejectEventId: 'text', email: 'text', suppressionKey: 'text' },
-          ...{ role: 'text', lane: 'text', simulateSuppressed: 'json' },
+          ...{ role: 'text', lane: 'text', simulateSuppressed: 'json', dsn: 'text?' },
         }),
       ),
     }),
@@ -147,7 +162,16 @@ async function acceptMany(tx: Transaction, calls: readonly Acceptance[]): Promis
     calls.some((call) => call.leaseUntilMs !== null) ? serverTime(tx) : undefined,
     takeNumbers(tx, [EMAIL, emails.length], [WORK, copies], [EVENT, 2 * copies]),
   ]);
-  const rows: Rows = { emails: [], messages: [], work: [], workSeqs: [], events: [], items: [], records: [] };
+  const rows: Rows = {
+    emails: [],
+    messages: [],
+    work: [],
+    workSeqs: [],
+    events: [],
+    items: [],
+    records: [],
+    reports: [],
+  };
   let email = 0;
   let work = 0;
   const results = calls.map((call): AcceptanceResult => {
@@ -172,6 +196,10 @@ async function acceptMany(tx: Transaction, calls: readonly Acceptance[]): Promis
     appendEvents(tx, rows.events, eventSeqs),
     insertMany(tx, SANDBOX_ITEM, rows.items),
     insertMany(tx, IDEMPOTENCY, rows.records),
+    enqueueReports(
+      tx,
+      rows.reports.map(({ eventIndex, ...report }) => ({ ...report, eventSeq: eventSeqs![eventIndex]! })),
+    ),
   ]);
   return results;
 }
@@ -195,6 +223,8 @@ interface Rows {
   events: NewEvent[];
   items: TableRow<typeof SANDBOX_ITEM>[];
   records: TableRow<typeof IDEMPOTENCY>[];
+  /** Of suppressed recipients; `eventIndex` is the place in `events`. */
+  reports: (Omit<DueReport, 'eventSeq'> & { eventIndex: number })[];
 }
 
 /** What an acceptance has to know of the database. */
@@ -229,7 +259,9 @@ function addRows(call: Acceptance, rows: Rows, known: Known): AcceptanceResult {
       addMessage({ call, recipient, emailSeq: seq, isSuppressed }, { rows, known, result });
     }
     // Content that is not kept is not written at all: every copy is settled, and nobody asked to see it later.
-    const kept = isKept ? { contentUntil: call.contentUntilMs } : { contentUntil: null, content: null, blobKey: null };
+    const kept = isKept
+      ? { contentUntil: call.contentUntilMs, contentDigest: email.content && digestOfContent(email.content) }
+      : { contentUntil: null, contentDigest: null, content: null, blobKey: null };
     if (!isKept && email.blobKey !== null) result.unkeptBlobKeys.push(email.blobKey);
     rows.emails.push({ ...email, seq, accountId, mode, source, createdAt: realNowMs(call), retain, ...kept });
   }
@@ -263,12 +295,18 @@ function addMessage(
   rows.messages.push({
     ...{ accountId, mode, id: messageId, emailSeq, recipient: recipient.email, role, status, attempts: 0, workSeq },
     ...{ sendAt: sendAtMs, nextAttemptAt: dueMs, expiresAt: call.expiresAtMs, createdAt: nowMs, updatedAt: nowMs },
+    dsn: recipient.dsn ?? null,
   });
   const event = { accountId, mode, messageId };
   rows.events.push({ ...event, id: recipient.sendEventId, at: nowMs, type: 'Send', detail: {} });
   if (isSuppressed) {
     const detail = recipient.simulateSuppressed ? SIMULATED_SUPPRESSED : SUPPRESSED;
+    const eventIndex = rows.events.length;
     rows.events.push({ ...event, id: recipient.rejectEventId, at: nowMs + 1, type: 'Reject', detail });
+    const { dsn = null } = recipient;
+    if (dsn !== null && mode === 'live') {
+      rows.reports.push({ accountId, messageId, type: 'Reject', detail, atMs: nowMs + 1, dsn, eventIndex });
+    }
   }
   if (mode === 'sandbox') {
     const outcome = isSuppressed ? 'Suppressed' : null;

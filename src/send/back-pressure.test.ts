@@ -11,7 +11,7 @@ before(async () => {
 afterEach(() => app.setBackPressure());
 after(() => app.close());
 
-const REFUSED = '503 Nothing was accepted: the disk is nearly full. Repeat it later.';
+const REFUSED = '503 Nothing was accepted: the disk is nearly full. Retry later.';
 
 /** Posts under a key, or without one; answers the status with the text of a refusal, or whether it is a replay. */
 function poster(accountId: string, path: string) {

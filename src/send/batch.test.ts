@@ -234,7 +234,7 @@ test('a batch that failed halfway sends on the retry only what was not accepted'
     first.results.map((one) => one.status),
     [503, 503, 202],
   );
-  assert.equal(first.results[0]?.error?.code, 'OVERLOADED');
+  assert.equal(first.results[0]?.error?.code, 'UNAVAILABLE');
   const second = await batch(messages, ['halfway'], routes);
   assert.deepEqual(
     second.results.map((one) => one.status),

@@ -156,7 +156,7 @@ async function runOne(send: Send, request: BatchRequest, message: unknown, index
       request.log.error({ err: error, item: index }, 'nobody knows whether a message of a batch was stored');
       return refused(outcomeUnknown(error));
     }
-    if (error instanceof Unavailable) return refused(failure('OVERLOADED', { retryAfterSeconds: 1 }));
+    if (error instanceof Unavailable) return refused(failure(error.failureCode, { retryAfterSeconds: 1 }));
     request.log.error({ err: error, item: index }, 'a message of a batch failed');
     return refused(failure('INTERNAL_ERROR'));
   }

@@ -96,9 +96,8 @@ export const sendBody = closed(
     ),
     requireTls: Type.Optional(
       Type.Union([Type.Boolean(), Type.Literal('verified')], {
-        default: false,
         description:
-          'true: never in the clear, which keeps off those who only listen; "verified": only to a mail server whose certificate is valid for its name. The mail waits otherwise, and bounces when it expires',
+          'false, or left out: encrypted where the server offers it; true: never in the clear, which keeps off those who only listen; "verified": only to a mail server whose certificate is valid for its name. The mail waits otherwise, and bounces when it expires',
       }),
     ),
   },

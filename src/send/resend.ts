@@ -3,6 +3,7 @@
  * recipient. Mail that came over HTTP gets a new Message-ID, since a mailbox would take it for the copy it already has; mail from SMTP
  * is kept as it was submitted. Uploaded files are shared with the first mail. Suppressions are looked up again.
  */
+
 import { type Failure, failure, ok, type Result, refuse } from '../base/failure.ts';
 import { newId, randomText } from '../base/ids.ts';
 import type { IdempotencyRecord } from '../idempotency/idempotency.ts';
@@ -20,6 +21,7 @@ import {
 } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
+import { storedContentOf } from '../storage/blobs/stored-content.ts';
 import type { Database } from '../storage/database.ts';
 import { type Acceptance, type AcceptedEmail, acceptOperation, laneOf } from './acceptance.ts';
 import { acceptAgainOperation } from './large-store.ts';
@@ -44,7 +46,7 @@ export async function resendMessage(
   const mail = await deps.database.execute(findMailOperation, resend);
   if (!mail) return refuse(failure('NOT_FOUND', { message: 'There is no message with this id.' }));
   if (isUnfinished(mail.status)) return refuse(notSettled(mail.status));
-  const stored = mail.blob_key === null ? mail.content : await deps.blobs.get(mail.blob_key);
+  const stored = await storedContentOf(mail, deps.blobs);
   if (!stored) return refuse(noLongerKept());
   const email = await emailOf(deps.blobs, resend, { mail, stored });
   const { expiresAfterSeconds, files } = JSON.parse(mail.options) as EmailOptions;

@@ -3,6 +3,7 @@
  */
 export { createSend, type SendDependencies } from './accept.ts';
 export type { Accepted, ComposedEmail } from './accept-emails.ts';
+export { startDeliveryReports } from './delivery-reports.ts';
 export { senderFailure } from './mail-header.ts';
 export { resendMessage } from './resend.ts';
 export { createSubmissionDigest } from './submission-digest.ts';

@@ -41,6 +41,7 @@ function submission(change: Partial<Submission> & { to?: string[]; header?: Part
     idempotencyKey: undefined,
     sandboxOutcome: undefined,
     smtpUtf8: false,
+    utf8Field: undefined,
     tlsOptional: false,
     eightBit: false,
     sizeBytes: CONTENT.length,

@@ -18,7 +18,7 @@ import {
 } from '../idempotency/idempotency.ts';
 import { type Address, sameAddressKey } from '../mail/address.ts';
 import type { SubmittedMail } from '../mail/mime/submitted.ts';
-import type { EmailOptions, Role } from '../messages/messages.ts';
+import type { EmailDsn, EmailOptions, MessageDsn, ReportKind, Role } from '../messages/messages.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import {
@@ -51,6 +51,14 @@ interface SubmitDependencies extends AcceptDependencies, CopiesDependencies {
 /** The mail as it is to leave: its bytes, or the blob that holds them. */
 export type SubmittedContent = Buffer | { blobKey: string; sizeBytes: number };
 
+/** The delivery reports that a submitter requested (RFC 3461). */
+export interface RequestedReports {
+  envid: string | undefined;
+  ret: EmailDsn['ret'] | undefined;
+  /** By the form in which addresses are compared; a recipient that is missing has neither NOTIFY nor ORCPT. */
+  recipients: ReadonlyMap<string, { notify?: readonly ReportKind[]; originalRecipient?: string }>;
+}
+
 export interface Submission {
   caller: SendingCaller;
   nowMs: number;
@@ -59,6 +67,10 @@ export interface Submission {
   recipients: readonly Address[];
   /** When it is to leave, by the clock of the mode: an interval from now, or a time. Undefined at once. */
   hold?: { forSeconds: number } | { untilMs: number } | undefined;
+  /** Undefined without any parameter of RFC 3461. */
+  reports?: RequestedReports | undefined;
+  /** What senders are notified of where RCPT had no NOTIFY. Nothing unless given. */
+  unasked?: 'failures' | undefined;
   mail: SubmittedMail;
   content: SubmittedContent;
   /** What two submissions with one Idempotency-Key must have in common; only asked for when the mail has a key. */
@@ -255,10 +267,12 @@ function emailOf(submission: Submission, outcome: string | undefined): ComposedE
     tags: mail.tags,
     metadata: mail.metadata,
     options,
+    dsn: emailDsn(submission.reports),
     ...stored,
     recipients: submission.recipients.map((address) => ({
       messageId: newId('msg', nowMs),
       address,
+      dsn: messageDsn(submission, address),
       role: roleOf(address),
       simulateSuppressed: simulatesSuppressed(caller.mode, address, outcome),
     })),
@@ -266,6 +280,20 @@ function emailOf(submission: Submission, outcome: string | undefined): ComposedE
 }
 
 const NO_BYTES = Buffer.alloc(0);
+
+function emailDsn({ envid, ret }: Partial<RequestedReports> = {}): EmailDsn | undefined {
+  if (envid === undefined && ret === undefined) return undefined;
+  return { ...(envid !== undefined && { envid }), ...(ret !== undefined && { ret }) };
+}
+
+/** NOTIFY decides, NEVER included; without it the credential's own setting does. Undefined where no report is wanted. */
+function messageDsn({ reports, unasked }: Submission, address: Address): MessageDsn | undefined {
+  const asked = reports?.recipients.get(sameAddressKey(address));
+  const notify: readonly ReportKind[] = asked?.notify ?? (unasked === 'failures' ? ['failure'] : []);
+  if (notify.length === 0) return undefined;
+  const { originalRecipient } = asked ?? {};
+  return { notify, ...(originalRecipient !== undefined && { originalRecipient }) };
+}
 
 /** An envelope recipient that the header names is 'to' or 'cc'; one that it does not name got a blind copy. */
 function rolesOf(headerTo: SubmittedMail['headerTo']): (address: Address) => Role {

@@ -9,11 +9,16 @@ import type { Clock } from '../base/clock.ts';
 import { newId, randomText } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import type { Notice, Notify } from '../base/notice.ts';
-import { type Address, parseAddress } from '../mail/address.ts';
+import { type Address, parseAddress, sameAddressKey } from '../mail/address.ts';
 import { compose, type MailToCompose } from '../mail/compose/compose.ts';
+import type { ComposedReport } from '../mail/compose/delivery-report.ts';
+import { mailboxText } from '../mail/compose/header.ts';
+import { toSevenBit } from '../mail/mime/seven-bit.ts';
+import { FORWARDED_FIELD } from '../mail/report/letter.ts';
 import type { EmailOptions, Retain } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
+import { unsuppressOperation } from '../suppressions/suppressions.ts';
 import type { ReportMail } from '../tls-reports/tls-reports.ts';
 import { contactsOperation } from '../users/users.ts';
 import { type ComposedEmail, createAcceptEmails, type EmailsToAccept } from './accept-emails.ts';
@@ -45,7 +50,8 @@ function systemSender(hostnames: readonly string[]): Address | undefined {
   return undefined;
 }
 
-type Written = Pick<MailToCompose, 'subject' | 'text' | 'headers' | 'attachments' | 'reportType'>;
+type Written = Pick<MailToCompose, 'subject' | 'text' | 'headers' | 'attachments' | 'reportType'> &
+  Partial<Pick<MailToCompose, 'replyTo'>>;
 
 function emailTo(
   recipient: Address,
@@ -92,14 +98,46 @@ export interface PersonalMail {
   text: string;
 }
 
+/** A delivery report that is composed (src/mail/compose/delivery-report.ts). */
+export interface ReportToSend {
+  /** One report for each key, however often it is sent. */
+  key: string;
+  from: Address;
+  to: Address;
+  messageId: string;
+  report: ComposedReport;
+}
+
+/** A mail to operators with the mail of a stranger that it is about. */
+export interface ForwardedMail {
+  /** By which it is sent once. */
+  key: string;
+  to: string;
+  /** Left out where it is no address that mail can have. */
+  replyTo: string | null;
+  subject: string;
+  text: string;
+  /** As it came in. */
+  original: Buffer;
+}
+
 export interface SystemMailer {
   /** Whether this service has a name to write from. */
   readonly canSend: boolean;
+  /** The address that mail of the service comes from; undefined without a name. */
+  readonly sender: Address | undefined;
   notify: Notify;
   /** Resolves when the mail is accepted; false where this service has no name to write from, or mail cannot reach the address. */
   sendTo(mail: PersonalMail): Promise<boolean>;
+  /**
+   * Forwards a mail as an attachment of one of this service's own, so that SPF and DMARC of its author do not matter. Resolves when it is
+   * accepted, now or earlier; false where this service has no name to write from, or mail cannot reach the address.
+   */
+  forward(mail: ForwardedMail): Promise<boolean>;
   /** Resolves when the report is accepted, now or earlier. */
   sendReport(report: ReportMail): Promise<void>;
+  /** Resolves when the delivery report is accepted, now or earlier. Its envelope sender is null, so nothing reports on it. */
+  sendDeliveryReport(report: ReportToSend): Promise<void>;
 }
 
 export function createSystemMail(options: SystemMailOptions): SystemMailer {
@@ -148,7 +186,53 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
     );
   };
 
-  return { canSend: sender !== undefined, notify, sendTo, sendReport };
+  const sendDeliveryReport = async ({ key, from, to, messageId, report }: ReportToSend): Promise<void> => {
+    const nowMs = clock.now();
+    const { content, subject, smtpUtf8, eightBit } = report;
+    const email: ComposedEmail = {
+      headerFrom: mailboxText(from),
+      headerTo: { to: [to.address], cc: [] },
+      envelopeFrom: '',
+      subject,
+      headerMessageId: messageId,
+      tags: [],
+      metadata: {},
+      options: { requireTls: false, smtpUtf8, eightBit, expiresAfterSeconds: LIFETIME_SECONDS },
+      content,
+      recipients: [{ messageId: newId('msg', nowMs), address: to, role: 'to', simulateSuppressed: false }],
+    };
+    await acceptEmails(toAccept([email], { key, text: key, nowMs, retain: 'none' }));
+  };
+
+  const forward = async ({ key, to, replyTo, subject, text, original }: ForwardedMail): Promise<boolean> => {
+    const [recipient] = reachable([to]);
+    if (sender === undefined || recipient === undefined) return false;
+    const nowMs = clock.now();
+    const written = {
+      subject,
+      text,
+      replyTo: reachable(replyTo === null ? [] : [replyTo]),
+      headers: [
+        ['Auto-Submitted', 'auto-generated'],
+        [FORWARDED_FIELD, createHash('sha256').update(key).digest('hex').slice(0, 32)],
+      ] as const,
+      attachments: [{ name: 'message.eml', contentType: 'message/rfc822', content: sevenBit(original) }],
+    };
+    const email = emailTo(recipient, sender, { written, nowMs, options: {} });
+    // An operator set this address: that a mail to it bounced once is no reason to be silent from then on.
+    const list = { accountId: SYSTEM_ACCOUNT, mode: 'live' } as const;
+    await database.execute(unsuppressOperation, { ...list, email: sameAddressKey(recipient), nowMs });
+    await acceptEmails(toAccept([email], { key, text, nowMs, retain: 'none' }));
+    return true;
+  };
+
+  return { canSend: sender !== undefined, sender, notify, sendTo, forward, sendReport, sendDeliveryReport };
+}
+
+/** As an attached message has to be (RFC 2046 §5.2.1); one that cannot be made so is attached as a file. */
+function sevenBit(original: Buffer): Buffer {
+  const converted = toSevenBit(original, { eightBit: true, utf8Headers: true });
+  return converted.ok ? converted.content : original;
 }
 
 /** From one sender, with one lifetime; accepted under its key once. */

@@ -4,7 +4,9 @@
  * the reply that says so; nothing is repaired but spaces behind the colon and at the end, which old clients send.
  */
 import { isIsoTime, isoTimeMs } from '../http/validate.ts';
-import { type Address, parseAddress } from '../mail/address.ts';
+import { type Address, parseBareAddress } from '../mail/address.ts';
+import { quote } from '../mail/mime/submitted-refusal.ts';
+import { decodeEnvid, decodeOriginalRecipient, isXtext, parseNotify, type RecipientReports } from './dsn.ts';
 
 /** A value, or the reply that refuses it. */
 export type Parsed<T> = { ok: true; value: T } | { ok: false; reply: string };
@@ -19,16 +21,21 @@ export interface Command {
 const CONTROL = /[\x00-\x1f\x7f]/;
 const NON_ASCII = /[^\x00-\x7f]/;
 
+/** The greeting of clients that send the name of their computer in a legacy charset. */
+const GREETING = /^(?:EHLO|HELO) /i;
+
 /**
- * The text of a line without its line end; undefined when it holds controls or is not UTF-8 (RFC 6531 §3.3). Bytes
- * outside ASCII are rare, so that their cost is paid only where there are some.
+ * The text of a line without its line end; undefined when it holds controls or is not UTF-8 (RFC 6531 §3.3). In EHLO and HELO other
+ * bytes become `?`. Bytes outside ASCII are rare, so that their cost is paid only where there are some.
  */
 export function lineText(line: Buffer): string | undefined {
   const text = line.toString('latin1');
   if (CONTROL.test(text)) return undefined;
   if (!NON_ASCII.test(text)) return text;
   const utf8 = line.toString('utf8');
-  return utf8.includes('\ufffd') || /[\u0080-\u009f]/.test(utf8) ? undefined : utf8;
+  const isText = !utf8.includes('\ufffd') && !/[\u0080-\u009f]/.test(utf8);
+  if (isText) return utf8;
+  return GREETING.test(text) ? text.replace(/[^\x20-\x7e]/g, '?') : undefined;
 }
 
 export function parseCommand(text: string): Command {
@@ -41,25 +48,34 @@ function refused<T>(reply: string): Parsed<T> {
   return { ok: false, reply };
 }
 
+type Keyword = 'FROM' | 'TO';
+
 interface Path {
-  /** What stands between the angle brackets. */
+  /** The text between the angle brackets. */
   inside: string;
   /** `NAME` or `NAME=value`, in order. */
   parameters: string[];
 }
 
-/** Cuts `FROM:<…> A B=c` into its parts; quoted local parts may hold brackets and spaces. Undefined when it is no path. */
-function cutPath(argument: string, keyword: 'FROM' | 'TO'): Path | undefined {
+const SYNTAX: Readonly<Record<Keyword, string>> = {
+  FROM: 'MAIL FROM:<user@example.com>',
+  TO: 'RCPT TO:<user@example.com>',
+};
+
+/** Cuts `FROM:<…> A B=c` into its parts; quoted local parts may hold brackets and spaces. */
+function cutPath(argument: string, keyword: Keyword): Parsed<Path> {
+  const malformed = (issue: string): Parsed<Path> => refused(`501 5.5.4 ${issue}; the syntax is ${SYNTAX[keyword]}`);
   const colon = keyword.length;
-  if (argument[colon] !== ':' || argument.slice(0, colon).toUpperCase() !== keyword) return undefined;
+  if (argument.slice(0, colon).toUpperCase() !== keyword) return malformed(`${keyword}: is missing`);
+  if (argument[colon] !== ':') return malformed(`the colon after ${keyword} is missing`);
   let at = colon + 1;
   while (argument[at] === ' ') at += 1;
-  if (argument[at] !== '<') return undefined;
+  if (argument[at] !== '<') return malformed('the address is not in angle brackets');
   const close = closingBracket(argument, at + 1);
-  if (close === -1) return undefined;
+  if (close === -1) return malformed('the > behind the address is missing');
   const rest = argument.slice(close + 1);
-  if (rest !== '' && rest[0] !== ' ') return undefined;
-  return { inside: argument.slice(at + 1, close), parameters: rest.split(' ').filter(Boolean) };
+  if (rest !== '' && rest[0] !== ' ') return malformed(`a space is missing between the address and ${quote(rest)}`);
+  return { ok: true, value: { inside: argument.slice(at + 1, close), parameters: rest.split(' ').filter(Boolean) } };
 }
 
 function closingBracket(text: string, from: number): number {
@@ -76,16 +92,43 @@ function closingBracket(text: string, from: number): number {
   return -1;
 }
 
-/** The mailbox of a path; `status` is the reply code and enhanced code of a malformed one. */
-function parseMailbox(inside: string, status: string, utf8: boolean): Parsed<Address> {
-  // Display names and spaces around the address are of headers, not of the envelope.
-  if (/^[ \t]|[ \t>]$/.test(inside)) return refused(`${status} the address is not a mailbox; write <user@example.com>`);
-  const result = parseAddress(inside);
-  if (!result.ok) return refused(`${status} the address ${result.reason}`);
+/** The mailbox of a path; a malformed one is named with the fix. */
+function parseMailbox(inside: string, keyword: Keyword, utf8: boolean): Parsed<Address> {
+  const result = parseBareAddress(inside);
+  if (!result.ok)
+    return refused(`${STATUS[keyword]} ${mailboxIssue(inside, keyword) ?? malformedIssue(inside, result.reason)}`);
   if (!utf8 && NON_ASCII.test(inside)) {
-    return refused('553 5.6.7 the address is not ASCII; give SMTPUTF8 with MAIL');
+    return refused(`553 5.6.7 the address ${quote(inside)} is not ASCII; add SMTPUTF8 to MAIL FROM:<...>`);
   }
   return { ok: true, value: result.value };
+}
+
+const STATUS: Readonly<Record<Keyword, string>> = { FROM: '501 5.1.7', TO: '501 5.1.3' };
+
+/** Refusals are recorded for the customer: what has no @ may be anything, also a password in the wrong place, and is not repeated. */
+function malformedIssue(inside: string, reason: string): string {
+  return inside.includes('@') ? `the address ${quote(inside)} ${reason}` : `the address ${reason}`;
+}
+
+/** What belongs to header fields and not to the envelope: several addresses, display names, comments, spaces. */
+function mailboxIssue(inside: string, keyword: Keyword): string | undefined {
+  const outside = inside.replace(/"(?:[^"\\]|\\.)*"/gsu, '""');
+  const parts = outside.split(/[,; ]+/).filter((part) => part.includes('@'));
+  if (!outside.startsWith('@') && parts.length > 1) {
+    const count = `${quote(inside)} has ${parts.length} addresses`;
+    return keyword === 'TO'
+      ? `${count}; each RCPT TO takes one, so send one RCPT TO for each address`
+      : `${count}; MAIL FROM takes one, the envelope sender`;
+  }
+  if (/[<>]/.test(outside)) {
+    return `${quote(inside)} has a display name or brackets; write the address alone, such as ${SYNTAX[keyword]}`;
+  }
+  if (outside.includes('('))
+    return `${quote(inside)} has a comment; write the address alone, such as ${SYNTAX[keyword]}`;
+  if (/^[ \t]|[ \t]$/.test(outside)) return `${quote(inside)} has a space inside its angle brackets; remove it`;
+  if (/[,;]$/.test(outside))
+    return `${quote(inside)} ends in ${outside.at(-1) === ',' ? 'a comma' : 'a semicolon'}; remove it`;
+  return undefined;
 }
 
 /** When a mail is to be released (RFC 4865): an interval from its acceptance, or a time. */
@@ -101,18 +144,21 @@ export interface MailCommand {
   sizeBytes: number | undefined;
   smtpUtf8: boolean;
   hold: Hold | undefined;
+  /** ENVID, decoded from xtext. */
+  envid: string | undefined;
+  /** RET: what a delivery report returns of the message. */
+  ret: 'full' | 'headers' | undefined;
 }
 
-/** RFC 3461 §4 xtext, or the mailbox in it, as AUTH= carries it (RFC 4954 §5). It is checked and not believed. */
-const XTEXT = /^(?:[!-*,-<>-~]|\+[0-9A-F]{2})+$/;
-
 const INBOUND: ReadonlySet<string> = new Set(['SIZE', 'BODY', 'SMTPUTF8']);
-const SUBMISSION: ReadonlySet<string> = new Set([...INBOUND, 'AUTH', 'HOLDFOR', 'HOLDUNTIL']);
+const SUBMISSION: ReadonlySet<string> = new Set([...INBOUND, 'AUTH', 'HOLDFOR', 'HOLDUNTIL', 'ENVID', 'RET']);
 
 function readParameters(parameters: string[], known = SUBMISSION): Parsed<Omit<MailCommand, 'from'>> {
   let sizeBytes: number | undefined;
   let smtpUtf8 = false;
   let hold: Hold | undefined;
+  let envid: string | undefined;
+  let ret: MailCommand['ret'];
   const seen = new Set<string>();
   for (const parameter of parameters) {
     const equals = parameter.indexOf('=');
@@ -121,53 +167,63 @@ function readParameters(parameters: string[], known = SUBMISSION): Parsed<Omit<M
     const isRepeated = seen.has(name);
     seen.add(name);
     const issue = isRepeated
-      ? `${shown(name)} is given twice`
+      ? `${quote(name)} is given twice`
       : known.has(name)
         ? parameterIssue(name, value)
         : 'unknown';
-    if (issue === 'unknown') return refused(`555 5.5.4 the parameter ${shown(name)} is not known here`);
+    if (issue === 'unknown') return refused(unknownParameter(name));
     if (issue !== undefined) return refused(`501 5.5.4 ${issue}`);
     if (name === 'SIZE') sizeBytes = Number(value);
     if (name === 'SMTPUTF8') smtpUtf8 = true;
     if (name === 'HOLDFOR') hold = { forSeconds: Number(value) };
     if (name === 'HOLDUNTIL') hold = { untilMs: isoTimeMs(value ?? '') };
+    if (name === 'ENVID') envid = decodeEnvid(value ?? '');
+    if (name === 'RET') ret = /^full$/i.test(value ?? '') ? 'full' : 'headers';
   }
   if (seen.has('HOLDFOR') && seen.has('HOLDUNTIL')) return refused('501 5.5.4 give HOLDFOR or HOLDUNTIL, not both');
-  return { ok: true, value: { sizeBytes, smtpUtf8, hold } };
+  return { ok: true, value: { sizeBytes, smtpUtf8, hold, envid, ret } };
 }
 
 function parameterIssue(name: string, value: string | undefined): string | undefined {
   switch (name) {
     case 'SIZE':
-      return value !== undefined && /^\d{1,20}$/.test(value) ? undefined : 'SIZE wants a number of bytes';
+      return value !== undefined && /^\d{1,20}$/.test(value)
+        ? undefined
+        : 'SIZE must be a number of bytes, such as SIZE=2000';
     case 'BODY':
-      return value !== undefined && /^(?:7BIT|8BITMIME)$/i.test(value) ? undefined : 'BODY is 7BIT or 8BITMIME';
+      return value !== undefined && /^(?:7BIT|8BITMIME)$/i.test(value) ? undefined : 'BODY must be 7BIT or 8BITMIME';
     case 'SMTPUTF8':
       return value === undefined ? undefined : 'SMTPUTF8 takes no value';
     case 'AUTH':
-      return value !== undefined && (value === '<>' || XTEXT.test(value)) ? undefined : 'AUTH wants a mailbox or <>';
+      return value !== undefined && (value === '<>' || isXtext(value))
+        ? undefined
+        : 'AUTH must be an address in xtext (RFC 4954), or <>';
     case 'HOLDFOR':
-      if (value === undefined || !/^[1-9]\d{0,8}$/.test(value)) return 'HOLDFOR wants a number of seconds';
+      if (value === undefined || !/^[1-9]\d{0,8}$/.test(value))
+        return 'HOLDFOR must be a number of seconds, such as HOLDFOR=3600';
       return Number(value) <= MAX_HOLD_SECONDS ? undefined : `HOLDFOR is at most ${MAX_HOLD_SECONDS} seconds`;
     case 'HOLDUNTIL':
-      return isIsoTime(value ?? '') ? undefined : 'HOLDUNTIL wants a time such as 2026-11-23T08:00:00Z';
+      return isIsoTime(value ?? '') ? undefined : 'HOLDUNTIL must be a time, such as 2026-11-23T08:00:00Z';
+    case 'RET':
+      return value !== undefined && /^(?:FULL|HDRS)$/i.test(value) ? undefined : 'RET must be FULL or HDRS';
+    case 'ENVID':
+      return value !== undefined && decodeEnvid(value) !== undefined
+        ? undefined
+        : 'ENVID must be 1 to 100 characters of xtext (RFC 3461), such as ENVID=order+2B17';
     default:
       return 'unknown';
   }
 }
 
-function shown(name: string): string {
-  return /^[A-Z0-9-]{1,40}$/.test(name) ? name : 'given';
-}
-
 /** The argument of MAIL: `FROM:<sender>` and its parameters. */
 export function parseMail(argument: string): Parsed<MailCommand> {
-  const path = cutPath(argument, 'FROM');
-  if (path === undefined) return refused('501 5.5.4 the syntax is MAIL FROM:<user@example.com>');
+  const cut = cutPath(argument, 'FROM');
+  if (!cut.ok) return cut;
+  const path = cut.value;
   const parameters = path.parameters.length === 0 ? NO_PARAMETERS : readParameters(path.parameters);
   if (!parameters.ok) return parameters;
   if (path.inside === '') return { ok: true, value: { from: undefined, ...parameters.value } };
-  const from = parseMailbox(path.inside, '501 5.1.7', parameters.value.smtpUtf8);
+  const from = parseMailbox(path.inside, 'FROM', parameters.value.smtpUtf8);
   return from.ok ? { ok: true, value: { from: from.value, ...parameters.value } } : from;
 }
 
@@ -180,38 +236,96 @@ const MAX_PATH_BYTES = 320;
 export function parseForeignMail(
   argument: string,
 ): Parsed<{ from: string; sizeBytes: number | undefined; smtpUtf8: boolean }> {
-  const path = cutPath(argument, 'FROM');
-  if (path === undefined) return refused('501 5.5.4 the syntax is MAIL FROM:<user@example.com>');
+  const cut = cutPath(argument, 'FROM');
+  if (!cut.ok) return cut;
+  const path = cut.value;
   const parameters = readParameters(path.parameters, INBOUND);
   if (!parameters.ok) return parameters;
   const { sizeBytes, smtpUtf8 } = parameters.value;
   if (!smtpUtf8 && NON_ASCII.test(path.inside)) {
-    return refused('553 5.6.7 the address is not ASCII; give SMTPUTF8 with MAIL');
+    return refused(`553 5.6.7 the address ${quote(path.inside)} is not ASCII; add SMTPUTF8 to MAIL FROM:<...>`);
   }
-  if (Buffer.byteLength(path.inside) > MAX_PATH_BYTES) return refused('501 5.1.7 the address is too long');
+  if (Buffer.byteLength(path.inside) > MAX_PATH_BYTES)
+    return refused(`501 5.1.7 the address is longer than ${MAX_PATH_BYTES} bytes`);
   return { ok: true, value: { from: path.inside, sizeBytes, smtpUtf8 } };
 }
 
 const NO_PARAMETERS: Parsed<Omit<MailCommand, 'from'>> = {
   ok: true,
-  value: { sizeBytes: undefined, smtpUtf8: false, hold: undefined },
+  value: { sizeBytes: undefined, smtpUtf8: false, hold: undefined, envid: undefined, ret: undefined },
 };
 
-/** The argument of RCPT: `TO:<recipient>`; no parameter is known. */
-export function parseRecipient(argument: string, smtpUtf8: boolean): Parsed<Address> {
-  const path = cutPath(argument, 'TO');
-  if (path === undefined) return refused('501 5.5.4 the syntax is RCPT TO:<user@example.com>');
-  const [parameter] = path.parameters;
-  if (parameter !== undefined) {
-    const name = shown(parameter.split('=', 1)[0]!.toUpperCase());
-    return refused(`555 5.5.4 the parameter ${name} is not known here`);
-  }
-  if (path.inside === '') return refused('501 5.1.3 the recipient is empty');
-  return parseMailbox(path.inside, '501 5.1.3', smtpUtf8);
+/** The recipient of RCPT with the delivery reports that were requested for it. */
+export interface RecipientCommand {
+  address: Address;
+  /** Without both where the command has no NOTIFY and no ORCPT. */
+  reports: RecipientReports;
 }
 
-/** The name that EHLO or HELO gives, as it may stand in a header; undefined when it is none (RFC 5321 §4.1.1.1). */
+/** The argument of RCPT on a submission port: `TO:<recipient>` with NOTIFY and ORCPT (RFC 3461 §4.1, §4.2). */
+export function parseRecipient(argument: string, smtpUtf8: boolean): Parsed<RecipientCommand> {
+  const cut = cutPath(argument, 'TO');
+  if (!cut.ok) return cut;
+  const path = cut.value;
+  const reports = readReports(path.parameters, smtpUtf8);
+  if (!reports.ok) return reports;
+  const address = recipientOf(path.inside, smtpUtf8);
+  return address.ok ? { ok: true, value: { address: address.value, reports: reports.value } } : address;
+}
+
+/** The argument of RCPT on the inbound port, which offers no parameters. */
+export function parseInboundRecipient(argument: string, smtpUtf8: boolean): Parsed<Address> {
+  const cut = cutPath(argument, 'TO');
+  if (!cut.ok) return cut;
+  const path = cut.value;
+  const [parameter] = path.parameters;
+  if (parameter !== undefined) return refused(unknownParameter(parameter.split('=', 1)[0]!));
+  return recipientOf(path.inside, smtpUtf8);
+}
+
+function recipientOf(inside: string, smtpUtf8: boolean): Parsed<Address> {
+  if (inside === '') return refused('501 5.1.3 the recipient is empty; write RCPT TO:<user@example.com>');
+  return parseMailbox(inside, 'TO', smtpUtf8);
+}
+
+function unknownParameter(name: string): string {
+  return `555 5.5.4 the parameter ${quote(name.toUpperCase())} is not offered here; leave it out`;
+}
+
+function readReports(parameters: readonly string[], smtpUtf8: boolean): Parsed<RecipientReports> {
+  const reports: RecipientReports = {};
+  for (const parameter of parameters) {
+    const equals = parameter.indexOf('=');
+    const name = (equals === -1 ? parameter : parameter.slice(0, equals)).toUpperCase();
+    const value = equals === -1 ? '' : parameter.slice(equals + 1);
+    if (name === 'NOTIFY') {
+      if (reports.notify !== undefined) return refused('501 5.5.4 NOTIFY is given twice');
+      const notify = parseNotify(value);
+      if (notify === undefined) {
+        return refused('501 5.5.4 NOTIFY must be NEVER, or a list of SUCCESS, FAILURE and DELAY separated by commas');
+      }
+      reports.notify = notify;
+    } else if (name === 'ORCPT') {
+      if (reports.originalRecipient !== undefined) return refused('501 5.5.4 ORCPT is given twice');
+      const original = decodeOriginalRecipient(value, smtpUtf8);
+      if (original === undefined) {
+        return refused(
+          '501 5.5.4 ORCPT must be a type and an address in xtext (RFC 3461), such as rfc822;ann@example.com',
+        );
+      }
+      reports.originalRecipient = original;
+    } else return refused(unknownParameter(name));
+  }
+  return { ok: true, value: reports };
+}
+
+const MAX_HELO_LENGTH = 255;
+
+/**
+ * The name that EHLO or HELO gives, as it may stand in a header; undefined without one. RFC 5321 §4.1.4 lets no server refuse a client for
+ * a name that is malformed: names of computers have spaces, underscores and umlauts. What no host name has becomes `?`.
+ */
 export function heloName(argument: string): string | undefined {
-  if (!/^[!-~]{1,255}$/.test(argument)) return undefined;
-  return argument.replace(/[^A-Za-z0-9.\-_:[\]]/g, '?');
+  if (argument === '') return undefined;
+  return argument.replace(/[^A-Za-z0-9.\-_:[\]]/gu, '?').slice(0, MAX_HELO_LENGTH);
 }

@@ -3,6 +3,7 @@
  * Commands that were not offered are never half understood: what would follow them is not run. MAIL, RCPT, DATA and AUTH are of what a
  * port is for (submission.ts, inbound.ts).
  */
+import { quote } from '../mail/mime/submitted-refusal.ts';
 import { heloName, parseCommand } from './command.ts';
 import type { CommandHandler, Dialogue, Pending } from './dialogue.ts';
 
@@ -11,7 +12,10 @@ const EXTENSIONS = ['PIPELINING', '8BITMIME', 'SMTPUTF8'];
 
 function greet(dialogue: Dialogue, argument: string, isExtended: boolean): undefined {
   const name = heloName(argument);
-  if (name === undefined) return dialogue.clientError('501 5.5.4 give the name of your host');
+  if (name === undefined)
+    return dialogue.clientError(
+      `501 5.5.4 ${isExtended ? 'EHLO' : 'HELO'} needs the name of your host, such as client.example`,
+    );
   dialogue.helo = name;
   dialogue.isExtended = isExtended;
   dialogue.envelope = undefined;
@@ -46,7 +50,7 @@ const idle =
 
 export function withoutArgument(handler: CommandHandler): CommandHandler {
   return (dialogue, argument) => {
-    if (argument !== '') return dialogue.clientError('501 5.5.4 this command takes no parameters');
+    if (argument !== '') return dialogue.clientError(`501 5.5.4 ${dialogue.verb ?? 'the command'} takes no parameters`);
     return handler(dialogue, argument);
   };
 }
@@ -85,7 +89,7 @@ const HANDLERS: ReadonlyMap<string, CommandHandler> = new Map<string, CommandHan
 export function runCommand(dialogue: Dialogue, line: string): Pending {
   const { verb, argument } = parseCommand(line);
   const handler = dialogue.services.profile.verbs.get(verb) ?? HANDLERS.get(verb);
-  if (handler === undefined) return dialogue.clientError('500 5.5.2 the command is not known');
+  if (handler === undefined) return dialogue.clientError(`500 5.5.2 the command ${quote(verb)} is not known`);
   dialogue.verb = verb;
   const { limits } = dialogue.services;
   if (dialogue.fruitless >= limits.maxFruitless) {

@@ -22,8 +22,10 @@ import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Taken } from '../inbound/inbound.ts';
 import type { Address } from '../mail/address.ts';
+import type { Cidr } from '../net/address-guard.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Hold } from './command.ts';
+import type { RecipientReports } from './dsn.ts';
 import type { TlsIdentity } from './tls-identity.ts';
 
 export interface SmtpLimits {
@@ -53,6 +55,8 @@ export interface SmtpLimits {
   knownGreetingMs: number;
   /** How long the last reply may take to be read before the connection is cut. */
   lingerMs: number;
+  /** For the PROXY protocol header of a trusted proxy. */
+  proxyHeaderMs: number;
 }
 
 export const defaultLimits: SmtpLimits = {
@@ -71,12 +75,18 @@ export const defaultLimits: SmtpLimits = {
   greetingMs: 20,
   knownGreetingMs: 3,
   lingerMs: 3_000,
+  proxyHeaderMs: 10_000,
 };
 
 /** Longest command with its CRLF: 512 (RFC 5321 §4.5.3.1.4). */
 const COMMAND_BYTES = 512;
-/** MAIL: 26 more for SIZE, 17 for BODY, 10 for SMTPUTF8, 500 for AUTH, 34 for a hold (RFC 1870, 6152, 6531, 4954, 4865). */
-const MAIL_BYTES = COMMAND_BYTES + 26 + 17 + 10 + 500 + 34;
+/**
+ * MAIL: 26 more for SIZE, 17 for BODY, 10 for SMTPUTF8, 500 for AUTH, 34 for a hold, 8 for RET and 107 for ENVID (RFC 1870, 6152, 6531,
+ * 4954, 4865, 3461).
+ */
+const MAIL_BYTES = COMMAND_BYTES + 26 + 17 + 10 + 500 + 34 + 8 + 107;
+/** RCPT: 500 more for ORCPT, 28 for NOTIFY (RFC 3461 §4). */
+const RCPT_BYTES = COMMAND_BYTES + 500 + 28;
 /** AUTH and the lines of its exchange: RFC 4954 §4. */
 export const AUTH_BYTES = 12_288;
 
@@ -84,6 +94,7 @@ export const AUTH_BYTES = 12_288;
 export function commandLimit(beginning: string): number {
   const verb = beginning.slice(0, 5).toUpperCase();
   if (verb === 'MAIL ') return MAIL_BYTES;
+  if (verb === 'RCPT ') return RCPT_BYTES;
   return verb === 'AUTH ' ? AUTH_BYTES : COMMAND_BYTES;
 }
 
@@ -121,6 +132,8 @@ export interface SmtpServices {
   log: Log;
   metrics: Metrics;
   limits: SmtpLimits;
+  /** Networks whose connections must start with a PROXY protocol header; none when absent. */
+  trustedProxies?: readonly Cidr[];
   /** Why no mail may begin right now; undefined when it may. */
   closedToMail(): string | undefined;
   /** Why a mail that has come in whole may not be kept; undefined when it may. Draining is no reason. */
@@ -168,6 +181,11 @@ export interface SubmissionEnvelope extends EnvelopeParts {
   hold: Hold | undefined;
   /** By the form in which spellings are compared. */
   recipients: Map<string, Address>;
+  /** Delivery reports by the same form, of recipients with NOTIFY or ORCPT. */
+  reports: Map<string, RecipientReports>;
+  /** ENVID and RET of MAIL. */
+  envid: string | undefined;
+  ret: 'full' | 'headers' | undefined;
   /** What the clock of the sender's mode is ahead of the real time. */
   clockOffsetMs: number;
 }

@@ -1,14 +1,16 @@
 /**
- * One mail that comes in, from 354 to the reply to its dot: 250 is said once it is on stable storage. It is kept as it came, byte for
- * byte; nothing is added. What is refused is read to its dot and thrown away, so that the session goes on.
+ * One mail that comes in, from 354 to the reply to its dot: 250 is sent once it is on stable storage. Mail for routes is stored as it
+ * came, byte for byte. Of a report only what its readers need is stored; the content that it returns is dropped while it streams in.
+ * Refused mail is read to its dot and dropped, and the session continues.
  *
  * Refused are what a later reader could take for the end of a mail (a CR or LF that is not part of CRLF) and NUL, as at submission;
  * mail that has gone through more than 30 servers, which goes round in a loop (RFC 5321 §6.3); and what is too large. Lines of any
  * length and bytes above 0x7F are taken: bounces quote what others have sent, and nothing of it is sent on.
  */
 import { Unavailable } from '../base/failure.ts';
+import { ReportCondenser } from '../mail/report/condense.ts';
 import type { SubmittedContent } from '../send/send.ts';
-import { createContentSink } from './content-sink.ts';
+import { type ContentSink, createContentSink } from './content-sink.ts';
 import { BROKEN, BUSY, type MailTransfer, type SmtpServices, TOO_LARGE } from './dialogue.ts';
 import { createDotReader } from './mail-transfer.ts';
 
@@ -92,15 +94,78 @@ function fieldsOf(header: readonly string[]): number {
   return header.join('').match(/^received[ \t]*:/gim)?.length ?? 0;
 }
 
-interface InboundTransferOptions {
-  services: SmtpServices;
-  maxBytes: number;
-  /** Answers the id of the mail. */
-  store(mail: { content: SubmittedContent; sizeBytes: number }): Promise<string>;
+export interface StoredContent {
+  content: SubmittedContent;
+  sizeBytes: number;
 }
 
-export function beginInboundTransfer({ services, maxBytes, store }: InboundTransferOptions): MailTransfer {
-  const sink = createContentSink(services.blobs, () => NO_DIGEST);
+/** What is stored of a mail, as far as it was asked for. */
+export interface StoredMail {
+  /** As it came; undefined where it is larger than what is kept whole. */
+  whole: StoredContent | undefined;
+  /** What a reader of reports needs (src/mail/report/condense.ts). */
+  report: StoredContent | undefined;
+  /** Of the mail as it came. */
+  receivedBytes: number;
+}
+
+export interface InboundTransferOptions {
+  services: SmtpServices;
+  /** A larger mail is refused. */
+  maxBytes: number;
+  /** A mail up to this size is stored as it came; 0 where no recipient needs that. */
+  wholeBytes: number;
+  /** Whether what it says as a report is stored. */
+  isReport: boolean;
+  /** Answers the id of the mail. */
+  store(mail: StoredMail): Promise<string>;
+}
+
+interface MailSink {
+  write(chunk: Buffer): void;
+  untilReady(): Promise<void> | undefined;
+  finish(): Promise<Omit<StoredMail, 'receivedBytes'>>;
+  discard(): void;
+}
+
+/** The mail as it came, what it says as a report, or both, each in a place of its own. */
+function createMailSink({ services, wholeBytes, isReport }: InboundTransferOptions): MailSink {
+  const whole = wholeBytes > 0 ? createContentSink(services.blobs, () => NO_DIGEST) : undefined;
+  const report = isReport ? createContentSink(services.blobs, () => NO_DIGEST) : undefined;
+  let receivedBytes = 0;
+  let reportBytes = 0;
+  const condenser = new ReportCondenser((piece) => {
+    reportBytes += piece.length;
+    report?.write(piece);
+  });
+  const finished = async (sink: ContentSink | undefined, sizeBytes: number): Promise<StoredContent | undefined> =>
+    sink && { content: (await sink.finish()).content, sizeBytes };
+
+  return {
+    write: (chunk) => {
+      receivedBytes += chunk.length;
+      if (receivedBytes <= wholeBytes) whole?.write(chunk);
+      else whole?.discard();
+      if (report) condenser.write(chunk);
+    },
+    untilReady: () => whole?.untilReady() ?? report?.untilReady(),
+    finish: async () => {
+      condenser.end();
+      return {
+        whole: receivedBytes <= wholeBytes ? await finished(whole, receivedBytes) : undefined,
+        report: await finished(report, reportBytes),
+      };
+    },
+    discard: () => {
+      whole?.discard();
+      report?.discard();
+    },
+  };
+}
+
+export function beginInboundTransfer(options: InboundTransferOptions): MailTransfer {
+  const { services, maxBytes, store } = options;
+  const sink = createMailSink(options);
   const reader = createInboundReader({ sink: sink.write, maxBytes });
   const dots = createDotReader((content) => reader.write(content));
   const keep = async (): Promise<{ line: string; accepted: boolean }> => {
@@ -110,8 +175,7 @@ export function beginInboundTransfer({ services, maxBytes, store }: InboundTrans
       sink.discard();
       return { line: refusal, accepted: false };
     }
-    const { content } = await sink.finish();
-    const id = await store({ content, sizeBytes: reader.sizeBytes });
+    const id = await store({ ...(await sink.finish()), receivedBytes: reader.sizeBytes });
     return { line: `250 2.0.0 queued as ${id}`, accepted: true };
   };
   return {

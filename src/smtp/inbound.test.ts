@@ -54,13 +54,11 @@ test('what is stored says what the recipient is for and who brought it, and the 
   talker.destroy();
 });
 
-test('a bounce may have 1,000,000 bytes and no more, a mail for a route 25 times as much; the session goes on', async () => {
+test('mail for a route may have 25,000,000 bytes and no more, and the session goes on', async () => {
   const { port } = await rig.listen();
   const talker = await openInbound(port);
   const line = `${'x'.repeat(98)}\r\n`;
   const body = (bytes: number): string => `${line.repeat(bytes / 100 - 1)}${line.slice(bytes % 100)}`;
-  assert.match(await bringMail(talker, bounce, body(1_000_000)), /^250 /);
-  assert.match(await bringMail(talker, bounce, `${body(1_000_000)}\r\n`), /^552 5\.3\.4 /);
   const blobs = await countBlobs();
   assert.match(await bringMail(talker, 'support@in.example', body(25_000_000)), /^250 /);
   assert.match(await bringMail(talker, 'support@in.example', `${body(25_000_000)}\r\n`), /^552 5\.3\.4 /);
@@ -180,7 +178,7 @@ test('what is not stored is not said to be: a disk that is full, a database that
   const talker = await openInbound(port);
   const before = rig.accepted.length;
   const large = `${'x'.repeat(98)}\r\n`.repeat(3_000);
-  assert.match(await bringMail(talker, bounce, large), /^451 4\.3\.2 /, 'the blob cannot be written');
+  assert.match(await bringMail(talker, 'support@in.example', large), /^451 4\.3\.2 /, 'the blob cannot be written');
   closed.content = 'the disk is full';
   assert.match(await bringMail(talker, bounce), /^451 4\.3\.2 /);
   closed.content = undefined as never;

@@ -6,9 +6,9 @@
  */
 import { newId } from '../base/ids.ts';
 import type { HourlyCount } from '../caps/caps.ts';
-import type { InboundFacts, NewInbound, Recipients, Taken } from '../inbound/inbound.ts';
+import type { InboundFacts, NewInbound, Recipients, Taken, Use } from '../inbound/inbound.ts';
 import { type Address, sameAddressKey } from '../mail/address.ts';
-import { parseForeignMail, parseRecipient } from './command.ts';
+import { parseForeignMail, parseInboundRecipient } from './command.ts';
 import { withoutArgument } from './commands.ts';
 import {
   BUSY,
@@ -24,7 +24,7 @@ import {
   type SmtpLimits,
   TOO_LARGE,
 } from './dialogue.ts';
-import { beginInboundTransfer } from './inbound-transfer.ts';
+import { beginInboundTransfer, type StoredContent } from './inbound-transfer.ts';
 
 export interface InboundPort {
   recipients: Recipients;
@@ -39,16 +39,19 @@ export interface InboundPort {
 /** Mail of the world is larger than what is submitted here, and a server of the world has less to say than a program of a customer. */
 export const inboundLimits: SmtpLimits = {
   ...defaultLimits,
-  maxMessageBytes: 25_000_000,
-  maxDiscardBytes: 50_000_000,
+  maxMessageBytes: 50_000_000,
+  maxDiscardBytes: 100_000_000,
   maxRecipients: 100,
   maxRefusedRecipients: 20,
   maxConnectionsPerAddress: 10,
   maxConnections: 1_000,
-  // 25 MB may take 107 minutes; to hold all connections takes 4 MB a second.
+  // 50 MB may take 3.5 hours; to hold all connections takes 4 MB a second.
   dataMs: 180_000,
   dataBytesPerSecond: 4_000,
 };
+
+/** Mail to postmaster and abuse is for people, who get its files too. */
+const LETTER_BYTES = 10_000_000;
 
 const APART = '452 4.5.3 how large a mail may be differs for this recipient: bring it apart, or declare SIZE';
 const OVER_LIMIT = '452 4.2.2 this recipient takes no more mail in this hour; try again later';
@@ -81,7 +84,7 @@ function addRecipient(port: InboundPort, dialogue: Dialogue, argument: string): 
     return dialogue.hangUp('421 4.7.0 too many refused recipients');
   const parsed = BARE_POSTMASTER.test(argument)
     ? ({ ok: true, value: POSTMASTER } as const)
-    : parseRecipient(argument, envelope.smtpUtf8);
+    : parseInboundRecipient(argument, envelope.smtpUtf8);
   if (!parsed.ok) {
     return isSyntaxError(parsed.reply) ? dialogue.clientError(parsed.reply) : refuseRecipient(dialogue, parsed.reply);
   }
@@ -139,29 +142,47 @@ function beginData(port: InboundPort, dialogue: Dialogue): undefined {
   dialogue.transfer = beginInboundTransfer({
     services,
     maxBytes: Math.min(...recipients.map(({ maxBytes }) => maxBytes)),
-    store: async ({ content, sizeBytes }) => {
+    wholeBytes: Math.max(...recipients.map(wholeBytesOf)),
+    isReport: recipients.some(({ use }) => use.kind !== 'route'),
+    store: async ({ whole, report, receivedBytes }) => {
       const nowMs = services.clock.now();
-      const facts: Omit<InboundFacts, 'id' | 'recipient' | 'use'> = {
-        ...{ receivedAtMs: nowMs, envelopeFrom: envelope.from, sizeBytes },
+      const facts: Omit<InboundFacts, 'id' | 'recipient' | 'use' | 'sizeBytes'> = {
+        ...{ receivedAtMs: nowMs, envelopeFrom: envelope.from },
         client: { address, helo: helo ?? '', tls: tlsProtocol },
       };
-      const stored = Buffer.isBuffer(content)
-        ? { content, blobKey: null }
-        : { content: null, blobKey: content.blobKey };
-      const mails = recipients.map(({ address: recipient, use }) => ({
-        ...{ ...facts, ...stored, id: newId('inb', nowMs), recipient, use, nowMs },
-      }));
+      const mails = recipients.map((taken) => {
+        const isWhole = receivedBytes <= wholeBytesOf(taken);
+        const { address: recipient, use } = taken;
+        return {
+          ...{ ...facts, ...contentOf((isWhole ? whole : report)!), id: newId('inb', nowMs), recipient, nowMs },
+          use: isLetter(use) && !isWhole ? { ...use, receivedBytes } : use,
+        };
+      });
       await port.store(mails);
       // Asked before and counted now: who names recipients and brings nothing uses nothing up.
       for (const { use } of mails) if (use.kind === 'route') port.hourly.add(use.accountId);
       const inboundIds = mails.map(({ id }) => id);
       const uses = mails.map(({ use }) => use.kind);
-      services.log.info({ inboundIds, uses, sizeBytes, address }, 'a mail came in');
+      services.log.info({ inboundIds, uses, sizeBytes: receivedBytes, address }, 'a mail came in');
       return inboundIds[0]!;
     },
   });
   dialogue.envelope = undefined;
   dialogue.reply('354 end the mail with <CRLF>.<CRLF>');
+}
+
+const isLetter = ({ kind }: Use): boolean => kind === 'abuse' || kind === 'postmaster';
+
+/** A mail up to this size is stored as it came; of a larger one, what it says as a report is. */
+function wholeBytesOf({ use, maxBytes }: Taken): number {
+  if (use.kind === 'route') return maxBytes;
+  return isLetter(use) ? LETTER_BYTES : 0;
+}
+
+function contentOf({ content, sizeBytes }: StoredContent) {
+  return Buffer.isBuffer(content)
+    ? { content, blobKey: null, sizeBytes }
+    : { content: null, blobKey: content.blobKey, sizeBytes };
 }
 
 export function createInboundProfile(port: InboundPort): Profile {

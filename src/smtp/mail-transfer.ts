@@ -8,7 +8,8 @@
  * behind a bare CR, a bare LF or a NUL is content, which the reader of the content refuses. Nothing is copied.
  */
 import { Unavailable } from '../base/failure.ts';
-import { createSubmissionReader, type SubmissionReader } from '../mail/mime/submitted.ts';
+import { createSubmissionReader, type SubmissionReader, type SubmittedMail } from '../mail/mime/submitted.ts';
+import { quote } from '../mail/mime/submitted-refusal.ts';
 import type { Submit } from '../send/send.ts';
 import { type ContentSink, createContentSink } from './content-sink.ts';
 import {
@@ -156,7 +157,7 @@ async function submit(
 ): Promise<{ line: string; accepted: boolean }> {
   const nowMs = services.clock.now();
   const read = reader.end();
-  const refusal = read.ok ? refusalOf(services, envelope, read.mail.smtpUtf8) : lineOf(read.refusal);
+  const refusal = read.ok ? refusalOf(services, envelope, read.mail) : lineOf(read.refusal);
   if (!read.ok || refusal !== undefined) {
     sink.discard();
     return { line: refusal ?? BROKEN, accepted: false };
@@ -169,6 +170,8 @@ async function submit(
     envelopeFrom: envelope.from,
     recipients: [...envelope.recipients.values()],
     hold: envelope.hold,
+    reports: { envid: envelope.envid, ret: envelope.ret, recipients: envelope.reports },
+    unasked: login.caller.deliveryReports === 'failures' ? 'failures' : undefined,
     mail: read.mail,
     content,
     digest,
@@ -183,10 +186,15 @@ function lineOf({ code, enhanced, text }: { code: number; enhanced: string; text
   return `${code} ${enhanced} ${text}`;
 }
 
-function refusalOf(services: SmtpServices, envelope: SubmissionEnvelope, smtpUtf8: boolean): string | undefined {
+function refusalOf(
+  services: SmtpServices,
+  envelope: SubmissionEnvelope,
+  { smtpUtf8, utf8Field }: SubmittedMail,
+): string | undefined {
   // RFC 6531 §3.4: a mail with an internationalised header needs the parameter.
   if (smtpUtf8 && !envelope.smtpUtf8) {
-    return '550 5.6.7 the header is not ASCII; encode it (RFC 2047), or give SMTPUTF8 with MAIL';
+    const field = utf8Field === undefined ? '' : ` field ${quote(utf8Field.name)} (line ${utf8Field.line})`;
+    return `550 5.6.7 the header${field} is not ASCII; encode its value (RFC 2047), or add SMTPUTF8 to MAIL FROM:<...>`;
   }
   return services.closedToContent() === undefined ? undefined : BUSY;
 }

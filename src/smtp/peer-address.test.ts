@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { addressLiteral, countedAddress, plainAddress } from './session-wire.ts';
+import { plainAddress } from '../net/trusted-proxies.ts';
+import { addressLiteral, countedAddress } from './session-wire.ts';
 
 test('addresses are shown plainly', () => {
   assert.equal(plainAddress('::ffff:192.0.2.1'), '192.0.2.1');

@@ -5,13 +5,17 @@
  * the listener.
  */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { isTrustedProxy, plainAddress } from '../net/trusted-proxies.ts';
 import { type SmtpServices, STOPPING } from './dialogue.ts';
+import { readProxyHeader } from './proxy-header.ts';
 import { Session } from './session.ts';
-import { countedAddress, plainAddress } from './session-wire.ts';
+import { countedAddress } from './session-wire.ts';
 
 export interface ListenOptions {
   host?: string;
   isImplicitTls?: boolean;
+  /** Trusted proxies need not send a PROXY protocol header here: for connections of this machine to itself. */
+  isDirect?: boolean;
 }
 
 export interface SmtpServer {
@@ -64,6 +68,9 @@ class ListeningServer implements SmtpServer {
   readonly #services: SmtpServices;
   readonly #sessions = new Sessions();
   readonly #listeners: Server[] = [];
+  /** Connections of trusted proxies whose PROXY protocol header has not come yet. */
+  readonly #withoutHeader = new Set<Socket>();
+  readonly #noteProxy: (address: string, reason: string) => void;
   readonly #sweep: NodeJS.Timeout;
   #isStopping = false;
   #drained: Promise<void> | undefined;
@@ -75,6 +82,11 @@ class ListeningServer implements SmtpServer {
     const closedToMail = (): string | undefined =>
       this.#isStopping ? 'the service is stopping' : shared.closedToMail();
     this.#services = { ...shared, closedToMail };
+    const warn = nowAndThen();
+    this.#noteProxy = (address, reason) => {
+      const message = 'PROXY protocol header missing or invalid; the connection of a trusted proxy was closed';
+      warn(() => shared.log.warn({ address, reason }, message));
+    };
     const { lingerMs, idleMs, dataMs } = shared.limits;
     const everyMs = Math.min(SLOWEST_SWEEP_MS, lingerMs / 4, idleMs / 4, dataMs / 4);
     this.#sweep = setInterval(() => this.#checkDeadlines(), Math.max(FASTEST_SWEEP_MS, everyMs)).unref();
@@ -84,10 +96,13 @@ class ListeningServer implements SmtpServer {
     return this.#sessions.open.size;
   }
 
-  listen(port: number, { host, isImplicitTls = false }: ListenOptions = {}): Promise<{ port: number }> {
+  listen(
+    port: number,
+    { host, isImplicitTls = false, isDirect = false }: ListenOptions = {},
+  ): Promise<{ port: number }> {
     return new Promise((resolve, reject) => {
       const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
-        this.#receive(socket, isImplicitTls),
+        this.#accept(socket, { isImplicitTls, isDirect }),
       );
       this.#listeners.push(server);
       server.once('error', reject);
@@ -122,10 +137,28 @@ class ListeningServer implements SmtpServer {
     return this.count() >= maxConnections ? '421 4.3.2 too many connections' : undefined;
   }
 
-  #receive(socket: Socket, isImplicitTls: boolean): undefined {
-    const { limits, metrics } = this.#services;
+  /** Finds out the address of the client: the peer, or what a trusted proxy reports. */
+  #accept(socket: Socket, { isImplicitTls, isDirect }: Required<Omit<ListenOptions, 'host'>>): undefined {
     const address = plainAddress(socket.remoteAddress);
     if (address === '') return void socket.destroy();
+    const { trustedProxies = [], limits } = this.#services;
+    if (isDirect || !isTrustedProxy(address, trustedProxies)) return this.#receive(socket, address, isImplicitTls);
+    if (this.#withoutHeader.size >= limits.maxConnections) return void socket.destroy();
+    this.#withoutHeader.add(socket);
+    socket.once('close', () => this.#withoutHeader.delete(socket));
+    readProxyHeader(socket, {
+      timeoutMs: limits.proxyHeaderMs,
+      onHeader: (client = address) => {
+        this.#withoutHeader.delete(socket);
+        this.#receive(socket, client, isImplicitTls);
+        if (!isImplicitTls) socket.resume();
+      },
+      onRefused: (reason) => this.#noteProxy(address, reason),
+    });
+  }
+
+  #receive(socket: Socket, address: string, isImplicitTls: boolean): undefined {
+    const { limits, metrics } = this.#services;
     const counted = countedAddress(address);
     const already = this.#sessions.ofAddress(counted);
     const refusal = this.#refusalOf(already);
@@ -182,6 +215,7 @@ class ListeningServer implements SmtpServer {
   async #stop(deadlineMs: number): Promise<void> {
     await this.drain({ deadlineMs });
     for (const listener of this.#listeners) if (listener.listening) listener.close();
+    for (const socket of this.#withoutHeader) socket.destroy();
     for (const session of this.#sessions.open) session.drain();
     await this.#until(
       () => this.count() === 0,
@@ -198,15 +232,21 @@ export function createSmtpServer(services: SmtpServices): SmtpServer {
   return new ListeningServer(services);
 }
 
-/** Logs what a listener meets, now and then. */
-function complain(log: SmtpServices['log']): (error: Error) => void {
+/** Runs what it is given, at most once in ten seconds. */
+function nowAndThen(): (write: () => void) => void {
   let nextMs = 0;
-  return (error) => {
+  return (write) => {
     const nowMs = performance.now();
     if (nowMs < nextMs) return;
     nextMs = nowMs + COMPLAIN_EVERY_MS;
-    log.error({ err: error }, 'SMTP connections cannot be accepted');
+    write();
   };
+}
+
+/** Logs what a listener meets, now and then. */
+function complain(log: SmtpServices['log']): (error: Error) => void {
+  const report = nowAndThen();
+  return (error) => report(() => log.error({ err: error }, 'SMTP connections cannot be accepted'));
 }
 
 function turnAway(socket: Socket, line: string): undefined {

@@ -75,9 +75,12 @@ test('lines: the limits of RFC 5321 and 4954, and an endless one without memory'
   assert.match(await talker.say(padded('NOOP ', 512)), /^250 /);
   assert.match(await talker.say(padded('NOOP ', 513)), /^500 5\.5\.2 .*512/);
   const mail = `MAIL FROM:<${SENDER}> AUTH=`;
-  assert.match(await talker.say(padded(mail, 1_099)), /^250 /);
+  assert.match(await talker.say(padded(mail, 1_214)), /^250 /);
+  const recipient = 'RCPT TO:<ann@example.com> ORCPT=rfc822;';
+  assert.match(await talker.say(padded(recipient, 1_040)), /^501 5\.5\.4 ORCPT/);
+  assert.match(await talker.say(padded(recipient, 1_041)), /^500 5\.5\.2 .*1040/);
   assert.match(await talker.say('RSET'), /^250 /);
-  assert.match(await talker.say(padded(mail, 1_100)), /^500 5\.5\.2 /);
+  assert.match(await talker.say(padded(mail, 1_215)), /^500 5\.5\.2 /);
   assert.match(await talker.say(padded('AUTH PLAIN ', 12_288)), /^503 /);
   assert.match(await talker.say(padded('AUTH PLAIN ', 12_289)), /^501 5\.5\.6 /);
   // Refused as soon as it is too long, once; its rest is no command.
@@ -216,7 +219,8 @@ test('MAIL and RCPT that are malformed count as errors, addresses that are do no
     ['MAIL', 'MAIL <a@b.example>', /^501 5\.5\.4 /],
     ['a parameter of MAIL', `MAIL FROM:<${SENDER}> X=y`, /^555 5\.5\.4 /],
     ['RCPT', 'RCPT ann@example.com', /^501 5\.5\.4 /],
-    ['a parameter of RCPT', 'RCPT TO:<ann@example.com> NOTIFY=NEVER', /^555 5\.5\.4 /],
+    ['a parameter of RCPT', 'RCPT TO:<ann@example.com> X=y', /^555 5\.5\.4 /],
+    ['a malformed parameter of RCPT', 'RCPT TO:<ann@example.com> NOTIFY=ALWAYS', /^501 5\.5\.4 /],
   ] as const) {
     const talker = await openSession(port, rig.credentials.live);
     if (line.startsWith('RCPT')) assert.match(await talker.say(`MAIL FROM:<${SENDER}>`), /^250 /);

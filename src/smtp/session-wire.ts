@@ -12,14 +12,6 @@ import { type SecureContext, TLSSocket } from 'node:tls';
 import type { Log } from '../base/log.ts';
 import { cleanReply } from './dialogue.ts';
 
-const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
-
-/** IPv4 as such even where the socket is an IPv6 one; without the zone of a link-local address. */
-export function plainAddress(remoteAddress: string | undefined): string {
-  const address = (remoteAddress ?? '').replace(/%.*$/, '');
-  return MAPPED.exec(address)?.[1] ?? address;
-}
-
 /** What is counted together with this address. */
 export function countedAddress(address: string): string {
   return address.includes(':') ? firstGroups(address) : address;

@@ -88,13 +88,24 @@ function checkSender(submission: Submission, dialogue: Dialogue & { login: Login
     // By the clock of the credential's mode, as `sendAt` is.
     const latestMs = services.clock.now() + clockOffsetMs + MAX_HOLD_SECONDS * 1000;
     if (mail.hold !== undefined && 'untilMs' in mail.hold && mail.hold.untilMs > latestMs)
-      return dialogue.clientError('501 5.5.4 HOLDUNTIL is at most 30 days ahead');
+      return dialogue.clientError('501 5.5.4 HOLDUNTIL must be at most 30 days ahead');
     if (services.closedToMail() !== undefined) return refuse(dialogue, BUSY);
     if (!submission.takeRate(login.caller.keyId)) {
       return refuse(dialogue, '451 4.7.0 too many mails from this credential; try again later');
     }
-    const { smtpUtf8, hold } = mail;
-    dialogue.envelope = { kind: 'submission', from, smtpUtf8, hold, recipients: new Map(), refused: 0, clockOffsetMs };
+    const { smtpUtf8, hold, envid, ret } = mail;
+    dialogue.envelope = {
+      kind: 'submission',
+      from,
+      smtpUtf8,
+      hold,
+      envid,
+      ret,
+      recipients: new Map(),
+      reports: new Map(),
+      refused: 0,
+      clockOffsetMs,
+    };
     dialogue.reply('250 2.1.0 OK');
   };
   const { caller } = login;
@@ -118,7 +129,8 @@ function addRecipient(dialogue: Dialogue, argument: string): undefined {
     noteRefused(dialogue, parsed.reply);
     return dialogue.reply(parsed.reply);
   }
-  const key = sameAddressKey(parsed.value);
+  const { address, reports } = parsed.value;
+  const key = sameAddressKey(address);
   if (envelope.recipients.size >= maxRecipients && !envelope.recipients.has(key)) {
     envelope.refused += 1;
     const line = `452 4.5.3 a mail may have ${maxRecipients} recipients; send it to the others separately`;
@@ -126,7 +138,10 @@ function addRecipient(dialogue: Dialogue, argument: string): undefined {
     return dialogue.reply(line);
   }
   if (envelope.recipients.has(key)) dialogue.fruitless += 1;
-  else envelope.recipients.set(key, parsed.value);
+  else {
+    envelope.recipients.set(key, address);
+    if (reports.notify !== undefined || reports.originalRecipient !== undefined) envelope.reports.set(key, reports);
+  }
   dialogue.reply('250 2.1.5 OK');
 }
 
@@ -162,7 +177,7 @@ export function createSubmissionProfile(submission: Submission): Profile {
     offered: ({ services }) => {
       // RFC 4865 §4: the longest interval and the latest time.
       const latest = new Date(services.clock.now() + MAX_HOLD_SECONDS * 1000).toISOString().replace(/\.\d+/, '');
-      return [`FUTURERELEASE ${MAX_HOLD_SECONDS} ${latest}`];
+      return ['DSN', `FUTURERELEASE ${MAX_HOLD_SECONDS} ${latest}`];
     },
     knows: (countedAddress) => guard.knows(countedAddress),
     ...(onRefused && { onRefused }),

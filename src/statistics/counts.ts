@@ -13,6 +13,7 @@ export const COUNTERS = [
   'delivered',
   'bouncedHard',
   'bouncedSoft',
+  'bouncedBlock',
   'delayed',
   'suppressed',
   'complained',
@@ -60,9 +61,11 @@ export const DETAILED: readonly EventType[] = ['Delivery', 'Bounce', 'Reject'];
 
 interface Detail {
   delivery?: { latencyMs?: number };
-  bounce?: { kind: 'hard' | 'soft' };
+  bounce?: { kind: keyof typeof BOUNCED };
   reject?: { reason: 'suppressed' | 'cancelled' };
 }
+
+const BOUNCED = { hard: 'bouncedHard', soft: 'bouncedSoft', block: 'bouncedBlock' } as const;
 
 const PLAIN: Partial<Record<EventType, Counter>> = {
   Send: 'accepted',
@@ -76,7 +79,7 @@ const PLAIN: Partial<Record<EventType, Counter>> = {
 
 /** Undefined of what is not counted: a message that was cancelled. */
 function counterOf(type: EventType, detail: Detail): Counter | undefined {
-  if (type === 'Bounce') return detail.bounce?.kind === 'hard' ? 'bouncedHard' : 'bouncedSoft';
+  if (type === 'Bounce') return BOUNCED[detail.bounce?.kind ?? 'soft'];
   if (type === 'Reject') return detail.reject?.reason === 'suppressed' ? 'suppressed' : undefined;
   return PLAIN[type];
 }

@@ -129,7 +129,7 @@ export const answeredOperation = operation(
     Promise.all(
       fromMs.map(async (from) => {
         const counts = await tx.get<AnsweredCounts>(
-          `SELECT CAST(coalesce(sum(delivered + bounced_hard + bounced_soft), 0) AS BIGINT) AS answered,
+          `SELECT CAST(coalesce(sum(delivered + bounced_hard + bounced_soft + bounced_block), 0) AS BIGINT) AS answered,
              CAST(coalesce(sum(bounced_hard), 0) AS BIGINT) AS "bouncedHard",
              CAST(coalesce(sum(complained), 0) AS BIGINT) AS complained
            FROM statistics WHERE account_id = ? AND mode = 'live' AND dimension = 'none' AND period = 'hour' AND start >= ?`,

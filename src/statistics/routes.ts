@@ -49,7 +49,11 @@ const bucketSchema = named('StatisticsBucket', {
   accepted: number('Send events: messages accepted, suppressed ones among them.'),
   delivered: number('Delivery events.'),
   bounced: Type.Object(
-    { hard: number('Bounce events of kind hard.'), soft: number('Bounce events of kind soft.') },
+    {
+      hard: number('Bounce events of kind hard.'),
+      soft: number('Bounce events of kind soft.'),
+      block: number('Bounce events of kind block.'),
+    },
     { additionalProperties: false },
   ),
   delayed: number('DeliveryDelay events: messages whose first attempt failed for now.'),
@@ -149,14 +153,14 @@ function everyPeriod(buckets: StatisticsBucket[], { period, fromMs, untilMs }: S
 /** Seconds with three digits: more would promise more than a histogram knows. */
 const secondsOf = (ms: number | null): number | null => (ms === null ? null : Number((ms / 1_000).toPrecision(3)));
 
-function shown({ start, group, p50, p95, bouncedHard, bouncedSoft, ...counters }: StatisticsBucket, grouped: boolean) {
-  const { accepted, delivered, ...others } = counters;
+function shown({ start, group, p50, p95, ...counters }: StatisticsBucket, grouped: boolean) {
+  const { accepted, delivered, bouncedHard, bouncedSoft, bouncedBlock, ...others } = counters;
   return {
     start: iso(start),
     ...(grouped && { group }),
     accepted,
     delivered,
-    bounced: { hard: bouncedHard, soft: bouncedSoft },
+    bounced: { hard: bouncedHard, soft: bouncedSoft, block: bouncedBlock },
     ...others,
     deliverySeconds: { p50: secondsOf(p50), p95: secondsOf(p95) },
   };

@@ -14,6 +14,7 @@ export const STATISTICS = table('statistics', {
   delivered: 'int',
   bouncedHard: 'int',
   bouncedSoft: 'int',
+  bouncedBlock: 'int',
   delayed: 'int',
   suppressed: 'int',
   complained: 'int',

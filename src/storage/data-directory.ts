@@ -5,7 +5,7 @@
  * How much room the disk under a folder has, and whether that is too little to promise anything. Intake stops first, while
  * deliveries still have the room to record their results.
  */
-import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -81,28 +81,64 @@ function cannotMake(folder: string, code: string | undefined): string {
   return `the folder ${folder} cannot be made ${remedies[code ?? ''] ?? `(${code}); choose another POSTRIDER_DATA_DIR`}`;
 }
 
+/** What a data directory holds, besides the database file, once a service has run on it. */
+const BELONGINGS = ['secret.key', 'first-run.json', 'postrider.db-wal'];
+/** The folders of blobs are named by two letters or digits. */
+const SHARD = /^[0-9A-Za-z]{2}$/;
+
 /**
- * Refuses a directory whose database is gone while what belongs to it is still there: starting on an empty one would
- * forget all queued mail in silence. Throws a sentence for the operator.
+ * Refuses a directory whose database is missing or empty while the rest of it is still there: a start would make a new one and
+ * forget all queued mail without a word. Throws a sentence for the operator. A first start that was interrupted leaves none of these.
  */
 export function assertDatabaseNotLost(directory: DataDirectory): void {
-  if (existsSync(directory.databaseFile)) return;
-  const left = ['first-run.json', 'secret.key'].filter((name) => existsSync(path.join(directory.path, name)));
-  if (left.length < 2) return;
+  const size = statSync(directory.databaseFile, { throwIfNoEntry: false })?.size;
+  if (size !== undefined && size > 0) return;
+  const left = BELONGINGS.filter((name) => sizeOf(path.join(directory.path, name)) > 0);
+  if (hasServed(directory.path)) left.push(HOLD);
+  if (hasBlobs(directory.blobsFolder)) left.push('blobs');
+  if (left.length === 0) return;
+  const file = path.basename(directory.databaseFile);
   throw new Error(
-    `${directory.path} has ${left.join(' and ')}, but its database postrider.db is gone; restore a backup, or move these files away to begin again`,
+    `the database ${directory.databaseFile} is ${size === 0 ? 'empty (0 bytes)' : 'missing'}, but ${directory.path} was in use (it has ${left.join(', ')}). ` +
+      `Put ${file} back, or set POSTRIDER_DATA_DIR to a new directory and run: postrider restore FILE. ` +
+      'If the service ran on PostgreSQL, set POSTRIDER_DATABASE_URL. To start with an empty service, use a new directory',
   );
 }
 
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+function hasBlobs(folder: string): boolean {
+  if (!existsSync(folder)) return false;
+  return readdirSync(folder).some((name) => SHARD.test(name) && readdirSync(path.join(folder, name)).length > 0);
+}
+
 const HOLD = 'serving.lock';
+
+/** Whether a service once had its database open here: the hold is empty until then. */
+function hasServed(folder: string): boolean {
+  return sizeOf(path.join(folder, HOLD)) > 0;
+}
 
 /** Whether a process has ever tried to serve this directory, which need not exist. */
 export function hasEverServed(folder: string): boolean {
   return existsSync(path.join(folder, HOLD));
 }
 
-/** Takes the hold for a serving process, or throws a sentence for the operator. The result releases it. */
-export function holdDataDirectory(directory: DataDirectory): () => void {
+const SQLITE_BUSY = 5;
+const SQLITE_CORRUPT = 11;
+const SQLITE_NOTADB = 26;
+
+/** The right of one process to serve a data directory. */
+export interface Hold {
+  /** Notes in the file of the hold that the directory has a database, so that its loss is noticed at the next start. */
+  noteDatabase(): void;
+  release(): void;
+}
+
+/** Takes the hold for a serving process, or throws a sentence for the operator. */
+export function holdDataDirectory(directory: DataDirectory): Hold {
   const file = path.join(directory.path, HOLD);
   const lock = openLock(file);
   try {
@@ -112,15 +148,32 @@ export function holdDataDirectory(directory: DataDirectory): () => void {
     chmodSync(file, 0o600);
   } catch (error) {
     lock.close();
-    const { errcode } = error as { errcode?: number };
-    if (errcode !== undefined && (errcode & 0xff) === 5) {
+    const { errcode = 0 } = error as { errcode?: number };
+    if ((errcode & 0xff) === SQLITE_NOTADB || (errcode & 0xff) === SQLITE_CORRUPT) {
+      // A power cut tore the one page that noteDatabase writes; nothing else is in the file.
+      rmSync(file);
+      return holdDataDirectory(directory);
+    }
+    if ((errcode & 0xff) === SQLITE_BUSY) {
       throw new Error(
         `another postrider is already serving ${directory.path}; stop it, or choose another POSTRIDER_DATA_DIR`,
       );
     }
     throw isStorageError(error) ? new Error(describeStorageError(error, file), { cause: error }) : error;
   }
-  return () => lock.close();
+  return {
+    noteDatabase: () => {
+      if (sizeOf(file) > 0) return;
+      try {
+        // The lock outlives the transaction, until the file is closed.
+        lock.exec('PRAGMA user_version = 1; COMMIT; BEGIN EXCLUSIVE');
+      } catch (error) {
+        // A full disk: the other files of the directory say as much.
+        if (!isStorageError(error)) throw error;
+      }
+    },
+    release: () => lock.close(),
+  };
 }
 
 function openLock(file: string): DatabaseSync {

@@ -52,3 +52,33 @@ export const alignEventOrderOperation = operation('storage.alignEventOrder', 'wr
   if (missing > 0) await tx.run('UPDATE event_order SET xid_offset = xid_offset + ?', missing);
   return missing > 0;
 });
+
+/** The oldest transaction in progress on the server, which blocks the log of events. */
+export interface LogBlocker {
+  /** Its id; null if no transaction blocks the log. */
+  xid: number | null;
+  /** Its database; null where the server hides it, as it does for sessions of other users without pg_read_all_stats. */
+  database: string | null;
+  /** Since when it has been open, in seconds; null where the server hides it. */
+  seconds: number | null;
+}
+
+/**
+ * Reads which transaction blocks the log. Events that were written after it started are read only when it ends. A snapshot has one
+ * oldest transaction for all databases of a server, so one in another database blocks the log too.
+ */
+export const logBlockerOperation = operation('storage.logBlocker', 'read', async (tx, _: null): Promise<LogBlocker> => {
+  const none = { xid: null, database: null, seconds: null };
+  if (tx.dialect === 'sqlite') return none;
+  const row = await tx.get<LogBlocker>(
+    `SELECT o.xid, w.database, CAST(floor(date_part('epoch', clock_timestamp() - w.since)) AS BIGINT) AS seconds
+     FROM (SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT) AS xid,
+       CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT) AS next) o
+     LEFT JOIN (
+       SELECT backend_xid AS id, datname AS database, xact_start AS since FROM pg_stat_activity
+       UNION ALL SELECT transaction, database, prepared FROM pg_prepared_xacts
+     ) w ON CAST(CAST(w.id AS TEXT) AS BIGINT) = o.xid % 4294967296
+     WHERE o.xid < o.next LIMIT 1`,
+  );
+  return row ?? none;
+});

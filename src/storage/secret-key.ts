@@ -61,11 +61,42 @@ export async function loadSecretKey(source: SecretKeySource): Promise<Buffer> {
   return key;
 }
 
+/** Why `serve` would not start with the key at hand, and what to do. */
+export interface SecretKeyProblem {
+  message: string;
+  remedy: string;
+}
+
+/** Undefined if `serve` finds the right key, or would generate the first one. Changes nothing. */
+export async function secretKeyProblem(source: SecretKeySource): Promise<SecretKeyProblem | undefined> {
+  const file = secretKeyFile(source.directory);
+  const check = await source.database.execute(metaOperation, CHECK_KEY);
+  const remedy = `Restore ${file} from your copy of the secret key (mode 0600), or set POSTRIDER_SECRET_KEY to that key.`;
+  if (source.configured === undefined && !existsSync(file)) {
+    if (check === null) return undefined;
+    const message = `${file} is missing and POSTRIDER_SECRET_KEY is not set; the service does not start, because DKIM keys and webhook secrets in this database are encrypted with that key`;
+    return { message, remedy };
+  }
+  try {
+    const key = source.configured ?? readKey(file);
+    if (check === null || checkOf(key) === check) return undefined;
+    const named = source.configured ? 'POSTRIDER_SECRET_KEY' : file;
+    return { message: `${named} is not the key that the secrets of this database are encrypted with`, remedy };
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === undefined) return { message, remedy };
+    return {
+      message: `${file} cannot be read (${code})`,
+      remedy: `Make ${file} readable for the user of the service.`,
+    };
+  }
+}
+
 async function fileKey(file: string, database: Database): Promise<Buffer> {
   if (!existsSync(file)) {
     if ((await database.execute(metaOperation, CHECK_KEY)) !== null) {
       throw new Error(
-        `the secrets of this database are sealed, but there is no key: put it into ${file} or set POSTRIDER_SECRET_KEY`,
+        `the secrets of this database are encrypted, but the secret key is missing; restore ${file} from your copy, or set POSTRIDER_SECRET_KEY`,
       );
     }
     createDurableFile(file, `${randomBytes(SECRET_KEY_BYTES).toString('base64')}\n`);

@@ -9,6 +9,7 @@ import type { Clock } from '../base/clock.ts';
 import { failure, ok, type Result, refuse } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import { open, seal } from '../base/seal.ts';
+import { basePathOf } from '../http/base-path.ts';
 import type { Database } from '../storage/database.ts';
 import { cookiesOf } from './sessions.ts';
 import { normalEmail, type SessionRequest, type SignedInUser, type SignInService } from './sign-in.ts';
@@ -84,7 +85,7 @@ export function createOidc(deps: OidcDeps, signIn: SignInService) {
   const confirmedEmail = async (settings: OidcSettings, flow: Flow, url: string): Promise<string | undefined> => {
     const { authorizationCodeGrant, fetchUserInfo } = await library();
     const config = await configuration(settings);
-    const tokens = await authorizationCodeGrant(config, new URL(url, deps.baseUrl), {
+    const tokens = await authorizationCodeGrant(config, new URL(`${deps.baseUrl}${url}`), {
       ...{ pkceCodeVerifier: flow.verifier, expectedState: flow.state, expectedNonce: flow.nonce },
       idTokenExpected: true,
     });
@@ -102,7 +103,7 @@ export function createOidc(deps: OidcDeps, signIn: SignInService) {
       const verifier = random.randomPKCECodeVerifier();
       const flow = { state: random.randomState(), nonce: random.randomNonce(), verifier };
       const url = buildAuthorizationUrl(await configuration(oidc), {
-        ...{ redirect_uri: new URL(CALLBACK, deps.baseUrl).href, scope: 'openid email' },
+        ...{ redirect_uri: `${deps.baseUrl}${CALLBACK}`, scope: 'openid email' },
         ...{ state: flow.state, nonce: flow.nonce },
         ...{ code_challenge: await calculatePKCECodeChallenge(verifier), code_challenge_method: 'S256' },
       });
@@ -113,7 +114,7 @@ export function createOidc(deps: OidcDeps, signIn: SignInService) {
       );
       const secure = deps.baseUrl.startsWith('https:') ? '; Secure' : '';
       // Lax: the browser comes back from another site.
-      const rest = `Path=/session/oidc; HttpOnly; SameSite=Lax; Max-Age=${LIFETIME_MS / 1000}${secure}`;
+      const rest = `Path=${basePathOf(deps.baseUrl)}/session/oidc; HttpOnly; SameSite=Lax; Max-Age=${LIFETIME_MS / 1000}${secure}`;
       return ok({ url: url.href, cookie: `${COOKIE}=${sealed.toString('base64url')}; ${rest}` });
     },
     finish: async (request: SessionRequest & { readonly url: string }): Promise<Result<SignedInUser>> => {

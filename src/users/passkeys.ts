@@ -85,12 +85,12 @@ export function createPasskeys(deps: PasskeyDeps, signIn: SignInService) {
   const { database, clock } = deps;
   const challenges = createChallenges(deps.secretKey);
 
-  const expected = (purpose: Purpose, { headers }: SessionRequest) => {
+  const expected = (purpose: Purpose, request: SessionRequest) => {
     const { origin, hostname } = new URL(deps.baseUrl);
-    const isOwn = isOwnOrigin(headers.origin, headers.host, deps.baseUrl);
+    const isOwn = isOwnOrigin(request, deps.baseUrl);
     return {
       expectedChallenge: (challenge: string) => challenges.isOurs(purpose, challenge, clock.now()),
-      expectedOrigin: isOwn ? [origin, headers.origin!] : [origin],
+      expectedOrigin: isOwn ? [origin, request.headers.origin!] : [origin],
       expectedRPID: hostname,
       requireUserVerification: true,
     };

@@ -1,5 +1,6 @@
 /** Signing in at an identity provider: two pages that a browser passes through. They are no calls of programs, and in no document. */
 import type { Caller } from '../accounts/accounts.ts';
+import { isOverHttps } from '../http/cross-site.ts';
 import type { RouteDefinition } from '../http/route.ts';
 import { createOidc } from './oidc.ts';
 import { sessionCookie } from './sessions.ts';
@@ -25,7 +26,11 @@ export function oidcRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDef
       handle: async (request) => {
         const signedIn = await oidc.finish(request);
         if (!signedIn.ok) return signedIn;
-        return { ok: true, body: {}, headers: { Location: '/', ...sessionCookie(deps.baseUrl, signedIn.value.token) } };
+        const cookie = sessionCookie(
+          { baseUrl: deps.baseUrl, isOverHttps: isOverHttps(request, deps.baseUrl) },
+          signedIn.value.token,
+        );
+        return { ok: true, body: {}, headers: { Location: '/', ...cookie } };
       },
     }),
   ];

@@ -130,7 +130,7 @@ function passkeySignInRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefi
         const foreign = foreignRefusal(request, deps.baseUrl);
         if (foreign !== undefined) return foreign;
         const signedIn = await passkeys.signIn(request.body.credential, request);
-        return signedIn.ok ? signedInAnswer(deps, signedIn.value) : signedIn;
+        return signedIn.ok ? signedInAnswer(deps, signedIn.value, request) : signedIn;
       },
     }),
   ];

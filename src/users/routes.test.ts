@@ -4,6 +4,8 @@ import { after, before, test } from 'node:test';
 import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { readFacts } from '../doctor/doctor.ts';
+import { checkProxies } from '../doctor/proxies.ts';
 import { addDomain } from '../domains/domains.ts';
 
 const HOUR = 3_600_000;
@@ -52,6 +54,52 @@ test('the cookie is Secure where the base URL is https', async (t) => {
   const headers = { origin: 'https://mail.example.com' };
   const answer = await secure.browser().call('POST', '/session', { email, password }, headers);
   assert.match(answer.headers['set-cookie']!, /; Secure$/);
+});
+
+test('behind a trusted proxy each client has its own limit of wrong sign-ins', async (t) => {
+  const env = { POSTRIDER_TRUSTED_PROXIES: '127.0.0.1, ::1' };
+  const proxied = await wholeApi({ env });
+  t.after(proxied.close);
+  const { email, password } = await proxied.user('ann@example.com');
+  const from = (client: string) => ({ 'x-forwarded-for': `198.51.100.1, ${client}` });
+  const wrong = (count: number, client: string) =>
+    proxied
+      .browser()
+      .call('POST', '/session', { email: `nobody${count}@example.com`, password: 'wrong' }, from(client));
+  const statuses: number[] = [];
+  for (let count = 0; count < 31; count += 1) statuses.push((await wrong(count, '203.0.113.66')).status);
+  assert.deepEqual([statuses.filter((one) => one === 401).length, statuses.at(-1)], [30, 429]);
+  const right = (client: string) => proxied.browser().call('POST', '/session', { email, password }, from(client));
+  assert.equal((await right('203.0.113.66')).status, 429, 'the client that guessed');
+  const answer = await right('203.0.113.9');
+  assert.equal(answer.status, 200, 'another client of the same proxy');
+  assert.doesNotMatch(answer.headers['set-cookie']!, /Secure/);
+  const secure = { ...from('203.0.113.9'), 'x-forwarded-proto': 'https' };
+  const overHttps = await proxied.browser().call('POST', '/session', { email, password }, secure);
+  assert.match(overHttps.headers['set-cookie']!, /; Secure$/, 'the proxy says that the browser uses https');
+});
+
+test('without trusted proxies X-Forwarded-For and X-Forwarded-Proto change nothing', async (t) => {
+  const direct = await wholeApi();
+  t.after(direct.close);
+  const { email, password } = await direct.user('ann@example.com');
+  for (let count = 0; count < 30; count += 1) {
+    const body = { email: `nobody${count}@example.com`, password: 'wrong' };
+    const headers = { 'x-forwarded-for': `203.0.113.${count}` };
+    assert.equal((await direct.browser().call('POST', '/session', body, headers)).status, 401);
+  }
+  const forged = { 'x-forwarded-for': '203.0.113.200', 'x-forwarded-proto': 'https' };
+  const answer = await direct.browser().call('POST', '/session', { email, password }, forged);
+  assert.equal(answer.status, 429, 'a client cannot choose its address');
+  const proxy = async () => (await readFacts(direct.parts.database, direct.parts.config)).proxy;
+  await waitUntil('the record for the doctor', async () => (await proxy()) !== undefined);
+  const seen = await proxy();
+  assert.equal(seen?.address, '127.0.0.1');
+  const [check] = checkProxies({ trustedProxies: [] }, seen, seen!.atMs);
+  assert.equal(check?.status, 'warn');
+  assert.equal(check?.remedy, 'If 127.0.0.1 is your proxy, set POSTRIDER_TRUSTED_PROXIES=127.0.0.1');
+  assert.deepEqual(checkProxies({ trustedProxies: ['127.0.0.0/8'] }, seen, seen!.atMs), [], 'it is trusted by now');
+  assert.deepEqual(checkProxies({ trustedProxies: [] }, seen, seen!.atMs + 8 * 24 * HOUR), [], 'it is gone');
 });
 
 test('a new id at sign-in: the session before it ends', async () => {

@@ -5,6 +5,7 @@
 import { Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { failure, invalid, refuse } from '../base/failure.ts';
+import { isOverHttps } from '../http/cross-site.ts';
 import { answer, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { confirmationSchema } from '../http/validate.ts';
 import * as bodies from './bodies.ts';
@@ -54,7 +55,7 @@ function signInRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefiniti
         const foreign = foreignRefusal(request, deps.baseUrl);
         if (foreign !== undefined) return foreign;
         const signedIn = await signIn.withPassword(request.body, request);
-        return signedIn.ok ? signedInAnswer(deps, signedIn.value) : signedIn;
+        return signedIn.ok ? signedInAnswer(deps, signedIn.value, request) : signedIn;
       },
     }),
     userRoute({
@@ -73,7 +74,11 @@ function signInRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefiniti
       response: { status: 200, schema: confirmationSchema },
       handle: async (request) => {
         await endSession(deps, request.caller.sessionId, request);
-        return answer({ message: 'You are signed out.' }, sessionCookie(deps.baseUrl, undefined));
+        const cookie = sessionCookie(
+          { baseUrl: deps.baseUrl, isOverHttps: isOverHttps(request, deps.baseUrl) },
+          undefined,
+        );
+        return answer({ message: 'You are signed out.' }, cookie);
       },
     }),
   ];
@@ -173,7 +178,7 @@ async function setPassword(
     deps.sessions.evictUser(user.value.id);
     if (user.value.hasTotp) return shownUser(deps, user.value, '');
     const signedIn = await signIn.complete(user.value, request, { taken: [] });
-    return signedIn.ok ? signedInAnswer(deps, signedIn.value) : signedIn;
+    return signedIn.ok ? signedInAnswer(deps, signedIn.value, request) : signedIn;
   }
   const caller = await deps.sessions.caller(request);
   if (!caller.ok) return caller;

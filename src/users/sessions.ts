@@ -3,7 +3,7 @@
  * fourteen days however it was used. What is cached of one is at most 700 ms old: a session that was ended on another node, a role that
  * was changed there, a suspended account are felt within a second, and what this process changes at once.
  *
- * The cookie holds 256 random bits and is HttpOnly, SameSite=Strict and, where the base URL is https, Secure; the database holds
+ * The cookie holds 256 random bits and is HttpOnly, SameSite=Strict and, if the browser uses https, Secure; the database holds
  * their SHA-256.
  */
 import { hash } from 'node:crypto';
@@ -15,8 +15,10 @@ import { failure, ok, type Result, refuse } from '../base/failure.ts';
 import { createFreshCache } from '../base/fresh-cache.ts';
 import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
+import { basePathOf } from '../http/base-path.ts';
 import { crossSiteFailure } from '../http/cross-site.ts';
 import type { IdentifiedRequest, Sessions, SignedIn } from '../http/identify.ts';
+import type { AnswerHeaders } from '../http/route.ts';
 import type { Database } from '../storage/database.ts';
 import { limitedAddress } from './limits.ts';
 import { type FoundSession, findSessionOperation, touchSessionOperation } from './session-store.ts';
@@ -66,13 +68,23 @@ export function cookiesOf({ cookie = '' }: IncomingHttpHeaders): [name: string, 
   });
 }
 
-/** Set-Cookie for a new session, or without one for none. */
-export function sessionCookie(baseUrl: string, token: string | undefined): Record<string, string> {
-  const secure = baseUrl.startsWith('https:') ? '; Secure' : '';
-  const lasting = token === undefined ? 0 : LONGEST_MS / 1000;
-  return {
-    'Set-Cookie': `${COOKIE}=${token ?? ''}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${lasting}${secure}`,
+/** The service as a browser reaches it: its public address, and whether over https. */
+export interface BrowserAddress {
+  baseUrl: string;
+  isOverHttps: boolean;
+}
+
+/** Set-Cookie for a new session, or without a token for none. */
+export function sessionCookie({ baseUrl, isOverHttps }: BrowserAddress, token: string | undefined): AnswerHeaders {
+  const secure = isOverHttps ? '; Secure' : '';
+  const basePath = basePathOf(baseUrl);
+  const cookie = (at: string, value = ''): string => {
+    const seconds = value === '' ? 0 : LONGEST_MS / 1000;
+    return `${COOKIE}=${value}; Path=${at}; HttpOnly; SameSite=Strict; Max-Age=${seconds}${secure}`;
   };
+  if (basePath === '') return { 'Set-Cookie': cookie('/', token) };
+  // One of the root, from before the base URL had a path, would be sent too; and of two neither counts.
+  return { 'Set-Cookie': [cookie('/'), cookie(basePath, token)] };
 }
 
 /** A session that begins now, and what its cookie is to hold. */

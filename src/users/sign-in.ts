@@ -42,7 +42,8 @@ export interface SignInDeps {
 }
 
 /** What of a request a session and the audit log remember, and the session that it replaces. */
-export type SessionRequest = Pick<RouteRequest, 'headers' | 'remoteAddress' | 'requestId'>;
+export type SessionRequest = Pick<RouteRequest, 'headers' | 'remoteAddress' | 'requestId'> &
+  Partial<Pick<RouteRequest, 'isSecure'>>;
 
 /** The database in the hands of a user: what changes leaves a row in the audit log. */
 export function changesOf(

@@ -2,7 +2,7 @@
 import type { TSchema } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { failure, refuse } from '../base/failure.ts';
-import { isOwnOrigin } from '../http/cross-site.ts';
+import { isOverHttps, isOwnOrigin } from '../http/cross-site.ts';
 import { answer, defineRoute, type JsonAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import * as bodies from './bodies.ts';
 import type { OidcSettings } from './oidc.ts';
@@ -32,12 +32,12 @@ export function userRoute<B extends TSchema | undefined = undefined, Q extends T
 }
 
 /** Whether a page of another site made the browser call; programs that are no browsers send no Origin. */
-function isForeign({ headers }: Pick<RouteRequest, 'headers'>, baseUrl: string): boolean {
-  return headers.origin !== undefined && !isOwnOrigin(headers.origin, headers.host, baseUrl);
+function isForeign(request: Pick<RouteRequest, 'headers' | 'isSecure'>, baseUrl: string): boolean {
+  return request.headers.origin !== undefined && !isOwnOrigin(request, baseUrl);
 }
 
 const FOREIGN = refuse(failure('FORBIDDEN', { message: 'Sign in on the pages of this service.' }));
-export const foreignRefusal = (request: Pick<RouteRequest, 'headers'>, baseUrl: string) =>
+export const foreignRefusal = (request: Pick<RouteRequest, 'headers' | 'isSecure'>, baseUrl: string) =>
   isForeign(request, baseUrl) ? FOREIGN : undefined;
 
 /** The user as GET /session shows them. */
@@ -51,7 +51,14 @@ export async function shownUser(
 }
 
 /** The answer of a sign-in, with the cookie. */
-export async function signedInAnswer(deps: UserRouteDeps, signedIn: SignedInUser): Promise<JsonAnswer> {
+export async function signedInAnswer(
+  deps: UserRouteDeps,
+  signedIn: SignedInUser,
+  request: Pick<RouteRequest, 'isSecure'>,
+): Promise<JsonAnswer> {
   const shown = await shownUser(deps, signedIn.user, signedIn.sessionId);
-  return { ...shown, headers: sessionCookie(deps.baseUrl, signedIn.token) };
+  return {
+    ...shown,
+    headers: sessionCookie({ baseUrl: deps.baseUrl, isOverHttps: isOverHttps(request, deps.baseUrl) }, signedIn.token),
+  };
 }

@@ -146,7 +146,7 @@ export async function readEventTexts(
   );
   const rows = await tx.all<EventRow>(
     `SELECT v.seq, v.id, v.type, v.message_id, v.mode, v.at, ${withMail ? 'coalesce(i.detail, v.detail)' : 'v.detail'} AS detail, m.recipient, e.header_from, e.subject,
-       e.tags, e.metadata
+       e.tags, e.metadata, e.dsn
      FROM ${asked.sql} JOIN event v ON v.seq = asked.seq
        LEFT JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
        LEFT JOIN email e ON e.seq = m.email_seq

@@ -3,6 +3,11 @@ import assert from 'node:assert/strict';
 import { createAccountOperation } from '../../src/accounts/store.ts';
 import { addDomainOperation, isReturnPathOperation } from '../../src/domains/store.ts';
 import {
+  findOperatorMailOperation,
+  listOperatorMailOperation,
+  recordOperatorMailOperation,
+} from '../../src/inbound/operator-mail-store.ts';
+import {
   claimInboundOperation,
   clampInboundOperation,
   findInboundOperation,
@@ -79,4 +84,48 @@ export const inboundMail: Scenario = async (stage) => {
   assert.equal(early.count, 0);
   const removed = await stage.act(removeInboundOperation, { beforeMs: nowMs + 1, limit: 10 });
   assert.deepEqual(removed, { count: 3, blobKeys: ['zz/3'] }, 'what waits stays, and with it the blob that it shares');
+};
+
+export const operatorMail: Scenario = async (stage) => {
+  const { nowMs } = stage;
+  const ids: string[] = [];
+  for (let at = 0; at < 3; at += 1) {
+    const id = stage.id('inb', nowMs + at);
+    ids.push(id);
+    const mail: NewInbound = {
+      id,
+      receivedAtMs: nowMs,
+      envelopeFrom: 'ann@x.example',
+      recipient: 'abuse@b.example',
+      use: { kind: 'abuse' },
+      client: { address: '192.0.2.1', helo: 'mx.example', tls: 'TLSv1.3' },
+      sizeBytes: 4,
+      content: Buffer.from('mail'),
+      blobKey: null,
+      nowMs,
+    };
+    await stage.act(storeInboundOperation, [mail]);
+  }
+  const claim = { nowMs, leaseMs: 60_000, limit: 10, quarantined: true, freeOnly: false, overQuota: [] };
+  const { jobs } = await stage.act(claimInboundOperation, claim);
+  const mails = jobs.map(({ seq, fence, mail: { id: inboundId } }) => ({
+    lease: { seq, fence, inboundId },
+    summary: { from: 'ann@x.example', subject: 'Help', text: 'Your host is listed', forwarding: 'not-set' as const },
+  }));
+  const recorded = await stage.act(recordOperatorMailOperation, mails);
+  assert.deepEqual(recorded, { lost: [], blobKeys: [] });
+  const again = await stage.act(recordOperatorMailOperation, mails.slice(0, 1));
+  assert.equal(again.lost.length, 1, 'it is recorded once');
+  const page = await stage.act(listOperatorMailOperation, { before: null, limit: 2 });
+  assert.deepEqual(
+    page.map(({ id }) => id),
+    [ids[2], ids[1]],
+  );
+  const rest = await stage.act(listOperatorMailOperation, { before: ids[1]!, limit: 2 });
+  assert.deepEqual(
+    rest.map(({ id }) => id),
+    [ids[0]],
+  );
+  assert.equal((await stage.act(findOperatorMailOperation, ids[0]!))?.subject, 'Help');
+  assert.equal(await stage.act(findOperatorMailOperation, 'inb_none'), undefined);
 };

@@ -17,7 +17,7 @@ const SECOND = 1_000;
 const MAIL = { envelopeFrom: '', recipient: 'b+x@bounces.example', sizeBytes: 4, blobKey: null } as const;
 
 /** Stores so many mails to a return path and claims them; answers the leases. */
-async function leases(stage: Stage, count: number): Promise<NonNullable<Meaning['lease']>[]> {
+export async function leases(stage: Stage, count: number): Promise<NonNullable<Meaning['lease']>[]> {
   const ids = Array.from({ length: count }, () => stage.id('inb'));
   const client = { address: '192.0.2.1', helo: 'mx.example', tls: null };
   const use = { kind: 'return-path' as const, copy: { messageId: 'msg_x', isShared: false, day: 1 } };

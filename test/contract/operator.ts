@@ -22,11 +22,13 @@ import {
   queueByDomainOperation,
 } from '../../src/operator/store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
+import { logBlockerOperation } from '../../src/storage/meta-store.ts';
 import { acceptance } from '../kit/seed-mail.ts';
 import { newAccount } from './accounts.ts';
 import type { Scenario } from './stage.ts';
 
 export const operatorReads: Scenario = async (stage) => {
+  await stage.act(logBlockerOperation, null);
   const first = { ...newAccount(stage), name: '100% Mail_Shop' };
   const second = { ...newAccount(stage, 'free'), name: '100 Mails' };
   for (const account of [first, second]) await stage.act(createAccountOperation, { account, keys: [] });

@@ -3,8 +3,9 @@ import * as accounts from './accounts.ts';
 import { certificates } from './acme.ts';
 import * as attachments from './attachments.ts';
 import { audit } from './audit.ts';
+import { deliveryReports } from './delivery-reports.ts';
 import * as heldBack from './held-back.ts';
-import { inboundMail } from './inbound.ts';
+import { inboundMail, operatorMail } from './inbound.ts';
 import * as inboundRoutes from './inbound-routes.ts';
 import { incidents } from './incidents.ts';
 import { late } from './late.ts';
@@ -51,6 +52,7 @@ export const scenarios: Record<string, Scenario> = {
   'mail that rests for its reputation': heldBack.guarded,
   'lifetimes of mail that rests for its reputation': heldBack.restingLifetimes,
   'what comes back': late,
+  'delivery reports': deliveryReports,
   'bounces of addresses on the list': heldBack.bouncedAgain,
   'bounces that suppress for some days': heldBack.bouncedForDays,
   'content that is not kept': mail.contentOf,
@@ -88,6 +90,7 @@ export const scenarios: Record<string, Scenario> = {
   'pauses that are ended': endingPauses,
   'pauses that nodes share': sharedPauses,
   'mail that came in': inboundMail,
+  'mail to operators': operatorMail,
   'shares of a warm-up': warmUpShares,
   'times in the log': retention.segments,
   statistics,

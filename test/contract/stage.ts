@@ -41,9 +41,10 @@ const NUMBERED = new Set([
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /**
- * Each database's own affair: where events lie (that they lie in order shows in every page), and what its clock says of nodes.
+ * Each database's own affair: where events lie (that they lie in order shows in every page), what its clock says of nodes, and which transaction
+ * is the oldest on the server.
  */
-const OWN = new Set(['position', 'startedAt', 'seenAt']);
+const OWN = new Set(['position', 'startedAt', 'seenAt', 'xid', 'database', 'seconds']);
 
 /** They follow the log. */
 const FOLLOWERS = new Set([

@@ -48,3 +48,31 @@ test('content that is gone or has changed is never sent: alarm, delay, bounce af
   assert.equal(rig.events(gone!).at(-1)!.detail.bounce!.category, 'expired');
   assert.equal(sink.messages.length, 1);
 });
+
+test('content in the database of which one bit has changed is never sent, whichever bit it is', async (t) => {
+  const sink = await smtpSink();
+  const rig = await deliveryRig({ relayPort: sink.port });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const FLIPS = 40;
+  const later = { sendAtMs: rig.clock.now() + 1_000 };
+  const altered: string[] = [];
+  for (let at = 0; at < FLIPS; at += 1) altered.push(...(await rig.store({ to: [`a${at}@x.example`], ...later })));
+  const [whole] = await rig.store({ to: ['whole@x.example'], ...later });
+  const emails = rig.rows<{ seq: number; content: Uint8Array }>('SELECT seq, content FROM email ORDER BY seq');
+  for (const [index, { seq, content }] of emails.slice(0, FLIPS).entries()) {
+    const bit = Math.floor((index * 8 * content.length) / FLIPS);
+    content[bit >> 3]! ^= 1 << (bit & 7);
+    rig.tamper(`UPDATE email SET content = X'${Buffer.from(content).toString('hex')}' WHERE seq = ?`, seq);
+  }
+  rig.clock.advance(1_000);
+  await waitUntil('the delivery', () => rig.status(whole!) === 'delivered');
+  await waitUntil('the delays', () => altered.every((id) => rig.status(id) === 'delayed'));
+  assert.deepEqual(
+    sink.messages.map(({ to }) => to),
+    [['whole@x.example']],
+  );
+  for (const id of altered) assert.match(rig.attempts(id)[0]!.reply, /is not what was accepted/);
+});

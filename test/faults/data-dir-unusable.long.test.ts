@@ -4,12 +4,21 @@
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { missing, notAllowed } from '../kit/peers.ts';
-import { runCommand } from '../kit/start-service.ts';
+import { runCommand, startService } from '../kit/start-service.ts';
 
 const isRoot = process.getuid?.() === 0;
 const wrapper = isRoot ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all'] : [];
@@ -82,4 +91,25 @@ test('a file in the place of the directory, or above it', async (t) => {
     await refusal(path.join(file, 'below')),
     `the folder ${file}/below cannot be made (${file} is not a folder); move that file away, ${ELSEWHERE}`,
   );
+});
+
+test('a database that is missing or has 0 bytes, in a directory that was in use', async (t) => {
+  const dataDir = path.join(folderOf(t), 'data');
+  const service = await startService({ dataDir });
+  await service.kill('SIGTERM');
+  const database = path.join(dataDir, 'postrider.db');
+  const whole = readFileSync(database);
+  for (const change of [() => truncateSync(database, 0), () => rmSync(database)]) {
+    change();
+    const said = await refusal(dataDir);
+    assert.match(
+      said,
+      /the database .*postrider\.db is (empty \(0 bytes\)|missing), but .* was in use \(it has .*secret\.key/,
+    );
+    assert.match(said, /postrider restore FILE/);
+    assert.equal(statSync(database, { throwIfNoEntry: false })?.size ?? 0, 0, 'nothing is made in its place');
+  }
+  writeFileSync(database, whole);
+  await service.restart();
+  await service.kill('SIGTERM');
 });

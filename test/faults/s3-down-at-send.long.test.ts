@@ -30,7 +30,7 @@ test('with S3 in trouble, large content is answered 503 and nothing is accepted;
     proxy.set(fault, methods ? { methods } : {});
     const refused = await service.api.post('/send', mail, key);
     assert.equal(refused.status, 503, `${name}: ${refused.text}`);
-    assert.equal(refused.body.error.code, 'OVERLOADED');
+    assert.equal(refused.body.error.code, 'UNAVAILABLE');
     assert.ok(Number(refused.headers['retry-after']) > 0);
     // The request's id is random, and may well hold an "s3".
     const told = refused.text.replaceAll(refused.body.requestId, '');
@@ -79,7 +79,7 @@ test('with S3 down, a send of uploaded files is answered 503 and does not use th
   proxy.set({ kind: 'down' });
   const refused = await sendSubmission(service.api, id, mail);
   assert.equal(refused.status, 503, refused.text);
-  assert.equal(refused.body.error.code, 'OVERLOADED');
+  assert.equal(refused.body.error.code, 'UNAVAILABLE');
   proxy.set();
   const accepted = await sendSubmission(service.api, id, mail);
   assert.equal(accepted.status, 202, accepted.text);

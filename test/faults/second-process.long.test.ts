@@ -75,10 +75,11 @@ test('a first start that cannot be makes nothing, and prints no credentials', as
     ],
   ];
   const dataDir = path.join(folder, 'data');
-  const { code } = await runCommand(['serve'], { dataDir, env: { POSTRIDER_MX_PORT: 'smtp' } });
   for (const [env, line] of wrong) {
     const done = await commandHere(['serve'], environment(dataDir, env));
-    assert.deepEqual([done.code, done.stdout], [code, ''], done.stderr);
+    // Another process may let go of a port, so a service manager may try that again; a wrong setting it may not.
+    const isTransient = Object.values(env).includes(takenPort);
+    assert.deepEqual([done.code, done.stdout], [isTransient ? 1 : 78, ''], done.stderr);
     assert.match(done.stderr, line);
     assert.equal(done.stderr.trim().split('\n').length, 1, done.stderr);
     assert.ok(!existsSync(dataDir), `nothing was made: ${done.stderr}`);

@@ -8,6 +8,7 @@ import type { JsonObject } from '../kit/api.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
+import { winmail } from '../kit/winmail.ts';
 
 let service: Service;
 let catcher: WebhookCatcher;
@@ -110,6 +111,31 @@ test('a reply becomes a signed event, once at each endpoint that is to get it, a
   assert.ok(
     postedOf(played.inboundId).every(({ path }) => path === '/hook/own'),
     'others do not get what goes to an address of its own',
+  );
+});
+
+test('a file in a winmail.dat has a link of its own', async () => {
+  await route({ match: 'outlook@in.shop.example' });
+  const played = await play({
+    to: 'outlook@in.shop.example',
+    from: 'ann@example.com',
+    raw: [
+      'From: ann@example.com',
+      'Content-Type: application/ms-tnef; name=winmail.dat',
+      'Content-Transfer-Encoding: base64',
+      '',
+      winmail().toString('base64'),
+    ].join('\n'),
+  });
+  const { text, attachments } = (await service.sandboxApi.get(`/inbound/${played.inboundId}`)).body.content;
+  assert.equal(text, 'Grüße aus Outlook');
+  const files = await Promise.all(attachments.map(async ({ url }: JsonObject) => (await fetchLink(url)).text()));
+  assert.deepEqual(
+    attachments.map(({ name }: JsonObject, index: number) => [name, files[index]]),
+    [
+      ['Straße.txt', 'first file'],
+      ['Tabelle – 2026.xlsx', 'second file'],
+    ],
   );
 });
 

@@ -126,7 +126,7 @@ test('without --json there is a line for people, and a machine that is away is t
   await waitUntil('its beginning', () => /^Ready\. .*\nThe secret of this session is whsec_\S+\n/.test(listener.out));
   await send('dora@example.com');
   await waitUntil('the event', () => {
-    return /^ECONNREFUSED \d+ ms {2}Send dora@example\.com msg_\w+$/m.test(listener.out);
+    return /^connection refused \d+ ms {2}Send dora@example\.com msg_\w+$/m.test(listener.out);
   });
   assert.equal(await listener.end('SIGTERM'), 0);
 });

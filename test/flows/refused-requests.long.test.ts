@@ -174,7 +174,9 @@ for (const dialect of DIALECTS) {
       for (const [line, verb] of said) {
         const reply = await talker.say(line);
         if (!/^[45]/.test(reply)) continue;
-        expected.push([Number(reply.slice(0, 3)), reply.split(' ')[1], verb, reply.split(' ').slice(2).join(' ')]);
+        // What looks like a key is not recorded.
+        const text = reply.split(' ').slice(2).join(' ').replaceAll(TOKEN.toUpperCase(), '…').replaceAll(TOKEN, '…');
+        expected.push([Number(reply.slice(0, 3)), reply.split(' ')[1], verb, text]);
       }
       talker.destroy();
       assert.equal(expected.length, 6);

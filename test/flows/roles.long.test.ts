@@ -18,7 +18,7 @@ test('the other roles answer /health, /ready and /metrics, and nothing else', { 
     const { anonymous, api } = service;
     assert.deepEqual((await anonymous.get('/health')).body, { status: 'ok' }, role);
     const ready = await anonymous.get('/ready');
-    assert.deepEqual([ready.status, ready.body], [200, { status: 'ready' }], role);
+    assert.deepEqual([ready.status, ready.body], [200, { status: 'ready', reasons: [] }], role);
     const metrics = await anonymous.get('/metrics');
     assert.equal(metrics.status, 200, role);
     assert.match(metrics.text, /^postrider_queue_depth_messages 0$/m);

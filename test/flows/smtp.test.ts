@@ -121,6 +121,7 @@ test('credentials: made over the API and the command line, listed, revoked; not 
   const listed = (await service.api.get('/smtp-credentials')).body as unknown as JsonObject[];
   assert.deepEqual(listed[0], {
     ...{ smtpCredentialId, username, mode: 'sandbox', allowedSenders: [], createdAt: made.body.createdAt },
+    deliveryReports: 'off',
   });
   assert.ok(!JSON.stringify(listed).includes(password));
   const talker = await open({ username, password });

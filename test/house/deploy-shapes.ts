@@ -21,6 +21,9 @@ function closed(members: Record<string, Shape>): Shape {
 const duration = { type: 'string', pattern: '^\\d+(ms|s|m|h)$' };
 const condition = words('service_started', 'service_healthy', 'service_completed_successfully');
 
+const ipv4 = { type: 'string', pattern: '^\\d+(\\.\\d+){3}$' };
+const network = { type: 'string', pattern: '^\\d+(\\.\\d+){3}/\\d+$' };
+
 export const composeShape = closed({
   name: { type: 'string', pattern: '^[a-z0-9][a-z0-9_-]*$' },
   'x-node': { type: 'object' },
@@ -35,9 +38,11 @@ export const composeShape = closed({
       depends_on: { anyOf: [list(text), map(closed({ 'condition!': condition }))] },
       ports: list({ type: 'string', pattern: '^(\\d+:)?\\d+$' }),
       volumes: list({ type: 'string', pattern: '^[\\w./-]+:/[\\w./-]+(:ro)?$' }),
+      networks: map(closed({ ipv4_address: ipv4 })),
       healthcheck: closed({ 'test!': list(text), interval: duration, timeout: duration, retries: count }),
     }),
   ),
+  networks: map(closed({ ipam: closed({ config: list(closed({ subnet: network })) }) })),
   volumes: map({ anyOf: [{ type: 'null' }, closed({})] }),
 });
 

@@ -35,6 +35,23 @@ test('a planned stop has more than the 30 seconds that it may take', () => {
   for (const grace of graces) assert.ok(Number(grace) > 30, `${grace}`);
 });
 
+test('a wrong setting does not restart the unit again and again, and the debugger stays closed', () => {
+  const unit = read('deploy/postrider.service');
+  assert.match(unit, /^RestartPreventExitStatus=78$/m);
+  assert.match(unit, /^ExecReload=\/bin\/kill -HUP \$MAINPID$/m);
+  assert.match(unit, /^ExecStart=\S+\/node --disable-sigusr1 bin\/postrider\.js serve$/m);
+  assert.match(read('deploy/Dockerfile'), /^ENTRYPOINT \["node", "--disable-sigusr1", /m);
+});
+
+test('the nodes trust the balancer, and no other address of its network', () => {
+  const compose = read('deploy/compose.yaml');
+  const [, balancer] = /ipv4_address: (\S+)/.exec(compose) ?? [];
+  const [, trusted] = /POSTRIDER_TRUSTED_PROXIES: (\S+)/.exec(compose) ?? [];
+  assert.ok(balancer);
+  assert.equal(trusted, balancer);
+  assert.match(read('deploy/haproxy.cfg'), /^ {2}option forwardfor$/m);
+});
+
 test('the images that others make are pinned to a version', () => {
   const pinned = (text: string): string[] =>
     [...text.matchAll(/^ *image: (\S+)$/gm)].map(([, image]) => image!).filter((image) => image !== 'postrider');

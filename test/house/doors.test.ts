@@ -16,6 +16,7 @@ const PURE = new Set([
 const AROUND: Readonly<Record<string, readonly string[]>> = {
   // Read and written synchronously, at the start and by backups.
   'node:fs': [
+    'src/config-values.ts',
     ...['src/delivery/providers.ts', 'src/doctor/certificates.ts', 'src/doctor/secrets.ts', 'src/http/portal.ts'],
     ...['src/net/dns-servers.ts', 'src/roles/ports.ts', 'src/roles/serve.ts', 'src/smtp/tls-identity.ts'],
     ...['src/storage/data-directory.ts', 'src/storage/durable-file.ts', 'src/storage/migrate.ts'],

@@ -4,7 +4,7 @@
  */
 import type { SourceFile } from './source-tree.ts';
 
-export const LINES_AT_MOST = 400;
+export const LINES_AT_MOST = 600;
 const HEADER_CHARACTERS = 30;
 const EMPTY_NAMES = /(^|[-./])(manager|managers|helper|helpers|util|utils|common|misc)([-./]|$)/;
 

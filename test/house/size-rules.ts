@@ -5,7 +5,7 @@
 import { parseSync } from 'oxc-parser';
 import type { SourceFile } from './source-tree.ts';
 
-export const FUNCTION_LINES_AT_MOST = 60;
+export const FUNCTION_LINES_AT_MOST = 80;
 export const SCOPE_LINES_AT_MOST = 120;
 
 export interface FunctionSize {

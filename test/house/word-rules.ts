@@ -12,7 +12,6 @@ const PRIVATE: [word: string, forms: RegExp, instead: string][] = [
   ['mend', /^(mend|mends|mended|mending)$/, 'fix, repair'],
   ['told', /^(told|untold|tellable)$/, 'reported, notified, recorded'],
   ['stretch', /^stretch(es|ed)?$/, 'segment, time index'],
-  ['suspect', /^suspect(s|ed)?$/, 'quarantined, poison'],
   ['blame', /^(blame[ds]?|guilty|innocent)$/, 'poison detection'],
   ['seat', /^seats?$/, 'permit'],
   ['unrest', /^unrest$/, 'outstanding work'],

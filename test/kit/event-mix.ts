@@ -50,7 +50,7 @@ const latency = (): number => (Math.random() < 0.05 ? 0 : Math.round(10 ** (Math
 
 function detailOf(type: EventType): Record<string, unknown> {
   if (type === 'Delivery') return { delivery: { remoteHost: 'mx.example.com', latencyMs: latency() } };
-  if (type === 'Bounce') return { bounce: { kind: pick(['hard', 'soft']), category: 'blocked' } };
+  if (type === 'Bounce') return { bounce: { kind: pick(['hard', 'soft', 'block']), category: 'blocked' } };
   if (type === 'Reject') return { reject: { reason: pick(['suppressed', 'cancelled']) } };
   return {};
 }

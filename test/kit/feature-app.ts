@@ -51,7 +51,7 @@ export async function featureApp(
     port: 0,
     log: silentLog,
     routes: routes(temp),
-    backPressure: () => backPressure,
+    backPressure: () => (backPressure === undefined ? undefined : { code: 'OVERLOADED', reason: backPressure }),
     authenticate: (headers) => ({
       ok: true,
       value: callerOf(String(headers['x-id']), headers['x-api-key'] === 'sandbox' ? 'sandbox' : 'live', changes()),

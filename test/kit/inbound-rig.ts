@@ -98,8 +98,8 @@ export async function inboundRig(dialect: Dialect = 'sqlite') {
 export type InboundRig = Awaited<ReturnType<typeof inboundRig>>;
 
 /** A session that has said EHLO. */
-export async function openInbound(port: number): Promise<Talker> {
-  const talker = await connectTalker(port);
+export async function openInbound(port: number, localAddress?: string): Promise<Talker> {
+  const talker = await connectTalker(port, localAddress === undefined ? {} : { localAddress });
   await talker.reply();
   await talker.say('EHLO mx.example');
   return talker;

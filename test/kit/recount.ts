@@ -50,8 +50,17 @@ function recount(events: JsonObject[], how: Recount): Map<string, Expected> {
     for (const group of groupsOf(event, how)) {
       const key = `${start} ${group}`;
       const fresh = {
-        ...{ start, ...(group !== undefined && { group }), accepted: 0, delivered: 0, bounced: { hard: 0, soft: 0 } },
-        ...{ delayed: 0, suppressed: 0, complained: 0, opened: 0, clicked: 0, unsubscribed: 0 },
+        start,
+        ...(group !== undefined && { group }),
+        accepted: 0,
+        delivered: 0,
+        bounced: { hard: 0, soft: 0, block: 0 },
+        delayed: 0,
+        suppressed: 0,
+        complained: 0,
+        opened: 0,
+        clicked: 0,
+        unsubscribed: 0,
       };
       const one: Expected = all.get(key) ?? { bucket: fresh, latencies: [] };
       all.set(key, one);

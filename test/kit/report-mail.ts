@@ -121,3 +121,45 @@ Auto-Submitted: auto-replied (vacation)
 I am away until Monday. Mail to my old address says 550 5.1.1 user unknown.
 `);
 }
+
+/** A delivery report of that many bytes, as Exchange writes it: most of it is the returned message, and the fields for machines come last. */
+export function returning(bytes: number): Buffer {
+  const head = crlf(`From: postmaster@exchange.example
+To: undisclosed-recipients:;
+Subject: Undeliverable: Your order
+MIME-Version: 1.0
+Content-Type: multipart/report; report-type=delivery-status; boundary="b19"
+
+--b19
+Content-Type: text/plain; charset=us-ascii
+
+Delivery has failed to these recipients or groups: ann@example.com
+
+--b19
+Content-Type: message/rfc822
+
+From: Shop <shop@example.org>
+To: ann@example.com
+Subject: Your order
+Message-ID: <m@shop.example>
+MIME-Version: 1.0
+Content-Type: application/pdf
+Content-Transfer-Encoding: base64
+
+`);
+  const tail = crlf(`
+--b19
+Content-Type: message/delivery-status
+
+Reporting-MTA: dns; exchange.example
+
+Final-Recipient: rfc822; ann@example.com
+Action: failed
+Status: 5.1.10
+Diagnostic-Code: smtp; 550 5.1.10 RESOLVER.ADR.RecipientNotFound; Recipient not found
+
+--b19--
+`);
+  const content = Buffer.alloc(bytes - head.length - tail.length, `${'QUJD'.repeat(19)}\r\n`);
+  return Buffer.concat([head, content, tail]);
+}

@@ -13,6 +13,7 @@ import type { Mode } from '../../src/base/mode.ts';
 import { createTrackingLinks } from '../../src/engagement/engagement.ts';
 import { createInFlightKeys } from '../../src/idempotency/idempotency.ts';
 import type { DeliveryJob } from '../../src/messages/messages.ts';
+import type { Cidr } from '../../src/net/address-guard.ts';
 import { createSubmit, type Submit } from '../../src/send/send.ts';
 import { createLoginGuard, type LoginGuard } from '../../src/smtp/login-guard.ts';
 import {
@@ -42,6 +43,7 @@ export interface ServerOptions {
   submit?: Submit;
   blobs?: Blobs;
   tls?: TlsIdentity;
+  trustedProxies?: readonly Cidr[];
 }
 
 export interface RunningServer {

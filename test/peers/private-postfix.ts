@@ -23,6 +23,8 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 export interface PrivatePostfix {
   port: number;
+  /** Its configuration, for `sendmail -C`. */
+  configFolder: string;
   /** Mails delivered to this user, each as the bytes of its file. */
   mailbox(user: string): Buffer[];
   log(): string;
@@ -151,6 +153,7 @@ export async function startPostfix(options: {
   }
   return {
     port,
+    configFolder: at('etc'),
     log,
     stop,
     mailbox: (user) => {

@@ -1,6 +1,6 @@
 /**
  * The settings for nginx and Caddy in docs/go-live.md, run as they are printed but for names of files and ports: calls, uploads, the stream
- * of events, signed-in changes, and what becomes of the client's address.
+ * of events, signed-in changes, and the client's address.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -18,6 +18,9 @@ import { testCertificate } from '../kit/test-certificate.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const NAME = 'mail.example.com';
+/** Of this machine, and not the address that proxies connect from. */
+const CLIENT = '127.0.0.9';
+const STRANGER = '127.0.0.66';
 const document = readFileSync(path.join(import.meta.dirname, '../../docs/go-live.md'), 'utf8');
 
 function printed(language: string): string {
@@ -83,14 +86,22 @@ interface Call {
   method?: string;
   headers?: Record<string, string>;
   body?: string | Buffer;
+  /** Address that the client connects from. */
+  from?: string;
 }
 
 function caller(port: number) {
   const connection = {
     ...{ host: '127.0.0.1', port, servername: NAME, ca: testCertificate([NAME]).cert, agent: false },
   } as const;
-  const open = (at: string, { method = 'GET', headers = {} }: Call) =>
-    https.request({ ...connection, path: at, method, headers: { Host: `${NAME}:${port}`, ...headers } });
+  const open = (at: string, { method = 'GET', headers = {}, from = CLIENT }: Call) =>
+    https.request({
+      ...connection,
+      localAddress: from,
+      path: at,
+      method,
+      headers: { Host: `${NAME}:${port}`, ...headers },
+    });
   const call = (at: string, options: Call = {}): Promise<Answer> =>
     new Promise((resolve, reject) => {
       const request = open(at, options).once('error', reject);
@@ -112,7 +123,9 @@ async function behindProxy(t: TestContext, start: (proxy: Proxy) => ChildProcess
   writeFileSync(path.join(folder, 'cert.pem'), cert);
   writeFileSync(path.join(folder, 'key.pem'), key);
   const [port = 0] = await freePorts(1);
-  const service = await startService({ env: { POSTRIDER_BASE_URL: `https://${NAME}:${port}` } });
+  const service = await startService({
+    env: { POSTRIDER_BASE_URL: `https://${NAME}:${port}`, POSTRIDER_TRUSTED_PROXIES: '127.0.0.1' },
+  });
   const child = start({ port, behind: Number(new URL(service.url).port), folder });
   t.after(async () => {
     child.kill('SIGTERM');
@@ -205,8 +218,19 @@ async function signIn({ service, port, call }: Behind): Promise<void> {
   const log = await call('/operator/audit?limit=100', { headers: { Cookie: cookie.split(';')[0]! } });
   const entries = JSON.parse(log.text) as { action: string; address: string | null; from?: string }[];
   const entry = entries.find(({ action }) => action === 'account.create');
-  assert.match(JSON.stringify(entry), /127\.0\.0\.1/, 'as the document says: the address is that of the proxy');
-  assert.doesNotMatch(log.text, /203\.0\.113\.9/);
+  assert.match(JSON.stringify(entry), /"127\.0\.0\.9"/, 'the address of the client, not that of the proxy');
+  assert.doesNotMatch(log.text, /203\.0\.113\.9/, 'the client cannot choose it');
+
+  const statuses: number[] = [];
+  for (let count = 0; count < 31; count += 1) {
+    const wrong = JSON.stringify({ email: `nobody${count}@example.com`, password: 'wrong' });
+    statuses.push((await call('/session', { method: 'POST', headers, body: wrong, from: STRANGER })).status);
+  }
+  assert.equal(statuses.at(-1), 429, `a stranger is locked out: ${statuses.join(' ')}`);
+  const again = await call('/session', { method: 'POST', headers, body, from: STRANGER });
+  assert.equal(again.status, 429);
+  const other = await call('/session', { method: 'POST', headers, body, from: '127.0.0.10' });
+  assert.equal(other.status, 200, 'other clients of the same proxy are not');
 }
 
 for (const [name, start] of [

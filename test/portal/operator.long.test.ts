@@ -221,6 +221,8 @@ test('nodes, the doctor, and the log of all accounts with its files', { skip }, 
   const { page } = visit;
   await page.goto('/app/operator/nodes');
   await page.getByRole('row', { name: /api, smtp, delivery, webhooks/ }).waitFor();
+  await page.getByRole('link', { name: 'Postmaster mail' }).click();
+  await page.getByText('No mail to postmaster or abuse').waitFor();
   await page.getByRole('link', { name: 'Doctor' }).click();
   await page.getByRole('region', { name: 'Well' }).getByText('every setting is valid').waitFor();
   await page.getByText('Set POSTRIDER_BASE_URL to the https address').waitFor();

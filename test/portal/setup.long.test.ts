@@ -208,8 +208,9 @@ test('a key is made, works, and is replaced by another', { skip }, async (t) => 
 test('an SMTP credential comes with settings for frameworks; a plan without SMTP says so', { skip }, async (t) => {
   const { page, assertClean } = await visit(t, '/app/sandbox/keys?tab=smtp');
   await button(page, 'New SMTP credential').click();
-  await page.getByRole('dialog').getByRole('radio').first().waitFor();
-  assert.equal(await page.getByRole('dialog').getByRole('radio').count(), 1);
+  const modes = page.getByRole('dialog').getByRole('radiogroup', { name: 'Mode' }).getByRole('radio');
+  await modes.first().waitFor();
+  assert.equal(await modes.count(), 1);
   await button(page, 'Make it').click();
   await page.getByRole('combobox', { name: 'Language' }).click();
   await page.getByRole('option', { name: 'Django' }).click();

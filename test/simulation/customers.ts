@@ -146,7 +146,7 @@ export const isLater = (status: number): boolean => [409, 429, 500, 503].include
 
 /** An answer that acknowledges nothing: strange unless it asks to come again, in the words of the contract. */
 function noteRefusal({ strange }: Entry, { status, body }: Answer): void {
-  const isWorded = status !== 503 || body.includes('"OVERLOADED"');
+  const isWorded = status !== 503 || /"(?:OVERLOADED|UNAVAILABLE)"/.test(body);
   if (!isLater(status) || !isWorded) strange.push(`${status} ${body.slice(0, 200)}`);
 }
 

@@ -72,7 +72,7 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     finds: /not come to its end/,
   },
   'a pause is not shared': {
-    seed: 42,
+    seed: 301,
     file: 'delivery/shared-pauses.ts',
     find: '    if (unwritten.has(destination)) return;\n',
     replace: '    if (isLoaded) return;\n',

@@ -49,15 +49,15 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
   'whatever is refused at RCPT suppresses its address': {
     seed: 90,
     file: 'delivery/outcome.ts',
-    find: "const isOfAddress = suppress !== undefined && stage === 'rcpt' && speaksOfAddress(reply);",
-    replace: "const isOfAddress = stage === 'rcpt';",
+    find: 'if (suppress === undefined || !isOfOne || !isAboutAddress(reading)) {',
+    replace: 'if (!isOfOne) {',
     finds: /is suppressed without a reason/,
   },
   'a block list ends the mail': {
     seed: 166,
     file: 'delivery/outcome.ts',
-    find: "if (meaning.category === 'blocked' || (isPermanent && isBeforeMail)) {",
-    replace: 'if (isPermanent && isBeforeMail) {',
+    find: "new Set(['blocked', 'greylisted', 'rate-limited', 'remote-error']);",
+    replace: "new Set(['greylisted', 'rate-limited', 'remote-error']);",
     finds: /bounced, and nobody refused it/,
   },
   'results wait before they are recorded': {
@@ -113,11 +113,10 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
     finds: /asks for a certificate and came without/,
   },
   'the event of a change follows its commit': {
-    seed: 117,
+    seed: 181,
     file: 'messages/state-machine.ts',
-    find: '  await appendEvents(\n    tx,\n    events.flatMap(',
-    replace:
-      '  const append = (...all: any): void => void setTimeout(() => void (appendEvents as any)(...all.slice(0, 2)), 5);\n  append(\n    tx,\n    events.flatMap(',
+    find: '  await appendEvents(tx, appended, seqs);',
+    replace: '  setTimeout(() => void appendEvents(tx, appended), 5);',
     finds: /with events Send/,
   },
   'content is stored after its row': {

@@ -39,8 +39,8 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   },
   'a temporary refusal taken for a final one': {
     file: 'delivery/outcome.ts',
-    find: 'const isPermanent = reply.code >= 500;',
-    replace: 'const isPermanent = reply.code >= 450;',
+    find: 'if (reply.code < 500 || PASSING.has(category) || isTlsDemand || asksForLater(reading)) {',
+    replace: 'if (reply.code < 450) {',
     finds: /bounced, and nobody refused it/,
   },
   'a mail that was put off suppresses its address': {

@@ -446,6 +446,27 @@ export interface paths {
      */
     get: operations["listNodes"];
   };
+  "/operator/postmaster-mail": {
+    /**
+     * Mail to postmaster and abuse, newest first
+     * @description What people, providers and blocklists wrote to these addresses of the bounce domain. Reports on messages of this service are not listed: they become events. The newest 1,000 mails are kept, up to 200 MB, for as long as content is.
+     */
+    get: operations["listPostmasterMail"];
+  };
+  "/operator/postmaster-mail/{id}": {
+    /**
+     * One mail to postmaster or abuse, with its text
+     * @description As in the list, and its text.
+     */
+    get: operations["getPostmasterMail"];
+  };
+  "/operator/postmaster-mail/{id}/content": {
+    /**
+     * The mail to postmaster or abuse, byte for byte
+     * @description As it came, or without its files where `isWhole` is false.
+     */
+    get: operations["getPostmasterMailContent"];
+  };
   "/operator/queue": {
     /**
      * How the queue stands, in all and by account
@@ -470,7 +491,7 @@ export interface paths {
   "/ready": {
     /**
      * Whether it can take traffic, or why not
-     * @description 503 names every reason: storage, disk, queue, or a service that is stopping.
+     * @description A 200 has `status: "ready"` and no reasons. A 503 has `status: "not ready"` and the reasons (storage, disk, queue, or a service that is stopping) besides the members of every error.
      */
     get: operations["getReady"];
   };
@@ -1536,6 +1557,8 @@ export interface components {
       metadata: {
         [key: string]: string;
       };
+      /** @description ENVID of the SMTP client that submitted the message, decoded from xtext (RFC 3461). */
+      envid?: string;
       /** @description true: sent by POST /webhooks/{id}/test. */
       test?: boolean;
       delivery?: {
@@ -1552,8 +1575,11 @@ export interface components {
         latencyMs: number;
       };
       deliveryDelay?: {
-        /** @enum {string} */
-        kind: "hard" | "soft";
+        /**
+         * @description hard: the address or its domain is wrong. block: refused for policy, content, reputation, authentication or rights. soft: everything else, such as a full mailbox or an expired message.
+         * @enum {string}
+         */
+        kind: "hard" | "soft" | "block";
         /** @description Such as mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
         category: string;
         /** @description Null where no server replied. */
@@ -1582,8 +1608,11 @@ export interface components {
         late?: boolean;
       };
       bounce?: {
-        /** @enum {string} */
-        kind: "hard" | "soft";
+        /**
+         * @description hard: the address or its domain is wrong. block: refused for policy, content, reputation, authentication or rights. soft: everything else, such as a full mailbox or an expired message.
+         * @enum {string}
+         */
+        kind: "hard" | "soft" | "block";
         /** @description Such as mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
         category: string;
         /** @description Null where no server replied. */
@@ -1963,6 +1992,11 @@ export interface components {
       mode: "live" | "sandbox";
       /** @description Addresses and domains (with their subdomains) that it may send from; empty: any that the account may. */
       allowedSenders: string[];
+      /**
+       * @description failures: the envelope sender of mail that bounces receives a delivery report, also when RCPT has no NOTIFY. NOTIFY=NEVER wins.
+       * @enum {string}
+       */
+      deliveryReports: "off" | "failures";
       /** Format: date-time */
       createdAt: string;
       /** @description Shown this once. */
@@ -2244,6 +2278,56 @@ export interface components {
       eventId: string | null;
       inReplyTo: string | null;
     };
+    /** PostmasterMail */
+    PostmasterMail: {
+      inboundId: string;
+      /** Format: date-time */
+      receivedAt: string;
+      /** @description The address it was sent to, such as `abuse@bounces.example.net`. */
+      recipient: string;
+      /** @description The From header. */
+      from: string;
+      /** @description Empty for the null sender. */
+      envelopeFrom: string;
+      subject: string;
+      /** @description Size of the mail as it came. */
+      sizeBytes: number;
+      /** @description false: it was larger than 10,000,000 bytes, and its files are not kept. */
+      isWhole: boolean;
+      /** @description The server that brought it. */
+      clientAddress: string;
+      /**
+       * @description forwarded: sent to POSTRIDER_POSTMASTER. Else why not: not-set, no address is set; loop, it is or quotes a forwarded mail; automatic-reply; over-limit, 100 mails were forwarded in this hour; no-sender, this service has no name to write from.
+       * @enum {string}
+       */
+      forwarding: "forwarded" | "not-set" | "loop" | "automatic-reply" | "over-limit" | "no-sender";
+    };
+    /** PostmasterMailWithText */
+    PostmasterMailWithText: {
+      inboundId: string;
+      /** Format: date-time */
+      receivedAt: string;
+      /** @description The address it was sent to, such as `abuse@bounces.example.net`. */
+      recipient: string;
+      /** @description The From header. */
+      from: string;
+      /** @description Empty for the null sender. */
+      envelopeFrom: string;
+      subject: string;
+      /** @description Size of the mail as it came. */
+      sizeBytes: number;
+      /** @description false: it was larger than 10,000,000 bytes, and its files are not kept. */
+      isWhole: boolean;
+      /** @description The server that brought it. */
+      clientAddress: string;
+      /**
+       * @description forwarded: sent to POSTRIDER_POSTMASTER. Else why not: not-set, no address is set; loop, it is or quotes a forwarded mail; automatic-reply; over-limit, 100 mails were forwarded in this hour; no-sender, this service has no name to write from.
+       * @enum {string}
+       */
+      forwarding: "forwarded" | "not-set" | "loop" | "automatic-reply" | "over-limit" | "no-sender";
+      /** @description Its text, up to 20,000 characters. */
+      text: string;
+    };
     /** Queue */
     Queue: {
       /** @description Messages that wait or are being delivered. */
@@ -2289,6 +2373,8 @@ export interface components {
     Readiness: {
       /** @constant */
       status: "ready";
+      /** @description Empty here; the 503 lists what is not ready. */
+      reasons: string[];
     };
     /** RecipientStatus */
     RecipientStatus: {
@@ -2310,7 +2396,7 @@ export interface components {
       success: false;
       error: {
         /** @enum {string} */
-        code: "INVALID_REQUEST" | "UNSUPPORTED_FILE_TYPE" | "TEMPLATE_VARIABLE_MISSING" | "TEMPLATE_INVALID" | "UNAUTHORIZED" | "FORBIDDEN" | "ACCOUNT_SUSPENDED" | "PLAN_NOT_ELIGIBLE" | "SENDER_NOT_VERIFIED" | "UPLOAD_URL_INVALID" | "NOT_FOUND" | "SUBMISSION_NOT_FOUND" | "METHOD_NOT_ALLOWED" | "DUPLICATE_REQUEST_IN_PROGRESS" | "ATTACHMENT_UPLOAD_INCOMPLETE" | "SUBMISSION_ALREADY_USED" | "LIMIT_REACHED" | "CONFLICT" | "EMAIL_SIZE_EXCEEDED" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_MISMATCH" | "IDEMPOTENCY_KEY_REUSED" | "UPLOAD_MISMATCH" | "RATE_LIMITED" | "INTERNAL_ERROR" | "OVERLOADED";
+        code: "INVALID_REQUEST" | "UNSUPPORTED_FILE_TYPE" | "TEMPLATE_VARIABLE_MISSING" | "TEMPLATE_INVALID" | "UNAUTHORIZED" | "FORBIDDEN" | "ACCOUNT_SUSPENDED" | "PLAN_NOT_ELIGIBLE" | "SENDER_NOT_VERIFIED" | "UPLOAD_URL_INVALID" | "NOT_FOUND" | "SUBMISSION_NOT_FOUND" | "METHOD_NOT_ALLOWED" | "DUPLICATE_REQUEST_IN_PROGRESS" | "ATTACHMENT_UPLOAD_INCOMPLETE" | "SUBMISSION_ALREADY_USED" | "LIMIT_REACHED" | "CONFLICT" | "EMAIL_SIZE_EXCEEDED" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_MISMATCH" | "IDEMPOTENCY_KEY_REUSED" | "UPLOAD_MISMATCH" | "RATE_LIMITED" | "INTERNAL_ERROR" | "OVERLOADED" | "UNAVAILABLE";
         /** @description One sentence that says what to do. */
         message: string;
         details: {
@@ -2564,10 +2650,7 @@ export interface components {
       enableOpenTracking?: boolean;
       /** @description adds List-Unsubscribe headers for one-click unsubscribing (RFC 8058) */
       listUnsubscribe?: boolean;
-      /**
-       * @description true: never in the clear, which keeps off those who only listen; "verified": only to a mail server whose certificate is valid for its name. The mail waits otherwise, and bounces when it expires
-       * @default false
-       */
+      /** @description false, or left out: encrypted where the server offers it; true: never in the clear, which keeps off those who only listen; "verified": only to a mail server whose certificate is valid for its name. The mail waits otherwise, and bounces when it expires */
       requireTls?: boolean | "verified";
     };
     /** SendResponse */
@@ -2639,8 +2722,11 @@ export interface components {
         latencyMs: number;
       };
       deliveryDelay?: {
-        /** @enum {string} */
-        kind: "hard" | "soft";
+        /**
+         * @description hard: the address or its domain is wrong. block: refused for policy, content, reputation, authentication or rights. soft: everything else, such as a full mailbox or an expired message.
+         * @enum {string}
+         */
+        kind: "hard" | "soft" | "block";
         /** @description Such as mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
         category: string;
         /** @description Null where no server replied. */
@@ -2669,8 +2755,11 @@ export interface components {
         late?: boolean;
       };
       bounce?: {
-        /** @enum {string} */
-        kind: "hard" | "soft";
+        /**
+         * @description hard: the address or its domain is wrong. block: refused for policy, content, reputation, authentication or rights. soft: everything else, such as a full mailbox or an expired message.
+         * @enum {string}
+         */
+        kind: "hard" | "soft" | "block";
         /** @description Such as mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
         category: string;
         /** @description Null where no server replied. */
@@ -2796,6 +2885,11 @@ export interface components {
       mode: "live" | "sandbox";
       /** @description Addresses and domains (with their subdomains) that it may send from; empty: any that the account may. */
       allowedSenders: string[];
+      /**
+       * @description failures: the envelope sender of mail that bounces receives a delivery report, also when RCPT has no NOTIFY. NOTIFY=NEVER wins.
+       * @enum {string}
+       */
+      deliveryReports: "off" | "failures";
       /** Format: date-time */
       createdAt: string;
     };
@@ -2805,6 +2899,11 @@ export interface components {
       mode?: "live" | "sandbox";
       /** @description Addresses and domains (with their subdomains); any other From is 403. Empty or absent: any. */
       allowedSenders?: string[];
+      /**
+       * @description failures: the envelope sender of mail that bounces receives a delivery report, also when RCPT has no NOTIFY. NOTIFY=NEVER wins.
+       * @enum {string}
+       */
+      deliveryReports?: "off" | "failures";
     };
     /** Statistics */
     Statistics: {
@@ -2828,6 +2927,8 @@ export interface components {
         hard: number;
         /** @description Bounce events of kind soft. */
         soft: number;
+        /** @description Bounce events of kind block. */
+        block: number;
       };
       /** @description DeliveryDelay events: messages whose first attempt failed for now. */
       delayed: number;
@@ -4818,6 +4919,74 @@ export interface operations {
     };
   };
   /**
+   * Mail to postmaster and abuse, newest first
+   * @description What people, providers and blocklists wrote to these addresses of the bounce domain. Reports on messages of this service are not listed: they become events. The newest 1,000 mails are kept, up to 200 MB, for as long as content is.
+   */
+  listPostmasterMail: {
+    parameters: {
+      query?: {
+        /** @description How many to show, 25 by default. */
+        limit?: number;
+        /** @description The X-Next-Cursor of the page before. */
+        cursor?: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["PostmasterMail"][];
+        };
+      };
+    };
+  };
+  /**
+   * One mail to postmaster or abuse, with its text
+   * @description As in the list, and its text.
+   */
+  getPostmasterMail: {
+    parameters: {
+      path: {
+        /**
+         * @description The id of the mail.
+         * @example inb_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["PostmasterMailWithText"];
+        };
+      };
+    };
+  };
+  /**
+   * The mail to postmaster or abuse, byte for byte
+   * @description As it came, or without its files where `isWhole` is false.
+   */
+  getPostmasterMailContent: {
+    parameters: {
+      path: {
+        /**
+         * @description The id of the mail.
+         * @example inb_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "message/rfc822": string;
+        };
+      };
+    };
+  };
+  /**
    * How the queue stands, in all and by account
    * @description Up to 50,000 messages, those that are due first, are looked at; depth is of the whole queue.
    */
@@ -4882,7 +5051,7 @@ export interface operations {
   };
   /**
    * Whether it can take traffic, or why not
-   * @description 503 names every reason: storage, disk, queue, or a service that is stopping.
+   * @description A 200 has `status: "ready"` and no reasons. A 503 has `status: "not ready"` and the reasons (storage, disk, queue, or a service that is stopping) besides the members of every error.
    */
   getReady: {
     responses: {
@@ -5390,7 +5559,8 @@ export interface operations {
       content: {
         /**
          * @example {
-         *   "mode": "live"
+         *   "mode": "live",
+         *   "deliveryReports": "failures"
          * }
          */
         "application/json": components["schemas"]["SmtpCredentialRequest"];
@@ -6461,6 +6631,8 @@ export type PasswordRequest = components['schemas']['PasswordRequest'];
 export type PasswordResetRequest = components['schemas']['PasswordResetRequest'];
 export type PlayInboundRequest = components['schemas']['PlayInboundRequest'];
 export type PlayedInbound = components['schemas']['PlayedInbound'];
+export type PostmasterMail = components['schemas']['PostmasterMail'];
+export type PostmasterMailWithText = components['schemas']['PostmasterMailWithText'];
 export type Queue = components['schemas']['Queue'];
 export type Readiness = components['schemas']['Readiness'];
 export type RecipientStatus = components['schemas']['RecipientStatus'];
@@ -6584,6 +6756,9 @@ export const routes = {
   resumeDestination: ['POST', '/operator/destinations/{id}/resume'],
   examineService: ['GET', '/operator/doctor'],
   listNodes: ['GET', '/operator/nodes'],
+  listPostmasterMail: ['GET', '/operator/postmaster-mail'],
+  getPostmasterMail: ['GET', '/operator/postmaster-mail/{id}'],
+  getPostmasterMailContent: ['GET', '/operator/postmaster-mail/{id}/content'],
   getQueue: ['GET', '/operator/queue'],
   setPassword: ['PUT', '/password'],
   requestPasswordReset: ['POST', '/password-reset'],

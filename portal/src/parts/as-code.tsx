@@ -3,6 +3,7 @@ import { Button, Modal, Text } from '@mantine/core';
 import { useState } from 'react';
 import { routes } from '../../../clients/typescript/src/schema.ts';
 import type { Input, OperationId } from '../api.ts';
+import { serviceUrl } from '../base-path.ts';
 import { IconTerminal2 } from '../icons.ts';
 import { useScope } from '../scope.ts';
 import { copying } from '../texts/parts.ts';
@@ -25,7 +26,7 @@ export function callOf<O extends OperationId>(operation: O, input: Input<O>, acc
     for (const one of Array.isArray(value) ? value : [value])
       if (one !== undefined && one !== '') search.append(name, String(one));
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(path[name] ?? ''));
-  return { method, url: `${location.origin}${filled}${search.size > 0 ? `?${search}` : ''}`, accountId, body };
+  return { method, url: `${serviceUrl}${filled}${search.size > 0 ? `?${search}` : ''}`, accountId, body };
 }
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

@@ -5,6 +5,7 @@
  */
 import { Button, Group, SegmentedControl, Text } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
+import { basePath } from '../base-path.ts';
 import { IconPhoto } from '../icons.ts';
 import { preview } from '../texts/parts.ts';
 import classes from './parts.module.css';
@@ -98,7 +99,7 @@ export function MailPreview({ html, height = 480 }: { html: string; height?: num
         style={{ height, maxWidth: width === 'phone' ? 376 : undefined }}
         sandbox="allow-same-origin allow-popups allow-popups-to-escape-sandbox"
         referrerPolicy="no-referrer"
-        src={withImages ? '/app-frame-with-images' : '/app-frame'}
+        src={`${basePath}${withImages ? '/app-frame-with-images' : '/app-frame'}`}
         onLoad={({ currentTarget }) => {
           isLoaded.current = true;
           show(currentTarget, html, withImages);

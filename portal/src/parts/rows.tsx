@@ -6,6 +6,7 @@ import { Button, Group, Skeleton, Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { type ReactNode, useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { basePath } from '../base-path.ts';
 import { IconDownload } from '../icons.ts';
 import { lists } from '../texts/parts.ts';
 import { type Cell, saveCsv } from './csv.ts';
@@ -176,7 +177,7 @@ function Row<T>({ row, index, columns, href, onOpen, measure }: RowProps<T>) {
       data-linked={href !== undefined || onOpen !== undefined || undefined}
       onClick={({ target, ctrlKey, metaKey }) => {
         if ((target as Element).closest('a,button,input,label') || getSelection()?.isCollapsed === false) return;
-        if (href !== undefined && (ctrlKey || metaKey)) window.open(href, '_blank', 'noopener');
+        if (href !== undefined && (ctrlKey || metaKey)) window.open(`${basePath}${href}`, '_blank', 'noopener');
         else link.current?.click();
       }}
     >

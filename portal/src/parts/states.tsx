@@ -2,6 +2,7 @@
 import { Anchor, Button, Skeleton, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { PostriderError } from '../api.ts';
+import { basePath } from '../base-path.ts';
 import { IconAlertCircle, IconLock, IconSearch } from '../icons.ts';
 import { states } from '../texts/shell.ts';
 import classes from './parts.module.css';
@@ -81,7 +82,7 @@ export function ErrorState({ error, onRetry, isPage }: ErrorStateProps) {
 function NotFound({ isPage }: { isPage?: boolean }) {
   return (
     <EmptyState icon={<IconSearch size={28} aria-hidden />} title={states.notFound} isPage={isPage}>
-      {states.notFoundHint} <Anchor href="/">{states.home}</Anchor>
+      {states.notFoundHint} <Anchor href={`${basePath}/`}>{states.home}</Anchor>
     </EmptyState>
   );
 }

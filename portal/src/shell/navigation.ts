@@ -92,6 +92,7 @@ export const OPERATOR_PAGES: readonly NavigationGroup[] = [
       { name: navigation.accounts, path: '/accounts', icon: IconBuilding },
       { name: navigation.approvals, path: '/approvals', icon: IconClipboardCheck },
       { name: navigation.nodes, path: '/nodes', icon: IconServer },
+      { name: navigation.postmaster, path: '/postmaster', icon: IconMail },
       { name: navigation.doctor, path: '/doctor', icon: IconStethoscope },
       { name: navigation.audit, path: '/audit', icon: IconHistory },
     ],

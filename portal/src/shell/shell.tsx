@@ -12,6 +12,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useId, useRef, useState } from 'react';
 import { callerOf, type Mode } from '../api.ts';
+import { basePath } from '../base-path.ts';
 import { IconFileText, IconLogout, IconMenu2, IconSearch, IconUserCircle } from '../icons.ts';
 import { LiveProvider } from '../live.tsx';
 import { EmptyState } from '../parts/states.tsx';
@@ -92,7 +93,7 @@ function Frame() {
 function Brand() {
   return (
     <Link to="/" className={classes.brand}>
-      <img src="/icon.svg" alt="" width={20} height={20} />
+      <img src={`${basePath}/icon.svg`} alt="" width={20} height={20} />
       Postrider
     </Link>
   );
@@ -217,7 +218,7 @@ function PersonMenu({ isOperators }: { isOperators: boolean }) {
           <IconUserCircle size={16} stroke={1.7} aria-hidden />
           {shell.profile}
         </Link>
-        <a href="/docs" className={classes.link}>
+        <a href={`${basePath}/docs`} className={classes.link}>
           <IconFileText size={16} stroke={1.7} aria-hidden />
           {shell.documentation}
         </a>

@@ -16,7 +16,8 @@ export const errorCodes: Readonly<Record<string, string>> = {
   LIMIT_REACHED: 'The account has as many of these as it may have; remove one first.',
   METHOD_NOT_ALLOWED: 'This method is not allowed here; see the Allow header.',
   NOT_FOUND: 'There is nothing at this address.',
-  OVERLOADED: 'The service cannot take this on right now and has accepted nothing; repeat it as Retry-After says.',
+  OVERLOADED:
+    'Postrider is overloaded or stopping and did not accept the request. Retry after the number of seconds in Retry-After.',
   PAYLOAD_TOO_LARGE: 'The request body is larger than this call accepts.',
   PLAN_NOT_ELIGIBLE: 'SMTP is available on the plans paid and enterprise; change the plan of the account first.',
   RATE_LIMITED: 'Too many requests; wait as long as Retry-After says.',
@@ -27,6 +28,8 @@ export const errorCodes: Readonly<Record<string, string>> = {
   TEMPLATE_VARIABLE_MISSING:
     'A variable has no value; give it one in templateVariables, or send the content literally with render: false.',
   UNAUTHORIZED: 'The request needs a valid X-Api-Key and the X-Id of its account.',
+  UNAVAILABLE:
+    'The database or the blob store cannot be reached, and nothing was accepted. Retry after the number of seconds in Retry-After.',
   UNSUPPORTED_FILE_TYPE:
     'Executable and script files cannot be sent; put the file into an archive or link to it instead.',
   UNSUPPORTED_MEDIA_TYPE: 'The body must be JSON; send Content-Type: application/json and no Content-Encoding.',

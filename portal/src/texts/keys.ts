@@ -49,6 +49,12 @@ export const making = {
     send: 'Sends mail, and nothing else. Best for a program that only sends.',
     full: 'Reads and changes all that the account has, other keys too.',
   },
+  reports: 'Delivery reports by email',
+  reportsNames: { off: 'On request', failures: 'For every bounce' },
+  reportsHint: {
+    off: 'Only if the client requests one (NOTIFY).',
+    failures: 'The envelope sender receives an email when a message bounces.',
+  },
   senders: 'Allowed senders (optional)',
   sendersHint: 'Addresses or domains that it may send from, at most 20. Without any it sends from all of your domains.',
   sendersPlaceholder: 'orders@shop.example or shop.example',

@@ -193,6 +193,26 @@ export const nodes = {
   none: 'No node is alive',
 };
 
+export const postmaster = {
+  title: 'Postmaster mail',
+  lead: 'What people, providers, and blocklists wrote to postmaster@ and abuse@ of the bounce domain. The newest 1,000 are kept.',
+  mail: 'Mail',
+  noSubject: 'No subject',
+  recipient: 'To',
+  forwarding: 'Forwarded',
+  received: 'Received',
+  forwardings: {
+    forwarded: 'Yes',
+    'not-set': 'No: POSTRIDER_POSTMASTER is not set',
+    loop: 'No: forwarded before',
+    'automatic-reply': 'No: automatic reply',
+    'over-limit': 'No: over 100 in this hour',
+    'no-sender': 'No: the service has no name to send from',
+  },
+  none: 'No mail to postmaster or abuse',
+  noneHint: 'Set POSTRIDER_POSTMASTER to receive this mail in your own mailbox too.',
+} as const;
+
 export const doctor = {
   title: 'Doctor',
   lead: 'What the node that answers says of the service, at most 30 seconds old; what it asks of others and was well, ten minutes.',

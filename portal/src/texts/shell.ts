@@ -62,5 +62,6 @@ export const navigation = {
   queue: 'Queue',
   accounts: 'Accounts',
   nodes: 'Nodes',
+  postmaster: 'Postmaster mail',
   doctor: 'Doctor',
 };

@@ -152,9 +152,8 @@ export function encodePhrase(name: string): string {
 
 /** A mailbox as it stands in From, To, Cc: `Name <address>` or the bare address. Not folded. */
 export function mailboxText(address: Address): string {
-  const isPrintable = PRINTABLE.test(address.address);
-  if (!isPrintable) assertClean('an address', address.address);
-  const wire = isPrintable ? address.address : wireAddress(address);
+  if (!PRINTABLE.test(address.address)) assertClean('an address', address.address);
+  const wire = wireAddress(address);
   return address.name === '' ? wire : `${encodePhrase(address.name)} <${wire}>`;
 }
 

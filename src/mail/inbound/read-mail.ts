@@ -1,8 +1,8 @@
 /**
- * Reads mail that came in: its headers, what was written in it, and where its files lie. Bounded whatever comes: depth, number of parts, bytes of
- * headers and of texts; the time is linear in the size, and the event loop is yielded to in between. What is
- * beyond a limit, or cannot be decoded, is said in a sentence, and the rest is read all the same. Nothing is unpacked: mail in
- * mail and archives are files.
+ * Reads inbound mail: its headers, its text and HTML, and where its files are. Limits the depth, the number of parts, and the bytes of
+ * headers and texts; the time is linear in the size, and the event loop is yielded to in between. Whatever exceeds a limit or cannot
+ * be decoded is reported in `unreadable`, and the rest is read. Attached mail and archives are files and are not unpacked; a
+ * winmail.dat is replaced by the files in it.
  */
 import { timeSlice } from '../../base/time-slice.ts';
 import { htmlToText } from '../html/html-text.ts';
@@ -14,10 +14,15 @@ import {
   headerText,
   writtenName,
 } from '../mime/header-fields.ts';
-import { type Entity, MimeWalk, parameterisedValue, parameterValue } from '../mime/mime-walk.ts';
+import { type Entity, type FieldParameter, MimeWalk, parameterisedValue, parameterValue } from '../mime/mime-walk.ts';
+import { decodeText } from './decode-text.ts';
+import { nameOfText, safeName, usualName, writtenName as writtenFileName } from './file-name.ts';
+import { unflowed } from './flowed-text.ts';
+import { readTnef, type Tnef } from './tnef.ts';
 import {
   decodedSize,
   decodeTransfer,
+  decodeWhole,
   encodedLength,
   type TransferEncoding,
   transferEncodingOf,
@@ -42,12 +47,16 @@ export interface MailFile {
   /** Offsets of its encoded bytes in the mail. */
   from: number;
   to: number;
+  /** Of a file in a winmail.dat: where it is in the decoded bytes. */
+  within?: { offset: number; length: number };
 }
 
 export interface ReadMail {
   headers: MailHeader[];
   text: string | null;
   html: string | null;
+  /** The text was made of the HTML. */
+  textFromHtml: boolean;
   textTruncated: boolean;
   htmlTruncated: boolean;
   files: MailFile[];
@@ -84,6 +93,14 @@ export async function readMail(content: Buffer): Promise<ReadMail> {
     const part = partOf(content, entity, unreadable);
     if (part.isText) texts.add(content, part);
     else if (part.to > part.from || part.name !== '') {
+      const tnef = isTnefPart(part)
+        ? readTnef(await decodeWhole(content.subarray(part.from, part.to), part.encoding))
+        : undefined;
+      if (tnef) {
+        texts.addUnlessThereIs(tnef);
+        files.push(...filesInTnef(tnef, part, files.length).slice(0, LIMITS.parts - files.length));
+        if (!tnef.isPartial) continue;
+      }
       const file = await fileOf(content, part, files.length);
       if (isUndecodable(content, part, file.sizeBytes))
         unreadable.push('The Base64 of a file is none; the file is empty.');
@@ -91,6 +108,22 @@ export async function readMail(content: Buffer): Promise<ReadMail> {
     }
   }
   return { headers, hops, files, unreadable, ...texts.result() };
+}
+
+const TNEF_TYPE = /^application\/(vnd\.)?ms-tnef$/;
+const isTnefPart = ({ type, name }: Part): boolean => TNEF_TYPE.test(type) || /^winmail\.dat$/i.test(name);
+
+function filesInTnef({ files }: Tnef, { encoding, from, to }: Part, already: number): MailFile[] {
+  return files.map(({ name, contentType, contentId, offset, length }, index) => ({
+    name: safeName(name) || `attachment-${already + index + 1}`,
+    contentType: contentTypeOf(contentType),
+    sizeBytes: length,
+    contentId,
+    encoding,
+    from,
+    to,
+    within: { offset, length },
+  }));
 }
 
 /** Multiparts whose parts cannot be found. */
@@ -151,12 +184,19 @@ interface Part {
   isText: boolean;
   type: string;
   charset: string | undefined;
+  /** `format=flowed`, and `DelSp=yes` (RFC 3676). */
+  isFlowed: boolean;
+  delSp: boolean;
+  /** Empty where it has none. */
   name: string;
   contentId: string | null;
   encoding: TransferEncoding;
   from: number;
   to: number;
 }
+
+const isYes = (parameters: readonly FieldParameter[], name: string, value: string): boolean =>
+  parameterValue(parameters, name)?.trim().toLowerCase() === value;
 
 /** What the header of a part says. */
 function partOf(content: Buffer, entity: Entity, unreadable: string[]): Part {
@@ -175,23 +215,34 @@ function partOf(content: Buffer, entity: Entity, unreadable: string[]): Part {
   };
   const type = parameterisedValue(fieldOf('content-type') ?? '');
   const disposition = parameterisedValue(fieldOf('content-disposition') ?? '');
-  const written = parameterValue(disposition.parameters, 'filename') ?? parameterValue(type.parameters, 'name');
+  const written = writtenFileName(disposition.parameters, 'filename') || writtenFileName(type.parameters, 'name');
   const encoding = transferEncodingOf(entity.encoding);
   if (encoding === undefined)
     unreadable.push(`The transfer encoding ${quoted(entity.encoding)} of a part is not known; it is kept as it came.`);
-  const contentId = fieldOf('content-id')?.replace(/^<|>$/g, '').slice(0, 200) ?? null;
-  const isText = /^text\/(plain|html)$/.test(entity.type) && disposition.main !== 'attachment' && written === undefined;
-  return {
-    ...{ isText, type: entity.type, charset: parameterValue(type.parameters, 'charset') },
-    ...{ name: safeName(written), contentId, encoding: encoding ?? 'identity', from, to },
+  const part: Part = {
+    isText: /^text\/(plain|html)$/.test(entity.type) && disposition.main !== 'attachment' && written === undefined,
+    type: entity.type,
+    charset: parameterValue(type.parameters, 'charset'),
+    isFlowed: isYes(type.parameters, 'format', 'flowed'),
+    delSp: isYes(type.parameters, 'delsp', 'yes'),
+    name: safeName(written ?? ''),
+    contentId: fieldOf('content-id')?.replace(/^<|>$/g, '').slice(0, 200) ?? null,
+    encoding: encoding ?? 'identity',
+    from,
+    to,
   };
+  if (!part.isText && part.name === '' && to > from) part.name = impliedName(content, part);
+  return part;
 }
 
-/** As a file may be called anywhere: without folders, controls and marks that turn the direction of text. */
-function safeName(written: string | undefined): string {
-  if (written === undefined) return '';
-  const name = decodeWords(headerText(written)).replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '');
-  return (name.split(/[\\/]/).at(-1) ?? '').slice(0, 200).toWellFormed();
+/** The name of a part that gives none: the subject of an attached mail, and what clients call calendars and signatures. */
+function impliedName(content: Buffer, { type, encoding, from, to }: Part): string {
+  if (type !== 'message/rfc822') return usualName(type);
+  const end = Math.min(to, from + encodedLength(PART_HEADER_BYTES, encoding));
+  const text = withLineEnds(decodeTransfer(content.subarray(from, end), encoding).toString('latin1'));
+  const header = text.slice(0, text.indexOf('\r\n\r\n') + 1 || undefined);
+  const subject = headerFields(header).find(({ name }) => name === 'subject');
+  return subject ? nameOfText(decodeWords(headerText(fieldValue(header, subject))), '.eml') : '';
 }
 
 const LOOKED_AT = 64 * 1024;
@@ -205,67 +256,77 @@ function isUndecodable(content: Buffer, { encoding, from, to }: Part, decodedByt
 async function fileOf(content: Buffer, part: Part, index: number): Promise<MailFile> {
   const { encoding, from, to, contentId } = part;
   const sizeBytes = await decodedSize(content.subarray(from, to), encoding);
-  const contentType = /^[\w.+-]+\/[\w.+-]+$/.test(part.type) ? part.type.slice(0, 100) : 'application/octet-stream';
-  return { name: part.name || `attachment-${index + 1}`, contentType, sizeBytes, contentId, encoding, from, to };
+  const name = part.name || `attachment-${index + 1}${part.type === 'message/rfc822' ? '.eml' : ''}`;
+  return { name, contentType: contentTypeOf(part.type), sizeBytes, contentId, encoding, from, to };
+}
+
+const contentTypeOf = (type: string): string =>
+  /^[\w.+-]+\/[\w.+-]+$/.test(type) ? type.slice(0, 100) : 'application/octet-stream';
+
+interface KeptText {
+  text: string;
+  found: boolean;
+  truncated: boolean;
 }
 
 /** The texts of a mail, each put together from its parts in their order. */
 class Texts {
   readonly #unreadable: string[];
-  #plain = { text: '', found: false, truncated: false };
-  #html = { text: '', found: false, truncated: false };
+  readonly #plain: KeptText = { text: '', found: false, truncated: false };
+  readonly #html: KeptText = { text: '', found: false, truncated: false };
+  /** Of a winmail.dat, for mail without a text of its own. */
+  #wrapped: Tnef | undefined;
 
   constructor(unreadable: string[]) {
     this.#unreadable = unreadable;
   }
 
   add(content: Buffer, part: Part): void {
-    const [kept, most] = part.type === 'text/html' ? [this.#html, HTML_CHARACTERS] : [this.#plain, TEXT_CHARACTERS];
+    const isHtml = part.type === 'text/html';
+    const [kept, most] = isHtml ? [this.#html, HTML_CHARACTERS] : [this.#plain, TEXT_CHARACTERS];
     // A character has four bytes at most.
     const wanted = (most - kept.text.length) * 4;
     const end = Math.min(part.to, part.from + encodedLength(wanted, part.encoding));
     const bytes = decodeTransfer(content.subarray(part.from, end), part.encoding);
     if (isUndecodable(content, part, bytes.length))
       this.#unreadable.push('The Base64 of a text is none; the text is empty.');
-    const text = this.#decode(bytes, part.charset).replaceAll('\0', '\ufffd');
+    const { text, unknownCharset } = decodeText(bytes, { charset: part.charset, isHtml, isCut: end < part.to });
+    if (unknownCharset !== undefined)
+      this.#unreadable.push(
+        `The charset ${quoted(unknownCharset)} of a text is not known; it is read as UTF-8 or Windows-1252.`,
+      );
+    this.#append(kept, part.isFlowed && !isHtml ? unflowed(text, part) : text, most);
+    kept.truncated ||= end < part.to;
+  }
+
+  addUnlessThereIs(tnef: Tnef): void {
+    this.#wrapped ??= tnef;
+  }
+
+  #append(kept: KeptText, text: string, most: number): void {
     const between = kept.text === '' || kept.text.endsWith('\n') ? '' : '\n';
-    const all = kept.text + between + text;
+    const all = kept.text + between + text.replaceAll('\0', '\ufffd');
     kept.found = true;
-    kept.truncated ||= end < part.to || all.length > most;
+    kept.truncated ||= all.length > most;
     kept.text = all.slice(0, most).toWellFormed();
   }
 
-  #decode(bytes: Buffer, charset: string | undefined): string {
-    const label = charset?.trim() || 'utf-8';
-    try {
-      return new TextDecoder(label === 'us-ascii' ? 'utf-8' : label, { fatal: true }).decode(bytes);
-    } catch (error) {
-      const isUnknown = error instanceof RangeError;
-      if (isUnknown)
-        this.#unreadable.push(
-          `The charset ${quoted(label)} of a text is not known; it is read as UTF-8 or Windows-1252.`,
-        );
-      return isUnknown ? headerText(bytes.toString('latin1')) : lenient(bytes, label);
-    }
-  }
-
-  result(): Pick<ReadMail, 'text' | 'html' | 'textTruncated' | 'htmlTruncated'> {
+  result(): Pick<ReadMail, 'text' | 'html' | 'textFromHtml' | 'textTruncated' | 'htmlTruncated'> {
     const [plain, html] = [this.#plain, this.#html];
+    if (this.#wrapped && plain.text.trim() === '' && html.text.trim() === '') {
+      const { text: wrappedText, html: wrappedHtml } = this.#wrapped;
+      if (wrappedText !== null) this.#append(plain, wrappedText, TEXT_CHARACTERS);
+      if (wrappedHtml !== null) this.#append(html, wrappedHtml, HTML_CHARACTERS);
+    }
     const derived = !plain.found && html.found ? htmlToText(html.text).slice(0, TEXT_CHARACTERS).toWellFormed() : null;
     return {
       text: plain.found ? plain.text : derived,
       html: html.found ? html.text : null,
+      textFromHtml: derived !== null,
       textTruncated: plain.found ? plain.truncated : html.truncated,
       htmlTruncated: html.truncated,
     };
   }
-}
-
-/** What is not as the charset says: UTF-8 that is none is taken for Windows-1252, unless it was only cut at its end. */
-function lenient(bytes: Buffer, label: string): string {
-  const text = new TextDecoder(label === 'us-ascii' ? 'utf-8' : label).decode(bytes);
-  const wrong = text.split('\ufffd').length - 1;
-  return wrong > 1 && /^(utf-?8|us-ascii)$/i.test(label) ? headerText(bytes.toString('latin1')) : text;
 }
 
 function quoted(text: string): string {

@@ -1,7 +1,7 @@
-/** What is left of replies of many programs and languages. */
+/** The author's own words in replies: what is cut, and what must not be. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { replyText } from './reply-text.ts';
+import { replyText, replyTextOfHtml } from './reply-text.ts';
 
 const OWN = 'Yes, please.\n\nTomorrow at 9: fine.';
 const QUOTE = '> Shall we send it?\n> When?\n';
@@ -70,30 +70,132 @@ for (const mark of MARKS) {
   });
 }
 
-test('an answer below the quote, or within it, is what is not quoted', () => {
+test('replies below a quote and between its lines are kept', () => {
   assert.equal(replyText(`On 20 Nov 2026 Shop wrote:\n${QUOTE}\nYes.\n`), 'Yes.');
   assert.equal(replyText('> Shall we?\nYes.\n> When?\nNow.'), '> Shall we?\nYes.\n> When?\nNow.');
-  assert.equal(replyText(`Yes.\n\n${QUOTE}`), 'Yes.', 'a quote at the end without a mark');
+  assert.equal(replyText(`Yes.\n\n${QUOTE}`), 'Yes.', 'a quote at the end without an attribution');
+  assert.equal(replyText(`${QUOTE}\nYes.`), 'Yes.', 'a quote at the beginning without an attribution');
+  assert.equal(
+    replyText(`Hi,\n\nOn 20 Nov 2026, Shop wrote:\n> Shall we?\n\nYes.\n\n> When?\n\nNow.\n\n-- \nAnn`),
+    'Hi,\n\nYes.\n\n\nNow.',
+  );
+  assert.equal(
+    replyText(
+      `Yes.\n\n-----Original Message-----\nFrom: Shop <orders@shop.example>\nSent: Friday\nSubject: a\n\n> Shall we?\n\nAnn`,
+    ),
+    'Yes.\n\nAnn',
+    'marked lines below a separator',
+  );
+  assert.equal(
+    replyText(
+      `Yes.\n\nOn 20 Nov 2026, Shop wrote:\n> A line of the quote that was so long that it was broken by the client at\nits end.\n> Bye`,
+    ),
+    'Yes.',
+    'a piece of a quoted line that was wrapped',
+  );
+  assert.equal(
+    replyText(`Ok, thanks\n<orders@shop.example> wrote:\n${QUOTE}`),
+    'Ok, thanks',
+    'an author without a name',
+  );
+  assert.equal(
+    replyText('On 20 Nov 2026, Shop wrote:\n> Shall we?\nYes.\n\nOn 19 Nov 2026, Bob wrote:\n> And I?\n\nYou too.'),
+    'Yes.\n\nYou too.',
+    'replies to two mails',
+  );
 });
 
-test('signatures go, and what looks like a mark stays', () => {
+/** What people write themselves, however much it looks like a client's line. */
+const OWN_TEXTS = [
+  'Hello,\nas you wrote on 3 November 2026:\nthe price is 5 EUR. I agree.\nThanks',
+  'Hello,\n\nas you wrote on 3 November 2026 at 10:30:\n\nthe price is 5 EUR. I agree.',
+  'Hello,\n\nAs Bob <bob@peer.example> wrote on 3 November 2026 at 10:30:\n\nthe price is 5 EUR.',
+  'You wrote on 3 November 2026:\nthe price is 5 EUR. I agree.',
+  'On 3 November 2026 you wrote:\nthe price is 5 EUR. I agree.',
+  'On 3 November 2026 Bob wrote:\nthe price is 5 EUR. I agree.',
+  'I think Bob <bob@peer.example> wrote on 3 November 2026:\nthe price is 5 EUR.',
+  'Hallo,\nwie Sie am 3. November 2026 schrieben:\nDer Preis ist 5 EUR.',
+  'Hallo,\nam 3.11.2026 schrieb Herr Maier:\nDer Preis ist 5 EUR.',
+  'Bonjour,\ncomme vous avez écrit le 3 novembre 2026 :\nle prix est de 5 EUR.',
+  'Hola,\ncomo usted escribió el 3 de noviembre de 2026:\nel precio es 5 EUR.',
+  'Ciao,\ncome lei ha scritto il 3 novembre 2026:\nil prezzo è 5 EUR.',
+  'Hallo,\nzoals u schreef op 3 november 2026:\nde prijs is 5 EUR.',
+  'Hej,\nsom du skrev den 3 november 2026:\npriset är 5 EUR.',
+  'Привет,\nкак вы написали 3 ноября 2026:\nцена 5 EUR.',
+  'Please deliver at 10:30 to Ann <ann@peer.example>:\nMain street 5',
+  'Please deliver on 26.11.2026 at 10:30 to Ann <ann@peer.example>:\n\nMain street 5',
+  'Bitte am 26.11.2026 um 10:30 an Ann <ann@peer.example>:\nHauptstraße 5',
+  '26.11.2026, 10:30, Ann <ann@peer.example>:\nMain street 5',
+  'My flight:\nFrom: Berlin\nTo: Munich\nDate: 3 May 2026\nPlease book it.',
+  'Mi vuelo:\nDe: Madrid\nPara: Lima\nFecha: 3 de mayo\nGracias',
+  'Please forward mail\nFrom: ann@peer.example\nTo: bob@peer.example\nThanks',
+  'Subject: refund\nDate: 3 May 2026\nTotal: 5 EUR',
+  'Order: 17\nFrom: ann@peer.example\nDate: 26.11.2026 10:30\nIt never came.',
+  'On Monday I wrote to you twice.',
+  'She wrote: come at nine.',
+  'From: here to there, it is far.\nAnd more.',
+  'I wrote three things:\n1 milk\n2 bread',
+  'It came.\nSent with love',
+  'Note:\nall 17 are gone',
+  '----- 8< -----',
+  '--- Prices ---\nFrom: 5 EUR\nTo: 7 EUR',
+  'Times:\n2026-11-26 10:00\n26/11/2026 at 10:00 AM\nNov 26, 2026 10:00\nnone of them works',
+  'On Thursday:\n\nit rained.\n\nOn Friday:\n\nit did not.',
+  'The original message\nnever came.',
+  'Key points\n----\n1. Speed\n\n====\n\nThat is all.',
+  `A paragraph in one line. ${'It goes on and on. '.repeat(200)}It ends.`,
+];
+
+test('what people write themselves stays, also where it looks like a mark', () => {
+  for (const text of OWN_TEXTS) {
+    assert.equal(replyText(text), text);
+    assert.equal(
+      replyText(`${text}\n\nOn Thu, Nov 26, 2026 at 10:00 AM Shop <orders@shop.example> wrote:\n\n${QUOTE}`),
+      text,
+      'above an attribution',
+    );
+  }
+  for (const nothing of [null, '', ' \n', `On 20 Nov 2026 Shop wrote:\n${QUOTE}`])
+    assert.equal(replyText(nothing), null);
+});
+
+test('signatures are not the author’s words', () => {
   assert.equal(replyText('Yes.\n-- \nAnn\nShop Street 17'), 'Yes.');
+  assert.equal(replyText('Yes.\n--\nAnn'), 'Yes.');
   assert.equal(replyText('Yes.\n\nSent from my iPhone'), 'Yes.');
   assert.equal(replyText('Ja.\n\nGesendet von Outlook für Android\n'), 'Ja.');
   assert.equal(replyText('Yes.\n\nSent with Proton Mail secure email.\n'), 'Yes.');
   assert.equal(replyText('Oui.\n\nEnvoyé avec la messagerie sécurisée Proton Mail.'), 'Oui.');
-  for (const text of [
-    ...[
-      'On Monday I wrote to you twice.',
-      'She wrote: come at nine.',
-      'From: here to there, it is far.\nAnd more.',
-      'I wrote three things:\n1 milk\n2 bread',
-    ],
-    ...['It came.\nSent with love', 'Note:\nall 17 are gone', '----- 8< -----'],
+  const list = Array.from({ length: 20 }, (_, index) => `item ${index}`).join('\n');
+  assert.equal(replyText(`Prices:\n--\n${list}`), `Prices:\n--\n${list}`, 'a rule between paragraphs');
+});
+
+test('a reply that has only HTML ends where its client quotes', () => {
+  const quoted = '<p>Hello Ann,</p><p>your order is ready.</p>';
+  for (const html of [
+    `<div dir="ltr">Yes, please.</div><br><div class="gmail_quote gmail_quote_container"><div dir="ltr" class="gmail_attr">On Thu, Nov 26, 2026 at 10:00 AM Shop &lt;<a href="mailto:orders@shop.example">orders@shop.example</a>&gt; wrote:<br></div><blockquote class="gmail_quote">${quoted}</blockquote></div>`,
+    `<div>Yes, please.</div><div id="appendonsend"></div><hr><div id="divRplyFwdMsg" dir="ltr"><b>From:</b> Shop<br><b>Sent:</b> Thursday<br></div>${quoted}`,
+    `<div>Yes, please.</div><span id="OLK_SRC_BODY_SECTION">${quoted}</span>`,
+    `<div>Yes, please.</div><div id="yahoo_quoted_1" class="yahoo_quoted"><div>Le jeudi, Shop a dit :</div>${quoted}</div>`,
+    `<p>Yes, please.</p><div class="moz-cite-prefix">On 26/11/2026 10:00, Shop wrote:<br></div><blockquote type="cite">${quoted}</blockquote>`,
+    `<div>Yes, please.</div><div class="zmail_extra"><blockquote>${quoted}</blockquote></div>`,
+    `<div>Yes, please.</div><div class="protonmail_quote">Someone:<blockquote>${quoted}</blockquote></div>`,
+    `<div>Yes, please.</div><div name="messageReplySection">${quoted}</div>`,
+    `<div>Yes, please.</div><div style="border:none;border-top:solid #E1E1E1 1.0pt;padding:3.0pt 0cm 0cm 0cm"><p class="MsoNormal"><b>Von:</b> Shop &lt;orders@shop.example&gt; <br><b>Gesendet:</b> Donnerstag, 26. November 2026 10:00<br><b>An:</b> Ann<br><b>Betreff:</b> Bestellung</p></div>${quoted}`,
+    `<div>Yes, please.</div><div><br><blockquote type="cite">${quoted}</blockquote></div>`,
   ])
-    assert.equal(replyText(text), text);
-  for (const nothing of [null, '', ' \n', `On 20 Nov 2026 Shop wrote:\n${QUOTE}`])
-    assert.equal(replyText(nothing), null);
+    assert.equal(replyTextOfHtml(html), 'Yes, please.', html);
+  assert.equal(
+    replyTextOfHtml(
+      '<div class="gmail_quote">On 26 Nov 2026, Shop wrote:<blockquote>Shall we?</blockquote></div><div>Yes.</div>',
+    ),
+    'Yes.',
+    'below the quote',
+  );
+  assert.equal(replyTextOfHtml('<p class="quote">Yes.</p>'), 'Yes.');
+  const indented =
+    '<div>My address:</div><blockquote style="margin:0 0 0 40px;border:none;padding:0px"><div>Main street 5</div></blockquote>';
+  assert.match(replyTextOfHtml(indented) ?? '', /^My address:\s+Main street 5$/, 'what Gmail indents is no quote');
 });
 
 test('its time does not grow with what is repeated', () => {

@@ -1,189 +1,215 @@
 /**
- * What somebody has written in a reply: the text above the mail that they quote, without their signature. Found by the marks
- * that mail programs write in front of a quote, in their languages: a line such as `On … wrote:`, `-----Original Message-----`, a block of From,
- * Sent and To, or the quote itself. Where the answer stands below the quote, or within it, the lines that are not quoted. Time is
- * linear in the text.
+ * The author's own words in a reply: without the mail that they quote, the line that introduces it, and the footer of their client.
+ * Recognizes the attribution lines, separators and header blocks of email clients in some forty languages (`attribution.ts`,
+ * `quoted-header.ts`). Replies below a quote and between its lines are kept. Where it is unclear whether words are the author's own,
+ * they are kept: a quote that stays is a smaller error than words that are lost. Time is linear in the text.
  */
+import { readTags } from '../html/html-tags.ts';
+import { htmlToText } from '../html/html-text.ts';
+import {
+  breaksDate,
+  endsSentence,
+  isAttribution,
+  isDateLine,
+  opensAttribution,
+  opensWithWord,
+  plainLine,
+} from './attribution.ts';
+import { afterHeaderFields, isIntroduction, isSeparator } from './quoted-header.ts';
+import { withoutFooter, withoutSignature } from './reply-footer.ts';
 
-/** "wrote", as it stands in such a line. */
-const WROTE = [
-  ...[
-    'wrote',
-    'schrieb',
-    'geschrieben',
-    'a écrit',
-    'escribió',
-    'ha scritto',
-    'escreveu',
-    'schreef',
-    'het volgende geschreven',
-  ],
-  ...[
-    'napisał',
-    'napisała',
-    'napisał\\(a\\)',
-    'skrev',
-    'kirjoitti',
-    'napsal',
-    'napsala',
-    'napsal\\(a\\)',
-    'napísal',
-    'написал',
-    'написала',
-    'написал\\(а\\)',
-    'пишет',
-  ],
-  ...[
-    'написав',
-    'написала',
-    'пише',
-    'yazdı',
-    'şunu yazdı',
-    'írta',
-    'a scris',
-    'написа',
-    'έγραψε',
-    'đã viết',
-    'menulis',
-    'je napisao',
-    'je napisao\\/la',
-    'napisao je',
-    'je napisal',
-    'va escriure',
-    'rašė',
-    'rakstīja',
-    'kirjutas',
-    'skrifaði',
-  ],
-  ...['כתב', 'כתבה', '‫כתב', 'كتب', 'のメール', '書きました', '写道', '寫道', '작성', '님이 작성', 'เขียนว่า', 'ने लिखा'],
-];
-const WROTE_LINE = new RegExp(`(?:${WROTE.join('|')})[^\\n]{0,200}[:：]$`, 'iu');
-/** A time and an address alone, as Gmail has it in some languages. */
-const WHEN_AND_WHO = /\d{1,2}[:.]\d{2}[^\n]{0,200}<[^<>\s]{3,300}>\s*[:：]$/;
-const HAS_DATE_OR_ADDRESS = /\d|@/;
+/** Lines that a client wraps an attribution into. */
+const WRAPPED_LINES = 4;
 
-const ORIGINAL = new RegExp(
-  `^[-_=—–*\\s]{2,}(?:${[
-    ...[
-      'original message',
-      'forwarded message',
-      'ursprüngliche nachricht',
-      'originalnachricht',
-      'weitergeleitete nachricht',
-      "message d['’]origine",
-      'message original',
-    ],
-    ...[
-      'message transféré',
-      'mensaje original',
-      'mensaje reenviado',
-      'messaggio originale',
-      'messaggio inoltrato',
-      'mensagem original',
-      'oorspronkelijk bericht',
-      'doorgestuurd bericht',
-    ],
-    ...[
-      'ursprungligt meddelande',
-      'originalmeddelande',
-      'oprindelig meddelelse',
-      'opprinnelig melding',
-      'alkuperäinen viesti',
-      'wiadomość oryginalna',
-      'původní zpráva',
-      'исходное сообщение',
-      'пересылаемое сообщение',
-    ],
-    ...[
-      'orijinal mesaj',
-      'eredeti üzenet',
-      'mesaj original',
-      'αρχικό μήνυμα',
-      'tin nhắn gốc',
-      '元のメッセージ',
-      '原始邮件',
-      '原始郵件',
-      '원본 메일',
-      'reply message',
-      'reply above this line',
-    ],
-  ].join('|')})[-_=—–*\\s]{2,}$`,
-  'iu',
-);
+/** Where a quoted mail starts. */
+interface Mark {
+  /** Its first line: the attribution, separator or header field. */
+  start: number;
+  /** The first line of the quoted mail itself. */
+  end: number;
+}
 
-const FROM =
-  /^\*?(?:From|Von|De|Da|Van|Från|Fra|Lähettäjä|Od|От|Від|Kimden|Feladó|De la|Από|Từ|Dari|差出人|发件人|寄件者|보낸 사람)\s*\*?\s*[:：]/iu;
-const OTHER_FIELD =
-  /^\*?(?:Sent|Date|To|Subject|Gesendet|Datum|An|Betreff|Envoyé|À|Objet|Enviado|Fecha|Para|Asunto|Inviato|Data|A|Oggetto|Assunto|Verzonden|Aan|Onderwerp|Skickat|Till|Ämne|Sendt|Til|Emne|Lähetetty|Vastaanottaja|Aihe|Wysłano|Do|Temat|Odesláno|Komu|Předmět|Отправлено|Дата|Кому|Тема|Gönderilme|Tarih|Kime|Konu|Elküldve|Címzett|Tárgy|Trimis|Către|Subiect|Στάλθηκε|Προς|Θέμα|送信日時|宛先|件名|发送时间|收件人|主题|보낸 날짜|받는 사람|제목)\s*\*?\s*[:：]/iu;
-
-const SIGNATURE = /^-- ?$|^__$/;
-const SENT_FROM =
-  /^(?:Sent from|(?:Sent with|Envoyé avec|Enviado co[nm]|Inviato con) (?:.{0,40}Proton ?Mail|Spark\b|Tuta\b)|Get Outlook for|Von meinem|Gesendet (?:von|mit)|Envoyé de(?:puis)?|Enviado desde|Enviado d[oae]|Inviato da|Verzonden (?:vanaf|met)|Skickat från|Sendt fra|Lähetetty|Wysłane z|Wysłano z|Отправлено (?:с|из)|Odesláno z|iPhoneから送信|发自我的|從我的|나의 .{0,20}에서 보냄).{0,80}$/iu;
-
-const LONGEST_LINE = 1_000;
-const LINES_OF_MARK = 3;
-
-/** Null when there is no text, or nothing of it is the sender's own. */
+/** Null if there is no text, or none of it is the author's own. */
 export function replyText(text: string | null): string | null {
   if (text === null) return null;
-  const lines = text
-    .replace(/\r\n?/g, '\n')
-    .split('\n')
-    .map((line) => line.slice(0, LONGEST_LINE));
-  const mark = lines.findIndex((_, index) => isMark(lines, index));
-  const above = mark === -1 ? withoutLastQuote(lines) : lines.slice(0, mark);
-  const hasOwn = above.some((line) => line.trim() !== '' && !isQuoted(line));
-  const own = ended(hasOwn ? above : below(lines, Math.max(mark, 0)));
-  const written = own.join('\n').trim();
+  const lines = text.replace(/\r\n?/g, '\n').replace(BROKEN_ADDRESS, '$1').split('\n');
+  const written = ownLines(lines).join('\n').trim();
   return written === '' ? null : written;
 }
 
-const isQuoted = (line: string): boolean => /^\s{0,3}>/.test(line);
-
-function isWhoWrote(line: string): boolean {
-  if (line.length > LONGEST_LINE || !HAS_DATE_OR_ADDRESS.test(line)) return false;
-  return WROTE_LINE.test(line) || WHEN_AND_WHO.test(line);
+/** The author's own words in a reply that has no text, only HTML. */
+export function replyTextOfHtml(html: string): string | null {
+  return replyText(htmlToText(withMarks(html)));
 }
 
-/** Whether the quoted mail, or what introduces it, begins with this line. */
-function isMark(lines: readonly string[], index: number): boolean {
-  const line = lines[index]!.trim();
-  if (line === '' || isQuoted(line)) return false;
-  if (ORIGINAL.test(line)) return true;
-  if (FROM.test(line))
-    return lines.slice(index + 1, index + 5).filter((next) => OTHER_FIELD.test(next.trim())).length >= 2;
-  // Programs break the line that says who wrote when.
-  let joined = line;
-  for (let more = 1; more <= LINES_OF_MARK; more += 1) {
-    if (/[:：]$/.test(joined)) return isWhoWrote(joined);
-    const next = lines[index + more]?.trim();
-    if (!next || isQuoted(next)) return false;
-    joined += ` ${next}`;
+/** `<orders@shop.example` at the end of a line, with its `>` at the start of the next, where it would mark a quote. */
+const BROKEN_ADDRESS = /(<[^<>\s]{1,300}@[^<>\s]{1,300})[ \t]*\n(?=>)/g;
+const isQuoted = (line: string): boolean => /^[\s\u200b-\u200f\u202a-\u202e\ufeff]{0,3}[>＞]/.test(line);
+const isBlank = (line: string | undefined): boolean => line === undefined || plainLine(line) === '';
+
+function ownLines(lines: readonly string[]): string[] {
+  let mark = nextMark(lines, 0);
+  if (!mark) return withoutFooter(withoutOuterQuotes(withoutSignature(lines)));
+  const above = withoutFooter(withoutSignature(withoutLeadingQuote(lines.slice(0, mark.start))));
+  const pieces = [above];
+  while (mark) {
+    const quote = nextFilled(lines, mark.end);
+    // Without `>` on the lines of the quote there is no telling where it ends.
+    if (quote === lines.length || !isQuoted(lines[quote]!)) break;
+    mark = nextMark(lines, quote);
+    pieces.push(unquoted(lines.slice(quote, mark?.start), { mayBeBroken: above.length > 0 }));
   }
-  return false;
+  return pieces.filter((piece) => piece.length > 0).flatMap((piece, index) => (index > 0 ? ['', ...piece] : piece));
 }
 
-/** Without a quote at the end that nothing introduces. */
-function withoutLastQuote(lines: readonly string[]): readonly string[] {
+/** The author's replies below a quote and between its lines. */
+function unquoted(lines: readonly string[], { mayBeBroken }: { mayBeBroken: boolean }): string[] {
+  const own = lines.filter((line, index) => !isQuoted(line) && !(mayBeBroken && isBrokenQuote(lines, index)));
+  const written = withoutFooter(withoutSignature(own));
+  return written.slice(nextFilled(written, 0));
+}
+
+/** A piece of a quoted line that a client has wrapped without marking it: lowercase, between two quoted lines, the first of them full. */
+function isBrokenQuote(lines: readonly string[], index: number): boolean {
+  const [before, line, after] = [lines[index - 1] ?? '', lines[index]!, lines[index + 1] ?? ''];
+  if (!isQuoted(before) || !isQuoted(after) || !/^\p{Ll}/u.test(line)) return false;
+  return before.length >= 66 && before.trimEnd().length + 1 + line.split(' ')[0]!.length > 74;
+}
+
+function nextMark(lines: readonly string[], from: number): Mark | undefined {
+  for (let index = from; index < lines.length; index += 1) {
+    const mark = markAt(lines, index);
+    if (mark) return { ...mark, start: withRulesAbove(lines, mark.start, from) };
+  }
+  return undefined;
+}
+
+/** The mark whose deciding line this is: the last one of an attribution, the first one of everything else. */
+function markAt(lines: readonly string[], index: number): Mark | undefined {
+  const line = lines[index]!;
+  if (isBlank(line) || isQuoted(line)) return undefined;
+  const attribution = attributionEndingAt(lines, index);
+  if (attribution) return attribution;
+  if (isSeparator(line)) {
+    const fields = nextFilled(lines, index + 1);
+    return { start: index, end: afterHeaderFields(lines, fields) ?? index + 1 };
+  }
+  const fieldsEnd = afterHeaderFields(lines, index);
+  if (fieldsEnd !== undefined) return { start: index, end: fieldsEnd };
+  if (!isIntroduction(line)) return undefined;
+  const next = nextFilled(lines, index + 1);
+  if (next < lines.length && isQuoted(lines[next]!)) return { start: index, end: index + 1 };
+  const end = afterHeaderFields(lines, next);
+  return end === undefined ? undefined : { start: index, end };
+}
+
+function nextFilled(lines: readonly string[], from: number): number {
+  let index = from;
+  while (index < lines.length && isBlank(lines[index])) index += 1;
+  return index;
+}
+
+/** An attribution that ends with this line. Clients wrap it at a width, also within an address, so up to four lines are joined. */
+function attributionEndingAt(lines: readonly string[], index: number): Mark | undefined {
+  const lastLine = plainLine(lines[index]!);
+  if (!/[:：]$|[-–—=*]$|>$|@|\d/.test(lastLine) && lastLine.length > 60) return undefined;
+  const next = nextFilled(lines, index + 1);
+  const isQuoteNext = next < lines.length && (isQuoted(lines[next]!) || afterHeaderFields(lines, next) !== undefined);
+  const context = { isQuoteNext, isBlankAfter: isBlank(lines[index + 1]) };
+  const first = Math.max(0, index - WRAPPED_LINES + 1);
+  let joined = '';
+  let found: number | undefined;
+  for (let start = index; start >= first; start -= 1) {
+    const line = plainLine(lines[start]!);
+    if (line === '' || (start < index && (isQuoted(lines[start]!) || endsSentence(line)))) break;
+    joined = joined === '' ? line : `${line} ${joined}`;
+    const isComplete = isAttribution(withClosedBrackets(joined), {
+      ...context,
+      isBlankBefore: isBlank(lines[start - 1]),
+    });
+    // The shortest is taken, since the lines above it are the author's; a date above a name that wrote belongs to it.
+    if (isComplete && (found === undefined || isDateLine(line) || breaksDate(line))) found = start;
+    const isOpening = found === undefined ? opensWithWord(line) : opensAttribution(line);
+    if (isOpening && !breaksDate(plainLine(lines[start - 1] ?? ''))) break;
+  }
+  if (found === undefined) return undefined;
+  if (isNameAbove(plainLine(lines[found - 1] ?? ''), plainLine(lines[found]!))) found -= 1;
+  return { start: found, end: index + 1 };
+}
+
+/** Whether the line above holds the name of the address that this one opens with: a name, and too long for both to be in one line. */
+function isNameAbove(above: string, line: string): boolean {
+  const [address] = /^[<(]\S+/.exec(line) ?? [];
+  return address !== undefined && /^["“«„]?\p{Lu}[^,;:!?]*$/u.test(above) && above.length + 1 + address.length > 65;
+}
+
+/** An address that was broken after its opening bracket. */
+const withClosedBrackets = (line: string): string => line.replace(/([<(]) (?=\S*@)/g, '$1');
+
+const RULE = /^[-_=*—–~]{3,}$/;
+
+/** Rules and blank lines above a mark belong to it. */
+function withRulesAbove(lines: readonly string[], start: number, from: number): number {
+  let above = start;
+  for (let index = start - 1; index >= from; index -= 1) {
+    const line = plainLine(lines[index]!);
+    if (RULE.test(line) || isIntroduction(line)) above = index;
+    else if (line !== '') break;
+  }
+  return above;
+}
+
+/** Without a quote at the beginning or at the end that nothing introduces; quotes between the author's lines stay. */
+function withoutOuterQuotes(lines: readonly string[]): readonly string[] {
+  const rest = withoutLeadingQuote(lines);
+  if (rest.length < lines.length) return rest;
   const first = lines.findIndex(isQuoted);
   if (first === -1) return lines;
-  return lines.slice(first).every((line) => line.trim() === '' || isQuoted(line)) ? lines.slice(0, first) : lines;
+  return lines.slice(first).every((line) => isBlank(line) || isQuoted(line)) ? lines.slice(0, first) : lines;
 }
 
-/** Where nothing stands above the quote: what is not quoted from the mark on, without the mark itself. */
-function below(lines: readonly string[], mark: number): string[] {
-  const quote = lines.findIndex((line, index) => index >= mark && isQuoted(line));
-  return quote === -1 ? [] : lines.slice(quote).filter((line) => !isQuoted(line));
+function withoutLeadingQuote(lines: readonly string[]): readonly string[] {
+  const first = nextFilled(lines, 0);
+  if (first === lines.length || !isQuoted(lines[first]!)) return lines;
+  const end = lines.findIndex((line, index) => index > first && !isQuoted(line) && !isBlank(line));
+  if (end === -1) return [];
+  return lines.slice(end).some(isQuoted) ? lines : lines.slice(end);
 }
 
-/** Up to the signature. */
-function ended(lines: readonly string[]): readonly string[] {
-  const signature = lines.findIndex((line, index) => index > 0 && SIGNATURE.test(line));
-  const rest = [...(signature === -1 ? lines : lines.slice(0, signature))];
-  while (
-    rest.length > 0 &&
-    (rest.at(-1)!.trim() === '' || /^[_-]{5,}$/.test(rest.at(-1)!.trim()) || SENT_FROM.test(rest.at(-1)!.trim()))
-  )
-    rest.pop();
-  return rest;
+/** What clients call the element that holds the quoted mail, or that it follows after. */
+const QUOTE_ELEMENT = new RegExp(
+  [
+    'divRplyFwdMsg|appendonsend|OLK_SRC_BODY_SECTION|mail-editor-reference-message-container|ms-outlook-mobile-reference-message',
+    'yahoo_quoted|ydp[0-9a-f]+yahoo_quoted|aol-quoted|aolReplacedBody|protonmail_quote|tutanota_quote|zmail_extra|zmail_extra_hr',
+    'messageReplySection|isReplyContent|ntes-mailmaster-quote|mailmaster-quote|replySplit|reply-intro|gmx_quote|quote_container',
+    'skiff_quote|front_reply|hs_reply|cafEmailQuote|WM_QUOTE|x_divRplyFwdMsg|x_appendonsend',
+  ].join('|'),
+);
+const MARKING = new Set(['id', 'class', 'name', 'data-marker', 'style', 'type']);
+const WHOLE_NAME = new RegExp(`(?:^|\\s)(?:${QUOTE_ELEMENT.source}|__DIVIDER__)(?:$|\\s)`);
+const SEPARATOR_ELEMENT = '<div>-----Original Message-----</div>';
+
+/** The HTML with a separator in front of the element that a client quotes in, and without the marks of a quote on indented text. */
+function withMarks(html: string): string {
+  const pieces: string[] = [];
+  let from = 0;
+  for (const tag of readTags(html, MARKING)) {
+    if (tag.isEnd) continue;
+    const attributeValue = (name: string): string => {
+      const attribute = tag.attributes.find((one) => one.name === name);
+      return attribute ? html.slice(attribute.start, attribute.end) : '';
+    };
+    if (['id', 'class', 'name', 'data-marker'].some((name) => WHOLE_NAME.test(attributeValue(name)))) {
+      return `${pieces.join('')}${html.slice(from, tag.start)}${SEPARATOR_ELEMENT}${html.slice(tag.start)}`;
+    }
+    // Gmail indents the author's paragraphs with a blockquote without a border.
+    const isIndent =
+      tag.name === 'blockquote' &&
+      /border:\s*(?:none|0)/.test(attributeValue('style')) &&
+      !/cite|quote/.test(attributeValue('type') + attributeValue('class'));
+    if (!isIndent) continue;
+    pieces.push(html.slice(from, tag.start), '<div>');
+    from = tag.end;
+  }
+  return pieces.join('') + html.slice(from);
 }

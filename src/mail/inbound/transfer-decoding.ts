@@ -40,6 +40,14 @@ export async function decodedSize(encoded: Buffer, encoding: TransferEncoding): 
   return size;
 }
 
+/** The decoded bytes, with pauses for other work. */
+export async function decodeWhole(encoded: Buffer, encoding: TransferEncoding): Promise<Buffer> {
+  if (encoding === 'identity') return encoded;
+  const chunks: Buffer[] = [];
+  for await (const chunk of decodeStream(slices(encoded), encoding)) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
 async function* slices(bytes: Buffer): AsyncGenerator<Buffer> {
   for (let at = 0; at < bytes.length; at += COUNTED_AT_ONCE) {
     yield bytes.subarray(at, at + COUNTED_AT_ONCE);

@@ -14,13 +14,15 @@
  * clients do.
  */
 
-interface FieldParameter {
+export interface FieldParameter {
   /** In lower case, with the asterisks of RFC 2231. */
   name: string;
   /** Without quotes and escapes. */
   value: string;
   /** As written, with quotes. */
   raw: string;
+  /** As written up to the next semicolon: clients that do not quote leave spaces in a value. */
+  rest: string;
 }
 
 interface ParameterisedValue {
@@ -105,9 +107,9 @@ export function parameterisedValue(text: string): ParameterisedValue {
     const value = quoted
       ? raw.slice(1, raw.length > 1 && raw.endsWith('"') ? -1 : undefined).replace(/\\(.)/gsu, '$1')
       : raw;
-    if (name !== '') parameters.push({ name, value, raw });
     const next = text.indexOf(';', end);
     at = next < 0 ? text.length : next;
+    if (name !== '') parameters.push({ name, value, raw, rest: text.slice(from, at) });
   }
   return { main: main.toLowerCase(), parameters };
 }
@@ -283,12 +285,21 @@ export class MimeWalk {
     this.#endHeader(fields, bodyStart);
   }
 
-  /** The next line, without its CRLF; `offset` is where it starts in the message, `next` where the one behind it does. */
-  line(line: string, offset: number, next: number): void {
-    if (this.#open.hasBoundaries() && line.startsWith('--') && this.#delimiter(line, offset, next)) return;
-    if (this.#header === undefined) return;
+  /** Whether the next line belongs to a header. */
+  get isInHeader(): boolean {
+    return this.#header !== undefined;
+  }
+
+  /**
+   * Reads the next line, without its CRLF; `offset` is where it starts in the message, `next` where the line after it does. Returns
+   * whether the line is a delimiter.
+   */
+  line(line: string, offset: number, next: number): boolean {
+    if (this.#open.hasBoundaries() && line.startsWith('--') && this.#delimiter(line, offset, next)) return true;
+    if (this.#header === undefined) return false;
     if (line === '') this.#endHeader(this.#header, next);
     else this.#header.line(line);
+    return false;
   }
 
   /** The message ends here. */

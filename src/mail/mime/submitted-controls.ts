@@ -68,7 +68,9 @@ function readTags(value: string, reading: Reading): string | undefined {
     return `X-Postrider-Tag holds ${quote(bad)}; a tag is 1 to 64 characters of A-Z, a-z, 0-9, _ and -, tags are separated by commas`;
   }
   reading.tags.push(...tags);
-  return reading.tags.length > MAX_TAGS ? `X-Postrider-Tag holds more than ${MAX_TAGS} tags` : undefined;
+  return reading.tags.length > MAX_TAGS
+    ? `X-Postrider-Tag holds ${reading.tags.length} tags, at most ${MAX_TAGS} are accepted; remove some`
+    : undefined;
 }
 
 function readMetadata(field: ControlField, reading: Reading): string | undefined {
@@ -77,15 +79,18 @@ function readMetadata(field: ControlField, reading: Reading): string | undefined
   if (name === '' || name.length > MAX_METADATA_NAME_LENGTH) {
     return `${shown} must have a name of 1 to ${MAX_METADATA_NAME_LENGTH} characters behind X-Postrider-Metadata-`;
   }
-  if (reading.metadataNames.has(name.toLowerCase())) return `${shown} is given twice`;
+  if (reading.metadataNames.has(name.toLowerCase())) return `${shown} is given twice; send it once`;
   const value = decodeWords(field.value);
-  if (hasForbiddenControl(value)) return `${shown} has a line break or another control character in its value`;
+  if (hasForbiddenControl(value))
+    return `${shown} has a line break or another control character in its value; remove it`;
   if (value.length > MAX_METADATA_VALUE_LENGTH) {
-    return `${shown} has a value of more than ${MAX_METADATA_VALUE_LENGTH} characters`;
+    return `${shown} has a value of more than ${MAX_METADATA_VALUE_LENGTH} characters; shorten it`;
   }
   reading.metadataNames.add(name.toLowerCase());
   reading.metadata.push([name, value]);
-  return reading.metadata.length > MAX_METADATA ? `more than ${MAX_METADATA} X-Postrider-Metadata fields` : undefined;
+  return reading.metadata.length > MAX_METADATA
+    ? `the header has more than ${MAX_METADATA} X-Postrider-Metadata- fields; remove some`
+    : undefined;
 }
 
 function readTrack(value: string, reading: Reading): string | undefined {
@@ -95,7 +100,7 @@ function readTrack(value: string, reading: Reading): string | undefined {
   if (!known || words.length === 0) {
     return `X-Postrider-Track holds ${quote(value)}; write opens, clicks, both with a comma between them, or none`;
   }
-  if (reading.track !== undefined) return 'X-Postrider-Track is given twice';
+  if (reading.track !== undefined) return 'X-Postrider-Track is given twice; send it once';
   reading.track = words;
   return undefined;
 }
@@ -106,11 +111,11 @@ function readOne(field: ControlField, reading: Reading): string | undefined {
   if (lower === 'x-postrider-track') return readTrack(field.value, reading);
   if (lower.startsWith(METADATA)) return readMetadata(field, reading);
   if (lower === 'idempotency-key') {
-    if (reading.idempotencyKey !== undefined) return 'Idempotency-Key is given twice';
+    if (reading.idempotencyKey !== undefined) return 'Idempotency-Key is given twice; send it once';
     if (!KEY.test(field.value)) return 'Idempotency-Key must be 1 to 255 printable ASCII characters';
     reading.idempotencyKey = field.value;
   } else if (lower === 'x-sandbox-outcome') {
-    if (reading.sandboxOutcome !== undefined) return 'X-Sandbox-Outcome is given twice';
+    if (reading.sandboxOutcome !== undefined) return 'X-Sandbox-Outcome is given twice; send it once';
     reading.sandboxOutcome = field.value;
   }
   return undefined;

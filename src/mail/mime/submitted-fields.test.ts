@@ -117,7 +117,10 @@ const ORDERS: [fields: string, expected: RegExp][] = [
   ['X-Postrider-Tag: a b', /X-Postrider-Tag holds a b; a tag is 1 to 64 characters/],
   [`X-Postrider-Tag: ${'x'.repeat(65)}`, /a tag is 1 to 64/],
   ['X-Postrider-Tag: grün', /a tag is 1 to 64/],
-  [`X-Postrider-Tag: ${Array.from({ length: 11 }, (_, i) => `t${i}`).join()}`, /more than 10 tags/],
+  [
+    `X-Postrider-Tag: ${Array.from({ length: 11 }, (_, i) => `t${i}`).join()}`,
+    /holds 11 tags, at most 10 are accepted/,
+  ],
   ['X-Postrider-Metadata-: x', /must have a name of 1 to 255/],
   ['X-Postrider-Metadata-A: x\r\nx-postrider-metadata-a: y', /x-postrider-metadata-a is given twice/],
   ['X-Postrider-Metadata-A: =?utf-8?q?a=0Ab?=', /control character/],
@@ -171,4 +174,43 @@ test('Authentication-Results in our own name are taken out, those of others stay
   const { content } = accepted(mail);
   const expected = `From: ann@shop.example\r\nDate: x\r\nMessage-ID: <1@shop.example>\r\n${others.join('\r\n')}\r\n\r\nx\r\n`;
   assert.equal(content.toString(), expected);
+});
+
+test('leading lines of mbox files are dropped, and nothing else is', () => {
+  const rest = 'From: ann@shop.example\r\nDate: x\r\nMessage-ID: <1@shop.example>\r\n\r\nFrom here on\r\n';
+  for (const lines of [
+    'From ann@shop.example Mon Nov 23 10:00:00 2026\r\n',
+    '>From ann@shop.example Mon Nov 23 10:00:00 2026\r\n',
+    'From - Mon Nov 23 10:00:00 2026\r\n',
+    'From MAILER-DAEMON Mon Nov 23 10:00:00 2026\r\n',
+    'From \r\n',
+    'From grüße@shop.example Mon Nov 23 10:00:00 2026\r\n',
+    'From ann Mon Nov 23 10:00:00 2026 remote from host\r\n>From bob Mon Nov 23 09:00:00 2026\r\n',
+  ]) {
+    const { content, smtpUtf8 } = accepted(lines + rest);
+    assert.deepEqual([content.toString(), smtpUtf8], [rest, false], lines);
+  }
+  // A field with a space before its colon is no separator, and a separator stands at the beginning.
+  assert.match(refusal(`From : ann@shop.example\r\n\r\nx\r\n`), /space before its colon/);
+  assert.match(
+    refusal(`Subject: x\r\nFrom ann@shop.example Mon\r\n${rest}`),
+    /line 2 of the header .* is no header field/,
+  );
+  assert.match(refusal(`From ann@shop.example Mon\r\n continued\r\n${rest}`), /line 1 of the header/);
+  assert.match(refusal(`Fromage x\r\n${rest}`), /line 1 of the header/);
+});
+
+test('the first field in raw UTF-8 is named with the line of its first such byte', () => {
+  const cases: [fields: string, name: string, line: number][] = [
+    ['Subject: Grüße', 'Subject', 4],
+    ['X-PHP-Originating-Script: 1000:größe.php\r\nSubject: ü', 'X-PHP-Originating-Script', 4],
+    ['Subject: a\r\n b\r\n ü', 'Subject', 6],
+    ['Bcc: ü@x.example\r\nX-Note: ü', 'X-Note', 5],
+  ];
+  for (const [fields, name, line] of cases)
+    assert.deepEqual(accepted(`${GOOD}${fields}\r\n\r\nx\r\n`).utf8Field, { name, line }, fields);
+  for (const fields of ['Subject: a', 'Bcc: ü@x.example', 'X-Postrider-Metadata-a: ü']) {
+    const { smtpUtf8, utf8Field } = accepted(`${GOOD}${fields}\r\n\r\nx\r\n`);
+    assert.deepEqual([smtpUtf8, utf8Field], [false, undefined], fields);
+  }
 });

@@ -94,17 +94,19 @@ export function readFrom(value: string, field: 'From' | 'Sender' = 'From'): From
   const bare = parseAddress(value);
   if (bare.ok && bare.value.name === '') return { ok: true, from: { address: bare.value, text: bare.value.address } };
   const list = mailboxItems(value);
-  if (!list.ok) return refused(`${list.reason}; give one address, such as Name <name@example.com>`);
-  if (list.straySemicolon) return refused('has a semicolon behind no group; give one address');
+  if (!list.ok) return refused(`${list.reason} (${quote(value)}); give one address, such as Name <name@example.com>`);
+  if (list.straySemicolon) return refused(`has a semicolon behind no group (${quote(value)}); give one address`);
   const { items } = list;
-  if (items.some((item) => item.kind !== 'mailbox')) return refused('holds a group; give one address');
-  if (items.length > 1) return refused(`holds ${items.length} addresses; give one`);
+  if (items.some((item) => item.kind !== 'mailbox'))
+    return refused(`holds a group (${quote(value)}); give one address`);
+  if (items.length > 1)
+    return refused(`holds ${items.length} addresses (${quote(value)}); give one, and name others in Reply-To`);
   const [mailbox] = items;
   if (mailbox?.kind !== 'mailbox') return refused('is empty; give one address');
   const parsed = parseAddress(mailbox.spec);
   if (!parsed.ok || parsed.value.name !== '') {
     const reason = parsed.ok ? 'has two addresses' : parsed.reason;
-    return refused(`${reason} (${quote(mailbox.spec)})`);
+    return refused(`${reason} (${quote(mailbox.spec)}); write one address, such as Name <name@example.com>`);
   }
   const issue = nameIssue(mailbox, parsed.value);
   if (issue !== undefined) return refused(issue);

@@ -2,6 +2,7 @@
  * The header of submitted mail: checked, read, and edited by cutting and appending only, so that every field that stays keeps
  * its place, its folding and its bytes.
  *
+ * Dropped: a leading `From ` line of mbox files, which programs that read mail from one leave in (RFC 4155), with any `>` before it.
  * Taken out with their folded lines: Bcc, Resent-Bcc, Return-Path, Authentication-Results in our own name (RFC 8601 §5), and the
  * control fields of the service (submitted-controls.ts). Other Authentication-Results and the Resent- fields stay: they claim nothing of us. Put in
  * behind the last field: the Date and the Message-ID that are missing or empty (RFC 6409 §8.2, §8.3).
@@ -30,6 +31,8 @@ export interface HeaderSummary extends ControlHeaders {
   headerMessageId: string;
   /** Whether a field that stays holds raw UTF-8. */
   smtpUtf8: boolean;
+  /** The first of these fields and its line in the submitted header, from 1; undefined without one. */
+  utf8Field: { name: string; line: number } | undefined;
   /** `TLS-Required: No` (RFC 8689 §5): what the recipient's domain asks of connections is not to count. */
   tlsOptional: boolean;
 }
@@ -77,8 +80,11 @@ const AT_MOST_ONE = new Set([
   'content-transfer-encoding',
 ]);
 const SPACE_BEFORE_COLON = /^[!-9;-~]+[ \t]+:/;
+/** The separator of mbox files. `From :` is a field with a space before its colon. */
+const MBOX_LINE = /^>*From (?![ \t]*:)[^\r\n]*\r\n$/;
 const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}]+/gu;
 const PLAIN = /^[ -~]*$/;
+const NON_ASCII = /[^\x00-\x7f]/;
 
 function lineNumber(text: string, at: number): number {
   let line = 1;
@@ -138,8 +144,14 @@ function readSender(
 /** Sorts the fields; a refusal when one of them may not stand there. */
 function sortFields(text: string, fields: readonly HeaderField[], hostname: string): Found | SubmissionRefusal {
   const found: Found = { single: new Map(), controls: [], removed: [], received: 0 };
+  let isLeading = true;
   for (const field of fields) {
     const { name } = field;
+    isLeading &&= name === '' && MBOX_LINE.test(text.slice(field.start, field.end));
+    if (isLeading) {
+      found.removed.push(field);
+      continue;
+    }
     if (name === '' || field.start + name.length < field.colon) return noField(text, field);
     if (AT_MOST_ONE.has(name)) {
       if (found.single.has(name)) {
@@ -214,6 +226,19 @@ function isTlsOptional(text: string, fields: readonly HeaderField[]): boolean {
   return field !== undefined && others.length === 0 && /^no$/i.test(textOf(text, field));
 }
 
+function firstUtf8Field(
+  text: string,
+  fields: readonly HeaderField[],
+  removed: readonly HeaderField[],
+): HeaderSummary['utf8Field'] {
+  for (const field of fields) {
+    const at = text.slice(field.start, field.end).search(NON_ASCII);
+    if (at === -1 || removed.includes(field)) continue;
+    return { name: writtenName(text, field), line: lineNumber(text, field.start + at) };
+  }
+  return undefined;
+}
+
 /** Checks and edits the fields of a header: whole lines, without the empty line; `text` is the same bytes as Latin-1. */
 export function readSubmittedHeader(header: Buffer, text: string, context: HeaderContext): HeaderResult {
   const ascii = isAscii(header);
@@ -272,6 +297,7 @@ export function readSubmittedHeader(header: Buffer, text: string, context: Heade
     subject: shown(decodeWords(value('subject') ?? ''), MAX_SUBJECT_LENGTH),
     headerMessageId,
     smtpUtf8: !ascii && !isAscii(edited ?? header),
+    utf8Field: ascii ? undefined : firstUtf8Field(text, fields, removed),
     tlsOptional: isTlsOptional(text, fields),
   };
   return {

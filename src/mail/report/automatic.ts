@@ -3,7 +3,7 @@
  * that want the sender to prove himself, and mail of lists. Known by the fields that say so (RFC 3834, RFC 2919), else by the
  * phrases that programs write in many languages.
  */
-import { AUTOMATIC_SUBJECT, AUTOMATIC_TEXT, CHALLENGE } from './automatic-words.ts';
+import { AUTOMATIC_SUBJECT, AUTOMATIC_TEXT, CHALLENGE, HELD_TEXT } from './automatic-words.ts';
 import { type ReceivedMail, subjectOf } from './received.ts';
 
 const AUTOMATIC_FIELDS = [
@@ -29,6 +29,12 @@ export function saysAutomatic(mail: ReceivedMail): Automatic | undefined {
   const subject = subjectOf(mail);
   if (CHALLENGE.test(subject)) return 'challenge';
   return AUTOMATIC_SUBJECT.test(subject) ? 'auto-reply' : undefined;
+}
+
+/** What the text says of itself. */
+export function textOfAutomatic(text: string): Automatic | undefined {
+  if (CHALLENGE.test(text.slice(0, 4000))) return 'challenge';
+  return AUTOMATIC_TEXT.test(text.slice(0, 1500)) || HELD_TEXT.test(text.slice(0, 4000)) ? 'auto-reply' : undefined;
 }
 
 /** What the rest of the header and the text say: bounces of old programs have some of these fields too. */

@@ -1,35 +1,79 @@
 /**
- * The words by which bounces for people are known among other mail: who sends them, and what their subjects and texts say.
+ * The words by which delivery notices for people are known among other mail: who sends them, and whether they say that a message failed, is
+ * delayed, or arrived. Words that may stand in any mail count for less than those that only a notice has; a sentence that begins with a condition
+ * ("If your message cannot be delivered …") counts for nothing.
  */
+import { DELAYED, DELIVERED, FAILED, folded, withoutConditions } from './notice-words.ts';
 
 /** Senders of bounces; people do not have such addresses. */
 const DAEMON =
-  /mailer-?(?:daemon|demon)|mail[ ._-]?deliver|deliver[a-z]* (?:sub)?system|mail (?:system|administrator|transport|router)|post[._-]?master|system administrator|\bdaemon\b|bounces?@|returned mail|mdaemon|scanmail|interscan|microsoft exchange|systemadministrator|mmdf|x\.?400|\bndr\b|<>/i;
+  /mailer-?(?:daemon|demon)|mail[ ._-]?deliver|deliver[a-z]* (?:sub)?system|mail (?:system|administrator|transport|router|server)|post[._-]?master|system administrator|\bdaemon\b|bounces?@|returned mail|mdaemon|scanmail|interscan|microsoft ?exchange|systemadministrator|mmdf|x\.?400|\bndr\b|<>|administrat(?:eur|eur du|or del|ore di|or do) syst?[eè]me?|administrador d[eo]l? sistema|amministratore di sistema|systeembeheerder|systemadministrat[öo]r|systemansvarlig|administrator systemu|spr[aá]vce syst[eé]mu|rendszergazda|sistem y[oö]neticisi|j[aä]rjestelm[aä]nvalvoja|системн\w+ администратор|почтов\w+ (?:служба|сервер|система)|システム管理者|メール配信|系统管理员|系統管理員|系统退信|시스템 관리자/iu;
 
 /** Senders that nobody can answer to: some write bounces, and all write acknowledgements, notices and automatic replies. */
-const NO_REPLY = /no-?reply|donotreply/i;
+const NO_REPLY = /no-?reply|donotreply|do-not-reply|ne-?pas-?repondre|nicht-?antworten|no-?responder|non-?rispondere/i;
 
-const FAILURE_SUBJECT =
-  /undeliver|not delivered|non[- ]?deliver|non remis|deliver(?:y|able|ing)?\W{0,3}(?:has )?(?:fail|notif|status|problem|error|report|delay|unsuccess)|fail(?:ed|ure)?\W{0,3}(?:to |of )?(?:deliver|notice|mail|report)|delivery (?:failure|status|problem|report)|mail(?: system| delivery)? (?:error|fail)|return(?:ed|ing)\W{1,3}(?:mail|message|to sender)|(?:could|can)(?: ?not|n't) (?:be )?(?:deliver|send|sent)|unzustellbar|nicht (?:zugestellt|zustellbar|zustellen)|zustell(?:ung|fehler)|unable to deliver|onbestelbaar|mancato recapito|no se (?:puede|pudo|ha podido) entregar|non consegnat|impossible de (?:remettre|distribuer)|échec de|недоставлен|не доставлен|не может быть доставлен|送信.{0,4}(?:エラー|失敗)|メールエラー|メッセージを配送できません|配信(?:不能|できません)|退信|无法投递|投递失败|반송|エラーメール|bounce|error sending your mail|message you sent|warning: could not send|still being retried|mail status report|notice: mail delivery|delivery failed|rejected mail|kunde inte levereras|ikke leveres|niet (?:be|af)geleverd|teslim edilemedi|nie został[ao] dostarczon|nedoručiteln|kézbesíthetetlen|yahoo! .*delivery|メッセージ.{0,10}配信されませんでした/i;
+/** Of a notice about a delivery, however it ended. */
+const NOTICE_SUBJECT =
+  /undeliver|not delivered|non[- ]?deliver|deliver(?:y|able|ing)?\W{0,3}(?:has )?(?:fail|notif|status|problem|error|report|delay|unsuccess)|fail(?:ed|ure)?\W{0,3}(?:to |of )?(?:deliver|notice|mail|report)|delivery (?:failure|status|problem|report)|mail(?: system| delivery)? (?:error|fail)|return(?:ed|ing)\W{1,3}(?:mail|message|to sender)|(?:could|can)(?: ?not|n't) (?:be )?(?:deliver|send|sent)|zustell(?:ung|fehler)|unable to deliver|échec de|送信.{0,4}(?:エラー|失敗)|メールエラー|退信|반송|エラーメール|bounce|error sending your mail|message you sent|warning: could not send|still being retried|mail status report|notice: mail delivery|delivery failed|rejected mail|yahoo! .*delivery|メッセージ.{0,10}配信されませんでした/i;
 
+/** Words about an address or a server: a bounce has them, and other mail may. */
 const FAILURE_TEXT =
-  /(?:could|can|was|were)(?: ?not|n't) (?:be )?(?:deliver|sent|reach|process)|(?:un)?able to deliver|undeliver|fail(?:ed|ure)? (?:to deliver|permanently|delivering|recipient|reasons)|delivery (?:to the following|has failed|failed|attempt|error|problem)|did not reach|(?:permanent|fatal|delivery) (?:fatal )?errors?|returned to (?:the )?sender|rejected (?:by|and)|message (?:was |has been )?(?:rejected|undeliver|not delivered|returned)|had delivery (?:errors|problems)|not delivered to|trouble delivering|error delivering|error (?:has )?occurred while|unknown (?:user|address|recipient|local)|user unknown|mailbox (?:is )?full|no such user|invalid (?:user|recipient|address)|addresses had|transcript of session|rejected by a remote|nicht zugestellt|送信できませんでした|送信に失敗|配送できません|配信できません|недоставлен|не может быть (?:доставлен|отправлен)|no mailbox|not (?:yet )?been delivered|(?:is|was|been) delayed|unsent message|failure reasons|ERR-\d/i;
+  /(?:could|can|was|were)(?: ?not|n't) (?:be )?(?:deliver|sent|reach|process)|(?:un)?able to deliver|undeliver|fail(?:ed|ure)? (?:to deliver|permanently|delivering|recipient|reasons)|delivery (?:to the following|has failed|failed|attempt|error|problem)|did not reach|(?:permanent|fatal|delivery) (?:fatal )?errors?|returned to (?:the )?sender|rejected (?:by|and)|message (?:was |has been )?(?:rejected|undeliver|not delivered|returned)|had delivery (?:errors|problems)|not delivered to|trouble delivering|error delivering|error (?:has )?occurred while|unknown (?:user|address|recipient|local)|user unknown|mailbox (?:is )?full|no such user|invalid (?:user|recipient|address)|addresses had|transcript of session|rejected by a remote|no mailbox|not (?:yet )?been delivered|(?:is|was|been) delayed|unsent message|failure reasons|ERR-\d/i;
 
+/** Who a mail is from, as far as that says whether it may be a bounce. */
 export function senderOf(from: string): 'daemon' | 'no-reply' | 'other' {
   if (from.trim() === '' || DAEMON.test(from)) return 'daemon';
   return NO_REPLY.test(from) ? 'no-reply' : 'other';
 }
 
-export function speaksOfFailure(subject: string, text: string): { subject: boolean; text: boolean } {
-  return { subject: FAILURE_SUBJECT.test(subject), text: FAILURE_TEXT.test(text) };
+/** Words that a server's reply is quoted with. */
+const QUOTING =
+  'said|says|returned|responded|answered|replied|with|error|code|reply|response|reason|status|was|is|message|failed|erreur|raison|fehler|grund|motivo|errore|causa|erro|fout|reden|fel|fejl|b[łl][aą]d|ошибка|причина';
+/** `550 5.1.1`: a number alone may be anything. After any other word it is part of a sentence. */
+const REPLY = new RegExp(
+  `(?:^[\\s"'“„«(]{0,12}|[^\\p{Script=Latin}\\p{Script=Cyrillic}\\p{Script=Greek}\\s"'“„«]\\s{0,4}|(?<![\\p{L}\\p{N}])(?:${QUOTING})[\\s"'“„«]{1,4})[45]\\d\\d[ -]#?[45]\\.\\d{1,3}\\.\\d{1,3}(?!\\.?\\d)`,
+  'imu',
+);
+
+/** A reply without an enhanced code, at the beginning of a line or after a colon. */
+const BARE_REPLY = /(?:^[\s*>-]{0,8}|[:;>]\s{0,3})(?:smtp\s?(?:error)?[:;]?\s?)?[45][0-5]\d[ -]{1,3}[\p{L}<#]/imu;
+
+/** A reply with both codes, of which the first says that it is over. */
+const FINAL_REPLY = /(?<![\w.-])5\d\d[ -]#?5\.\d{1,3}\.\d{1,3}(?!\.?\d)/;
+
+/** What subject and text say of a delivery. */
+export interface Notice {
+  /** That the message was not delivered. */
+  failed: { bySubject: boolean; byText: boolean };
+  /** That it was delivered, relayed or expanded, and not that it failed. */
+  delivered: boolean;
+  delayed: boolean;
+  /** A server's reply is quoted: with both codes, or with any. */
+  reply: 'full' | 'bare' | undefined;
+  /** The subject is that of notices about deliveries. */
+  isNoticeSubject: boolean;
+  /** The text has words about addresses and servers, which other mail may have too. */
+  hasWeakWords: boolean;
 }
 
-/** `550 5.1.1`: a number alone may be anything. */
-const REPLY = /(?<![\w.-])[45]\d\d[ -]#?[45]\.\d{1,3}\.\d{1,3}(?!\.?\d)/;
+/** A notice says what happened at its beginning. */
+const LOOKED_AT = 6000;
 
-/** Whether a text has the reply of a server, with both of its codes. */
-export function quotesReply(text: string): boolean {
-  return REPLY.test(text);
+export function readNotice(subject: string, text: string): Notice {
+  const said = withoutConditions(text.slice(0, LOOKED_AT));
+  const [title, words] = [folded(subject), folded(said)];
+  const failed = { bySubject: FAILED.test(title), byText: FAILED.test(words) };
+  const reply = REPLY.test(said) ? 'full' : BARE_REPLY.test(said) ? 'bare' : undefined;
+  const isWithoutFailure = !failed.bySubject && reply === undefined;
+  const arrives = DELIVERED.test(title) || (DELIVERED.test(words) && !failed.byText);
+  return {
+    failed,
+    delivered: isWithoutFailure && arrives,
+    delayed: isDelayNotice(subject, text),
+    reply,
+    isNoticeSubject: NOTICE_SUBJECT.test(subject),
+    hasWeakWords: FAILURE_TEXT.test(said),
+  };
 }
 
 const DELAY_SUBJECT =
@@ -42,5 +86,8 @@ const FINAL_TEXT =
 /** Whether a bounce says that the mail still waits. */
 export function isDelayNotice(subject: string, text: string): boolean {
   if (FINAL_TEXT.test(text)) return false;
-  return DELAY_TEXT.test(text) || (DELAY_SUBJECT.test(subject) && !/fail|undeliver|returned/i.test(subject));
+  const [title, words] = [folded(subject), folded(text.slice(0, LOOKED_AT))];
+  if (DELAY_TEXT.test(text) || DELAYED.test(title)) return true;
+  if (FINAL_REPLY.test(text) || FAILED.test(title)) return false;
+  return DELAYED.test(words) || (DELAY_SUBJECT.test(subject) && !/fail|undeliver|returned/i.test(subject));
 }

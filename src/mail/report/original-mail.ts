@@ -3,12 +3,11 @@
  * kinds of RFC 6533), or as a header block that stands in the text, quoted or not.
  */
 
+import { ORIGINAL_PARTS } from './condense.ts';
 import { type Fields, fieldsOf, type ReceivedMail } from './received.ts';
 import type { ReportedMail } from './report-types.ts';
 import { addressesIn } from './said-reply.ts';
 
-const ORIGINAL_PARTS =
-  /^(?:message\/(?:rfc822|global|global-headers|rfc822-headers|partial)|text\/rfc822(?:-headers?)?)$/;
 const MAX_TO = 100;
 const FIELD_LINE = /^([A-Za-z][A-Za-z0-9-]{1,60})[ \t]?:(?=[ \t<]|$)/;
 const QUOTED = /^[ \t]{0,8}(?:[>|][ \t]?)+|^[ \t]{1,8}(?=[A-Za-z][A-Za-z0-9-]{1,60}:)/;

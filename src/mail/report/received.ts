@@ -8,13 +8,9 @@ import { decodeTransfer } from '../inbound/transfer-decoding.ts';
 import { decodeWords, fieldValue, type HeaderField, headerFields, headerText } from '../mime/header-fields.ts';
 import { type Entity, parameterisedValue, parameterValue, walkThrough } from '../mime/mime-walk.ts';
 import { decodeQuotedPrintable } from '../mime/track-submitted.ts';
+import { CONDENSED_BYTES, condensed, MAX_DEPTH, MAX_PARTS } from './condense.ts';
 import { UNPRINTABLE } from './said-reply.ts';
 
-/** What stands behind is not read: a report says what it says in front of the mail that it quotes. */
-const MAX_BYTES = 256_000;
-/** Multiparts inside each other. */
-const MAX_DEPTH = 10;
-const MAX_PARTS = 200;
 const MAX_FIELDS = 1000;
 /** Fields of one name. */
 const MAX_VALUES = 100;
@@ -96,7 +92,8 @@ const withCrlf = (text: string): string => (STRAY_LINE_END.test(text) ? text.rep
 
 /** The mail, or undefined where there is no header to speak of. */
 export function readReceived(raw: Uint8Array): ReceivedMail | undefined {
-  const bytes = Buffer.from(raw.buffer, raw.byteOffset, Math.min(raw.byteLength, MAX_BYTES));
+  const whole = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
+  const bytes = whole.length > CONDENSED_BYTES ? condensed(whole) : whole;
   const text = withCrlf(bytes.toString('latin1').replace(/^(?:[ \t]*\r?\n)+/, ''));
   const header = fieldsOf(text);
   if (header.size === 0) return undefined;

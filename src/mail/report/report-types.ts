@@ -30,6 +30,8 @@ export type Report =
       mail: ReportedMail;
       /** Whether it has a part for machines (RFC 3464). */
       isForMachines: boolean;
+      /** Every address in its words for people, in lower case; none where these were not read. */
+      mentioned: string[];
     }
   | {
       kind: 'complaint';

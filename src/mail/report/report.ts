@@ -4,9 +4,8 @@
  */
 
 import { inTimeSlice } from '../../base/time-slice.ts';
-import { htmlToText } from '../html/html-text.ts';
-import { saysAutomatic, seemsAutomatic } from './automatic.ts';
-import { quotesReply, senderOf, speaksOfFailure } from './bounce-words.ts';
+import { saysAutomatic, seemsAutomatic, textOfAutomatic } from './automatic.ts';
+import { type Notice, readNotice, senderOf } from './bounce-words.ts';
 import { readDeliveryStatus } from './delivery-status.ts';
 import { readComplaint } from './feedback-report.ts';
 import { answeredMail, attachedOriginal, type QuotedHeader, quotedHeader, reportedMail } from './original-mail.ts';
@@ -14,29 +13,13 @@ import { quotedTokens } from './quoted-tokens.ts';
 import { type Fields, type ReceivedMail, readReceived, subjectOf } from './received.ts';
 import type { Report, ReportedMail, ReportedRecipient } from './report-types.ts';
 import { addressesIn, isVague } from './said-reply.ts';
-import { type HumanText, readTextBounce } from './text-bounce.ts';
+import { type HumanText, namesRecipientFirst, readNamelessBounce, readTextBounce } from './text-bounce.ts';
+import { textsForPeople } from './texts.ts';
 
 export type { Report, ReportedMail, ReportedRecipient } from './report-types.ts';
 
-const MAX_TEXT = 64_000;
 const MAX_LINES = 5000;
-
-/** What a mail has for people: its plain texts, else its html. */
-function textsForPeople(mail: ReceivedMail): string[] {
-  const texts: string[] = [];
-  let length = 0;
-  for (const part of mail.parts) {
-    if (!part.type.startsWith('text/plain') || length >= MAX_TEXT) continue;
-    const text = part.text().slice(0, MAX_TEXT - length);
-    length += text.length;
-    if (text.trim() !== '') texts.push(text);
-  }
-  if (texts.length > 0) return texts;
-  const broken = mail.parts.find((part) => part.type.startsWith('multipart/'));
-  if (broken !== undefined) return [broken.text().slice(0, MAX_TEXT)];
-  const html = mail.parts.find((part) => part.type === 'text/html');
-  return html === undefined ? [] : [htmlToText(html.text()).slice(0, MAX_TEXT)];
-}
+const MAX_MENTIONED = 200;
 
 const none = (why: Extract<Report, { kind: 'none' }>['why']): Report => ({ kind: 'none', why });
 
@@ -111,7 +94,16 @@ function returnedMail(mail: ReceivedMail, attached: Fields | undefined): Returne
   const headerIn = (of: string[]): QuotedHeader | undefined => (attached === undefined ? quotedHeader(of) : undefined);
   const quoted = headerIn(lines);
   const original = attached ?? quoted?.fields;
-  const own = ['to', 'from', 'delivered-to', 'x-original-to', 'envelope-to'].flatMap((name) => mail.header.all(name));
+  const addressesOf = (...names: string[]): Set<string> =>
+    new Set(
+      addressesIn(
+        names
+          .flatMap((name) => mail.header.all(name))
+          .join(', ')
+          .toLowerCase(),
+        20,
+      ),
+    );
   const shown = texts.length > 1 && texts[0]!.includes('@') ? texts[0]!.split('\n', MAX_LINES) : lines;
   return {
     mail,
@@ -122,35 +114,69 @@ function returnedMail(mail: ReceivedMail, attached: Fields | undefined): Returne
       lines: linesForPeople(shown, shown === lines ? quoted : headerIn(shown)),
       subject: subjectOf(mail),
       failed: failedRecipients(mail),
-      own: new Set(addressesIn(own.join(', ').toLowerCase(), 20)),
+      own: addressesOf('to', 'from'),
+      deliveredTo: addressesOf('delivered-to', 'x-original-to', 'envelope-to'),
       to: addressesIn(original?.all('to').join(', ') ?? '', 100),
     },
   };
 }
 
+/** Automatic replies name the mail that they answer (RFC 3834 §3.1.5). */
+const isAnswer = (mail: ReceivedMail): boolean => answeredMail(mail) !== null;
+
 /**
- * Whether the text is a bounce. A sender that nobody can answer to has to bring along the mail that failed, or the reply of a server, and nothing
- * may say that it is automatic mail of another kind. Its subject proves nothing: acknowledgements repeat ours.
+ * Whether the text is a bounce. A sender that nobody can answer to has to say so in its text, and to bring along the message that failed or the
+ * reply of a server; nothing may say that it is automatic mail of another kind. Its subject proves nothing: acknowledgements repeat ours. A mailer
+ * daemon is believed sooner, but people set their automatic replies to such addresses too.
  */
-function isTextBounce({ mail, text, isAttached, human }: Returned): boolean {
+function isTextBounce({ mail, text, isAttached, human }: Returned, notice: Notice): boolean {
   if (human.failed.length > 0) return true;
-  const shown = human.lines.join('\n');
-  const failure = speaksOfFailure(human.subject, shown);
   const sender = senderOf(mail.header.first('from'));
-  if (sender === 'daemon') return failure.subject || failure.text;
-  if (sender === 'other' || seemsAutomatic(mail, text)) return false;
-  return (failure.text && isAttached) || quotesReply(shown);
+  if (sender === 'other') return false;
+  const { failed, delivered, delayed, reply, isNoticeSubject, hasWeakWords } = notice;
+  if (delivered) return false;
+  if (sender === 'no-reply') {
+    const isProven = failed.byText
+      ? isAttached || reply === 'full'
+      : reply === 'full' && hasWeakWords && !isAnswer(mail);
+    return isProven && seemsAutomatic(mail, text) === undefined;
+  }
+  const automatic = reply === undefined ? textOfAutomatic(text) : undefined;
+  if (automatic === 'challenge' || (automatic !== undefined && !failed.byText)) return false;
+  if (failed.byText || failed.bySubject || delayed || reply !== undefined || isNoticeSubject) return true;
+  return hasWeakWords && namesRecipientFirst(human.lines);
 }
 
 /** What a bounce for people says. */
 function readByText(returned: Returned): ReportedRecipient[] {
-  if (!isTextBounce(returned)) return [];
   const { text, original, human } = returned;
+  const notice = readNotice(human.subject, human.lines.join('\n'));
+  if (!isTextBounce(returned, notice)) return [];
   let recipients = readTextBounce(human);
   if (recipients.length === 0) recipients = readTextBounce({ ...human, lines: text.split('\n', MAX_LINES) });
-  if (recipients.length > 0 || original === undefined) return recipients;
+  if (recipients.length > 0) return recipients;
   const others = human.to.filter((one) => !human.own.has(one.toLowerCase()));
-  return readTextBounce({ ...human, failed: others.slice(0, 1) });
+  const ofOriginal = original === undefined ? [] : readTextBounce({ ...human, failed: others.slice(0, 1) });
+  if (ofOriginal.length > 0) return ofOriginal;
+  const isSaid = notice.failed.byText || notice.delayed || (notice.reply !== undefined && !isAnswer(returned.mail));
+  return isSaid ? [readNamelessBounce(human)] : [];
+}
+
+/** Forwarded and answered mail is from people, whatever it quotes. */
+const FROM_PEOPLE =
+  /^\s*(?:fwd?|wg|tr|rv|enc|i|vs|vb|pd|doorst|továbbítás|转发|轉寄|re|aw|sv|odp|ynt|回复|答复|回覆)\s?(?:\[\d+\])?\s?[:：]/iu;
+
+/** Whether a person wrote the mail, who quotes a report. */
+function isFromPeople(mail: ReceivedMail): boolean {
+  return FROM_PEOPLE.test(subjectOf(mail)) && senderOf(mail.header.first('from')) === 'other';
+}
+
+/** A receipt of a reader (RFC 8098): it is about reading, and says nothing of the delivery. */
+function isReadReceipt({ reportType, parts }: ReceivedMail): boolean {
+  return (
+    reportType === 'disposition-notification' ||
+    (reportType === '' && parts.some(({ type }) => /^message\/(?:global-)?disposition-notification$/.test(type)))
+  );
 }
 
 interface Stated {
@@ -170,7 +196,11 @@ function readText(mail: ReceivedMail, returned: Returned, about: ReportedMail): 
   const automatic = saysAutomatic(mail);
   if (automatic && returned.human.failed.length === 0) return none(automatic);
   const recipients = readByText(returned);
-  if (recipients.length > 0) return { kind: 'bounce', recipients, mail: about, isForMachines: false };
+  const mentioned = addressesIn(
+    `${returned.human.subject}\n${returned.human.lines.join('\n')}`.toLowerCase(),
+    MAX_MENTIONED,
+  );
+  if (recipients.length > 0) return { kind: 'bounce', recipients, mail: about, isForMachines: false, mentioned };
   return none(automatic ?? seemsAutomatic(mail, returned.text) ?? 'not-a-report');
 }
 
@@ -182,7 +212,8 @@ export async function readReport(raw: Uint8Array): Promise<Report> {
   const mail = await inTimeSlice(() => readReceived(raw));
   if (mail === undefined) return none('unreadable');
   const { attached, complaint, recipients: stated } = await inTimeSlice(() => readStated(mail));
-  if (complaint === 'none') return none('not-a-report');
+  if (complaint === 'none' || (stated.length > 0 && isFromPeople(mail))) return none('not-a-report');
+  if (complaint === undefined && stated.length === 0 && isReadReceipt(mail)) return none('auto-reply');
   // All is said in fields: what stands there for people says it again.
   const isAllSaid = complaint !== undefined || (stated.length > 0 && stated.every(isComplete));
   const isText = !isAllSaid || !attached?.first('message-id');
@@ -193,9 +224,11 @@ export async function readReport(raw: Uint8Array): Promise<Report> {
   const isForMachines = stated.length > 0;
   const about = complaint || isForMachines ? { ...quoted, messageId: quoted.messageId ?? answeredMail(mail) } : quoted;
   if (complaint) return { kind: 'complaint', ...complaint, tokens: quotedTokens(mail, original), mail: about };
-  if (returned === undefined) return { kind: 'bounce', recipients: stated, mail: about, isForMachines };
-  const inFields = isForMachines ? stated : recipientsInText(returned.text);
+  if (returned === undefined) return { kind: 'bounce', recipients: stated, mail: about, isForMachines, mentioned: [] };
+  // Fields in the text are believed of a program, which nobody answers to.
+  const isOfProgram = senderOf(mail.header.first('from')) !== 'other' || returned.human.failed.length > 0;
+  const inFields = isForMachines ? stated : isOfProgram ? recipientsInText(returned.text) : [];
   if (inFields.length === 0) return inTimeSlice(() => readText(mail, returned, about));
   const recipients = await inTimeSlice(() => completedAll(inFields, returned.human));
-  return { kind: 'bounce', recipients, mail: about, isForMachines };
+  return { kind: 'bounce', recipients, mail: about, isForMachines, mentioned: [] };
 }

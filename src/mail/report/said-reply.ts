@@ -12,7 +12,7 @@ export interface SaidReply {
 }
 
 const CODE =
-  /(?:^|said:|[\s:;("'<>#,[])([45][0-7]\d)(?=[\s,:;)\]"#-]|$)(?!\s?(?:bytes|kb|mb|messages|seconds|hours|days|minutes)\b)/gi;
+  /(?:^|said:|[\s:;("'<>#,[])(4[2-7]\d|5[0-7]\d)(?=[\s,:;)\]"#-]|$)(?!\s?(?:bytes|kb|mb|messages|seconds|hours|days|minutes)\b)/gi;
 const STATUS = /(?<![\d.])([245]\.\d{1,2}\.\d{1,3})(?!\d|\.\d)/g;
 const MAX_LOOKED_AT = 8000;
 const MAX_TEXT = 64_000;
@@ -81,5 +81,14 @@ export function saidReply(raw: string): SaidReply {
   const status = statusOf(from, smtpCode) ?? statusOf(text, smtpCode);
   const said =
     smtpCode === null ? from : from.replace(REPEATED, (all, code: string) => (Number(code) === smtpCode ? '' : all));
-  return { smtpCode, status, text: trimmed(said, isFrame) };
+  const reply = trimmed(said, isFrame);
+  const inFront = found && WITHOUT_WORDS.test(reply) ? trimmed(text.slice(0, found.index), isFrame) : '';
+  return {
+    smtpCode,
+    status,
+    text: /\p{L}\s\p{L}/u.test(inFront) && !/[:,]$/.test(inFront) ? `${reply} ${inFront}` : reply,
+  };
 }
+
+/** A reply of codes alone: some servers say why in front of them. */
+const WITHOUT_WORDS = /^[45]\d\d(?:[ -]#?[45]\.\d{1,3}\.\d{1,3})?[.\s]*$/;

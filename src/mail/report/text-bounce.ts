@@ -6,7 +6,7 @@
 
 import { isDelayNotice } from './bounce-words.ts';
 import type { ReportedRecipient } from './report-types.ts';
-import { addressesIn, addressIn, saidReply, tidied } from './said-reply.ts';
+import { addressesIn, addressIn, type SaidReply, saidReply, tidied } from './said-reply.ts';
 
 const MAX_LINES = 1500;
 const MAX_RECIPIENTS = 100;
@@ -24,9 +24,9 @@ const ADDRESS_FIRST =
 const REPLY_FIRST = /^[ \t]{0,12}(?=[45]\d\d[ -](?:[45]\.\d{1,3}\.\d{1,3} )?<([^<>\s]{3,320})>\.\.\.)/;
 /** A label in front of an address. */
 const LABELLED =
-  /(?:recipients?|address(?:es)?|addressed to|user|mailbox|account|deliver(?:ed|y|ing)?(?: \w+){0,4}|rcpt to|failed|unknown|to|destinat[a-z]{1,12}|empf[^ :]{1,3}nger|an|errors)\s{0,3}(?:address(?:es)?)?\s{0,3}[:<=]{1,2}[\s<"'[]{0,5}(?:smtp:|mailto:)?([^\s<>()[\]"',;:]{1,64}@[\p{L}\p{N}._-]{1,250})/iu;
+  /(?:recipients?|address(?:es)?|addressed to|user|mailbox|account|deliver(?:ed|y|ing)?(?: \w+){0,4}|rcpt to|failed|unknown|to|destinat[\p{L}]{1,12}|empf[^ :]{1,3}nger|an|à|errors|geadresseerden?|ontvangers?|mottagar\p{L}{0,4}|modtager\p{L}{0,2}|vastaanottaja\p{L}{0,2}|odbior\p{L}{1,3}|adresat\p{L}{0,3}|příjemc\p{L}{1,2}|príjemc\p{L}{1,2}|címzett\p{L}{0,3}|alıcı\p{L}{0,3}|получател\p{L}{1,2}|адресат\p{L}{0,2}|одержувач\p{L}{0,2}|παραλήπτης|宛先(?:アドレス)?|受取人|收件人|收信人|수신자|받는 ?사람)\s{0,3}(?:address(?:es)?)?\s{0,3}[:：<=]{1,2}[\s<"'[]{0,5}(?:smtp:|mailto:)?([^\s<>()[\]"',;:]{1,64}@[\p{L}\p{N}._-]{1,250})/iu;
 const NOT_A_RECIPIENT =
-  /^\s*(?:>+\s*)?(?:from|sender|reply-?to|mail from|return-path|cc|contact|by|id|for help)\b|mail from:|\bfrom\s?[:<]/i;
+  /^\s*(?:>+\s*)?(?:(?:from|sender|reply-?to|mail from|return-path|cc|contact|by|id|for help|message-id|references|in-reply-to|received|envelope-from|feedback-id|list-[a-z]+)\b|(?:de|von|da|van|od|fra|från|absender|expéditeur|expediteur|remitente|mittente|remetente|afzender|avsändare|afsender|lähettäjä|nadawca|odesílatel|odosielateľ|feladó|отправитель|від|от|gönderen|差出人|送信者|发件人|寄件者|보낸 ?사람)\s{0,3}[:：])|mail from:|\bfrom\s?[:<]/iu;
 const NOBODY = /^(?:mailer-daemon|postmaster|abuse|support|helpdesk|noreply|no-reply|admin(?:istrator)?)@/i;
 
 interface Found {
@@ -41,18 +41,25 @@ export interface HumanText {
   subject: string;
   /** X-Failed-Recipients. */
   failed: readonly string[];
-  /** Addresses of the sender, who is no recipient. */
+  /** Addresses of the report's own header: from whom it is, and to whom. They are no recipients. */
   own: ReadonlySet<string>;
+  /** Addresses that the report was delivered to, or, in reports of some programs, the recipient: named where nobody else is. */
+  deliveredTo: ReadonlySet<string>;
   /** To of the mail that came back. */
   to: readonly string[];
 }
 
 const sameAddress = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase();
 
+const WIDE: Readonly<Record<string, string>> = { '＜': '<', '〈': '<', '＞': '>', '〉': '>', '：': ':', '＠': '@' };
+
+/** With the marks of addresses as they are in ASCII; as long as the line. */
+const inAscii = (line: string): string => line.replace(/[＜〈＞〉：＠]/g, (mark) => WIDE[mark]!);
+
 function addressLines(lines: readonly string[], pattern: RegExp): Found[] {
   const found: Found[] = [];
   for (let line = 0; line < lines.length && found.length < MAX_RECIPIENTS; line += 1) {
-    const text = lines[line]!;
+    const text = inAscii(lines[line]!);
     const match = NOT_A_RECIPIENT.test(text) ? null : pattern.exec(text);
     const address = match && addressIn(match[1]!);
     if (!match || !address) continue;
@@ -62,8 +69,10 @@ function addressLines(lines: readonly string[], pattern: RegExp): Found[] {
 }
 
 /** The recipients, each with the first line that names it. */
-function recipientsIn({ lines, failed, own, to }: HumanText): Found[] {
-  const foreign = (one: Found): boolean => !own.has(one.address.toLowerCase()) && !NOBODY.test(one.address);
+function recipientsIn({ lines, subject, failed, own, deliveredTo, to }: HumanText): Found[] {
+  const isOf = (addresses: ReadonlySet<string>, one: Found): boolean => addresses.has(one.address.toLowerCase());
+  const mayBe = (one: Found): boolean => !isOf(own, one) && !NOBODY.test(one.address);
+  const foreign = (one: Found): boolean => mayBe(one) && !isOf(deliveredTo, one);
   const once = (all: readonly Found[]): Found[] =>
     all.filter((one, i) => all.findIndex((other) => sameAddress(other.address, one.address)) === i);
   if (failed.length > 0) return firstMentions(lines, failed);
@@ -74,11 +83,19 @@ function recipientsIn({ lines, failed, own, to }: HumanText): Found[] {
     const toThem = once(all.filter((one) => to.some((other) => sameAddress(other, one.address))));
     if (toThem.length > 0) return toThem;
   }
+  for (const pattern of [ADDRESS_FIRST, REPLY_FIRST, LABELLED]) {
+    const delivered = once(addressLines(lines, pattern).filter(mayBe));
+    if (delivered.length > 0) return delivered;
+  }
   const named = addressesIn(lines.filter((line) => !NOT_A_RECIPIENT.test(line)).join('\n'), MAX_RECIPIENTS);
-  const anywhere = firstMentions(lines, named).filter(foreign);
-  const known = anywhere.filter((one) => to.some((other) => sameAddress(other, one.address)));
-  if (anywhere.length > 0) return known.length > 0 ? known : anywhere.slice(0, 1);
-  return once(addressLines(lines, ADDRESS_FIRST)).slice(0, 1);
+  const mentioned = firstMentions(lines, named);
+  for (const isOne of [foreign, mayBe]) {
+    const anywhere = mentioned.filter(isOne);
+    const known = anywhere.filter((one) => to.some((other) => sameAddress(other, one.address)));
+    if (anywhere.length > 0) return known.length > 0 ? known : anywhere.slice(0, 1);
+  }
+  const inSubject = addressesIn(subject, 1).map((address) => ({ address, line: -1, behind: 0 }));
+  return [...once(addressLines(lines, ADDRESS_FIRST)), ...inSubject.filter(mayBe)].slice(0, 1);
 }
 
 function firstMentions(lines: readonly string[], addresses: readonly string[]): Found[] {
@@ -174,28 +191,63 @@ function remoteHostIn(text: string): string | null {
   return (host?.[1] ?? host?.[2] ?? null)?.slice(0, MAX_HOST) ?? null;
 }
 
+/** Whether a line begins with an address, as lines about recipients do. */
+export function namesRecipientFirst(lines: readonly string[]): boolean {
+  return [ADDRESS_FIRST, REPLY_FIRST].some((pattern) => addressLines(lines.slice(0, MAX_LINES), pattern).length > 0);
+}
+
 /** Reads what is known of each recipient; none when nobody is named. */
 export function readTextBounce(text: HumanText): ReportedRecipient[] {
   const lines = text.lines.slice(0, MAX_LINES);
   const found = recipientsIn({ ...text, lines }).slice(0, MAX_RECIPIENTS);
   if (found.length === 0) return [];
-  const isDelay = isDelayNotice(text.subject, lines.join('\n'));
-  const remoteHost = remoteHostIn(lines.join(' ').slice(0, 4000));
-  let known: Reason | undefined;
-  const common = (): Reason => (known ??= commonReason(lines));
+  const ofText = aboutText(text.subject, lines);
   return found.map((one) => {
     const block = blockOf(lines, one, found);
     const reply = paragraphOfReply(block) || (found.length === 1 ? paragraphOfReply(lines) : '');
     const inFront = one.line < 0 ? '' : tidied(lines[one.line]!.slice(0, one.behind));
-    const said = saidReply(reply === '' ? reasonWithoutReply(block, inFront, common) : reply);
-    return {
-      finalRecipient: one.address,
-      originalRecipient: null,
-      action: isDelay ? 'delayed' : 'failed',
-      status: said.status,
-      smtpCode: said.smtpCode,
-      diagnostic: said.text === '' ? null : said.text,
-      remoteHost: remoteHostIn(block.join(' ').slice(0, 2000)) ?? remoteHost,
-    };
+    const said = saidReply(reply === '' ? reasonWithoutReply(block, inFront, ofText.reason) : reply);
+    const remoteHost = remoteHostIn(block.join(' ').slice(0, 2000));
+    return reported(ofText, said, { finalRecipient: one.address, remoteHost });
   });
+}
+
+/** What a bounce says that names no recipient: its message has one. */
+export function readNamelessBounce({ lines: all, subject }: HumanText): ReportedRecipient {
+  const lines = all.slice(0, MAX_LINES);
+  const ofText = aboutText(subject, lines);
+  const said = saidReply(paragraphOfReply(lines) || ofText.reason().text);
+  return reported(ofText, said, { finalRecipient: null, remoteHost: null });
+}
+
+interface OfText {
+  action: 'failed' | 'delayed';
+  remoteHost: string | null;
+  /** What is said of all recipients. */
+  reason(): Reason;
+}
+
+function aboutText(subject: string, lines: readonly string[]): OfText {
+  let known: Reason | undefined;
+  return {
+    action: isDelayNotice(subject, lines.join('\n')) ? 'delayed' : 'failed',
+    remoteHost: remoteHostIn(lines.join(' ').slice(0, 4000)),
+    reason: () => (known ??= commonReason(lines)),
+  };
+}
+
+function reported(
+  ofText: OfText,
+  said: SaidReply,
+  { finalRecipient, remoteHost }: Pick<ReportedRecipient, 'finalRecipient' | 'remoteHost'>,
+): ReportedRecipient {
+  return {
+    finalRecipient,
+    originalRecipient: null,
+    action: ofText.action,
+    status: said.status,
+    smtpCode: said.smtpCode,
+    diagnostic: said.text === '' ? null : said.text,
+    remoteHost: remoteHost ?? ofText.remoteHost,
+  };
 }

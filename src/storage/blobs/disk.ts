@@ -55,8 +55,15 @@ const SHARD = /^[0-9A-Za-z]{2}$/;
 const PART = /^[0-9A-Za-z]{26}\.part$/;
 const PROBE = /^(?:clock|mark)-[0-9A-Za-z]{8}\.part$/;
 
+const NO_SPACE: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE']);
+
 function unavailable(error: unknown): Unavailable {
-  return error instanceof Unavailable ? error : new Unavailable(`blob storage: ${(error as Error).message}`);
+  if (error instanceof Unavailable) return error;
+  const { code, message } = error as NodeJS.ErrnoException;
+  return new Unavailable(
+    `blob storage: ${message}`,
+    code !== undefined && NO_SPACE.has(code) ? 'OVERLOADED' : undefined,
+  );
 }
 
 /** Undefined where the system says that the file is not there; Unavailable for all other errors. */

@@ -2,12 +2,20 @@
  * One connection to a PostgreSQL server. It is opened only to a server that keeps what it acknowledges. Nothing hangs: a server
  * that does not answer at all loses the connection after DEADLINE_MS.
  */
+import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
-import type { Client } from 'pg';
+import type { Client, ClientConfig } from 'pg';
 import type { Transaction } from '../operation.ts';
-import { StatementError, UnsuitableServer } from './errors.ts';
+import {
+  isCommitWarning,
+  NotWritable,
+  passesByItself,
+  type ServerNotice,
+  StatementError,
+  UnsuitableServer,
+} from './errors.ts';
 import { type Session, SLOW_MS, settings, type TransactionMode, transact } from './transaction.ts';
-import { type PostgresAddress, tlsOptions } from './url.ts';
+import { type PostgresAddress, type PostgresHost, shownHost, type TlsOptions, tlsAttempts } from './url.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const DEADLINE_MS = 30_000;
@@ -28,6 +36,7 @@ export class PostgresConnection implements Session {
   /** No pooler in between that hands the session to others: prepared statements and LISTEN stay. */
   readonly direct: boolean;
   broken: string | undefined;
+  warning: string | undefined;
 
   constructor(client: Client, { facts, direct }: { facts: ServerFacts; direct: boolean }) {
     this.client = client;
@@ -39,10 +48,14 @@ export class PostgresConnection implements Session {
     client.on('end', () => {
       this.broken ??= 'the connection ended';
     });
+    client.on('notice', (notice: ServerNotice) => {
+      if (isCommitWarning(notice)) this.warning ??= notice.message ?? 'a warning without a text';
+    });
   }
 
+  /** `local` and `remote_write` are as good as `on` only until a standby is named, which may happen while the session is open. */
   get synchronousCommit(): string {
-    return this.facts.synchronousCommit;
+    return this.facts.synchronousCommit === 'remote_apply' ? 'remote_apply' : 'on';
   }
 
   /** Runs one transaction; rejects with StatementError, or with whatever `work` threw. Nothing is kept unless it resolves. */
@@ -93,7 +106,9 @@ export async function connectForOperations(address: PostgresAddress): Promise<Po
   const connection = await connectPostgres(address);
   const deadline = setTimeout(connection.destroy, CONNECT_TIMEOUT_MS);
   try {
-    if (connection.direct) await connection.client.query(settings('SET'));
+    const { synchronousCommit: synchronous_commit } = connection;
+    if (connection.direct)
+      await connection.client.query(`${settings('SET')}; ${settings('SET', { synchronous_commit })}`);
     return connection;
   } catch (error) {
     connection.destroy();
@@ -103,45 +118,130 @@ export async function connectForOperations(address: PostgresAddress): Promise<Po
   }
 }
 
-/** Connects and asserts that the server keeps what it acknowledges; rejects with UnsuitableServer, or as the server refuses. */
+/** The host of an address that accepted writes last, so a host that is down is not tried first each time. */
+const lastWritable = new WeakMap<PostgresAddress, PostgresHost>();
+
+/**
+ * Connects to the first host that accepts writes, and asserts that the server keeps what it acknowledges. Rejects with
+ * UnsuitableServer, or as the server refuses; with several hosts the message names each host and why it was not used.
+ */
 export async function connectPostgres(address: PostgresAddress): Promise<PostgresConnection> {
+  const last = lastWritable.get(address);
+  const hosts = last ? [last, ...address.hosts.filter((host) => host !== last)] : address.hosts;
+  const errors: Error[] = [];
+  for (const host of hosts) {
+    try {
+      const connection = await connectToHost(address, host);
+      lastWritable.set(address, host);
+      return connection;
+    } catch (error) {
+      errors.push(error as Error);
+    }
+  }
+  if (errors.length === 1) throw errors[0];
+  const reasons = errors.map((error, index) => `${shownHost(hosts[index]!)}: ${error.message}`).join('; ');
+  // During a failover every host may be away or a standby for a moment.
+  const maySucceedLater = errors.some((error) => error instanceof NotWritable || passesByItself(error));
+  throw maySucceedLater ? new Error(reasons) : new UnsuitableServer(reasons);
+}
+
+async function connectToHost(address: PostgresAddress, host: PostgresHost): Promise<PostgresConnection> {
+  const attempts = tlsAttempts(address, host);
+  for (const [index, ssl] of attempts.entries()) {
+    try {
+      return await connectOnce({ address, host, ssl });
+    } catch (error) {
+      if (index + 1 === attempts.length || !isAboutTls(error)) throw error;
+    }
+  }
+  throw new Error('no way to connect');
+}
+
+/** Whether the other way, with or without TLS, may work: the server has no TLS, TLS failed, or pg_hba.conf refuses this way. */
+function isAboutTls(error: unknown): boolean {
+  const { code, message } = error as { code?: string; message: string };
+  return (
+    code === '28000' ||
+    code === 'EPROTO' ||
+    code?.startsWith('ERR_SSL') === true ||
+    /does not support SSL/.test(message)
+  );
+}
+
+interface Attempt {
+  address: PostgresAddress;
+  host: PostgresHost;
+  ssl: TlsOptions | false;
+}
+
+async function connectOnce({ address, host, ssl }: Attempt): Promise<PostgresConnection> {
   const { default: pg } = await import('pg');
-  const ssl = tlsOptions(address);
+  const timeoutMs = address.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
   const client = new pg.Client({
     user: address.user,
     ...(address.password === undefined ? {} : { password: address.password }),
-    host: address.host,
-    port: address.port,
+    host: host.host,
+    port: host.port,
     database: address.database,
-    ssl,
+    ssl: ssl as never,
+    enableChannelBinding: address.channelBinding !== 'disable',
+    ...(address.options === undefined ? {} : { options: address.options }),
     pipeline: true,
     keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    application_name: 'postrider',
+    keepAliveInitialDelayMillis: address.keepAliveIdleMs ?? 10_000,
+    connectionTimeoutMillis: timeoutMs,
+    application_name: address.applicationName,
     types: types as never,
-  });
+  } as ClientConfig);
   // Who waits for an answer gets the same error.
   client.on('error', () => undefined);
-  const deadline = setTimeout(
-    () => socketOf(client).destroy(new Error('the server does not answer')),
-    CONNECT_TIMEOUT_MS,
-  );
+  const refusal = address.channelBinding === 'require' ? requireChannelBinding(client) : () => undefined;
+  const deadline = setTimeout(() => socketOf(client).destroy(new Error('the server does not answer')), timeoutMs);
   try {
     await client.connect();
     return new PostgresConnection(client, await greet(client));
   } catch (error) {
     socketOf(client).destroy();
-    throw error;
+    throw refusal() ?? error;
   } finally {
     clearTimeout(deadline);
   }
+}
+
+const WITHOUT_BINDING = ['authenticationCleartextPassword', 'authenticationMD5Password'] as const;
+
+/**
+ * Ends the connection unless the server authenticates with SCRAM-SHA-256-PLUS, before the driver answers the server. The result returns
+ * why the connection was ended.
+ */
+function requireChannelBinding(client: Client): () => UnsuitableServer | undefined {
+  const connection = client.connection as unknown as EventEmitter;
+  let isBound = false;
+  let refusal: UnsuitableServer | undefined;
+  const refuse = (): void => {
+    refusal ??= new UnsuitableServer('the server does not offer channel binding (SCRAM-SHA-256-PLUS)');
+    socketOf(client).destroy(refusal);
+  };
+  connection.prependListener('authenticationSASL', ({ mechanisms }: { mechanisms: readonly string[] }) => {
+    if (!mechanisms.includes('SCRAM-SHA-256-PLUS')) refuse();
+  });
+  // The driver verifies the server's proof here, and fails if it is wrong.
+  connection.prependListener('authenticationSASLFinal', () => {
+    isBound = true;
+  });
+  for (const event of WITHOUT_BINDING) connection.prependListener(event, refuse);
+  connection.prependListener('authenticationOk', () => {
+    if (!isBound) refuse();
+  });
+  return () => refusal;
 }
 
 interface Greeting {
   version: number;
   synchronous_commit: string;
   fsync: string;
+  full_page_writes: string;
+  read_only: string;
   encoding: string;
   standby_names: string;
   pid: number;
@@ -154,6 +254,7 @@ async function greet(client: Client): Promise<{ facts: ServerFacts; direct: bool
   const askedAtMs = performance.now();
   const { rows } = await client.query<Greeting>(
     `SELECT current_setting('server_version_num')::int AS version, current_setting('fsync') AS fsync,
+       current_setting('full_page_writes') AS full_page_writes, current_setting('transaction_read_only') AS read_only,
        current_setting('synchronous_commit') AS synchronous_commit, current_setting('server_encoding') AS encoding,
        current_setting('synchronous_standby_names') AS standby_names, pg_backend_pid() AS pid,
        pg_is_in_recovery()::text AS standby, (date_part('epoch', clock_timestamp()) * 1000)::bigint AS now_ms`,
@@ -172,9 +273,17 @@ async function greet(client: Client): Promise<{ facts: ServerFacts; direct: bool
   if (server.encoding !== 'UTF8') {
     throw new UnsuitableServer(`the database is encoded in ${server.encoding}; make it with ENCODING 'UTF8'`);
   }
-  if (server.standby === 'true') throw new UnsuitableServer('the server is a standby, which cannot be written to');
+  if (server.standby === 'true') throw new NotWritable('the server is a standby, which cannot be written to');
+  if (server.read_only === 'on') {
+    throw new NotWritable('the server is read-only (default_transaction_read_only=on)');
+  }
   if (server.fsync !== 'on') {
     throw new UnsuitableServer('the server runs with fsync=off and would lose accepted mail; turn it on');
+  }
+  if (server.full_page_writes !== 'on') {
+    throw new UnsuitableServer(
+      'the server runs with full_page_writes=off and could lose accepted mail in a power cut; turn it on',
+    );
   }
   assertCommitIsDurable(facts);
   // A pooler hands out a key of its own in place of the server's process id.

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import pg from 'pg';
 import { commitCut } from '../../../test/kit/commit-cut.ts';
+import { freePort } from '../../../test/kit/free-ports.ts';
 import { runningMs } from '../../../test/kit/running-time.ts';
 import { countOperation, failOperation, writeOperation } from '../../../test/kit/storage-operations.ts';
 import { tempDatabase } from '../../../test/kit/temp-database.ts';
@@ -13,7 +14,7 @@ import { type Log, silentLog } from '../../base/log.ts';
 import type { Database } from '../database.ts';
 import { listMigrations } from '../migrate.ts';
 import { eachCall, type Operation, type Transaction } from '../operation.ts';
-import { assertCommitIsDurable } from './connection.ts';
+import { assertCommitIsDurable, connectPostgres } from './connection.ts';
 import { openPostgresDatabase } from './database.ts';
 import { classifyCommitError } from './errors.ts';
 import { migratePostgres, pendingPostgres } from './migrate.ts';
@@ -311,5 +312,101 @@ test('of several that migrate at once one does; a history that is not ours is re
     url,
     "DELETE FROM migration WHERE number = 9999; UPDATE migration SET name = '0001-other' WHERE number = 1",
   );
-  await assert.rejects(migratePostgres({ address, log: silentLog, nowMs: 1 }), /not ours to use/);
+  await assert.rejects(
+    migratePostgres({ address, log: silentLog, nowMs: 1 }),
+    /belongs to another program, or it is damaged/,
+  );
+});
+
+/** Changes a setting of the whole server, and resets it after the test; the function that it returns resets it before. */
+async function alterServer(t: TestContext, url: string, name: string, value: string): Promise<() => Promise<void>> {
+  const reload = async (sql: string): Promise<void> => {
+    await administer(url, sql);
+    await administer(url, 'SELECT pg_reload_conf()');
+  };
+  const reset = () => reload(`ALTER SYSTEM RESET ${name}`);
+  t.after(reset);
+  await reload(`ALTER SYSTEM SET ${name} = '${value}'`);
+  await waitUntil(`${name} = ${value}`, async () => {
+    const { rows } = await administer(url, `SELECT current_setting('${name}') AS value`);
+    return rows[0]?.value === value;
+  });
+  return reset;
+}
+
+test('a commit that is not confirmed by the synchronous standby is an unknown outcome', {
+  skip: !serverIsOurs,
+}, async (t) => {
+  const { url, server, drop } = await tempPostgres();
+  const admin = server.url('postgres');
+  await migratePostgres({ address: parsePostgresUrl(url), log: silentLog, nowMs: 1 });
+  const database = await open(t, url);
+  await database.execute(writeOperation, 'before');
+  const reset = await alterServer(t, admin, 'synchronous_standby_names', 'absent');
+  t.after(drop);
+  // A commit begins to wait only after the checkpointer has read the setting too, so the first commits may still be confirmed.
+  let writes = 0;
+  let state: 'waiting' | 'confirmed' | { refused: unknown } = 'confirmed';
+  const refused = await waitUntil('a commit that waits for the standby, and is canceled', async () => {
+    if (state === 'confirmed') {
+      state = 'waiting';
+      writes += 1;
+      database.execute(writeOperation, `unconfirmed${writes}`).then(
+        () => (state = 'confirmed'),
+        (error) => (state = { refused: error }),
+      );
+    }
+    await administer(
+      url,
+      `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname = current_database()`,
+    );
+    return typeof state === 'object' && (state as { refused: unknown }).refused;
+  });
+  assert.ok(refused instanceof OutcomeUnknown && /standby/.test(refused.message), String(refused));
+  await reset();
+  assert.equal(await count(database, 'unconfirmed'), writes, 'the last is committed locally');
+  await database.execute(writeOperation, 'after');
+});
+
+test('sessions that are open keep synchronous_commit=on when the server turns it off', {
+  skip: !serverIsOurs,
+}, async (t) => {
+  const { url, server, drop } = await tempPostgres();
+  const admin = server.url('postgres');
+  t.after(drop);
+  const database = await open(t, url);
+  const level = write(
+    async (tx) => (await tx.get<{ value: string }>("SELECT current_setting('synchronous_commit') AS value"))!.value,
+  );
+  assert.equal(await database.execute(level, null), 'on');
+  await alterServer(t, admin, 'synchronous_commit', 'off');
+  assert.equal(await database.execute(level, null), 'on');
+});
+
+test('of several hosts the first that takes writes is used', async (t) => {
+  const { url, drop } = await tempPostgres();
+  t.after(drop);
+  const [{ host, port } = { host: '', port: 0 }] = parsePostgresUrl(url).hosts;
+  const closed = await freePort();
+  const several = url.replace(/@[^/]*/, `@127.0.0.1:${closed},${host}:${port}`);
+  const database = await open(t, several);
+  assert.equal(database.state().ready, true);
+  await assert.rejects(
+    connectPostgres(parsePostgresUrl(url.replace(/@[^/]*/, `@127.0.0.1:${closed},127.0.0.1:${closed}`))),
+    /ECONNREFUSED/,
+  );
+});
+
+test('sslmode=prefer and allow reach a server without TLS, require does not', { skip: !serverIsOurs }, async (t) => {
+  const { url, drop } = await tempPostgres();
+  t.after(drop);
+  for (const mode of ['prefer', 'allow']) {
+    const connection = await connectPostgres(parsePostgresUrl(`${url}?sslmode=${mode}`));
+    connection.destroy();
+  }
+  await assert.rejects(connectPostgres(parsePostgresUrl(`${url}?sslmode=require`)), /does not support SSL/);
+  await assert.rejects(
+    connectPostgres(parsePostgresUrl(`${url}?sslmode=prefer&channel_binding=require`)),
+    /SCRAM-SHA-256-PLUS/,
+  );
 });

@@ -137,7 +137,9 @@ function modeOf({ slow, mode }: AnyOperation): TransactionMode {
 /** What the callers of an operation get when the server is away. */
 function refusalOf(op: AnyOperation, error: Error): Unavailable {
   const isUnknown = error instanceof StatementError && error.meaning.isOutcomeUnknown === true;
-  return new (isUnknown ? OutcomeUnknown : Unavailable)(`${op.name}: ${error.message}`);
+  const message = `${op.name}: ${error.message}`;
+  if (isUnknown) return new OutcomeUnknown(message);
+  return new Unavailable(message, error instanceof Unavailable ? error.failureCode : undefined);
 }
 
 /** Calls of one operation that wait to be done together. */

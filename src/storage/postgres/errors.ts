@@ -66,6 +66,27 @@ export function classifyCommitError(error: unknown): ErrorMeaning {
   return { ...meaning, kind: 'unavailable', drop: true, isOutcomeUnknown: true };
 }
 
+/** A NOTICE or WARNING that the server sent along. */
+export interface ServerNotice {
+  code?: string | undefined;
+  message?: string | undefined;
+}
+
+/**
+ * Whether a notice says that a commit may be lost: the server gave up waiting for its synchronous standby (`canceling wait for synchronous
+ * replication`, 01000, or 57P01 when it is shutting down), so that the transaction is committed locally only. Our statements
+ * raise no warnings of their own. Texts are in the server's language, codes are not.
+ */
+export function isCommitWarning({ code }: ServerNotice): boolean {
+  return code === '01000' || code?.startsWith('57P') === true;
+}
+
+/** What a COMMIT means that came with such a warning: a failover to the standby may lose it, and nothing says whether it will. */
+export function unconfirmedCommit(warning: string): ErrorMeaning {
+  const reason = `the commit was not confirmed by the synchronous standby: ${warning}`;
+  return { kind: 'unavailable', drop: true, isServersWord: true, isOutcomeUnknown: true, reason };
+}
+
 /** Whether a refused connection may be granted in a moment: the server is starting, restarting or not reachable. */
 export function passesByItself(error: unknown): boolean {
   const { code, severity } = error as { code?: string; severity?: string };
@@ -76,6 +97,11 @@ export function passesByItself(error: unknown): boolean {
 /** The server answers, but may not hold our data as it is; the message is a sentence for the operator. */
 export class UnsuitableServer extends Error {
   override name = 'UnsuitableServer';
+}
+
+/** The server answers, but accepts no writes: a standby, or read-only by its settings. Another host may be the primary. */
+export class NotWritable extends UnsuitableServer {
+  override name = 'NotWritable';
 }
 
 /** An error of a statement or of a connection, with what it means. */

@@ -64,12 +64,12 @@ export class PostgresPool {
   /** A connection for the caller alone, to be released; rejects with Unavailable when there is none to be had. */
   acquire(): Promise<PostgresConnection> {
     return new Promise((resolve, reject) => {
-      if (this.#closing) reject(new Unavailable('the database is closed'));
-      else if (!this.#state.ready) reject(new Unavailable(this.#state.reason));
+      if (this.#closing) reject(new Unavailable('the database is closed', 'OVERLOADED'));
+      else if (!this.#state.ready) reject(new Unavailable(this.#state.reason ?? 'the database cannot be reached'));
       else {
         const timer = setTimeout(() => {
           this.#waiting = this.#waiting.filter((one) => one.timer !== timer);
-          reject(new Unavailable('all connections to the database are busy'));
+          reject(new Unavailable('all connections to the database are busy', 'OVERLOADED'));
         }, WAIT_MS);
         this.#waiting.push({ resolve, reject, timer });
         this.#serve();

@@ -3,15 +3,16 @@
  * first statement, and statements that an operation does not await go out with the COMMIT.
  *
  *   open ──COMMIT──▶ committing ──the server says COMMIT──▶ committed: resolves
+ *    │                   ├──with a warning: the wait for a standby was given up──▶ outcome unknown: a failover may lose it
  *    │                   ├──an ERROR of the server──▶ rolled back: rejects with it
  *    │                   └──no answer, the session's end, a pooler's word──▶ outcome unknown: rejects, and is never run again
  *    ├──a statement fails──▶ failed: the COMMIT behind it rolls back; rejects with the first error
  *    ├──the connection is lost──▶ nothing was committed: rejects, unless a COMMIT was sent already
  *    └──the operation throws──▶ ROLLBACK: rejects with the first error of a statement, or what was thrown
  *
- * A transaction that only reads has no outcome to be unknown. Lock and statement timeouts are set, behind a pooler with every
- * BEGIN, since they would not pass PgBouncer as parameters of the connection. A process that stops in the middle of a
- * transaction loses its locks to IDLE_MS.
+ * A transaction that only reads has no outcome to be unknown. Timeouts and synchronous_commit are set once per connection, and through
+ * a pooler with every BEGIN, since they would not pass PgBouncer as parameters of the connection. So a setting that is changed on the
+ * server while sessions are open weakens no commit. A process that stops in the middle of a transaction loses its locks to IDLE_MS.
  *
  * Statements as PostgreSQL wants them: `?` becomes `$1`, `$2` …, once per text. What is used again and again is prepared on the
  * server under a name; texts that are put together for one question (the filters of a list) stay unnamed, so that the memory of
@@ -19,7 +20,7 @@
  */
 import type { Client, QueryResult } from 'pg';
 import type { Row, SqlValue, Transaction } from '../operation.ts';
-import { classifyCommitError, classifyError, StatementError } from './errors.ts';
+import { classifyCommitError, classifyError, StatementError, unconfirmedCommit } from './errors.ts';
 
 interface Statement {
   text: string;
@@ -130,8 +131,10 @@ export interface Session {
   readonly client: Client;
   /** No pooler in between that hands the session to others: prepared statements stay. */
   readonly direct: boolean;
-  /** The level that the server asserted when the connection was opened. */
+  /** The level of synchronous_commit that transactions run with, whatever the server's setting becomes later. */
   readonly synchronousCommit: string;
+  /** What the server warned of last; cleared at the beginning of a transaction. */
+  warning: string | undefined;
   /** Set once the connection is of no use any more. */
   readonly broken: string | undefined;
 }
@@ -178,6 +181,7 @@ async function commit(session: Session, mode: TransactionMode, statements: State
   // The COMMIT of a failed transaction rolls it back, and says so. Earlier statements were answered before it.
   if (statements.firstError) throw statements.firstError;
   if (ended.command !== 'COMMIT') throw new Error('the transaction was rolled back without an error');
+  if (mode !== 'read' && session.warning !== undefined) throw new StatementError(unconfirmedCommit(session.warning));
 }
 
 /**
@@ -200,6 +204,7 @@ class Statements {
   }
 
   begin(mode: TransactionMode): void {
+    this.#session.warning = undefined;
     corkWrites(this.#session.client);
     void this.#watch(this.#session.client.query(beginText(mode, this.#session)));
   }

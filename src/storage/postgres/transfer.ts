@@ -145,7 +145,9 @@ export async function importIntoPostgres({ file, client, blobs, progress }: Impo
   const stored = await storeBlobs(file, blobs, progress);
   await client.query('BEGIN');
   try {
-    await client.query('SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0');
+    await client.query(
+      'SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL synchronous_commit = on',
+    );
     await client.query('LOCK TABLE account IN ACCESS EXCLUSIVE MODE');
     await assertEmpty(client);
     // What the service may have written at its first start is replaced by what the file says.

@@ -2,23 +2,78 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { statementNames, translate } from './transaction.ts';
-import { parsePostgresUrl, shownAddress, tlsOptions } from './url.ts';
+import { parsePostgresUrl, shownAddress, tlsAttempts, tlsOptions } from './url.ts';
 
 test('an address is read as libpq reads it', () => {
   assert.deepEqual(parsePostgresUrl('postgres://ada:p%40ss%3A@db.internal/mail'), {
-    ...{ user: 'ada', password: 'p@ss:', host: 'db.internal', port: 5432, database: 'mail' },
-    ...{ sslMode: 'disable', sslRootCert: undefined },
+    user: 'ada',
+    password: 'p@ss:',
+    hosts: [{ host: 'db.internal', port: 5432 }],
+    database: 'mail',
+    sslMode: 'disable',
+    sslRootCert: undefined,
+    sslCert: undefined,
+    minTlsVersion: undefined,
+    channelBinding: 'prefer',
+    applicationName: 'postrider',
+    connectTimeoutMs: undefined,
+    keepAliveIdleMs: undefined,
+    options: undefined,
   });
-  const socket = parsePostgresUrl('postgresql://ada@%2Fvar%2Frun%2Fpostgresql:5433/mail');
-  assert.deepEqual([socket.host, socket.port, socket.password], ['/var/run/postgresql', 5433, undefined]);
   const six = parsePostgresUrl('postgres://ada:x@[::1]:6432/mail?sslmode=verify-full');
-  assert.equal(six.host, '::1');
   assert.equal(shownAddress(six), 'postgres://ada@[::1]:6432/mail', 'without the password');
 });
 
+test('hosts and ports are lists', () => {
+  for (const [authority, query, hosts] of [
+    ['%2Fvar%2Frun:5433', '', ['/var/run:5433']],
+    ['', 'host=/tmp', ['/tmp:5432']],
+    ['a,b', '', ['a:5432', 'b:5432']],
+    ['a:1,b:2', 'target_session_attrs=read-write', ['a:1', 'b:2']],
+    ['a,[::1]:7', 'target_session_attrs=primary', ['a:5432', '::1:7']],
+    ['', 'host=a,b&port=9', ['a:9', 'b:9']],
+    ['', 'host=a,b&port=9,8', ['a:9', 'b:8']],
+  ] as const) {
+    const read = parsePostgresUrl(`postgresql://ada@${authority}/mail?${query}`).hosts;
+    assert.deepEqual(
+      read.map(({ host, port }) => `${host}:${port}`),
+      hosts,
+    );
+  }
+});
+
+test('the URLs of managed services are accepted', () => {
+  const of = (rest: string) => parsePostgresUrl(`postgresql://ada:x@h/d?${rest}`);
+  const neon = of('sslmode=require&channel_binding=require&options=endpoint%3Dep-1');
+  assert.deepEqual([neon.sslMode, neon.channelBinding, neon.options], ['require', 'require', 'endpoint=ep-1']);
+  const tuned = of('application_name=mail&connect_timeout=7&keepalives=1&keepalives_idle=30&gssencmode=disable');
+  assert.deepEqual([tuned.applicationName, tuned.connectTimeoutMs, tuned.keepAliveIdleMs], ['mail', 7_000, 30_000]);
+  assert.equal(of('pgbouncer=true&schema=public&connection_limit=5&sslmode=prefer').sslMode, 'prefer');
+  assert.equal(of('ssl=true').sslMode, 'require');
+  assert.equal(of('sslrootcert=system').sslMode, 'verify-full');
+  for (const mode of ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'])
+    assert.equal(of(`sslmode=${mode}`).sslMode, mode);
+});
+
 test('TLS judges the server as the mode says', () => {
+  const attempts = (mode: string, host = 'h') => {
+    const address = parsePostgresUrl(`postgres://a@${host}/d?sslmode=${mode}`);
+    return tlsAttempts(address, address.hosts[0]!).map((tls) => tls !== false && tls.rejectUnauthorized);
+  };
+  assert.deepEqual(attempts('disable'), [false]);
+  assert.deepEqual(
+    tlsAttempts(parsePostgresUrl('postgres://a@h/d?sslmode=prefer'), { host: 'h', port: 1 }).map(
+      (tls) => tls !== false,
+    ),
+    [true, false],
+  );
+  assert.deepEqual(
+    tlsAttempts(parsePostgresUrl('postgres://a@h/d?sslmode=allow'), { host: 'h', port: 1 }).map((tls) => tls !== false),
+    [false, true],
+  );
+  assert.deepEqual(attempts('verify-full'), [true]);
+  assert.deepEqual(attempts('verify-full', '%2Ftmp'), [false], 'a socket of the machine');
   const judged = (mode: string) => tlsOptions(parsePostgresUrl(`postgres://a@h/d?sslmode=${mode}`));
-  assert.equal(judged('disable'), false);
   assert.deepEqual(judged('verify-full'), { rejectUnauthorized: true });
   const [encrypted, chained] = [judged('require'), judged('verify-ca')];
   assert.ok(encrypted !== false && !encrypted.rejectUnauthorized);
@@ -30,10 +85,21 @@ test('what is not an address, or not known, is refused with what is allowed', ()
     ['mysql://a@h/d', /postgres:\/\/user/],
     ['postgres://h/d', /user, host and database/],
     ['postgres://a@h', /user, host and database/],
-    ['postgres://a@h/d?sslmode=maybe', /sslmode is one of disable, require/],
-    ['postgres://a@h/d?pool=9', /the option pool is not known/],
+    ['postgres://a@h,/d', /user, host and database/],
+    ['postgres://a@h/d?sslmode=maybe', /sslmode is one of disable, allow, prefer, require, verify-ca, verify-full/],
+    ['postgres://a@h/d?pool=9', /the option pool is not known; the options are application_name, channel_binding/],
+    ['postgres://a@h/d?schema=mail', /schema=mail is not supported.*search_path/],
+    ['postgres://a@h/d?target_session_attrs=standby', /target_session_attrs is one of read-write, primary, any/],
+    ['postgres://a@h/d?gssencmode=require', /gssencmode is one of disable, prefer/],
+    ['postgres://a@h/d?connect_timeout=5s', /connect_timeout=5s is not a whole number/],
     ['postgres://a@h:0/d', /a port from 1/],
+    ['postgres://a@h:1,i:2,j:3/d?host=a,b', /3 ports are given for 2 hosts/],
     ['postgres://a@h/d?sslrootcert=ca.pem', /sslrootcert needs an sslmode/],
+    ['postgres://a@h/d?channel_binding=require', /channel_binding needs an sslmode/],
+    ['postgres://a@h/d?sslrootcert=system&sslmode=require', /system needs sslmode=verify-full/],
+    ['postgres://a@h/d?sslmode=verify-full&sslrootcert=/nope.pem', /sslrootcert=\/nope\.pem cannot be read: ENOENT/],
+    ['postgres://a@h/d?sslmode=verify-full&sslrootcert=/dev/null', /sslrootcert=\/dev\/null is not a PEM file/],
+    ['postgres://a@h/d?sslmode=require&sslcert=/c.pem', /sslcert and sslkey are given together/],
     ['postgres://a:%zz@h/d', /a % that stands for itself/],
   ] as const) {
     assert.throws(() => parsePostgresUrl(wrong), wanted, wrong);

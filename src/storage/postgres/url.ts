@@ -1,84 +1,283 @@
 /**
- * The address of a PostgreSQL database: user, password, host, port, database, sslmode and sslrootcert, with the meanings
- * that libpq gives them. Refuses what it does not know, so that a misspelt option is not silently without effect.
+ * The address of a PostgreSQL database: a URI with one or several hosts and the options of libpq that managed services put into
+ * their URLs. Options of other clients' pools are accepted without effect. Every other option is refused, so a misspelt one is never
+ * silently ignored. Files that an option names are read when the address is parsed, so a wrong path is a configuration error.
  */
 import { readFileSync } from 'node:fs';
+import { createSecureContext, getCACertificates, type SecureVersion } from 'node:tls';
 
-export type SslMode = 'disable' | 'require' | 'verify-ca' | 'verify-full';
-const SSL_MODES: readonly SslMode[] = ['disable', 'require', 'verify-ca', 'verify-full'];
-const OPTIONS = new Set(['sslmode', 'sslrootcert', 'host', 'port']);
+const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
+export type SslMode = (typeof SSL_MODES)[number];
+const CHANNEL_BINDING = ['disable', 'prefer', 'require'] as const;
+type ChannelBinding = (typeof CHANNEL_BINDING)[number];
+
+/** Options with a closed set of values, of which Postrider supports these. */
+const VALUES: Record<string, readonly string[]> = {
+  sslmode: SSL_MODES,
+  channel_binding: CHANNEL_BINDING,
+  // Postrider always needs the primary: `any` and `primary` find the same server.
+  target_session_attrs: ['read-write', 'primary', 'any'],
+  gssencmode: ['disable', 'prefer'],
+  sslnegotiation: ['postgres'],
+  sslsni: ['1'],
+  sslcompression: ['0'],
+  keepalives: ['1'],
+  load_balance_hosts: ['disable', 'random'],
+  ssl_min_protocol_version: ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'],
+  ssl: ['true', 'false'],
+  schema: ['public'],
+};
+const WHOLE_NUMBERS = new Set([
+  'connect_timeout',
+  'keepalives_idle',
+  'keepalives_interval',
+  'keepalives_count',
+  'tcp_user_timeout',
+]);
+const TEXTS = new Set([
+  'host',
+  'port',
+  'user',
+  'password',
+  'dbname',
+  'sslrootcert',
+  'sslcert',
+  'sslkey',
+  'application_name',
+  'options',
+]);
+/** Pools and statement caches of other clients (Prisma, asyncpg, JDBC, Supabase): they do not change which data is reached. */
+const IGNORED = new Set([
+  'pgbouncer',
+  'connection_limit',
+  'pool_timeout',
+  'socket_timeout',
+  'statement_cache_size',
+  'prepared_statements',
+  'prepareThreshold',
+  'uselibpqcompat',
+  'supa',
+]);
+const KNOWN = [...Object.keys(VALUES), ...WHOLE_NUMBERS, ...TEXTS].toSorted();
 const ALLOWED = 'postgres://user:password@host:5432/database?sslmode=verify-full, or unset for SQLite';
+
+export interface PostgresHost {
+  /** Name, IP address, or a folder that holds the server's socket. */
+  host: string;
+  port: number;
+}
 
 export interface PostgresAddress {
   user: string;
   password: string | undefined;
-  /** Name, IP address, or a folder that holds the server's socket. */
-  host: string;
-  port: number;
+  /** At least one; the first that accepts writes is used. */
+  hosts: readonly PostgresHost[];
   database: string;
   sslMode: SslMode;
-  /** PEM file of the authorities that the server's certificate is checked against; the system's when there is none. */
+  /** PEM file of the authorities that sign the server's certificate, or `system`; undefined for those of the program. */
   sslRootCert: string | undefined;
+  /** PEM files of the client certificate. */
+  sslCert: { cert: string; key: string } | undefined;
+  minTlsVersion: SecureVersion | undefined;
+  channelBinding: ChannelBinding;
+  applicationName: string;
+  /** For each host, in milliseconds; undefined for the default. */
+  connectTimeoutMs: number | undefined;
+  keepAliveIdleMs: number | undefined;
+  /** Command-line options for the server, such as `-c search_path=mail`. */
+  options: string | undefined;
 }
 
-/** Reads an address; throws a sentence part that says what is allowed. */
-export function parsePostgresUrl(text: string): PostgresAddress {
-  if (!/^postgres(ql)?:\/\//.test(text)) throw new Error(ALLOWED);
-  // A comma (several hosts) and what else no address can have are distinguished from a wrong port here.
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || url.hash || url.hostname.includes(','))
-    throw new Error(`${ALLOWED}; one host, special characters as %XX`);
-  const options = url.searchParams;
-  for (const name of options.keys()) {
-    if (!OPTIONS.has(name)) throw new Error(`${ALLOWED}; the option ${name} is not known here`);
+function refuse(why: string): never {
+  throw new Error(`${ALLOWED}; ${why}`);
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return refuse('a % that stands for itself is written %25');
   }
-  const decode = (part: string): string => {
-    try {
-      return decodeURIComponent(part);
-    } catch {
-      throw new Error(`${ALLOWED}; a % that stands for itself is written %25`);
-    }
+}
+
+function parseOptions(query: string): Map<string, string> {
+  const options = new Map<string, string>();
+  for (const pair of query.split('&').filter((one) => one !== '')) {
+    const at = pair.indexOf('=');
+    if (at === -1) refuse('every option has the form name=value');
+    const name = decode(pair.slice(0, at));
+    const value = decode(pair.slice(at + 1));
+    if (IGNORED.has(name)) continue;
+    assertOption(name, value);
+    // As in libpq, an empty value is the default.
+    if (value !== '') options.set(name, value);
+  }
+  return options;
+}
+
+function assertOption(name: string, value: string): void {
+  if (!KNOWN.includes(name)) refuse(`the option ${name} is not known; the options are ${KNOWN.join(', ')}`);
+  if (value === '') return;
+  const values = VALUES[name];
+  if (values && !values.includes(value)) {
+    const hint = name === 'schema' ? '; for another schema use options=-c%20search_path%3DNAME' : '';
+    refuse(`${name}=${value} is not supported; ${name} is one of ${values.join(', ')}${hint}`);
+  }
+  if (WHOLE_NUMBERS.has(name) && !/^\d{1,9}$/.test(value)) refuse(`${name}=${value} is not a whole number`);
+}
+
+/** `a:1,b` as hosts with ports; an IPv6 address is in brackets. */
+function splitHosts(authority: string): { host: string; port: string }[] {
+  if (authority === '') return [];
+  return authority.split(',').map((one) => {
+    const match = /^(\[[^\]]+\]|[^:[\]]*)(?::([^:]*))?$/.exec(one);
+    if (!match) return refuse('a host is a name or an address, IPv6 in brackets');
+    return { host: decode(match[1]!).replace(/^\[|\]$/g, ''), port: match[2] ?? '' };
+  });
+}
+
+function parseHosts(authority: string, options: ReadonlyMap<string, string>): PostgresHost[] {
+  const inAuthority = splitHosts(authority);
+  const names = options.get('host')?.split(',') ?? inAuthority.map(({ host }) => host);
+  const given = options.get('port')?.split(',') ?? inAuthority.map(({ port }) => port);
+  if (names.length === 0 || names.some((name) => name === '' || /[\s@\\]/.test(name)))
+    refuse('user, host and database are needed');
+  // One port is that of all hosts.
+  if (given.length > 1 && given.length !== names.length)
+    refuse(`${given.length} ports are given for ${names.length} hosts`);
+  return names.map((host, index) => {
+    const text = given[given.length === 1 ? 0 : index] || '5432';
+    const port = Number(text);
+    if (!/^\d+$/.test(text) || port < 1 || port > 65_535) refuse('a port from 1 to 65535');
+    return { host, port };
+  });
+}
+
+function chooseSslMode(options: ReadonlyMap<string, string>): SslMode {
+  const rootCert = options.get('sslrootcert');
+  const asked = options.get('sslmode') ?? { true: 'require', false: 'disable' }[options.get('ssl') ?? ''];
+  const mode = (asked ?? (rootCert === 'system' ? 'verify-full' : 'disable')) as SslMode;
+  // As in libpq: any public authority signs for anyone, so the name must be checked too.
+  if (rootCert === 'system' && mode !== 'verify-full') refuse('sslrootcert=system needs sslmode=verify-full');
+  const file = ['sslrootcert', 'sslcert', 'channel_binding'].find(
+    (name) => options.has(name) && (name !== 'channel_binding' || options.get(name) === 'require'),
+  );
+  if (file !== undefined && mode === 'disable') refuse(`${file} needs an sslmode, such as verify-full`);
+  return mode;
+}
+
+function readPem(option: string, file: string): string {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new Error(`a readable PEM file; ${option}=${file} cannot be read: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+  if (!text.includes('-----BEGIN ')) throw new Error(`a PEM file; ${option}=${file} is not a PEM file`);
+  return text;
+}
+
+/** Reads an address; throws a sentence part that says what is allowed, or which file cannot be used. */
+export function parsePostgresUrl(text: string): PostgresAddress {
+  const match = /^postgres(?:ql)?:\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(text);
+  if (!match) return refuse('special characters as %XX');
+  const [, authority = '', path = '', query = ''] = match;
+  const options = parseOptions(query);
+  const at = authority.lastIndexOf('@');
+  const login = authority.slice(0, Math.max(at, 0));
+  const colon = login.indexOf(':');
+  const password = colon === -1 ? '' : decode(login.slice(colon + 1));
+  const user = options.get('user') ?? decode(colon === -1 ? login : login.slice(0, colon));
+  const database = options.get('dbname') ?? decode(path);
+  if (!user || !database || database.includes('/')) refuse('user, host and database are needed');
+  const [cert, key] = [options.get('sslcert'), options.get('sslkey')];
+  if ((cert === undefined) !== (key === undefined)) refuse('sslcert and sslkey are given together');
+  const seconds = (name: string): number | undefined => {
+    const value = Number(options.get(name) ?? 0);
+    return value === 0 ? undefined : value * 1_000;
   };
-  const user = decode(url.username);
-  const database = decode(url.pathname.slice(1));
-  const host = options.get('host') ?? decode(url.hostname).replace(/^\[|\]$/g, '');
-  if (!user || !database || database.includes('/') || !host) throw new Error(`${ALLOWED}; user, host and database`);
-  const port = Number(options.get('port') ?? (url.port || '5432'));
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new Error(`${ALLOWED}; a port from 1 to 65535`);
-  const asked = options.get('sslmode') ?? 'disable';
-  const sslMode = SSL_MODES.find((one) => one === asked);
-  if (!sslMode) throw new Error(`${ALLOWED}; sslmode is one of ${SSL_MODES.join(', ')}`);
-  const sslRootCert = options.get('sslrootcert') ?? undefined;
-  if (sslRootCert !== undefined && sslMode === 'disable') throw new Error(`${ALLOWED}; sslrootcert needs an sslmode`);
-  return {
+  const address: PostgresAddress = {
     user,
-    password: url.password ? decode(url.password) : undefined,
-    host,
-    port,
+    password: options.get('password') ?? (password || undefined),
+    hosts: parseHosts(authority.slice(at + 1), options),
     database,
-    sslMode,
-    sslRootCert,
+    sslMode: chooseSslMode(options),
+    sslRootCert: options.get('sslrootcert'),
+    sslCert: cert !== undefined && key !== undefined ? { cert, key } : undefined,
+    minTlsVersion: options.get('ssl_min_protocol_version') as SecureVersion | undefined,
+    channelBinding: (options.get('channel_binding') ?? 'prefer') as ChannelBinding,
+    applicationName: options.get('application_name') ?? 'postrider',
+    connectTimeoutMs: seconds('connect_timeout'),
+    keepAliveIdleMs: seconds('keepalives_idle'),
+    options: options.get('options'),
   };
+  assertFiles(address);
+  return address;
+}
+
+/** Throws a sentence part that names the file that cannot be used. */
+function assertFiles(address: PostgresAddress): void {
+  const { ca, cert, key } = tlsOptions(address) || {};
+  try {
+    createSecureContext({ ca, cert, key });
+  } catch (error) {
+    const { cert: certFile, key: keyFile } = address.sslCert ?? {};
+    const files = [address.sslRootCert, certFile, keyFile].filter((file) => file !== undefined);
+    throw new Error(
+      `PEM files that fit each other; ${files.join(', ')} cannot be used for TLS: ${(error as Error).message}`,
+      { cause: error },
+    );
+  }
 }
 
 export interface TlsOptions {
-  ca?: string;
+  ca?: string | string[] | undefined;
+  cert?: string | undefined;
+  key?: string | undefined;
+  minVersion?: SecureVersion | undefined;
   rejectUnauthorized: boolean;
   checkServerIdentity?: () => undefined;
 }
 
-/** How TLS checks the server; false for none. `require` encrypts to any server that answers, as libpq does. */
+/**
+ * How TLS checks the server; false for sslmode=disable. `require` encrypts to any server that answers, or checks the authority if a file
+ * names one, as libpq does. Throws when a file cannot be read.
+ */
 export function tlsOptions(address: PostgresAddress): TlsOptions | false {
-  if (address.sslMode === 'disable') return false;
+  const { sslMode, sslRootCert, sslCert, minTlsVersion } = address;
+  if (sslMode === 'disable') return false;
   const options: TlsOptions = {
-    rejectUnauthorized: address.sslMode !== 'require' || address.sslRootCert !== undefined,
+    rejectUnauthorized: sslMode.startsWith('verify') || (sslMode === 'require' && sslRootCert !== undefined),
   };
-  if (address.sslRootCert !== undefined) options.ca = readFileSync(address.sslRootCert, 'utf8');
-  if (address.sslMode !== 'verify-full') options.checkServerIdentity = () => undefined;
+  if (sslRootCert === 'system') options.ca = getCACertificates('system');
+  else if (sslRootCert !== undefined) options.ca = readPem('sslrootcert', sslRootCert);
+  if (sslCert) {
+    options.cert = readPem('sslcert', sslCert.cert);
+    options.key = readPem('sslkey', sslCert.key);
+  }
+  if (minTlsVersion) options.minVersion = minTlsVersion;
+  if (sslMode !== 'verify-full') options.checkServerIdentity = () => undefined;
   return options;
 }
 
-/** The address as a log or a line for the operator may show it. */
-export function shownAddress({ user, host, port, database }: PostgresAddress): string {
-  return `postgres://${user}@${host.includes(':') ? `[${host}]` : host}:${port}/${database}`;
+/** The ways to connect to one host, in the order to try: with these TLS options, or false for unencrypted. */
+export function tlsAttempts(address: PostgresAddress, { host }: PostgresHost): (TlsOptions | false)[] {
+  // There is no TLS on a socket of the machine.
+  const tls = host.startsWith('/') ? false : tlsOptions(address);
+  if (tls === false) return [false];
+  if (address.sslMode === 'allow') return [false, tls];
+  if (address.sslMode === 'prefer') return [tls, false];
+  return [tls];
+}
+
+/** One host as a log may show it. */
+export function shownHost({ host, port }: PostgresHost): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** The address as a log or a line for the operator may show it: without the password. */
+export function shownAddress({ user, hosts, database }: PostgresAddress): string {
+  return `postgres://${user}@${hosts.map(shownHost).join(',')}/${database}`;
 }

@@ -99,7 +99,7 @@ export function restore(file: string, options: { directory: DataDirectory; nowMs
   const { directory } = options;
   assertBackup(file);
   prepareDataDirectory(directory.path, directory.blobsFolder);
-  const release = holdDataDirectory(directory);
+  const hold = holdDataDirectory(directory);
   try {
     assertEmpty(directory);
     const part = `${directory.databaseFile}.restoring`;
@@ -126,7 +126,7 @@ export function restore(file: string, options: { directory: DataDirectory; nowMs
       throw error;
     }
   } finally {
-    release();
+    hold.release();
   }
 }
 

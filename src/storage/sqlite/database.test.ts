@@ -1,6 +1,6 @@
 /** The embedded database: groups isolate the operation that fails, a thread that dies is told, a lost file is refused. */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
@@ -152,11 +152,44 @@ test('a storage thread that ends unasked is told, and nothing is accepted any mo
   await database.close();
 });
 
-test('a directory whose database is gone is refused, an empty one is not', async () => {
+test('a directory whose database is missing or empty is refused where anything of it is left', async () => {
+  const left: Record<string, (directory: DataDirectory) => Promise<unknown> | unknown> = {
+    'secret.key': ({ path: folder }) => writeFile(path.join(folder, 'secret.key'), 'x'),
+    'first-run.json': ({ path: folder }) => writeFile(path.join(folder, 'first-run.json'), '{}'),
+    'postrider.db-wal': ({ path: folder }) => writeFile(path.join(folder, 'postrider.db-wal'), 'x'),
+    'serving.lock': (directory) => {
+      const hold = holdDataDirectory(directory);
+      hold.noteDatabase();
+      hold.release();
+    },
+    blobs: async ({ blobsFolder }) => {
+      await mkdir(path.join(blobsFolder, 'ab'), { recursive: true });
+      await writeFile(path.join(blobsFolder, 'ab', 'abcd'), 'x');
+    },
+  };
+  for (const [name, leave] of Object.entries(left)) {
+    for (const file of ['missing', 'empty']) {
+      const directory = await emptyDirectory();
+      await leave(directory);
+      if (file === 'empty') await writeFile(directory.databaseFile, '');
+      assert.throws(
+        () => assertDatabaseNotLost(directory),
+        (error: Error) =>
+          error.message.includes(`is ${file}`) && error.message.includes(name) && /restore FILE/.test(error.message),
+        `${file} beside ${name}`,
+      );
+      await writeFile(directory.databaseFile, 'something');
+      assertDatabaseNotLost(directory);
+    }
+  }
+});
+
+test('a directory that no service had its database in is begun: empty, on a fresh disk, or after a first start that was killed', async () => {
   const directory = await emptyDirectory();
   assertDatabaseNotLost(directory);
-  for (const name of ['first-run.json', 'secret.key']) await writeFile(path.join(directory.path, name), 'x');
-  assert.throws(() => assertDatabaseNotLost(directory), /its database postrider\.db is gone/);
+  await mkdir(path.join(directory.path, 'lost+found'));
+  await mkdir(path.join(directory.blobsFolder, 'lost+found'), { recursive: true });
+  holdDataDirectory(directory).release();
   await writeFile(directory.databaseFile, '');
   assertDatabaseNotLost(directory);
 });
@@ -165,10 +198,20 @@ test('a folder that the system will not have is refused at once', () => {
   assert.throws(() => prepareDataDirectory('/proc/postrider/data'), /cannot be made/);
 });
 
+test('a hold whose file a power cut tore is made again', async () => {
+  const directory = await emptyDirectory();
+  await writeFile(path.join(directory.path, 'serving.lock'), Buffer.alloc(512, 7));
+  const hold = holdDataDirectory(directory);
+  assert.throws(() => holdDataDirectory(directory), /already serving/);
+  hold.release();
+});
+
 test('a directory is held by one at a time, and free after', async () => {
   const directory = await emptyDirectory();
-  const release = holdDataDirectory(directory);
+  const hold = holdDataDirectory(directory);
   assert.throws(() => holdDataDirectory(directory), /already serving/);
-  release();
-  holdDataDirectory(directory)();
+  hold.noteDatabase();
+  assert.throws(() => holdDataDirectory(directory), /already serving/);
+  hold.release();
+  holdDataDirectory(directory).release();
 });

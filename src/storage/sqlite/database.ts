@@ -82,7 +82,7 @@ class ThreadQueue {
   push(op: AnyOperation, args: unknown): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#ended) {
-        reject(new Unavailable(this.#ended));
+        reject(new Unavailable(this.#ended, 'OVERLOADED'));
         return;
       }
       this.#waiting.push({ op, args, resolve, reject });
@@ -154,7 +154,7 @@ class ThreadQueue {
       const isLost = answer.kind === 'lost';
       if (isLost || answer.kind === 'io') this.#onBroken(answer.error);
       const reason = `${one.op.name}: ${answer.error}`;
-      one.reject(isLost ? new OutcomeUnknown(reason, 'OVERLOADED') : new Unavailable(reason));
+      one.reject(isLost ? new OutcomeUnknown(reason, 'OVERLOADED') : new Unavailable(reason, 'OVERLOADED'));
     }
   }
 
@@ -163,7 +163,7 @@ class ThreadQueue {
    * that already: another round would double it for them.
    */
   #refuseWaiting(reason: string): void {
-    for (const one of this.#waiting.splice(0)) one.reject(new Unavailable(`${one.op.name}: ${reason}`));
+    for (const one of this.#waiting.splice(0)) one.reject(new Unavailable(`${one.op.name}: ${reason}`, 'OVERLOADED'));
   }
 
   /** A thread that ends unasked takes the storage with it: the process should end too, and start again. */
@@ -171,9 +171,9 @@ class ThreadQueue {
     if (!this.#closing && !this.#ended) this.#onBroken(reason);
     this.#ended ??= reason;
     for (const one of this.#inFlight.splice(0).flat()) {
-      one.reject(this.#writes ? new OutcomeUnknown(reason, 'OVERLOADED') : new Unavailable(reason));
+      one.reject(this.#writes ? new OutcomeUnknown(reason, 'OVERLOADED') : new Unavailable(reason, 'OVERLOADED'));
     }
-    for (const one of this.#waiting.splice(0)) one.reject(new Unavailable(reason));
+    for (const one of this.#waiting.splice(0)) one.reject(new Unavailable(reason, 'OVERLOADED'));
     this.#drained?.();
   }
 

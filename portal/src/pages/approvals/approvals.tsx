@@ -1,6 +1,7 @@
 /** How large a mail of the account may be, asking for more, and what the operator answered. */
 import { Anchor, Text } from '@mantine/core';
 import { type Answer, useCall, usePages } from '../../api.ts';
+import { basePath } from '../../base-path.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { StatusBadge } from '../../parts/badge.tsx';
 import { LiveOnly } from '../../parts/notice.tsx';
@@ -18,7 +19,7 @@ type Limits = Answer<'getAccount'>['limits'];
 
 /** The operator's answer is seen without a reload. */
 const EVERY_MS = 10_000;
-const DOCS = '/docs#/attachments/registerAttachments';
+const DOCS = `${basePath}/docs#/attachments/registerAttachments`;
 
 const COLUMNS: readonly Column<Approval>[] = [
   {

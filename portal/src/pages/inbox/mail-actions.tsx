@@ -2,6 +2,7 @@
 import { Autocomplete, Button, Modal, Text } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { type Answer, useChange } from '../../api.ts';
+import { serviceUrl } from '../../base-path.ts';
 import { IconFlask, IconPlayerPlay } from '../../icons.ts';
 import { Snippets } from '../../parts/copy.tsx';
 import { done, failed } from '../../parts/undo.tsx';
@@ -15,7 +16,7 @@ export function AsTest({ mail }: { mail: Answer<'getSandboxMessage'> }) {
   const { account } = useScope();
   const [isOpen, setOpen] = useState(false);
   const tests = testsOf({
-    ...{ url: location.origin, accountId: account?.accountId ?? '', to: mail.to, subject: mail.subject },
+    ...{ url: serviceUrl, accountId: account?.accountId ?? '', to: mail.to, subject: mail.subject },
     ...{ hasCode: mail.codes.length > 0, hasLink: mail.links.some(isWebLink) },
   });
   return (

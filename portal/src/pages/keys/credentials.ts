@@ -14,6 +14,8 @@ export interface Wish {
   /** Of keys only. */
   scope: ApiKey['scope'];
   name: string;
+  /** Of SMTP credentials only. */
+  deliveryReports: SmtpCredential['deliveryReports'];
 }
 
 /** One that is there, and can be rotated or revoked. */
@@ -31,16 +33,21 @@ export type Made =
 export const credentialOfKey = (key: ApiKey): Credential => ({
   ...{ kind: 'key', id: key.keyId, label: key.name ?? key.keyId },
   ...{ mode: key.mode, scope: key.scope, name: key.name ?? '', allowedSenders: key.allowedSenders },
+  deliveryReports: 'off',
 });
 
 export const credentialOfSmtp = (one: SmtpCredential): Credential => ({
   ...{ kind: 'smtp', id: one.smtpCredentialId, label: one.username },
   ...{ mode: one.mode, scope: 'send', name: '', allowedSenders: one.allowedSenders },
+  deliveryReports: one.deliveryReports,
 });
 
-export async function make(caller: Caller, kind: Kind, { mode, allowedSenders, scope, name }: Wish): Promise<Made> {
-  if (kind === 'smtp')
-    return { kind, secret: await caller.call('createSmtpCredential', { body: { mode, allowedSenders } }) };
+export async function make(caller: Caller, kind: Kind, wish: Wish): Promise<Made> {
+  const { mode, allowedSenders, scope, name, deliveryReports } = wish;
+  if (kind === 'smtp') {
+    const body = { mode, allowedSenders, deliveryReports };
+    return { kind, secret: await caller.call('createSmtpCredential', { body }) };
+  }
   const named = name.trim() === '' ? {} : { name: name.trim() };
   return { kind, secret: await caller.call('createApiKey', { body: { mode, allowedSenders, scope, ...named } }) };
 }

@@ -2,6 +2,7 @@
 import { Button, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useCall } from '../../api.ts';
+import { serviceUrl } from '../../base-path.ts';
 import { callOf, snippetsOf } from '../../parts/as-code.tsx';
 import { Copy, Snippets } from '../../parts/copy.tsx';
 import { Notice } from '../../parts/notice.tsx';
@@ -59,7 +60,7 @@ export function Secret({ made, onKept }: { made: Made; onKept(): void }) {
   const snippets = isKey
     ? {
         ...snippetsOf(callOf('sendEmail', { body: mail }, accountId), made.secret.apiKey),
-        '.env': `POSTRIDER_URL=${location.origin}\nPOSTRIDER_ID=${accountId}\nPOSTRIDER_KEY=${made.secret.apiKey}`,
+        '.env': `POSTRIDER_URL=${serviceUrl}\nPOSTRIDER_ID=${accountId}\nPOSTRIDER_KEY=${made.secret.apiKey}`,
       }
     : smtpSnippetsOf({
         ...mail,

@@ -23,7 +23,13 @@ function problemOf(error: Error | null): string | undefined {
 
 export function WishForm({ kind, isBusy, error, onSubmit }: WishFormProps) {
   const { mode } = useScope();
-  const [wish, setWish] = useState<Wish>({ mode, scope: 'send', name: '', allowedSenders: [] });
+  const [wish, setWish] = useState<Wish>({
+    mode,
+    scope: 'send',
+    name: '',
+    allowedSenders: [],
+    deliveryReports: 'off',
+  });
   const change = (changed: Partial<Wish>): void => setWish({ ...wish, ...changed });
   const submit = (event: FormEvent): void => {
     event.preventDefault();
@@ -59,6 +65,16 @@ export function WishForm({ kind, isBusy, error, onSubmit }: WishFormProps) {
             names={keys.scopes}
             hints={making.scopeHint}
             onChange={(scope) => change({ scope })}
+          />
+        )}
+        {kind === 'smtp' && (
+          <Choice
+            label={making.reports}
+            value={wish.deliveryReports}
+            of={['off', 'failures'] as const}
+            names={making.reportsNames}
+            hints={making.reportsHint}
+            onChange={(deliveryReports) => change({ deliveryReports })}
           />
         )}
         <TagsInput

@@ -4,6 +4,7 @@ import { notifications } from '@mantine/notifications';
 import { useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { type MessageDetail, useChange } from '../../api.ts';
+import { basePath } from '../../base-path.ts';
 import { IconCalendarTime, IconMailForward, IconShield, IconX } from '../../icons.ts';
 import { done, failed, withUndo } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
@@ -85,7 +86,7 @@ function Resend({ message: { messageId, to, mode } }: Props) {
           <>
             {data.status === 'suppressed' ? texts.resentSuppressed : texts.resent}{' '}
             <Anchor
-              href={href}
+              href={`${basePath}${href}`}
               onClick={(event) => {
                 event.preventDefault();
                 open();

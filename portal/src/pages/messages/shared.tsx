@@ -3,6 +3,7 @@ import { Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useState } from 'react';
 import { type Answer, callerOf, PostriderError } from '../../api.ts';
+import { basePath } from '../../base-path.ts';
 import { StatusBadge } from '../../parts/badge.tsx';
 import { Facts, Panel } from '../../parts/page.tsx';
 import { EmptyState, ErrorState, Loading } from '../../parts/states.tsx';
@@ -62,7 +63,7 @@ function Frame({ title, badge, children }: { title: string; badge?: ReactNode; c
   return (
     <main className={classes.shared}>
       <div className={classes.brand}>
-        <img src="/icon.svg" alt="" width={20} height={20} />
+        <img src={`${basePath}/icon.svg`} alt="" width={20} height={20} />
         Postrider
       </div>
       <div className={classes.sharedHead}>

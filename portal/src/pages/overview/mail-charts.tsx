@@ -14,7 +14,7 @@ interface ChartOf {
   range: Range;
 }
 
-export const bouncesOf = ({ bounced }: Pick<Bucket, 'bounced'>): number => bounced.hard + bounced.soft;
+export const bouncesOf = ({ bounced }: Pick<Bucket, 'bounced'>): number => bounced.hard + bounced.soft + bounced.block;
 
 type Line = Pick<Series, 'name' | 'color' | 'stroke' | 'isFilled'> & { of(bucket: Bucket): number };
 

@@ -11,7 +11,7 @@ import { useScope } from '../../scope.ts';
 import { newAccount, overview } from '../../texts/overview.ts';
 import { Failing } from './failing.tsx';
 import { Health } from './health.tsx';
-import { DeliveryTimeChart, MailChart } from './mail-charts.tsx';
+import { bouncesOf, DeliveryTimeChart, MailChart } from './mail-charts.tsx';
 import classes from './overview.module.css';
 import { RangeControl, useRange } from './range.tsx';
 import { Tiles } from './tiles.tsx';
@@ -22,7 +22,7 @@ const REFRESH_MS = 2_000;
 type Bucket = Answer<'getStatistics'>['buckets'][number];
 
 const isQuiet = (buckets: readonly Bucket[]): boolean =>
-  buckets.every((one) => one.accepted + one.delivered + one.bounced.hard + one.bounced.soft + one.complained === 0);
+  buckets.every((one) => one.accepted + one.delivered + bouncesOf(one) + one.complained === 0);
 
 export function OverviewPage() {
   const range = useRange();

@@ -1,6 +1,7 @@
 /** The frame of the pages before somebody is signed in. */
 import { Text, Title } from '@mantine/core';
 import { type ReactNode, useEffect } from 'react';
+import { basePath } from '../../base-path.ts';
 import classes from './sign-in.module.css';
 
 export function Card({ title, lead, children }: { title: string; lead?: string; children: ReactNode }) {
@@ -11,7 +12,7 @@ export function Card({ title, lead, children }: { title: string; lead?: string; 
     <main className={classes.outer}>
       <div className={classes.card}>
         <div className={classes.brand}>
-          <img src="/icon.svg" alt="" width={24} height={24} />
+          <img src={`${basePath}/icon.svg`} alt="" width={24} height={24} />
           Postrider
         </div>
         <Title order={1} mb={4}>

@@ -4,6 +4,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { callerOf, PostriderError } from '../../api.ts';
+import { basePath } from '../../base-path.ts';
 import { setPerson } from '../../session.tsx';
 import { newPassword } from '../../texts/sign-in.ts';
 import { Card } from './card.tsx';
@@ -48,7 +49,7 @@ function SetPassword({ title, lead, next }: { title: string; lead: string; next:
   if (token === undefined)
     return (
       <Card title={newPassword.noToken} lead={newPassword.noTokenHint}>
-        <Anchor href="/sign-in">{newPassword.toSignIn}</Anchor>
+        <Anchor href={`${basePath}/sign-in`}>{newPassword.toSignIn}</Anchor>
       </Card>
     );
   const problem = change.error;

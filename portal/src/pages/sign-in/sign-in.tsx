@@ -4,6 +4,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { callerOf, type Person, PostriderError } from '../../api.ts';
+import { basePath } from '../../base-path.ts';
 import { IconFingerprint } from '../../icons.ts';
 import { hasPasskeys, signInWithPasskey } from '../../passkeys.ts';
 import { useSearchState } from '../../router.tsx';
@@ -95,7 +96,7 @@ export function SignInPage() {
           </Anchor>
           {(hasPasskeys() || HAS_PROVIDER) && <Divider label={signIn.or} />}
           {HAS_PROVIDER && (
-            <Button component="a" href="/session/oidc" variant="default" size="sm">
+            <Button component="a" href={`${basePath}/session/oidc`} variant="default" size="sm">
               {signIn.provider}
             </Button>
           )}

@@ -8,6 +8,7 @@ import { ErrorState, Loading } from '../../parts/states.tsx';
 import { count } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { use as texts } from '../../texts/templates.ts';
+import { bouncesOf } from '../overview/mail-charts.tsx';
 import { isLayout, type Template } from './content.ts';
 
 const DAYS = 30;
@@ -47,7 +48,7 @@ function Sent({ template: { templateId } }: { template: Template }) {
             of={[
               [texts.accepted, count(accepted)],
               [texts.delivered, count(sum((one) => one.delivered))],
-              [texts.bounced, count(sum((one) => one.bounced.hard + one.bounced.soft))],
+              [texts.bounced, count(sum(bouncesOf))],
               [texts.delayed, count(sum((one) => one.delayed))],
               [texts.suppressed, count(sum((one) => one.suppressed))],
               [texts.complained, count(sum((one) => one.complained))],

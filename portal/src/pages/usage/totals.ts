@@ -22,7 +22,7 @@ export function totalsOf(buckets: readonly Bucket[]): GroupTotal[] {
     const zeros = { accepted: 0, delivered: 0, bounced: 0, complained: 0, opened: 0, clicked: 0 };
     const total = totals.get(group) ?? { group, ...zeros };
     for (const name of COUNTED) total[name] += bucket[name];
-    total.bounced += bucket.bounced.hard + bucket.bounced.soft;
+    total.bounced += bucket.bounced.hard + bucket.bounced.soft + bucket.bounced.block;
     totals.set(group, total);
   }
   return [...totals.values()].sort(

@@ -1,0 +1,61 @@
+/** Null and [] in request bodies: left out and {} where the schema gives them no meaning of their own. */
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Type } from 'typebox';
+import { compileBody } from './absent-fields.ts';
+import { closed, mapOf } from './validate.ts';
+
+const validate = compileBody(
+  closed({
+    from: Type.String(),
+    to: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
+    name: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+    files: Type.Optional(Type.Array(closed({ id: Type.String(), contentId: Type.Optional(Type.String()) }))),
+    metadata: Type.Optional(mapOf(Type.String(), { maxProperties: 2 })),
+    variables: Type.Optional(mapOf(Type.Unknown(), { maxProperties: 2 })),
+  }),
+);
+
+test('null counts as left out and [] as an empty object', () => {
+  const cases: [unknown, unknown][] = [
+    [{ from: 'a', to: null, metadata: null, files: null }, { from: 'a' }],
+    [
+      { from: 'a', name: null },
+      { from: 'a', name: null },
+    ],
+    [
+      { from: 'a', metadata: [], variables: [] },
+      { from: 'a', metadata: {}, variables: {} },
+    ],
+    [
+      { from: 'a', to: [], files: [] },
+      { from: 'a', to: [], files: [] },
+    ],
+    [
+      { from: 'a', files: [{ id: 'x', contentId: null }] },
+      { from: 'a', files: [{ id: 'x' }] },
+    ],
+    [
+      { from: 'a', variables: { x: null, y: [] } },
+      { from: 'a', variables: { x: null, y: [] } },
+    ],
+  ];
+  for (const [sent, read] of cases) {
+    const before = structuredClone(sent);
+    const result = validate(sent);
+    assert.deepEqual(result.ok && result.value, read, JSON.stringify(sent));
+    assert.deepEqual(sent, before);
+  }
+});
+
+test('null stays an issue in required fields, unknown fields, lists and maps, and [] is no body', () => {
+  const wrong = [
+    { from: null },
+    { from: 'a', other: null },
+    { from: 'a', to: [null] },
+    { from: 'a', metadata: { k: null } },
+    [],
+  ];
+  for (const sent of wrong) assert.equal(validate(sent).ok, false, JSON.stringify(sent));
+});

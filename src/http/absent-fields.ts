@@ -1,0 +1,112 @@
+/**
+ * Typed clients serialize an optional field without a value as null, and PHP encodes an empty map as []. A request body is read as if
+ * such a field had been left out, or were {}, wherever its schema gives null or an array no meaning of its own.
+ */
+import type { Static, TSchema } from 'typebox';
+import { compile, type Validator } from './validate.ts';
+
+type Schema = Record<string, unknown>;
+type Fields = Record<string, unknown>;
+
+/** What the schema of one value says about null, objects and arrays; the branches of a union are merged. */
+interface Shape {
+  allowsNull: boolean;
+  allowsObject: boolean;
+  allowsArray: boolean;
+  properties: Map<string, { isOptional: boolean; shape: Shape }>;
+  items: Shape | undefined;
+  values: Shape | undefined;
+}
+
+function branchesOf(schema: Schema): Schema[] {
+  const branches = (schema.anyOf ?? schema.oneOf) as Schema[] | undefined;
+  return branches === undefined ? [schema] : branches.flatMap(branchesOf);
+}
+
+/** Whether a branch allows values of this type; one without type, const and enum allows all. */
+function allows(branch: Schema, type: string): boolean {
+  if ('const' in branch) return type === 'null' && branch.const === null;
+  if (Array.isArray(branch.enum)) return type === 'null' && branch.enum.includes(null);
+  return branch.type === undefined || [branch.type].flat().includes(type);
+}
+
+function isSchema(value: unknown): value is Schema {
+  return typeof value === 'object' && value !== null;
+}
+
+function shapeOf(branches: readonly Schema[]): Shape {
+  const fields = new Map<string, { isOptional: boolean; branches: Schema[] }>();
+  for (const { properties, required } of branches) {
+    for (const [name, schema] of Object.entries((properties ?? {}) as Record<string, Schema>)) {
+      const field = fields.get(name) ?? { isOptional: true, branches: [] };
+      field.isOptional &&= !((required ?? []) as string[]).includes(name);
+      field.branches.push(...branchesOf(schema));
+      fields.set(name, field);
+    }
+  }
+  const merged = (schemas: unknown[]): Shape | undefined => {
+    const inner = schemas.filter(isSchema).flatMap(branchesOf);
+    return inner.length === 0 ? undefined : shapeOf(inner);
+  };
+  return {
+    allowsNull: branches.some((branch) => allows(branch, 'null')),
+    allowsObject: branches.some((branch) => allows(branch, 'object')),
+    allowsArray: branches.some((branch) => allows(branch, 'array')),
+    properties: new Map(
+      [...fields].map(([name, field]) => [name, { isOptional: field.isOptional, shape: shapeOf(field.branches) }]),
+    ),
+    items: merged(branches.map((branch) => branch.items)),
+    values: merged(branches.map((branch) => branch.additionalProperties)),
+  };
+}
+
+function readList(list: unknown[], shape: Shape): unknown[] {
+  const { items } = shape;
+  if (items === undefined) return list;
+  const read = list.map((element) => readValue(element, items));
+  return read.some((element, index) => element !== list[index]) ? read : list;
+}
+
+function readFields(fields: Fields, shape: Shape): Fields {
+  let read = fields;
+  for (const name of Object.keys(fields)) {
+    const value = fields[name];
+    if (typeof value !== 'object') continue;
+    const property = shape.properties.get(name);
+    const inner = property?.shape ?? shape.values;
+    if (inner === undefined) continue;
+    if (value === null) {
+      if (property?.isOptional !== true || inner.allowsNull) continue;
+      if (read === fields) read = { ...fields };
+      delete read[name];
+      continue;
+    }
+    const member = readValue(value, inner);
+    if (member === value) continue;
+    if (read === fields) read = { ...fields };
+    read[name] = member;
+  }
+  return read;
+}
+
+/** The value itself where nothing in it reads differently. */
+function readValue(value: unknown, shape: Shape): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (!Array.isArray(value)) return readFields(value as Fields, shape);
+  if (value.length === 0 && shape.allowsObject && !shape.allowsArray) return {};
+  return readList(value, shape);
+}
+
+/**
+ * A validator for request bodies: optional fields that are null count as left out, and [] for an object as {}. The value given is not
+ * changed, so idempotency keys still compare bodies as they were sent: null and a missing field are different bodies there.
+ */
+export function compileBody<S extends TSchema>(schema: S): Validator<Static<S>> {
+  const validate = compile(schema);
+  let shape: Shape | undefined;
+  return (value) => {
+    shape ??= shapeOf(branchesOf(schema as Schema));
+    // The body itself must be an object: [] there is a mistake, not an empty map.
+    return validate(Array.isArray(value) ? value : readValue(value, shape));
+  };
+}

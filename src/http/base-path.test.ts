@@ -1,0 +1,42 @@
+/** The path of a base URL: taken from requests, and added to what clients follow. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { basePathOf, withBasePath, withoutBasePath } from './base-path.ts';
+
+test('the path of a base URL has no slash at its end', () => {
+  for (const [baseUrl, basePath] of [
+    ['https://mail.example', ''],
+    ['https://mail.example/', ''],
+    ['https://tools.example/mail', '/mail'],
+    ['https://tools.example/a/b/', '/a/b'],
+    ['http://localhost:3000', ''],
+  ] as const)
+    assert.equal(basePathOf(baseUrl), basePath);
+});
+
+test('requests that still have the path lose it, others stay', () => {
+  for (const [url, stripped] of [
+    ['/mail', '/'],
+    ['/mail/', '/'],
+    ['/mail?a=b', '/?a=b'],
+    ['/mail/send?a=/mail', '/send?a=/mail'],
+    ['/send', '/send'],
+    ['/mailbox', '/mailbox'],
+    ['/', '/'],
+  ] as const)
+    assert.equal(withoutBasePath(url, '/mail'), stripped);
+  assert.equal(withoutBasePath('/mail/send', ''), '/mail/send');
+});
+
+test('paths in Link and Location get it, addresses of others do not', () => {
+  const next = '</messages?cursor=a>; rel="next"';
+  assert.deepEqual(withBasePath({ Link: next, 'X-Next-Cursor': 'a' }, '/mail'), {
+    Link: '</mail/messages?cursor=a>; rel="next"',
+    'X-Next-Cursor': 'a',
+  });
+  assert.deepEqual(withBasePath({ Location: '/' }, '/mail'), { Location: '/mail/' });
+  for (const url of ['https://shop.example/', '//shop.example/'])
+    assert.deepEqual(withBasePath({ Location: url }, '/mail'), { Location: url });
+  assert.deepEqual(withBasePath({ Link: next }, ''), { Link: next });
+  assert.equal(withBasePath(undefined, '/mail'), undefined);
+});

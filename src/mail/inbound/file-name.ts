@@ -1,0 +1,113 @@
+/**
+ * The names of attached files, as senders write them: quoted or not, in RFC 2231 pieces, as encoded-words (RFC 2047) where those are
+ * not allowed, and with percent signs. The result is a name that every file system takes: without folders, control characters, and
+ * marks that turn the direction of text.
+ */
+import { decodeWords, headerText } from '../mime/header-fields.ts';
+import type { FieldParameter } from '../mime/mime-walk.ts';
+
+const MOST_CHARACTERS = 200;
+
+/** Names of parts that mail has without one, by their type. */
+const USUAL_NAMES = new Map([
+  ['text/calendar', 'invite.ics'],
+  ['application/ics', 'invite.ics'],
+  ['text/vcard', 'contact.vcf'],
+  ['text/x-vcard', 'contact.vcf'],
+  ['text/directory', 'contact.vcf'],
+  ['application/pgp-signature', 'signature.asc'],
+  ['application/pkcs7-signature', 'smime.p7s'],
+  ['application/x-pkcs7-signature', 'smime.p7s'],
+  ['message/delivery-status', 'delivery-status.txt'],
+]);
+
+/** Undefined where a name of this parameter is not given. The extended form wins: the plain one is for readers that do not know it. */
+export function writtenName(parameters: readonly FieldParameter[], parameter: string): string | undefined {
+  const extended = parameters.find(({ name }) => name === `${parameter}*`);
+  if (extended) return fromExtended(extended.value);
+  const whole = parameters.find(({ name }) => name === parameter);
+  const value = whole ? unquotedValue(whole) : joinedPieces(parameters, parameter);
+  if (value === undefined) return undefined;
+  // The asterisk is forgotten.
+  if (/^[\w-]{3,20}'[\w-]{0,10}'.*%[0-9A-Fa-f]{2}/.test(value)) return fromExtended(value);
+  const text = decodeWords(closedWord(headerText(value)));
+  return /%[89A-Fa-f][0-9A-Fa-f]/.test(text) ? percentText(text) : text;
+}
+
+/** Some clients do not quote, whatever the name has: up to the next semicolon, or the next parameter where that is missing. */
+function unquotedValue({ raw, value, rest }: FieldParameter): string {
+  if (raw.startsWith('"')) return value;
+  const text = rest.replace(/\s[\w*-]+=.*$/s, '').trim();
+  return /^'.*'$/s.test(text) ? text.slice(1, -1) : text;
+}
+
+/** `filename*0*=…; filename*1=…`; some clients count from one. */
+function joinedPieces(parameters: readonly FieldParameter[], parameter: string): string | undefined {
+  const byName = new Map(parameters.map((one) => [one.name, one.value]));
+  const hasPiece = (index: number): boolean =>
+    byName.has(`${parameter}*${index}`) || byName.has(`${parameter}*${index}*`);
+  const first = hasPiece(0) ? 0 : 1;
+  if (!hasPiece(first)) return undefined;
+  const isCoded = byName.has(`${parameter}*${first}*`);
+  let value = '';
+  for (let index = first; hasPiece(index); index += 1) {
+    const plain = byName.get(`${parameter}*${index}`);
+    // A percent sign in a piece that is not coded stands for itself.
+    value +=
+      plain === undefined ? byName.get(`${parameter}*${index}*`)! : isCoded ? plain.replaceAll('%', '%25') : plain;
+  }
+  return isCoded ? `${value.includes("'") ? '' : "''"}${value}` : value;
+}
+
+/** `charset'language'percent-encoded` (RFC 2231 §4). */
+function fromExtended(value: string): string {
+  const match = /^([^']*)'[^']*'(.*)$/s.exec(value);
+  const [charset, coded] = match ? [match[1]!, match[2]!] : ['', value];
+  const bytes = Buffer.from(
+    coded.replace(/%([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+    'latin1',
+  );
+  try {
+    if (charset !== '') return decodeWords(new TextDecoder(charset, { fatal: true }).decode(bytes));
+  } catch {
+    // An unknown charset, or bytes that are not of it.
+  }
+  return decodeWords(headerText(bytes.toString('latin1')));
+}
+
+/** An encoded-word whose end is missing. */
+const closedWord = (text: string): string =>
+  /=\?[^?\s]+\?[BbQq]\?[^?]*$/.test(text) ? `${text.replace(/\?$/, '')}?=` : text;
+
+function percentText(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** A name without what a file may not be called anywhere; empty where nothing is left. */
+export function safeName(written: string): string {
+  const name = written.replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '');
+  return shortened((name.split(/[\\/]/).at(-1) ?? '').trim());
+}
+
+/** A name made of a text that is none, such as a subject. */
+export function nameOfText(text: string, extension: string): string {
+  const name = text
+    .replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '')
+    .replace(/[\\/:*?"<>|]/g, '_')
+    .trim();
+  return name === '' ? '' : `${shortened(name, MOST_CHARACTERS - extension.length)}${extension}`;
+}
+
+/** The name that clients give such a part; empty where there is none. */
+export const usualName = (type: string): string => USUAL_NAMES.get(type) ?? '';
+
+/** The end is kept, which says what it is. */
+function shortened(name: string, most = MOST_CHARACTERS): string {
+  if (name.length <= most) return name.toWellFormed();
+  const extension = /\.[^.]{1,20}$/.exec(name)?.[0] ?? '';
+  return (name.slice(0, most - extension.length) + extension).toWellFormed();
+}

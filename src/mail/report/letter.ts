@@ -1,0 +1,48 @@
+/**
+ * A mail to postmaster or abuse as the people who have to read it need it: who wrote it, and what. Reading only. Never throws.
+ */
+import { inTimeSlice } from '../../base/time-slice.ts';
+import { saysAutomatic } from './automatic.ts';
+import { readReceived, subjectOf } from './received.ts';
+import { addressIn } from './said-reply.ts';
+import { textsForPeople } from './texts.ts';
+
+/** The field of a mail that Postrider forwards; a mail that has it, or quotes one that has it, is not forwarded again. */
+export const FORWARDED_FIELD = 'X-Postrider-Forwarded';
+
+export interface Letter {
+  /** The From header, decoded; empty where there is none. */
+  from: string;
+  /** Address that an answer goes to: of Reply-To, else of From. */
+  replyTo: string | null;
+  subject: string;
+  text: string;
+  /** It answers another mail automatically (RFC 3834), so that an answer to it would be answered again. */
+  isAutomaticReply: boolean;
+  /** It is a mail that was forwarded, or quotes one. */
+  hasForwarded: boolean;
+}
+
+const MAX_FIELD = 500;
+const MAX_TEXT = 20_000;
+const QUOTED_FORWARD = Buffer.from(`${FORWARDED_FIELD}:`);
+
+/** Reads what an operator has to see of a mail; of one without a header, nothing. */
+export async function readLetter(raw: Uint8Array): Promise<Letter> {
+  const mail = await inTimeSlice(() => readReceived(raw));
+  const hasForwarded = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).includes(QUOTED_FORWARD);
+  if (mail === undefined) {
+    return { from: '', replyTo: null, subject: '', text: '', isAutomaticReply: false, hasForwarded };
+  }
+  const { header } = mail;
+  const from = header.first('from').slice(0, MAX_FIELD);
+  const text = await inTimeSlice(() => textsForPeople(mail).join('\n'));
+  return {
+    from,
+    replyTo: addressIn(header.first('reply-to')) ?? addressIn(from),
+    subject: subjectOf(mail).slice(0, MAX_FIELD),
+    text: text.slice(0, MAX_TEXT).toWellFormed(),
+    isAutomaticReply: /^\s*auto-replied/i.test(header.first('auto-submitted')) || saysAutomatic(mail) !== undefined,
+    hasForwarded,
+  };
+}

@@ -1,0 +1,59 @@
+/**
+ * The work of delivery reports: a row for each event that the sender of its message is notified of. It is written in the
+ * transaction of the event, so a crash neither loses nor doubles a report. src/send/delivery-reports.ts sends them.
+ */
+import type { EventType } from '../events/events.ts';
+import type { Transaction } from '../storage/operation.ts';
+import { enqueue } from '../work/work.ts';
+import type { MessageDsn, ReportKind } from './message.ts';
+
+/** The kind of these rows: subject is the id of the message, ref the number of the event. */
+export const REPORT_WORK = 'delivery-report';
+
+const KINDS: Partial<Record<EventType, ReportKind>> = {
+  Delivery: 'success',
+  DeliveryDelay: 'delay',
+  Bounce: 'failure',
+};
+
+interface ReportableEvent {
+  type: EventType;
+  detail: Record<string, unknown>;
+}
+
+/** Which report an event is a reason for. A suppressed recipient is a failure; a canceled message is no news to its sender. */
+function kindOf({ type, detail }: ReportableEvent): ReportKind | undefined {
+  if (type !== 'Reject') return KINDS[type];
+  return (detail.reject as { reason?: string } | undefined)?.reason === 'suppressed' ? 'failure' : undefined;
+}
+
+export interface DueReport extends ReportableEvent {
+  accountId: string;
+  messageId: string;
+  eventSeq: number;
+  /** Unix ms, real time. */
+  atMs: number;
+  /** JSON of MessageDsn, as the message has it; null for nearly all. */
+  dsn: string | null;
+}
+
+/** Adds the reports that the senders of these live messages requested. */
+export async function enqueueReports(tx: Transaction, events: readonly DueReport[]): Promise<void> {
+  const wanted = events.filter(({ dsn, ...event }) => {
+    if (dsn === null) return false;
+    const kind = kindOf(event);
+    return kind !== undefined && (JSON.parse(dsn) as MessageDsn).notify.includes(kind);
+  });
+  await enqueue(
+    tx,
+    wanted.map(({ accountId, messageId, eventSeq, atMs }) => ({
+      kind: REPORT_WORK,
+      accountId,
+      mode: 'live',
+      subject: messageId,
+      ref: eventSeq,
+      lane: messageId,
+      dueMs: atMs,
+    })),
+  );
+}

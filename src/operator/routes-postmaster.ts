@@ -1,0 +1,95 @@
+/** /operator/postmaster-mail: what people, providers and blocklists wrote to postmaster@ and abuse@. */
+import { Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import { iso } from '../base/clock.ts';
+import { failure, refuse } from '../base/failure.ts';
+import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { answer, type RouteDefinition } from '../http/route.ts';
+import { closed, named, oneOf } from '../http/validate.ts';
+import {
+  FORWARDING,
+  findOperatorMailOperation,
+  listOperatorMailOperation,
+  type OperatorMail,
+} from '../inbound/inbound.ts';
+import { rawAnswer } from '../inbound-routes/inbound-routes.ts';
+import { type OperatorRouteDeps, operatorRoute } from './operator-route.ts';
+
+const fields = {
+  inboundId: Type.String(),
+  receivedAt: Type.String({ format: 'date-time' }),
+  recipient: Type.String({ description: 'The address it was sent to, such as `abuse@bounces.example.net`.' }),
+  from: Type.String({ description: 'The From header.' }),
+  envelopeFrom: Type.String({ description: 'Empty for the null sender.' }),
+  subject: Type.String(),
+  sizeBytes: Type.Integer({ description: 'Size of the mail as it came.' }),
+  isWhole: Type.Boolean({ description: 'false: it was larger than 10,000,000 bytes, and its files are not kept.' }),
+  clientAddress: Type.String({ description: 'The server that brought it.' }),
+  forwarding: oneOf([...FORWARDING], {
+    description:
+      'forwarded: sent to POSTRIDER_POSTMASTER. Else why not: not-set, no address is set; loop, it is or quotes a forwarded mail; automatic-reply; over-limit, 100 mails were forwarded in this hour; no-sender, this service has no name to write from.',
+  }),
+};
+const listedSchema = named('PostmasterMail', fields);
+const wholeSchema = named('PostmasterMailWithText', {
+  ...fields,
+  text: Type.String({ description: 'Its text, up to 20,000 characters.' }),
+});
+
+const NO_MAIL = refuse(
+  failure('NOT_FOUND', { message: 'There is no mail to postmaster or abuse with this id, or it is no longer kept.' }),
+);
+
+function listed(mail: OperatorMail) {
+  const { id, receivedAtMs, client, text: _, ...rest } = mail;
+  return { inboundId: id, receivedAt: iso(receivedAtMs), clientAddress: client.address, ...rest };
+}
+
+export function postmasterRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
+  const { database, blobs } = deps;
+  const find = (id: string | undefined) => database.execute(findOperatorMailOperation, id ?? '');
+  return [
+    operatorRoute({
+      ...{ method: 'GET', path: '/operator/postmaster-mail' },
+      operationId: 'listPostmasterMail',
+      summary: 'Mail to postmaster and abuse, newest first',
+      description:
+        'What people, providers and blocklists wrote to these addresses of the bounce domain. Reports on messages of this service are not listed: they become events. The newest 1,000 mails are kept, up to 200 MB, for as long as content is.',
+      query: closed(pageFields),
+      response: { status: 200, schema: Type.Array(listedSchema) },
+      handle: async (request) => {
+        const page = readPage(request.query, ['inb_']);
+        if (!page.ok) return page;
+        const rows = await database.execute(listOperatorMailOperation, {
+          before: page.value.after === undefined ? null : String(page.value.after[0]),
+          limit: page.value.limit + 1,
+        });
+        return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show: listed });
+      },
+    }),
+    operatorRoute({
+      ...{ method: 'GET', path: '/operator/postmaster-mail/:id' },
+      operationId: 'getPostmasterMail',
+      summary: 'One mail to postmaster or abuse, with its text',
+      description: 'As in the list, and its text.',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: wholeSchema },
+      handle: async ({ params }) => {
+        const mail = await find(params.id);
+        return mail ? answer({ ...listed(mail), text: mail.text }) : NO_MAIL;
+      },
+    }),
+    operatorRoute({
+      ...{ method: 'GET', path: '/operator/postmaster-mail/:id/content' },
+      operationId: 'getPostmasterMailContent',
+      summary: 'The mail to postmaster or abuse, byte for byte',
+      description: 'As it came, or without its files where `isWhole` is false.',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, contentType: 'message/rfc822' },
+      handle: async ({ params }) => {
+        const mail = await find(params.id);
+        return mail ? rawAnswer({ database, blobs }, { id: mail.id, accountId: '', mode: 'live' }) : NO_MAIL;
+      },
+    }),
+  ];
+}

@@ -1,0 +1,16 @@
+/** Delivery reports as a part of the delivery: which hosts are relays is read from the settings. */
+import type { Running } from '../base/lifecycle.ts';
+import { type SystemMailer, startDeliveryReports } from '../send/send.ts';
+import type { Parts } from './parts.ts';
+
+export function startReports(
+  { config, database, blobs, clock, log }: Parts,
+  mail: Pick<SystemMailer, 'sender' | 'sendDeliveryReport'>,
+): Running {
+  const { route, fallbackRoute, smtpHostname: hostname } = config;
+  const relays = [route.kind === 'relay' ? route.relay.host : undefined, fallbackRoute?.host];
+  return startDeliveryReports({
+    ...{ database, blobs, clock, log, mail, hostname },
+    relays: relays.filter((host) => host !== undefined),
+  });
+}

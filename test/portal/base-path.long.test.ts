@@ -1,0 +1,156 @@
+/**
+ * The portal at a base URL with a path, in a browser: behind a proxy that strips the path, and behind one that leaves it. Everything the
+ * browser asks for is below the path, also after a reload of a page deep inside.
+ */
+import assert from 'node:assert/strict';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import type { JsonObject } from '../kit/api.ts';
+import { noBrowser, PASSWORD, setFirstPassword, startBrowser } from '../kit/browser.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { everyPage, open, SEED_ENV, seed } from './every-page.ts';
+
+const BASE = '/tools/mail';
+
+interface Proxy {
+  url: string;
+  to: string;
+  /** Requests for anything that is not below the path. */
+  outside: string[];
+}
+
+/** A proxy on a free port, whose target is set once that is known. */
+async function startProxy(t: TestContext, { strips }: { strips: boolean }): Promise<Proxy> {
+  const proxy: Proxy = { url: '', to: '', outside: [] };
+  const server = http.createServer((request, response) => {
+    const target = request.url ?? '/';
+    if (target !== BASE && !target.startsWith(`${BASE}/`)) {
+      proxy.outside.push(target);
+      response.writeHead(404).end();
+      return;
+    }
+    const path = strips ? target.slice(BASE.length) || '/' : target;
+    const { method, headers } = request;
+    const onward = http.request(proxy.to + path, { method, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
+      answer.pipe(response);
+    });
+    onward.on('error', () => response.destroy());
+    response.on('close', () => onward.destroy());
+    request.pipe(onward);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  proxy.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${BASE}`;
+  return proxy;
+}
+
+async function behind(t: TestContext, options: { strips: boolean }): Promise<{ proxy: Proxy; service: Service }> {
+  const proxy = await startProxy(t, options);
+  const service = await startService({ env: { ...SEED_ENV, POSTRIDER_BASE_URL: proxy.url } });
+  t.after(() => service.close());
+  proxy.to = service.url;
+  return { proxy, service };
+}
+
+for (const strips of [true, false]) {
+  test(`every page below a path, behind a proxy that ${strips ? 'strips' : 'leaves'} it`, {
+    skip: noBrowser(),
+    timeout: 590_000,
+  }, async (t) => {
+    const visitors = await startBrowser();
+    t.after(() => visitors.close());
+    const { proxy, service } = await behind(t, { strips });
+    const credentials = await setFirstPassword(service);
+    const visit = await visitors.visit(proxy.url);
+    t.after(() => visit.context.close());
+    const { page } = visit;
+
+    await page.goto(`${proxy.url}/`);
+    await page.waitForURL(`${proxy.url}/sign-in`);
+    await page.getByRole('textbox', { name: 'Email' }).fill(credentials.email);
+    await page.getByRole('textbox', { name: 'Password' }).fill(PASSWORD);
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.waitForURL(`${proxy.url}/app/live`);
+    const [cookie] = (await visit.context.cookies()).filter(({ name }) => name === 'postrider_session');
+    assert.equal(cookie?.path, BASE);
+
+    await page.getByRole('link', { name: 'Suppressions' }).click();
+    await page.waitForURL(`${proxy.url}/app/live/suppressions`);
+    await page.reload();
+    await page.getByRole('heading', { name: 'Suppressions', level: 1 }).waitFor();
+    for (const at of everyPage(await seed(service)).slice(strips ? 0 : 60)) {
+      await open(page, `${proxy.url}${at}`);
+      assert.ok(new URL(page.url()).pathname.startsWith(`${BASE}/`), page.url());
+    }
+    await page.goto(`${proxy.url}/docs`);
+    await page.locator('.opblock').first().waitFor();
+    assert.equal(await page.locator('.servers option').first().textContent(), proxy.url);
+    assert.deepEqual(proxy.outside, []);
+    visit.assertClean();
+  });
+}
+
+test('addresses that the service gives out are below the path', async (t) => {
+  const { proxy, service } = await behind(t, { strips: true });
+  const { apiKey, accountId } = service.sandbox;
+  const headers = { 'X-Api-Key': apiKey, 'X-Id': accountId };
+  const ask = (at: string, init: RequestInit = {}) =>
+    fetch(`${proxy.url}${at}`, {
+      ...init,
+      headers: {
+        ...headers,
+        ...(init.body === undefined ? {} : { 'Content-Type': 'application/json' }),
+        ...(init.headers as object),
+      },
+    });
+  const send = (body: JsonObject) => ask('/send', { method: 'POST', body: JSON.stringify(body) });
+  const mail = { from: 'shop@shop.example', subject: 'Order', listUnsubscribe: true };
+  for (const to of ['ann@example.com', 'ben@example.com'])
+    assert.equal(
+      (await send({ ...mail, to, html: '<p><a href="{{unsubscribe_email_html}}">x</a></p>', render: true })).status,
+      202,
+    );
+
+  const first = await ask('/messages?limit=1');
+  const next = /^<([^>]+)>; rel="next"$/.exec(first.headers.get('link') ?? '')?.[1] ?? '';
+  const second = await fetch(new URL(next, first.url), { headers });
+  assert.equal(second.status, 200, next);
+  const rows = [...((await first.json()) as JsonObject[]), ...((await second.json()) as JsonObject[])];
+  assert.equal(new Set(rows.map(({ messageId }) => messageId)).size, 2, 'the second page is another');
+
+  const registered = await ask('/attachments', {
+    method: 'POST',
+    headers: { 'Idempotency-Key': 'k1' },
+    body: JSON.stringify({
+      attachments: [
+        {
+          name: 'a.txt',
+          contentType: 'text/plain',
+          sizeBytes: 1,
+          sha256: 'ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb',
+        },
+      ],
+    }),
+  });
+  assert.equal(registered.status, 201);
+  const [upload] = ((await registered.json()) as JsonObject).attachmentUploads;
+  assert.ok(upload.uploadUrl.startsWith(`${proxy.url}/`), upload.uploadUrl);
+  assert.equal(
+    (await fetch(upload.uploadUrl, { method: 'PUT', headers: upload.requiredHeaders, body: 'a' })).status,
+    200,
+  );
+
+  const [item] = (await (await ask('/sandbox/inbox?limit=1')).json()) as JsonObject[];
+  const raw = await (await ask(`/messages/${item!.messageId}/content`)).text();
+  const unsubscribe = /<(http:[^>]+)>/.exec(raw.replace(/\r\n[ \t]/g, ''))?.[1] ?? '';
+  assert.ok(unsubscribe.startsWith(`${proxy.url}/`), raw);
+  assert.equal((await fetch(unsubscribe)).status, 200);
+  const openapi = (await (await ask('/openapi.json')).json()) as JsonObject;
+  assert.deepEqual(openapi.servers, [{ url: proxy.url }]);
+  assert.deepEqual(proxy.outside, []);
+});
