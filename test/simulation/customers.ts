@@ -75,6 +75,8 @@ export interface Answer {
   status: number;
   headers: string;
   body: string;
+  /** Of the next page, or of what follows in a log. */
+  cursor: string | undefined;
 }
 
 const ANSWER_MS = 60_000;
@@ -105,7 +107,9 @@ export function request(
       const length = Number(/\r\ncontent-length: (\d+)/i.exec(text.slice(0, head))?.[1] ?? 0);
       const rest = text.slice(head + 4);
       if (Buffer.byteLength(rest) < length) return;
-      resolve({ status: Number(text.slice(9, 12)), headers: text.slice(0, head).toLowerCase(), body: rest });
+      const fields = text.slice(0, head);
+      const cursor = /\r\nx-next-cursor: (.*)/i.exec(fields)?.[1];
+      resolve({ status: Number(text.slice(9, 12)), headers: fields.toLowerCase(), body: rest, cursor });
       end();
     });
     const lines = [`${method} ${path} HTTP/1.1`, `Host: ${OUR_ADDRESS}`, 'Connection: close', ...headers];

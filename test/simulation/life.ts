@@ -23,6 +23,7 @@ import type { Peer } from './peers.ts';
 import { domainOf, NOWHERE, PEERS, type Policies } from './policies.ts';
 import { FIRST_ID, MAX_AGE_SECONDS, type PolicyHost } from './policy-hosts.ts';
 import type { Random } from './random.ts';
+import { Reader } from './readers.ts';
 import type { Receiver } from './receivers.ts';
 import { type Reporters, ROUTE_ADDRESS } from './reporters.ts';
 import type { ObjectStore } from './s3-store.ts';
@@ -59,6 +60,8 @@ export interface World {
   /** Where the node takes mail. */
   reporters: Reporters | undefined;
   ledger: Entry[];
+  /** Who follows the log and reads what the API shows; undefined where nobody does. */
+  reader: Reader | undefined;
   /** Two tenants at a slow server, where the world is about that. */
   flood: Flood | undefined;
   deathsMs: number[];
@@ -135,6 +138,7 @@ export function live(world: World, template: Template): void {
     if (world.flood) pour(world, template, world.flood);
     world.busy -= 1;
   })();
+  planReading(world, template);
   if (world.flood) return;
   const { cluster } = world;
   const deaths = { ...world, random: random.stream('deaths') };
@@ -210,6 +214,21 @@ function pour(world: World, template: Template, { fromMs, flood, victims }: Floo
     begin(world, fromMs + afterMs, () => sendUntilAcknowledged(template, entry, random));
   }
 }
+
+/** In most worlds a client follows the log, comes back after minutes or hours, and reads everything in the end. */
+function planReading(world: World, template: Template): void {
+  const draw = world.random.stream('reader');
+  if (!draw.chance(0.6) || !world.choices.has('reader')) return;
+  const reader = new Reader(template, draw.stream('pages'), START_MS);
+  world.reader = reader;
+  world.count('a client that reads');
+  const longestMs = draw.pick([5_000, 600_000, 3 * 3_600_000]);
+  for (let polls = draw.below(4); polls > 0; polls -= 1)
+    begin(world, draw.between(0, longestMs), () => followOnce(reader));
+}
+
+/** One look at what is new, which may fail: the next one goes on from the same place. */
+const followOnce = (reader: Reader): Promise<unknown> => reader.follow().catch(() => false);
 
 /** As it was fetched some day. */
 function keepPolicies({ policies: { enforced, publishing }, threads, node, cluster }: World): void {

@@ -27,8 +27,15 @@ interface Start {
   clocks: number;
 }
 
+/** From the end of a process to the time at which the next one has taken over what it left, virtual ms. */
+export interface Down {
+  fromMs: number;
+  untilMs: number;
+}
+
 export class Lives {
   readonly faults: string[] = [];
+  readonly downs: Down[] = [];
   starts = 0;
   /** By what it is about: how many of the starts found it in hand. */
   readonly #deaths = new Map<string, number>();
@@ -37,6 +44,7 @@ export class Lives {
   readonly #clocks: () => number;
   #watched: SimulatedNode | undefined;
   #latest: Start | undefined;
+  #process: SimulatedNode['process'];
 
   constructor(timeline: Timeline, clocks: () => number) {
     this.#timeline = timeline;
@@ -53,6 +61,11 @@ export class Lives {
       for (const { subject } of held) this.#deaths.set(subject, (this.#deaths.get(subject) ?? 0) + 1);
       start();
       const { process } = node;
+      const { nowMs } = this.#timeline;
+      // A planned stop lets nothing begin from its start on.
+      const fromMs = (this.#process?.endedMs ?? nowMs) - STOPPED_MS;
+      this.downs.push({ fromMs, untilMs: nowMs + TAKEN_OVER_MS });
+      this.#process = process;
       this.#latest = { atMs: this.#timeline.nowMs, process, held, clocks: this.#clocks() };
     };
     node.stop = async () => {

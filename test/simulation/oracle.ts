@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { type Absence, mayBeLost } from './absences.ts';
 import { type Entry, fileOf, lengthOf } from './customers.ts';
 import { daneFaults } from './dane.ts';
+import type { Down } from './lives.ts';
 import type { Rows } from './node.ts';
 import type { Copy, Peer } from './peers.ts';
 import { isNowhere, type Policies } from './policies.ts';
@@ -46,6 +47,10 @@ export interface Evidence {
   startMs: number;
   clockSetAtMs: readonly number[];
   conditions: Conditions;
+  /** When our only node was down. */
+  downs: readonly Down[];
+  /** At how many starts a message was in progress. */
+  deathsOf(messageId: string): number;
   /** From an answer to its record at most. */
   recordMs: number;
   /** Whether the world came to an end by itself. */
@@ -118,7 +123,10 @@ export function faultsOf(evidence: Evidence): string[] {
 
 function attemptsOf({ database }: Evidence): Attempt[] {
   const rows = database.all<Attempt & { record: string }>('SELECT message_id, number, at, record FROM attempt');
-  return rows.map(({ record, ...row }) => ({ ...row, startedMs: Date.parse(JSON.parse(record).time) }));
+  return rows.map(({ record, ...row }) => {
+    const { time, reply } = JSON.parse(record) as { time: string; reply: string | null };
+    return { ...row, startedMs: Date.parse(time), reply };
+  });
 }
 
 function ofAnswers({ ledger }: Evidence, messages: readonly MessageRow[]): string[] {

@@ -68,6 +68,8 @@ export interface Peer {
   readonly address: string;
   readonly manners: Manners;
   readonly copies: Copy[];
+  /** Recipients that it was asked about. */
+  readonly asked: { recipient: string; atMs: number; sender: Process | undefined }[];
   /** Recipients that were refused for good. */
   readonly refused: Set<string>;
   /** Mails whose sender was refused: their recipients may not have come any more. */
@@ -160,6 +162,7 @@ export function startPeer(
     address,
     manners,
     copies: [],
+    asked: [],
     refused: new Set(),
     refusedSenders: 0,
     mostOpen: 0,
@@ -311,7 +314,9 @@ export function startPeer(
         return say(isSenderRefused ? refusal.reply : '250 2.1.0 ok');
       }
       if (verb === 'RCPT') {
-        const reply = recipient(/<(.*?)>/.exec(line)?.[1] ?? '');
+        const to = /<(.*?)>/.exec(line)?.[1] ?? '';
+        if (!socket.isAlone) peer.asked.push({ recipient: to, atMs: network.timeline.nowMs, sender: socket.guest });
+        const reply = recipient(to);
         guests.answered({ took: reply.startsWith('2'), guest: socket.guest });
         return say(reply);
       }

@@ -7,6 +7,8 @@ import { registerHooks } from 'node:module';
 import { PLANTED_DISK } from './planted-disk.ts';
 import { PLANTED_NODES } from './planted-nodes.ts';
 import { PLANTED_OMISSIONS } from './planted-omissions.ts';
+import { PLANTED_READERS } from './planted-readers.ts';
+import { PLANTED_SCHEDULES } from './planted-schedules.ts';
 import { PLANTED_STORAGE } from './planted-storage.ts';
 
 export interface Planted {
@@ -26,6 +28,8 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   ...PLANTED_STORAGE,
   ...PLANTED_OMISSIONS,
   ...PLANTED_DISK,
+  ...PLANTED_SCHEDULES,
+  ...PLANTED_READERS,
   'delivered before the answer to the dot': {
     file: 'net/smtp-transaction.ts',
     find: "const accepted = stage === 'dot' && positive(reply);",

@@ -147,7 +147,10 @@ export function startReceiver(network: Network, { plans, badUntilMs, random, cou
 
   const answer = (socket: SimSocket, one: Received, { manners }: Endpoint): void => {
     const { treatment } = one;
-    if (treatment === 'hang') return count('a webhook that hangs');
+    if (treatment === 'hang') {
+      count('a webhook that hangs');
+      return;
+    }
     one.endedMs = timeline.nowMs;
     if (treatment === 'cut') {
       count('a webhook cut off');

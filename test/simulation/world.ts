@@ -128,10 +128,13 @@ async function lived(world: World, { template, onStep }: RunOptions): Promise<Re
       subscriber: template.tenants.shop.accountId,
       clockSetAtMs: world.clockSetAtMs,
       conditions: conditionsOf(world),
+      downs: world.lives.downs,
+      deathsOf: (id) => world.lives.deathsOf(id),
       recordMs: world.cluster || world.isFailing ? RECORD_MS : OWN_RECORD_MS,
     }),
     ...(world.flood ? floodFaults(world.flood, ledger, peers) : []),
     ...storedFaults(storedEvidence(world, database)),
+    ...(world.reader?.faultsOf(database, world.cluster !== undefined) ?? []),
   );
   const [removed] = database.all<{ n: number }>(
     'SELECT count(*) AS n FROM email WHERE content IS NULL AND blob_key IS NULL',
@@ -153,9 +156,15 @@ const IO_ERROR = 'an I/O error of the disk';
 function conditionsOf(world: World): Conditions {
   const { network, lookups, counts, lives, store, flood, clockSetAtMs } = world;
   const { resets, silences, blackHoles } = network.faults;
-  const isSteady = clockSetAtMs.length === 0 && !isRefused(world) && !store && !flood && !counts[IO_ERROR];
-  const isPrompt = isSteady && lives.starts === 1 && silences + blackHoles === 0;
-  return { isPrompt, isPerfect: isPrompt && resets + lookups.lost + lookups.failed === 0 && !hasFlipped(counts) };
+  const isUndisturbed = clockSetAtMs.length === 0 && !isRefused(world) && !store && !flood && !counts[IO_ERROR];
+  const isSteady = isUndisturbed && world.cluster === undefined && silences + blackHoles === 0;
+  const isPrompt = isSteady && lives.starts === 1;
+  return {
+    isRefused: isRefused(world),
+    isSteady,
+    isPrompt,
+    isPerfect: isPrompt && resets + lookups.lost + lookups.failed === 0 && !hasFlipped(counts),
+  };
 }
 
 const hasFlipped = (counts: World['counts']): boolean =>
@@ -298,7 +307,20 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   if (flood && cluster) for (const { guests } of peers) guests.isSharedBy(cluster.nodes.length, AWAKE_MS);
   const world: World = {
     ...{ choices, random, timeline, network, threads, disk, node, cluster, peers, receiver, reporters, faults },
-    ...{ count, counts, ledger: [], flood, store, policies, policyHosts, deathsMs, busy: 0, dots, clockSetAtMs },
+    ...{
+      count,
+      counts,
+      ledger: [],
+      reader: undefined,
+      flood,
+      store,
+      policies,
+      policyHosts,
+      deathsMs,
+      busy: 0,
+      dots,
+      clockSetAtMs,
+    },
     ...{ contentFaults, extent, lives, isDeadly, lookups, isFailing: failing },
   };
   return world;
@@ -308,6 +330,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
 async function run(world: World): Promise<boolean> {
   const { timeline } = world;
   let lookedMs = 0;
+  let isRead = world.reader === undefined;
   const most = world.cluster ? MOST_CLUSTER_STEPS : MOST_STEPS;
   while (timeline.nowMs < LONGEST_MS && timeline.steps < most) {
     if (!(await timeline.step())) break;
@@ -316,10 +339,23 @@ async function run(world: World): Promise<boolean> {
     if (world.cluster && timeline.nowMs < lookedMs + CLUSTER_REST_MS) continue;
     lookedMs = timeline.nowMs;
     const next = nextDue(world);
+    if (next === undefined && !isRead) {
+      isRead = true;
+      readAll(world);
+      continue;
+    }
     if (next === undefined) return stopNode(world);
     if (Number.isFinite(next) && next > timeline.nowMs + LEAP_MS) timeline.leap(next);
   }
   return false;
+}
+
+/** The client that reads sees everything once nothing happens any more. */
+function readAll(world: World): void {
+  world.busy += 1;
+  void world.reader!.readAll().then(() => {
+    world.busy -= 1;
+  });
 }
 
 /**
