@@ -34,6 +34,10 @@ export interface WantedMail {
   isReused: boolean;
   /** Of a file that is uploaded before the mail is sent; 0 for none. */
   fileBytes: number;
+  /** How long its content is kept, where the customer says so. */
+  retain?: 'none' | '7d';
+  /** Of the template that has its text, in place of its own. */
+  templateId?: string;
 }
 
 /** What the file of a mail holds. */
@@ -61,6 +65,13 @@ export interface Entry {
   isGivenUp: boolean;
   /** That a 503 said that nothing was accepted, and the customer left it at that. */
   isTurnedAway: boolean;
+  /** Times that a request to move it named, Unix ms; once one is acknowledged that alone. */
+  movedToMs: number[];
+  /** How often it may have been sent again, and the messages of that. */
+  resends: number;
+  resentIds: string[];
+  /** That its recipient was let off the suppression list before. */
+  isWelcome: boolean;
   /** Answers that no customer should see. */
   strange: string[];
 }
@@ -69,6 +80,7 @@ export interface Entry {
 export const newEntry = (mail: WantedMail): Entry => ({
   ...{ mail, attempts: 0, acknowledged: [], acknowledgedAtMs: undefined, cancelled: new Map() },
   ...{ isShown: false, isGivenUp: false, isTurnedAway: false, strange: [] },
+  ...{ movedToMs: [], resends: 0, resentIds: [], isWelcome: false },
 });
 
 export interface Answer {
@@ -130,10 +142,16 @@ export function apiCall(
 }
 
 /** What asks for the mail, as POST /send has it. */
-const requestOf = (mail: WantedMail, { domain }: Tenant) => ({
-  ...{ from: `Shop <orders@${domain}>`, to: mail.to, subject: mail.key, text: 'x'.repeat(mail.length) },
-  ...{ expiresAfterSeconds: mail.expiresAfterSeconds, requireTls: mail.requireTls, metadata: { key: mail.key } },
+export const requestOf = (mail: WantedMail, { domain }: Tenant) => ({
+  from: `Shop <orders@${domain}>`,
+  to: mail.to,
+  subject: mail.key,
+  ...(mail.templateId === undefined ? { text: 'x'.repeat(mail.length) } : { templateId: mail.templateId }),
+  expiresAfterSeconds: mail.expiresAfterSeconds,
+  requireTls: mail.requireTls,
+  metadata: { key: mail.key },
   ...(mail.sendAtMs !== undefined && { sendAt: new Date(mail.sendAtMs).toISOString() }),
+  ...(mail.retain !== undefined && { retainContent: mail.retain }),
 });
 
 export interface Accepted {

@@ -16,6 +16,7 @@ import type { DnsFaults } from './dns.ts';
 import type { Extent } from './extent.ts';
 import { AWAKE_MS, type Flood } from './flood.ts';
 import { here } from './globals.ts';
+import { type Deeds, drawHabits } from './habits.ts';
 import type { Lives } from './lives.ts';
 import type { Network } from './network.ts';
 import type { SimulatedNode } from './node.ts';
@@ -53,6 +54,8 @@ export interface World {
   receiver: Receiver;
   extent: Extent;
   contentFaults: ContentFaults;
+  /** That content is kept for a day alone. */
+  isContentShort: boolean;
   /** Where content is kept, in place of the disk. */
   store: ObjectStore | undefined;
   policies: Policies;
@@ -60,6 +63,8 @@ export interface World {
   /** Where the node takes mail. */
   reporters: Reporters | undefined;
   ledger: Entry[];
+  /** What customers did after their mail was accepted. */
+  deeds: Deeds;
   /** Who follows the log and reads what the API shows; undefined where nobody does. */
   reader: Reader | undefined;
   /** Two tenants at a slow server, where the world is about that. */
@@ -88,6 +93,7 @@ function drawMail(random: Random, at: number, { choices, extent, contentFaults, 
   const isOverHttp = random.chance(0.7) || (extent.isSmall && policies.enforced.size + policies.signed.size > 0);
   const via = isOverHttp ? 'http' : 'smtp';
   const further = random.stream('further');
+  const kept = random.stream('retention');
   const isOdd = (name: string, share: number): boolean =>
     further.chance(share) && via === 'http' && choices.has(`customers-${name}`);
   return {
@@ -101,6 +107,7 @@ function drawMail(random: Random, at: number, { choices, extent, contentFaults, 
     fileBytes: 0,
     isImpatient: isOdd('impatient', 0.5),
     isReused: isOdd('reused', 0.1),
+    ...(kept.chance(0.2) && via === 'http' && { retain: kept.pick(['none', '7d'] as const) }),
   };
 }
 
@@ -135,6 +142,7 @@ export function live(world: World, template: Template): void {
     }
     if (world.flood) world.count('two tenants at a slow server');
     for (const run of furtherMail(world, template)) begin(world, draw.between(0, spanMs), run);
+    for (const run of world.flood ? [] : habitsOf(world, template)) begin(world, draw.between(0, spanMs), run);
     if (world.flood) pour(world, template, world.flood);
     world.busy -= 1;
   })();
@@ -196,6 +204,14 @@ function furtherMail(world: World, template: Template): (() => Promise<unknown>)
   const to = [`x@${nowhere.pick(Object.values(NOWHERE))}`];
   if (nowhere.chance(0.08) && choices.has('nowhere')) runs.push(one('to-nobody', { to, sendAtMs: undefined }));
   return runs;
+}
+
+function habitsOf(world: World, template: Template): (() => Promise<unknown>)[] {
+  const { random, ledger, deeds, choices, clockSetAtMs, count } = world;
+  const draw = random.stream('habits');
+  const drawn = (key: string): WantedMail => drawMail(draw.stream(`${key} drawn`), 100, world);
+  const isSteady = (): boolean => clockSetAtMs.length === 0;
+  return drawHabits({ template, random: draw, ledger, deeds, startMs: START_MS, isSteady, drawn, count }, choices);
 }
 
 /** One tenant floods a server, the other has mail for it too. */

@@ -81,6 +81,9 @@ export class Reader {
       const more = this.#cursor === undefined ? '' : `&cursor=${encodeURIComponent(this.#cursor)}`;
       const answer = await this.#ask(`/events?order=asc&limit=${limit}${more}`);
       if (answer === undefined) return false;
+      // A log that was followed so far always says where to go on.
+      if (this.#cursor !== undefined && answer.cursor === undefined)
+        this.#faults.push('the log that was followed gave out no cursor');
       this.#followed.push(...(JSON.parse(answer.body) as ShownEvent[]));
       this.#cursor = answer.cursor ?? this.#cursor;
       if (!/\r\nlink:/.test(answer.headers)) return true;

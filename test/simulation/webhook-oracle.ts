@@ -30,6 +30,8 @@ const TIMEOUT_MS = 15_000;
 const PROMPT_MS = MINUTE_MS;
 /** The longest time that bytes take from one end of a connection to the other. */
 const LATENCY_MS = 5_000;
+/** How long a machine may sleep while nothing but its own timers is due (world.ts). */
+const ASLEEP_MS = 20_000;
 /** The error of a delivery that is given up because it crashed its process, or seems to have. */
 const DEAD_LETTER = /failed over this delivery three times/;
 
@@ -191,7 +193,7 @@ function ofSchedule(evidence: WebhookEvidence, { url, received }: Endpoint): str
 
 /** When an attempt ended for its sender: at the least, and at the most where nothing happened to the connection. */
 function endOf({ treatment, atMs, endedMs, heardAtMs }: Received): { least: number; most: number } {
-  if (treatment === 'hang') return { least: atMs + TIMEOUT_MS - LATENCY_MS, most: atMs + TIMEOUT_MS };
+  if (treatment === 'hang') return { least: atMs + TIMEOUT_MS - LATENCY_MS, most: atMs + TIMEOUT_MS + ASLEEP_MS };
   if (treatment === 'cut' || heardAtMs !== undefined) return { least: endedMs, most: endedMs + LATENCY_MS };
-  return { least: atMs - LATENCY_MS, most: atMs + TIMEOUT_MS + LATENCY_MS };
+  return { least: atMs - LATENCY_MS, most: atMs + TIMEOUT_MS + ASLEEP_MS };
 }

@@ -115,9 +115,13 @@ async function lived(world: World, { template, onStep }: RunOptions): Promise<Re
   const { ledger, peers, receiver, deathsMs, isDeadly } = world;
   faults.push(
     ...world.lives.faults,
+    ...world.deeds.faults,
     ...faultsOf({
       ...{ ledger, peers, receiver, deathsMs, isDeadly, database, isOver },
       startMs: START_MS,
+      manually: world.deeds.suppressed,
+      isContentShort: world.isContentShort,
+      nowMs: Date.now(),
       isShort: world.extent.isSmall,
       policies: world.policies,
       policyHosts: world.policyHosts,
@@ -259,7 +263,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const faults: string[] = [];
   const deathsMs: number[] = [];
   const clockSetAtMs: number[] = [];
-  const lives = new Lives(timeline, () => clockSetAtMs.length);
+  const lives = new Lives(timeline, { clocks: () => clockSetAtMs.length, isRefused: () => failing });
   // Several nodes take over from each other without a start.
   const isDeadly = (messageId: string): boolean =>
     (template.engine ? deathsMs.length : lives.deathsOf(messageId)) >= DEADLY;
@@ -311,6 +315,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
       count,
       counts,
       ledger: [],
+      deeds: { faults: [], suppressed: [] },
       reader: undefined,
       flood,
       store,
@@ -322,6 +327,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
       clockSetAtMs,
     },
     ...{ contentFaults, extent, lives, isDeadly, lookups, isFailing: failing },
+    isContentShort: contentDays !== undefined,
   };
   return world;
 }
