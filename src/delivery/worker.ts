@@ -8,7 +8,7 @@
  * to the dots that were sent, records every result, and releases the rest untried: nothing is lost, and nothing is sent
  * twice unless a peer takes longer to answer a dot than a stop may take.
  */
-import { deliveryDelayMs } from '../base/backoff.ts';
+import { blockedDelayMs, deliveryDelayMs } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Running, within } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
@@ -321,7 +321,9 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
   }
 
   repairSchedule(): Promise<number> {
-    const latestMs = Array.from({ length: STEPS }, (_, step) => Math.round(deliveryDelayMs(step + 1) * SLACK));
+    // Which of the two schedules a row follows is not in it.
+    const longestMs = (attempts: number): number => Math.max(deliveryDelayMs(attempts), blockedDelayMs(attempts));
+    const latestMs = Array.from({ length: STEPS }, (_, step) => Math.round(longestMs(step + 1) * SLACK));
     const clamp = { nowMs: this.#deps.clock.now(), latestMs, crashPauseMs: LONGEST_CRASH_PAUSE_MS };
     return this.#deps.database.execute(clampDueOperation, clamp);
   }
