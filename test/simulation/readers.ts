@@ -61,6 +61,7 @@ export class Reader {
   /** As they were followed. */
   readonly #followed: ShownEvent[] = [];
   #cursor: string | undefined;
+  #following: Promise<boolean> = Promise.resolve(true);
   #events: ShownEvent[] | undefined;
   #messages: ShownMessage[] | undefined;
   readonly #details: MessageDetail[] = [];
@@ -74,8 +75,14 @@ export class Reader {
     this.#startMs = startMs;
   }
 
-  /** Follows the log to its present end; says whether it came there. */
-  async follow(): Promise<boolean> {
+  /** Follows the log to its present end, once the call before has ended; says whether it came there. */
+  follow(): Promise<boolean> {
+    const next = this.#following.then(() => this.#followOn());
+    this.#following = next.catch(() => false);
+    return next;
+  }
+
+  async #followOn(): Promise<boolean> {
     for (;;) {
       const limit = 1 + this.#random.below(this.#random.chance(0.5) ? 3 : 100);
       const more = this.#cursor === undefined ? '' : `&cursor=${encodeURIComponent(this.#cursor)}`;
