@@ -50,6 +50,8 @@ export interface Habit {
   ledger: Entry[];
   deeds: Deeds;
   startMs: number;
+  /** Makes new DKIM keys, and publishes them. */
+  rotate(): Promise<void>;
   /** That the wall clock is never set. */
   isSteady(): boolean;
   drawn(key: string): WantedMail;
@@ -69,6 +71,7 @@ export function drawHabits(habit: Habit, choices: Choices): Run[] {
     ['suppress', 0.12, suppressScheduled],
     ['mixed-batch', 0.1, sendMixedBatch],
     ['cancel-late', 0.1, cancelLate],
+    ['rotate-keys', 0.08, ({ rotate }) => rotate()],
   ];
   return habits.flatMap(([name, share, run]) => {
     const own = random.stream(name);
@@ -305,11 +308,22 @@ async function suppressScheduled(habit: Habit): Promise<void> {
   await sendUntilAcknowledged(template, waiting, random);
   const one: Suppressed = { email, askedAtMs: now(), atMs: Number.POSITIVE_INFINITY, removeAskedAtMs: undefined };
   deeds.suppressed.push(one);
-  const answer = await answered(habit, () => apiCall(shop, 'POST', '/suppressions', { email }));
+  const endsAtMs = random.chance(0.4) ? now() + random.between(10 * MINUTE_MS, 3 * HOUR_MS) : undefined;
+  const expiresAt = endsAtMs === undefined ? {} : { expiresAt: new Date(startMs + endsAtMs).toISOString() };
+  one.removeAskedAtMs = endsAtMs;
+  const answer = await answered(habit, () => apiCall(shop, 'POST', '/suppressions', { email, ...expiresAt }));
   if (answer === undefined) return;
+  // Its end may have passed before a repeated request came through.
+  if (answer.status === 400 && endsAtMs !== undefined) return;
   if (answer.status !== 201) deeds.faults.push(`suppressing ${email} was answered ${answer.status}`);
   one.atMs = now();
-  await here().timeline.wait(random.between(0, 10 * MINUTE_MS));
+  await here().timeline.wait(endsAtMs === undefined ? random.between(0, 10 * MINUTE_MS) : endsAtMs - now() + MINUTE_MS);
+  if (endsAtMs !== undefined) {
+    const next = entryOf(habit, 'to-unsuppressed', { to: [email], sendAtMs: undefined });
+    next.isWelcome = habit.isSteady();
+    await sendUntilAcknowledged(template, next, random);
+    return;
+  }
   if (random.chance(0.5)) {
     one.removeAskedAtMs = now();
     const removed = await answered(habit, () => apiCall(shop, 'DELETE', `/suppressions/${email}`, undefined));

@@ -28,6 +28,7 @@ import { Reader } from './readers.ts';
 import type { Receiver } from './receivers.ts';
 import { type Reporters, ROUTE_ADDRESS } from './reporters.ts';
 import type { ObjectStore } from './s3-store.ts';
+import type { Signing } from './signing.ts';
 import { type ContentFaults, planContentFaults } from './stored-content.ts';
 import type { Template, Tenant } from './template.ts';
 import type { SimulatedThreads } from './threads.ts';
@@ -63,6 +64,7 @@ export interface World {
   /** Where the node takes mail. */
   reporters: Reporters | undefined;
   ledger: Entry[];
+  signing: Signing;
   /** What customers did after their mail was accepted. */
   deeds: Deeds;
   /** Who follows the log and reads what the API shows; undefined where nobody does. */
@@ -211,7 +213,11 @@ function habitsOf(world: World, template: Template): (() => Promise<unknown>)[] 
   const draw = random.stream('habits');
   const drawn = (key: string): WantedMail => drawMail(draw.stream(`${key} drawn`), 100, world);
   const isSteady = (): boolean => clockSetAtMs.length === 0;
-  return drawHabits({ template, random: draw, ledger, deeds, startMs: START_MS, isSteady, drawn, count }, choices);
+  const { rotate } = world.signing;
+  return drawHabits(
+    { template, rotate, random: draw, ledger, deeds, startMs: START_MS, isSteady, drawn, count },
+    choices,
+  );
 }
 
 /** One tenant floods a server, the other has mail for it too. */

@@ -13,12 +13,14 @@ import type { Copy, Peer } from './peers.ts';
 import { isNowhere, type Policies } from './policies.ts';
 import { type PolicyHost, policyFaults } from './policy-hosts.ts';
 import type { Receiver } from './receivers.ts';
-import { REFUSALS } from './refusals.ts';
+import { REFUSALS, refusalBehind } from './refusals.ts';
 import { reportedFaults } from './reported-oracle.ts';
 import type { Report } from './reporters.ts';
 import { type Attempt, type Conditions, scheduleFaults } from './schedule-oracle.ts';
+import { type Signing, signingFaults } from './signing.ts';
 import { TRANSITIONS } from './states.ts';
 import { suppressionFaults } from './suppression-oracle.ts';
+import { appliedFaults } from './tls-policy-oracle.ts';
 import { webhookFaults } from './webhook-oracle.ts';
 
 export interface Evidence {
@@ -47,6 +49,7 @@ export interface Evidence {
   /** The wall clock at the beginning, and after it was set, in Unix ms. */
   startMs: number;
   clockSetAtMs: readonly number[];
+  signing: Signing;
   /** Addresses that customers put on the suppression list. */
   manually: readonly Suppressed[];
   /** That content is kept for a day alone. */
@@ -130,16 +133,20 @@ export function faultsOf(evidence: Evidence): string[] {
     ...suppressionFaults({ ...evidence, messages, events, attempts }),
     ...ofPeers(evidence),
     ...daneFaults(evidence.policies.dane, copies),
+    ...appliedFaults({ ...evidence, attempts, messages }),
+    ...signingFaults(evidence.signing, copies),
     ...policyFaults(evidence.policyHosts, copies, evidence),
     ...reportedFaults({ ...evidence, copies, isSure: (copy) => isSureWithin(evidence.recordMs, copy) }),
   ];
 }
 
+type Recorded = Pick<Attempt, 'reply' | 'host' | 'outcome' | 'tlsPolicy'> & { time: string };
+
 function attemptsOf({ database }: Evidence): Attempt[] {
   const rows = database.all<Attempt & { record: string }>('SELECT message_id, number, at, record FROM attempt');
   return rows.map(({ record, ...row }) => {
-    const { time, reply } = JSON.parse(record) as { time: string; reply: string | null };
-    return { ...row, startedMs: Date.parse(time), reply };
+    const { time, reply, host, outcome, tlsPolicy } = JSON.parse(record) as Recorded;
+    return { ...row, startedMs: Date.parse(time), reply, host, outcome, tlsPolicy };
   });
 }
 
@@ -301,7 +308,7 @@ function ofBounces(
     const [setAtMs] = clockSetAtMs;
     if (setAtMs === undefined || createdAt >= setAtMs || (bounce?.at ?? 0) < setAtMs) continue;
     // The one published exception: the server has asked us to wait until after the lifetime, or blocks our host.
-    if (reply?.startsWith('421 ') || reply === REFUSALS.listed.reply) continue;
+    if (reply?.startsWith('421 ') || refusalBehind(reply, recipient)?.isBlock) continue;
     const tried = database.all<{ at: number }>('SELECT at FROM attempt WHERE message_id = ?', id);
     if (!tried.some(({ at }) => at >= setAtMs)) faults.push(`${id} expired by a clock that was set, untried since`);
   }

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { GuestBook } from './guest-book.ts';
 import type { Network, SimSocket } from './network.ts';
 import type { Random } from './random.ts';
-import { drawRefusal, REFUSALS, type RefusalKind } from './refusals.ts';
+import { drawRefusal, type RefusalKind, refusalOf, replyTo } from './refusals.ts';
 import type { Process } from './timeline.ts';
 import { SimTlsSocket } from './tls.ts';
 
@@ -20,6 +20,8 @@ export interface Copy {
   length: number;
   /** MAIL FROM. */
   returnPath: string;
+  /** DKIM (RFC 6376). */
+  signatures: readonly { domain: string; selector: string }[];
   /** SHA-256 of the file in it, if there is one. */
   fileDigest: string | undefined;
   /** When its session began, when it was taken, and when its dot had come. */
@@ -72,6 +74,10 @@ export interface Peer {
   readonly asked: { recipient: string; atMs: number; sender: Process | undefined }[];
   /** Recipients that were refused for good. */
   readonly refused: Set<string>;
+  /** Those of them that it said it does not know. */
+  readonly unknown: Set<string>;
+  /** When it asked for time, sent a connection away, blocked our host or fell silent, virtual ms. */
+  readonly restraints: number[];
   /** Mails whose sender was refused: their recipients may not have come any more. */
   refusedSenders: number;
   /** Most connections at a moment, and those beyond its limit that were sent away, but for what overtook the end of another one. */
@@ -105,7 +111,7 @@ export function drawManners(random: Random, { isOnly }: { isOnly: boolean }): Ma
     connections: is(0.3) ? 1 + random.below(3) : 20,
     greylistMs: is(0.25) ? random.between(10_000, 400_000) : 0,
     temporary: is(0.4) ? random.between(0.05, 0.5) : 0,
-    permanent: is(0.3) ? random.between(0.02, 0.3) : 0,
+    permanent: is(0.35) ? random.between(0.03, 0.5) : 0,
     refusal: drawRefusal(random.stream('refusal')),
     closing: is(0.2) ? random.between(0.05, 0.5) : 0,
     stalls: is(0.15) ? random.between(0.05, 0.3) : 0,
@@ -140,6 +146,17 @@ function digestOfFile(lines: readonly string[]): string | undefined {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
+/** Domain and selector of each DKIM-Signature, whose tags may stand on several lines. */
+function signaturesOf(lines: readonly string[]): Copy['signatures'] {
+  const header = lines
+    .slice(0, lines.indexOf(''))
+    .join('\r\n')
+    .replace(/\r\n[ \t]+/g, ' ');
+  const fields = header.split('\r\n').filter((line) => /^dkim-signature:/i.test(line));
+  const tagOf = (field: string, name: string): string => new RegExp(`[;:\\s]${name}=([^;\\s]+)`).exec(field)?.[1] ?? '';
+  return fields.map((field) => ({ domain: tagOf(field, 'd'), selector: tagOf(field, 's') }));
+}
+
 export function startPeer(
   network: Network,
   options: {
@@ -164,6 +181,8 @@ export function startPeer(
     copies: [],
     asked: [],
     refused: new Set(),
+    unknown: new Set(),
+    restraints: [],
     refusedSenders: 0,
     mostOpen: 0,
     turnedAway: [],
@@ -204,12 +223,15 @@ export function startPeer(
       timeline.after(50, 'hang up', () => socket.destroy());
     };
 
-    const refusal = REFUSALS[manners.refusal];
+    const refusal = refusalOf(manners.refusal);
+    const restrained = (): void => void peer.restraints.push(timeline.nowMs);
     /** Refuses what comes to that, and these recipients with it. */
     const refuses = (at: typeof refusal.at, to: readonly string[]): boolean => {
       if (refusal.at !== at || !random.chance(manners.permanent)) return false;
-      count(`refused for good: ${manners.refusal}`);
+      count(`refused: ${manners.refusal}`);
       if (refusal.isFinal) for (const one of to) peer.refused.add(one);
+      if (refusal.suppresses && to.length === 1) peer.unknown.add(to[0]!);
+      if (refusal.isBlock) restrained();
       return true;
     };
 
@@ -218,7 +240,7 @@ export function startPeer(
         peer.refused.add(to);
         return '503 5.5.1 no sender';
       }
-      if (refuses('RCPT', [to])) return refusal.reply;
+      if (refuses('RCPT', [to])) return replyTo(manners.refusal, to);
       if (random.chance(manners.temporary)) {
         count('4xx to a recipient');
         return '451 4.3.0 try again later';
@@ -244,13 +266,14 @@ export function startPeer(
       const text = lines.slice(lines.indexOf('')).filter((one) => /^x+=?$/.test(one));
       const length = text.join('').replaceAll('=', '').length;
       const fileDigest = digestOfFile(lines);
+      const signatures = signaturesOf(lines);
       const copies: Copy[] = [];
       const heard = (): void => {
         for (const copy of copies) copy.heardAtMs = timeline.nowMs;
       };
       for (const to of envelope.to) {
         const copy: Copy = {
-          ...{ recipient: to, length, fileDigest, subject: find('subject'), messageId: find('message-id') },
+          ...{ recipient: to, length, fileDigest, signatures, subject: find('subject'), messageId: find('message-id') },
           ...{
             returnPath: envelope.from,
             sinceMs,
@@ -282,8 +305,9 @@ export function startPeer(
         return say('452 4.3.1 later');
       }
       if (refuses('dot', envelope.to)) {
+        const [first] = envelope.to;
         envelope = { from: '', to: [] };
-        return say(refusal.reply);
+        return say(replyTo(manners.refusal, first!));
       }
       options.onDot();
       const came = { dotAtMs: timeline.nowMs, sender: socket.guest, isOfTheDead: socket.isAlone };
@@ -298,6 +322,7 @@ export function startPeer(
       commands += 1;
       if (commands === closesAfter) {
         count('421 in a session');
+        restrained();
         return hangUp('421 4.3.2 closing');
       }
       const verb = line.slice(0, 4).toUpperCase();
@@ -369,6 +394,7 @@ export function startPeer(
     socket.on('end', () => stream.end());
     if (isStalling) {
       count('a session stalled');
+      restrained();
       socket.removeAllListeners('data');
       socket.resume();
       return;
@@ -378,11 +404,13 @@ export function startPeer(
     if (busy && (guests.isResting || (nowMs >= busy.fromMs && nowMs < busy.untilMs))) {
       if (!guests.isResting) guests.asksFor(busy.asksForMs, socket);
       count('a server that asked for time');
+      restrained();
       return hangUp(`421 4.7.0 too busy, try again in ${busy.asksForMs / 1000} seconds`);
     }
     if (open > manners.connections) {
       if (guests.held > manners.connections) peer.turnedAway.push({ atMs: timeline.nowMs, guest: socket.guest });
       count('a connection beyond the limit');
+      restrained();
       return hangUp('421 4.7.0 too many connections from your address');
     }
     say(`220 ${name} ESMTP`);

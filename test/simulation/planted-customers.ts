@@ -176,6 +176,7 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
     finds: /not come to its end/,
   },
   'work that is parked keeps its lease': {
+    seed: 30,
     file: 'work/store.ts',
     find: '`held = 1, leased = ${FREE}, due = ?`',
     replace: '`held = 1, due = ?`',

@@ -9,6 +9,7 @@ import { PLANTED_DISK } from './planted-disk.ts';
 import { PLANTED_NODES } from './planted-nodes.ts';
 import { PLANTED_OMISSIONS } from './planted-omissions.ts';
 import { PLANTED_READERS } from './planted-readers.ts';
+import { PLANTED_REPLIES } from './planted-replies.ts';
 import { PLANTED_SCHEDULES } from './planted-schedules.ts';
 import { PLANTED_STORAGE } from './planted-storage.ts';
 
@@ -32,6 +33,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   ...PLANTED_SCHEDULES,
   ...PLANTED_READERS,
   ...PLANTED_CUSTOMERS,
+  ...PLANTED_REPLIES,
   'delivered before the answer to the dot': {
     file: 'net/smtp-transaction.ts',
     find: "const accepted = stage === 'dot' && positive(reply);",

@@ -8,7 +8,7 @@ import type { Down } from './lives.ts';
 import type { EventRow, MessageRow } from './oracle.ts';
 import { type Manners, PERFECT, type Peer } from './peers.ts';
 import type { Policies } from './policies.ts';
-import { REFUSALS } from './refusals.ts';
+import { refusalBehind, refusalOf } from './refusals.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -27,6 +27,8 @@ const ATTEMPT_MS = 2 * MINUTE_MS;
 const ROUNDING_MS = 2;
 /** The longest time that bytes take from one end of a connection to the other. */
 const LATENCY_MS = 5_000;
+/** An attempt that loses a session it reuses is recorded with the start of the next one. */
+const RECONNECTED_MS = 30_000;
 /** The longest attempt: one that tries every server of a domain, each of which stalls. */
 const LONGEST_ATTEMPT_MS = 20 * MINUTE_MS;
 
@@ -47,8 +49,12 @@ export interface Attempt {
   /** When it was over, and when it began, Unix ms. */
   at: number;
   startedMs: number;
-  /** The reply that decided. */
+  /** The reply that decided, where one was given, and the server. */
   reply: string | null;
+  host: string | null;
+  outcome: string;
+  /** What was asked of the connection. */
+  tlsPolicy: string | undefined;
 }
 
 export interface ScheduleEvidence {
@@ -98,7 +104,7 @@ const mayPause = ({ busy, closing, stalls, connections, permanent, refusal }: Ma
   closing > 0 ||
   stalls > 0 ||
   connections < PERFECT.connections ||
-  (permanent > 0 && refusal === 'listed');
+  (permanent > 0 && refusalOf(refusal).isBlock === true);
 
 /** What the log says of the next attempt. */
 function ofDelays(evidence: ScheduleEvidence): string[] {
@@ -123,7 +129,7 @@ function ofDelays(evidence: ScheduleEvidence): string[] {
 const ownOf = ({ attempts }: ScheduleEvidence, id: string): Attempt[] =>
   attempts.filter((one) => one.message_id === id).sort((a, b) => a.number - b.number);
 
-const isBlocked = ({ reply }: Attempt): boolean => reply === REFUSALS.listed.reply;
+const isBlocked = ({ reply }: Attempt, recipient: string): boolean => refusalBehind(reply, recipient)?.isBlock === true;
 
 /** Attempts are numbered from 1 without a gap, and the message counts as many: none advances the schedule without a record. */
 function ofNumbers(evidence: ScheduleEvidence, { id, attempts }: MessageRow): string[] {
@@ -133,7 +139,7 @@ function ofNumbers(evidence: ScheduleEvidence, { id, attempts }: MessageRow): st
 }
 
 /** No attempt is made before its delay is over, but for the last one, which is made at the end of the lifetime. */
-function ofEarly(evidence: ScheduleEvidence, { id, expires_at: expiresAtMs }: MessageRow): string[] {
+function ofEarly(evidence: ScheduleEvidence, { id, recipient, expires_at: expiresAtMs }: MessageRow): string[] {
   if (evidence.clockSetAtMs.length > 0 || evidence.isShared) return [];
   const own = ownOf(evidence, id);
   /** A dial that fails is charged to all mail that waits for it, whenever that became due. */
@@ -143,7 +149,7 @@ function ofEarly(evidence: ScheduleEvidence, { id, expires_at: expiresAtMs }: Me
     const next = own[at + 1];
     if (next === undefined) return [];
     const nextMs = begins(next);
-    const delay = delayMs(one.number, isBlocked(one) ? 'blocked' : undefined);
+    const delay = delayMs(one.number, isBlocked(one, recipient) ? 'blocked' : undefined);
     const earliestMs = Math.min(expiresAtMs, one.at + (1 - JITTER) * delay) - ROUNDING_MS;
     if (nextMs >= earliestMs) return [];
     return [`attempt ${next.number} of ${id} came ${Math.round(earliestMs - nextMs)} ms before its time`];
@@ -160,7 +166,7 @@ function ofAsked(evidence: ScheduleEvidence): string[] {
     asked.flatMap(({ recipient, atMs, sender }) => {
       const ms = startMs + atMs;
       const own = byRecipient.get(recipient) ?? [];
-      if (own.some(({ startedMs, at }) => startedMs <= ms + ROUNDING_MS && at >= ms - LATENCY_MS)) return [];
+      if (own.some(({ startedMs, at }) => startedMs <= ms + RECONNECTED_MS && at >= ms - LATENCY_MS)) return [];
       const during = { fromMs: atMs - LATENCY_MS, untilMs: atMs + LONGEST_ATTEMPT_MS };
       // A planned stop cuts off an attempt that lasts too long.
       const isCutOff = sender?.endedMs !== undefined && sender.endedMs < during.untilMs;
@@ -175,14 +181,20 @@ function ofLate(evidence: ScheduleEvidence, message: MessageRow): string[] {
   const { id, recipient, status, created_at: createdMs, send_at: sendAtMs, expires_at: expiresAtMs } = message;
   // A message that was in progress at two deaths waits for a quiet moment.
   if (!isUnhurried(evidence, recipient) || evidence.deathsOf(id) > 1) return [];
+  const restraints = restraintsOf(evidence, recipient);
   const own = ownOf(evidence, id);
   let dueMs = Math.max(createdMs, sendAtMs ?? 0);
   const faults: string[] = [];
   for (const one of own) {
     const { number, at, startedMs } = one;
-    const lateMs = startedMs - upFrom(evidence, dueMs) - PROMPT_MS;
+    const pausedMs = restraints.findLast((ms) => ms <= startedMs);
+    const fromMs = pausedMs === undefined ? dueMs : Math.max(dueMs, pausedMs + LONGEST_PAUSE_MS);
+    const lateMs = startedMs - upFrom(evidence, fromMs) - PROMPT_MS;
     if (lateMs > 0) faults.push(`attempt ${number} of ${id} was ${Math.round(lateMs)} ms late`);
-    dueMs = Math.min(expiresAtMs, at + (1 + JITTER) * delayMs(number, isBlocked(one) ? 'blocked' : undefined));
+    dueMs = Math.min(
+      expiresAtMs,
+      at + (1 + JITTER) * delayMs(number, isBlocked(one, recipient) ? 'blocked' : undefined),
+    );
   }
   if (status === 'bounced' && own.length === 0) faults.push(`${id} bounced untried`);
   return faults;
@@ -197,11 +209,16 @@ function upFrom({ downs, startMs }: ScheduleEvidence, dueMs: number): number {
   return ms;
 }
 
-/** Whether mail to it never waits for other mail, or for what its servers say of all of it. */
+/** When servers of the domain asked for time, or seemed to, Unix ms. */
+function restraintsOf({ peers, startMs }: ScheduleEvidence, recipient: string): number[] {
+  const own = peers.filter(({ name }) => name.endsWith(`.${domainOf(recipient)}`));
+  return own.flatMap(({ restraints }) => restraints.map((ms) => startMs + ms)).sort((a, b) => a - b);
+}
+
+/** Whether mail to it never waits for other mail, or for the answer of a policy host. */
 function isUnhurried(evidence: ScheduleEvidence, recipient: string): boolean {
   const { policies } = evidence;
-  const manners = mannersOf(evidence, recipient);
-  return manners.length > 0 && !manners.some(mayPause) && !policies.publishing.has(domainOf(recipient));
+  return mannersOf(evidence, recipient).length > 0 && !policies.publishing.has(domainOf(recipient));
 }
 
 const isPerfect = (manners: Manners): boolean =>

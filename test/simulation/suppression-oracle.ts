@@ -9,7 +9,7 @@ import type { Rows } from './node.ts';
 import type { EventRow, MessageRow } from './oracle.ts';
 import type { Peer } from './peers.ts';
 import { isNowhere } from './policies.ts';
-import { REFUSALS } from './refusals.ts';
+import { refusalBehind } from './refusals.ts';
 import type { Report } from './reporters.ts';
 import type { Attempt } from './schedule-oracle.ts';
 
@@ -50,14 +50,15 @@ export function suppressionFaults(evidence: SuppressionEvidence): string[] {
     ...ofRefused(evidence),
     ...ofManual(evidence),
     ...ofWelcome(evidence),
+    ...ofReplies(evidence),
   ];
 }
 
 /** Addresses that a server said it does not know, that something came back of, or that a customer put onto the list. */
 function knownOf({ peers, reports, manually }: SuppressionEvidence): Set<string> {
   const reported = reports.filter(({ kind }) => REPORTED.has(kind)).map(({ copy }) => copy.recipient);
-  const said = peers.filter(({ manners }) => REFUSALS[manners.refusal].suppresses);
-  return new Set([...said.flatMap((peer) => [...peer.refused]), ...reported, ...manually.map(({ email }) => email)]);
+  const unknown = peers.flatMap((peer) => [...peer.unknown]);
+  return new Set([...unknown, ...reported, ...manually.map(({ email }) => email)]);
 }
 
 /** No mail is held back from an address that nothing speaks against. */
@@ -68,6 +69,19 @@ function ofRefused(evidence: SuppressionEvidence): string[] {
       ? []
       : [`${id} is suppressed, though nothing speaks against ${recipient}`],
   );
+}
+
+/** A refusal ends the mail at once or not at all, as its reply says. */
+function ofReplies({ attempts, messages }: SuppressionEvidence): string[] {
+  const byId = new Map(messages.map((one) => [one.id, one]));
+  return attempts.flatMap(({ message_id: id, reply, outcome, at }) => {
+    const { recipient, expires_at: expiresAt, mode } = byId.get(id)!;
+    const refusal = mode === 'live' ? refusalBehind(reply, recipient) : undefined;
+    if (refusal?.isFinal && outcome === 'delayed') return [`${id} was refused with ${reply}, and waits`];
+    if (refusal && !refusal.isFinal && outcome === 'bounced' && at < expiresAt)
+      return [`${id} was ended by ${reply}, which passes`];
+    return [];
+  });
 }
 
 /** From the answer to a request on, with what is in progress then, no attempt is made to an address that it suppressed. */
@@ -102,26 +116,40 @@ function ofListed(evidence: SuppressionEvidence, rows: readonly SuppressionRow[]
   return rows.flatMap(({ email, created_at: sinceMs, expires_at: untilMs }) => {
     const faults = known.has(email) || isNowhere(email) ? [] : [`${email} is suppressed without a reason`];
     const longestMs = isNowhere(email) ? NOWHERE_MS : null;
-    if (longestMs === null ? untilMs !== null : untilMs === null || untilMs - sinceMs !== longestMs)
+    const isLimited = evidence.manually.some((one) => one.email === email);
+    if (!isLimited && (longestMs === null ? untilMs !== null : untilMs === null || untilMs - sinceMs !== longestMs))
       faults.push(`${email} is suppressed until ${untilMs}, since ${sinceMs}`);
     const later = messages.filter(
-      (one) => one.mode === 'live' && one.recipient === email && one.created_at > sinceMs && clockSetAtMs.length === 0,
+      (one) =>
+        one.mode === 'live' &&
+        one.recipient === email &&
+        one.created_at > sinceMs &&
+        one.created_at < (untilMs ?? Number.POSITIVE_INFINITY) &&
+        clockSetAtMs.length === 0,
     );
     const sent = later.filter(({ status }) => status !== 'suppressed' && status !== 'cancelled');
     return [...faults, ...sent.map(({ id }) => `${id} is to ${email}, which is suppressed`)];
   });
 }
 
-const SUPPRESSING_REPLIES = new Set(Object.values(REFUSALS).flatMap((one) => (one.suppresses ? [one.reply] : [])));
-
-/** Who bounced for such a reason is on the list. */
+/** Who bounced for such a reason is on the list, and every bounce is of the kind that its reply says. */
 function ofBounced({ messages, events }: SuppressionEvidence, rows: readonly SuppressionRow[]): string[] {
   const listed = new Set(rows.map(({ email }) => email));
+  const bySubject = Map.groupBy(messages, (one) => one.subject);
   return events.flatMap(({ type, late, mode, message_id: id, detail }) => {
     if (type !== 'Bounce' || late === 1 || mode !== 'live') return [];
-    const { recipient } = messages.find((one) => one.id === id)!;
-    const { reply, category } = JSON.parse(detail).bounce;
-    const isOfAddress = SUPPRESSING_REPLIES.has(reply) || (isNowhere(recipient) && category === 'domain-not-found');
-    return !isOfAddress || listed.has(recipient) ? [] : [`${recipient} bounced with ${reply}, and is not suppressed`];
+    const { recipient, subject } = messages.find((one) => one.id === id)!;
+    const { reply, category, kind } = JSON.parse(detail).bounce;
+    const refusal = category === 'expired' ? undefined : refusalBehind(reply, recipient);
+    const faults =
+      refusal && refusal.bounce !== kind
+        ? [`${id} bounced with ${reply}, of kind ${kind} and not ${refusal.bounce}`]
+        : [];
+    // The dot of several recipients says nothing of one.
+    const isOfAddress = refusal?.suppresses && (refusal.at === 'RCPT' || bySubject.get(subject)!.length === 1);
+    const isGone = isNowhere(recipient) && category === 'domain-not-found';
+    if ((isOfAddress || isGone) && !listed.has(recipient))
+      faults.push(`${recipient} bounced with ${reply}, and is not suppressed`);
+    return faults;
   });
 }

@@ -28,6 +28,7 @@ import { drawFurther, drawManners, NO_FAULTS, startReceiver } from './receivers.
 import { Reporters } from './reporters.ts';
 import { NO_STORE_FAULTS, ObjectStore } from './s3-store.ts';
 import type { Conditions } from './schedule-oracle.ts';
+import { startSigning } from './signing.ts';
 import { drawContentFaults, SAFE, type StoredEvidence, storedFaults } from './stored-content.ts';
 import type { Template } from './template.ts';
 import { SimulatedThreads } from './threads.ts';
@@ -120,6 +121,7 @@ async function lived(world: World, { template, onStep }: RunOptions): Promise<Re
       ...{ ledger, peers, receiver, deathsMs, isDeadly, database, isOver },
       startMs: START_MS,
       manually: world.deeds.suppressed,
+      signing: world.signing,
       isContentShort: world.isContentShort,
       nowMs: Date.now(),
       isShort: world.extent.isSmall,
@@ -247,6 +249,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
     onBegun: (guest) => dots.begun(guest),
     onDot: () => dots.came(),
   });
+  const signing = startSigning({ dns, template, random: random.stream('signing') });
   const hosting = { policies, network, dns, choices, count, random: random.stream('policy host answers') };
   const policyHosts = startPolicyHosts(hosting);
   const hooks = random.stream('receiver');
@@ -326,6 +329,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
       dots,
       clockSetAtMs,
     },
+    signing,
     ...{ contentFaults, extent, lives, isDeadly, lookups, isFailing: failing },
     isContentShort: contentDays !== undefined,
   };
