@@ -50,6 +50,8 @@ export interface Habit {
   ledger: Entry[];
   deeds: Deeds;
   startMs: number;
+  /** A multiple of the usual shares of worlds. */
+  share: number;
   /** Makes new DKIM keys, and publishes them. */
   rotate(): Promise<void>;
   /** That the wall clock is never set. */
@@ -75,7 +77,7 @@ export function drawHabits(habit: Habit, choices: Choices): Run[] {
   ];
   return habits.flatMap(([name, share, run]) => {
     const own = random.stream(name);
-    if (!own.chance(share) || !choices.has(name)) return [];
+    if (!own.chance(share * habit.share) || !choices.has(name)) return [];
     return [
       () => {
         habit.count(`customers: ${name}`);

@@ -36,6 +36,9 @@ import type { Process, Timeline } from './timeline.ts';
 
 export const START_MS = Date.parse('2026-11-23T09:00:00Z');
 export const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+/** Within which half of the mail of a long world is sent. */
+const EARLY_MS = HOUR_MS / 3;
 
 export interface World {
   choices: Choices;
@@ -120,8 +123,10 @@ export function live(world: World, template: Template): void {
   keepPolicies(world);
   node.start();
   const { extent } = world;
-  const mails = Math.ceil(extent.mails * (1 + draw.below(draw.chance(0.8) ? 5 : 14)));
-  const spanMs = draw.chance(0.5) ? 2_000 : draw.between(10_000, extent.longestSpanMs);
+  // Which lasts for an hour.
+  const moreMails = world.flood ? 0 : extent.moreMails;
+  const mails = moreMails + Math.ceil(extent.mails * (1 + draw.below(draw.chance(0.8) ? 5 : 14)));
+  const spanMs = spanOf(draw, world);
   world.busy += 1;
   void (async () => {
     const { shop } = template.tenants;
@@ -131,7 +136,10 @@ export function live(world: World, template: Template): void {
       const entry = newEntry(drawMail(draw.stream(`mail ${at}`), at, world));
       if (!choices.has(entry.mail.key)) continue;
       ledger.push(entry);
-      const afterMs = draw.stream(`time ${at}`).between(0, spanMs);
+      const time = draw.stream(`time ${at}`);
+      const isLast = at === mails - 1;
+      const isEarly = extent.isDay && time.chance(0.5);
+      const afterMs = isLast ? spanMs : time.between(0, isEarly ? Math.min(spanMs, EARLY_MS) : spanMs);
       for (let copy = 0; copy < (entry.mail.isDoubled ? 2 : 1); copy += 1) {
         const own = draw.stream(`mail ${at} ${copy}`);
         world.busy += 1;
@@ -157,6 +165,12 @@ export function live(world: World, template: Template): void {
   else planDeaths(deaths);
   // Leases of several nodes go by the clock of the database: theirs are set one by one.
   if (!cluster) planClock(world);
+}
+
+/** Within which customers send, ms. */
+function spanOf(draw: Random, { extent, flood }: World): number {
+  if (extent.isDay && !flood) return draw.between(1.01 * DAY_MS, extent.longestSpanMs);
+  return draw.chance(0.5) ? 2_000 : draw.between(10_000, Math.min(extent.longestSpanMs, HOUR_MS));
 }
 
 /** Somebody does something after a while; the world is not over before it is done. */
@@ -209,7 +223,7 @@ function furtherMail(world: World, template: Template): (() => Promise<unknown>)
 }
 
 function habitsOf(world: World, template: Template): (() => Promise<unknown>)[] {
-  const { random, ledger, deeds, choices, clockSetAtMs, count } = world;
+  const { random, ledger, deeds, choices, clockSetAtMs, extent, count } = world;
   const draw = random.stream('habits');
   const drawn = (key: string): WantedMail => drawMail(draw.stream(`${key} drawn`), 100, world);
   const isSteady = (): boolean => clockSetAtMs.length === 0;
@@ -240,7 +254,7 @@ function pour(world: World, template: Template, { fromMs, flood, victims }: Floo
 /** In most worlds a client follows the log, comes back after minutes or hours, and reads everything in the end. */
 function planReading(world: World, template: Template): void {
   const draw = world.random.stream('reader');
-  if (!draw.chance(0.6) || !world.choices.has('reader')) return;
+  if (!draw.chance(world.extent.readers) || !world.choices.has('reader')) return;
   const reader = new Reader(template, draw.stream('pages'), START_MS);
   world.reader = reader;
   world.count('a client that reads');

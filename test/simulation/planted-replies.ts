@@ -3,6 +3,7 @@ import type { Planted } from './planted.ts';
 
 export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
   'a key signs before it is found in the DNS': {
+    seed: 2,
     file: 'domains/store.ts',
     find: "state = 'active' AND (algorithm = 'rsa' OR published_at IS NOT NULL) ORDER",
     replace: "state = 'active' AND (algorithm = 'rsa' OR 1 = 1) ORDER",
