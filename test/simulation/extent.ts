@@ -10,8 +10,15 @@ export interface Extent {
   /** The share of the mails that are drawn, and how many there are besides. */
   mails: number;
   moreMails: number;
-  /** Of a mail at most. */
+  /** Of a mail at most, and the share of mail with one alone. */
   recipients: number;
+  single: number;
+  /** The share of mail servers without a fault. */
+  goodServers: number;
+  /** The share of worlds with further endpoints. */
+  further: number;
+  /** The share of worlds whose first endpoint asks for a few types of events. */
+  fewTypes: number;
   /** The share of worlds with mails in a batch. */
   batches: number;
   /** What customers do after a mail was accepted, as a multiple of its usual share; how many worlds have a client that reads. */
@@ -34,15 +41,19 @@ export interface Extent {
 
 const HOUR_SECONDS = 3_600;
 const HOUR_MS = 3_600_000;
-const LONG_SHARE = 0.36;
+const LONG_SHARE = 0.34;
 
 const SMALL: Extent = {
   isSmall: true,
   mails: 1 / 4,
   moreMails: 0,
   recipients: 2,
+  single: 0.8,
+  goodServers: 0,
+  further: 0.5,
+  fewTypes: 0,
   batches: 0.05,
-  habits: 0.35,
+  habits: 0.25,
   readers: 0.35,
   longestSpanMs: HOUR_MS / 6,
   isDay: false,
@@ -58,6 +69,10 @@ const LARGE: Extent = {
   mails: 1,
   moreMails: 0,
   recipients: 4,
+  single: 0.8,
+  goodServers: 0,
+  further: 0.5,
+  fewTypes: 0,
   batches: 0.12,
   habits: 1,
   readers: 0.6,
@@ -73,12 +88,17 @@ const LARGE: Extent = {
 const LONG: Extent = {
   ...LARGE,
   mails: 0.5,
-  moreMails: 14,
+  moreMails: 8,
   batches: 0.2,
-  habits: 1.6,
+  single: 0.25,
+  goodServers: 0.6,
+  further: 0.3,
+  fewTypes: 0.7,
+  habits: 1,
   readers: 0.9,
   longestSpanMs: 29 * HOUR_MS,
   isDay: true,
+  usualSeconds: HOUR_SECONDS,
   longestWaitMs: 20 * HOUR_MS,
   badUntilMs: 2 * HOUR_MS,
 };
@@ -88,6 +108,6 @@ export function drawExtent(random: Random, { isShared }: { isShared: boolean }):
   if (isShared) return { ...LARGE, longestSeconds: HOUR_SECONDS };
   if (!random.stream('how large').chance(LONG_SHARE)) return SMALL;
   const lives = random.stream('lifetimes');
-  const longestSeconds = (lives.chance(0.25) ? 72 : 4) * HOUR_SECONDS;
-  return { ...LONG, longestSeconds, badUntilMs: lives.chance(0.2) ? Number.POSITIVE_INFINITY : LONG.badUntilMs };
+  const longestSeconds = (lives.chance(0.15) ? 72 : 4) * HOUR_SECONDS;
+  return { ...LONG, longestSeconds, badUntilMs: lives.chance(0.12) ? Number.POSITIVE_INFINITY : LONG.badUntilMs };
 }

@@ -90,12 +90,17 @@ export interface World {
 }
 
 function drawMail(random: Random, at: number, { choices, extent, contentFaults, policies }: World): WantedMail {
-  const recipients = random.chance(0.8) ? 1 : Math.min(extent.recipients, 2 + random.below(3));
+  const recipients = random.chance(extent.single) ? 1 : Math.min(extent.recipients, 2 + random.below(3));
   // Some write to the same people again.
   const number = random.chance(0.35) ? 0 : at;
-  const to = Array.from({ length: recipients }, (_, one) => `r${number}.${one}@${domainOf((number + one) % PEERS)}`);
+  // To one domain in one transaction, or to one after the other.
+  const step = extent.isDay && random.stream('domains').chance(0.7) ? 0 : 1;
+  const to = Array.from({ length: recipients }, (_, one) => {
+    const domain = domainOf((number + one * step) % PEERS);
+    return `r${number}.${one}@${domain}`;
+  });
   // Mail over SMTP lives for three days: dear where no server may be good enough for it.
-  const isOverHttp = random.chance(0.7) || (extent.isSmall && policies.enforced.size + policies.signed.size > 0);
+  const isOverHttp = random.chance(extent.isDay ? 0.85 : 0.7) || (extent.isSmall && policies.enforced.size + policies.signed.size > 0);
   const via = isOverHttp ? 'http' : 'smtp';
   const further = random.stream('further');
   const kept = random.stream('retention');
@@ -229,7 +234,7 @@ function habitsOf(world: World, template: Template): (() => Promise<unknown>)[] 
   const isSteady = (): boolean => clockSetAtMs.length === 0;
   const { rotate } = world.signing;
   return drawHabits(
-    { template, rotate, random: draw, ledger, deeds, startMs: START_MS, isSteady, drawn, count },
+    { template, rotate, random: draw, ledger, deeds, startMs: START_MS, isSteady, drawn, count, share: extent.habits },
     choices,
   );
 }

@@ -84,7 +84,7 @@ export class Reader {
 
   async #followOn(): Promise<boolean> {
     for (;;) {
-      const limit = 1 + this.#random.below(this.#random.chance(0.5) ? 3 : 100);
+      const limit = 1 + this.#random.below(this.#random.chance(0.25) ? 3 : 100);
       const more = this.#cursor === undefined ? '' : `&cursor=${encodeURIComponent(this.#cursor)}`;
       const answer = await this.#ask(`/events?order=asc&limit=${limit}${more}`);
       if (answer === undefined) return false;
@@ -133,7 +133,7 @@ export class Reader {
     const rows: T[] = [];
     let cursor: string | undefined;
     do {
-      const limit = this.#random.chance(0.5) ? 100 : 1 + this.#random.below(20);
+      const limit = this.#random.chance(0.7) ? 100 : 2 + this.#random.below(20);
       const more = cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`;
       const answer = await this.#ask(`${path}limit=${limit}${more}`);
       if (answer === undefined) return undefined;

@@ -63,7 +63,7 @@ export interface Endpoint {
 }
 
 export interface Receiver {
-  /** The first one gets every type, and never says 410. */
+  /** The first one never says 410. */
   readonly endpoints: readonly Endpoint[];
   /** Requests that followed a redirect: there should be none. */
   followed: number;
@@ -87,9 +87,9 @@ export interface EndpointPlan {
   manners: Manners;
 }
 
-/** The types and manners of the endpoints that a world has besides the first one, which asks for everything. */
-export function drawFurther(random: Random): EndpointPlan[] {
-  if (random.chance(0.5)) return [];
+/** The types and manners of the endpoints that a world has besides the first one. */
+export function drawFurther(random: Random, share: number): EndpointPlan[] {
+  if (!random.chance(share)) return [];
   return Array.from({ length: 1 + random.below(2) }, () => {
     const types = EVENT_TYPES.filter(() => random.chance(0.3));
     return {

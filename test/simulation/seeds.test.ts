@@ -5,10 +5,10 @@ import { kindOf, shrink } from './shrink.ts';
 import { simulateWell } from './simulate-process.ts';
 import { addTo, noSums } from './sums.ts';
 
-/** About a tenth of a second of a core each, by one process on each of two cores. */
-const SEEDS = 500;
+/** About a seventh of a second of a core each, by one process on each of two cores: half a minute. */
+const SEEDS = 400;
 /** So many with those that are kept take as long as the rest. */
-const WITH_KEPT = 240;
+const WITH_KEPT = 190;
 /** Ten times as much, for slower machines that do other work. */
 const MOST_CPU_MS = 1_000;
 const seen = noSums();

@@ -5,7 +5,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { randomText } from '../../src/base/ids.ts';
-import { EVENT_TYPES } from '../../src/events/events.ts';
+import { EVENT_TYPES, type EventType } from '../../src/events/events.ts';
 import { OWN_RECORD_MS, RECORD_MS } from './absences.ts';
 import { Choices } from './choices.ts';
 import { createCluster } from './cluster.ts';
@@ -13,7 +13,7 @@ import { whole } from './damaged-mail.ts';
 import { Disk } from './disk.ts';
 import { createDns } from './dns.ts';
 import { startExchangers, startPolicyHosts } from './exchangers.ts';
-import { drawExtent } from './extent.ts';
+import { drawExtent, type Extent } from './extent.ts';
 import { AWAKE_MS, drawFlood, floodFaults } from './flood.ts';
 import { enterWorld, timesFilled } from './globals.ts';
 import { DAY_MS, live, START_MS, type World } from './life.ts';
@@ -23,7 +23,7 @@ import { createNode, type NodeOptions, type Rows, type SimulatedNode } from './n
 import { DEADLY, faultsOf } from './oracle.ts';
 import type { Copy } from './peers.ts';
 import { drawPolicies, NO_POLICIES } from './policies.ts';
-import { seededRandom } from './random.ts';
+import { type Random, seededRandom } from './random.ts';
 import { drawFurther, drawManners, NO_FAULTS, startReceiver } from './receivers.ts';
 import { Reporters } from './reporters.ts';
 import { NO_STORE_FAULTS, ObjectStore } from './s3-store.ts';
@@ -245,6 +245,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const onTaken = (copy: Copy): void => reporters?.taken(copy);
   const policies = flood ? NO_POLICIES : drawPolicies(random, { choices, isShared });
   const peers = startExchangers({
+    goodServers: extent.goodServers,
     ...{ policies, flood, isPerfect, network, dns, choices, count, onTaken, random: random.stream('peers') },
     onBegun: (guest) => dots.begun(guest),
     onDot: () => dots.came(),
@@ -253,10 +254,13 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const hosting = { policies, network, dns, choices, count, random: random.stream('policy host answers') };
   const policyHosts = startPolicyHosts(hosting);
   const hooks = random.stream('receiver');
-  const further = flood ? [] : drawFurther(random.stream('further endpoints'));
+  const further = flood ? [] : drawFurther(random.stream('further endpoints'), extent.further);
   const receiver = startReceiver(network, {
     plans: [
-      { types: EVENT_TYPES, manners: choices.faults('endpoint', drawManners(hooks), NO_FAULTS) },
+      {
+        types: drawTypes(random.stream('first endpoint'), extent),
+        manners: choices.faults('endpoint', drawManners(hooks), NO_FAULTS),
+      },
       ...further.filter((_, at) => choices.has(`endpoint-${at + 1}`)),
     ],
     random: hooks,
@@ -335,6 +339,10 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   };
   return world;
 }
+
+/** What the first endpoint asks for: everything, in most worlds. */
+const drawTypes = (random: Random, { fewTypes }: Extent): readonly EventType[] =>
+  random.chance(fewTypes) ? EVENT_TYPES.filter((type) => type === 'Bounce' || random.chance(0.2)) : EVENT_TYPES;
 
 /** Whether the world came to its end. */
 async function run(world: World): Promise<boolean> {
