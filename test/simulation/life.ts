@@ -100,7 +100,8 @@ function drawMail(random: Random, at: number, { choices, extent, contentFaults, 
     return `r${number}.${one}@${domain}`;
   });
   // Mail over SMTP lives for three days: dear where no server may be good enough for it.
-  const isOverHttp = random.chance(extent.isDay ? 0.85 : 0.7) || (extent.isSmall && policies.enforced.size + policies.signed.size > 0);
+  const isOverHttp =
+    random.chance(extent.isDay ? 0.85 : 0.7) || (extent.isSmall && policies.enforced.size + policies.signed.size > 0);
   const via = isOverHttp ? 'http' : 'smtp';
   const further = random.stream('further');
   const kept = random.stream('retention');
