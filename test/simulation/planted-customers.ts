@@ -4,7 +4,7 @@ import type { Planted } from './planted.ts';
 
 export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
   'a key is kept for half a day': {
-    seed: 46,
+    seed: 50,
     file: 'idempotency/idempotency.ts',
     find: 'export const KEY_LIFETIME_MS = 86_400_000;',
     replace: 'export const KEY_LIFETIME_MS = 43_200_000;',
@@ -36,21 +36,21 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
     finds: /came before its time/,
   },
   'mail that is moved expires as if it was not': {
-    seed: 7,
+    seed: 17,
     file: 'messages/api-store.ts',
     find: '      sendAtMs + expiresAfterSeconds * 1000,\n',
     replace: '      move.nowMs + expiresAfterSeconds * 1000,\n',
     finds: /expires after/,
   },
   'mail that was deferred cannot be cancelled': {
-    seed: 88,
+    seed: 107,
     file: 'messages/api-store.ts',
     find: "const CANCELLABLE: readonly MessageStatus[] = ['scheduled', 'queued', 'delayed'];",
     replace: "const CANCELLABLE: readonly MessageStatus[] = ['scheduled', 'queued'];",
     finds: /was refused: .*its status is delayed/,
   },
   'mail can be cancelled while it is sent': {
-    seed: 7,
+    seed: 13,
     file: 'messages/api-store.ts',
     find: "    if ((found.leased ?? 0) > 0) return { changed: false, reason: 'state', status: 'sending' };\n    const { accountId, mode, messageId } = cancellation;\n    if ((await tx.run('DELETE FROM work WHERE seq = ? AND leased = 0'",
     replace:
@@ -65,14 +65,14 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
     finds: /was sent again before it was settled/,
   },
   'mail that is sent again keeps its Message-ID': {
-    seed: 3,
+    seed: 8,
     file: 'send/resend.ts',
     find: "const renewed = mail.source === 'http' ? withNewMessageId(stored, mail.header_message_id) : undefined;",
     replace: "const renewed = mail.source === 'smtp' ? withNewMessageId(stored, mail.header_message_id) : undefined;",
     finds: /another copy after/,
   },
   'mail is sent again as often as it is asked for under one key': {
-    seed: 3,
+    seed: 8,
     file: 'send/resend.ts',
     find: '    idempotency: resend.idempotency,\n',
     replace: '    idempotency: null,\n',
@@ -93,7 +93,7 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
     finds: /is gone before its time/,
   },
   'the first copy that is settled takes the content from the others': {
-    seed: 30,
+    seed: 6,
     file: 'messages/retention-store.ts',
     find: '`SELECT seq, blob_key FROM email WHERE ${these} AND NOT EXISTS\n       (SELECT 1 FROM message WHERE email_seq = email.seq AND status IN ${UNFINISHED})`',
     replace: '`SELECT seq, blob_key FROM email WHERE ${these}`',
@@ -107,7 +107,7 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
     finds: /is kept, though its customer wants that not|is gone before its time/,
   },
   'a template is remembered for an hour': {
-    seed: 5,
+    seed: 12,
     file: 'templates/source.ts',
     find: 'const FRESH_MS = 700;',
     replace: 'const FRESH_MS = 3_600_000;',
@@ -119,21 +119,21 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
     finds: /^edited-1 has \d+ of its/,
   },
   'every version of a template is taken for its first': {
-    seed: 5,
+    seed: 12,
     file: 'templates/source.ts',
     find: '`${id}/${version}/${layoutId}/${layoutVersion}`',
     replace: '`${id}/${layoutId}/${version * 0}/${layoutVersion}`',
     finds: /^edited-1 has \d+ of its/,
   },
   'mail that waits is not compared with the suppression list': {
-    seed: 20,
+    seed: 2,
     file: 'suppressions/store.ts',
     find: 'return (address) => ends.get(keyOf(address)) ?? 0;',
     replace: 'return (address) => (ends.get(keyOf(address)) === 0 ? 1 : 0);',
     finds: /was tried, though .* was suppressed before|which is suppressed/,
   },
   'an address stays suppressed after it was let off the list': {
-    seed: 11,
+    seed: 102,
     file: 'suppressions/store.ts',
     find: '`DELETE FROM suppression WHERE account_id = ? AND mode = ? AND email = ?\n         AND',
     replace: '`UPDATE suppression SET mode = mode WHERE account_id = ? AND mode = ? AND email = ?\n         AND',
@@ -176,7 +176,7 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
     finds: /not come to its end/,
   },
   'work that is parked keeps its lease': {
-    seed: 30,
+    seed: 19,
     file: 'work/store.ts',
     find: '`held = 1, leased = ${FREE}, due = ?`',
     replace: '`held = 1, due = ?`',

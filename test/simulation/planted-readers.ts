@@ -19,12 +19,14 @@ export const PLANTED_READERS: Readonly<Record<string, Planted>> = {
     finds: /twice/,
   },
   'a follower at the end of the log loses its place': {
+    seed: 1,
     file: 'http/paging.ts',
     find: 'const key = stoppedAt ?? (last === undefined ? page.after : keyOf(last));',
     replace: 'const key = stoppedAt ?? (last === undefined ? undefined : keyOf(last));',
     finds: /the log that was followed/,
   },
   'a page of messages begins with the last one before it': {
+    seed: 12,
     file: 'messages/api-store.ts',
     find: "add('m.id < ?', page.before);",
     replace: "add('m.id <= ?', page.before);",
@@ -38,13 +40,14 @@ export const PLANTED_READERS: Readonly<Record<string, Planted>> = {
     finds: /the search for to=/,
   },
   'a search by status finds what had it before': {
-    seed: 10,
+    seed: 2,
     file: 'messages/api-store.ts',
     find: "return `m.status = '${status}'${waits",
     replace: "return `m.status IN ('${status}', 'bounced')${waits",
     finds: /the search for status=/,
   },
   'statistics pass over the event after each step': {
+    seed: 1,
     file: 'statistics/roll-up-store.ts',
     find: 'return { owner, from, to: { position, seq }, events,',
     replace: 'return { owner, from, to: { position, seq: seq + 1 }, events,',
@@ -72,6 +75,7 @@ export const PLANTED_READERS: Readonly<Record<string, Planted>> = {
     finds: /attempts, and has/,
   },
   'a timeline ends after three events': {
+    seed: 176,
     file: 'events/read-store.ts',
     find: 'AND v.account_id = ? AND v.mode = ? ORDER BY v.seq`,',
     replace: 'AND v.account_id = ? AND v.mode = ? ORDER BY v.seq LIMIT 3`,',

@@ -22,12 +22,14 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /which is not in the DNS/,
   },
   'the refusal of another server suppresses an address': {
+    seed: 235,
     file: 'delivery/reply-rules.ts',
     find: 'const vetoes = [NOT_THE_ADDRESS, SECOND_HAND, UNSURE];',
     replace: 'const vetoes = [NOT_THE_ADDRESS, UNSURE];',
     finds: /suppressed without a reason|nothing speaks against/,
   },
   'a policy suppresses an address': {
+    seed: 181,
     file: 'delivery/reply-rules.ts',
     find: 'return !/^[47]\\./.test(reading.detail) && !vetoes',
     replace: 'return !vetoes',
