@@ -24,7 +24,7 @@ const STEP_MS = deliveryDelayMs(options.attempts);
 const SPREAD_MS = STEP_MS / 5;
 /** The service has started by then. */
 const LEAD_MS = 25_000;
-/** Jobs in memory, of WINDOW_LIMITS in src/delivery/window.ts. */
+/** Jobs in memory, of WINDOW_LIMITS in src/delivery/queue/window.ts. */
 const MOST_LEASED = 2_000;
 const MOST_P99_MS = 500;
 /** Of all, in one second: three times its share, since what the machine is late with follows. */

@@ -226,7 +226,7 @@ export const settings = {
   providers: setting<string | undefined>(
     'PROVIDERS',
     'none',
-    'JSON file with limits of destinations, merged over `src/delivery/providers.json`',
+    'JSON file with limits of destinations, merged over `src/delivery/destinations/providers.json`',
     String,
     none,
   ),

@@ -7,8 +7,8 @@
 import type { Actor } from '../base/actor.ts';
 import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
-import type { Caps } from '../caps/caps.ts';
 import type { MemberRole } from '../http/route.ts';
+import type { Limits } from '../limits/limits.ts';
 import { type Address, domainToAscii, parseAddress, sameAddressKey } from '../mail/address.ts';
 import type { Transaction } from '../storage/operation.ts';
 
@@ -42,8 +42,8 @@ export interface Account {
   status: AccountStatus;
   approvedEmailBytes: number;
   settings: AccountSettings;
-  /** Caps that the operator has set for this account; the others are the standard ones. */
-  limits: Partial<Caps>;
+  /** Limits that an operator has set for this account; all others are the standard ones. */
+  limits: Partial<Limits>;
   /** Unix ms. */
   createdAt: number;
 }
@@ -92,7 +92,7 @@ export function accountOf(row: AccountRow): Account {
     status: row.status,
     approvedEmailBytes: row.approved_email_bytes,
     settings: JSON.parse(row.settings) as AccountSettings,
-    limits: JSON.parse(row.limits) as Partial<Caps>,
+    limits: JSON.parse(row.limits) as Partial<Limits>,
     createdAt: row.created_at,
   };
 }

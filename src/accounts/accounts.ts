@@ -39,21 +39,21 @@ export {
   type NewKeyRow,
   revokeKeyOperation,
 } from './credential-store.ts';
+export { hashPassword, NOBODYS_PASSWORD, verifyPassword } from './passwords.ts';
 export {
   type AnsweredMail,
   type CountedFrom,
-  decideGuardOperation,
-  type Guard,
-  type GuardReason,
-  type GuardStatus,
-  guardNoticeGivenOperation,
-  guardNoticesOperation,
-  guardOperation,
+  decideProtectionOperation,
+  type ProtectionReason,
+  type ProtectionStatus,
+  protectionNoticeGivenOperation,
+  protectionNoticesOperation,
   resumeSendingOperation,
+  type SendingProtection,
+  sendingProtectionOperation,
   warnedOperation,
-} from './guard-store.ts';
-export { guardBody, reasonText } from './guard-words.ts';
-export { hashPassword, NOBODYS_PASSWORD, verifyPassword } from './passwords.ts';
+} from './protection-store.ts';
+export { protectionBody, reasonText } from './protection-words.ts';
 export {
   type AccountChange,
   type Approval,

@@ -18,8 +18,8 @@ import type { Mode } from '../base/mode.ts';
 import type { Database } from '../storage/database.ts';
 import type { Caller } from './account.ts';
 import { type CredentialHolder, findCredentialOperation, findKeyOperation } from './credential-store.ts';
-import { restsOperation } from './guard-store.ts';
 import { NOBODYS_PASSWORD, verifyPassword } from './passwords.ts';
+import { isHeldOperation } from './protection-store.ts';
 
 /** Age of what an authentication may rest on. */
 const FRESH_MS = 700;
@@ -119,8 +119,8 @@ export function keyIdOf(apiKey: string): string {
 const ACCOUNTS_KEPT = 10_000;
 
 /**
- * Whether live mail of an account rests (it is suspended, or the reputation guard has stopped it), for the delivery, which asks before
- * each attempt. That of no account does not: mail of the service itself has none. Rejects with Unavailable as the database does.
+ * Whether live mail of an account has to wait (the account is suspended, or its mail is held). The delivery asks before each attempt.
+ * False for mail of the service itself, which has no account. Rejects with Unavailable as the database does.
  */
 export function createSuspensionCheck(options: {
   database: Database;
@@ -131,11 +131,11 @@ export function createSuspensionCheck(options: {
     maxAgeMs: FRESH_MS,
     limit: ACCOUNTS_KEPT,
     absentLimit: 0,
-    read: (id) => options.database.execute(restsOperation, id),
+    read: (id) => options.database.execute(isHeldOperation, id),
   });
   return (accountId) => {
-    const rests = cache.get(accountId, accountId);
-    return rests instanceof Promise ? rests.then((late) => late === true) : rests === true;
+    const isHeld = cache.get(accountId, accountId);
+    return isHeld instanceof Promise ? isHeld.then((late) => late === true) : isHeld === true;
   };
 }
 

@@ -1,8 +1,8 @@
 /** Accounts, keys and credentials as the API shows them, with the schemas that describe it. */
 import { type TInteger, Type } from 'typebox';
 import { iso } from '../base/clock.ts';
-import { type CapName, capsOf } from '../caps/caps.ts';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
+import { type LimitName, limitsOf } from '../limits/limits.ts';
 import {
   type Account,
   MAXIMUM_EMAIL_BYTES,
@@ -11,8 +11,8 @@ import {
   type SubmissionPorts,
 } from './account.ts';
 import type { ApiKeyRecord, CredentialRecord } from './credential-store.ts';
-import type { Guard } from './guard-store.ts';
-import { guardBody } from './guard-words.ts';
+import type { SendingProtection } from './protection-store.ts';
+import { protectionBody } from './protection-words.ts';
 import type { Usage } from './usage.ts';
 
 const RECIPIENTS_PER_EMAIL = 50;
@@ -20,7 +20,7 @@ const time = Type.String({ format: 'date-time' });
 const mode = oneOf(['live', 'sandbox']);
 const scope = oneOf(['send', 'full']);
 
-const capShape: Record<CapName, TInteger> = {
+const limitShape: Record<LimitName, TInteger> = {
   webhooks: Type.Integer({ description: 'Resources are counted in all, live and sandbox together.' }),
   domains: Type.Integer(),
   templates: Type.Integer(),
@@ -44,7 +44,7 @@ export const accountSchema = named('Account', {
     approvedEmailBytes: Type.Integer({ description: 'Of an email with the upload flow.' }),
     maximumFinalMimeBytes: Type.Integer({ description: 'Above which no approval goes.' }),
     recipientsPerEmail: Type.Integer(),
-    ...capShape,
+    ...limitShape,
   }),
   usage: closed({
     messagesToday: Type.Integer({ description: "Since midnight UTC, in this key's mode." }),
@@ -82,7 +82,7 @@ export function accountBody(account: Account, usage: Usage, smtp: SubmissionPort
       approvedEmailBytes: account.approvedEmailBytes,
       maximumFinalMimeBytes: MAXIMUM_EMAIL_BYTES,
       recipientsPerEmail: RECIPIENTS_PER_EMAIL,
-      ...capsOf(account.limits),
+      ...limitsOf(account.limits),
     },
     usage,
     smtp,
@@ -101,16 +101,16 @@ const threshold = closed({
 
 const orNull = (shape: object) => Type.Unsafe<string | null>({ type: ['string', 'null'], ...shape });
 const nullableTime = (description: string) => orNull({ format: 'date-time', description });
-const guardSchema = closed(
+const protectionSchema = closed(
   {
-    status: oneOf(['good', 'warned', 'resting'], {
-      description: 'resting: live mail is accepted and waits until an owner or the operator lets it leave.',
+    status: oneOf(['good', 'warned', 'held'], {
+      description: 'held: live mail is accepted and queued, and is sent once an owner or the operator releases it.',
     }),
     since: nullableTime('Null while it is good.'),
     reason: orNull({ description: 'The rate and its thresholds, as they were then.' }),
-    countedSince: nullableTime('When resting mail was let leave last: what came before counts no more.'),
+    countedSince: nullableTime('When held mail was last released; earlier mail no longer counts.'),
   },
-  { description: 'Looks at hard bounces and complaints of live mail, over one day and over seven.' },
+  { description: 'Watches hard bounces and complaints of live mail over the last day and the last seven.' },
 );
 
 export const healthSchema = named('AccountHealth', {
@@ -130,16 +130,16 @@ export const healthSchema = named('AccountHealth', {
     { description: 'What large mailbox providers publish or act on, unless the operator has set others.' },
   ),
   advice: Type.Array(Type.String()),
-  guard: Type.Optional(guardSchema),
+  sendingProtection: Type.Optional(protectionSchema),
 });
 
-/** With `guard` for live mail, which alone the guard looks at. */
-export function healthBody<H extends object>(health: H, guard: Guard | undefined) {
-  return { ...health, ...(guard && { guard: guardBody(guard) }) };
+/** With `sendingProtection` for live mail only: mail in the sandbox is never held. */
+export function healthBody<H extends object>(health: H, protection: SendingProtection | undefined) {
+  return { ...health, ...(protection && { sendingProtection: protectionBody(protection) }) };
 }
 
 export const resumeRequest = named('ResumeSendingRequest', {
-  confirm: Type.Literal(true, { description: 'The cause is gone: mail that rests is to leave.' }),
+  confirm: Type.Literal(true, { description: 'Confirms that the cause is fixed and held mail is to be sent.' }),
 });
 
 const allowedSenders = Type.Array(Type.String(), {

@@ -6,7 +6,7 @@ import type { Clock } from '../base/clock.ts';
 import { failure, ok, type Result, refuse } from '../base/failure.ts';
 import { newId, randomText } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
-import { limitReached } from '../caps/caps.ts';
+import { limitReached } from '../limits/limits.ts';
 import type { Database } from '../storage/database.ts';
 import {
   type Account,

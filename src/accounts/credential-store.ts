@@ -7,7 +7,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { change } from '../audit/audit.ts';
 import type { Actor } from '../base/actor.ts';
 import type { Mode } from '../base/mode.ts';
-import { type CapReached, capReached } from '../caps/caps.ts';
+import { checkLimit, type LimitReached } from '../limits/limits.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import {
   type Account,
@@ -66,11 +66,11 @@ const KEY_TRAIL = {
 
 export const createKeyOperation = change(
   'accounts.createKey',
-  async (tx, key: NewKeyRow): Promise<'created' | 'unknown-account' | CapReached> => {
+  async (tx, key: NewKeyRow): Promise<'created' | 'unknown-account' | LimitReached> => {
     const { accountId } = key;
     if (!(await tx.get('SELECT 1 AS found FROM account WHERE id = ?', accountId))) return 'unknown-account';
     const inForce = 'SELECT count(*) AS n FROM api_key WHERE account_id = ? AND revoked_at IS NULL';
-    const reached = await capReached(tx, { accountId, cap: 'apiKeys', count: [inForce, accountId] });
+    const reached = await checkLimit(tx, { accountId, limit: 'apiKeys', count: [inForce, accountId] });
     if (reached) return reached;
     await insertKey(tx, key);
     return 'created';
@@ -171,7 +171,7 @@ export interface CredentialRecord {
   createdAt: number;
 }
 
-type CredentialOutcome = 'created' | 'unknown-account' | 'plan-not-eligible' | CapReached;
+type CredentialOutcome = 'created' | 'unknown-account' | 'plan-not-eligible' | LimitReached;
 
 const CREDENTIAL_TRAIL = {
   table: 'smtp_credential',
@@ -186,7 +186,7 @@ export const createCredentialOperation = change(
     if (!account) return 'unknown-account';
     if (account.plan === 'free') return 'plan-not-eligible';
     const inForce = 'SELECT count(*) AS n FROM smtp_credential WHERE account_id = ? AND revoked_at IS NULL';
-    const reached = await capReached(tx, { accountId, cap: 'smtpCredentials', count: [inForce, accountId] });
+    const reached = await checkLimit(tx, { accountId, limit: 'smtpCredentials', count: [inForce, accountId] });
     if (reached) return reached;
     await insertCredential(tx, row);
     return 'created';

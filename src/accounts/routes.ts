@@ -36,7 +36,7 @@ import {
   revokeCredentialOperation,
   revokeKeyOperation,
 } from './credential-store.ts';
-import { guardOperation } from './guard-store.ts';
+import { sendingProtectionOperation } from './protection-store.ts';
 import { patchSettings, settingsIssues, settingsPatchSchema } from './settings.ts';
 import { type Approval, accountOperation, approvalsOperation, askApprovalOperation } from './store.ts';
 import { thresholdsOf } from './thresholds.ts';
@@ -136,21 +136,21 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       operationId: 'getAccountHealth',
       summary: 'How mail of the last seven days fared',
       description:
-        'Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and what the reputation guard has decided of live mail. Nothing is said of a rate before it has its least number of messages.',
+        'Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and the state of sending protection for live mail. A rate is rated only from its minimum number of messages on.',
       response: { status: 200, schema: bodies.healthSchema },
       handle: async ({ caller: { account, mode } }) => {
-        const guard = await database.execute(guardOperation, account.id);
-        const health = await reader.health(account.id, mode, thresholdsOf(guard?.set ?? {}));
-        return answer(bodies.healthBody(health, mode === 'live' && guard ? guard : undefined));
+        const protection = await database.execute(sendingProtectionOperation, account.id);
+        const health = await reader.health(account.id, mode, thresholdsOf(protection?.set ?? {}));
+        return answer(bodies.healthBody(health, mode === 'live' && protection ? protection : undefined));
       },
     }),
     route({
       ...{ method: 'POST', path: '/account/resume-sending', tag: 'account', auth: 'key', role: 'owner' },
       changesShared: true,
       operationId: 'resumeSending',
-      summary: 'Let live mail leave that rests for the reputation guard',
+      summary: 'Release held live mail',
       description:
-        'For when the cause is gone: mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.',
+        'Call this once the cause is fixed. Sends the live mail that sending protection holds, and counts bounces and complaints from zero. 409 if no mail is held.',
       body: bodies.resumeRequest,
       refusals: ['CONFLICT'],
       response: { status: 200, schema: confirmationSchema },

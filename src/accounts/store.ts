@@ -5,7 +5,7 @@
  */
 import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
-import type { CapName } from '../caps/caps.ts';
+import type { LimitName } from '../limits/limits.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import {
   ACCOUNT_COLUMNS,
@@ -37,7 +37,7 @@ export async function insertAccount(tx: Transaction, account: Account): Promise<
 
 const ACCOUNT_TRAIL = {
   table: 'account',
-  shows: ['name', 'plan', 'status', 'approved_email_bytes', 'settings', 'limits', 'guard_thresholds'],
+  shows: ['name', 'plan', 'status', 'approved_email_bytes', 'settings', 'limits', 'protection_thresholds'],
 };
 
 export const createAccountOperation = change(
@@ -66,18 +66,18 @@ export interface AccountChange {
   plan: Plan | null;
   status: AccountStatus | null;
   approvedEmailBytes: number | null;
-  /** Caps by name; null returns to the standard one. */
-  limits?: Partial<Record<CapName, number | null>>;
-  /** Thresholds of the reputation guard, in the place of all that were set before. */
-  guard?: SetThresholds;
+  /** Limits by name; null restores the standard one. */
+  limits?: Partial<Record<LimitName, number | null>>;
+  /** Thresholds of sending protection; they replace all that were set before. */
+  thresholds?: SetThresholds;
   /** Unix ms; lets mail that waited for the end of a suspension leave now. */
   nowMs?: number;
 }
 
-/** Longer than the delivery lets mail of a suspended account rest before it looks again. */
-const LONGEST_REST_MS = 300_000;
+/** Longer than the delivery defers mail of a suspended account before it checks the account again. */
+const LONGEST_WAIT_MS = 300_000;
 
-/** Makes due what rested because its account was suspended, or for the reputation guard; what waits for a time of its own goes on waiting. */
+/** Makes mail due that waited because its account was suspended or its mail was held; mail that waits for its own schedule is unchanged. */
 export async function wakeMail(tx: Transaction, accountId: string, nowMs: number): Promise<void> {
   await tx.run(
     `UPDATE work SET due = ?
@@ -87,7 +87,7 @@ export async function wakeMail(tx: Transaction, accountId: string, nowMs: number
     nowMs,
     accountId,
     nowMs,
-    nowMs + LONGEST_REST_MS,
+    nowMs + LONGEST_WAIT_MS,
     nowMs,
   );
 }
@@ -102,12 +102,12 @@ export const setAccountOperation = change(
     await tx.run(
       `UPDATE account SET plan = coalesce(?, plan), status = coalesce(?, status),
          approved_email_bytes = coalesce(?, approved_email_bytes), limits = ?,
-         guard_thresholds = coalesce(?, guard_thresholds) WHERE id = ?`,
+         protection_thresholds = coalesce(?, protection_thresholds) WHERE id = ?`,
       change.plan,
       change.status,
       change.approvedEmailBytes,
       JSON.stringify(Object.fromEntries(limits)),
-      change.guard === undefined ? null : JSON.stringify(change.guard),
+      change.thresholds === undefined ? null : JSON.stringify(change.thresholds),
       change.id,
     );
     if (change.status === 'active' && change.nowMs !== undefined) await wakeMail(tx, change.id, change.nowMs);

@@ -1,4 +1,4 @@
-/** From which rates of bounces and complaints on an account's mail hurts: the standard thresholds, and what the operator has set instead. */
+/** From which rates of bounces and complaints sending protection acts: the standard thresholds, and those that an operator has set instead. */
 import type { Issue } from '../base/failure.ts';
 
 /** From which share on a rate is high, and too high; 0 switches a level off. Nothing is said of fewer messages than `minimumMessages`. */
@@ -32,14 +32,17 @@ export function thresholdsOf(set: SetThresholds): Thresholds {
   };
 }
 
-/** Warnings that come too late: the rate that makes mail rest is reached before, or with them. A level that is off is none. */
+/** Warnings that come too late: mail is held at a rate that is reached before or together with them. A level that is off is ignored. */
 export function thresholdIssues(set: SetThresholds): Issue[] {
   const thresholds = thresholdsOf(set);
   return RATES.flatMap((name) => {
     const { warning, critical } = thresholds[name];
     if (warning === 0 || critical === 0 || warning < critical) return [];
     return [
-      { field: `guard.${name}.warning`, message: `is ${warning}, and must be below critical, which is ${critical}` },
+      {
+        field: `sendingProtection.${name}.warning`,
+        message: `must be below critical (${critical}), and is ${warning}`,
+      },
     ];
   });
 }

@@ -4,7 +4,7 @@
  * that message is on its way. What is registered at the same moment elsewhere is counted: the account's row is held.
  */
 import type { Mode } from '../base/mode.ts';
-import { type CapReached, capReached } from '../caps/caps.ts';
+import { checkLimit, type LimitReached } from '../limits/limits.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { BATCH_COLUMNS, type BatchFile, type BatchRow, type UploadBatch, withFiles } from './store.ts';
 
@@ -38,7 +38,7 @@ export type Registered =
   | { outcome: 'does-not-fit' }
   /** Until the first of the unsent submissions no longer counts (Unix ms), there is no room. */
   | { outcome: 'no-room'; roomAtMs: number }
-  | { outcome: 'too-many'; reached: CapReached };
+  | { outcome: 'too-many'; reached: LimitReached };
 
 /** A key that is registered or removed at the same moment is looked up again. */
 const LOOKS = 3;
@@ -139,11 +139,11 @@ async function withoutRoom(
 }
 
 /** Whether the account has as many open submissions as it may: those whose URLs live, and those with files that were not sent. */
-async function tooMany(tx: Transaction, { accountId, nowMs }: Registration): Promise<CapReached | undefined> {
+async function tooMany(tx: Transaction, { accountId, nowMs }: Registration): Promise<LimitReached | undefined> {
   const unsent = `SELECT count(*) FROM attachment_submission
     WHERE account_id = ? AND mode IN ('live', 'sandbox') AND used_at IS NULL`;
   const sql = `SELECT (${unsent} AND expires_at > ?) + (${unsent} AND has_files = 1 AND expires_at <= ?) AS n`;
-  return capReached(tx, { accountId, cap: 'openSubmissions', count: [sql, accountId, nowMs, accountId, nowMs] });
+  return checkLimit(tx, { accountId, limit: 'openSubmissions', count: [sql, accountId, nowMs, accountId, nowMs] });
 }
 
 async function insertBatch(tx: Transaction, registration: Registration): Promise<boolean> {

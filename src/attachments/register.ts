@@ -12,7 +12,7 @@ import type { Clock } from '../base/clock.ts';
 import { type Failure, failure, ok, type Result, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
-import { limitReached } from '../caps/caps.ts';
+import { limitReached } from '../limits/limits.ts';
 import { composedSizeBytes, type FileBySize, type MailBySize } from '../mail/compose/compose.ts';
 import { feedbackId, newMessageId } from '../mail/compose/header.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';

@@ -15,6 +15,9 @@ const DELIVERY_DELAYS_MS = [1, 5, 15, 30, 60, 120, 240].map((minutes) => minutes
 /** Delay after attempt n (1-based) of a delivery to a server that blocks our host: 15 min, 1, 2, 4 h, then every 6 h. */
 const BLOCKED_DELAYS_MS = [15, 60, 120, 240].map((minutes) => minutes * MINUTE);
 
+/** Delay after attempt n (1-based) to read an inbound message: 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h. Not published. */
+const INBOUND_DELAYS_MS = [1, 5, 15, 30, 60, 120, 240].map((minutes) => minutes * MINUTE);
+
 /** Delay after attempt n (1-based) of a webhook; none follows the tenth. */
 const WEBHOOK_DELAYS_MS = [
   5_000,
@@ -47,3 +50,36 @@ export function blockedDelayMs(attempts: number): number {
 export function webhookDelayMs(attempts: number): number | undefined {
   return WEBHOOK_DELAYS_MS[attempts - 1];
 }
+
+/** Milliseconds from the end of attempt `attempts` to read an inbound message to the next one, without jitter. */
+export function inboundDelayMs(attempts: number): number {
+  return INBOUND_DELAYS_MS[attempts - 1] ?? 6 * HOUR;
+}
+
+/** A step with its jitter, and as much again as a slow tick may take. */
+const SLACK = 1.15;
+
+/** For each step of a schedule: the longest that work can be due after an attempt. The last one holds for all further attempts. */
+function latestWaitsMs(steps: number, delayMs: (attempts: number) => number): number[] {
+  return Array.from({ length: steps }, (_, index) => Math.round(delayMs(index + 1) * SLACK));
+}
+
+export const LATEST_DELIVERY_WAITS_MS: readonly number[] = latestWaitsMs(
+  DELIVERY_DELAYS_MS.length + 1,
+  deliveryDelayMs,
+);
+/** The longer of both schedules of deliveries: a row does not say whether it follows the one for servers that block the host. */
+export const LATEST_BLOCKED_WAITS_MS: readonly number[] = latestWaitsMs(DELIVERY_DELAYS_MS.length + 1, (attempts) =>
+  Math.max(deliveryDelayMs(attempts), blockedDelayMs(attempts)),
+);
+export const LATEST_INBOUND_WAITS_MS: readonly number[] = latestWaitsMs(INBOUND_DELAYS_MS.length + 1, inboundDelayMs);
+export const LATEST_WEBHOOK_WAITS_MS: readonly number[] = latestWaitsMs(
+  WEBHOOK_DELAYS_MS.length,
+  (attempts) => WEBHOOK_DELAYS_MS[attempts - 1]!,
+);
+
+/** For each step of the schedule of deliveries: the shortest wait after an attempt. The last one holds for all further attempts. */
+export const SHORTEST_DELIVERY_WAITS_MS: readonly number[] = Array.from(
+  { length: DELIVERY_DELAYS_MS.length + 1 },
+  (_, index) => Math.floor(deliveryDelayMs(index + 1) * 0.9),
+);

@@ -22,7 +22,8 @@ const PIECE_LENGTH = 64 * 1024;
 
 /**
  * SHA-256 of a JSON value, whatever text it was written as: white space, the order of members, escapes and the spelling of numbers
- * do not count (1, 1.0 and 1e0 are one value). Every string and container is preceded by its length, so that no two values have
+ * do not count (1, 1.0 and 1e0 are one value; an integer beyond 2^53 counts by its digits). Every string and container is preceded
+ * by its length, so that no two values have
  * one form. Measured on the 1.8 KB of an ordinary mail: 4 µs, half of it SHA-256; the worst 16 MB body found (100,000 members
  * out of order) takes 0.15 s.
  * The value is of `JSON.parse`, and its strings are well-formed.

@@ -27,7 +27,6 @@ import {
 import { commandOrigin } from '../audit/audit.ts';
 import { BYTES_ALLOWED, parseBytes } from '../base/bytes.ts';
 import type { Mode } from '../base/mode.ts';
-import { CAP_NAMES, capsOf, HIGHEST_CAP } from '../caps/caps.ts';
 import type { Config } from '../config.ts';
 import { publicUrl } from '../config.ts';
 import {
@@ -38,6 +37,7 @@ import {
   verifyDomain,
   zoneServers,
 } from '../domains/domains.ts';
+import { HIGHEST_LIMIT, LIMIT_NAMES, limitsOf } from '../limits/limits.ts';
 import { parseAddress } from '../mail/address.ts';
 import { openDns } from '../net/dns.ts';
 import { createUser, resetPassword } from '../users/users.ts';
@@ -62,15 +62,15 @@ function shown(account: Account) {
     plan: account.plan,
     status: account.status,
     approvedEmailBytes: account.approvedEmailBytes,
-    limits: capsOf(account.limits),
+    limits: limitsOf(account.limits),
     createdAt: new Date(account.createdAt).toISOString(),
   };
 }
 
 function asText(account: Account): string {
   const { limits, ...rest } = shown(account);
-  const caps = Object.entries(limits).map(([name, most]) => [`limits.${name}`, most]);
-  return columns({ ...rest, ...Object.fromEntries(caps) });
+  const shownLimits = Object.entries(limits).map(([name, most]) => [`limits.${name}`, most]);
+  return columns({ ...rest, ...Object.fromEntries(shownLimits) });
 }
 
 export async function makeAccount(call: CommandCall<{ name: string; plan: Plan }>): Promise<CommandOutcome> {
@@ -109,7 +109,7 @@ export async function setAccount(call: CommandCall<SetOptions>): Promise<Command
   if (plan === null && status === null && emailLimit === undefined && limit.length === 0) {
     throw new UsageError('give at least one of --plan, --email-limit, --status, --limit');
   }
-  const change = { id, plan, status, approvedEmailBytes: emailBytes(emailLimit), limits: capsAsked(limit) };
+  const change = { id, plan, status, approvedEmailBytes: emailBytes(emailLimit), limits: limitsAsked(limit) };
   const account = await withStore(call, (store) =>
     store.database.execute(setAccountOperation, { ...change, nowMs: store.clock.now() }),
   );
@@ -127,17 +127,17 @@ function emailBytes(text: string | undefined): number | null {
 }
 
 /** `webhooks=500`, `webhooks=standard`. */
-function capsAsked(asked: string[]): NonNullable<AccountChange['limits']> {
+function limitsAsked(asked: string[]): NonNullable<AccountChange['limits']> {
   const limits: NonNullable<AccountChange['limits']> = {};
   for (const one of asked) {
     const [, name, value = ''] = /^(\w+)=(\d{1,7}|standard)$/.exec(one) ?? [];
-    const cap = CAP_NAMES.find((known) => known === name);
-    if (cap === undefined || Number(value) > HIGHEST_CAP) {
+    const limit = LIMIT_NAMES.find((known) => known === name);
+    if (limit === undefined || Number(value) > HIGHEST_LIMIT) {
       throw new UsageError(
-        `--limit must be NAME=NUMBER (at most ${HIGHEST_CAP}) or NAME=standard, with a name of ${CAP_NAMES.join(', ')}`,
+        `--limit must be NAME=NUMBER (at most ${HIGHEST_LIMIT}) or NAME=standard, with a name of ${LIMIT_NAMES.join(', ')}`,
       );
     }
-    limits[cap] = value === 'standard' ? null : Number(value);
+    limits[limit] = value === 'standard' ? null : Number(value);
   }
   return limits;
 }

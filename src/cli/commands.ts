@@ -165,12 +165,12 @@ const ACCOUNTS: Section = {
     },
     {
       usage: 'account set <account-id>',
-      summary: 'change plan, approved email size, status or caps; in force within a second',
+      summary: 'change plan, approved email size, status or limits (takes effect within a second)',
       options: [
         choice('--plan <plan>', 'its plan', PLANS),
         text('--email-limit <bytes>', 'largest email that is approved, in bytes or such as 40MB'),
         choice('--status <status>', 'whether it may do anything', ['active', 'suspended']),
-        several('--limit <name=number>', 'a cap, or name=standard; may be given several times'),
+        several('--limit <name=number>', 'a limit, or name=standard (can be repeated)'),
       ],
       examples: [
         'account set acc_123 --plan enterprise --email-limit 20MB',

@@ -8,7 +8,7 @@
  * to the dots that were sent, records every result, and releases the rest untried: nothing is lost, and nothing is sent
  * twice unless a peer takes longer to answer a dot than a stop may take.
  */
-import { blockedDelayMs, deliveryDelayMs } from '../base/backoff.ts';
+import { LATEST_BLOCKED_WAITS_MS, LATEST_DELIVERY_WAITS_MS } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Running, within } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
@@ -20,32 +20,35 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 import { type BlobRemover, createBlobRemover } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
 import { type Claimed, type ClaimRequest, Engine, type EngineOptions, type WorkKind } from '../work/work.ts';
-import { type Held, heldOf, type KeysFor } from './attempt.ts';
-import { AttemptRunner } from './attempt-runner.ts';
-import { createBlockedNotices } from './blocked-notice.ts';
-import { claimOperation, clampDueOperation } from './claim.ts';
-import { type Connections, openConnections } from './connections.ts';
-import { type Destination, type Destinations, openDestinations, SANDBOX, SHARED_DESTINATIONS } from './destinations.ts';
-import { type ExchangerSets, oneWay, openExchangerSets } from './exchanger-sets.ts';
-import { openHostMemory } from './hosts.ts';
-import { type ConnectionLimits, limitsOfProvider, RELAY_CONNECTIONS, sharedLimits } from './limits.ts';
-import { openMissingDomains } from './missing-domain.ts';
-import { PROVIDERS, type Provider, type Providers } from './providers.ts';
-import { publishedOf } from './published.ts';
-import { openPutOffCounts, type PutOffCounts } from './put-off.ts';
-import { type ResultMetrics, Results } from './results.ts';
-import { openResumes, type Resumes } from './resume.ts';
-import { type ReturnPaths, SENDER_ITSELF } from './return-path.ts';
-import { FALLBACK, isRelay, type Routing, routedDomainOf } from './route.ts';
-import { type DestinationLoad, Schedule } from './schedule.ts';
-import type { Settlement } from './settle.ts';
-import { openSharedPauses, type SharedPauses } from './shared-pauses.ts';
-import { Slots } from './slots.ts';
-import { openWarmUp, type WarmUp, type WarmUpSettings } from './warm-up.ts';
-import { WINDOW_LIMITS, Window, type WindowLimits } from './window.ts';
+import { Apply } from './apply.ts';
+import { Attempts } from './attempt/attempt.ts';
+import { type Connections, openConnections } from './attempt/connections.ts';
+import type { KeysFor } from './attempt/prepare.ts';
+import { type BlockedNotices, createBlockedNotices } from './destinations/blocked-notice.ts';
+import { type Limits, openLimits } from './destinations/limits.ts';
+import { openProbePermits } from './destinations/probe-permits.ts';
+import { PROVIDERS, type Providers } from './destinations/providers.ts';
+import { publishedOf } from './destinations/published.ts';
+import { openPutOffCounts, type PutOffCounts } from './destinations/put-off-counts.ts';
+import { Registry, SANDBOX } from './destinations/registry.ts';
+import { openResumes, type Resumes } from './destinations/resume.ts';
+import { openSharedPauses, type SharedPauses } from './destinations/shared-pauses.ts';
+import { openWarmUp, type WarmUp, type WarmUpSettings } from './destinations/warm-up.ts';
+import { Admissions } from './queue/admission.ts';
+import { claimOperation, clampDueOperation } from './queue/claim.ts';
+import { type Held, heldOf } from './queue/held.ts';
+import { type DestinationLoad, Schedule } from './queue/schedule.ts';
+import { Slots } from './queue/slots.ts';
+import { WINDOW_LIMITS, Window, type WindowLimits } from './queue/window.ts';
+import { type ResultMetrics, Results } from './record/results.ts';
+import type { Settlement } from './record/settle.ts';
+import { type ExchangerSets, oneWay, openExchangerSets } from './routing/exchanger-sets.ts';
+import { openHostMemory } from './routing/hosts.ts';
+import { openMissingDomains } from './routing/missing-domain.ts';
+import { type ReturnPaths, SENDER_ITSELF } from './routing/return-path.ts';
+import type { Routing } from './routing/route.ts';
 
 const SLOTS = 500;
-const MESSAGES_PER_RELAY_CONNECTION = 1_000;
 /** A metric with a label for each of a hundred thousand domains would help nobody. */
 const SHOWN_DESTINATIONS = 20;
 /** Beyond every deadline of a session: connecting to five exchangers, the envelope, 40 MB at 32 kB/s, and the final dot. */
@@ -59,10 +62,6 @@ const STOP_GRACE_MS = 26_000;
 const STOP_RECORDING_MS = 2_500;
 /** For content that settled mail left; what is not removed then is swept a day later. */
 const STOP_REMOVING_MS = 2_000;
-/** After the eighth attempt the step of the schedule no longer grows. */
-const STEPS = 8;
-/** A step with its jitter, and as much again as a slow tick may take. */
-const SLACK = 1.15;
 /** How long a result waits that our own code could not record: the longest pause after a crash. */
 const LONGEST_CRASH_PAUSE_MS = 30_000;
 
@@ -132,136 +131,124 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
   readonly crashDelayMs = 10_000;
   readonly queue: Window;
   readonly engine: Engine<Held, Settlement>;
-  readonly destinations: Destinations;
+  readonly limits: Limits;
+  readonly registry: Registry;
+  readonly sets: ExchangerSets;
   readonly schedule: Schedule;
   readonly connections: Connections;
+  readonly warmUp: WarmUp;
+  readonly putOff: PutOffCounts;
   readonly remover: BlobRemover;
   readonly #deps: DeliveryDeps;
-  readonly #results: Results;
-  readonly #slots: Slots;
-  readonly sets: ExchangerSets;
-  readonly limitsOf: (key: string) => ConnectionLimits;
-  /** Whose limits a destination has. */
-  readonly ownerOf: (key: string) => string;
-  readonly putOff: PutOffCounts;
-  readonly #resumes: Resumes;
   readonly #pauses: SharedPauses;
-  readonly #notices: ReturnType<typeof createBlockedNotices>;
-  readonly warmUp: WarmUp;
+  readonly #resumes: Resumes;
+  readonly #notifyBlocked: BlockedNotices;
+  readonly #admissions: Admissions;
+  readonly #results: Results;
+  readonly #apply: Apply;
+  readonly #slots: Slots;
 
   constructor(deps: DeliveryDeps) {
-    const { database, blobs, clock, log, metrics, routing, hostname, keysFor, random = Math.random } = deps;
-    const { returnPaths = SENDER_ITSELF } = deps;
-    const share = (): number => deps.connectionShare?.() ?? 1;
-    const { providers = PROVIDERS } = deps;
-    const providerOf = (key: string): Provider => providers.byName(key) ?? providers.default;
-    const limitsOf = (key: string) =>
-      sharedLimits(isRelay(key) ? RELAY_CONNECTIONS : limitsOfProvider(providerOf(key)), share());
-    this.limitsOf = limitsOf;
-    this.ownerOf = (key) => (isRelay(key) ? 'a relay' : `the provider ${providerOf(key).name}`);
+    const { database, blobs, clock, log, routing, random = Math.random } = deps;
+    const { providers = PROVIDERS, returnPaths = SENDER_ITSELF, warmUp = { starts: [], sources: [] } } = deps;
     const hasFallback = routing.fallback !== undefined;
-    const destinations = openDestinations({
-      ...{ clock, log, limitsOf, hasFallback },
-      onPauseChanged: (destination) => this.#pauseChanged(destination),
-      mayProbe: (key) => this.#pauses.mayProbe(key),
-    });
-    const onChanged = (domain: string, before: string): void => this.#exchangersChanged(domain, before);
-    const sets =
+    const basics = { database, clock, log };
+    this.#deps = deps;
+
+    // Destinations: what each allows, for all nodes together.
+    this.limits = openLimits(providers, () => deps.connectionShare?.() ?? 1);
+    const permits = openProbePermits(basics);
+    this.registry = new Registry({ clock, log, limits: this.limits, hasFallback, probes: permits });
+    this.#pauses = openSharedPauses({ ...basics, registry: this.registry, permits });
+    this.warmUp = openWarmUp({ ...basics, ...warmUp, providerOf: providers.byName });
+    const { notifyOperators = () => Promise.resolve() } = deps;
+    this.#notifyBlocked = createBlockedNotices({ ...basics, hasFallback, notifyOperators });
+
+    // Routing: from a domain to the hosts that are dialed.
+    this.sets =
       routing.route.kind === 'relay'
         ? oneWay(routing.dns)
-        : openExchangerSets({ dns: routing.dns, clock, providers, onChanged });
-    const schedule = new Schedule({
-      ...{ destinations, slots: SLOTS, isPending: sets.isPending, mayShare: returnPaths.mayShare },
-    });
+        : openExchangerSets({
+            dns: routing.dns,
+            clock,
+            providers,
+            onChanged: (domain, before) => this.#hostsChanged(domain, before),
+          });
+    const hosts = openHostMemory(() => clock.now());
+    this.#resumes = openResumes({ database, clock, registry: this.registry, sets: this.sets });
+    this.putOff = openPutOffCounts({ database, clock, registry: this.registry, sets: this.sets });
+
+    // The queue: whose turn it is.
+    const { registry, sets } = this;
+    this.schedule = new Schedule({ registry, sets, slots: SLOTS, mayShare: returnPaths.mayShare });
     this.queue = new Window({
       limits: { ...WINDOW_LIMITS, ...deps.limits },
-      schedule,
-      shared: SHARED_DESTINATIONS,
-      // Mail of a paused destination only passes through the window.
-      isProven: (key) => destinations.isProven(key) || destinations.pauseOf(key) !== undefined,
-      lookUp: sets.lookUp,
-      destinationOfLane: (lane) => sets.destinationOf(routedDomainOf(routing, `@${lane.slice(lane.indexOf('/') + 1)}`)),
+      schedule: this.schedule,
+      registry,
+      sets,
+      routing,
     });
-    const { starts, sources } = deps.warmUp ?? { starts: [], sources: [] };
-    const warmUp = openWarmUp({ database, clock, log, starts, sources, providerOf: providers.byName });
-    this.warmUp = warmUp;
-    const hosts = openHostMemory(() => clock.now());
-    const timeouts = deps.timeouts ? { timeouts: deps.timeouts } : {};
-    const { isStalled } = destinations;
-    const connections = openConnections({
+    this.#admissions = new Admissions({ registry, sets, routing });
+    this.engine = new Engine<Held, Settlement>(deps, this);
+
+    // Attempts, and what is done with their reports.
+    this.connections = openConnections({
       routing: { ...routing, dns: { ...routing.dns, resolveMx: sets.resolveMx } },
-      ...{ hosts, helo: hostname, isStalled, ...timeouts },
-      ...{ serves: sets.serves, destinationOf: sets.destinationOf, destinationAt: sets.destinationAt },
-      isPaused: (key) => destinations.pauseOf(key) !== undefined,
-      roomForIdle: (key) => destinations.limitOf(destinations.of(key)) - destinations.of(key).active,
-      messagesPerConnection: (key) =>
-        isRelay(key) ? MESSAGES_PER_RELAY_CONNECTION : providerOf(key).messagesPerConnection,
+      hosts,
+      sets,
+      registry,
+      limits: this.limits,
+      helo: deps.hostname,
+      ...(deps.timeouts && { timeouts: deps.timeouts }),
     });
     this.remover = createBlobRemover({ blobs, log });
-    const { remover } = this;
-    const results = new Results({ database, clock, log, metrics, remover, pauseOf: destinations.pauseOf, random });
-    const engine = new Engine<Held, Settlement>(deps, this);
-    const runner = new AttemptRunner({
-      ...{ engine, schedule, destinations, connections, hosts, results, blobs, clock, log, hostname, keysFor, random },
-      returnPaths,
+    this.#results = new Results({ ...basics, metrics: deps.metrics, remover: this.remover, registry, random });
+    const missingDomains = openMissingDomains({
+      now: () => clock.now(),
+      tookMailLately: deps.tookMailLately ?? (() => Promise.resolve(false)),
+      log,
+    });
+    const attempts = new Attempts({
+      engine: this.engine,
+      registry,
+      limits: this.limits,
+      warmUp: this.warmUp,
+      senders: { connections: this.connections, hosts, missingDomains, returnPaths, hostname: deps.hostname },
+      results: this.#results,
+      blobs,
+      clock,
+      log,
+      random,
+      keysFor: deps.keysFor,
       isSuspended: deps.isSuspended ?? (() => false),
-      missingDomains: openMissingDomains({
-        now: () => clock.now(),
-        tookMailLately: deps.tookMailLately ?? (() => Promise.resolve(false)),
-        log,
-      }),
       deadlineMs: deps.attemptDeadlineMs ?? ATTEMPT_DEADLINE_MS,
-      pauseRules: (key) => (isRelay(key) ? [] : providerOf(key).pauses),
-      areAlike: sets.areAlike,
-      goAround: (held) => this.#goAround(held),
-      sharesOf: warmUp.of,
-      onCapacity: () => this.#slots.fill(),
     });
-    this.#deps = deps;
-    this.destinations = destinations;
-    this.schedule = schedule;
-    this.connections = connections;
-    this.engine = engine;
-    this.#results = results;
-    this.#slots = new Slots({ engine, schedule, connections, runner });
-    this.sets = sets;
-    const onResumed = (): void => engine.nudge();
-    this.#resumes = openResumes({ database, clock, destinations, sets, onResumed });
-    this.putOff = openPutOffCounts({ database, clock, destinations, sets });
-    this.#pauses = this.#sharePauses(runner);
-    const { notifyOperators = () => Promise.resolve() } = deps;
-    this.#notices = createBlockedNotices({ database, clock, log, hasFallback, notifyOperators });
+    this.#apply = new Apply({
+      engine: this.engine,
+      registry,
+      window: this.queue,
+      schedule: this.schedule,
+      admissions: this.#admissions,
+      connections: this.connections,
+      sets,
+      pauses: this.#pauses,
+      results: this.#results,
+      notifyBlocked: this.#notifyBlocked,
+    });
+    this.#slots = new Slots({
+      engine: this.engine,
+      schedule: this.schedule,
+      connections: this.connections,
+      attempts,
+      apply: this.#apply,
+      clock,
+    });
   }
 
-  /** What waits for the domain goes on where its exchangers count, or is put off where that destination is paused. */
-  #exchangersChanged(domain: string, before: string): void {
-    const now = this.sets.destinationOf(domain);
-    if (now !== before) {
-      for (const held of this.queue.move(domain, { from: before, to: now })) {
-        const putOff = this.#results.putOff(held);
-        if (putOff) this.engine.settle(held, putOff);
-      }
-    }
-    this.schedule.changed(this.destinations.of(now));
+  /** The DNS has answered: called from the lookup itself, since mail of the domain waits for it. */
+  #hostsChanged(domain: string, before: string): void {
+    this.#apply.hostsChanged(domain, before);
     this.#slots.fill();
-  }
-
-  #sharePauses(runner: AttemptRunner): SharedPauses {
-    const { database, clock, log } = this.#deps;
-    return openSharedPauses({
-      ...{ database, clock, log, destinations: () => this.destinations },
-      onBegan: (destination) => runner.putOffWaiting(destination),
-      onResumed: ({ key }, pause) => this.#resumes.began(key, pause),
-      onMayProbe: (key) => {
-        this.schedule.changed(this.destinations.of(key));
-        this.#slots.fill();
-      },
-    });
-  }
-
-  #pauseChanged(destination: Destination): void {
-    const written = this.#pauses.changed(destination);
-    if (destination.pause?.blockedMs !== undefined) void written.then(() => this.#notices({ hurry: true }));
   }
 
   /** Whether the pauses of all nodes are known: nothing is begun before. */
@@ -277,33 +264,13 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
 
   itemsOf(jobs: readonly DeliveryJob[], leaseUntilMs: number): Held[] {
     return jobs.map((job) => {
-      if (job.mode === 'sandbox') return heldOf(job, { destination: SANDBOX, domain: SANDBOX, leaseUntilMs });
-      const domain = routedDomainOf(this.#deps.routing, job.recipient);
-      const destination = this.destinations.divert(this.sets.destinationOf(domain));
-      return heldOf(job, { destination, domain: destination === FALLBACK ? FALLBACK : domain, leaseUntilMs });
+      if (job.mode === 'sandbox') return heldOf(job, { hop: { destination: SANDBOX }, domain: SANDBOX, leaseUntilMs });
+      return heldOf(job, { ...this.#admissions.firstHop(job.recipient), leaseUntilMs });
     });
   }
 
   withoutAttempt(held: Held): Settlement | undefined {
-    // Its exchangers may be known by now, or may be others.
-    if (!SHARED_DESTINATIONS.has(held.domain) && !held.onward) {
-      held.destination = this.sets.destinationOf(held.domain);
-      this.#goAround(held);
-    }
-    return this.#results.withoutAttempt(held);
-  }
-
-  /** While its own destination is paused, mail goes to a worse exchanger of its domain, where there is one that is not. */
-  #goAround(held: Held): boolean {
-    const { pauseOf } = this.destinations;
-    const pause = pauseOf(held.destination);
-    if (held.onward || !pause) return false;
-    const to = this.sets.othersOf(held.domain).find((key) => !pauseOf(key));
-    if (to === undefined) return false;
-    if (held.state === 'waiting') this.queue.redirect(held, to);
-    else held.destination = to;
-    held.onward = { rest: undefined, hosts: 0, pause };
-    return true;
+    return this.#apply.claimed(held);
   }
 
   start(): void {
@@ -320,12 +287,13 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     return to !== 'delayed';
   }
 
-  repairSchedule(): Promise<number> {
-    // Which of the two schedules a row follows is not in it.
-    const longestMs = (attempts: number): number => Math.max(deliveryDelayMs(attempts), blockedDelayMs(attempts));
-    const latestMs = Array.from({ length: STEPS }, (_, step) => Math.round(longestMs(step + 1) * SLACK));
-    const clamp = { nowMs: this.#deps.clock.now(), latestMs, crashPauseMs: LONGEST_CRASH_PAUSE_MS };
-    return this.#deps.database.execute(clampDueOperation, clamp);
+  /** At a start mail for servers that block us keeps its longer waits; where the clock was set back, all mail is brought forward alike. */
+  repairSchedule({ isSetBack }: { isSetBack: boolean }): Promise<number> {
+    return this.#deps.database.execute(clampDueOperation, {
+      nowMs: this.#deps.clock.now(),
+      latestMs: isSetBack ? LATEST_DELIVERY_WAITS_MS : LATEST_BLOCKED_WAITS_MS,
+      crashPauseMs: LONGEST_CRASH_PAUSE_MS,
+    });
   }
 
   async tick(): Promise<void> {
@@ -333,10 +301,11 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     // Destinations rest while their time is not come; that passes unseen.
     this.#slots.wake();
     await this.#pauses.sync();
-    await this.#resumes.bringForward();
+    for (const { destination, pause } of this.#apply.sharedChanges()) this.#resumes.began(destination.key, pause);
+    if (await this.#resumes.bringForward()) this.engine.nudge();
     await this.putOff.count();
     await this.warmUp.giveBack();
-    if (this.destinations.blocked().length > 0) await this.#notices({ hurry: false });
+    if (this.registry.blocked().length > 0) await this.#notifyBlocked({ hurry: false });
   }
 
   async stop(graceMs: number): Promise<void> {
@@ -361,7 +330,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
 
 export function startDelivery(deps: DeliveryDeps): Delivery {
   const worker = new DeliveryWorker(deps);
-  const { engine, queue, schedule, destinations, connections } = worker;
+  const { engine, queue, schedule, registry, connections } = worker;
   let stopping: Promise<void> | undefined;
   engine.begin();
   return {
@@ -375,8 +344,8 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
       connections: connections.total,
       paused: engine.isPaused,
       destinations: schedule.busiest(SHOWN_DESTINATIONS),
-      pausedDestinations: destinations.paused().map(({ key, pause }) => ({ key, untilMs: pause!.untilMs })),
-      blockedDestinations: destinations.blocked().map(({ key, pause }) => ({ key, sinceMs: pause!.blockedMs! })),
+      pausedDestinations: registry.paused().map(({ key, pause }) => ({ key, untilMs: pause!.untilMs })),
+      blockedDestinations: registry.blocked().map(({ key, pause }) => ({ key, sinceMs: pause!.blockedMs! })),
     }),
     published: () => publishedOf(worker),
     stop: () => {

@@ -7,7 +7,7 @@
  */
 import { isIP } from 'node:net';
 import { change } from '../audit/audit.ts';
-import { type CapReached, capReached } from '../caps/caps.ts';
+import { checkLimit, type LimitReached } from '../limits/limits.ts';
 import { domainToAscii } from '../mail/address.ts';
 import { locked, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 
@@ -161,7 +161,7 @@ export async function insertKeys(
   }
 }
 
-type AddOutcome = { created: boolean; domain: SenderDomain } | { refused: 'unknown-account' | CapReached };
+type AddOutcome = { created: boolean; domain: SenderDomain } | { refused: 'unknown-account' | LimitReached };
 
 export const DOMAIN_TRAIL = { table: 'domain', shows: ['domain', 'status'] };
 
@@ -203,10 +203,10 @@ export const addDomainOperation = change(
 );
 
 /** Of a domain that is not there yet. */
-async function isOneTooMany(tx: Transaction, { accountId, domain }: NewDomain): Promise<CapReached | undefined> {
+async function isOneTooMany(tx: Transaction, { accountId, domain }: NewDomain): Promise<LimitReached | undefined> {
   if (await tx.get('SELECT 1 AS found FROM domain WHERE account_id = ? AND domain = ?', accountId, domain)) return;
   const count = ['SELECT count(*) AS n FROM domain WHERE account_id = ?', accountId] as const;
-  return capReached(tx, { accountId, cap: 'domains', count });
+  return checkLimit(tx, { accountId, limit: 'domains', count });
 }
 
 /** By name within an account; null when it was not added. */

@@ -20,7 +20,7 @@ import type { Clock } from '../base/clock.ts';
 import { failure, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { newId, randomText } from '../base/ids.ts';
 import { seal } from '../base/seal.ts';
-import { limitReached } from '../caps/caps.ts';
+import { limitReached } from '../limits/limits.ts';
 import { generateDkimKeys } from '../mail/compose/dkim-sign.ts';
 import type { Database } from '../storage/database.ts';
 import { recordCheckOperation, rotateKeysOperation } from './check-store.ts';

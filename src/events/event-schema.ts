@@ -9,7 +9,7 @@ const time = Type.String({ format: 'date-time' });
 
 /** Of every failure. */
 const whose = {
-  owner: oneOf(['recipient', 'sender-domain', 'our-side', 'remote'], { description: 'Whose move it is.' }),
+  owner: oneOf(['recipient', 'sender', 'service', 'remote'], { description: 'Whose move it is.' }),
   advice: Type.String({ description: 'One sentence in plain words.' }),
   suppressed: Type.Boolean({ description: 'Whether the address was suppressed.' }),
 };

@@ -5,7 +5,7 @@ import type { Api } from '../../test/kit/api.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { seedInbound } from '../../test/kit/seed-inbound.ts';
 import { seedMail } from '../../test/kit/seed-mail.ts';
-import { createConcurrencyLimiter } from '../caps/caps.ts';
+import { createConcurrencyLimiter } from '../limits/limits.ts';
 import { createSearches } from '../storage/searches.ts';
 import { type EventPlace, latestPlacesOperation } from './read-store.ts';
 import { eventRoutes } from './routes.ts';

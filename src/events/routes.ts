@@ -7,11 +7,11 @@
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { invalid, refuse } from '../base/failure.ts';
-import type { ConcurrencyLimiter } from '../caps/caps.ts';
 import type { Access, IdentifiedRequest } from '../http/identify.ts';
 import { type PageKey, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, isoTimeMs, oneOf } from '../http/validate.ts';
+import type { ConcurrencyLimiter } from '../limits/limits.ts';
 import type { Database } from '../storage/database.ts';
 import type { Found, Searches } from '../storage/searches.ts';
 import { EVENT_TYPES, type EventRow, eventBody } from './event.ts';

@@ -59,3 +59,14 @@ test('null stays an issue in required fields, unknown fields, lists and maps, an
   ];
   for (const sent of wrong) assert.equal(validate(sent).ok, false, JSON.stringify(sent));
 });
+
+test('a bigint reaches only fields that accept any value', () => {
+  const bounded = compileBody(
+    closed({ seconds: Type.Integer({ maximum: 100 }), any: mapOf(Type.Unknown(), { maxProperties: 2 }) }),
+  );
+  const refused = bounded({ seconds: 7615917337495251231n, any: {} });
+  assert.equal(refused.ok, false);
+  assert.deepEqual(!refused.ok && refused.failure.details, [{ field: 'seconds', message: 'must be at most 100' }]);
+  const any = { id: 7615917337495251231n, list: [{ id: 9007199254740993n }] };
+  assert.deepEqual(bounded({ seconds: 1, any }), { ok: true, value: { seconds: 1, any } });
+});

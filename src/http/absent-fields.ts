@@ -1,6 +1,7 @@
 /**
  * Typed clients serialize an optional field without a value as null, and PHP encodes an empty map as []. A request body is read as if
- * such a field had been left out, or were {}, wherever its schema gives null or an array no meaning of its own.
+ * such a field had been left out, or were {}, wherever its schema gives null or an array no meaning of its own. An integer beyond 2^53
+ * is a bigint only where the schema allows any value; elsewhere it is a number, and the limits of its field refuse it.
  */
 import type { Static, TSchema } from 'typebox';
 import { compile, type Validator } from './validate.ts';
@@ -10,6 +11,7 @@ type Fields = Record<string, unknown>;
 
 /** What the schema of one value says about null, objects and arrays; the branches of a union are merged. */
 interface Shape {
+  allowsAnything: boolean;
   allowsNull: boolean;
   allowsObject: boolean;
   allowsArray: boolean;
@@ -30,6 +32,9 @@ function allows(branch: Schema, type: string): boolean {
   return branch.type === undefined || [branch.type].flat().includes(type);
 }
 
+/** A schema with none of these accepts every value. */
+const CONSTRAINTS = new Set(['type', 'const', 'enum', 'anyOf', 'oneOf', 'properties', 'items', 'additionalProperties']);
+
 function isSchema(value: unknown): value is Schema {
   return typeof value === 'object' && value !== null;
 }
@@ -49,6 +54,7 @@ function shapeOf(branches: readonly Schema[]): Shape {
     return inner.length === 0 ? undefined : shapeOf(inner);
   };
   return {
+    allowsAnything: branches.some((branch) => Object.keys(branch).every((keyword) => !CONSTRAINTS.has(keyword))),
     allowsNull: branches.some((branch) => allows(branch, 'null')),
     allowsObject: branches.some((branch) => allows(branch, 'object')),
     allowsArray: branches.some((branch) => allows(branch, 'array')),
@@ -71,7 +77,7 @@ function readFields(fields: Fields, shape: Shape): Fields {
   let read = fields;
   for (const name of Object.keys(fields)) {
     const value = fields[name];
-    if (typeof value !== 'object') continue;
+    if (typeof value !== 'object' && typeof value !== 'bigint') continue;
     const property = shape.properties.get(name);
     const inner = property?.shape ?? shape.values;
     if (inner === undefined) continue;
@@ -91,6 +97,7 @@ function readFields(fields: Fields, shape: Shape): Fields {
 
 /** The value itself where nothing in it reads differently. */
 function readValue(value: unknown, shape: Shape): unknown {
+  if (typeof value === 'bigint') return shape.allowsAnything ? value : Number(value);
   if (typeof value !== 'object' || value === null) return value;
   if (!Array.isArray(value)) return readFields(value as Fields, shape);
   if (value.length === 0 && shape.allowsObject && !shape.allowsArray) return {};
@@ -100,13 +107,24 @@ function readValue(value: unknown, shape: Shape): unknown {
 /**
  * A validator for request bodies: optional fields that are null count as left out, and [] for an object as {}. The value given is not
  * changed, so idempotency keys still compare bodies as they were sent: null and a missing field are different bodies there.
+ * `readOnlyFields` are top-level fields that are ignored.
  */
-export function compileBody<S extends TSchema>(schema: S): Validator<Static<S>> {
+export function compileBody<S extends TSchema>(
+  schema: S,
+  readOnlyFields: readonly string[] = [],
+): Validator<Static<S>> {
   const validate = compile(schema);
   let shape: Shape | undefined;
   return (value) => {
-    shape ??= shapeOf(branchesOf(schema as Schema));
     // The body itself must be an object: [] there is a mistake, not an empty map.
-    return validate(Array.isArray(value) ? value : readValue(value, shape));
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return validate(value);
+    shape ??= shapeOf(branchesOf(schema as Schema));
+    return validate(readFields(withoutFields(value as Fields, readOnlyFields), shape));
   };
+}
+
+function withoutFields(fields: Fields, names: readonly string[]): Fields {
+  const found = names.filter((name) => Object.hasOwn(fields, name));
+  if (found.length === 0) return fields;
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => !found.includes(name)));
 }

@@ -6,6 +6,7 @@
  * is handed over decoded. A fixed segment wins over a parameter, but only for the methods it has: GET /templates/render still reaches
  * GET /templates/:id.
  */
+import type { TSchema } from 'typebox';
 import { type Failure, failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { compileBody } from './absent-fields.ts';
 import { type HttpAnswer, refusalAnswer, routeAnswer } from './answer.ts';
@@ -141,11 +142,30 @@ interface PipelineOptions<C extends CallerKey> extends IdentifyOptions<C> {
   backPressure?: (() => BackPressure | undefined) | undefined;
 }
 
-function parserOf<C>({ bodyType = 'json', body: schema, bodyOptional, furtherIssues }: RouteDefinition<C>): BodyParser {
+/**
+ * Fields that only the answer to GET of this path has: ids, versions, times, status. A PUT ignores them, so a client may send back what
+ * it read with one value changed.
+ */
+function readOnlyFields<C>(
+  { method, path, body }: RouteDefinition<C>,
+  routes: readonly RouteDefinition<C>[],
+): string[] {
+  if (method !== 'PUT' || body === undefined) return [];
+  const shown = routes.find((route) => route.method === 'GET' && route.path === path)?.response.schema;
+  const writable = propertiesOf(body);
+  return Object.keys(propertiesOf(shown)).filter((name) => !(name in writable));
+}
+
+function propertiesOf(schema: TSchema | undefined): Record<string, unknown> {
+  return (schema as { properties?: Record<string, unknown> } | undefined)?.properties ?? {};
+}
+
+function parserOf<C>(definition: RouteDefinition<C>, routes: readonly RouteDefinition<C>[]): BodyParser {
+  const { bodyType = 'json', body: schema, bodyOptional, furtherIssues } = definition;
   if (bodyType === 'stream') return ({ inputIssues }) => unless(inputIssues, ok(undefined));
   if (bodyType === 'raw') return ({ rawBody, inputIssues }) => unless(inputIssues, ok(rawBody));
   if (bodyType === 'text/csv') return ({ rawBody, inputIssues }) => unless(inputIssues, parseText(rawBody));
-  const checks = { validate: compileBody(schema ?? NO_FIELDS), furtherIssues };
+  const checks = { validate: compileBody(schema ?? NO_FIELDS, readOnlyFields(definition, routes)), furtherIssues };
   const isOptional = schema === undefined || bodyOptional === true;
   return (request) => {
     const json = isOptional && request.rawBody.length === 0 ? EMPTY : request.json();
@@ -168,7 +188,7 @@ function parseText(bytes: Buffer): Result<unknown> {
 
 const CONTENT_TYPES = { json: 'application/json', 'text/csv': 'text/csv', raw: undefined, stream: undefined } as const;
 
-function compileRoute<C>(definition: RouteDefinition<C>): Compiled<C> {
+function compileRoute<C>(definition: RouteDefinition<C>, routes: readonly RouteDefinition<C>[]): Compiled<C> {
   return {
     definition,
     method: definition.method,
@@ -180,7 +200,7 @@ function compileRoute<C>(definition: RouteDefinition<C>): Compiled<C> {
       tooLarge: definition.bodyTooLarge ?? 'PAYLOAD_TOO_LARGE',
       type: CONTENT_TYPES[definition.bodyType ?? 'json'],
     },
-    parse: parserOf(definition),
+    parse: parserOf(definition, routes),
     ownLoad: definition.atOnce === undefined ? undefined : { inWork: 0, atMost: definition.atOnce },
   };
 }
@@ -212,7 +232,9 @@ function mayBeAnswered<C>({ request, url }: Exchange, { idempotencyKey, query }:
 type Pipeline = (exchange: Exchange) => Promise<HttpAnswer | undefined>;
 
 export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>): Pipeline {
-  const router: Router<Compiled<C>> = createRouter(options.routes.map(compileRoute));
+  const router: Router<Compiled<C>> = createRouter(
+    options.routes.map((definition) => compileRoute(definition, options.routes)),
+  );
 
   const identify = createIdentify(options);
 

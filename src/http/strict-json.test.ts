@@ -7,6 +7,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { runningMs } from '../../test/kit/running-time.ts';
+import { parseExactJson } from '../base/exact-json.ts';
 import { explain, MAX_DEPTH, parseStrictJson } from './strict-json.ts';
 
 function issues(body: string | Buffer): string[] {
@@ -60,16 +61,37 @@ test('what only looks odd is accepted', () => {
   }
 });
 
-test('any JSON value comes out as JSON.parse has it', () => {
+test('any JSON value comes out as JSON.parse has it, with all digits of integers', () => {
   fc.assert(
     fc.property(fc.json({ maxDepth: 6, stringUnit: 'grapheme' }), (text) => {
       const result = parseStrictJson(Buffer.from(text));
       // The generator may make keys that are refused on purpose.
       if (!result.ok) assert.match(text, /__proto__|\\u0000|\\u[dD]|e\+?\d{3}/);
-      else assert.deepEqual(result.value, JSON.parse(text));
+      else assert.deepEqual(result.value, parseExactJson(text));
     }),
     { numRuns: 300 },
   );
+});
+
+test('integers that a double cannot hold are bigints, all other numbers are numbers', () => {
+  const cases: [text: string, value: unknown][] = [
+    ['[9007199254740991, -9007199254740991]', [9007199254740991, -9007199254740991]],
+    ['[9007199254740993, -7615917337495251231]', [9007199254740993n, -7615917337495251231n]],
+    [
+      '{"a":{"b":[18446744073709551615, 1.5, 1e20, 0.25, "9007199254740993"]}}',
+      {
+        a: { b: [18446744073709551615n, 1.5, 1e20, 0.25, '9007199254740993'] },
+      },
+    ],
+    ['{"\\u0061": 9007199254740993}', { a: 9007199254740993n }],
+  ];
+  for (const [text, value] of cases) {
+    const result = parseStrictJson(Buffer.from(text));
+    assert.deepEqual(result, { ok: true, value }, text);
+    assert.equal(JSON.stringify(value), JSON.stringify(result.value), text);
+  }
+  assert.equal(JSON.stringify({ id: 7615917337495251231n }), '{"id":7615917337495251231}');
+  assert.equal(parseStrictJson(Buffer.from(`[${'9'.repeat(400)}]`)).ok, false);
 });
 
 test('a text is validated the same whether an escape has it walked place by place or not', () => {

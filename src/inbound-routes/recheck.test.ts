@@ -8,8 +8,8 @@ import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { createAccount } from '../accounts/accounts.ts';
 import { setAccountOperation } from '../accounts/store.ts';
 import { silentLog } from '../base/log.ts';
-import { HIGHEST_CAP } from '../caps/caps.ts';
 import { addDomain } from '../domains/domains.ts';
+import { HIGHEST_LIMIT } from '../limits/limits.ts';
 import { openDns } from '../net/dns.ts';
 import { startRouteChecks } from './inbound-routes.ts';
 import { inboundRouteRoutes } from './routes.ts';
@@ -46,7 +46,7 @@ async function setup(t: TestContext) {
   };
   /** Pending routes, each with a domain of its own. */
   const createMany = async (count: number): Promise<void> => {
-    const limits = { inboundRoutes: HIGHEST_CAP };
+    const limits = { inboundRoutes: HIGHEST_LIMIT };
     await database.execute(setAccountOperation, {
       ...{ id: account.id, plan: null, status: null, approvedEmailBytes: null, limits },
     });

@@ -7,7 +7,7 @@
  */
 import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
-import { type CapReached, capReached } from '../caps/caps.ts';
+import { checkLimit, type LimitReached } from '../limits/limits.ts';
 import {
   batch,
   type Fragment,
@@ -105,7 +105,7 @@ export interface RouteFields extends Match {
 }
 
 export type RouteRefusal = 'domain-not-verified' | 'taken' | 'taken-elsewhere';
-type Written = InboundRoute | CapReached | { refused: RouteRefusal };
+type Written = InboundRoute | LimitReached | { refused: RouteRefusal };
 
 async function readRoute(tx: Transaction, { id, accountId, mode }: RouteKey): Promise<InboundRoute | undefined> {
   return tx.get<InboundRoute>(
@@ -146,12 +146,12 @@ export const createRouteOperation = change(
   async (tx, made: RouteKey & RouteFields): Promise<Written> => {
     const { id, accountId, mode, endpoint } = made;
     const count = ['SELECT count(*) AS n FROM inbound_route WHERE account_id = ?', accountId] as const;
-    const reached = await capReached(tx, { accountId, cap: 'inboundRoutes', count });
+    const reached = await checkLimit(tx, { accountId, limit: 'inboundRoutes', count });
     if (reached) return reached;
     const refused = await refusalOf(tx, made, made);
     if (refused) return { refused };
     const webhook = endpoint && (await makeEndpoint(tx, made, { ...made, endpoint }));
-    if (webhook && 'cap' in webhook) return webhook;
+    if (webhook && 'limit' in webhook) return webhook;
     await tx.run(
       `INSERT INTO inbound_route (id, account_id, mode, local_part, domain, webhook_id, events, max_bytes, mx_status, mx_found, checked_at,
          created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -198,7 +198,7 @@ async function endpointAfter(
   tx: Transaction,
   { webhookId, accountId, mode }: InboundRoute,
   changed: RouteKey & RouteFields,
-): Promise<string | null | CapReached> {
+): Promise<string | null | LimitReached> {
   const { endpoint, nowMs } = changed;
   if (endpoint === null) {
     if (webhookId !== null) await runWithin(tx, endpoints.remove(), { id: webhookId, accountId, mode });
@@ -206,7 +206,7 @@ async function endpointAfter(
   }
   if (webhookId === null) {
     const made = await makeEndpoint(tx, changed, { ...changed, endpoint });
-    return 'cap' in made ? made : endpoint.id;
+    return 'limit' in made ? made : endpoint.id;
   }
   await runWithin(tx, endpoints.replace(), {
     ...{ id: webhookId, accountId, mode, nowMs, url: endpoint.url },

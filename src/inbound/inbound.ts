@@ -26,6 +26,7 @@ export { createRecipients, type Recipients, type RecipientsOptions } from './rec
 export { createReportHandlers } from './report-handlers.ts';
 export {
   findInboundOperation,
+  INBOUND_WORK,
   type InboundFacts,
   inboundBlobsOperation,
   keepInboundOperation,

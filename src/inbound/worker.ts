@@ -8,7 +8,7 @@
  * or whose content is not what was stored, ends as its handler says, or is set aside, as is what our own code fails over three times: it
  * stays for who wants to know why, and is not tried any more.
  */
-import { deliveryDelayMs, jitter } from '../base/backoff.ts';
+import { inboundDelayMs, jitter, LATEST_INBOUND_WAITS_MS } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import type { Running } from '../base/lifecycle.ts';
@@ -118,7 +118,7 @@ class InboundWork implements WorkKind<InboundItem, Result> {
       if (error instanceof BlobDamaged || job.attempts >= MOST_RETRIES)
         return await this.#givenUp(mail, { job, error });
       const { clock, log, random } = this.#deps;
-      const againAtMs = clock.now() + jitter(deliveryDelayMs(job.attempts + 1), random());
+      const againAtMs = clock.now() + jitter(inboundDelayMs(job.attempts + 1), random());
       log.warn({ inboundId: job.mail.id, error: error.message }, 'a mail that came in cannot be read right now');
       return this.#unread(job, againAtMs);
     }
@@ -177,9 +177,10 @@ class InboundWork implements WorkKind<InboundItem, Result> {
 
   repairSchedule(): Promise<number> {
     const { database, clock } = this.#deps;
-    const latestMs = Array.from({ length: 8 }, (_, index) => Math.round(deliveryDelayMs(index + 1) * 1.15));
     return database.execute(clampInboundOperation, {
-      ...{ nowMs: clock.now(), latestMs, crashPauseMs: this.crashDelayMs },
+      nowMs: clock.now(),
+      latestMs: LATEST_INBOUND_WAITS_MS,
+      crashPauseMs: this.crashDelayMs,
     });
   }
 

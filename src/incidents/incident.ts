@@ -3,7 +3,7 @@
  * while it lasts and needs no row of its own. Shapes, ids and words; pure.
  */
 import { hash } from 'node:crypto';
-import { ADVICE, type Guard, reasonText } from '../accounts/accounts.ts';
+import { ADVICE, reasonText, type SendingProtection } from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
 import type { Cause } from '../delivery/delivery.ts';
 import type { DelayedGroup, FailingDomain, FailingWebhook, Sample } from './store.ts';
@@ -43,7 +43,7 @@ export interface DomainIncident extends Common {
 
 export interface ReputationIncident extends Common {
   kind: 'reputation';
-  guard: Guard;
+  protection: SendingProtection;
 }
 
 export type Incident = DelayedIncident | BouncedIncident | WebhookIncident | DomainIncident | ReputationIncident;
@@ -77,10 +77,10 @@ export function domainIncident(domain: FailingDomain): DomainIncident {
   return { kind: 'domain', incidentId: incidentId('domain', domain.id), weight: DOMAIN_WEIGHT, domain };
 }
 
-/** Of an account that is warned, or whose live mail rests. */
-export function reputationIncident(guard: Guard): ReputationIncident {
-  const id = incidentId('reputation', `${guard.accountId} ${guard.status} ${guard.sinceMs}`);
-  return { kind: 'reputation', incidentId: id, weight: 2 * DOMAIN_WEIGHT, guard };
+/** The incident of an account that is warned, or whose live mail is held. */
+export function reputationIncident(protection: SendingProtection): ReputationIncident {
+  const id = incidentId('reputation', `${protection.accountId} ${protection.status} ${protection.sinceMs}`);
+  return { kind: 'reputation', incidentId: id, weight: 2 * DOMAIN_WEIGHT, protection };
 }
 
 export function byWeight(a: Incident, b: Incident): number {
@@ -110,7 +110,10 @@ export function delayedBody(
   const { sinceMs, nextDueMs, lastAtMs } = sample;
   return {
     ...deliveryBody(cause, { incidentId, state: 'delayed', destination, reply: sample.reply }),
-    ...{ advice, messages, since: iso(sinceMs ?? lastAtMs), lastAt: iso(lastAtMs) },
+    advice,
+    messages,
+    since: iso(sinceMs ?? lastAtMs),
+    lastAt: iso(lastAtMs),
     nextAttemptAt: iso(nextDueMs + clockOffsetMs),
     sampleMessageIds: sample.messageIds,
   };
@@ -120,7 +123,11 @@ export function bouncedBody(one: BouncedIncident) {
   const { incidentId, destination, reply, advice, messages, sinceMs, lastAtMs, messageIds } = one;
   return {
     ...deliveryBody(one.meaning, { incidentId, state: 'bounced', destination, reply }),
-    ...{ advice, messages, since: iso(sinceMs), lastAt: iso(lastAtMs), sampleMessageIds: messageIds },
+    advice,
+    messages,
+    since: iso(sinceMs),
+    lastAt: iso(lastAtMs),
+    sampleMessageIds: messageIds,
   };
 }
 
@@ -129,9 +136,16 @@ export function webhookBody({ incidentId, webhook }: WebhookIncident) {
   const isDisabled = enabled === 0;
   const { host } = new URL(url);
   return {
-    ...{ incidentId, kind: 'webhook', state: isDisabled ? 'disabled' : 'failing', webhookId: id, host, deliveries },
-    ...{ lastStatus, lastError, ...(disabledReason !== null && isDisabled && { disabledReason }) },
-    owner: 'recipient',
+    incidentId,
+    kind: 'webhook',
+    state: isDisabled ? 'disabled' : 'failing',
+    webhookId: id,
+    host,
+    deliveries,
+    lastStatus,
+    lastError,
+    ...(disabledReason !== null && isDisabled && { disabledReason }),
+    owner: 'sender',
     advice: webhookAdvice(webhook, host),
     since: iso(failingSince ?? updatedAt),
     lastAt: iso(webhook.lastAtMs ?? updatedAt),
@@ -149,24 +163,35 @@ export function domainBody({ incidentId, domain }: DomainIncident) {
   const { id, domain: name, selector, sinceMs, checkedAt } = domain;
   const record = { type: 'TXT', name: `${selector}._domainkey.${name}` };
   return {
-    ...{ incidentId, kind: 'domain', state: 'failing', domainId: id, domain: name, record, owner: 'sender-domain' },
+    incidentId,
+    kind: 'domain',
+    state: 'failing',
+    domainId: id,
+    domain: name,
+    record,
+    owner: 'sender',
     advice: `Publish the TXT record ${record.name} again (GET /domains/${id}/dns-records has its value), then call POST /domains/${id}/verify; until then receivers cannot check the signature of its mail, and a day after the record was gone no more is accepted from it.`,
     since: iso(sinceMs),
     lastAt: iso(checkedAt),
   };
 }
 
-export function reputationBody({ incidentId, guard }: ReputationIncident) {
-  const { status, sinceMs, reason } = guard;
+export function reputationBody({ incidentId, protection }: ReputationIncident) {
+  const { status, sinceMs, reason } = protection;
   const at = iso(sinceMs ?? 0);
   const advice =
-    status === 'resting'
-      ? 'Once the cause is gone, an owner lets the mail leave with POST /account/resume-sending; until then live mail is accepted and waits.'
-      : 'Live mail still leaves; where the rate becomes too high, it rests until an owner or the operator decides.';
+    status === 'held'
+      ? 'Once the cause is fixed, an owner can release the mail with POST /account/resume-sending. Until then live mail is accepted and held.'
+      : 'Live mail is still sent. If the rate gets too high, live mail is held until an owner or the operator releases it.';
   return {
-    ...{ incidentId, kind: 'reputation', state: status, rate: reason?.rate ?? null, owner: 'sender-domain' },
+    incidentId,
+    kind: 'reputation',
+    state: status,
+    rate: reason?.rate ?? null,
+    owner: 'sender',
     reason: reason === null ? null : reasonText(reason),
     advice: reason === null ? advice : `${ADVICE[reason.rate]} ${advice}`,
-    ...{ since: at, lastAt: at },
+    since: at,
+    lastAt: at,
   };
 }

@@ -3,7 +3,7 @@
  * endpoints and domains. The work is bounded, done in parts between which the storage serves others, and shared by those who ask for
  * the same at the same moment.
  */
-import { guardOperation } from '../accounts/accounts.ts';
+import { sendingProtectionOperation } from '../accounts/accounts.ts';
 import { adviceWhileDelayed, causeOf, destinationOf, type FailureFacts, readCause } from '../delivery/delivery.ts';
 import type { EventPlace } from '../events/events.ts';
 import type { Database } from '../storage/database.ts';
@@ -145,15 +145,15 @@ export function createIncidents({ database, clockOffsetMs, nowMs }: IncidentDeps
   };
 }
 
-/** Endpoints; of live mail also domains, for it alone is signed, and what the reputation guard says. */
+/** Failing webhooks; for live mail also failing domains and sending protection. */
 async function settings(database: Database, owner: Owner): Promise<Incident[]> {
   const { accountId, mode } = owner;
-  const [webhooks, domains, guard] = await Promise.all([
+  const [webhooks, domains, protection] = await Promise.all([
     database.execute(failingWebhooksOperation, { ...owner, looked: DELIVERIES_LOOKED_AT }),
     mode === 'live' ? database.execute(failingDomainsOperation, { accountId, limit: MOST_DOMAINS }) : [],
-    mode === 'live' ? database.execute(guardOperation, accountId) : null,
+    mode === 'live' ? database.execute(sendingProtectionOperation, accountId) : null,
   ]);
-  const guarded = guard && guard.status !== 'good' ? [reputationIncident(guard)] : [];
+  const guarded = protection && protection.status !== 'good' ? [reputationIncident(protection)] : [];
   return [...guarded, ...webhooks.map(webhookIncident), ...domains.map(domainIncident)];
 }
 

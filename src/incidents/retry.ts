@@ -40,7 +40,7 @@ const NOT_RETRIED = {
   bounced:
     'These messages have bounced and are not tried any more; send each again with POST /messages/{id}/resend once the cause is gone.',
   domain: 'A domain is not retried; publish its record and call POST /domains/{id}/verify.',
-  reputation: 'Mail that rests is not retried; once the cause is gone, let it leave with POST /account/resume-sending.',
+  reputation: 'Held mail is not retried. Once the cause is fixed, release it with POST /account/resume-sending.',
 } as const;
 
 function notRetried(kind: keyof typeof NOT_RETRIED): Failure {

@@ -25,7 +25,7 @@ type Request<Q = unknown> = RouteRequest<Caller, undefined, Q>;
 
 const orNull = (schema: TSchema) => Type.Union([schema, Type.Null()]);
 const listQuery = closed(pageFields);
-const owner = oneOf(['recipient', 'sender-domain', 'our-side', 'remote'], { description: 'Who can fix it.' });
+const owner = oneOf(['recipient', 'sender', 'service', 'remote'], { description: 'Who can fix it.' });
 const times = {
   since: Type.String({ format: 'date-time' }),
   lastAt: Type.String({ format: 'date-time', description: 'When it failed last.' }),
@@ -89,8 +89,8 @@ const domainSchema = named('DomainIncident', {
 const reputationSchema = named('ReputationIncident', {
   incidentId: incidentIdField,
   kind: oneOf(['reputation']),
-  state: oneOf(['warned', 'resting'], {
-    description: 'resting: live mail waits until an owner or the operator lets it leave.',
+  state: oneOf(['warned', 'held'], {
+    description: 'held: live mail is queued until an owner or the operator releases it.',
   }),
   rate: orNull(Type.String({ description: 'bounceRate or complaintRate.' })),
   owner,
@@ -133,7 +133,7 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
       operationId: 'listIncidents',
       summary: 'List what fails now, the heaviest first',
       description:
-        'Delayed and bounced messages by destination and reply, webhooks and domains that fail, and live mail that rests for its reputation; each with what to do about it.',
+        'Delayed and bounced messages by destination and reply, failing webhooks and domains, and live mail held by sending protection; each with advice on what to do.',
       query: listQuery,
       response: { status: 200, schema: Type.Array(incidentSchema) },
       async handle(request: Request<Static<typeof listQuery>>) {

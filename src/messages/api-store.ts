@@ -254,7 +254,7 @@ const CANCELLABLE: readonly MessageStatus[] = ['scheduled', 'queued', 'delayed']
 const CANCELLED = {
   reject: {
     reason: 'cancelled',
-    owner: 'our-side',
+    owner: 'sender',
     advice: 'The message was cancelled before it left; send it again if it should arrive after all.',
     suppressed: false,
   },

@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { type SeededMail, seedMail } from '../../test/kit/seed-mail.ts';
-import { claimOperation } from '../delivery/claim.ts';
+import { claimOperation } from '../delivery/queue/claim.ts';
 import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import { createSearches } from '../storage/searches.ts';
 import { messageRoutes } from './routes.ts';

@@ -70,6 +70,7 @@ export {
   namedBlobsOperation,
   type Removed,
   removeContentOperation,
+  removeEmail,
   removeEmailsOperation,
   stillNamedBlobsOperation,
 } from './retention-store.ts';

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
-import { claimOperation } from '../delivery/claim.ts';
+import { claimOperation } from '../delivery/queue/claim.ts';
 import { acceptOperation } from '../send/acceptance.ts';
 import { putBackOperation, resumeOperation } from '../work/work.ts';
 import { moveMessageOperation } from './api-store.ts';

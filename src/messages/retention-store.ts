@@ -88,7 +88,8 @@ export const removeEmailsOperation = operation(
   },
 );
 
-async function removeEmail(tx: Transaction, seq: number): Promise<void> {
+/** An email with all of its messages, their events and attempts; answers how many messages. */
+export async function removeEmail(tx: Transaction, seq: number): Promise<number> {
   const messages = await tx.all<{ account_id: string; mode: Mode; id: string }>(
     'SELECT account_id, mode, id FROM message WHERE email_seq = ?',
     seq,
@@ -100,6 +101,7 @@ async function removeEmail(tx: Transaction, seq: number): Promise<void> {
     await tx.run('DELETE FROM message WHERE account_id = ? AND mode = ? AND id = ?', account_id, mode, id);
   }
   await tx.run('DELETE FROM email WHERE seq = ?', seq);
+  return messages.length;
 }
 
 async function namesOf(tx: Transaction, keys: string[]): Promise<string[]> {

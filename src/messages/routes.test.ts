@@ -11,8 +11,8 @@ import { type SeededMail, seedMail } from '../../test/kit/seed-mail.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { failure } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
-import { claimOperation } from '../delivery/claim.ts';
-import { settleOperation } from '../delivery/settle.ts';
+import { claimOperation } from '../delivery/queue/claim.ts';
+import { settleOperation } from '../delivery/record/settle.ts';
 import { createInFlightKeys, createKeyedCalls } from '../idempotency/idempotency.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs/disk.ts';
@@ -125,7 +125,7 @@ test('what has not left can be cancelled once; what is held or finished cannot',
     assert.equal(timeline[1].eventType, 'Reject');
     assert.deepEqual(
       [timeline[1].reject.reason, timeline[1].reject.owner, timeline[1].reject.suppressed],
-      ['cancelled', 'our-side', false],
+      ['cancelled', 'sender', false],
     );
     const again = await api.post(`/messages/${id}/cancel`);
     assert.deepEqual([again.status, again.body.error.code], [409, 'CONFLICT']);

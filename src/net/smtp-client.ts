@@ -1,7 +1,7 @@
 /**
  * Door of the outbound SMTP client. Opens one session with one peer and sends messages over it one after the other. It
  * speaks to the addresses it is given: whether they may be spoken to is checked before (address-guard.ts), what an
- * answer means is decided after (delivery/outcome.ts). A message that was under way when the connection broke says at
+ * answer means is decided after (delivery/outcome/outcome.ts). A message that was under way when the connection broke says at
  * which stage; from `dot` on the peer may have it.
  */
 import { type ConnectResult, connectTcp } from './smtp-connect.ts';

@@ -1,10 +1,10 @@
 /** Accounts, approvals, the queue, destinations and nodes as operators see them, with the schemas that describe it. */
 import { Type } from 'typebox';
-import type { Account, Guard, Usage } from '../accounts/accounts.ts';
-import { guardBody, MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES, thresholdsOf } from '../accounts/accounts.ts';
+import type { Account, SendingProtection, Usage } from '../accounts/accounts.ts';
+import { MAXIMUM_EMAIL_BYTES, protectionBody, STANDARD_EMAIL_BYTES, thresholdsOf } from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
-import { CAP_NAMES, type CapName, type Caps, capsOf, HIGHEST_CAP } from '../caps/caps.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
+import { HIGHEST_LIMIT, LIMIT_NAMES, type LimitName, type Limits, limitsOf } from '../limits/limits.ts';
 import type { LivingNode } from '../nodes/nodes.ts';
 import type { AccountQueue, AskedApproval, Credentials, QueueFigures, SentMail } from './store.ts';
 
@@ -18,9 +18,9 @@ const isoOrNull = (ms: number | null): string | null => (ms === null ? null : is
 const plan = oneOf(['free', 'paid', 'enterprise']);
 const status = oneOf(['active', 'suspended']);
 const emailBytes = (description: string) => Type.Integer({ description });
-const caps = closed(
-  Object.fromEntries(CAP_NAMES.map((name) => [name, Type.Integer()])) as Record<CapName, ReturnType<typeof count>>,
-  { description: 'What the account may have at most.' },
+const limits = closed(
+  Object.fromEntries(LIMIT_NAMES.map((name) => [name, Type.Integer()])) as Record<LimitName, ReturnType<typeof count>>,
+  { description: 'The limits of the account.' },
 );
 
 const accountFields = {
@@ -29,14 +29,14 @@ const accountFields = {
   plan,
   status,
   approvedEmailBytes: emailBytes('Size of an email with the upload flow.'),
-  limits: caps,
+  limits,
   createdAt: time,
 };
 export const accountSchema = named('OperatorAccount', accountFields);
 
 export function accountBody(account: Account) {
   const { id: accountId, name, plan, status, approvedEmailBytes, createdAt } = account;
-  const limits: Caps = capsOf(account.limits);
+  const limits: Limits = limitsOf(account.limits);
   return { accountId, name, plan, status, approvedEmailBytes, limits, createdAt: iso(createdAt) };
 }
 
@@ -55,15 +55,18 @@ export const accountDetailSchema = named('OperatorAccountDetail', {
     bounceRate: Type.Number({ description: 'Share of the live messages delivered, bounced or complained about.' }),
     complaintRate: Type.Number(),
   }),
-  guard: closed(
+  sendingProtection: closed(
     {
-      status: oneOf(['good', 'warned', 'resting']),
+      status: oneOf(['good', 'warned', 'held']),
       since: nullableTime('Null while it is good.'),
       reason: nullable('The rate and its thresholds, as they were then.'),
-      countedSince: nullableTime('When resting mail was let leave last: what came before counts no more.'),
+      countedSince: nullableTime('When held mail was last released; earlier mail no longer counts.'),
       thresholds: closed({ bounceRate: threshold, complaintRate: threshold }),
     },
-    { description: 'What the reputation guard has decided of its live mail.' },
+    {
+      description:
+        'Sending protection of its live mail: held from a high rate of hard bounces or complaints until it is released.',
+    },
   ),
   lastActivityAt: nullableTime('When its newest message was made, live or sandbox; null without any.'),
 });
@@ -77,14 +80,19 @@ interface Health {
 
 export function accountDetailBody(
   account: Account,
-  { usage, health, guard, lastAt }: { usage: Usage; health: Health; guard: Guard; lastAt: number | null },
+  {
+    usage,
+    health,
+    protection,
+    lastAt,
+  }: { usage: Usage; health: Health; protection: SendingProtection; lastAt: number | null },
 ) {
   const { status, periodDays, bounceRate, complaintRate } = health;
   return {
     ...accountBody(account),
     usage,
     health: { status, periodDays, bounceRate, complaintRate },
-    guard: { ...guardBody(guard), thresholds: thresholdsOf(guard.set) },
+    sendingProtection: { ...protectionBody(protection), thresholds: thresholdsOf(protection.set) },
     lastActivityAt: isoOrNull(lastAt),
   };
 }
@@ -103,15 +111,18 @@ export const newAccountSchema = named('NewAccount', {
   sandboxApiKey: Type.String({ description: 'Shown this once.' }),
 });
 
-const capChange = Type.Optional(
+const limitChange = Type.Optional(
   Type.Unsafe<number | null>({
     type: ['integer', 'null'],
     minimum: 0,
-    maximum: HIGHEST_CAP,
-    description: 'Null returns to the standard one.',
+    maximum: HIGHEST_LIMIT,
+    description: 'null restores the standard limit.',
   }),
 );
-const changedCaps = Object.fromEntries(CAP_NAMES.map((cap) => [cap, capChange])) as Record<CapName, typeof capChange>;
+const changedLimits = Object.fromEntries(LIMIT_NAMES.map((name) => [name, limitChange])) as Record<
+  LimitName,
+  typeof limitChange
+>;
 const share = Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: '0 switches this level off.' }));
 const setThreshold = Type.Optional(
   closed({
@@ -125,13 +136,13 @@ export const accountChangeRequest = closed(
     plan: Type.Optional(plan),
     status: Type.Optional(status),
     approvedEmailBytes: Type.Optional(Type.Integer({ minimum: STANDARD_EMAIL_BYTES, maximum: MAXIMUM_EMAIL_BYTES })),
-    limits: Type.Optional(closed(changedCaps)),
-    guard: Type.Optional(
+    limits: Type.Optional(closed(changedLimits)),
+    sendingProtection: Type.Optional(
       closed(
         { bounceRate: setThreshold, complaintRate: setThreshold },
         {
           description:
-            'Thresholds of the reputation guard, in the place of all that were set before; what is left out is standard. A warning has to be below critical where both are on.',
+            'Thresholds of sending protection. They replace all thresholds set before; omitted ones are standard. `warning` must be below `critical` if both are on.',
         },
       ),
     ),

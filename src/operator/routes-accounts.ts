@@ -6,8 +6,8 @@ import {
   type Caller,
   createAccount,
   createUsageReader,
-  guardOperation,
   messageCountsOperation,
+  sendingProtectionOperation,
   setAccountOperation,
   thresholdIssues,
   thresholdsOf,
@@ -77,12 +77,12 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
         const account = await found(database, params.id);
         if (!account.ok) return account;
         const { id } = account.value;
-        const guard = await database.execute(guardOperation, id);
-        if (guard === null) return UNKNOWN;
+        const protection = await database.execute(sendingProtectionOperation, id);
+        if (protection === null) return UNKNOWN;
         const usage = await reader.usage(id, 'live');
-        const health = await reader.health(id, 'live', thresholdsOf(guard.set));
+        const health = await reader.health(id, 'live', thresholdsOf(protection.set));
         const lastAt = await database.execute(lastMessageOperation, id);
-        return answer(bodies.accountDetailBody(account.value, { usage, health, guard, lastAt }));
+        return answer(bodies.accountDetailBody(account.value, { usage, health, protection, lastAt }));
       },
     }),
     operatorRoute({
@@ -146,11 +146,11 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
           status = null,
           approvedEmailBytes = null,
           limits,
-          guard,
+          sendingProtection,
         } = request.body as Static<typeof bodies.accountChangeRequest>;
-        const issues = thresholdIssues(guard ?? {});
+        const issues = thresholdIssues(sendingProtection ?? {});
         if (issues.length > 0) return refuse(invalid(issues));
-        const asked = { ...(limits && { limits }), ...(guard && { guard }) };
+        const asked = { ...(limits && { limits }), ...(sendingProtection && { thresholds: sendingProtection }) };
         const change = { id, plan, status, approvedEmailBytes, ...asked, nowMs: clock.now() };
         const account = await operatorChanges(deps, request, id).execute(setAccountOperation, change);
         if (account === null) return UNKNOWN;
@@ -163,8 +163,9 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
     operatorRoute({
       ...{ method: 'POST', path: '/operator/accounts/:id/resume-sending' },
       operationId: 'resumeSendingOfAccount',
-      summary: 'Let live mail of an account leave that rests for the reputation guard',
-      description: 'Mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.',
+      summary: 'Release held live mail of an account',
+      description:
+        'Sends the live mail that sending protection holds, and counts bounces and complaints from zero. 409 if no mail is held.',
       ...{ body: closed({}), bodyOptional: true },
       response: { status: 200, schema: confirmationSchema },
       refusals: ['NOT_FOUND', 'CONFLICT'],

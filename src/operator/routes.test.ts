@@ -5,7 +5,7 @@ import type { Answer } from '../../test/kit/api.ts';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
-import { decideGuardOperation } from '../accounts/accounts.ts';
+import { decideProtectionOperation } from '../accounts/accounts.ts';
 import type { Actor } from '../base/actor.ts';
 import { acceptOperation } from '../send/acceptance.ts';
 import { createUser } from '../users/users.ts';
@@ -43,8 +43,8 @@ const CHANGING: Record<string, string> = {
   'POST /operator/accounts': 'account.create',
   'PATCH /operator/accounts/:id': 'account.set',
   'POST /operator/accounts/:id/resume-sending': 'account.resume-sending',
-  'POST /operator/accounts/:id/look': 'account.look',
-  'DELETE /operator/accounts/:id/look': 'account.end-look',
+  'POST /operator/accounts/:id/support-access': 'account.start-support-access',
+  'DELETE /operator/accounts/:id/support-access': 'account.end-support-access',
   'POST /operator/approvals/:id/approve': 'approval.decide',
   'POST /operator/approvals/:id/reject': 'approval.decide',
   'POST /operator/destinations/:id/resume': 'destination.resume',
@@ -172,19 +172,19 @@ test('queue, nodes, destinations and doctor answer', async () => {
   assert.deepEqual((await operator.get('/operator/doctor')).body, doctor, 'as it was found before');
 });
 
-test('an operator looks at an account: reads it for an hour, changes nothing, and the account sees who looked', async () => {
+test('with support access an operator reads an account for an hour, changes nothing, and the account sees it in its audit log', async () => {
   const { accountId } = (await operator.post('/operator/accounts', { name: 'Looked at' })).body as Record<
     string,
     string
   >;
   const read = (method = 'GET', path = '/account', by = browser) =>
     by.call(method, path, method === 'GET' ? undefined : {}, { 'x-id': accountId! });
-  const path = `/operator/accounts/${accountId}/look`;
+  const path = `/operator/accounts/${accountId}/support-access`;
   assert.equal((await read()).status, 404);
-  assert.equal((await operator.post('/operator/accounts/acc_none/look', {})).status, 404);
-  const look = await operator.post(path, {});
-  assert.equal(look.status, 201, look.text);
-  const leftMs = Date.parse(look.body.expiresAt) - rig.parts.clock.now();
+  assert.equal((await operator.post('/operator/accounts/acc_none/support-access', {})).status, 404);
+  const access = await operator.post(path, {});
+  assert.equal(access.status, 201, access.text);
+  const leftMs = Date.parse(access.body.expiresAt) - rig.parts.clock.now();
   assert.ok(leftMs > 3_590_000 && leftMs <= 3_600_000, `${leftMs} ms`);
   assert.equal((await read()).body.accountId, accountId);
   for (const [method, at] of [
@@ -197,40 +197,46 @@ test('an operator looks at an account: reads it for an hour, changes nothing, an
   assert.deepEqual((await operator.get('/session')).body.accounts, [
     {
       ...{ accountId, name: 'Looked at', role: 'viewer', plan: 'paid', status: 'active' },
-      ...{ looking: true, lookingUntil: look.body.expiresAt },
+      supportAccessUntil: access.body.expiresAt,
     },
   ]);
   const rows = (await read('GET', '/audit')).body as unknown as (Row & { actor: Actor })[];
-  assert.deepEqual([rows[0]!.action, rows[0]!.actor, rows[0]!.resourceId], ['account.look', actor, accountId]);
-  assert.deepEqual(rows[0]!.after, { until: look.body.expiresAt });
+  assert.deepEqual(
+    [rows[0]!.action, rows[0]!.actor, rows[0]!.resourceId],
+    ['account.start-support-access', actor, accountId],
+  );
+  assert.deepEqual(rows[0]!.after, { until: access.body.expiresAt });
 
   const suspended = { method: 'PATCH', path: `/operator/accounts/${accountId}`, body: { status: 'suspended' } };
   assert.equal((await operator.call(suspended)).status, 200);
-  assert.equal((await read()).status, 200, 'above all what is suspended is looked at');
+  assert.equal((await read()).status, 200, 'a suspended account can be read, too');
   const made = await createUser(rig.parts, { email: 'op2@example.com', isOperator: true });
   assert.ok(made.ok);
   const other = await rig.signedIn(made.value.email, made.value.password);
-  assert.equal((await read('GET', '/account', other)).status, 404, 'another operator has to look, too');
+  assert.equal((await read('GET', '/account', other)).status, 404, 'support access is of one session');
   assert.equal((await operator.call({ method: 'DELETE', path })).status, 200);
   assert.equal((await read()).status, 404);
   assert.equal((await operator.call({ method: 'DELETE', path })).status, 404);
-  assert.equal((await latestOf(accountId!)).action, 'account.end-look');
+  assert.equal((await latestOf(accountId!)).action, 'account.end-support-access');
 });
 
-test('an operator sets thresholds of the guard, and lets resting mail leave', async () => {
+test('an operator sets thresholds of sending protection, and releases held mail', async () => {
   const { accountId } = rig;
   const path = `/operator/accounts/${accountId}`;
-  const guard = { bounceRate: { critical: 0 } };
-  assert.equal((await operator.call({ method: 'PATCH', path, body: { guard } })).status, 200);
+  const sendingProtection = { bounceRate: { critical: 0 } };
+  assert.equal((await operator.call({ method: 'PATCH', path, body: { sendingProtection } })).status, 200);
   assert.equal((await operator.post(`${path}/resume-sending`, {})).status, 409);
-  const resting = { id: accountId, from: 'good', to: 'resting', reason: null, nowMs: 1 } as const;
-  await rig.parts.database.execute(decideGuardOperation, resting);
-  const shown = (await operator.get(path)).body.guard as { status: string; thresholds: typeof guard };
-  assert.deepEqual([shown.status, shown.thresholds.bounceRate.critical], ['resting', 0]);
-  const health = (await rig.live.get('/account/health')).body as typeof shown & { guard: typeof shown };
-  assert.deepEqual([health.guard.status, health.thresholds.bounceRate.critical], ['resting', 0]);
+  const held = { id: accountId, from: 'good', to: 'held', reason: null, nowMs: 1 } as const;
+  await rig.parts.database.execute(decideProtectionOperation, held);
+  const shown = (await operator.get(path)).body.sendingProtection as {
+    status: string;
+    thresholds: typeof sendingProtection;
+  };
+  assert.deepEqual([shown.status, shown.thresholds.bounceRate.critical], ['held', 0]);
+  const health = (await rig.live.get('/account/health')).body as typeof shown & { sendingProtection: typeof shown };
+  assert.deepEqual([health.sendingProtection.status, health.thresholds.bounceRate.critical], ['held', 0]);
   const [incident] = (await rig.live.get('/incidents')).body as unknown as Row[];
-  assert.deepEqual([incident!.kind, incident!.state], ['reputation', 'resting']);
+  assert.deepEqual([incident!.kind, incident!.state], ['reputation', 'held']);
   assert.equal((await rig.live.post('/account/resume-sending', {})).status, 400, 'without a confirmation');
   assert.equal((await operator.post(`${path}/resume-sending`, {})).status, 200);
   assert.equal((await latestOf(accountId)).action, 'account.resume-sending');
@@ -240,25 +246,26 @@ test('an operator sets thresholds of the guard, and lets resting mail leave', as
 test('a warning has to be below what stops mail, also where one of the two is standard', async () => {
   const { accountId } = (await operator.post('/operator/accounts', { name: 'Strict' })).body as Record<string, string>;
   const path = `/operator/accounts/${accountId}`;
-  const set = (guard: object) => operator.call({ method: 'PATCH', path, body: { guard, plan: 'free' } });
+  const set = (sendingProtection: object) =>
+    operator.call({ method: 'PATCH', path, body: { sendingProtection, plan: 'free' } });
   const REFUSED = [
-    [{ bounceRate: { warning: 0.2, critical: 0.1 } }, 'bounceRate', 'is 0.2, and must be below critical, which is 0.1'],
-    [{ bounceRate: { warning: 0.1 } }, 'bounceRate', 'is 0.1, and must be below critical, which is 0.1'],
-    [{ complaintRate: { critical: 0.0005 } }, 'complaintRate', 'is 0.001, and must be below critical, which is 0.0005'],
+    [{ bounceRate: { warning: 0.2, critical: 0.1 } }, 'bounceRate', 'must be below critical (0.1), and is 0.2'],
+    [{ bounceRate: { warning: 0.1 } }, 'bounceRate', 'must be below critical (0.1), and is 0.1'],
+    [{ complaintRate: { critical: 0.0005 } }, 'complaintRate', 'must be below critical (0.0005), and is 0.001'],
   ] as const;
   const before = (await operator.get(path)).body;
-  for (const [guard, rate, message] of REFUSED) {
-    const { status, body } = await set(guard);
+  for (const [protection, rate, message] of REFUSED) {
+    const { status, body } = await set(protection);
     assert.deepEqual([status, body.error.code], [400, 'INVALID_REQUEST']);
-    assert.deepEqual(body.error.details, [{ field: `guard.${rate}.warning`, message }]);
+    assert.deepEqual(body.error.details, [{ field: `sendingProtection.${rate}.warning`, message }]);
   }
   assert.deepEqual((await operator.get(path)).body, before, 'neither the thresholds nor the plan');
-  for (const guard of [
+  for (const protection of [
     { bounceRate: { warning: 0.2, critical: 0 } },
     { bounceRate: { warning: 0, critical: 0.01 } },
     { bounceRate: { warning: 0.09 }, complaintRate: { warning: 0.0005, critical: 0.0006 } },
   ]) {
-    assert.equal((await set(guard)).status, 200, JSON.stringify(guard));
+    assert.equal((await set(protection)).status, 200, JSON.stringify(protection));
   }
 });
 

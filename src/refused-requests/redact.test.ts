@@ -29,6 +29,10 @@ test('what is quoted of the request, and the source of a template, is cut out', 
     detailsOf({ field: 'html', message: 'is not a valid template: tag s3cret\nnot found (line 2, column 7)', line: 2 }),
     [{ field: 'html', message: 'is not a valid template (line 2, column 7)', line: 2 }],
   );
+  assert.equal(
+    redactMessage('html has an invalid tag {% s3cret %}: there is no tag s3cret (line 1, column 1). Fix it.'),
+    'html has an invalid tag (line 1, column 1). Fix it.',
+  );
 });
 
 test('texts are short, whole characters, and such as every database takes', () => {

@@ -18,8 +18,8 @@ const SECRETS = /\b(?:pr_(?:live|test)_|whsec_)[^\s"',;]*|[0-9A-Za-z_+/=-]{20,}/
 const RANDOM = /^(?:pr_|whsec_)|^(?=.*\d)(?=.*[A-Za-z])/;
 /** Our own ids are long too, and what the refusal is about. */
 const OUR_ID = /^(?:msg|sub|tpl|whk|del|evt|dom|key|smtp|apr|usr|req|acc)_[0-9A-Za-z]{21}$/;
-/** The parser quotes the source it stumbled over. */
-const TEMPLATE_SOURCE = /(is not a valid template): .*?(?= \(line \d+, column \d+\)|$)/gs;
+/** Messages about a template quote its source. */
+const TEMPLATE_SOURCE = /(is not a valid template|has an invalid tag)\b.*?(?= \(line \d+, column \d+\)|$)/gs;
 const QUOTED = /"[^"]*"|“[^”]*”/g;
 const CONTROLS = /[\x00-\x1f\x7f-\x9f]+/g;
 

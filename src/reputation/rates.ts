@@ -1,12 +1,12 @@
 /**
  * Rates of bounces and complaints of an account's live mail over the last day and the last seven, in whole hours, from the counters of
  * statistics: hard bounces alone, for those are the sender's addresses; a server that was down, or a lifetime that ended, is not. What came
- * before somebody let resting mail leave counts no more. Pure.
+ * before held mail was released no longer counts. Pure.
  */
 import {
   type AnsweredMail,
   type CountedFrom,
-  type GuardReason,
+  type ProtectionReason,
   type Rates,
   reaching,
   type Thresholds,
@@ -40,7 +40,7 @@ interface Counted {
 }
 
 /** The rates that have reached this level, the shortest period first. */
-export function findings(level: 'warning' | 'critical', counted: Counted): GuardReason[] {
+export function findings(level: 'warning' | 'critical', counted: Counted): ProtectionReason[] {
   const { counts, fromMs, countedFrom, thresholds } = counted;
   return PERIOD_DAYS.flatMap((periodDays, index) => {
     const before = countedFrom !== null && fromMs[index] === countedFrom.hourMs ? countedFrom : undefined;

@@ -1,4 +1,4 @@
-/** Lets the mail of an account leave that the guard has stopped: asked for by an owner or an operator, once the cause is gone. */
+/** Releases held mail of an account: called by an owner or an operator once the cause is fixed. */
 import { resumeSendingOperation } from '../accounts/accounts.ts';
 import { failure, ok, type Result, refuse } from '../base/failure.ts';
 import { answeredOperation } from '../statistics/statistics.ts';
@@ -6,19 +6,19 @@ import type { Database } from '../storage/database.ts';
 import { hourOf } from './rates.ts';
 
 export interface Resuming {
-  /** In the hands of who asks. */
+  /** Records the caller in the audit log. */
   changes: Database;
   accountId: string;
   nowMs: number;
 }
 
-/** CONFLICT where no mail rests for the guard. The caller wakes the delivery. */
+/** CONFLICT if no mail is held. The caller wakes the delivery. */
 export async function resumeSending({ changes, accountId, nowMs }: Resuming): Promise<Result<{ message: string }>> {
   const hourMs = hourOf(nowMs);
   const [before] = await changes.execute(answeredOperation, { accountId, fromMs: [hourMs] });
   const countedFrom = { atMs: nowMs, hourMs, ...before! };
   if (!(await changes.execute(resumeSendingOperation, { id: accountId, countedFrom, nowMs }))) {
-    return refuse(failure('CONFLICT', { message: 'The live mail of this account does not rest.' }));
+    return refuse(failure('CONFLICT', { message: 'No mail of this account is held, so there is nothing to release.' }));
   }
-  return ok({ message: 'Live mail leaves again; bounces and complaints are counted from zero.' });
+  return ok({ message: 'Held mail is being sent. Bounces and complaints are counted from zero.' });
 }

@@ -27,7 +27,7 @@ const TABLE: Record<Who, string> = {
     POST /messages/:id/resend · POST /messages/:id/share · POST /webhooks · PUT /webhooks/:id · DELETE /webhooks/:id · POST /webhooks/:id/rotate-secret
     POST /webhooks/:id/test · POST /webhooks/:id/deliveries/:deliveryId/retry · POST /webhooks/:id/replay
     POST /suppressions · POST /suppressions/import · DELETE /suppressions/:email · POST /sandbox/inbox/:id/outcome
-    POST /sandbox/clock/advance · DELETE /sandbox/inbox · POST /templates · PUT /templates/:id · DELETE /templates/:id
+    POST /sandbox/clock/advance · POST /sandbox/clock/reset · DELETE /sandbox/inbox · POST /templates · PUT /templates/:id · DELETE /templates/:id
     POST /templates/:id/versions/:version/restore · POST /templates/:id/render · POST /templates/render
     POST /sandbox/inbound · POST /inbound-routes · PUT /inbound-routes/:id · DELETE /inbound-routes/:id · POST /inbound-routes/:id/verify
     POST /domains · PUT /domains · POST /domains/:id/verify · POST /domains/:id/rotate-keys · DELETE /domains/:id · POST /incidents/:id/retry`,
@@ -39,7 +39,7 @@ const TABLE: Record<Who, string> = {
     GET /user/passkeys · POST /user/passkeys/options · POST /user/passkeys · DELETE /user/passkeys/:id`,
   operator: `
     GET /operator/accounts · POST /operator/accounts · GET /operator/accounts/:id · PATCH /operator/accounts/:id
-    GET /operator/accounts/:id/suspension · POST /operator/accounts/:id/resume-sending · POST /operator/accounts/:id/look · DELETE /operator/accounts/:id/look · GET /operator/approvals · POST /operator/approvals/:id/approve
+    GET /operator/accounts/:id/suspension · POST /operator/accounts/:id/resume-sending · POST /operator/accounts/:id/support-access · DELETE /operator/accounts/:id/support-access · GET /operator/approvals · POST /operator/approvals/:id/approve
     POST /operator/approvals/:id/reject · GET /operator/queue · GET /operator/destinations
     GET /operator/destinations/:id · POST /operator/destinations/:id/resume · GET /operator/nodes · GET /operator/doctor
     GET /operator/postmaster-mail · GET /operator/postmaster-mail/:id · GET /operator/postmaster-mail/:id/content

@@ -1,7 +1,7 @@
 /**
  * An example of each named schema of the API, for /openapi.json. Each fits its schema, which a test proves.
  */
-import { capsOf } from '../caps/caps.ts';
+import { limitsOf } from '../limits/limits.ts';
 import { ANN, DAY_BEFORE, EVENT_EXAMPLES, ids, SHOP, SUBJECT, TIME } from './api-event-examples.ts';
 import { INBOUND_EXAMPLES } from './api-inbound-examples.ts';
 import { MESSAGE_EXAMPLES } from './api-message-examples.ts';
@@ -262,6 +262,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   },
   SandboxOutcomeRequest: { outcome: 'bounced' },
   ClockAdvanceRequest: { seconds: 86_400 },
+  ClockReset: { now: '2026-11-20T09:44:00.123Z', removed: 12 },
   ClockAdvance: { now: '2026-11-21T09:44:00.123Z', ran: 3 },
   Account: {
     accountId: ids.account,
@@ -274,7 +275,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
       approvedEmailBytes: 2_000_000,
       maximumFinalMimeBytes: 40_000_000,
       recipientsPerEmail: 50,
-      ...capsOf({}),
+      ...limitsOf({}),
     },
     usage: { messagesToday: 120, messagesLast30Days: 4_310, queued: 2 },
     smtp: { port: 587, tlsPort: 465 },
@@ -302,7 +303,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
       complaintRate: { warning: 0.001, critical: 0.003, minimumMessages: 1_000 },
     },
     advice: [],
-    guard: { status: 'good', since: null, reason: null, countedSince: null },
+    sendingProtection: { status: 'good', since: null, reason: null, countedSince: null },
   },
   ResumeSendingRequest: { confirm: true },
   ApiKeyRequest: { mode: 'live', scope: 'send', allowedSenders, name: 'web shop' },
@@ -345,7 +346,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     deliveries: 17,
     lastStatus: 503,
     lastError: null,
-    owner: 'recipient',
+    owner: 'sender',
     advice:
       'Have shop.example answer 2xx within 15 s (it answers 503); what waits is tried again by itself, and the webhook is disabled after five days.',
     since: DAY_BEFORE,
@@ -358,7 +359,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     domainId: ids.domain,
     domain: 'shop.example',
     record: { type: 'TXT', name: 's1._domainkey.shop.example' },
-    owner: 'sender-domain',
+    owner: 'sender',
     advice: 'Publish the TXT record s1._domainkey.shop.example again.',
     since: DAY_BEFORE,
     lastAt: TIME,
@@ -366,11 +367,11 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   ReputationIncident: {
     incidentId: 'inc_1a2b3c4d5e6f70819203',
     kind: 'reputation',
-    state: 'resting',
+    state: 'held',
     rate: 'bounceRate',
-    owner: 'sender-domain',
-    reason: 'In the last 24 hours 12.4 % of 1250 live messages bounced for good: high from 5 %, too high from 10 %.',
-    advice: 'Once the cause is gone, an owner lets the mail leave with POST /account/resume-sending.',
+    owner: 'sender',
+    reason: 'In the last 24 hours 12.4 % of 1250 live messages hard-bounced: warning from 5 %, held from 10 %.',
+    advice: 'Once the cause is fixed, an owner can release the mail with POST /account/resume-sending.',
     since: DAY_BEFORE,
     lastAt: DAY_BEFORE,
   },

@@ -1,5 +1,5 @@
 /** Examples of what operators see, for /openapi.json. */
-import { capsOf } from '../caps/caps.ts';
+import { limitsOf } from '../limits/limits.ts';
 import { DAY_BEFORE, ids, TIME } from './api-event-examples.ts';
 
 const account = {
@@ -8,7 +8,7 @@ const account = {
   plan: 'paid',
   status: 'active',
   approvedEmailBytes: 2_000_000,
-  limits: capsOf({}),
+  limits: limitsOf({}),
   createdAt: DAY_BEFORE,
 };
 const figures = { depth: 412, due: 3, leased: 5, held: 0, deferred: 404, oldestDueAt: TIME };
@@ -34,7 +34,7 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
     ...account,
     usage: { messagesToday: 42, messagesLast30Days: 1_204, queued: 3 },
     health: { status: 'good', periodDays: 7, bounceRate: 0.0021, complaintRate: 0 },
-    guard: {
+    sendingProtection: {
       ...{ status: 'good', since: null, reason: null, countedSince: null },
       thresholds: {
         bounceRate: { warning: 0.05, critical: 0.1, minimumMessages: 100 },
@@ -54,7 +54,7 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
     smtpCredentials: 1,
     sessions: 3,
   },
-  Look: { expiresAt: '2026-11-20T10:44:00.123Z' },
+  SupportAccess: { expiresAt: '2026-11-20T10:44:00.123Z' },
   OperatorApproval: {
     approvalId: ids.approval,
     accountId: ids.account,

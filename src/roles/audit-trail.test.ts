@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import type { Answer, Api } from '../../test/kit/api.ts';
 import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
-import { decideGuardOperation } from '../accounts/accounts.ts';
+import { decideProtectionOperation } from '../accounts/accounts.ts';
 import { addDomain } from '../domains/domains.ts';
 import { recordMxOperation } from '../inbound-routes/store.ts';
 
@@ -101,6 +101,7 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
     'sandbox-clock.advance',
     () => sandbox.post('/sandbox/clock/advance', { seconds: 1 }),
   ],
+  'POST /sandbox/clock/reset': ['sandbox-clock.reset', () => sandbox.post('/sandbox/clock/reset')],
   'DELETE /sandbox/inbox': [
     'sandbox-inbox.clear',
     async () => {
@@ -199,7 +200,7 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
     'account.resume-sending',
     async () => {
       const { accountId: id, parts } = rig;
-      await parts.database.execute(decideGuardOperation, { id, from: 'good', to: 'resting', reason: null, nowMs: 1 });
+      await parts.database.execute(decideProtectionOperation, { id, from: 'good', to: 'held', reason: null, nowMs: 1 });
       return live.post('/account/resume-sending', { confirm: true });
     },
   ],

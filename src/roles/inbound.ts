@@ -3,7 +3,6 @@
  * deliveries do.
  */
 import { type Running, stopAll } from '../base/lifecycle.ts';
-import { createHourlyCount } from '../caps/caps.ts';
 import { createReturnPaths, type ReturnPaths, type Routing } from '../delivery/delivery.ts';
 import { isReturnPathOperation } from '../domains/domains.ts';
 import {
@@ -24,6 +23,7 @@ import {
   createRouteHandler,
   type MxSettings,
 } from '../inbound-routes/inbound-routes.ts';
+import { createHourlyCount } from '../limits/limits.ts';
 import { createTokenAddresses } from '../mail/token-address.ts';
 import { isTrustedProxy } from '../net/trusted-proxies.ts';
 import { createInboundServer, type TlsIdentity } from '../smtp/smtp.ts';

@@ -3,14 +3,15 @@
  * in the storage threads alike. Stores reach no package, since each thread would pay for it.
  */
 import '../work/store.ts';
-import '../delivery/claim.ts';
-import '../delivery/pause-store.ts';
-import '../delivery/warm-up-store.ts';
-import '../delivery/settle.ts';
+import '../delivery/queue/claim.ts';
+import '../delivery/destinations/pause-store.ts';
+import '../delivery/destinations/warm-up-store.ts';
+import '../delivery/record/settle.ts';
 import '../inbound/store.ts';
 import '../inbound/operator-mail-store.ts';
 import '../inbound/report-store.ts';
-import '../delivery/sandbox-store.ts';
+import '../delivery/sandbox/reset-store.ts';
+import '../delivery/sandbox/store.ts';
 import '../messages/retention-store.ts';
 import '../messages/late-store.ts';
 import '../messages/partition-store.ts';
@@ -19,7 +20,7 @@ import '../storage/meta-store.ts';
 import '../audit/store.ts';
 import '../accounts/store.ts';
 import '../accounts/credential-store.ts';
-import '../accounts/guard-store.ts';
+import '../accounts/protection-store.ts';
 import '../users/store.ts';
 import '../users/member-store.ts';
 import '../users/session-store.ts';

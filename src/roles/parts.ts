@@ -115,7 +115,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
 }
 
 /** Messages waiting for delivery at which intake stops: some 20 GB of small mail in the embedded database. */
-const QUEUE_CAP = 5_000_000;
+const QUEUE_LIMIT = 5_000_000;
 const INTERVAL_MS = 1_000;
 
 interface Reason {
@@ -198,7 +198,8 @@ export async function watchOverload(options: OverloadOptions): Promise<Overload>
       for (const { name, shortage } of disks) {
         if (shortage !== undefined) reasons.push({ part: 'disk', message: `${name}: ${shortage}` });
       }
-      if (queue.depth >= QUEUE_CAP) reasons.push({ part: 'queue', message: `the queue is at its cap of ${QUEUE_CAP}` });
+      if (queue.depth >= QUEUE_LIMIT)
+        reasons.push({ part: 'queue', message: `the queue is at its limit of ${QUEUE_LIMIT}` });
       return reasons;
     },
     isScarce: () => disks.some((disk) => disk.isScarce),

@@ -8,7 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import type { Answer, Api } from '../../test/kit/api.ts';
 import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
-import { decideGuardOperation } from '../accounts/accounts.ts';
+import { decideProtectionOperation } from '../accounts/accounts.ts';
 import type { RouteDefinition } from '../http/route.ts';
 
 /**
@@ -39,6 +39,7 @@ const POWERS: Record<string, Power> = {
   'DELETE /suppressions/:email': 'own',
   'POST /sandbox/inbox/:id/outcome': 'own',
   'POST /sandbox/clock/advance': 'own',
+  'POST /sandbox/clock/reset': 'own',
   'POST /sandbox/inbound': 'own',
   'DELETE /sandbox/inbox': 'own',
   'POST /templates': 'own',
@@ -133,8 +134,8 @@ test('every route that changes something has its row, and no row is of a route t
 test('what both modes share is not changed with a sandbox key, and is with a live one', async () => {
   const { domainId } = (await live.post('/domains', { domain: 'example.com' })).body;
   const refused = Object.keys(POWERS).filter((name) => POWERS[name] === 'refused');
-  const resting = { id: rig.accountId, from: 'good', to: 'resting', reason: null, nowMs: 1 } as const;
-  await rig.parts.database.execute(decideGuardOperation, resting);
+  const held = { id: rig.accountId, from: 'good', to: 'held', reason: null, nowMs: 1 } as const;
+  await rig.parts.database.execute(decideProtectionOperation, held);
   const before = liveRows();
   for (const name of refused) {
     const answer = await callAs(sandbox, name, domainId);

@@ -15,21 +15,21 @@ import {
   startDomainChecks,
   type TrackingHosts,
 } from '../domains/domains.ts';
-import { createFollowers, startLogLag } from '../events/events.ts';
+import { createFollowers, startLogLag, WEBHOOK_WORK } from '../events/events.ts';
 import { startHousekeeping } from '../housekeeping/housekeeping.ts';
 import type { HttpApp } from '../http/app.ts';
-import { type InboundWorker, inboundBlobsOperation } from '../inbound/inbound.ts';
+import { INBOUND_WORK, type InboundWorker, inboundBlobsOperation } from '../inbound/inbound.ts';
 import { startRouteChecks } from '../inbound-routes/inbound-routes.ts';
+import { DELIVERY_WORK } from '../messages/messages.ts';
 import { openDns } from '../net/dns.ts';
 import { openHttpClient } from '../net/http-client.ts';
 import { openSourceAddresses } from '../net/source-addresses.ts';
 import type { Nodes } from '../nodes/nodes.ts';
 import { createRefusedRequests, type RefusedRequests } from '../refused-requests/refused-requests.ts';
-import { startGuard } from '../reputation/reputation.ts';
+import { startSendingProtection } from '../reputation/reputation.ts';
 import { createSystemMail, SYSTEM_ACCOUNT, type SystemMailer } from '../send/send.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
 import { startRollUp, tookMailOperation } from '../statistics/statistics.ts';
-import type { HintTopic } from '../storage/database.ts';
 import { openTlsPolicies } from '../tls-policy/tls-policy.ts';
 import { startWebhooks } from '../webhooks/webhooks.ts';
 import { createApi, createServicePort } from './api.ts';
@@ -131,9 +131,9 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
   });
   const wakeUps: WakeUps = createWakeUps(parts);
   const followers = createFollowers({ database });
-  const nudgeDelivery = (): void => wakeUps.wake('delivery');
+  const nudgeDelivery = (): void => wakeUps.wake(DELIVERY_WORK);
   const nudgeWebhooks = (): void => {
-    wakeUps.wake('webhooks');
+    wakeUps.wake(WEBHOOK_WORK);
     followers.nudge();
   };
   const hostnames = [config.smtpHostname, ...(config.baseUrl === undefined ? [] : [new URL(config.baseUrl).hostname])];
@@ -141,7 +141,7 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
   const webhooks = config.roles.includes('webhooks')
     ? startWebhooks({ database, http, clock, log, secretKey, metrics, notify: mail.notify })
     : undefined;
-  if (webhooks) wakeUps.onWake('webhooks', () => webhooks.nudge());
+  if (webhooks) wakeUps.onWake(WEBHOOK_WORK, () => webhooks.nudge());
   const delivery = config.roles.includes('delivery')
     ? startDeliveryRole(parts, {
         ...{ providers, inboundPort },
@@ -162,14 +162,14 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
     },
     destinations: delivery?.delivery.published() ?? [],
   }));
-  if (delivery) wakeUps.onWake('delivery', () => delivery.delivery.nudge());
+  if (delivery) wakeUps.onWake(DELIVERY_WORK, () => delivery.delivery.nudge());
   let inbound: InboundWorker | undefined;
   return {
     http,
     followers,
     mail,
     nudgeDelivery,
-    nudgeInbound: (): void => wakeUps.wake('inbound'),
+    nudgeInbound: (): void => wakeUps.wake(INBOUND_WORK),
     /** What came in is dealt with where deliveries run, once it is known where the links of its events lead. */
     startInbound: (baseUrl: string): void => {
       if (!config.roles.includes('delivery')) return;
@@ -177,7 +177,7 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
         ...{ baseUrl, onRecorded: nudgeWebhooks, forward: mail.forward },
         share: () => nodes.share('delivery'),
       });
-      wakeUps.onWake('inbound', () => work.nudge());
+      wakeUps.onWake(INBOUND_WORK, () => work.nudge());
       inbound = work;
     },
     /** After events were written. */
@@ -274,22 +274,22 @@ async function listenHttp(app: HttpApp, { config, log }: Parts): Promise<number 
  * only a hint: polling finds the same work later. What wakes and what is woken are started in any order.
  */
 interface WakeUps {
-  wake(topic: HintTopic): void;
+  wake(kind: string): void;
   /** Says how this process is woken, by itself and by other nodes. */
-  onWake(topic: HintTopic, wake: () => void): void;
+  onWake(kind: string, wake: () => void): void;
 }
 
 function createWakeUps({ hints }: Pick<Parts, 'hints'>): WakeUps {
-  const here: Partial<Record<HintTopic, () => void>> = {};
+  const here: Record<string, () => void> = {};
   return {
-    wake: (topic) => {
-      const own = here[topic];
+    wake: (kind) => {
+      const own = here[kind];
       if (own) own();
-      else hints.notify(topic);
+      else hints.notify(kind);
     },
-    onWake: (topic, wake) => {
-      here[topic] = wake;
-      hints.listen(topic, wake);
+    onWake: (kind, wake) => {
+      here[kind] = wake;
+      hints.listen(kind, wake);
     },
   };
 }
@@ -301,7 +301,7 @@ interface DeliveryRoleOptions {
   onSettled(): void;
   /** The part of a limit on connections that is this process's among the nodes that deliver. */
   connectionShare(): number;
-  /** Whether this is the first of the nodes that deliver: it makes the statistics, checks domains and inbound routes, and guards reputation. */
+  /** Whether this is the first of the nodes that deliver: it makes the statistics, checks domains and inbound routes, and protects the reputation of accounts. */
   isFirstNode(): boolean;
   /** Mail of the service itself to the owners of an account. */
   notify: DomainChecksOptions['notify'];
@@ -388,10 +388,10 @@ function startChecks(parts: Parts, { isFirstNode: isChosen, notify, isServed }: 
     ...{ sendingHost: config.smtpHostname, bounceDomain: config.bounceDomain, baseUrl: config.baseUrl },
   });
   const routeChecks = startRouteChecks({ database, clock, log, mx: mxOf(config), freshDns, isChosen });
-  const guard = startGuard({ database, clock, log, notify, isChosen });
+  const protection = startSendingProtection({ database, clock, log, notify, isChosen });
   return {
     stop: async () => {
-      await Promise.all([domainChecks.stop(), routeChecks.stop(), guard.stop()]);
+      await Promise.all([domainChecks.stop(), routeChecks.stop(), protection.stop()]);
     },
   };
 }

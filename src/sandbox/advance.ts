@@ -20,7 +20,7 @@ import { beginMoveOperation, endMoveOperation, nextStepOperation, outstandingWor
 /** One kind of work of the sandbox. */
 export interface SandboxKind<I extends Item = Item, R extends Lease = Lease> extends ChosenKind<I, R> {
   /** By the number of attempts made: the least time until an attempt that fails is due again, in ms. */
-  shortestWaitsMs: number[];
+  shortestWaitsMs: readonly number[];
   /** Rows of one step at most: it has to end well within a lease. */
   most: number;
 }
@@ -46,7 +46,7 @@ export interface Advanced {
 
 const BUDGET_MS = 25_000;
 /** Longer than a step takes. */
-const LEASE_MS = 25_000;
+export const MOVE_LEASE_MS = 25_000;
 /** For another move of the same clock, before this one is refused. */
 const BEGIN_WITHIN_MS = 28_000;
 /** A webhook that is under way has this long. */
@@ -71,14 +71,14 @@ function tooFar(): Failure {
   return invalid([{ field: 'seconds', message }]);
 }
 
-function busy(): Failure {
+export function clockIsBusy(): Failure {
   return failure('CONFLICT', { message: 'Other calls are moving this clock; repeat the call when they are done.' });
 }
 
 /** Begins a move, once no other call moves the clock; false when that takes too long. */
-async function begin({ database, clock }: AdvanceDeps, accountId: string, by: string): Promise<boolean> {
+export async function beginMove({ database, clock }: AdvanceDeps, accountId: string, by: string): Promise<boolean> {
   const latest = performance.now() + BEGIN_WITHIN_MS;
-  const lease = () => ({ accountId, by, nowMs: clock.now(), leaseMs: LEASE_MS });
+  const lease = () => ({ accountId, by, nowMs: clock.now(), leaseMs: MOVE_LEASE_MS });
   while (!(await database.execute(beginMoveOperation, lease()))) {
     if (performance.now() > latest) return false;
     await sleep(LOOK_EVERY_MS * 5);
@@ -87,7 +87,10 @@ async function begin({ database, clock }: AdvanceDeps, accountId: string, by: st
 }
 
 /** Until what is due at this moment is done, so that the move begins behind it. */
-async function quiet({ database, clock, nudge, ...deps }: AdvanceDeps, { accountId, signal }: Advance): Promise<void> {
+export async function waitUntilQuiet(
+  { database, clock, nudge, ...deps }: AdvanceDeps,
+  { accountId, signal }: Pick<Advance, 'accountId' | 'signal'>,
+): Promise<void> {
   const began = performance.now();
   const kinds = [deps.kinds[0].kind, deps.kinds[1].kind] as const;
   nudge();
@@ -122,7 +125,7 @@ async function runDue(
   const [deliveries, webhooks] = kinds;
   const latest = performance.now() + (budgetMs ?? BUDGET_MS);
   do {
-    const lease = { nowMs: clock.now(), leaseMs: LEASE_MS };
+    const lease = { nowMs: clock.now(), leaseMs: MOVE_LEASE_MS };
     const rows = await database.execute(nextStepOperation, {
       ...{ ...lease, accountId, by, targetMs: untilMs, momentMs: move.momentMs },
       kinds: [deliveries.kind, webhooks.kind],
@@ -150,9 +153,9 @@ async function move(deps: AdvanceDeps, advance: Advance): Promise<Result<Advance
   const { accountId, byMs } = advance;
   const sandboxClock = createSandboxClock(deps);
   if ((await sandboxClock.clockOffsetMs(accountId)) + byMs > MOST_AHEAD_MS) return refuse(tooFar());
-  await quiet(deps, advance);
+  await waitUntilQuiet(deps, advance);
   const by = randomText(16);
-  if (!(await begin(deps, accountId, by))) return refuse(busy());
+  if (!(await beginMove(deps, accountId, by))) return refuse(clockIsBusy());
   const moving: Move = { ...advance, by, momentMs: 0, ran: 0, unfinished: new Set() };
   const end = (toMs: number): Promise<number> => {
     const giveBack = [...moving.unfinished].map(({ job: { seq, fence }, atMs }) => ({ seq, fence, atMs: atMs! }));
@@ -175,7 +178,7 @@ export function createAdvance(deps: AdvanceDeps): (advance: Advance) => Promise<
   const lines = new Map<string, { count: number; last: Promise<unknown> }>();
   return async (advance) => {
     const line = lines.get(advance.accountId) ?? { count: 0, last: Promise.resolve() };
-    if (line.count >= MOST_IN_LINE) return refuse(busy());
+    if (line.count >= MOST_IN_LINE) return refuse(clockIsBusy());
     lines.set(advance.accountId, line);
     line.count += 1;
     const turn = line.last.then(() => move(deps, advance));

@@ -71,7 +71,7 @@ export interface Step extends MoveLease {
   /** Rows of each kind at most. */
   most: readonly [delivery: number, webhook: number];
   /** For each kind, by the number of attempts made: the least time until the work can be due again. */
-  shortestWaitsMs: readonly [delivery: number[], webhook: number[]];
+  shortestWaitsMs: readonly [delivery: readonly number[], webhook: readonly number[]];
 }
 
 export interface DueRow extends SandboxRow {

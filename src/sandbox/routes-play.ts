@@ -8,7 +8,7 @@ import type { Caller } from '../accounts/accounts.ts';
 import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import { type Issue, invalid, refuse } from '../base/failure.ts';
-import type { PlayByHand } from '../delivery/delivery.ts';
+import { createSandboxReset, type PlayByHand } from '../delivery/delivery.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { named } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
@@ -47,6 +47,11 @@ const advanceAnswer = named('ClockAdvance', {
   ),
 });
 
+const resetAnswer = named('ClockReset', {
+  now: Type.String({ description: 'The real time, which the sandbox follows again.' }),
+  removed: Type.Integer({ description: 'Messages that were removed.' }),
+});
+
 const OUTCOME_ISSUE: Issue = {
   field: 'outcome',
   message: `must be one of ${SANDBOX_OUTCOMES.join(', ')} in any case, or an SMTP reply such as 452 4.2.2 mailbox full`,
@@ -56,6 +61,7 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
   const { database } = deps;
   const sandboxClock = createSandboxClock(deps);
   const advance = createAdvance(deps);
+  const reset = createSandboxReset(deps);
 
   const playOutcome = async (request: Request<Static<typeof outcomeBody>>): Promise<RouteAnswer> => {
     const { caller } = request;
@@ -90,6 +96,19 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
     return answer({ now: iso(nowMs), ran, ...(leftMs > 0 && { remainingSeconds: Math.ceil(leftMs / 1000) }) });
   };
 
+  const resetClock = async (request: Request<undefined>): Promise<RouteAnswer> => {
+    const { caller, signal } = request;
+    if (caller.mode !== 'sandbox') return sandboxOnly;
+    await requestedChanges(database, request, deps.clock.now()).execute(recordChangeOperation, {
+      action: 'sandbox-clock.reset',
+      resourceId: null,
+      asked: {},
+    });
+    const done = await reset({ accountId: caller.account.id, signal });
+    deps.nudge();
+    return done.ok ? answer({ now: iso(deps.clock.now()), removed: done.value.removed }) : done;
+  };
+
   return [
     defineRoute({
       ...{ method: 'POST', path: '/sandbox/inbox/:id/outcome', tag: 'sandbox', auth: 'key' },
@@ -113,6 +132,20 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
       refusals: ['FORBIDDEN', 'CONFLICT'],
       response: { status: 200, schema: advanceAnswer },
       handle: moveClock,
+    }),
+    defineRoute({
+      method: 'POST',
+      path: '/sandbox/clock/reset',
+      tag: 'sandbox',
+      auth: 'key',
+      waits: true,
+      operationId: 'resetSandboxClock',
+      summary: 'Set the clock of this sandbox back to real time',
+      description:
+        'Removes all messages of this account’s sandbox first, with their events, webhook deliveries, received mail and statistics, because they carry times of the clock that was moved. Keys, webhooks, templates and suppressions stay.',
+      refusals: ['FORBIDDEN', 'CONFLICT'],
+      response: { status: 200, schema: resetAnswer },
+      handle: resetClock,
     }),
   ];
 }

@@ -6,8 +6,8 @@ import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { type SeededMail, seedMail } from '../../test/kit/seed-mail.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { createConcurrencyLimiter } from '../caps/caps.ts';
 import { createFollowers } from '../events/events.ts';
+import { createConcurrencyLimiter } from '../limits/limits.ts';
 import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import { sandboxRoutes } from './routes.ts';
 

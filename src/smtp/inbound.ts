@@ -5,8 +5,8 @@
  * is not declared, recipients with different limits are taken in transactions apart: none is to miss a mail for another's limit.
  */
 import { newId } from '../base/ids.ts';
-import type { HourlyCount } from '../caps/caps.ts';
 import type { InboundFacts, NewInbound, Recipients, Taken, Use } from '../inbound/inbound.ts';
+import type { HourlyCount } from '../limits/limits.ts';
 import { type Address, sameAddressKey } from '../mail/address.ts';
 import { parseForeignMail, parseInboundRecipient } from './command.ts';
 import { withoutArgument } from './commands.ts';

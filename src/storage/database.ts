@@ -29,13 +29,11 @@ export interface Database {
   close(): Promise<void>;
 }
 
-export type HintTopic = 'delivery' | 'webhooks' | 'inbound';
-
 export interface Hints extends Running {
-  /** Notifies the other nodes. */
-  notify(topic: HintTopic): void;
-  /** Calls back when another node notified, or may have notified unheard. */
-  listen(topic: HintTopic, heard: () => void): void;
+  /** Notifies the other nodes that there is work of this kind. */
+  notify(kind: string): void;
+  /** Calls back when another node notified of this kind, or may have done so while nothing listened. */
+  listen(kind: string, heard: () => void): void;
 }
 
 /** For a process that has its database to itself. */

@@ -177,7 +177,7 @@ export function escapeWithin(text: string, budget: Budget): string {
  */
 export function printable(value: unknown, budget: Budget): string | undefined {
   if (typeof value === 'string') return value;
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint') return String(value);
   if (!Array.isArray(value)) return undefined;
   let text = '';
   for (const item of value) {

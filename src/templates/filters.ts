@@ -20,12 +20,14 @@ import {
   defaultOperators,
   evalTokenValue,
   type Liquid,
+  type NumberToken,
   type Operators,
   type RangeToken,
   Tokenizer,
   TokenKind,
   TypeGuards,
 } from 'liquidjs';
+import { exactInteger } from '../base/exact-json.ts';
 import {
   type Budget,
   checkItems,
@@ -55,10 +57,19 @@ interface FilterRow {
   short: number;
   /** Whether an object, or a list of objects, is something else than text to it. All others would print it. */
   takesObjects: boolean;
+  /** It calculates with doubles: an integer beyond 2^53 loses digits. */
+  isArithmetic: boolean;
 }
 
 function rows(growth: Growth, names: string, more: Partial<FilterRow> = {}): [string, FilterRow][] {
-  const row = { growth, weight: 1, short: 0, takesObjects: growth === 'list' || growth === 'steps', ...more };
+  const row = {
+    growth,
+    weight: 1,
+    short: 0,
+    takesObjects: growth === 'list' || growth === 'steps',
+    isArithmetic: false,
+    ...more,
+  };
   return names.split(/\s+/).map((name) => [name, row]);
 }
 
@@ -66,8 +77,11 @@ export const FILTERS: ReadonlyMap<string, FilterRow> = new Map([
   ...rows('none', 'default first last size raw', { takesObjects: true }),
   ...rows('none', 'escape xml_escape newline_to_br append prepend'),
 
-  ...rows('text', 'abs at_least at_most ceil divided_by floor minus plus modulo times to_integer'),
-  ...rows('text', 'round truncate truncatewords', { short: 1 }),
+  ...rows('text', 'abs at_least at_most ceil divided_by floor minus plus modulo times to_integer', {
+    isArithmetic: true,
+  }),
+  ...rows('text', 'round', { short: 1, isArithmetic: true }),
+  ...rows('text', 'truncate truncatewords', { short: 1 }),
   ...rows(
     'text',
     'lstrip rstrip strip downcase upcase capitalize squish strip_newlines normalize_whitespace strip_html',
@@ -174,6 +188,7 @@ function bounded(name: string, row: FilterRow, filter: Filter): Filter {
         throw new OverLimit(`gives the filter ${name} an object, which cannot be printed; use json for it`);
       }
       charge(name, row, argument, budget);
+      if (row.isArithmetic && typeof argument.value === 'bigint') values[index] = Number(argument.value);
     }
     if (row.growth === 'steps') return checkedSteps(name, runs.apply(this, values), budget);
     const made = runs.apply({ ...this, context: context.ofFilters as unknown as FilterThis['context'] }, values);
@@ -325,7 +340,7 @@ type Read = (this: Tokenizer) => unknown;
 
 /** The end of a range: a number, or text that is one; anything else is none. */
 function endOf(value: unknown): number {
-  return typeof value === 'number' || typeof value === 'string' ? Math.trunc(Number(value)) : Number.NaN;
+  return ['number', 'bigint', 'string'].includes(typeof value) ? Math.trunc(Number(value)) : Number.NaN;
 }
 
 function* evaluate({ lhs, rhs }: RangeToken, context: Context): Generator<unknown, number[], unknown> {
@@ -350,5 +365,20 @@ export function boundRanges(): void {
     if (token === undefined || !TypeGuards.isRangeToken(token)) return token;
     const initial = { evaluate: (context: Context) => evaluate(token, context) };
     return Object.assign(token, { kind: TokenKind.FilteredValue, filters: [], initial });
+  };
+}
+
+/**
+ * Has every tokenizer read an integer beyond 2^53 as a bigint, as values are: `{% if id == 7615917337495251231 %}` compares all digits.
+ * Filters that calculate make a double of it.
+ */
+export function keepDigitsOfNumbers(): void {
+  const prototype = Tokenizer.prototype as unknown as { readNumber: Read };
+  const read = prototype.readNumber;
+  prototype.readNumber = function (this: Tokenizer): unknown {
+    const token = read.call(this) as NumberToken | undefined;
+    // Liquid hands the content on as a value, without looking into it.
+    if (token !== undefined) token.content = exactInteger(token.getText(), token.content) as number;
+    return token;
   };
 }

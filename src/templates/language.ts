@@ -41,7 +41,7 @@ import {
   type Report,
   readProperty,
 } from './context.ts';
-import { boundFilters, boundOperators, boundRanges, registerOwnFilters } from './filters.ts';
+import { boundFilters, boundOperators, boundRanges, keepDigitsOfNumbers, registerOwnFilters } from './filters.ts';
 
 /** What stands between the braces of an output. */
 type Ranged = TopLevelToken & { contentRange: [number, number] };
@@ -59,8 +59,11 @@ function treatmentOf(kind: Kind, value: Value, lastName: string | undefined): Tr
   return isHtml || (last !== undefined && ESCAPING.has(last)) ? 'as is' : 'escape';
 }
 
-/** Liquid prints the first of several values and drops the others; a slip such as `{{ first name }}` is better refused. */
-function assertOneValue(value: Value): void {
+/** Outputs that Handlebars and Go have as tags: they would be variables that never have a value. */
+const NO_NAMES = new Set(['else', 'end', 'endif', 'endfor']);
+
+/** Liquid takes the first of several values and drops the others; a slip such as `{{ first name }}` is better refused. */
+export function assertOneValue(value: Value): void {
   let values = 0;
   for (const token of value.initial.postfix) {
     if (!TypeGuards.isOperatorToken(token)) values += 1;
@@ -117,6 +120,7 @@ export class MailOutput implements Template {
     this.token = token;
     this.#value = new Value(tokenizer.readFilteredValue(), liquid);
     assertOneValue(this.#value);
+    if (NO_NAMES.has(this.#value.initial.postfix[0]!.getText())) throw new Error('expected a name');
     const path = plainPath(this.#value);
     const isPlain = this.#value.filters.every((filter) => filter.name === 'raw');
     this.#path = isPlain && typeof path?.[0] === 'string' ? path : undefined;
@@ -262,6 +266,7 @@ class MailTablerow extends TablerowTag {
 }
 
 boundRanges();
+keepDigitsOfNumbers();
 
 export function createLiquid(kind: Kind): Liquid {
   const liquid = new Liquid({

@@ -13,6 +13,7 @@ import {
   Tokenizer,
   type TopLevelToken,
   TypeGuards,
+  type Value,
 } from 'liquidjs';
 import type { Issue } from '../base/failure.ts';
 import {
@@ -23,7 +24,8 @@ import {
   RENDER_LIMIT_MS,
   TooMuchText,
 } from './context.ts';
-import { createLiquid, MailOutput, UNSUBSCRIBE_VARIABLE } from './language.ts';
+import { foreignSyntaxHint, hasTypographicQuotes, shownTag, tagAt } from './foreign-syntax.ts';
+import { assertOneValue, createLiquid, MailOutput, UNSUBSCRIBE_VARIABLE } from './language.ts';
 import { MAX_SOURCE_LENGTH } from './template.ts';
 
 const TOO_MUCH_TEXT = `makes too much text: more than ${MAX_OUTPUT_LENGTH} characters in all parts together`;
@@ -65,7 +67,18 @@ function placed(sentence: string, line: number, column: number): Omit<Issue, 'fi
 
 function sentenceOf(error: LiquidError): string {
   const said = (error.originalError?.message ?? error.message).replace(/, line:\d+, col:\d+$/, '').slice(0, 200);
-  return limitSentence(said) ?? `is not a valid template: ${said}`;
+  const limit = limitSentence(said);
+  if (limit !== undefined) return limit;
+  const tag = error.name === 'RenderError' ? undefined : tagAround(error.token);
+  const hint = tag === undefined ? undefined : foreignSyntaxHint(tag, said);
+  return hint === undefined ? `is not a valid template: ${said}` : `has an invalid tag ${shownTag(tag!)}: ${hint}`;
+}
+
+/** The whole tag that a token is a part of. */
+function tagAround({ input, begin }: LiquidError['token']): string | undefined {
+  let at = Math.max(input.lastIndexOf('{{', begin), input.lastIndexOf('{%', begin));
+  while (at > 0 && input[at - 1] === '{') at -= 1;
+  return at < 0 ? undefined : tagAt(input, at);
 }
 
 /** What the clock's refusal means; it comes from outside of any tag too, and then there is no place to name. */
@@ -150,8 +163,18 @@ class MailParser extends Parser {
   }
 
   override parseToken(token: TopLevelToken, rest: TopLevelToken[]): ReturnType<Parser['parseToken']> {
-    if (!TypeGuards.isOutputToken(token)) return super.parseToken(token, rest);
     try {
+      // {% # … %} is a comment.
+      const isComment = TypeGuards.isTagToken(token) && token.name === '#';
+      if (!TypeGuards.isHTMLToken(token) && !isComment && hasTypographicQuotes(token.getText()))
+        throw new Error('unexpected quotation mark');
+      if (!TypeGuards.isOutputToken(token)) {
+        const tag = super.parseToken(token, rest);
+        // Those of {% if %} and {% unless %}.
+        for (const { value } of (tag as { branches?: { value?: Value }[] }).branches ?? [])
+          if (value !== undefined) assertOneValue(value);
+        return tag;
+      }
       return new MailOutput(token, this.#liquid, this.#kind) as unknown as ReturnType<Parser['parseToken']>;
     } catch (error) {
       throw LiquidError.is(error) ? error : new ParseError(error as Error, token);

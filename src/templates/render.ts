@@ -223,6 +223,7 @@ const ARTICLES: Record<VariableType, string> = {
 function isOfType(value: unknown, type: VariableType): boolean {
   if (type === 'array') return Array.isArray(value);
   if (type === 'object') return typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (type === 'number' && typeof value === 'bigint') return true;
   return typeof value === type;
 }
 

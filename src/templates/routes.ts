@@ -10,10 +10,10 @@ import type { Clock } from '../base/clock.ts';
 import { type Failure, failure, type Issue, ok, type Result, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { timeSlice, yieldToEventLoop } from '../base/time-slice.ts';
-import { limitReached } from '../caps/caps.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, confirmationSchema } from '../http/validate.ts';
+import { limitReached } from '../limits/limits.ts';
 import type { Database } from '../storage/database.ts';
 import {
   contentOf,
@@ -161,7 +161,7 @@ async function validateWithin(deps: TemplateRouteDeps, owner: ReturnType<typeof 
 }
 
 function writtenAnswer(deps: TemplateRouteDeps, accountId: string, written: Written): RouteAnswer {
-  if ('cap' in written) return refuse(limitReached(written));
+  if ('limit' in written) return refuse(limitReached(written));
   if ('refused' in written) return refuse(REFUSALS[written.refused]);
   deps.templates.changed(accountId);
   return answer(templateBody(written.template));

@@ -5,8 +5,9 @@
  */
 
 import { change } from '../audit/audit.ts';
+import { parseExactJson } from '../base/exact-json.ts';
 import type { Mode } from '../base/mode.ts';
-import { type CapReached, capReached } from '../caps/caps.ts';
+import { checkLimit, type LimitReached } from '../limits/limits.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import {
   type DeclaredVariable,
@@ -37,7 +38,7 @@ const PRESENT = `${VERSION}, t.mode, t.created_at AS "createdAt", t.updated_at A
    FROM template t JOIN template_version v ON v.template_id = t.id AND v.version = t.version`;
 
 function readVariables<T extends { variables: string }>(row: T): Omit<T, 'variables'> & Pick<Template, 'variables'> {
-  return { ...row, variables: JSON.parse(row.variables) as DeclaredVariable[] };
+  return { ...row, variables: parseExactJson(row.variables) as DeclaredVariable[] };
 }
 
 async function findTemplate(
@@ -139,7 +140,7 @@ export type TemplateRefusal =
   | 'slot-needed'
   | 'in-use';
 
-export type Written = { template: Template } | { refused: TemplateRefusal } | CapReached;
+export type Written = { template: Template } | { refused: TemplateRefusal } | LimitReached;
 
 async function holdAccount(tx: Transaction, accountId: string): Promise<void> {
   await tx.run('UPDATE account SET name = name WHERE id = ?', accountId);
@@ -223,7 +224,7 @@ export const createTemplateOperation = change(
     await holdAccount(tx, accountId);
     if (await isNameTaken(tx, made, made.name)) return { refused: 'name-taken' };
     const count = ['SELECT count(*) AS n FROM template WHERE account_id = ?', accountId] as const;
-    const reached = await capReached(tx, { accountId, cap: 'templates', count });
+    const reached = await checkLimit(tx, { accountId, limit: 'templates', count });
     if (reached) return reached;
     const refused = await checkLayout(tx, made, made.content);
     if (refused) return { refused };

@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';
+import { parseExactJson } from '../base/exact-json.ts';
 import { htmlToText } from '../mail/html/html-text.ts';
-import { createRender, namesLink, type ToRender } from './templates.ts';
+import { createRender, namesLink, settleDeclared, type ToRender } from './templates.ts';
 
 const render = createRender(htmlToText);
 
@@ -340,4 +341,38 @@ test('whether a source names the unsubscribe link is the same before and after i
     render({ html, variables: {}, accountVariables: {}, keepMissing: false, deriveText: true });
     assert.equal(namesLink(html, 'html'), expected, html);
   }
+});
+
+test('integers beyond 2^53 keep their digits', () => {
+  const variables = parseExactJson(
+    '{ "id": 7615917337495251231, "below": -9223372036854775808, "ids": [9007199254740993, 1], "price": 12.50, "round": 1e21 }',
+  ) as Record<string, unknown>;
+  const cases: [source: string, expected: string][] = [
+    [
+      '{{ id }} {{ below }} {{ ids[0] }} {{ ids | join: "," }}',
+      '7615917337495251231 -9223372036854775808 9007199254740993 9007199254740993,1',
+    ],
+    ['{{ price }} {{ round }}', '12.5 1e+21'],
+    ['{{ id | json }} {{ ids | json }}', '7615917337495251231 [9007199254740993,1]'],
+    [
+      '{{ id | append: "!" }} {{ id | slice: 16, 3 }} {{ id | default: 1 }}',
+      '7615917337495251231! 231 7615917337495251231',
+    ],
+    ['{% if id == 7615917337495251231 %}same{% endif %}{% if id == 7615917337495251232 %}wrong{% endif %}', 'same'],
+    ['{% case id %}{% when 7615917337495251232 %}wrong{% when 7615917337495251231 %}same{% endcase %}', 'same'],
+    ['{% if id > 5 and below < 0 %}in order{% endif %}', 'in order'],
+    [
+      '{% assign sorted = ids | sort %}{{ sorted | join: "," }} {{ ids | sum | round }}',
+      '1,9007199254740993 9007199254740992',
+    ],
+    ['{% for n in (1..7615917337495251231) %}x{% endfor %}', 'refused'],
+    ['{{ id | plus: 0 | minus: 7615917337495251000 }}', '0'],
+    ['{{ 7615917337495251231 }}', '7615917337495251231'],
+  ];
+  for (const [text, expected] of cases) {
+    const result = render({ text, variables, accountVariables: {}, keepMissing: false, deriveText: false });
+    assert.equal(result.ok ? result.value.text : 'refused', expected, text);
+  }
+  const declared = [{ name: 'id', type: 'number' as const, required: true }];
+  assert.deepEqual(settleDeclared(declared, variables, {}).issues, []);
 });

@@ -54,10 +54,12 @@ export const signedInSchema = named('SignedInUser', {
       role,
       plan: oneOf(['free', 'paid', 'enterprise']),
       status: oneOf(['active', 'suspended']),
-      looking: Type.Optional(
-        Type.Boolean({ description: 'You are no member: as an operator you look on, until lookingUntil.' }),
+      supportAccessUntil: Type.Optional(
+        Type.String({
+          format: 'date-time',
+          description: 'You are not a member: you read the account by support access, until this time.',
+        }),
       ),
-      lookingUntil: Type.Optional(time),
     }),
   ),
 });
@@ -66,9 +68,9 @@ export function signedInBody(user: User, sessionId: string, profile: Profile): R
   return {
     ...{ userId: user.id, email: user.email, isOperator: user.isOperator, sessionId },
     twoFactor: { totp: user.hasTotp, recoveryCodes: profile.recoveryCodes, passkeys: profile.passkeys },
-    accounts: profile.memberships.map(({ role, account, lookingUntil }) => ({
+    accounts: profile.memberships.map(({ role, account, supportAccessUntil }) => ({
       ...{ accountId: account.id, name: account.name, role, plan: account.plan, status: account.status },
-      ...(lookingUntil !== undefined && { looking: true, lookingUntil: iso(lookingUntil) }),
+      ...(supportAccessUntil !== undefined && { supportAccessUntil: iso(supportAccessUntil) }),
     })),
   };
 }

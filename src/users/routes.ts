@@ -11,10 +11,10 @@ import { confirmationSchema } from '../http/validate.ts';
 import * as bodies from './bodies.ts';
 import { createPasswords } from './passwords.ts';
 import { totpRoutes } from './routes-factors.ts';
-import { lookRoutes } from './routes-look.ts';
 import { memberRoutes } from './routes-members.ts';
 import { oidcRoutes } from './routes-oidc.ts';
 import { passkeyRoutes } from './routes-passkeys.ts';
+import { supportRoutes } from './routes-support.ts';
 import { endSessionOperation, sessionsOperation } from './session-store.ts';
 import { IDLE_MS, sessionCookie } from './sessions.ts';
 import { changesOf, createSignIn, type SessionRequest, type SignInService } from './sign-in.ts';
@@ -32,7 +32,7 @@ export function userRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
     ...sessionListRoutes(deps),
     ...passwordRoutes(deps, signIn),
     ...memberRoutes(deps),
-    ...lookRoutes(deps),
+    ...supportRoutes(deps),
     ...totpRoutes(deps),
     ...passkeyRoutes(deps, signIn),
     ...oidcRoutes(deps, signIn),
@@ -62,7 +62,8 @@ function signInRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefiniti
       ...{ ...common, method: 'GET', auth: 'user' },
       operationId: 'getSession',
       summary: 'The signed-in user, with the accounts they are in',
-      description: 'Which accounts X-Id may name, and with which role. Those that an operator looks at come last.',
+      description:
+        'Which accounts X-Id may name, and with which role. Accounts that an operator reads by support access come last.',
       response: { status: 200, schema: bodies.signedInSchema },
       handle: ({ caller }) => shownUser(deps, caller.user, caller.sessionId),
     }),

@@ -8,8 +8,8 @@ import type { MemberRole } from '../http/route.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { insertMany } from '../storage/rows.ts';
 import { type Attempt, giveBack, KNOWN_FOR_MS, type Taken, takeAttempt, type Wait } from './limits.ts';
-import { looksOf } from './look-store.ts';
 import { USER_COLUMNS, userOf } from './store.ts';
+import { supportAccessOf } from './support-store.ts';
 import { type Membership, type NewSession, type Session, sessionTable, type User } from './user.ts';
 
 /** The sessions that a user has at most; the ones that were idle longest end first. */
@@ -150,9 +150,11 @@ export const findSessionOperation = operation(
             row.userId,
           );
     const account: Account | undefined = membership && (await readAccount(tx, args.accountId!));
-    const [look] =
-      membership === undefined && args.accountId !== null ? await looksOf(tx, row.sessionId, args.accountId) : [];
-    const member = membership && account ? { role: membership.role, account } : (look ?? null);
+    const [support] =
+      membership === undefined && args.accountId !== null
+        ? await supportAccessOf(tx, row.sessionId, args.accountId)
+        : [];
+    const member = membership && account ? { role: membership.role, account } : (support ?? null);
     return { session: sessionOf(row), user: userOf(row), member };
   },
 );
@@ -191,7 +193,7 @@ export const endSessionOperation = change(
 
 /** What GET /session shows beside the user. */
 export interface Profile {
-  /** The user's own, and then what the session looks at. */
+  /** The user's memberships, followed by the accounts that the session reads by support access. */
   memberships: Membership[];
   recoveryCodes: number;
   passkeys: number;
@@ -215,8 +217,8 @@ export const profileOperation = operation('users.profile', 'read', async (tx, ar
     const account = await readAccount(tx, account_id);
     if (account !== undefined) memberships.push({ role, account });
   }
-  const looks = await looksOf(tx, sessionId, null);
-  memberships.push(...looks.filter(({ lookingUntil = 0 }) => lookingUntil > nowMs));
+  const support = await supportAccessOf(tx, sessionId, null);
+  memberships.push(...support.filter(({ supportAccessUntil = 0 }) => supportAccessUntil > nowMs));
   const count = async (table: 'recovery_code' | 'passkey'): Promise<number> =>
     (await tx.get<{ n: number }>(`SELECT count(*) AS n FROM ${table} WHERE user_id = ?`, userId))?.n ?? 0;
   return { memberships, recoveryCodes: await count('recovery_code'), passkeys: await count('passkey') };
@@ -237,7 +239,7 @@ export interface OldRows {
   limit: number;
 }
 
-/** Sessions and looks that ended, links that were not used, limits that are over, addresses not seen for long: a batch of them. */
+/** Sessions and support accesses that ended, links that were not used, limits that are over, addresses not seen for long: a batch of them. */
 export const removeOldOperation = operation('users.removeOld', 'write', async (tx, args: OldRows): Promise<number> => {
   const { nowMs, idleSinceMs, limit } = args;
   const remove = (table: string, key: string, where: string, ...params: number[]): Promise<number> | number =>
@@ -248,7 +250,7 @@ export const removeOldOperation = operation('users.removeOld', 'write', async (t
     );
   const removed = [
     await remove('user_session', 'id', 'expires_at <= ? OR last_seen_at <= ?', nowMs, idleSinceMs),
-    await remove('account_look', '(session_id, account_id)', 'expires_at <= ?', nowMs),
+    await remove('support_access', '(session_id, account_id)', 'expires_at <= ?', nowMs),
     await remove('user_token', 'token_hash', 'expires_at <= ?', nowMs),
     await remove('sign_in_limit', 'key', 'taken_until <= ?', nowMs),
     await remove('known_address', '(user_id, address)', 'seen_at <= ?', nowMs - KNOWN_FOR_MS),

@@ -118,11 +118,11 @@ function signedInOf(found: FoundSession, nowMs: number): SignedIn<Caller> {
   const { isOperator } = found.user;
   const signedIn: SignedIn<Caller> = { user: { ...user, isOperator } };
   if (found.member === null) return signedIn;
-  const { role, account, lookingUntil } = found.member;
-  const isLook = lookingUntil !== undefined;
-  if (isLook && lookingUntil <= nowMs) return signedIn;
+  const { role, account, supportAccessUntil } = found.member;
+  const isSupport = supportAccessUntil !== undefined;
+  if (isSupport && supportAccessUntil <= nowMs) return signedIn;
   const callerIn: NonNullable<SignedIn<Caller>['member']>['callerIn'] = (mode) =>
-    account.status === 'active' || isLook
+    account.status === 'active' || isSupport
       ? ok({ account, mode, scope: 'full', keyId: user.keyId, allowedSenders: [], actor: user.actor, role, isOperator })
       : SUSPENDED;
   return { ...signedIn, member: { callerIn } };

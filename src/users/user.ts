@@ -36,8 +36,8 @@ export interface NewSession extends Session {
 export interface Membership {
   role: MemberRole;
   account: Account;
-  /** Of an operator who is no member and looks on, Unix ms. */
-  lookingUntil?: number;
+  /** When the support access of an operator who is not a member expires, Unix ms. */
+  supportAccessUntil?: number;
 }
 
 export const userTable = table('app_user', {

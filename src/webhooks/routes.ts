@@ -11,11 +11,11 @@ import { iso } from '../base/clock.ts';
 import { type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { open, seal } from '../base/seal.ts';
-import { limitReached } from '../caps/caps.ts';
 import { EVENT_TYPES } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
 import { closed, confirmationSchema, named } from '../http/validate.ts';
+import { limitReached } from '../limits/limits.ts';
 import { urlIssue } from '../net/guarded-connector.ts';
 import { endpointBody, ROTATION_MS, sealContext } from './endpoints.ts';
 import { webhookDeliveryRoutes } from './routes-deliveries.ts';
@@ -154,7 +154,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
         const secretSealed = seal(secretKey, secret, sealContext(id));
         const made = { ...ownerOf(request), ...storedFields(request.body), id, secretSealed, nowMs: clock.now() };
         const row = await requestedChanges(database, request, clock.now()).execute(createEndpointOperation, made);
-        return 'cap' in row ? refuse(limitReached(row)) : answer({ ...endpointBody(row), secret });
+        return 'limit' in row ? refuse(limitReached(row)) : answer({ ...endpointBody(row), secret });
       },
     }),
     defineRoute({

@@ -4,8 +4,8 @@
  */
 import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
-import { type CapReached, capReached } from '../caps/caps.ts';
 import { inboundTopic } from '../events/events.ts';
+import { checkLimit, type LimitReached } from '../limits/limits.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { type EndpointRow, ROTATION_MS } from './endpoints.ts';
 
@@ -38,10 +38,10 @@ const ENDPOINT = { table: 'webhook', shows: ['url', 'events', 'description', 'en
 
 export const createEndpointOperation = change(
   'webhooks.create',
-  async (tx, made: NewEndpoint): Promise<EndpointRow | CapReached> => {
+  async (tx, made: NewEndpoint): Promise<EndpointRow | LimitReached> => {
     const { accountId } = made;
     const count = ['SELECT count(*) AS n FROM webhook WHERE account_id = ?', accountId] as const;
-    const reached = await capReached(tx, { accountId, cap: 'webhooks', count });
+    const reached = await checkLimit(tx, { accountId, limit: 'webhooks', count });
     if (reached) return reached;
     const row = await tx.get<EndpointRow>(
       `INSERT INTO webhook (id, account_id, mode, url, events, description, enabled, secret_sealed, created_at, updated_at, inbound_route_id)

@@ -5,7 +5,7 @@
  * A stop begins no attempt; those under way end within the deadline of a request.
  */
 
-import { webhookDelayMs } from '../base/backoff.ts';
+import { LATEST_WEBHOOK_WAITS_MS } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Metrics } from '../base/metrics.ts';
@@ -218,17 +218,10 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   };
 }
 
-/** A step of the schedule with its jitter, and as much again. */
-const SLACK = 1.15;
 /** Longest that an endpoint may have asked for with Retry-After; what was asked is not known at a start. */
 const LATEST_RETRY_MS = 24 * 3_600_000;
 
 /** At most, after attempt n (index n - 1); where the clock was set back there is no room for what an endpoint asked for. */
 function latestWaits({ isSetBack }: { isSetBack: boolean }): number[] {
-  const waits: number[] = [];
-  for (let attempts = 1; ; attempts += 1) {
-    const delayMs = webhookDelayMs(attempts);
-    if (delayMs === undefined) return waits;
-    waits.push(Math.max(Math.round(delayMs * SLACK), isSetBack ? 0 : LATEST_RETRY_MS));
-  }
+  return LATEST_WEBHOOK_WAITS_MS.map((waitMs) => Math.max(waitMs, isSetBack ? 0 : LATEST_RETRY_MS));
 }

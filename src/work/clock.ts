@@ -115,7 +115,7 @@ export async function outstandingWorkOf(
 export interface ClampDue {
   nowMs: number;
   /** Index n - 1: the longest that a row may wait after its attempt n, in ms; the last one holds for all further. */
-  latestMs: number[];
+  latestMs: readonly number[];
   /** The longest that a row waits after a crash. */
   crashPauseMs: number;
 }

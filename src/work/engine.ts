@@ -24,7 +24,7 @@ import type { Log } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
 import { BackPressure } from './back-pressure.ts';
 import { watchClock } from './clock.ts';
-import type { Item, State, WorkKind } from './kind.ts';
+import { type Item, NEXT_STATES, type State, type WorkKind } from './kind.ts';
 import { isFreeOnly, LEASE_MS, Leases } from './leases.ts';
 import { openPoisonGuard, type PoisonGuard } from './poison.ts';
 import { Settler } from './settler.ts';
@@ -350,8 +350,11 @@ export class Engine<I extends Item, R extends Lease> {
 
   #change(item: I, state: State): void {
     const from = item.state;
+    if (from === state) return;
+    if (!NEXT_STATES[from].includes(state))
+      throw new Error(`an item of ${this.#kind.kind} went from ${from} to ${state}`);
     item.state = state;
-    if (from !== state) this.#kind.queue.changed(item, from);
+    this.#kind.queue.changed(item, from);
   }
 
   /** Does what the next tick repairs when it fails; answers whether it went well. */

@@ -19,6 +19,15 @@ export interface Job extends Lease {
 
 export type State = 'claimed' | 'waiting' | 'running' | 'settling' | 'gone';
 
+/** The states that may follow each state; engine.ts says what they mean. */
+export const NEXT_STATES: Readonly<Record<State, readonly State[]>> = {
+  claimed: ['waiting', 'settling', 'gone'],
+  waiting: ['running', 'settling', 'gone'],
+  running: ['waiting', 'settling', 'gone'],
+  settling: ['gone'],
+  gone: [],
+};
+
 /** A job in the hands of this process; engine.ts has the states. */
 export interface Item<J extends Job = Job> {
   readonly job: J;

@@ -13,8 +13,8 @@ import {
   uploadTargetOperation,
 } from '../../src/attachments/store.ts';
 
-import { claimOperation } from '../../src/delivery/claim.ts';
-import { settleOperation } from '../../src/delivery/settle.ts';
+import { claimOperation } from '../../src/delivery/queue/claim.ts';
+import { settleOperation } from '../../src/delivery/record/settle.ts';
 import { removeContentOperation } from '../../src/messages/retention-store.ts';
 import { acceptLargeOperation } from '../../src/send/large-store.ts';
 import { acceptance, claimRequest, settlement } from './mail.ts';

@@ -1,7 +1,7 @@
 /** Scenario of delivery reports: which event is reported, once, to whom, and what a report has of its message. */
 import assert from 'node:assert/strict';
-import { claimOperation } from '../../src/delivery/claim.ts';
-import { settleOperation } from '../../src/delivery/settle.ts';
+import { claimOperation } from '../../src/delivery/queue/claim.ts';
+import { settleOperation } from '../../src/delivery/record/settle.ts';
 import { recordReportsOperation } from '../../src/inbound/report-store.ts';
 import type { LateResult } from '../../src/messages/messages.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';

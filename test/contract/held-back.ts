@@ -2,18 +2,18 @@
 
 import assert from 'node:assert/strict';
 import {
-  decideGuardOperation,
-  type GuardStatus,
-  guardNoticeGivenOperation,
-  guardNoticesOperation,
-  guardOperation,
-  restsOperation,
+  decideProtectionOperation,
+  isHeldOperation,
+  type ProtectionStatus,
+  protectionNoticeGivenOperation,
+  protectionNoticesOperation,
   resumeSendingOperation,
+  sendingProtectionOperation,
   warnedOperation,
-} from '../../src/accounts/guard-store.ts';
+} from '../../src/accounts/protection-store.ts';
 import { createAccountOperation, setAccountOperation } from '../../src/accounts/store.ts';
-import { claimOperation } from '../../src/delivery/claim.ts';
-import { settleOperation } from '../../src/delivery/settle.ts';
+import { claimOperation } from '../../src/delivery/queue/claim.ts';
+import { settleOperation } from '../../src/delivery/record/settle.ts';
 import { listMessagesOperation } from '../../src/messages/api-store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { answeredOperation, failingLatelyOperation } from '../../src/statistics/read-store.ts';
@@ -49,7 +49,11 @@ export const heldBack: Scenario = async (stage) => {
     ],
     'the sandbox, other accounts, and what has to be told that it expired',
   );
-  assert.equal((await stage.act(claimOperation, claimRequest(stage))).jobs.length, 0, 'what is held back rests');
+  assert.equal(
+    (await stage.act(claimOperation, claimRequest(stage))).jobs.length,
+    0,
+    'mail of a suspended account stays in the queue',
+  );
   await status('active', stage.nowMs);
   const { jobs: again } = await stage.act(claimOperation, claimRequest(stage));
   assert.deepEqual(
@@ -62,38 +66,38 @@ export const heldBack: Scenario = async (stage) => {
   );
 };
 
-/** The reputation guard warns, stops live mail and lets it leave; a decision from a state that is gone changes nothing. */
-export const guarded: Scenario = async (stage) => {
+/** Sending protection warns, holds live mail and releases it; a decision from an outdated state changes nothing. */
+export const sendingProtection: Scenario = async (stage) => {
   const account = newAccount(stage, 'paid');
   const { id } = account;
   await stage.act(createAccountOperation, { account, keys: [] });
   await stage.act(acceptOperation, acceptance(stage, { accountId: id, to: ['a@x.example'] }));
   const threshold = { warning: 0.05, critical: 0.1, minimumMessages: 100 };
   const reason = { rate: 'bounceRate', share: 0.2, answered: 500, periodDays: 1, threshold } as const;
-  const decide = (from: GuardStatus, to: GuardStatus) =>
-    stage.act(decideGuardOperation, { id, from, to, reason: to === 'good' ? null : reason, nowMs: stage.nowMs });
+  const decide = (from: ProtectionStatus, to: ProtectionStatus) =>
+    stage.act(decideProtectionOperation, { id, from, to, reason: to === 'good' ? null : reason, nowMs: stage.nowMs });
   assert.equal(await decide('good', 'warned'), true);
   assert.equal(await decide('good', 'warned'), false);
   await stage.act(warnedOperation, null);
-  await stage.act(guardNoticesOperation, 10);
-  await stage.act(guardNoticeGivenOperation, { accountId: id, status: 'warned' });
-  assert.equal(await stage.act(restsOperation, id), false);
-  assert.equal(await decide('warned', 'resting'), true);
-  assert.equal(await stage.act(restsOperation, id), true);
-  assert.equal(await stage.act(restsOperation, 'acc_none'), false);
+  await stage.act(protectionNoticesOperation, 10);
+  await stage.act(protectionNoticeGivenOperation, { accountId: id, status: 'warned' });
+  assert.equal(await stage.act(isHeldOperation, id), false);
+  assert.equal(await decide('warned', 'held'), true);
+  assert.equal(await stage.act(isHeldOperation, id), true);
+  assert.equal(await stage.act(isHeldOperation, 'acc_none'), false);
   assert.deepEqual((await stage.act(claimOperation, claimRequest(stage))).jobs, []);
   await stage.act(failingLatelyOperation, { after: '', accounts: 1, fromMs: stage.nowMs - HOUR });
   const [before] = await stage.act(answeredOperation, { accountId: id, fromMs: [stage.nowMs] });
   const countedFrom = { atMs: stage.nowMs, hourMs: stage.nowMs - (stage.nowMs % HOUR), ...before! };
   assert.equal(await stage.act(resumeSendingOperation, { id, countedFrom, nowMs: stage.nowMs }), true);
   assert.equal(await stage.act(resumeSendingOperation, { id, countedFrom, nowMs: stage.nowMs }), false);
-  await stage.act(guardOperation, id);
-  await stage.act(guardOperation, 'acc_none');
+  await stage.act(sendingProtectionOperation, id);
+  await stage.act(sendingProtectionOperation, 'acc_none');
   assert.equal((await stage.act(claimOperation, claimRequest(stage))).jobs.length, 1);
 };
 
-/** A rest is no time of the mail that rested; a lifetime that its sender asked for, and what leaves later, stand. */
-export const restingLifetimes: Scenario = async (stage) => {
+/** The time on hold does not count for the lifetime of held mail; a lifetime that the sender set, and later mail, are unchanged. */
+export const heldLifetimes: Scenario = async (stage) => {
   const { nowMs } = stage;
   const account = newAccount(stage, 'paid');
   const { id } = account;
@@ -101,10 +105,10 @@ export const restingLifetimes: Scenario = async (stage) => {
   await stage.act(createAccountOperation, { account, keys: [] });
   const accept = (to: string, change: object = {}) =>
     stage.act(acceptOperation, acceptance(stage, { accountId: id, to: [to], change }));
-  const decide = (from: GuardStatus, to: GuardStatus) =>
-    stage.act(decideGuardOperation, { id, from, to, reason: null, nowMs });
+  const decide = (from: ProtectionStatus, to: ProtectionStatus) =>
+    stage.act(decideProtectionOperation, { id, from, to, reason: null, nowMs });
   await decide('good', 'warned');
-  await decide('warned', 'resting');
+  await decide('warned', 'held');
   await accept('usual@x.example');
   await accept('code@x.example', { expiresAtMs: nowMs + HOUR });
   await accept('played@x.example', { mode: 'sandbox' });
@@ -112,7 +116,7 @@ export const restingLifetimes: Scenario = async (stage) => {
   assert.deepEqual(
     jobs.filter(({ mode }) => mode === 'live').map(({ recipient }) => recipient),
     ['code@x.example'],
-    'the other one does not expire while it rests',
+    'the other one does not expire while it is held',
   );
   const sentAt = (atMs: number) => ({ sendAtMs: atMs, expiresAtMs: atMs + 72 * HOUR });
   await accept('during@x.example', sentAt(nowMs + 50 * HOUR));

@@ -1,7 +1,7 @@
 /** Incidents: delayed messages by cause, in parts, with samples and retry; bounces; endpoints and domains that fail. */
 import assert from 'node:assert/strict';
-import { claimOperation } from '../../src/delivery/claim.ts';
-import { settleOperation } from '../../src/delivery/settle.ts';
+import { claimOperation } from '../../src/delivery/queue/claim.ts';
+import { settleOperation } from '../../src/delivery/record/settle.ts';
 import {
   affectedOperation,
   bouncedOperation,

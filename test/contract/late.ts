@@ -1,8 +1,8 @@
 /** Scenarios of what comes back after a delivery: late bounces, delays and complaints, and recipients who unsubscribe by mail. */
 
 import assert from 'node:assert/strict';
-import { claimOperation } from '../../src/delivery/claim.ts';
-import { settleOperation } from '../../src/delivery/settle.ts';
+import { claimOperation } from '../../src/delivery/queue/claim.ts';
+import { settleOperation } from '../../src/delivery/record/settle.ts';
 import { type Meaning, recordReportsOperation } from '../../src/inbound/report-store.ts';
 import { claimInboundOperation, storeInboundOperation } from '../../src/inbound/store.ts';
 import { findMessageOperation } from '../../src/messages/api-store.ts';

@@ -1,7 +1,7 @@
 /** Scenarios of mail as its sender and the operator see and change it: cancelled, moved, retried, listed, captured by the sandbox. */
 import assert from 'node:assert/strict';
-import { claimOperation, clampDueOperation } from '../../src/delivery/claim.ts';
-import { settleOperation } from '../../src/delivery/settle.ts';
+import { claimOperation, clampDueOperation } from '../../src/delivery/queue/claim.ts';
+import { settleOperation } from '../../src/delivery/record/settle.ts';
 import {
   cancelMessageOperation,
   listMessagesOperation,

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { messageCountsOperation, messageHolderOperation } from '../../src/accounts/store.ts';
-import { claimOperation } from '../../src/delivery/claim.ts';
-import { type Settlement, settleOperation } from '../../src/delivery/settle.ts';
+import { claimOperation } from '../../src/delivery/queue/claim.ts';
+import { type Settlement, settleOperation } from '../../src/delivery/record/settle.ts';
 import { readEventsOperation } from '../../src/events/read-store.ts';
 import { keepAnswerOperation, storedAnswerOperation } from '../../src/idempotency/idempotency.ts';
 import {

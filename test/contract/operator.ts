@@ -11,8 +11,8 @@ import {
   readPausesOperation,
   resumeDestinationOperation,
   writePausesOperation,
-} from '../../src/delivery/pause-store.ts';
-import { returnWarmUpShareOperation, takeWarmUpShareOperation } from '../../src/delivery/warm-up-store.ts';
+} from '../../src/delivery/destinations/pause-store.ts';
+import { returnWarmUpShareOperation, takeWarmUpShareOperation } from '../../src/delivery/destinations/warm-up-store.ts';
 import {
   accountPageOperation,
   approvalPageOperation,

@@ -5,9 +5,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { silentLog } from '../../src/base/log.ts';
-import { claimOperation } from '../../src/delivery/claim.ts';
-import { claimProbeOperation, writePausesOperation } from '../../src/delivery/pause-store.ts';
-import { type Settlement, settleOperation } from '../../src/delivery/settle.ts';
+import { claimProbeOperation, writePausesOperation } from '../../src/delivery/destinations/pause-store.ts';
+import { claimOperation } from '../../src/delivery/queue/claim.ts';
+import { type Settlement, settleOperation } from '../../src/delivery/record/settle.ts';
 import { cancelMessageOperation } from '../../src/messages/api-store.ts';
 import { type LateResult, settleLate } from '../../src/messages/late-store.ts';
 import type { DeliveryJob } from '../../src/messages/message.ts';

@@ -10,7 +10,7 @@ import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import { systemClock } from '../../src/base/clock.ts';
-import { claimOperation } from '../../src/delivery/claim.ts';
+import { claimOperation } from '../../src/delivery/queue/claim.ts';
 import { readEventsOperation } from '../../src/events/read-store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';

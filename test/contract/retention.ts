@@ -1,7 +1,7 @@
 /** Scenarios of what is kept no longer: content, whole emails, idempotency records, the sandbox, the log of webhooks, blobs. */
 import assert from 'node:assert/strict';
-import { claimOperation } from '../../src/delivery/claim.ts';
-import { settleOperation } from '../../src/delivery/settle.ts';
+import { claimOperation } from '../../src/delivery/queue/claim.ts';
+import { settleOperation } from '../../src/delivery/record/settle.ts';
 import {
   type EventPlace,
   forgetSegmentsOperation,

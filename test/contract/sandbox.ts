@@ -1,9 +1,10 @@
 /** Scenarios of the sandbox's own time: its clock is moved step by step, work comes due on the way, outcomes are played by hand. */
 
 import assert from 'node:assert/strict';
-import { claimOperation } from '../../src/delivery/claim.ts';
-import { findSandboxMessageOperation, playLateOperation } from '../../src/delivery/sandbox-store.ts';
-import { settleOperation } from '../../src/delivery/settle.ts';
+import { claimOperation } from '../../src/delivery/queue/claim.ts';
+import { settleOperation } from '../../src/delivery/record/settle.ts';
+import { resetStepOperation } from '../../src/delivery/sandbox/reset-store.ts';
+import { findSandboxMessageOperation, playLateOperation } from '../../src/delivery/sandbox/store.ts';
 import { placeOfEventOperation } from '../../src/events/place-store.ts';
 import { isBehindEndOperation, latestPlacesOperation } from '../../src/events/read-store.ts';
 import { findMessageOperation, moveMessageOperation } from '../../src/messages/api-store.ts';
@@ -29,6 +30,7 @@ import type { Scenario, Stage } from './stage.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
 /** A claim of these rows alone. */
 function only(stage: Stage, rows: readonly Lease[]) {
   const leases = rows.map(({ seq, fence }) => ({ seq, fence }));
@@ -226,4 +228,65 @@ export const playingByHand: Scenario = async (stage) => {
   await stage.act(listInboxOperation, page);
   assert.equal((await stage.act(claimOperation, only(stage, [await work(otherId)]))).jobs.length, 1);
   await readEvents(stage, accountId, { mode });
+};
+
+export const resettingTheClock: Scenario = async (stage) => {
+  const mode = 'sandbox' as const;
+  const [accountId, otherId] = [stage.id('acc'), stage.id('acc')];
+  const mails = ['a', 'b', 'c'].map((name) =>
+    acceptance(stage, { accountId, to: [`${name}@x.example`, `${name}@y.example`], change: { mode } }),
+  );
+  const kept = [
+    acceptance(stage, { accountId, change: { mode: 'live' } }),
+    acceptance(stage, { accountId: otherId, change: { mode } }),
+  ];
+  for (const mail of [...mails, ...kept]) await stage.act(acceptOperation, mail);
+  await stage.act(createEndpointOperation, {
+    id: stage.id('whk'),
+    accountId,
+    mode,
+    url: 'https://a.example',
+    description: null,
+    enabled: true,
+    events: '["Delivery"]',
+    secretSealed: Buffer.from([1]),
+    nowMs: stage.nowMs,
+  });
+  const { jobs } = await stage.act(claimOperation, claimRequest(stage));
+  const job = jobs.find((one) => one.accountId === accountId && one.mode === mode)!;
+  await stage.act(settleOperation, [settlement(stage, job, { sandboxOutcome: 'Delivered' })]);
+  const mover = { accountId, by: 'one', nowMs: stage.nowMs, leaseMs: HOUR };
+  await stage.act(beginMoveOperation, mover);
+  await stage.act(endMoveOperation, { ...mover, toMs: stage.nowMs + HOUR, giveBack: [] });
+  assert.equal(await stage.act(clockOffsetOperation, accountId), HOUR);
+
+  await stage.act(beginMoveOperation, mover);
+  const step = { ...mover, kinds: KINDS, limit: 2 };
+  assert.equal(await stage.act(resetStepOperation, { ...step, by: 'two' }), undefined, 'another call has the lease');
+  let removed = 0;
+  for (;;) {
+    const progress = await stage.act(resetStepOperation, step);
+    removed += progress!.removed;
+    if (progress!.isDone) break;
+  }
+  assert.equal(removed, 6);
+  assert.equal(await stage.act(clockOffsetOperation, accountId), 0);
+  assert.equal(await stage.act(resetStepOperation, step), undefined, 'the lease ends with the reset');
+  assert.deepEqual(await readEvents(stage, accountId, { mode }), []);
+  const page = { accountId, nowMs: stage.nowMs, before: null, limit: 10, to: null, subject: null, tag: null };
+  assert.deepEqual(await stage.act(listInboxOperation, page), []);
+  assert.deepEqual(await stage.act(outstandingWorkOperation, { accountId, kinds: KINDS, untilMs: stage.nowMs + DAY }), {
+    held: 0,
+    due: 0,
+  });
+  for (const mail of mails)
+    for (const messageId of idsOf(mail))
+      assert.equal(await stage.act(findMessageOperation, { accountId, mode, messageId }), undefined);
+  assert.ok(await stage.act(findMessageOperation, { accountId, mode: 'live', messageId: idsOf(kept[0]!)[0]! }));
+  assert.ok(await stage.act(findMessageOperation, { accountId: otherId, mode, messageId: idsOf(kept[1]!)[0]! }));
+  // An attempt that was in progress records nothing.
+  const late = jobs.find((one) => one.accountId === accountId && one.mode === mode && one.seq !== job.seq)!;
+  const { lost } = await stage.act(settleOperation, [settlement(stage, late, { sandboxOutcome: 'Delivered' })]);
+  assert.deepEqual(lost, [late.seq]);
+  assert.deepEqual(await readEvents(stage, accountId, { mode }), []);
 };

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { registerOperation } from '../../src/attachments/register-store.ts';
 import { finishUploadOperation } from '../../src/attachments/store.ts';
-import { claimOperation } from '../../src/delivery/claim.ts';
-import { settleOperation } from '../../src/delivery/settle.ts';
+import { claimOperation } from '../../src/delivery/queue/claim.ts';
+import { settleOperation } from '../../src/delivery/record/settle.ts';
 import { acceptAgainOperation, acceptLargeOperation } from '../../src/send/large-store.ts';
 import { acceptance, claimRequest, settlement } from './mail.ts';
 import type { Scenario } from './stage.ts';

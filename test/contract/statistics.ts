@@ -1,8 +1,8 @@
 /** A scenario of statistics: a log is counted in steps, read before, between and after them, and removed. */
 import assert from 'node:assert/strict';
 import { createAccountOperation } from '../../src/accounts/store.ts';
-import { claimOperation } from '../../src/delivery/claim.ts';
-import { settleOperation } from '../../src/delivery/settle.ts';
+import { claimOperation } from '../../src/delivery/queue/claim.ts';
+import { settleOperation } from '../../src/delivery/record/settle.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { readStatisticsOperation, tookMailOperation } from '../../src/statistics/read-store.ts';
 import {

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { createAccountOperation } from '../../src/accounts/store.ts';
-import { claimOperation } from '../../src/delivery/claim.ts';
-import { settleOperation } from '../../src/delivery/settle.ts';
+import { claimOperation } from '../../src/delivery/queue/claim.ts';
+import { settleOperation } from '../../src/delivery/record/settle.ts';
 import {
   senderOfOperation,
   type Tracked,

@@ -12,7 +12,6 @@ import {
   removeTotpOperation,
   usePasskeyOperation,
 } from '../../src/users/factor-store.ts';
-import { endLookOperation, lookOperation } from '../../src/users/look-store.ts';
 import {
   changeRoleOperation,
   type Invitation,
@@ -44,6 +43,7 @@ import {
   tokenUserOperation,
   userByEmailOperation,
 } from '../../src/users/store.ts';
+import { endSupportAccessOperation, startSupportAccessOperation } from '../../src/users/support-store.ts';
 import { newAccount } from './accounts.ts';
 import type { Scenario, Stage } from './stage.ts';
 
@@ -228,8 +228,8 @@ export const signingIn: Scenario = async (stage) => {
   assert.equal(await stage.act(removeOldOperation, old), 0);
 };
 
-/** An operator of one account looks at another: with one session, for a while, and never at what is their own. */
-export const looking: Scenario = async (stage) => {
+/** An operator of one account has support access to another: with one session, for a while, and never to an own account. */
+export const supportAccess: Scenario = async (stage) => {
   const { nowMs } = stage;
   const [own, other] = [newAccount(stage), newAccount(stage)];
   for (const account of [own, other]) await stage.act(createAccountOperation, { account, keys: [] });
@@ -246,15 +246,15 @@ export const looking: Scenario = async (stage) => {
   for (const begun of [one, two])
     await stage.act(completeSignInOperation, { session: begun, formerTokenHash: null, taken: [] });
 
-  const look = { sessionId: one.id, userId: operator.id, accountId: other.id, untilMs: nowMs + 5 };
-  assert.equal(await stage.act(lookOperation, { ...look, accountId: own.id }), 'member');
-  assert.equal(await stage.act(lookOperation, { ...look, accountId: 'acc_none' }), 'unknown');
-  assert.equal(await stage.act(lookOperation, { ...look, sessionId: 'ses_ended' }), 'unknown');
-  assert.equal(await stage.act(lookOperation, look), 'looks');
-  assert.equal(await stage.act(lookOperation, { ...look, untilMs: nowMs + 9 }), 'looks');
+  const access = { sessionId: one.id, userId: operator.id, accountId: other.id, untilMs: nowMs + 5 };
+  assert.equal(await stage.act(startSupportAccessOperation, { ...access, accountId: own.id }), 'member');
+  assert.equal(await stage.act(startSupportAccessOperation, { ...access, accountId: 'acc_none' }), 'unknown');
+  assert.equal(await stage.act(startSupportAccessOperation, { ...access, sessionId: 'ses_ended' }), 'unknown');
+  assert.equal(await stage.act(startSupportAccessOperation, access), 'started');
+  assert.equal(await stage.act(startSupportAccessOperation, { ...access, untilMs: nowMs + 9 }), 'started');
   const memberOf = async (text: string, accountId: string) => {
     const found = await stage.act(findSessionOperation, { tokenHash: hash(text), accountId });
-    return [found?.member?.role, found?.member?.lookingUntil];
+    return [found?.member?.role, found?.member?.supportAccessUntil];
   };
   assert.deepEqual(await memberOf('one', other.id), ['viewer', nowMs + 9]);
   assert.deepEqual(await memberOf('one', own.id), ['owner', undefined]);
@@ -267,9 +267,9 @@ export const looking: Scenario = async (stage) => {
   assert.deepEqual(await accounts(one.id, nowMs + 9), [own.id], 'it is over');
   assert.deepEqual(await accounts(two.id, nowMs), [own.id]);
   const ending = { sessionId: one.id, accountId: other.id };
-  assert.equal(await stage.act(endLookOperation, ending), true);
-  assert.equal(await stage.act(endLookOperation, ending), false);
-  for (const { id: sessionId } of [one, two]) await stage.act(lookOperation, { ...look, sessionId });
+  assert.equal(await stage.act(endSupportAccessOperation, ending), true);
+  assert.equal(await stage.act(endSupportAccessOperation, ending), false);
+  for (const { id: sessionId } of [one, two]) await stage.act(startSupportAccessOperation, { ...access, sessionId });
   await stage.act(endSessionOperation, { id: one.id, userId: operator.id });
   const removal = { nowMs: nowMs + 5, idleSinceMs: 0, limit: 9 };
   assert.equal(await stage.act(removeOldOperation, removal), 1, 'the other went with its session');

@@ -36,7 +36,7 @@ test('a message over which our code throws is parked after three tries, with an 
   await waitUntil('the bounce', () => rig.status(poison!) === 'bounced');
   assert.equal(thrown, 3);
   const { bounce } = rig.events(poison!)[1]!.detail;
-  assert.deepEqual([bounce!.category, bounce!.owner, bounce!.suppressed], ['our-side', 'our-side', false]);
+  assert.deepEqual([bounce!.category, bounce!.owner, bounce!.suppressed], ['internal', 'service', false]);
   assert.deepEqual(rig.rows('SELECT * FROM work'), []);
 });
 
@@ -158,7 +158,7 @@ async function hangOnce(t: TestContext): Promise<void> {
   });
   const [id] = await rig.send({ to: ['a@x.example'], accountId: 'acc_hang' });
   await waitUntil('the delay', () => rig.status(id!) === 'delayed');
-  assert.equal(rig.events(id!)[1]!.detail.deliveryDelay!.category, 'our-side');
+  assert.equal(rig.events(id!)[1]!.detail.deliveryDelay!.category, 'internal');
   revive();
   // Whatever the revived attempt still does comes before the next mail is through.
   const [other] = await rig.send({ to: ['b@x.example'] });

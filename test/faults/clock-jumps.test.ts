@@ -81,3 +81,17 @@ test('a day back: what was set aside or crashed while it was never tried does no
   const [work] = rig.rows<{ due: number }>('SELECT due FROM work');
   assert.equal(work!.due, rig.clock.now() + DAY / 2);
 });
+
+test('a restart keeps the long waits of mail for servers that block the host, and shortens what no schedule allows', async (t) => {
+  const { rig } = await relayRig(t, {}, { idle: true });
+  const [blocked] = await rig.store({ to: ['a@x.example'] });
+  const [lost] = await rig.store({ to: ['b@x.example'] });
+  const dueMs = rig.clock.now() + 15 * 60_000;
+  rig.tamper('UPDATE work SET attempts = 1');
+  rig.tamper(`UPDATE work SET due = ${dueMs} WHERE subject = ?`, blocked!);
+  rig.tamper(`UPDATE work SET due = ${dueMs + DAY} WHERE subject = ?`, lost!);
+  await rig.restart();
+  const due = (id: string): number => rig.rows<{ due: number }>('SELECT due FROM work WHERE subject = ?', id)[0]!.due;
+  await waitUntil('the schedule to be repaired', () => due(lost!) < rig.clock.now() + 20 * 60_000);
+  assert.equal(due(blocked!), dueMs);
+});

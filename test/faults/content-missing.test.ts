@@ -37,7 +37,7 @@ test('content that is gone or has changed is never sent: alarm, delay, bounce af
   const [other] = await rig.send({ to: ['c@x.example'] });
   await waitUntil('the other to be delivered', () => rig.status(other!) === 'delivered');
   await waitUntil('the delays', () => [gone, changed, altered].every((id) => rig.status(id!) === 'delayed'));
-  assert.equal(rig.events(gone!)[1]!.detail.deliveryDelay!.category, 'our-side');
+  assert.equal(rig.events(gone!)[1]!.detail.deliveryDelay!.category, 'internal');
   assert.ok(
     lines.some((line) => line.includes('missing') && line.includes(gone!)),
     'an alarm names the message',

@@ -9,7 +9,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const MAILS = 5_000;
 const MINUTE = 60_000;
-/** Jobs in memory at most (src/delivery/window.ts). */
+/** Jobs in memory at most (src/delivery/queue/window.ts). */
 const WINDOW = 2_000;
 
 interface World {

@@ -1,7 +1,7 @@
 /** Many domains behind the same exchangers: one limit, one pause, and no mail over a session that is not for it. Counted at the peers. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { mergeProviders } from '../../src/delivery/providers.ts';
+import { mergeProviders } from '../../src/delivery/destinations/providers.ts';
 import type { Dns } from '../../src/net/dns.ts';
 import { explainDestination } from '../../src/nodes/nodes.ts';
 import type { RigOptions } from '../kit/delivery-rig.ts';

@@ -49,7 +49,7 @@ for (const deadly of ['kill', 'hang'] as const) {
     start();
     await waitUntil('the guilty one to be parked', () => rig.status(guilty!) === 'bounced');
     const { bounce } = rig.events(guilty!).at(-1)!.detail;
-    assert.equal(bounce!.category, 'our-side');
+    assert.equal(bounce!.category, 'internal');
     for (const id of innocents) await waitUntil('an innocent one', () => rig.status(id) === 'delivered');
     assert.equal(sink.messages.filter((mail) => mail.to[0] === 'guilty@x.example').length, 0);
   });

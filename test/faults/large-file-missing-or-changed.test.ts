@@ -61,7 +61,7 @@ async function scene(
 async function delayed({ sink, rig, lines, id }: Scene, alarm: RegExp): Promise<void> {
   await waitUntil('the delay', () => rig.status(id) === 'delayed');
   const { deliveryDelay } = rig.events(id).at(-1)!.detail;
-  assert.deepEqual([deliveryDelay!.category, deliveryDelay!.owner], ['our-side', 'our-side']);
+  assert.deepEqual([deliveryDelay!.category, deliveryDelay!.owner], ['internal', 'service']);
   assert.match(String(deliveryDelay!.reply), alarm);
   assert.ok(!String(deliveryDelay!.reply).includes(rig.storage.folder), 'no path is told');
   const told = lines.map((line) => JSON.parse(line) as { messageId: string; msg: string });

@@ -60,7 +60,7 @@ test('a mail whose files are in S3 arrives whole; cut off in the middle, it is d
     proxy.set(fault, { methods: ['GET'] });
     const id = await send();
     await waitUntil('the delay', () => rig.status(id) === 'delayed');
-    assert.equal(rig.events(id).at(-1)!.detail.deliveryDelay!.owner, 'our-side');
+    assert.equal(rig.events(id).at(-1)!.detail.deliveryDelay!.owner, 'service');
     assert.ok(lines.some((line) => line.includes(id)));
     assert.ok(proxy.met > 0);
     assert.equal(sink.messages.length, count - 1);

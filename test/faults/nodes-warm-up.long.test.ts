@@ -68,7 +68,7 @@ test('two nodes send the share of one host, and the rest waits, also when one wa
   assert.equal(google.accepted, first.delivered);
   const { body } = await cluster.api.get('/events?eventType=DeliveryDelay&limit=100');
   const delays = (body as unknown as { deliveryDelay: Record<string, string> }[]).map((one) => one.deliveryDelay);
-  const warm = delays.filter(({ category, owner }) => category === 'warm-up' && owner === 'our-side');
+  const warm = delays.filter(({ category, owner }) => category === 'warm-up' && owner === 'service');
   assert.ok(warm.length > first.delayed, `${warm.length} of ${delays.length} for the warm-up`);
   for (const { reply } of warm) assert.match(reply!, /^warm-up day 1: (49|50) of 50 mails to google today/);
   // Nodes publish their destinations every two seconds, and the command reads what they published last.

@@ -62,7 +62,7 @@ test('50 mails at a server whose banner names a block list: none bounces, few co
   const { deliveryDelay } = rig.events(ids[0]!)[1]!.detail;
   assert.deepEqual(
     [deliveryDelay!.category, deliveryDelay!.owner, deliveryDelay!.smtpCode, deliveryDelay!.suppressed],
-    ['blocked', 'our-side', 554, false],
+    ['blocked', 'service', 554, false],
   );
   const waitsMs = Date.parse(deliveryDelay!.nextAttemptAt as string) - rig.clock.now();
   assert.ok(waitsMs >= 13 * MINUTE && waitsMs <= 17 * MINUTE, `${waitsMs} ms to the second attempt`);
@@ -105,7 +105,7 @@ for (const [stage, reply] of [
     rig.delivery.nudge();
     await waitUntil('the end', () => rig.status(id!) === 'bounced');
     const { bounce } = rig.events(id!).at(-1)!.detail;
-    assert.deepEqual([bounce!.category, bounce!.owner, bounce!.suppressed], ['expired', 'our-side', false]);
+    assert.deepEqual([bounce!.category, bounce!.owner, bounce!.suppressed], ['expired', 'service', false]);
     assert.deepEqual(rig.rows('SELECT * FROM suppression'), []);
   });
 }

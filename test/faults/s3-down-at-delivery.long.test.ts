@@ -38,7 +38,7 @@ test('mail whose content S3 does not give is delayed, never bounced and never cu
     assert.ok(proxy.met > 1, `${name}: tried ${proxy.met} times`);
     const delay = delayed.timeline.at(-1);
     assert.equal(delay.eventType, 'DeliveryDelay');
-    assert.equal(delay.deliveryDelay.category, 'our-side');
+    assert.equal(delay.deliveryDelay.category, 'internal');
     assert.equal(delay.deliveryDelay.suppressed, false);
     assert.ok(Date.parse(delay.deliveryDelay.nextAttemptAt) - Date.parse(delay.timestamp) > 50_000);
     assert.ok(!/127\.0\.0\.1|bucket/i.test(JSON.stringify(delayed)), `no inner address: ${JSON.stringify(delayed)}`);

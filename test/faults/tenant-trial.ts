@@ -1,5 +1,5 @@
 /**
- * One account at its caps, 100 webhooks and 20 event streams, sends 50 mails a second: 10,000 posts a second are wanted, more
+ * One account at its limits, 100 webhooks and 20 event streams, sends 50 mails a second: 10,000 posts a second are wanted, more
  * than the machine has. Another account's sends are timed at the other side, in rounds with that load and without it.
  */
 import assert from 'node:assert/strict';

@@ -53,7 +53,7 @@ test('mail from a domain that was removed after its acceptance bounces, and noth
     const { bounce } = timeline.at(-1);
     assert.deepEqual(
       [bounce.kind, bounce.category, bounce.owner, bounce.smtpCode, bounce.enhancedCode, bounce.suppressed],
-      ['block', 'policy', 'our-side', 550, '5.7.1', false],
+      ['block', 'policy', 'sender', 550, '5.7.1', false],
     );
     assert.match(bounce.reply, /gone\.example is no longer verified/);
     assert.match(bounce.advice, /add and verify it/);

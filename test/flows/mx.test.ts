@@ -151,7 +151,7 @@ test('a domain whose best exchanger is this service bounces instead of going rou
   const before = first.connections.total + second.connections.total;
   const { event } = await outcome(await send('l@ours.example'), 'Bounce');
   const { enhancedCode, owner, suppressed } = event.bounce;
-  assert.deepEqual([enhancedCode, owner, suppressed], ['5.4.6', 'our-side', false]);
+  assert.deepEqual([enhancedCode, owner, suppressed], ['5.4.6', 'service', false]);
   assert.equal(first.connections.total + second.connections.total, before);
 });
 
@@ -268,7 +268,7 @@ test('a private address is not connected to, and the recipient is not to blame',
   const { event } = await outcome(await send('h@inside.example'), 'Bounce');
   assert.equal(event.bounce.category, 'policy');
   assert.equal(event.bounce.suppressed, false);
-  assert.equal(event.bounce.owner, 'our-side');
+  assert.equal(event.bounce.owner, 'service');
   assert.match(event.bounce.reply, /addresses that are not public \(inside\.mx\.example \[10\.1\.2\.3\]/);
   assert.match(event.bounce.advice, /POSTRIDER_MX_ALLOW/);
 });

@@ -228,6 +228,35 @@ test('hundreds of mails over thirty days end in bounded time, every one in the o
   assert.equal(bounces, 300);
 });
 
+test('a reset removes the mail of the sandbox and goes back to real time', async () => {
+  const { sandboxApi } = service;
+  const endpoint = await sandboxApi.post('/webhooks', { url: hook.url, events: ['Delivery', 'Bounce'] });
+  const delivered = await send({ to: 'reset@example.com' });
+  await advance(30 * 24 * HOUR);
+  await send({ sendAt: new Date(Date.now() + 40 * 24 * HOUR * 1000).toISOString() });
+  const many = Array.from({ length: 250 }, () => send({ to: ['x@example.com', 'y@example.com'] }));
+  await Promise.all(many);
+  const before = Date.now();
+  const reset = await sandboxApi.call({ method: 'POST', path: '/sandbox/clock/reset', timeoutMs: 60_000 });
+  assert.equal(reset.status, 200, reset.text);
+  assert.ok(reset.body.removed >= 502, JSON.stringify(reset.body));
+  assert.ok(Math.abs(ms(reset.body.now) - before) < 60_000, 'the real time');
+  for (const path of ['/messages', '/events', '/sandbox/inbox', `/webhooks/${endpoint.body.webhookId}/deliveries`])
+    assert.deepEqual((await sandboxApi.get(path)).body, [], path);
+  assert.equal((await sandboxApi.get(`/messages/${delivered}`)).status, 404);
+  const asked = hook.requests.length;
+
+  const again = await send({ to: 'after-reset@example.com' });
+  await waitUntil('the next mail', async () => (await message(again)).status === 'delivered');
+  assert.ok(Math.abs(ms((await message(again)).createdAt) - Date.now()) < 60_000, 'dated by real time');
+  const waited = await sandboxApi.get('/sandbox/inbox/wait?to=after-reset@example.com&timeoutSeconds=10');
+  assert.equal(waited.body.messageId, again);
+  await waitUntil('its webhook', () => hook.requests.length > asked);
+  const { ran } = await advance(HOUR);
+  assert.equal(ran, 0, 'nothing is left of the mail before');
+  assert.equal((await service.api.post('/sandbox/clock/reset')).status, 403, 'live');
+});
+
 test('a wrong number of seconds, and a live key, are refused', async () => {
   for (const seconds of [-1, 1.5, 90 * 86_400 + 1, '5']) {
     const refused = await service.sandboxApi.post('/sandbox/clock/advance', { seconds });

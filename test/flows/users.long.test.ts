@@ -158,11 +158,11 @@ function residentBytes(pid: number): number {
   return Number(line![1]) * 1_000;
 }
 
-/** A look that begins and ends on one node is felt on the other within a second, in both cases with the session warm there. */
-async function lookIsFeltOnBoth([one, two]: [Service, Service], cookie: string): Promise<void> {
+/** A access that begins and ends on one node is felt on the other within a second, in both cases with the session warm there. */
+async function supportAccessIsFeltOnBoth([one, two]: [Service, Service], cookie: string): Promise<void> {
   const made = await call(one, 'POST /operator/accounts', { body: { name: 'Other' }, cookie });
   const { accountId } = JSON.parse(made.text);
-  const look = `/operator/accounts/${accountId}/look`;
+  const access = `/operator/accounts/${accountId}/support-access`;
   const felt = async (expected: number): Promise<void> => {
     const sinceMs = performance.now();
     await waitUntil(
@@ -172,10 +172,10 @@ async function lookIsFeltOnBoth([one, two]: [Service, Service], cookie: string):
     assert.ok(performance.now() - sinceMs < 1_500);
   };
   await felt(404);
-  assert.equal((await call(one, `POST ${look}`, { cookie })).status, 201);
+  assert.equal((await call(one, `POST ${access}`, { cookie })).status, 201);
   assert.equal((await call(one, 'GET /account', { accountId, cookie })).status, 200, 'at once where it began');
   await felt(200);
-  assert.equal((await call(one, `DELETE ${look}`, { cookie })).status, 200);
+  assert.equal((await call(one, `DELETE ${access}`, { cookie })).status, 200);
   assert.equal((await call(one, 'GET /account', { accountId, cookie })).status, 404);
   await felt(404);
 }
@@ -189,7 +189,7 @@ test('several nodes: a session of one is good on the other, ended there within a
   const [mine, stolen] = [await signIn(one), await signIn(two)];
   const account = { accountId, cookie: stolen };
   for (const node of [one, two]) assert.equal((await call(node, 'GET /account', account)).status, 200);
-  await lookIsFeltOnBoth([one, two], mine!);
+  await supportAccessIsFeltOnBoth([one, two], mine!);
   const list = JSON.parse((await call(one, 'GET /sessions', { cookie: stolen })).text) as {
     sessionId: string;
     current: boolean;

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { reportedOutcome } from '../../src/delivery/reported-outcome.ts';
+import { reportedOutcome } from '../../src/delivery/outcome/reported-outcome.ts';
 import { readReport } from '../../src/mail/report/report.ts';
 import { runningMs } from '../kit/running-time.ts';
 import { mutatedMail } from './mutated-mail.ts';

@@ -17,7 +17,12 @@ const AROUND: Readonly<Record<string, readonly string[]>> = {
   // Read and written synchronously, at the start and by backups.
   'node:fs': [
     'src/config-values.ts',
-    ...['src/delivery/providers.ts', 'src/doctor/certificates.ts', 'src/doctor/secrets.ts', 'src/http/portal.ts'],
+    ...[
+      'src/delivery/destinations/providers.ts',
+      'src/doctor/certificates.ts',
+      'src/doctor/secrets.ts',
+      'src/http/portal.ts',
+    ],
     ...['src/net/dns-servers.ts', 'src/roles/ports.ts', 'src/roles/serve.ts', 'src/smtp/tls-identity.ts'],
     ...['src/storage/data-directory.ts', 'src/storage/durable-file.ts', 'src/storage/migrate.ts'],
     ...['src/storage/portable-file.ts', 'src/storage/postgres/transfer.ts', 'src/storage/postgres/url.ts'],

@@ -10,7 +10,7 @@ const LEVELS: string[][] = [
   ['base'],
   ['mail'],
   ['storage', 'net'],
-  ['work', 'http', 'caps', 'audit'],
+  ['work', 'http', 'limits', 'audit'],
   ['events', 'suppressions'],
   [
     'messages',

@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { Ajv } from 'ajv';
 import { EVENT_TYPES } from '../../src/events/events.ts';
+import { compileBody } from '../../src/http/absent-fields.ts';
 import { isIsoTime } from '../../src/http/validate.ts';
 
 type Json = Record<string, unknown>;
@@ -124,4 +125,69 @@ test('every reference leads somewhere', () => {
     const [kind = '', name = ''] = (reference ?? '').split('/');
     assert.ok(document.components[kind]?.[name], `there is no ${kind} ${name}`);
   }
+});
+
+/** The schema with everything that it refers to in place. */
+function inlined(schema: unknown): unknown {
+  if (typeof schema !== 'object' || schema === null) return schema;
+  if (Array.isArray(schema)) return schema.map(inlined);
+  const { $ref } = schema as { $ref?: string };
+  if ($ref !== undefined) return inlined(document.components.schemas?.[$ref.split('/').at(-1)!]);
+  return Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, inlined(value)]));
+}
+
+interface Field {
+  path: string;
+  owner: Json;
+  name: string;
+  schema: Json;
+  isOptional: boolean;
+}
+
+/** The fields of a body that its schema describes, at every depth, absent ones included. */
+function fieldsOf(body: unknown, schema: Json, path = ''): Field[] {
+  if (Array.isArray(body))
+    return body.flatMap((element, index) => fieldsOf(element, schema.items as Json, `${path}[${index}]`));
+  if (typeof body !== 'object' || body === null || schema?.properties === undefined) return [];
+  return Object.entries(schema.properties as Record<string, Json>).flatMap(([name, inner]) => {
+    const isOptional = !((schema.required ?? []) as string[]).includes(name);
+    const field = { path: `${path}.${name}`, owner: body as Json, name, schema: inner, isOptional };
+    return [field, ...fieldsOf((body as Json)[name], inner, field.path)];
+  });
+}
+
+test('every request body accepts null for an optional field, and [] for a map', () => {
+  const counts = { nulls: 0, maps: 0 };
+  for (const { name, operation } of operations) {
+    const { schema, example } = operation.requestBody?.content['application/json'] ?? {};
+    if (schema === undefined) continue;
+    const whole = inlined(schema) as Json;
+    const validate = compileBody(whole as never);
+    const accepts = (body: unknown, where: string) => {
+      const result = validate(body);
+      // A change must change something, and a field that is null changes nothing.
+      if (!result.ok && whole.minProperties === 1 && result.failure.details[0]?.message === 'must not be empty') return;
+      assert.ok(result.ok, `${where}: ${result.ok || JSON.stringify(result.failure.details)}`);
+    };
+    accepts(example, name);
+    const body = structuredClone(example);
+    for (const field of fieldsOf(body, whole)) {
+      const { owner, name: key, schema: inner } = field;
+      const had = Object.hasOwn(owner, key);
+      const value = owner[key];
+      if (field.isOptional) {
+        owner[key] = null;
+        accepts(body, `${name} with ${field.path}: null`);
+        counts.nulls += 1;
+      }
+      if (inner.type === 'object' && inner.properties === undefined) {
+        owner[key] = [];
+        accepts(body, `${name} with ${field.path}: []`);
+        counts.maps += 1;
+      }
+      if (had) owner[key] = value;
+      else delete owner[key];
+    }
+  }
+  assert.ok(counts.nulls > 100 && counts.maps >= 5, JSON.stringify(counts));
 });

@@ -1,20 +1,28 @@
-/** Each bug that the simulation plants finds its place in the source: who changes that line changes the bug with it. */
+/** Each bug that the simulation plants finds its place in the source, however that is formatted. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { PLANTED, type Planted } from '../simulation/planted.ts';
 import { PLANTED_NODES } from '../simulation/planted-nodes.ts';
+import { placesOf } from '../simulation/source-place.ts';
 
-const placesOf = ({ file, find }: Planted): number =>
-  readFileSync(new URL(`../../src/${file}`, import.meta.url), 'utf8').split(find).length - 1;
+const placesIn = ({ file, find }: Planted): number =>
+  placesOf(readFileSync(new URL(`../../src/${file}`, import.meta.url), 'utf8'), find);
 
 test('each planted bug has exactly one place in the source', () => {
   const changes = Object.entries({ ...PLANTED, ...PLANTED_NODES }).flatMap(([name, { also, ...planted }]) =>
-    [planted, ...(also ? [also] : [])].map((change) => [name, placesOf(change)] as const),
+    [planted, ...(also ? [also] : [])].map((change) => [name, placesIn(change)] as const),
   );
   assert.ok(changes.length > 60);
   assert.deepEqual(
     changes.filter(([, places]) => places !== 1),
     [],
   );
+});
+
+test('formatting does not move a place, other tokens do', () => {
+  const text = 'if (a.b === 1) return run({ c, d });';
+  assert.equal(placesOf('x;\n  if (\n    a.b === 1\n  )\n    return run({\n c,\n d });', text), 1);
+  assert.equal(placesOf('if (a.b === 1) returnrun({ c, d });', text), 0);
+  assert.equal(placesOf('if (a.b === 2) return run({ c, d });', text), 0);
 });

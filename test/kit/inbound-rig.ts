@@ -7,7 +7,6 @@ import { systemClock } from '../../src/base/clock.ts';
 import { newId } from '../../src/base/ids.ts';
 import { createLog } from '../../src/base/log.ts';
 import { createMetrics } from '../../src/base/metrics.ts';
-import { createHourlyCount, type HourlyCount } from '../../src/caps/caps.ts';
 import { isReturnPathOperation } from '../../src/domains/domains.ts';
 import {
   createRecipients,
@@ -15,6 +14,7 @@ import {
   type RecipientsOptions,
   storeInboundOperation,
 } from '../../src/inbound/inbound.ts';
+import { createHourlyCount, type HourlyCount } from '../../src/limits/limits.ts';
 import { createTokenAddresses } from '../../src/mail/token-address.ts';
 import { createInboundServer, openTlsIdentity, type SmtpLimits, type SmtpServer } from '../../src/smtp/smtp.ts';
 import type { Blobs } from '../../src/storage/blobs/blobs.ts';

@@ -1,14 +1,14 @@
-/** An account for which an operator has raised the caps, for tests of what many endpoints or templates cost. */
+/** An account for which an operator has raised the limits, for tests of what many endpoints or templates cost. */
 import { newAccount } from '../../src/accounts/create.ts';
 import { createAccountOperation, setAccountOperation } from '../../src/accounts/store.ts';
-import { type Caps, HIGHEST_CAP } from '../../src/caps/caps.ts';
+import { HIGHEST_LIMIT, type Limits } from '../../src/limits/limits.ts';
 import type { Database } from '../../src/storage/database.ts';
 
 /** Its id is the one given. */
 export async function roomyAccount(
   { execute }: Pick<Database, 'execute'>,
   id: string,
-  limits: Partial<Caps> = { webhooks: HIGHEST_CAP },
+  limits: Partial<Limits> = { webhooks: HIGHEST_LIMIT },
 ): Promise<void> {
   await execute(createAccountOperation, { account: { ...newAccount('Roomy', 'paid', Date.now()), id }, keys: [] });
   await execute(setAccountOperation, { id, plan: null, status: null, approvedEmailBytes: null, limits });

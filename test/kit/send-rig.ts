@@ -8,7 +8,7 @@ import path from 'node:path';
 import type { Account } from '../../src/accounts/accounts.ts';
 import type { Result } from '../../src/base/failure.ts';
 import type { Mode } from '../../src/base/mode.ts';
-import { type Settlement, settleOperation } from '../../src/delivery/settle.ts';
+import { type Settlement, settleOperation } from '../../src/delivery/record/settle.ts';
 import { createTrackingLinks, createUnsubscribeLinks } from '../../src/engagement/engagement.ts';
 import { parseStrictJson } from '../../src/http/strict-json.ts';
 import { type Answer, createInFlightKeys } from '../../src/idempotency/idempotency.ts';

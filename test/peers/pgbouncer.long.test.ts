@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test, { after, before } from 'node:test';
-import { claimOperation } from '../../src/delivery/claim.ts';
+import { claimOperation } from '../../src/delivery/queue/claim.ts';
 import '../../src/roles/operations.ts';
 import type { Log } from '../../src/base/log.ts';
 import { silentLog } from '../../src/base/log.ts';

@@ -1,6 +1,6 @@
 /**
  * Debian's Postfix as the sender, with opportunistic TLS, against the same receivers that are good and bad at TLS as ours
- * (src/delivery/tls-ladder.long.test.ts): wherever it delivers mail that asks for no TLS, our table says that we do, and as it does.
+ * (src/delivery/attempt/tls-ladder.long.test.ts): wherever it delivers mail that asks for no TLS, our table says that we do, and as it does.
  * A handshake that fails costs Postfix further attempts, and us a second connection.
  */
 import assert from 'node:assert/strict';

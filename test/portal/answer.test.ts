@@ -26,8 +26,15 @@ const attempt = {
 };
 const delivery = { remoteHost: 'mx.example.com', reply: '250 OK', tls: 'TLSv1.3', attempts: 1, latencyMs: 400 };
 const fault = {
-  ...{ kind: 'hard', category: 'mailbox-not-found', smtpCode: 550, enhancedCode: '5.1.1', reply: '550 no such user' },
-  ...{ remoteHost: 'mx.example.com', owner: 'recipient', advice: 'The address does not exist.', suppressed: true },
+  kind: 'hard',
+  category: 'mailbox-not-found',
+  smtpCode: 550,
+  enhancedCode: '5.1.1',
+  reply: '550 no such user',
+  remoteHost: 'mx.example.com',
+  owner: 'recipient',
+  advice: 'The address does not exist.',
+  suppressed: true,
 } as const;
 const soft = {
   ...fault,
@@ -43,8 +50,13 @@ const event = (eventType: string, detail: object, timestamp = LATER) =>
 
 function answered(status: Answered['status'], changes: Partial<Answered> = {}): Answered {
   return {
-    ...{ status, mode: 'live', to: 'ann@gmail.com', createdAt: CREATED, expiresAt: '2026-11-23T10:00:00.000Z' },
-    ...{ attempts: [], timeline: [event('Send', {}, CREATED)] },
+    status,
+    mode: 'live',
+    to: 'ann@gmail.com',
+    createdAt: CREATED,
+    expiresAt: '2026-11-23T10:00:00.000Z',
+    attempts: [],
+    timeline: [event('Send', {}, CREATED)],
     ...changes,
   };
 }
@@ -83,7 +95,10 @@ const EXPECTED: Record<
       timeline: [
         event('DeliveryDelay', {
           deliveryDelay: {
-            ...{ ...soft, category: 'blocked', owner: 'our-side', nextAttemptAt: RETRY },
+            ...soft,
+            category: 'blocked',
+            owner: 'service',
+            nextAttemptAt: RETRY,
             advice: 'The operator should look; it is tried again by itself.',
           },
         }),
@@ -160,7 +175,7 @@ const EXPECTED: Record<
   ],
   'bounced on our side': [
     answered('bounced', {
-      timeline: [event('Bounce', { bounce: { ...fault, category: 'our-side', owner: 'our-side', smtpCode: null } })],
+      timeline: [event('Bounce', { bounce: { ...fault, category: 'internal', owner: 'service', smtpCode: null } })],
     }),
     ...([/something is wrong on the sending side/, 'operator', /./] as const),
   ],

@@ -1,4 +1,4 @@
-/** Operators in the portal: the queue, accounts, looking at one, requests for larger mail, nodes, the doctor and the log. */
+/** Operators in the portal: the queue, accounts, support access, requests for larger mail, nodes, the doctor and the log. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
@@ -80,7 +80,7 @@ test('the queue shows what waits and why, and a pause is ended', { skip }, async
   visit.assertClean();
 });
 
-test('an account is made with keys shown once, found, changed, and suspended after what rests is shown', {
+test('an account is made with keys shown once, found, changed, and suspended after its effects are shown', {
   skip,
 }, async (t) => {
   const visit = await signedIn(t, visitors, service);
@@ -112,7 +112,7 @@ test('an account is made with keys shown once, found, changed, and suspended aft
   );
 
   await page.getByRole('button', { name: 'Suspend…' }).click();
-  await page.getByText('What would rest until the account is active again').waitFor();
+  await page.getByText('While suspended:').waitFor();
   await page.getByText('Refused with 403').waitFor();
   assert.equal((await client.get('/account')).status, 200, 'nothing has happened yet');
   await page.getByRole('button', { name: 'Suspend now' }).click();
@@ -131,28 +131,30 @@ test('an account is made with keys shown once, found, changed, and suspended aft
   visit.assertClean();
 });
 
-/** As the reputation guard leaves it after a day with too many bounces (src/reputation/guard.test.ts proves the guard itself). */
-function rest(accountId: string): void {
+/** An account whose mail is held after a day with too many bounces (src/reputation/protection.test.ts proves the decision). */
+function hold(accountId: string): void {
   const database = new DatabaseSync(dataDirectory(service.dataDir).databaseFile, { timeout: 10_000 });
   const threshold = { warning: 0.05, critical: 0.1 };
   const reason = { rate: 'bounceRate', share: 0.1167, answered: 1_200, periodDays: 1, threshold };
-  const set = database.prepare("UPDATE account SET guard_status = 'resting', guard_since = ?, guard = ? WHERE id = ?");
+  const set = database.prepare(
+    "UPDATE account SET protection_status = 'held', protection_since = ?, protection = ? WHERE id = ?",
+  );
   set.run(Date.now(), JSON.stringify({ reason }), accountId);
   database.close();
 }
 
-test('live mail that rests for its reputation is let leave', { skip }, async (t) => {
+test('live mail held by sending protection is released', { skip }, async (t) => {
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;
   const { accountId } = await newAccount(visit, 'Bouncy');
-  rest(accountId);
+  hold(accountId);
   await page.goto(`/app/operator/accounts/${accountId}`);
-  await page.getByText('Its live mail rests.').waitFor();
-  await page.getByText('11.67 % of 1200 live messages bounced for good').waitFor();
-  await page.getByRole('button', { name: 'Let mail leave' }).click();
-  await page.getByText('Live mail leaves again').waitFor();
-  await page.getByText('Its live mail rests.').waitFor({ state: 'detached' });
-  assert.equal((await asked(visit, `/operator/accounts/${accountId}`)).body.guard.status, 'good');
+  await page.getByText('Sending protection: live mail is held').waitFor();
+  await page.getByText('11.67 % of 1200 live messages hard-bounced').waitFor();
+  await page.getByRole('button', { name: 'Release held mail' }).click();
+  await page.getByText('Held mail is being sent').waitFor();
+  await page.getByText('Sending protection: live mail is held').waitFor({ state: 'detached' });
+  assert.equal((await asked(visit, `/operator/accounts/${accountId}`)).body.sendingProtection.status, 'good');
   const { body } = await asked(visit, `/operator/audit?action=account.resume-sending`);
   assert.equal(body.length, 1);
   visit.assertClean();
@@ -164,19 +166,19 @@ test('an operator looks at an account: a strip says so, nothing can be changed, 
   const { accountId } = await newAccount(visit, 'ACME');
   await page.goto(`/app/operator/accounts/${accountId}`);
   assert.equal((await asked(visit, '/account', accountId)).status, 404);
-  await page.getByRole('button', { name: 'Look at this account' }).click();
-  await page.getByText(/^You look at ACME as an operator, read-only until \d\d:\d\d\./).waitFor();
+  await page.getByRole('button', { name: 'View as account (read-only)' }).click();
+  await page.getByText(/^Support access: viewing ACME, read-only until \d\d:\d\d\./).waitFor();
   assert.equal(new URL(page.url()).pathname, '/app/live');
   await page.getByRole('link', { name: 'Team' }).click();
   await page.getByText('Only owners change who is in the account.').waitFor();
   assert.equal(await page.getByRole('button', { name: 'Invite' }).count(), 0);
   await page.reload();
-  await page.getByText(/^You look at ACME/).waitFor();
+  await page.getByText(/^Support access: viewing ACME/).waitFor();
   const log = (await asked(visit, '/audit', accountId)).body;
-  assert.equal(log[0].action, 'account.look', 'its owners see it');
+  assert.equal(log[0].action, 'account.start-support-access', 'its owners see it');
   await page.getByRole('button', { name: 'Stop' }).click();
   await page.waitForURL(`**/operator/accounts/${accountId}`);
-  await page.getByRole('button', { name: 'Look at this account' }).waitFor();
+  await page.getByRole('button', { name: 'View as account (read-only)' }).waitFor();
   assert.equal((await asked(visit, '/account', accountId)).status, 404);
   visit.assertClean();
 });

@@ -1,5 +1,5 @@
 /**
- * Live mail that rests for its reputation, as the people of the account see it: on the overview and as an incident. A viewer reads why, and
+ * Live mail held by sending protection, as the people of the account see it: on the overview and as an incident. A viewer reads why, and
  * cannot let it leave; an owner does by one click. Counted at the server that the mail goes to.
  */
 import assert from 'node:assert/strict';
@@ -12,29 +12,31 @@ import { smtpSink } from '../kit/smtp-sink.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-const WHY = /11\.67 % of 1200 live messages bounced for good: high from 5 %, too high from 10 %/;
+const WHY = /11\.67 % of 1200 live messages hard-bounced: warning from 5 %, held from 10 %/;
 
-/** As the reputation guard leaves it after a day with too many bounces (src/reputation/guard.test.ts proves the guard itself). */
-function rest({ dataDir, live }: Service): void {
+/** An account whose mail is held after a day with too many bounces (src/reputation/protection.test.ts proves the decision). */
+function hold({ dataDir, live }: Service): void {
   const database = new DatabaseSync(dataDirectory(dataDir).databaseFile, { timeout: 10_000 });
   const threshold = { warning: 0.05, critical: 0.1 };
   const reason = { rate: 'bounceRate', share: 0.1167, answered: 1_200, periodDays: 1, threshold };
-  const set = database.prepare("UPDATE account SET guard_status = 'resting', guard_since = ?, guard = ? WHERE id = ?");
+  const set = database.prepare(
+    "UPDATE account SET protection_status = 'held', protection_since = ?, protection = ? WHERE id = ?",
+  );
   assert.equal(set.run(Date.now(), JSON.stringify({ reason }), live.accountId).changes, 1);
   database.close();
 }
 
 async function openIncident({ page }: Visit): Promise<void> {
   await page.goto('/app/live');
-  await page.getByRole('link', { name: 'Live mail rests' }).click();
-  await page.getByRole('heading', { level: 1, name: 'Live mail rests' }).waitFor();
+  await page.getByRole('link', { name: 'Live mail is held' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Live mail is held' }).waitFor();
   await page.getByText(WHY).waitFor();
   await page.getByText('Many addresses do not exist', { exact: false }).waitFor();
 }
 
-const letLeave = ({ page }: Visit) => page.getByRole('button', { name: 'The cause is gone: let mail leave' });
+const letLeave = ({ page }: Visit) => page.getByRole('button', { name: 'Release held mail' });
 
-test('a viewer reads why live mail rests, and an owner lets it leave', { skip: noBrowser() }, async (t) => {
+test('a viewer reads why live mail is held, and an owner releases it', { skip: noBrowser() }, async (t) => {
   const visitors = await startBrowser();
   t.after(visitors.close);
   const sink = await smtpSink();
@@ -59,30 +61,31 @@ test('a viewer reads why live mail rests, and an owner lets it leave', { skip: n
   };
   const first = await send('first@x.example');
   await waitUntil('control: mail leaves', async () => (await statusOf(first)) === 'delivered');
+  const checkedMs = Date.now();
   await owner.page.goto('/app/live');
   await owner.page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
-  assert.equal(await owner.page.getByText('Live mail rests').count(), 0);
+  assert.equal(await owner.page.getByText('Live mail is held').count(), 0);
 
-  rest(service);
-  const resting = [await send('a@x.example'), await send('b@x.example')];
+  // The delivery may use a check of the account for up to a second.
+  await waitUntil('the check of the account to be out of date', () => Date.now() - checkedMs > 1_000);
+  hold(service);
+  const held = [await send('a@x.example'), await send('b@x.example')];
   await openIncident(viewer);
   await viewer.page.getByText('An owner of the account decides.').waitFor();
   assert.equal(await letLeave(viewer).count(), 0);
   assert.equal(await resume(viewer), 403, 'nor past the page');
   await openIncident(owner);
   await letLeave(owner).waitFor();
-  assert.deepEqual(await Promise.all(resting.map(statusOf)), ['queued', 'queued']);
+  assert.deepEqual(await Promise.all(held.map(statusOf)), ['queued', 'queued']);
   assert.equal(sink.accepted, 1, 'none has left so far');
 
   await letLeave(owner).click();
-  await owner.page.getByText('Live mail leaves again.').waitFor();
+  await owner.page.getByText('Held mail is being sent.').waitFor();
   await owner.page.getByRole('heading', { name: 'This incident is over' }).waitFor();
   await viewer.page.getByRole('heading', { name: 'This incident is over' }).waitFor();
-  await waitUntil('the mail', async () =>
-    (await Promise.all(resting.map(statusOf))).every((one) => one === 'delivered'),
-  );
+  await waitUntil('the mail', async () => (await Promise.all(held.map(statusOf))).every((one) => one === 'delivered'));
   assert.equal(sink.accepted, 3);
-  assert.equal(await resume(owner), 409, 'control: an owner may, and nothing rests');
+  assert.equal(await resume(owner), 409, 'control: an owner may, and nothing is held');
   const [row] = (await service.api.get('/audit?action=account.resume-sending')).body as unknown as JsonObject[];
   assert.deepEqual([row!.actor.kind, row!.actor.name], ['user', 'operator@localhost']);
   await owner.page.goto('/app/live/incidents');

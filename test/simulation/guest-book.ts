@@ -1,6 +1,6 @@
 /**
  * What a mail server notes of us as its guests, connection by connection: how many stand at once, and what we do after it asked for time. The
- * model of what we may do is the most that src/delivery/destinations.ts promises; a fault that hid an answer from us takes a note back.
+ * model of what we may do is the most that src/delivery/destinations/registry.ts promises; a fault that hid an answer from us takes a note back.
  */
 import { type Absence, isOutOfTouch, mayBeLost } from './absences.ts';
 import type { SimSocket } from './network.ts';

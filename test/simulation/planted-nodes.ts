@@ -59,7 +59,7 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
   },
   'a node that lost its lease goes on to the dot': {
     seed: 7,
-    file: 'delivery/attempt-runner.ts',
+    file: 'delivery/attempt/attempt.ts',
     find: "const holds = (): boolean => group.every((held) => held.state !== 'running' || engine.holds(held));",
     replace: 'const holds = (): boolean => true;',
     finds: /another copy after/,
@@ -73,14 +73,14 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
   },
   'a pause is not shared': {
     seed: 301,
-    file: 'delivery/shared-pauses.ts',
+    file: 'delivery/destinations/shared-pauses.ts',
     find: '    if (unwritten.has(destination)) return;\n',
     replace: '    if (isLoaded) return;\n',
     finds: /it asked for|its time is over/,
   },
   'a limit of a destination counts for each node': {
     seed: 31,
-    file: 'delivery/limits.ts',
+    file: 'delivery/destinations/limits.ts',
     find: 'if (share === 1) return limits;',
     replace: 'if (share <= 1) return limits;',
     finds: /of a node whose share is/,

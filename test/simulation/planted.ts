@@ -12,6 +12,7 @@ import { PLANTED_READERS } from './planted-readers.ts';
 import { PLANTED_REPLIES } from './planted-replies.ts';
 import { PLANTED_SCHEDULES } from './planted-schedules.ts';
 import { PLANTED_STORAGE } from './planted-storage.ts';
+import { placePattern, placesOf } from './source-place.ts';
 
 export interface Planted {
   /** From src/. */
@@ -46,19 +47,19 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /is delivered, and nobody took it/,
   },
   'a temporary refusal taken for a final one': {
-    file: 'delivery/outcome.ts',
+    file: 'delivery/outcome/outcome.ts',
     find: 'if (reply.code < 500 || PASSING.has(category) || isTlsDemand || asksForLater(reading)) {',
     replace: 'if (reply.code < 450) {',
     finds: /bounced, and nobody refused it/,
   },
   'a mail that was put off suppresses its address': {
-    file: 'delivery/results.ts',
+    file: 'delivery/record/results.ts',
     find: '  if (!suppress) return null;\n',
     replace: '',
     finds: /is suppressed without a reason/,
   },
   'mail that asks for TLS goes in the clear': {
-    file: 'delivery/by-smtp.ts',
+    file: 'delivery/attempt/transmit.ts',
     find: 'tls: message.requireTls ?? false',
     replace: 'tls: false',
     also: {
@@ -82,37 +83,36 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   },
   'a pause does not halve the limit of a server': {
     seed: 255,
-    file: 'delivery/destinations.ts',
-    find: 'destination.answeredMs = Number.NEGATIVE_INFINITY;\n  if (!pause) destination.limit = Math.max(1, limit / 2);\n  const {',
-    replace:
-      'destination.answeredMs = Number.NEGATIVE_INFINITY;\n  if (!pause) destination.limit = Math.max(1, limit);\n  const {',
+    file: 'delivery/destinations/registry.ts',
+    find: 'if (!record.pause) record.limit = Math.max(1, record.limit / 2);',
+    replace: 'if (!record.pause) record.limit = Math.max(1, record.limit);',
     finds: /connections at once, of/,
   },
   'a limit of connections that a server names is forgotten': {
     seed: 31,
-    file: 'delivery/destinations.ts',
+    file: 'delivery/destinations/registry.ts',
     find: 'if (!learned) return Math.min(limit, ceiling);',
     replace: 'if (learned !== null) return Math.min(limit, ceiling);',
     finds: /connections away in a minute/,
   },
   'the event of a change is not written': {
-    file: 'delivery/results.ts',
+    file: 'delivery/record/results.ts',
     find: "event = { id: newId('evt', nowMs), type: 'Bounce', detail: { bounce: failureDetail(outcome, host) } };",
     replace: 'event = null;',
     finds: / with events /,
   },
   'each delay is reported again': {
-    file: 'delivery/results.ts',
+    file: 'delivery/record/results.ts',
     find: "} else if (job.status !== 'delayed') {",
     replace: '} else {',
     finds: /delayed twice in the log/,
   },
   'a lifetime does not end': {
-    file: 'delivery/results.ts',
+    file: 'delivery/record/results.ts',
     find: 'if (nowMs >= expiresAtMs) return undefined;',
     replace: 'if (nowMs >= expiresAtMs + 30 * 86_400_000) return undefined;',
     also: {
-      file: 'delivery/results.ts',
+      file: 'delivery/record/results.ts',
       find: 'return Math.min(nowMs + jitter(delayMs, random), expiresAtMs);',
       replace: 'return nowMs + jitter(delayMs, random);',
     },
@@ -137,7 +137,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /came under \d+ ids/,
   },
   'the Message-ID changes with each attempt': {
-    file: 'delivery/by-smtp.ts',
+    file: 'delivery/attempt/transmit.ts',
     find: "const head = Buffer.from(`${received}${signed}`, 'latin1');",
     replace:
       "const head = Buffer.from(`Message-ID: <${Math.random()}@changed.example>\\r\\n${received}${signed}`, 'latin1');",
@@ -157,7 +157,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /bounced, and nobody refused it/,
   },
   'results are forgotten when they are recorded': {
-    file: 'delivery/settle.ts',
+    file: 'delivery/record/settle.ts',
     find: "againAtMs: one.to === 'delayed' ? (one.nextAttemptAtMs ?? one.atMs) : null,",
     replace: "againAtMs: one.to === 'delayed' || one.attempts > 1 ? (one.nextAttemptAtMs ?? one.atMs + 60_000) : null,",
     finds: /another copy after|rows of work are left/,
@@ -174,7 +174,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     find: 'isSuppressed: (address) => suppressed(address) > realNowMs(call),',
     replace: 'isSuppressed: () => false,',
     also: {
-      file: 'delivery/results.ts',
+      file: 'delivery/record/results.ts',
       find: '    if (suppressed) return suppressedSettlementOf(held.job, this.nowOf(held));\n',
       replace: '',
     },
@@ -206,45 +206,45 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /another copy after/,
   },
   'a clock that was set ends lifetimes untried': {
-    file: 'delivery/results.ts',
+    file: 'delivery/record/results.ts',
     find: '    if (suppressed) return suppressedSettlementOf(held.job, this.nowOf(held));\n',
     replace:
       '    if (suppressed) return suppressedSettlementOf(held.job, this.nowOf(held));\n    if (this.nowOf(held) > held.job.expiresAt) return this.of(held, { outcome: deadLettered(), facts: null });\n',
     finds: /expired by a clock that was set|bounced, and nobody refused it/,
   },
   'a server that asks for time is not given any': {
-    file: 'delivery/pause.ts',
+    file: 'delivery/outcome/pause.ts',
     find: '  if (asks) return { ms: hint };\n',
     replace: '  return undefined;\n',
     finds: /a connection in the .* it asked for/,
   },
   'a pause is over before its time': {
     seed: 125,
-    file: 'delivery/destinations.ts',
-    find: 'return pause !== undefined && now < pause.untilMs && now >= pause.beganMs;',
-    replace: 'return pause !== undefined && now < pause.beganMs + 10_000 && now >= pause.beganMs;',
+    file: 'delivery/destinations/registry.ts',
+    find: 'return pause !== undefined && nowMs < pause.untilMs && nowMs >= pause.beganMs;',
+    replace: 'return pause !== undefined && nowMs < pause.beganMs + 10_000 && nowMs >= pause.beganMs;',
     finds: /a connection in the .* it asked for/,
   },
   'a pause ends with many connections at once': {
     seed: 268,
-    file: 'delivery/destinations.ts',
-    find: '      if (destination.pause) return active < 1 && mayProbe(key);\n',
-    replace: '      if (destination.pause) return active < most;\n',
+    file: 'delivery/destinations/registry.ts',
+    find: 'if (destination.pause) return active < 1 && (this.#deps.probes?.isPermitted(key) ?? true);',
+    replace: 'if (destination.pause) return active < most;',
     finds: /connections at once/,
   },
   'a tenant waits for what another sent before': {
-    file: 'delivery/queue.ts',
+    file: 'delivery/queue/waiting-mail.ts',
     find: 'const lane = this.#lanes.get(held.job.lane) ?? this.#newLane(held);',
     replace: 'const lane = this.#lanes.get(held.domain) ?? this.#newLane(held);',
     also: {
-      file: 'delivery/queue.ts',
+      file: 'delivery/queue/waiting-mail.ts',
       find: 'const lane: Lane = { name, domain, queue: [], head: 0 };\n    this.#lanes.set(name, lane);',
       replace: 'const lane: Lane = { name: domain, domain, queue: [], head: 0 };\n    this.#lanes.set(domain, lane);',
     },
     finds: /for another tenant/,
   },
   'one slow server holds up all others': {
-    file: 'delivery/schedule.ts',
+    file: 'delivery/queue/schedule.ts',
     find: '    if (this.#active >= this.#slots) return undefined;',
     replace: '    if (this.#active >= 1) return undefined;',
     finds: /for another tenant/,
@@ -262,7 +262,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /has \d+ late events/,
   },
   'a late bounce suppresses nobody': {
-    file: 'delivery/reported.ts',
+    file: 'delivery/record/reported.ts',
     find: '    suppress: outcome.suppress\n',
     replace: '    suppress: outcome.suppress && !isFinal\n',
     finds: /is not suppressed after a bounce/,
@@ -304,9 +304,9 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     find: "      if (job.mode === 'sandbox') return heldOf(",
     replace: "      if (job.mode === 'sandbox' && job.attempts < 0) return heldOf(",
     also: {
-      file: 'delivery/attempt-runner.ts',
-      find: "    if (group[0]!.job.mode === 'sandbox') {\n",
-      replace: '    if (group[0]!.job.attempts < 0) {\n',
+      file: 'delivery/attempt/attempt.ts',
+      find: "if (job.mode === 'sandbox') return unsent(",
+      replace: 'if (job.attempts < 0) return unsent(',
     },
     finds: /left the sandbox/,
   },
@@ -385,8 +385,8 @@ function change(name: string, changes: readonly Planted[]): void {
       if (own.length === 0) return loaded;
       let source = String(loaded.source);
       for (const { file, find, replace } of own) {
-        if (source.split(find).length !== 2) throw new Error(`"${name}" finds its place in ${file} not exactly once`);
-        source = source.replace(find, () => replace);
+        if (placesOf(source, find) !== 1) throw new Error(`"${name}" finds its place in ${file} not exactly once`);
+        source = source.replace(placePattern(find), () => replace);
       }
       return { ...loaded, source };
     },

@@ -164,6 +164,8 @@ export function sandboxOf(caller: Caller) {
     },
     clock: {
       advance: (seconds: number, options?: Given) => caller.call('advanceSandboxClock', { body: { seconds } }, options),
+      /** Removes the mail of the sandbox, and sets its clock back to real time. */
+      reset: (options?: Given) => caller.call('resetSandboxClock', {}, options),
     },
   };
 }

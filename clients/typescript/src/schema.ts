@@ -18,14 +18,14 @@ export interface paths {
   "/account/health": {
     /**
      * How mail of the last seven days fared
-     * @description Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and what the reputation guard has decided of live mail. Nothing is said of a rate before it has its least number of messages.
+     * @description Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and the state of sending protection for live mail. A rate is rated only from its minimum number of messages on.
      */
     get: operations["getAccountHealth"];
   };
   "/account/resume-sending": {
     /**
-     * Let live mail leave that rests for the reputation guard
-     * @description For when the cause is gone: mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.
+     * Release held live mail
+     * @description Call this once the cause is fixed. Sends the live mail that sending protection holds, and counts bounces and complaints from zero. 409 if no mail is held.
      */
     post: operations["resumeSending"];
   };
@@ -240,7 +240,7 @@ export interface paths {
   "/incidents": {
     /**
      * List what fails now, the heaviest first
-     * @description Delayed and bounced messages by destination and reply, webhooks and domains that fail, and live mail that rests for its reputation; each with what to do about it.
+     * @description Delayed and bounced messages by destination and reply, failing webhooks and domains, and live mail held by sending protection; each with advice on what to do.
      */
     get: operations["listIncidents"];
   };
@@ -343,24 +343,24 @@ export interface paths {
      */
     patch: operations["setAccount"];
   };
-  "/operator/accounts/{id}/look": {
-    /**
-     * Look at an account, read-only, for an hour
-     * @description Your session then reads the account that X-Id names, as a viewer. It ends by time, by signing out, and by DELETE. The account sees in its audit log who looked.
-     */
-    post: operations["lookAtAccount"];
-    /**
-     * Look at an account no more
-     * @description In force at once, on other nodes within a second.
-     */
-    delete: operations["endLook"];
-  };
   "/operator/accounts/{id}/resume-sending": {
     /**
-     * Let live mail of an account leave that rests for the reputation guard
-     * @description Mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.
+     * Release held live mail of an account
+     * @description Sends the live mail that sending protection holds, and counts bounces and complaints from zero. 409 if no mail is held.
      */
     post: operations["resumeSendingOfAccount"];
+  };
+  "/operator/accounts/{id}/support-access": {
+    /**
+     * Start support access: read an account for an hour
+     * @description Your session can read the account that X-Id names, with the role viewer. The access ends after an hour, when you sign out, or with DELETE. It is recorded in the audit log of the account.
+     */
+    post: operations["startSupportAccess"];
+    /**
+     * End support access to an account
+     * @description Takes effect immediately, on other nodes within a second.
+     */
+    delete: operations["endSupportAccess"];
   };
   "/operator/accounts/{id}/suspension": {
     /**
@@ -509,6 +509,13 @@ export interface paths {
      */
     post: operations["advanceSandboxClock"];
   };
+  "/sandbox/clock/reset": {
+    /**
+     * Set the clock of this sandbox back to real time
+     * @description Removes all messages of this account’s sandbox first, with their events, webhook deliveries, received mail and statistics, because they carry times of the clock that was moved. Keys, webhooks, templates and suppressions stay.
+     */
+    post: operations["resetSandboxClock"];
+  };
   "/sandbox/inbound": {
     /**
      * Play a mail in, as if somebody had sent it to an inbound route
@@ -566,7 +573,7 @@ export interface paths {
   "/session": {
     /**
      * The signed-in user, with the accounts they are in
-     * @description Which accounts X-Id may name, and with which role. Those that an operator looks at come last.
+     * @description Which accounts X-Id may name, and with which role. Accounts that an operator reads by support access come last.
      */
     get: operations["getSession"];
     /**
@@ -955,29 +962,29 @@ export interface components {
       status?: "active" | "suspended";
       approvedEmailBytes?: number;
       limits?: {
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         webhooks?: number | null;
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         domains?: number | null;
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         templates?: number | null;
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         apiKeys?: number | null;
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         smtpCredentials?: number | null;
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         inboundRoutes?: number | null;
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         openSubmissions?: number | null;
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         eventStreams?: number | null;
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         inboxWaits?: number | null;
-        /** @description Null returns to the standard one. */
+        /** @description null restores the standard limit. */
         inboundMailPerHour?: number | null;
       };
-      /** @description Thresholds of the reputation guard, in the place of all that were set before; what is left out is standard. A warning has to be below critical where both are on. */
-      guard?: {
+      /** @description Thresholds of sending protection. They replace all thresholds set before; omitted ones are standard. `warning` must be below `critical` if both are on. */
+      sendingProtection?: {
         bounceRate?: {
           /** @description 0 switches this level off. */
           warning?: number;
@@ -1030,13 +1037,13 @@ export interface components {
         };
       };
       advice: string[];
-      /** @description Looks at hard bounces and complaints of live mail, over one day and over seven. */
-      guard?: {
+      /** @description Watches hard bounces and complaints of live mail over the last day and the last seven. */
+      sendingProtection?: {
         /**
-         * @description resting: live mail is accepted and waits until an owner or the operator lets it leave.
+         * @description held: live mail is accepted and queued, and is sent once an owner or the operator releases it.
          * @enum {string}
          */
-        status: "good" | "warned" | "resting";
+        status: "good" | "warned" | "held";
         /**
          * Format: date-time
          * @description Null while it is good.
@@ -1046,7 +1053,7 @@ export interface components {
         reason: string | null;
         /**
          * Format: date-time
-         * @description When resting mail was let leave last: what came before counts no more.
+         * @description When held mail was last released; earlier mail no longer counts.
          */
         countedSince: string | null;
       };
@@ -1280,6 +1287,13 @@ export interface components {
     ClockAdvanceRequest: {
       seconds: number;
     };
+    /** ClockReset */
+    ClockReset: {
+      /** @description The real time, which the sandbox follows again. */
+      now: string;
+      /** @description Messages that were removed. */
+      removed: number;
+    };
     /** Confirmation */
     Confirmation: {
       message: string;
@@ -1306,7 +1320,7 @@ export interface components {
        * @description Who can fix it.
        * @enum {string}
        */
-      owner: "recipient" | "sender-domain" | "our-side" | "remote";
+      owner: "recipient" | "sender" | "service" | "remote";
       /** @description What to do, in one sentence. */
       advice: string;
       /** @description How many. */
@@ -1347,7 +1361,7 @@ export interface components {
        * @description Who can fix it.
        * @enum {string}
        */
-      owner: "recipient" | "sender-domain" | "our-side" | "remote";
+      owner: "recipient" | "sender" | "service" | "remote";
       /** @description What to do, in one sentence. */
       advice: string;
       /** @description How many. */
@@ -1503,7 +1517,7 @@ export interface components {
        * @description Who can fix it.
        * @enum {string}
        */
-      owner: "recipient" | "sender-domain" | "our-side" | "remote";
+      owner: "recipient" | "sender" | "service" | "remote";
       advice: string;
       /** Format: date-time */
       since: string;
@@ -1594,7 +1608,7 @@ export interface components {
          * @description Whose move it is.
          * @enum {string}
          */
-        owner: "recipient" | "sender-domain" | "our-side" | "remote";
+        owner: "recipient" | "sender" | "service" | "remote";
         /** @description One sentence in plain words. */
         advice: string;
         /** @description Whether the address was suppressed. */
@@ -1627,7 +1641,7 @@ export interface components {
          * @description Whose move it is.
          * @enum {string}
          */
-        owner: "recipient" | "sender-domain" | "our-side" | "remote";
+        owner: "recipient" | "sender" | "service" | "remote";
         /** @description One sentence in plain words. */
         advice: string;
         /** @description Whether the address was suppressed. */
@@ -1643,7 +1657,7 @@ export interface components {
          * @description Whose move it is.
          * @enum {string}
          */
-        owner: "recipient" | "sender-domain" | "our-side" | "remote";
+        owner: "recipient" | "sender" | "service" | "remote";
         /** @description One sentence in plain words. */
         advice: string;
         /** @description Whether the address was suppressed. */
@@ -1656,7 +1670,7 @@ export interface components {
          * @description Whose move it is.
          * @enum {string}
          */
-        owner: "recipient" | "sender-domain" | "our-side" | "remote";
+        owner: "recipient" | "sender" | "service" | "remote";
         /** @description One sentence in plain words. */
         advice: string;
         /** @description Whether the address was suppressed. */
@@ -1889,14 +1903,6 @@ export interface components {
       /** @description Hand it on yourself: this service cannot send mail yet. Valid for a week, once. */
       inviteUrl?: string;
     };
-    /** Look */
-    Look: {
-      /**
-       * Format: date-time
-       * @description When it ends by itself.
-       */
-      expiresAt: string;
-    };
     /** Message */
     Message: {
       messageId: string;
@@ -2038,7 +2044,7 @@ export interface components {
       status: "active" | "suspended";
       /** @description Size of an email with the upload flow. */
       approvedEmailBytes: number;
-      /** @description What the account may have at most. */
+      /** @description The limits of the account. */
       limits: {
         webhooks: number;
         domains: number;
@@ -2064,7 +2070,7 @@ export interface components {
       status: "active" | "suspended";
       /** @description Size of an email with the upload flow. */
       approvedEmailBytes: number;
-      /** @description What the account may have at most. */
+      /** @description The limits of the account. */
       limits: {
         webhooks: number;
         domains: number;
@@ -2095,10 +2101,10 @@ export interface components {
         bounceRate: number;
         complaintRate: number;
       };
-      /** @description What the reputation guard has decided of its live mail. */
-      guard: {
+      /** @description Sending protection of its live mail: held from a high rate of hard bounces or complaints until it is released. */
+      sendingProtection: {
         /** @enum {string} */
-        status: "good" | "warned" | "resting";
+        status: "good" | "warned" | "held";
         /**
          * Format: date-time
          * @description Null while it is good.
@@ -2108,7 +2114,7 @@ export interface components {
         reason: string | null;
         /**
          * Format: date-time
-         * @description When resting mail was let leave last: what came before counts no more.
+         * @description When held mail was last released; earlier mail no longer counts.
          */
         countedSince: string | null;
         thresholds: {
@@ -2500,16 +2506,16 @@ export interface components {
       /** @enum {string} */
       kind: "reputation";
       /**
-       * @description resting: live mail waits until an owner or the operator lets it leave.
+       * @description held: live mail is queued until an owner or the operator releases it.
        * @enum {string}
        */
-      state: "warned" | "resting";
+      state: "warned" | "held";
       rate: string | null;
       /**
        * @description Who can fix it.
        * @enum {string}
        */
-      owner: "recipient" | "sender-domain" | "our-side" | "remote";
+      owner: "recipient" | "sender" | "service" | "remote";
       reason: string | null;
       advice: string;
       /** Format: date-time */
@@ -2523,7 +2529,7 @@ export interface components {
     /** ResumeSendingRequest */
     ResumeSendingRequest: {
       /**
-       * @description The cause is gone: mail that rests is to leave.
+       * @description Confirms that the cause is fixed and held mail is to be sent.
        * @constant
        */
       confirm: true;
@@ -2741,7 +2747,7 @@ export interface components {
          * @description Whose move it is.
          * @enum {string}
          */
-        owner: "recipient" | "sender-domain" | "our-side" | "remote";
+        owner: "recipient" | "sender" | "service" | "remote";
         /** @description One sentence in plain words. */
         advice: string;
         /** @description Whether the address was suppressed. */
@@ -2774,7 +2780,7 @@ export interface components {
          * @description Whose move it is.
          * @enum {string}
          */
-        owner: "recipient" | "sender-domain" | "our-side" | "remote";
+        owner: "recipient" | "sender" | "service" | "remote";
         /** @description One sentence in plain words. */
         advice: string;
         /** @description Whether the address was suppressed. */
@@ -2790,7 +2796,7 @@ export interface components {
          * @description Whose move it is.
          * @enum {string}
          */
-        owner: "recipient" | "sender-domain" | "our-side" | "remote";
+        owner: "recipient" | "sender" | "service" | "remote";
         /** @description One sentence in plain words. */
         advice: string;
         /** @description Whether the address was suppressed. */
@@ -2803,7 +2809,7 @@ export interface components {
          * @description Whose move it is.
          * @enum {string}
          */
-        owner: "recipient" | "sender-domain" | "our-side" | "remote";
+        owner: "recipient" | "sender" | "service" | "remote";
         /** @description One sentence in plain words. */
         advice: string;
         /** @description Whether the address was suppressed. */
@@ -2871,10 +2877,11 @@ export interface components {
           plan: "free" | "paid" | "enterprise";
           /** @enum {string} */
           status: "active" | "suspended";
-          /** @description You are no member: as an operator you look on, until lookingUntil. */
-          looking?: boolean;
-          /** Format: date-time */
-          lookingUntil?: string;
+          /**
+           * Format: date-time
+           * @description You are not a member: you read the account by support access, until this time.
+           */
+          supportAccessUntil?: string;
         })[];
     };
     /** SmtpCredential */
@@ -2948,6 +2955,14 @@ export interface components {
         /** @description The time that 95 % of the deliveries took at most, likewise. */
         p95: number | null;
       };
+    };
+    /** SupportAccess */
+    SupportAccess: {
+      /**
+       * Format: date-time
+       * @description When the access expires.
+       */
+      expiresAt: string;
     };
     /** Suppression */
     Suppression: {
@@ -3168,7 +3183,7 @@ export interface components {
        * @description Who can fix it.
        * @enum {string}
        */
-      owner: "recipient" | "sender-domain" | "our-side" | "remote";
+      owner: "recipient" | "sender" | "service" | "remote";
       advice: string;
       /** Format: date-time */
       since: string;
@@ -3280,7 +3295,7 @@ export interface operations {
   };
   /**
    * How mail of the last seven days fared
-   * @description Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and what the reputation guard has decided of live mail. Nothing is said of a rate before it has its least number of messages.
+   * @description Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and the state of sending protection for live mail. A rate is rated only from its minimum number of messages on.
    */
   getAccountHealth: {
     responses: {
@@ -3293,8 +3308,8 @@ export interface operations {
     };
   };
   /**
-   * Let live mail leave that rests for the reputation guard
-   * @description For when the cause is gone: mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.
+   * Release held live mail
+   * @description Call this once the cause is fixed. Sends the live mail that sending protection holds, and counts bounces and complaints from zero. 409 if no mail is held.
    */
   resumeSending: {
     requestBody: {
@@ -4137,7 +4152,7 @@ export interface operations {
   };
   /**
    * List what fails now, the heaviest first
-   * @description Delayed and bounced messages by destination and reply, webhooks and domains that fail, and live mail that rests for its reputation; each with what to do about it.
+   * @description Delayed and bounced messages by destination and reply, failing webhooks and domains, and live mail held by sending protection; each with advice on what to do.
    */
   listIncidents: {
     parameters: {
@@ -4557,33 +4572,10 @@ export interface operations {
     };
   };
   /**
-   * Look at an account, read-only, for an hour
-   * @description Your session then reads the account that X-Id names, as a viewer. It ends by time, by signing out, and by DELETE. The account sees in its audit log who looked.
+   * Release held live mail of an account
+   * @description Sends the live mail that sending protection holds, and counts bounces and complaints from zero. 409 if no mail is held.
    */
-  lookAtAccount: {
-    parameters: {
-      path: {
-        /**
-         * @description The accountId.
-         * @example acc_2zAbCdEfGhIjKlMnOpQrStU
-         */
-        id: string;
-      };
-    };
-    responses: {
-      /** @description Success. */
-      201: {
-        content: {
-          "application/json": components["schemas"]["Look"];
-        };
-      };
-    };
-  };
-  /**
-   * Look at an account no more
-   * @description In force at once, on other nodes within a second.
-   */
-  endLook: {
+  resumeSendingOfAccount: {
     parameters: {
       path: {
         /**
@@ -4603,10 +4595,33 @@ export interface operations {
     };
   };
   /**
-   * Let live mail of an account leave that rests for the reputation guard
-   * @description Mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.
+   * Start support access: read an account for an hour
+   * @description Your session can read the account that X-Id names, with the role viewer. The access ends after an hour, when you sign out, or with DELETE. It is recorded in the audit log of the account.
    */
-  resumeSendingOfAccount: {
+  startSupportAccess: {
+    parameters: {
+      path: {
+        /**
+         * @description The accountId.
+         * @example acc_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      201: {
+        content: {
+          "application/json": components["schemas"]["SupportAccess"];
+        };
+      };
+    };
+  };
+  /**
+   * End support access to an account
+   * @description Takes effect immediately, on other nodes within a second.
+   */
+  endSupportAccess: {
     parameters: {
       path: {
         /**
@@ -5118,6 +5133,20 @@ export interface operations {
     };
   };
   /**
+   * Set the clock of this sandbox back to real time
+   * @description Removes all messages of this account’s sandbox first, with their events, webhook deliveries, received mail and statistics, because they carry times of the clock that was moved. Keys, webhooks, templates and suppressions stay.
+   */
+  resetSandboxClock: {
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["ClockReset"];
+        };
+      };
+    };
+  };
+  /**
    * Play a mail in, as if somebody had sent it to an inbound route
    * @description Given as a whole, or in parts that are put together. Its event and its webhooks follow as for mail from outside.
    */
@@ -5367,7 +5396,7 @@ export interface operations {
   };
   /**
    * The signed-in user, with the accounts they are in
-   * @description Which accounts X-Id may name, and with which role. Those that an operator looks at come last.
+   * @description Which accounts X-Id may name, and with which role. Accounts that an operator reads by support access come last.
    */
   getSession: {
     responses: {
@@ -6585,6 +6614,7 @@ export type AuditEntry = components['schemas']['AuditEntry'];
 export type AuthenticationResults = components['schemas']['AuthenticationResults'];
 export type ClockAdvance = components['schemas']['ClockAdvance'];
 export type ClockAdvanceRequest = components['schemas']['ClockAdvanceRequest'];
+export type ClockReset = components['schemas']['ClockReset'];
 export type Confirmation = components['schemas']['Confirmation'];
 export type DeliveryIncident = components['schemas']['DeliveryIncident'];
 export type DeliveryIncidentDetail = components['schemas']['DeliveryIncidentDetail'];
@@ -6608,7 +6638,6 @@ export type InboundRouteWritten = components['schemas']['InboundRouteWritten'];
 export type IncidentRetried = components['schemas']['IncidentRetried'];
 export type InvitationRequest = components['schemas']['InvitationRequest'];
 export type InvitedUser = components['schemas']['InvitedUser'];
-export type Look = components['schemas']['Look'];
 export type Message = components['schemas']['Message'];
 export type MessageDetail = components['schemas']['MessageDetail'];
 export type MoveMessageRequest = components['schemas']['MoveMessageRequest'];
@@ -6667,6 +6696,7 @@ export type SmtpCredential = components['schemas']['SmtpCredential'];
 export type SmtpCredentialRequest = components['schemas']['SmtpCredentialRequest'];
 export type Statistics = components['schemas']['Statistics'];
 export type StatisticsBucket = components['schemas']['StatisticsBucket'];
+export type SupportAccess = components['schemas']['SupportAccess'];
 export type Suppression = components['schemas']['Suppression'];
 export type SuppressionImport = components['schemas']['SuppressionImport'];
 export type SuppressionRequest = components['schemas']['SuppressionRequest'];
@@ -6741,9 +6771,9 @@ export const routes = {
   createAccount: ['POST', '/operator/accounts'],
   getOperatorAccount: ['GET', '/operator/accounts/{id}'],
   setAccount: ['PATCH', '/operator/accounts/{id}'],
-  lookAtAccount: ['POST', '/operator/accounts/{id}/look'],
-  endLook: ['DELETE', '/operator/accounts/{id}/look'],
   resumeSendingOfAccount: ['POST', '/operator/accounts/{id}/resume-sending'],
+  startSupportAccess: ['POST', '/operator/accounts/{id}/support-access'],
+  endSupportAccess: ['DELETE', '/operator/accounts/{id}/support-access'],
   previewSuspension: ['GET', '/operator/accounts/{id}/suspension'],
   listApprovalRequests: ['GET', '/operator/approvals'],
   approveRequest: ['POST', '/operator/approvals/{id}/approve'],
@@ -6765,6 +6795,7 @@ export const routes = {
   getReady: ['GET', '/ready'],
   listRefusedRequests: ['GET', '/requests'],
   advanceSandboxClock: ['POST', '/sandbox/clock/advance'],
+  resetSandboxClock: ['POST', '/sandbox/clock/reset'],
   playInboundMail: ['POST', '/sandbox/inbound'],
   listSandboxInbox: ['GET', '/sandbox/inbox'],
   emptySandboxInbox: ['DELETE', '/sandbox/inbox'],

@@ -22,7 +22,7 @@ const TONES: Record<string, Tone> = {
     warning: 'wait',
     critical: 'bad',
     warned: 'wait',
-    resting: 'bad',
+    held: 'bad',
   },
 };
 

@@ -19,9 +19,9 @@ import { EmptyState } from '../parts/states.tsx';
 import { useScope } from '../scope.ts';
 import { SignedIn, setPerson } from '../session.tsx';
 import { shell } from '../texts/shell.ts';
-import { Looking } from './looking.tsx';
 import { AccountIcon, OperatorIcon, placeOf } from './navigation.ts';
 import classes from './shell.module.css';
+import { SupportAccess } from './support-access.tsx';
 
 const Palette = lazy(() => import('./palette.tsx'));
 
@@ -73,7 +73,7 @@ function Frame() {
         </div>
       </dialog>
       <main id="content" className={classes.main} tabIndex={-1}>
-        {!isOperators && <Looking />}
+        {!isOperators && <SupportAccess />}
         {mode === 'sandbox' && !isOperators && <div className={classes.sandbox}>{shell.sandboxNote}</div>}
         {account === undefined && !isOperators && pathname.split('/')[3] !== 'profile' ? (
           <EmptyState title={shell.noAccount}>{shell.noAccountHint}</EmptyState>

@@ -14,7 +14,7 @@ export const causes: Readonly<Record<string, string>> = {
   network: 'no server of it could be reached',
   'remote-error': 'it has a problem of its own',
   refused: 'it gave no reason that we know',
-  'our-side': 'something is wrong on the sending side',
+  internal: 'something is wrong on the sending side',
   'warm-up': 'the addresses that mail leaves from are new, and send few mails a day',
 };
 
@@ -34,7 +34,7 @@ export const waits: Readonly<Record<string, (domain: string) => string>> = {
   network: (domain) => `no server of ${domain} could be reached`,
   'remote-error': (domain) => `${domain} has a problem of its own`,
   refused: (domain) => `${domain} did not take it and did not say why`,
-  'our-side': () => 'something is wrong on the sending side',
+  internal: () => 'something is wrong on the sending side',
   'warm-up': (domain) =>
     `the addresses that mail leaves from are new, and have sent what they may send to ${domain} today`,
 };

@@ -85,8 +85,8 @@ export const accounts = {
 
 export const account = {
   parent: 'Accounts',
-  look: 'Look at this account',
-  lookHint: 'Read-only, for an hour. Its audit log shows that you looked.',
+  supportAccess: 'View as account (read-only)',
+  supportAccessHint: 'Read-only for 1 hour. Recorded in the audit log of the account.',
   open: 'Open it',
   overview: 'Account',
   id: 'Id',
@@ -121,8 +121,8 @@ export const account = {
   saved: 'The account is changed, on every node within a second.',
   suspend: 'Suspend…',
   suspension: 'Suspend the account',
-  suspensionLead: 'What would rest until the account is active again:',
-  suspensionLive: 'Suspended. This rests until the account is active again:',
+  suspensionLead: 'While suspended:',
+  suspensionLive: 'Suspended. Until reactivated:',
   waiting: 'Messages that wait',
   waitingHint: (queued: string, scheduled: string, delayed: string) =>
     `${queued} queued, ${scheduled} scheduled, ${delayed} put off`,
@@ -263,17 +263,16 @@ export const audit = {
   },
 };
 
-export const looking = {
-  strip: (name: string, until: string) => `You look at ${name} as an operator, read-only until ${until}.`,
+export const supportAccess = {
+  strip: (name: string, until: string) => `Support access: viewing ${name}, read-only until ${until}.`,
   stop: 'Stop',
 };
 
-export const guard = {
-  warned: 'Warned for its reputation.',
-  warnedHint: 'Where it is too high 15 minutes after the warning, live mail rests.',
-  resting: 'Its live mail rests.',
-  restingHint:
-    'Mail is accepted and waits. Once the cause is gone, let it leave: bounces and complaints are counted from zero.',
-  resume: 'Let mail leave',
-  resumed: 'Live mail leaves again.',
+export const sendingProtection = {
+  warned: 'Sending protection: warned',
+  warnedHint: 'If the rate stays above the limit for 15 minutes, live mail is held.',
+  held: 'Sending protection: live mail is held',
+  heldHint: 'Emails are accepted but held. Release them once the problem is fixed. Rates reset to zero.',
+  release: 'Release held mail',
+  released: 'Held mail is being sent.',
 };

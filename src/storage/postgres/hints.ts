@@ -4,7 +4,7 @@
  * are none. Hints are sent apart from the transaction that made the work, since commits that notify wait for each other.
  */
 import type { Log } from '../../base/log.ts';
-import type { Hints, HintTopic } from '../database.ts';
+import type { Hints } from '../database.ts';
 import { connectPostgres, type PostgresConnection } from './connection.ts';
 import type { PostgresAddress } from './url.ts';
 
@@ -15,14 +15,14 @@ const GATHER_MS = 20;
 
 /** Connects in the background; never rejects. */
 export function openPostgresHints({ address, log }: { address: PostgresAddress; log: Log }): Hints {
-  const listeners = new Map<HintTopic, (() => void)[]>();
-  const pending = new Map<HintTopic, NodeJS.Timeout>();
+  const listeners = new Map<string, (() => void)[]>();
+  const pending = new Map<string, NodeJS.Timeout>();
   let connection: PostgresConnection | undefined;
   let retry: NodeJS.Timeout | undefined;
   let stopping = false;
 
-  const hear = (topic: string): void => {
-    for (const heard of listeners.get(topic as HintTopic) ?? []) heard();
+  const hear = (kind: string): void => {
+    for (const heard of listeners.get(kind) ?? []) heard();
   };
 
   const connect = async (): Promise<void> => {
@@ -44,7 +44,7 @@ export function openPostgresHints({ address, log }: { address: PostgresAddress; 
       await client.query(`LISTEN ${CHANNEL}`);
       connection = fresh;
       // What was notified while nobody listened.
-      for (const topic of listeners.keys()) hear(topic);
+      for (const kind of listeners.keys()) hear(kind);
     } catch {
       later();
     }
@@ -59,17 +59,17 @@ export function openPostgresHints({ address, log }: { address: PostgresAddress; 
 
   void connect();
   return {
-    notify: (topic) => {
-      if (stopping || pending.has(topic)) return;
+    notify: (kind) => {
+      if (stopping || pending.has(kind)) return;
       const timer = setTimeout(() => {
-        pending.delete(topic);
-        connection?.client.query({ text: 'SELECT pg_notify($1, $2)', values: [CHANNEL, topic] }).catch(() => undefined);
+        pending.delete(kind);
+        connection?.client.query({ text: 'SELECT pg_notify($1, $2)', values: [CHANNEL, kind] }).catch(() => undefined);
       }, GATHER_MS);
       timer.unref();
-      pending.set(topic, timer);
+      pending.set(kind, timer);
     },
-    listen: (topic, heard) => {
-      listeners.set(topic, [...(listeners.get(topic) ?? []), heard]);
+    listen: (kind, heard) => {
+      listeners.set(kind, [...(listeners.get(kind) ?? []), heard]);
     },
     stop: async () => {
       stopping = true;

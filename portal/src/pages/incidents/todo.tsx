@@ -37,7 +37,7 @@ export function Todo({ incident }: { incident: Incident }) {
           <PageButton to={`${base}/webhooks/${incident.webhookId}`}>{texts.toWebhook}</PageButton>
         </>
       )}
-      {incident.kind === 'reputation' && incident.state === 'resting' && <Resume />}
+      {incident.kind === 'reputation' && incident.state === 'held' && <Resume />}
       {incident.kind === 'domain' && (
         <PageButton to={`${base}/domains/${incident.domainId}`}>{texts.toDomain}</PageButton>
       )}
@@ -48,20 +48,20 @@ export function Todo({ incident }: { incident: Incident }) {
 /** The button names what its owner confirms. */
 function Resume() {
   const { mayOwn } = useScope();
-  const resume = useChange('resumeSending', ['getIncident', 'listIncidents', 'getAccountHealth']);
+  const release = useChange('resumeSending', ['getIncident', 'listIncidents', 'getAccountHealth']);
   if (!mayOwn)
     return (
       <Text c="dimmed" size="sm">
         {texts.ownerOnly}
       </Text>
     );
-  const letLeave = (): void =>
-    resume.mutate({ body: { confirm: true } }, { onSuccess: () => done(texts.resumed), onError: failed });
+  const onRelease = (): void =>
+    release.mutate({ body: { confirm: true } }, { onSuccess: () => done(texts.released), onError: failed });
   return (
     <div className={classes.todo}>
-      <div>{texts.resumeHint}</div>
-      <Button loading={resume.isPending} onClick={letLeave}>
-        {texts.resume}
+      <div>{texts.releaseHint}</div>
+      <Button loading={release.isPending} onClick={onRelease}>
+        {texts.release}
       </Button>
     </div>
   );

@@ -111,7 +111,7 @@ const withoutRetry = (advice: string): string => advice.replace(/[;,]? (and )?it
 function delayed(message: Answered, say: Say): Answer {
   const delay = lastOf(message, 'deliveryDelay');
   const at = message.nextAttemptAt ?? delay?.nextAttemptAt;
-  const isOurs = delay?.owner === 'our-side' || delay?.owner === 'sender-domain';
+  const isOurs = delay?.owner === 'service' || delay?.owner === 'sender';
   const because = waits[delay?.category ?? ''] ?? waits.refused!;
   const latest = message.attempts.at(-1)?.reply ?? null;
   const isOther = latest !== null && delay !== undefined && latest !== delay.reply;
@@ -119,7 +119,7 @@ function delayed(message: Answered, say: Say): Answer {
   return {
     tone: 'wait',
     happened: happened.delayed(because(domainOf(message.to))),
-    turn: delay?.owner === 'our-side' ? 'operator' : delay?.owner === 'sender-domain' ? 'you' : 'nobody',
+    turn: delay?.owner === 'service' ? 'operator' : delay?.owner === 'sender' ? 'you' : 'nobody',
     next: [
       ...again,
       next.againUntil(say.at(message.expiresAt)),
@@ -155,7 +155,7 @@ function bounced(message: Answered, say: Say, isSuppressed?: boolean): Answer {
   return {
     tone: 'bad',
     happened: bouncedSentence(message, say, bounce),
-    turn: bounce?.owner === 'our-side' ? 'operator' : 'you',
+    turn: bounce?.owner === 'service' ? 'operator' : 'you',
     next: [...suppression(bounce?.suppressed, isSuppressed), ...(advice === undefined ? [] : [advice])],
   };
 }

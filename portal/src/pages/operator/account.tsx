@@ -1,4 +1,4 @@
-/** One account as its operator sees it: use and health, plan and limits, suspending, and looking at it. */
+/** One account as its operator sees it: use and health, plan and limits, suspending, and support access. */
 import { Button, Group, Stack, Tooltip } from '@mantine/core';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import type { Answer } from '../../api.ts';
@@ -14,8 +14,8 @@ import { useScope } from '../../scope.ts';
 import { account as texts } from '../../texts/operator.ts';
 import { AccountPlan } from './account-plan.tsx';
 import { forOperators } from './for-operators.tsx';
-import { GuardNotice } from './guard.tsx';
 import classes from './operator.module.css';
+import { ProtectionNotice } from './sending-protection.tsx';
 import { SuspensionPanel } from './suspension.tsx';
 
 type Account = Answer<'getOperatorAccount'>;
@@ -40,7 +40,7 @@ function AccountContent() {
       actions={<Look account={account} />}
     >
       <Stack gap="md">
-        <GuardNotice account={account} />
+        <ProtectionNotice account={account} />
         <div className={classes.columns}>
           <Overview of={account} />
           <SuspensionPanel account={account} />
@@ -85,11 +85,11 @@ function Overview({ of: account }: { of: Account }) {
   );
 }
 
-/** Leads to the pages of the account: of a member at once, of others after the look has begun. */
+/** Leads to the pages of the account: of a member at once, of others after support access has started. */
 function Look({ account: { accountId } }: { account: Account }) {
   const { person, chooseAccount } = useScope();
   const navigate = useNavigate();
-  const look = useChange('lookAtAccount', ['getSession']);
+  const start = useChange('startSupportAccess', ['getSession']);
   const open = (): void => {
     chooseAccount(accountId);
     void navigate({ to: '/app/$mode', params: { mode: 'live' } });
@@ -101,13 +101,13 @@ function Look({ account: { accountId } }: { account: Account }) {
       </Button>
     );
   return (
-    <Tooltip label={texts.lookHint}>
+    <Tooltip label={texts.supportAccessHint}>
       <Button
         leftSection={<IconEye size={14} />}
-        loading={look.isPending}
-        onClick={() => look.mutate({ path: { id: accountId } }, { onSuccess: open, onError: failed })}
+        loading={start.isPending}
+        onClick={() => start.mutate({ path: { id: accountId } }, { onSuccess: open, onError: failed })}
       >
-        {texts.look}
+        {texts.supportAccess}
       </Button>
     </Tooltip>
   );

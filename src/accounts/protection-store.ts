@@ -1,0 +1,195 @@
+/**
+ * Sending protection of an account's live mail, stored in the account's row: good, warned, or held until an owner or an operator releases
+ * it. A decision names the state that it was made from, so that only one of two concurrent decisions applies; its notice is written with it.
+ */
+import { change } from '../audit/audit.ts';
+import { LIFETIME_MS } from '../base/backoff.ts';
+import { locked, operation, type Transaction } from '../storage/operation.ts';
+import { wakeMail } from './store.ts';
+import type { RateName, SetThresholds, Threshold } from './thresholds.ts';
+
+export type ProtectionStatus = 'good' | 'warned' | 'held';
+
+/** The rate at the time of the warning or hold. */
+export interface ProtectionReason {
+  rate: RateName;
+  /** Share of the answered messages. */
+  share: number;
+  answered: number;
+  /** Length of the period that the rate covers, in days up to the decision. */
+  periodDays: number;
+  threshold: Threshold;
+}
+
+/** Messages with a known result: delivered or bounced, and complaints about them. */
+export interface AnsweredMail {
+  answered: number;
+  bouncedHard: number;
+  complained: number;
+}
+
+/** The start of the count: the beginning of an hour, and the mail of that hour to subtract. Unix ms. */
+export interface CountedFrom extends AnsweredMail {
+  atMs: number;
+  hourMs: number;
+}
+
+export interface SendingProtection {
+  accountId: string;
+  status: ProtectionStatus;
+  /** Unix ms; null while it is good. */
+  sinceMs: number | null;
+  reason: ProtectionReason | null;
+  countedFrom: CountedFrom | null;
+  set: SetThresholds;
+}
+
+interface ProtectionRow {
+  id: string;
+  status: ProtectionStatus;
+  since: number | null;
+  protection: string;
+  thresholds: string;
+}
+
+const COLUMNS = `id, protection_status AS status, protection_since AS since, protection, protection_thresholds AS thresholds`;
+
+function protectionOf({
+  id: accountId,
+  status,
+  since: sinceMs,
+  protection,
+  thresholds,
+}: ProtectionRow): SendingProtection {
+  const { reason = null, countedFrom = null } = JSON.parse(protection) as Partial<
+    Pick<SendingProtection, 'reason' | 'countedFrom'>
+  >;
+  return { accountId, status, sinceMs, reason, countedFrom, set: JSON.parse(thresholds) as SetThresholds };
+}
+
+async function readProtection(tx: Transaction, id: string): Promise<SendingProtection | null> {
+  const row = await tx.get<ProtectionRow>(`SELECT ${COLUMNS} FROM account WHERE id = ?`, id);
+  return row === undefined ? null : protectionOf(row);
+}
+
+/** Null when there is no such account. */
+export const sendingProtectionOperation = operation('accounts.sendingProtection', 'read', readProtection);
+
+/** Whether live mail of an account waits: the account is suspended, or its mail is held. False if the account does not exist. */
+export const isHeldOperation = operation(
+  'accounts.isHeld',
+  'read',
+  async (tx, id: string): Promise<boolean> =>
+    (await tx.get(
+      `SELECT 1 AS found FROM account WHERE id = ? AND (status = 'suspended' OR protection_status = 'held')`,
+      id,
+    )) !== undefined,
+);
+
+/** Accounts that are warned, whose rates may have fallen since. */
+export const warnedOperation = operation('accounts.warned', 'read', async (tx, _: null): Promise<string[]> => {
+  const rows = await tx.all<{ id: string }>(
+    `SELECT id FROM account WHERE protection_status <> 'good' AND protection_status = 'warned' ORDER BY id`,
+  );
+  return rows.map(({ id }) => id);
+});
+
+interface ProtectionDecision {
+  id: string;
+  from: ProtectionStatus;
+  to: ProtectionStatus;
+  reason: ProtectionReason | null;
+  nowMs: number;
+}
+
+const PROTECTION_TRAIL = { table: 'account', shows: ['protection_status', 'protection'] };
+
+/** False, and nothing is changed, if the state is another one by now. A warning and a hold are notified; a return to good is not. */
+export const decideProtectionOperation = change(
+  'accounts.decideProtection',
+  async (tx, { id, from, to, reason, nowMs }: ProtectionDecision): Promise<boolean> => {
+    const protection = await readProtection(tx, id);
+    if (protection === null) return false;
+    const { countedFrom } = protection;
+    const changed = await tx.run(
+      `UPDATE account SET protection_status = ?, protection_since = ?, protection_notice = ?, protection = ?
+       WHERE id = ? AND protection_status = ?`,
+      ...[to, to === 'good' ? null : nowMs, to === 'good' ? null : to],
+      ...[JSON.stringify({ ...(reason && { reason }), ...(countedFrom && { countedFrom }) }), id, from],
+    );
+    return changed === 1;
+  },
+  { ...PROTECTION_TRAIL, action: 'account.sending-protection' },
+);
+
+interface Resume {
+  id: string;
+  /** Mail that was answered before no longer counts. */
+  countedFrom: CountedFrom;
+  nowMs: number;
+}
+
+/** Releases held mail and extends its lifetime by the time it was held; false if no mail is held. */
+export const resumeSendingOperation = change(
+  'accounts.resumeSending',
+  async (tx, { id, countedFrom, nowMs }: Resume): Promise<boolean> => {
+    const held = await tx.get<{ since: number }>(
+      `SELECT protection_since AS since FROM account WHERE id = ? AND protection_status = 'held' ${locked(tx)}`,
+      id,
+    );
+    if (held === undefined) return false;
+    await tx.run(
+      `UPDATE account SET protection_status = 'good', protection_since = NULL, protection_notice = NULL, protection = ? WHERE id = ?`,
+      ...[JSON.stringify({ countedFrom }), id],
+    );
+    await extendLifetimes(tx, { accountId: id, sinceMs: held.since, nowMs });
+    await wakeMail(tx, id, nowMs);
+    return true;
+  },
+  { ...PROTECTION_TRAIL, action: 'account.resume-sending' },
+);
+
+interface Held {
+  accountId: string;
+  sinceMs: number;
+  nowMs: number;
+}
+
+/** From when on the lifetime of a message runs. */
+const START = 'coalesce(send_at, created_at)';
+
+/** The time during which mail was held, from when it was due, does not count for its lifetime; a shorter lifetime that the sender set stays. */
+async function extendLifetimes(tx: Transaction, { accountId, sinceMs, nowMs }: Held): Promise<void> {
+  await tx.run(
+    `UPDATE message SET expires_at = expires_at + CAST(? AS BIGINT) - CASE WHEN ${START} > ? THEN ${START} ELSE ? END
+     WHERE account_id = ? AND mode = 'live' AND ${START} < ? AND expires_at - ${START} >= ?
+       AND id IN (SELECT subject FROM work WHERE kind = 'delivery' AND account_id = ? AND mode = 'live')`,
+    ...[nowMs, sinceMs, sinceMs, accountId, nowMs, LIFETIME_MS, accountId],
+  );
+}
+
+/** Accounts that have not been notified yet. */
+export const protectionNoticesOperation = operation(
+  'accounts.protectionNotices',
+  'read',
+  async (tx, limit: number): Promise<SendingProtection[]> => {
+    const rows = await tx.all<ProtectionRow>(
+      `SELECT ${COLUMNS} FROM account WHERE protection_notice IS NOT NULL ORDER BY id LIMIT ?`,
+      limit,
+    );
+    return rows.map(protectionOf);
+  },
+);
+
+/** Records that a notice was sent. */
+export const protectionNoticeGivenOperation = operation(
+  'accounts.protectionNoticeGiven',
+  'write',
+  async (tx, { accountId, status }: Pick<SendingProtection, 'accountId' | 'status'>): Promise<void> => {
+    await tx.run(
+      'UPDATE account SET protection_notice = NULL WHERE id = ? AND protection_notice = ?',
+      accountId,
+      status,
+    );
+  },
+);

@@ -1,0 +1,171 @@
+/**
+ * Applies the reports of attempts, shared pauses and DNS answers: updates the registry of destinations and the queue, and settles messages.
+ * The only place where results flow back: nothing that it calls calls it.
+ */
+import type { Engine } from '../work/work.ts';
+import type { Connections } from './attempt/connections.ts';
+import { type AttemptReport, type AttemptResult, conclude, type Ended } from './attempt/pass.ts';
+import type { BlockedNotices } from './destinations/blocked-notice.ts';
+import type { Destination, Registry } from './destinations/registry.ts';
+import type { SharedChange, SharedPauses } from './destinations/shared-pauses.ts';
+import type { Admission, Admissions } from './queue/admission.ts';
+import type { Held } from './queue/held.ts';
+import type { Schedule } from './queue/schedule.ts';
+import type { Window } from './queue/window.ts';
+import type { Results } from './record/results.ts';
+import type { Settlement } from './record/settle.ts';
+import type { ExchangerSets } from './routing/exchanger-sets.ts';
+
+/** For how many waiting messages one failed dial counts. */
+const MAX_SIBLINGS = 2_000;
+
+export interface ApplyDeps {
+  engine: Engine<Held, Settlement>;
+  registry: Registry;
+  window: Window;
+  schedule: Schedule;
+  admissions: Admissions;
+  connections: Pick<Connections, 'count'>;
+  sets: Pick<ExchangerSets, 'areAlike' | 'destinationOf'>;
+  pauses: Pick<SharedPauses, 'changed' | 'takeChanges'>;
+  results: Results;
+  /** Notifies the operators of destinations that block us. */
+  notifyBlocked: BlockedNotices;
+}
+
+export class Apply {
+  readonly #deps: ApplyDeps;
+
+  constructor(deps: ApplyDeps) {
+    this.#deps = deps;
+  }
+
+  /** Settles each message of an attempt or puts it back, and applies its signal to the messages that wait for the destination. */
+  report(destination: Destination, report: AttemptReport): void {
+    const { registry, schedule } = this.#deps;
+    const { signal, results, startedMs, elapsedMs } = report;
+    if (signal.kind === 'answered') registry.measured(destination, elapsedMs / results.length);
+    const change = isOfDomainAlone(destination, report) ? 'none' : registry.report(destination, signal, startedMs);
+    if (change !== 'none') void this.#share(destination);
+    for (const result of results) this.#result(destination, result);
+    if (change === 'began') this.#deferWaiting(destination);
+    if (signal.kind === 'unreachable') this.#failSiblings(destination, results[0]);
+    if (signal.kind !== 'nothing') schedule.changed(destination);
+  }
+
+  /** Settles recipients that are done while others of their attempt go on. */
+  ended(destination: Destination, results: readonly AttemptResult[]): void {
+    for (const result of results) if (result.kind === 'ended') this.#ended(destination, result);
+  }
+
+  /** Reports an accepted envelope; returns whether more slots may open. After a pause only a complete transaction counts. */
+  envelopeAccepted(destination: Destination, startedMs: number): boolean {
+    const { registry, schedule } = this.#deps;
+    if (destination.pause || registry.isProven(destination.key)) return false;
+    registry.report(destination, { kind: 'answered', accepted: false }, startedMs);
+    schedule.changed(destination);
+    return true;
+  }
+
+  /** Routes a claimed message; returns its settlement if it is not to be attempted. */
+  claimed(held: Held): Settlement | undefined {
+    const { admissions, results } = this.#deps;
+    const admission = admissions.admitClaimed(held);
+    this.#redirect(held, admission);
+    return results.withoutAttempt(held, admission);
+  }
+
+  /** Moves waiting mail of the domain to the destination of its hosts, or defers it if that destination is paused. */
+  hostsChanged(domain: string, before: string): void {
+    const { registry, schedule, sets, window } = this.#deps;
+    const now = sets.destinationOf(domain);
+    if (now !== before) for (const held of window.move(domain, { from: before, to: now })) this.#admitWaiting(held);
+    schedule.changed(registry.of(now));
+  }
+
+  /** Applies pauses that other nodes began; returns the pauses that the operator ended. */
+  sharedChanges(): Extract<SharedChange, { kind: 'resumed' }>[] {
+    return this.#deps.pauses.takeChanges().filter((change) => {
+      if (change.kind === 'began') this.#deferWaiting(change.destination);
+      return change.kind === 'resumed';
+    });
+  }
+
+  /** Writes a pause that began or ended here for all nodes; the operators learn of a block once it is written. */
+  async #share(destination: Destination): Promise<void> {
+    const { pauses, notifyBlocked } = this.#deps;
+    await pauses.changed(destination);
+    if (destination.pause?.blockedMs !== undefined) await notifyBlocked({ hurry: true });
+  }
+
+  #result(destination: Destination, result: AttemptResult): void {
+    const { engine, window } = this.#deps;
+    const { held } = result;
+    if (held.state !== 'running') return;
+    switch (result.kind) {
+      case 'ended':
+        this.#ended(destination, result);
+        return;
+      case 'settled':
+        engine.settle(held, result.settlement);
+        return;
+      case 'released':
+        engine.release(held);
+        return;
+      case 'continues':
+        window.redirect(held, result.hop);
+        engine.putBack(held);
+        return;
+      case 'put back':
+        held.returns += 1;
+        engine.putBack(held);
+    }
+  }
+
+  #ended(destination: Destination, result: Ended): void {
+    const { engine, registry, results } = this.#deps;
+    const { held, outcome, facts } = result;
+    registry.replied(destination, { outcome, host: facts.host });
+    engine.settle(held, results.of(held, conclude(result)));
+  }
+
+  #redirect(held: Held, admission: Admission): void {
+    if (admission.kind === 'via') this.#deps.window.redirect(held, admission.hop);
+  }
+
+  /** Sends a waiting message another way if its destination is paused, or defers it to the end of the pause. */
+  #admitWaiting(held: Held): void {
+    const { admissions, engine, results } = this.#deps;
+    const admission = admissions.admit(held);
+    this.#redirect(held, admission);
+    if (admission.kind === 'wait') engine.settle(held, results.defer(held, admission.pause));
+  }
+
+  #deferWaiting(destination: Destination): void {
+    for (const held of this.#deps.schedule.waitingAt(destination)) this.#admitWaiting(held);
+  }
+
+  /** One failed dial counts for everything that waits for the same hosts: it would have gone over the same connection. */
+  #failSiblings(destination: Destination, first: AttemptResult | undefined): void {
+    const { engine, schedule, results, connections, sets } = this.#deps;
+    if (first?.kind !== 'ended') return;
+    const { domain, job } = first.held;
+    if (connections.count(destination.key, domain) > 0) return;
+    // A missing domain is final for some accounts and temporary for others (missing-domain.ts).
+    const isForAll = first.outcome.kind !== 'permanent';
+    // A DNS answer about one domain says nothing about others.
+    const isSame = (held: Held): boolean =>
+      (held.domain === domain || (first.facts.host !== null && sets.areAlike(held.domain, domain))) &&
+      (isForAll || held.job.accountId === job.accountId);
+    for (const held of schedule.waitingAt(destination, MAX_SIBLINGS, isSame)) {
+      if (!held.quarantined && engine.holds(held)) engine.settle(held, results.of(held, conclude({ ...first, held })));
+    }
+  }
+}
+
+/** The DNS did not say where one of several domains is served. */
+function isOfDomainAlone({ key }: Destination, { signal, results: [first] }: AttemptReport): boolean {
+  return (
+    signal.kind === 'unreachable' && first?.kind === 'ended' && first.facts.host === null && first.held.domain !== key
+  );
+}

@@ -1,0 +1,201 @@
+/**
+ * One attempt: a group of messages of one email, to one destination. It answers what happened to each message and what is to happen next,
+ * and changes neither the queue nor the destination: apply.ts does. An attempt that outlives its deadline is cut and is a temporary
+ * failure. An exception in our own code is thrown, and counts as a crash. Mail of an account that was suspended meanwhile is released.
+ */
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { Blobs } from '../../storage/blobs/blobs.ts';
+import type { Engine } from '../../work/work.ts';
+import type { Limits } from '../destinations/limits.ts';
+import type { Destination, Registry } from '../destinations/registry.ts';
+import type { WarmUp } from '../destinations/warm-up.ts';
+import { classify, expiredWhileSuspended } from '../outcome/outcome.ts';
+import { NO_SIGNAL, signalByRules } from '../outcome/signal.ts';
+import type { Held } from '../queue/held.ts';
+import type { Results } from '../record/results.ts';
+import type { Settlement } from '../record/settle.ts';
+import { isRelay } from '../routing/route.ts';
+import { playSandbox } from '../sandbox/play.ts';
+import type { BodyHashes } from './large.ts';
+import type { AttemptReport, AttemptResult } from './pass.ts';
+import type { PooledSession } from './pooled-session.ts';
+import { isStillVerified, type KeysFor, type Prepared, prepare } from './prepare.ts';
+import { nothingSent, type Progress, type Senders, type Transmission, transmit } from './transmit.ts';
+
+export interface AttemptDeps {
+  engine: Pick<Engine<Held, Settlement>, 'isOpen' | 'holds'>;
+  registry: Pick<Registry, 'pauseOf'>;
+  limits: Pick<Limits, 'pauseRules'>;
+  warmUp: Pick<WarmUp, 'of'>;
+  senders: Senders;
+  results: Results;
+  blobs: Blobs;
+  clock: Clock;
+  log: Log;
+  keysFor: KeysFor;
+  isSuspended(accountId: string): boolean | Promise<boolean>;
+  random(): number;
+  /** For one whole attempt. */
+  deadlineMs: number;
+}
+
+/** An attempt by SMTP that a deadline can cut. */
+interface Cuttable {
+  startedAtMs: number;
+  pooled: PooledSession | undefined;
+  isCut: boolean;
+}
+
+export class Attempts {
+  readonly #deps: AttemptDeps;
+  readonly #bodyHashes: BodyHashes = new Map();
+
+  constructor(deps: AttemptDeps) {
+    this.#deps = deps;
+  }
+
+  /** Attempts the group, over `session` if that will do. */
+  async run(
+    destination: Destination,
+    group: Held[],
+    { session, progress }: { session: PooledSession | undefined; progress: Progress },
+  ): Promise<AttemptReport> {
+    const startedMs = this.#deps.clock.now();
+    const unsent = (results: AttemptResult[]): AttemptReport => {
+      return { startedMs, elapsedMs: 0, results, signal: NO_SIGNAL, pooled: session };
+    };
+    const { job } = group[0]!;
+    if (job.mode === 'sandbox') return unsent(group.map((held) => this.#play(held)));
+    if (await this.#isSuspended(job.accountId)) return unsent(group.map((held) => this.#suspended(held)));
+
+    const attempt: Cuttable = { startedAtMs: startedMs, pooled: session, isCut: false };
+    const began = performance.now();
+    try {
+      const sending = this.#send(destination, group, attempt, progress);
+      const transmission = await this.#withinDeadline(sending);
+      if (transmission) {
+        return { startedMs, elapsedMs: performance.now() - began, ...this.#byRules(destination, transmission) };
+      }
+      attempt.isCut = true;
+      sending.catch(() => undefined);
+    } catch (error) {
+      abandon(group, attempt);
+      throw error;
+    }
+    const results = this.#cutOff(destination, group, attempt);
+    abandon(group, attempt);
+    return { ...unsent(results), pooled: undefined };
+  }
+
+  /** A simulated server's answer. */
+  #play(held: Held): AttemptResult {
+    const { results, random } = this.#deps;
+    const settlement = playSandbox(held.job, { nowMs: results.nowOf(held), random: random() });
+    return { held, kind: 'settled', settlement };
+  }
+
+  async #isSuspended(accountId: string): Promise<boolean> {
+    try {
+      return await this.#deps.isSuspended(accountId);
+    } catch (error) {
+      this.#deps.log.warn({ error: (error as Error).message }, 'whether an account is suspended could not be read');
+      return true;
+    }
+  }
+
+  /** Mail whose lifetime has ended meanwhile bounces. */
+  #suspended(held: Held): AttemptResult {
+    const { results } = this.#deps;
+    if (results.nowOf(held) < held.job.expiresAt) return { held, kind: 'released' };
+    return { held, kind: 'settled', settlement: results.of(held, { outcome: expiredWhileSuspended(), facts: null }) };
+  }
+
+  /** Undefined when the deadline passed before. */
+  async #withinDeadline(sending: Promise<Transmission>): Promise<Transmission | undefined> {
+    let timer: NodeJS.Timeout | undefined;
+    const overdue = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), this.#deps.deadlineMs);
+    });
+    try {
+      return await Promise.race([sending, overdue]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #send(destination: Destination, group: Held[], attempt: Cuttable, progress: Progress): Promise<Transmission> {
+    const { engine, registry, warmUp, senders, clock } = this.#deps;
+    const prepared = await this.#prepare(group[0]!);
+    const { recipient } = group[0]!.job;
+    const { key } = destination;
+    // A pause, a stop, or a storage that refuses may have come meanwhile: nothing is begun then.
+    if (!engine.isOpen || registry.pauseOf(key)) return nothingSent(group, attempt.pooled);
+    const holds = (): boolean => group.every((held) => held.state !== 'running' || engine.holds(held));
+    return transmit({
+      group,
+      destination: key,
+      prepared,
+      pooled: attempt.pooled,
+      senders,
+      shares: warmUp.of(key),
+      holds,
+      mayBegin: () => holds() && !registry.pauseOf(key),
+      nowMs: () => clock.now(),
+      progress: {
+        ...progress,
+        usesSession: (used) => {
+          attempt.pooled = used;
+          senders.missingDomains.exists(recipient);
+          if (!attempt.isCut) return progress.usesSession(used);
+          // A hung attempt has resumed: it was settled as a failure and must not send.
+          used.session.destroy();
+          throw new Error('the attempt was cut off before it sent anything');
+        },
+      },
+    });
+  }
+
+  /** The content as it is sent, made once for all recipients of the email that wait here. */
+  async #prepare({ email, job }: Held): Promise<Prepared> {
+    const { blobs, keysFor, log } = this.#deps;
+    if (email.prepared && !(await isStillVerified(job, keysFor).catch(() => false))) email.prepared = undefined;
+    email.prepared ??= prepare(job, email.inline, { blobs, keysFor, log, bodyHashes: this.#bodyHashes });
+    const prepared = await email.prepared;
+    if (!prepared.ok) email.prepared = undefined;
+    return prepared;
+  }
+
+  #byRules({ key }: Destination, transmission: Transmission): Transmission {
+    const refusals = transmission.results.flatMap((one) =>
+      one.kind === 'ended' ? [{ outcome: one.outcome, host: one.facts.host }] : [],
+    );
+    const signal = signalByRules(this.#deps.limits.pauseRules(key), transmission.signal, refusals);
+    return { ...transmission, signal };
+  }
+
+  #cutOff(destination: Destination, group: Held[], { startedAtMs, pooled }: Cuttable): AttemptResult[] {
+    const { results, log, deadlineMs } = this.#deps;
+    log.error({ messageId: group[0]!.job.messageId, deadlineMs }, 'an attempt hung and was cut off');
+    const message = `the attempt did not end within ${Math.round(deadlineMs / 1000)} s and was cut off`;
+    const outcome = classify({ stage: 'connect', cause: 'EDEADLINE', message, relay: isRelay(destination.key) });
+    const session = pooled?.session;
+    const facts = {
+      startedAtMs,
+      durationMs: deadlineMs,
+      host: session?.remoteHost ?? null,
+      address: session?.remoteAddress ?? null,
+      sourceAddress: session?.sourceAddress,
+      tls: session?.tls ?? null,
+      tlsFallback: session?.tlsFallback ?? null,
+      dialogue: [],
+    };
+    return group.map((held) => ({ held, kind: 'settled', settlement: results.of(held, { outcome, facts }) }));
+  }
+}
+
+/** Its session is no good any more, and its content may be what went wrong. */
+function abandon(group: readonly Held[], { pooled }: Cuttable): void {
+  group[0]!.email.prepared = undefined;
+  pooled?.session.destroy();
+}

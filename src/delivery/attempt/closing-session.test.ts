@@ -1,0 +1,54 @@
+/** A session that says QUIT still counts at its server: the next one is dialled when it is gone. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { smtpSink } from '../../../test/kit/smtp-sink.ts';
+import { openSourceAddresses } from '../../net/source-addresses.ts';
+import { openHostMemory } from '../routing/hosts.ts';
+import { RELAY } from '../routing/route.ts';
+import { type ConnectionOptions, openConnections } from './connections.ts';
+import type { SessionNeed } from './pooled-session.ts';
+
+const need: SessionNeed = { domain: RELAY, tls: false, avoid: new Set(), attempts: 0, emailSeq: 1 };
+
+/** The server takes so long over QUIT. */
+const QUIT_MS = 1_000;
+
+/** How long a session waits for the end of the one before it, ms. */
+async function waits(roomForIdle: number): Promise<number> {
+  const sink = await smtpSink({ script: { quit: { reply: '221 2.0.0 bye', delayMs: QUIT_MS } } });
+  const dns = { lookupHost: async () => ({ status: 'found', value: ['127.0.0.1'], secure: false }) };
+  const connections = openConnections({
+    routing: {
+      route: { kind: 'relay', relay: { host: '127.0.0.1', port: sink.port, implicitTls: false } },
+      ...{ dns, sources: openSourceAddresses([]) },
+    },
+    hosts: openHostMemory(() => 0),
+    helo: 'test.example',
+    registry: { pauseOf: () => undefined, isStalled: () => false, spareConnections: () => roomForIdle },
+    sets: { serves: () => true },
+    limits: { messagesPerConnection: () => 0 },
+  } as unknown as ConnectionOptions);
+  try {
+    const first = await connections.open(RELAY, need);
+    assert.ok(first.ok);
+    // It has no messages left.
+    const closed = connections.release(first.pooled);
+    const startedMs = performance.now();
+    const second = await connections.open(RELAY, need);
+    assert.ok(second.ok);
+    const waitedMs = performance.now() - startedMs;
+    await closed;
+    return waitedMs;
+  } finally {
+    connections.destroyAll();
+    await sink.close();
+  }
+}
+
+test('no session is dialled beside one that is not closed yet, where there is no room', async () => {
+  assert.ok((await waits(0)) >= QUIT_MS - 10);
+});
+
+test('where there is room nothing waits', async () => {
+  assert.ok((await waits(1)) < QUIT_MS - 10);
+});

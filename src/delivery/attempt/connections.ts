@@ -1,0 +1,259 @@
+/**
+ * Open sessions, kept per destination and used again: idle for at most ten seconds, for at most so many messages. A session serves
+ * the domain that it was opened for, and others of the same destination where its host is among their best exchangers: a backup
+ * exchanger of one domain, or the host that a provider gave to one customer, is never handed the mail of another. Also
+ * opens new ones: host after host, and each of its addresses, until one greets us, whatever the others replied before (RFC 5321 §5.1).
+ * A session that the peer closes while it is idle is simply gone. A message gets a session only if its TLS is what the message
+ * asks for (hosts.ts).
+ */
+import type { OpenSmtpOptions, SmtpError, SmtpSession, TlsNeed } from '../../net/smtp-client.ts';
+import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
+import type { Limits } from '../destinations/limits.ts';
+import type { Registry } from '../destinations/registry.ts';
+import { type Evidence, outweighs } from '../outcome/outcome.ts';
+import { type CandidateDeps, chooseCandidates, NO_FACTS, type NotOpened, without } from '../routing/candidates.ts';
+import type { ExchangerSets } from '../routing/exchanger-sets.ts';
+import { dial, tlsPolicyName } from '../routing/hosts.ts';
+import { type Candidate, isRelay, type Routing } from '../routing/route.ts';
+import {
+  ANY,
+  ClosingSessions,
+  hasShareLeft,
+  IdleSessions,
+  isFit,
+  type PooledSession,
+  peerOf,
+  type SessionNeed,
+} from './pooled-session.ts';
+
+const IDLE_MS = 10_000;
+/** Servers that an attempt speaks to, one after the other, while none of them opens a session. */
+const MAX_GREETED = 10;
+/** RFC 5321 §4.5.3.2; a fifth of it for a destination that fell silent the last time. */
+const ENVELOPE_MS = 300_000;
+const STALLED_PART = 1 / 5;
+
+export type Opened = { ok: true; pooled: PooledSession } | NotOpened;
+
+export interface Connections {
+  /**
+   * Which policies on TLS a session for mail to this domain must have been opened under: none, the domain's own as they are now, or, where
+   * the mail asks that none counts (RFC 8689 §5), any.
+   */
+  asksOf(domain: string, tlsOptional: boolean): Promise<string>;
+  /** An idle session with this destination. */
+  take(destination: string, need: SessionNeed): PooledSession | undefined;
+  /**
+   * Looks the domain up and opens a session with one of the exchangers that count for this destination; with `after` with one behind that
+   * one that has not failed lately. With the cause ELSEWHERE where the domain turns out to have another destination, whose limits and
+   * pauses count.
+   */
+  open(destination: string, need: SessionNeed, after?: PooledSession): Promise<Opened>;
+  /** Back for the next message; closed instead when it has done its share. Resolves when the peer has one connection less. */
+  release(pooled: PooledSession): Promise<void>;
+  destroy(pooled: PooledSession): void;
+  /** Open sessions with a destination, idle ones included; with `domain` those that are for this domain. */
+  count(destination: string, domain?: string): number;
+  /** Whether the mail of a domain may go over this session. */
+  isFor(pooled: PooledSession, domain: string): boolean;
+  readonly total: number;
+  /** Closes what has been idle too long. */
+  sweep(): void;
+  /** Ends what is being opened, with the cause ECANCELLED, and refuses to open more. */
+  cancelOpening(): void;
+  /** Cuts every session that is in the middle of a message and has not sent its final dot. */
+  cutBeforeDots(): void;
+  /** Cuts every session. */
+  destroyAll(): void;
+  /** QUIT to every idle session. */
+  quitAll(): Promise<void>;
+}
+
+export interface ConnectionOptions extends CandidateDeps {
+  sets: Pick<ExchangerSets, 'destinationOf' | 'destinationAt' | 'serves'>;
+  registry: Pick<Registry, 'pauseOf' | 'isStalled' | 'spareConnections'>;
+  limits: Pick<Limits, 'messagesPerConnection'>;
+  /** Our name in EHLO. */
+  helo: string;
+  timeouts?: OpenSmtpOptions['timeouts'];
+}
+
+function evidenceOf(error: SmtpError, relay: boolean): Evidence {
+  const { stage, reply, cause, local, message } = error;
+  return {
+    stage,
+    message,
+    relay,
+    ...(reply ? { reply } : {}),
+    ...(cause === undefined ? {} : { cause }),
+    ...(local ? { local } : {}),
+  };
+}
+
+function timeoutsFor(
+  destination: string,
+  { timeouts = {}, registry }: ConnectionOptions,
+): NonNullable<OpenSmtpOptions['timeouts']> {
+  if (!registry.isStalled(destination)) return timeouts;
+  return { ...timeouts, envelopeMs: (timeouts.envelopeMs ?? ENVELOPE_MS) * STALLED_PART };
+}
+
+export function openConnections(options: ConnectionOptions): Connections {
+  const { hosts } = options;
+  const idle = new IdleSessions();
+  const counts = new Map<string, number>();
+  const all = new Set<PooledSession>();
+  const opening = new AbortController();
+  const closing = new ClosingSessions();
+
+  const adopt = (
+    session: SmtpSession,
+    destination: string,
+    opened: Pick<PooledSession, 'domain' | 'candidate' | 'rest' | 'spare' | 'asks' | 'tlsPolicy'>,
+  ): PooledSession => {
+    const mostMessages = hosts.mayReuse(peerOf({ session })) ? options.limits.messagesPerConnection(destination) : 1;
+    const pooled: PooledSession = { session, destination, mostMessages, ...opened, used: 0, idleSince: 0 };
+    all.add(pooled);
+    counts.set(destination, (counts.get(destination) ?? 0) + 1);
+    session.onClose(() => {
+      all.delete(pooled);
+      const left = (counts.get(destination) ?? 1) - 1;
+      if (left === 0) counts.delete(destination);
+      else counts.set(destination, left);
+      idle.remove(pooled);
+    });
+    return pooled;
+  };
+
+  const openOne = async (candidate: Candidate, destination: string, need: SessionNeed): ReturnType<typeof dial> => {
+    const timeouts = timeoutsFor(destination, options);
+    const { helo, routing } = options;
+    const sourceFor = (address: string): string | undefined => routing.sources.nextFor(address, need.mayLeaveFrom);
+    const dialling = { hosts, need: need.tls, helo, signal: opening.signal, timeouts, sourceFor };
+    const opened = await dial(candidate, dialling);
+    if (!opened.ok && isAboutHost(opened.error)) {
+      hosts.failed(candidate.host, triedIn(candidate, opened.error), candidate.allAddresses);
+    }
+    return opened;
+  };
+
+  const isFor = ({ domain, session }: PooledSession, asked: string): boolean =>
+    domain === asked || options.sets.serves(asked, session.remoteHost);
+
+  return {
+    isFor,
+    asksOf: (domain, tlsOptional) => (tlsOptional ? Promise.resolve(ANY) : asksOf(options.routing, domain)),
+    take: (destination, need) => idle.take(destination, (pooled) => isFor(pooled, need.domain) && isFit(pooled, need)),
+    open: async (destination, need, after) => {
+      const relay = isRelay(destination);
+      if (!after)
+        await closing.makeRoom(destination, {
+          idle,
+          most: Math.max(0, options.registry.spareConnections(destination)),
+        });
+      const chosen = await chooseCandidates(options, { destination, need, after });
+      if (!chosen.ok) return chosen;
+      const { here, hostsAfter, nextDestination } = chosen;
+      let failure: Pick<NotOpened, 'evidence' | 'facts'> | undefined;
+      let forNeed = false;
+      const untried = [...here];
+      let greeted = 0;
+      for (let candidate = untried.shift(); candidate; candidate = untried.shift()) {
+        if (opening.signal.aborted || greeted === MAX_GREETED) break;
+        const opened = await openOne(candidate, destination, need);
+        if (opened.ok) {
+          const { remoteAddress } = opened.session;
+          const others = without(candidate, (address) => address === remoteAddress);
+          const pooled = adopt(opened.session, destination, {
+            domain: need.domain,
+            candidate,
+            rest: [...(others ? [others] : []), ...hostsAfter(candidate)],
+            spare: after !== undefined,
+            asks: need.asks ?? ANY,
+            tlsPolicy: tlsPolicyName(candidate.policy, need.tls),
+          });
+          return { ok: true, pooled };
+        }
+        const { error } = opened;
+        if (error.stage !== 'connect') greeted += 1;
+        const tried = triedIn(candidate, error);
+        const others = without(candidate, (address) => tried.includes(address));
+        if (others) untried.unshift(others);
+        forNeed ||= isAboutNeed(error, need);
+        const facts = factsOf(candidate, error, need.tls);
+        if (!failure || outweighs(error, failure.evidence)) failure = { evidence: evidenceOf(error, relay), facts };
+      }
+      if (!failure || opening.signal.aborted) return { ok: false, ...cancelled(relay), forNeed };
+      return { ok: false, ...failure, forNeed, nextDestination };
+    },
+    release: async (pooled) => {
+      if (!pooled.session.usable) return;
+      if (pooled.spare || !hasShareLeft(pooled) || opening.signal.aborted) {
+        await closing.quit(pooled);
+        return;
+      }
+      idle.add(pooled);
+    },
+    destroy: (pooled) => pooled.session.destroy(),
+    count: (destination, domain) => {
+      if (domain === undefined) return counts.get(destination) ?? 0;
+      return [...all].filter((pooled) => pooled.destination === destination && isFor(pooled, domain)).length;
+    },
+    get total() {
+      return all.size;
+    },
+    sweep: () => {
+      for (const pooled of idle.takeBefore(performance.now() - IDLE_MS)) void closing.quit(pooled);
+    },
+    cancelOpening: () => opening.abort(),
+    cutBeforeDots: () => {
+      for (const pooled of [...all]) pooled.session.cutBeforeDot();
+    },
+    destroyAll: () => {
+      for (const pooled of [...all]) pooled.session.destroy();
+    },
+    quitAll: async () => {
+      await Promise.all(idle.takeBefore(Number.POSITIVE_INFINITY).map((pooled) => pooled.session.quit()));
+    },
+  };
+}
+
+async function asksOf({ policies }: Routing, domain: string): Promise<string> {
+  const policy = isRelay(domain) ? undefined : await policies?.ofDomain(domain);
+  return policy?.isAsking ? `${domain} ${policy.version}` : '';
+}
+
+function cancelled(relay: boolean) {
+  const message = 'the attempt was cancelled';
+  return { evidence: { stage: 'connect' as const, cause: 'ECANCELLED', message, relay }, facts: NO_FACTS };
+}
+
+/** Whether it was refused for what the mail, or the recipient's domain, asks of the connection. */
+function isAboutNeed({ stage, cause }: SmtpError, need: SessionNeed): boolean {
+  return cause === POLICY_UNMET || (need.tls !== false && (stage === 'starttls' || stage === 'tls'));
+}
+
+function factsOf({ host, policy }: Candidate, error: SmtpError, need: TlsNeed) {
+  return {
+    host,
+    address: error.remoteAddress ?? null,
+    sourceAddress: error.sourceAddress,
+    tls: error.tlsVersion ?? null,
+    tlsFallback: null,
+    tlsPolicy: tlsPolicyName(policy, need),
+    tlsCipher: error.tlsCipher ?? null,
+    tlsPeerName: error.tlsPeerName ?? null,
+    dialogue: error.dialogue,
+  };
+}
+
+/** The addresses that a failed opening was about: one that was spoken to, or all where none could be connected to. */
+function triedIn({ addresses }: Candidate, { stage, remoteAddress }: SmtpError): readonly string[] {
+  return stage === 'connect' || remoteAddress === undefined ? addresses : [remoteAddress];
+}
+
+/** Whether a failed opening says something about the host, and not about what was asked of it. */
+function isAboutHost({ stage, cause, reply, local }: SmtpError): boolean {
+  if (local || cause === 'ECANCELLED' || cause === 'EADDRNOTAVAIL') return false;
+  return stage === 'connect' || stage === 'banner' || stage === 'ehlo' || reply?.code === 421;
+}

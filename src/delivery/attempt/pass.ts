@@ -1,0 +1,204 @@
+/**
+ * One pass of an email over one session: the result of each recipient, whether it goes on to the next host in the same attempt, what is
+ * remembered of the host, and which hosts come next. What replies mean is decided in outcome/.
+ */
+import type { RecipientResult, SendResult } from '../../net/smtp-client.ts';
+import { classify, type Outcome } from '../outcome/outcome.ts';
+import {
+  asksForTls,
+  goesToNextHost,
+  isBeyondRecipientLimit,
+  isHostFailure,
+  isReuseRefused,
+  isSilentClose,
+} from '../outcome/session-replies.ts';
+import { type Signal, signalOfSession } from '../outcome/signal.ts';
+import type { Held, Hop } from '../queue/held.ts';
+import type { AttemptFacts, Settlement } from '../record/settle.ts';
+import type { HostMemory } from '../routing/hosts.ts';
+import { type Candidate, isRelay } from '../routing/route.ts';
+import { type PooledSession, peerOf } from './pooled-session.ts';
+
+const MAX_RETURNS = 3;
+/** Returns of a recipient beyond the limit of one transaction: each time at least one other of at most 50 was delivered. */
+const MAX_RETURNS_OF_REST = 50;
+/** Returns of a message that got no session: more, because a peer may refuse sessions for hours. */
+const MAX_RETURNS_WITHOUT_SESSION = 20;
+
+/** A recipient whose attempt has ended with this outcome. */
+export interface Ended {
+  held: Held;
+  kind: 'ended';
+  outcome: Outcome;
+  facts: AttemptFacts;
+}
+
+/** The result of an attempt for one recipient, and what is to happen next. */
+export type AttemptResult =
+  | Ended
+  /** Its result is complete as it is. */
+  | { held: Held; kind: 'settled'; settlement: Settlement }
+  /** It goes back to the queue; no attempt is counted. */
+  | { held: Held; kind: 'put back' }
+  /** It goes back to the database: its account may not send now. */
+  | { held: Held; kind: 'released' }
+  /** Its attempt continues at another destination. */
+  | { held: Held; kind: 'continues'; hop: Hop };
+
+/** The result of one attempt with a group of messages. Values only: apply.ts acts on them. */
+export interface AttemptReport {
+  startedMs: number;
+  /** How long it took, by a monotonic clock. */
+  elapsedMs: number;
+  results: AttemptResult[];
+  /** The signal about the destination. */
+  signal: Signal;
+  /** The session to go on with, if it is still good. */
+  pooled: PooledSession | undefined;
+}
+
+/**
+ * Whether the result at an earlier host counts for more: this one was not reached, or permanently refuses a message that the other deferred
+ * and may still accept. A host that could not be spoken to leaves the outcome to this one.
+ */
+function isOutweighed({ held, outcome: { kind, smtpCode } }: Ended, before: Pick<Outcome, 'smtpCode'>): boolean {
+  const { hosts, pause } = held.hop.detour!;
+  if (kind === 'permanent') return hosts > 0 || pause !== undefined;
+  return kind === 'temporary' && smtpCode === null && before.smtpCode !== null;
+}
+
+/** The outcome of an attempt together with what it met at other destinations before: the one that counts, and the whole dialogue. */
+export function conclude(now: Ended): Ended {
+  const { before, pause } = now.held.hop.detour ?? {};
+  if (pause && isOutweighed(now, pause.outcome)) {
+    return { ...now, outcome: pause.outcome, facts: { ...now.facts, host: pause.host } };
+  }
+  if (!before) return now;
+  const { startedAtMs } = before.facts;
+  const durationMs = now.facts.startedAtMs + now.facts.durationMs - startedAtMs;
+  const dialogue = [...before.facts.dialogue, ...now.facts.dialogue];
+  const { outcome, facts } = isOutweighed(now, before.outcome) ? before : now;
+  return { ...now, outcome, facts: { ...facts, startedAtMs, durationMs, dialogue } };
+}
+
+export type Clocked = Pick<AttemptFacts, 'startedAtMs' | 'durationMs'>;
+
+/** Whether a recipient may be put back once more without an attempt. */
+export function mayReturn(held: Held, most: number = MAX_RETURNS): boolean {
+  return held.returns < most;
+}
+
+/** One transaction over a session, and the results of its recipients. */
+export interface Pass {
+  pooled: PooledSession;
+  sent: SendResult;
+  reused: boolean;
+  /** The dialogue of earlier sessions of the same attempt. */
+  earlier: AttemptFacts['dialogue'];
+  clocked: Clocked;
+}
+
+/** The whole dialogue of the attempt so far. */
+export function dialogueOf({ pooled, sent, reused, earlier }: Pass): AttemptFacts['dialogue'] {
+  if (earlier.length === 0 && reused) return sent.dialogue;
+  return [...earlier, ...(reused ? [] : pooled.session.opening), ...sent.dialogue];
+}
+
+function factsOf(pass: Pass): AttemptFacts {
+  const { session, tlsPolicy } = pass.pooled;
+  return {
+    ...pass.clocked,
+    host: session.remoteHost,
+    address: session.remoteAddress,
+    sourceAddress: session.sourceAddress,
+    tls: session.tls ?? null,
+    tlsFallback: session.tlsFallback ?? null,
+    tlsPolicy,
+    tlsCipher: session.tlsCipher ?? null,
+    tlsPeerName: session.tlsPeerName ?? null,
+    dialogue: dialogueOf(pass),
+  };
+}
+
+/** The result of each recipient, in their order. */
+export function classifyPass(
+  { group, destination }: { group: readonly Held[]; destination: string },
+  pass: Pass,
+): AttemptResult[] {
+  const { sent, reused, pooled } = pass;
+  const facts = factsOf(pass);
+  const recipientCount = sent.recipients.filter(({ stage }) => stage === 'dot').length;
+  return group.map((held, index): AttemptResult => {
+    const result = sent.recipients[index]!;
+    const isCanceled = result.cause === 'ECANCELLED' && result.stage !== 'dot';
+    const isRest = isBeyondRecipientLimit(result, sent.recipients) && mayReturn(held, MAX_RETURNS_OF_REST);
+    const isSessionOver = reused && (isSilentClose(result) || isReuseRefused(result)) && mayReturn(held);
+    if (isCanceled || isRest || isSessionOver) return { held, kind: 'put back' };
+    const isTlsMissing = pooled.session.tls === undefined && asksForTls(result);
+    const stage = isTlsMissing ? 'starttls' : result.stage;
+    const outcome = classify({ ...result, stage, relay: isRelay(destination), recipientCount });
+    return { held, kind: 'ended', outcome, facts };
+  });
+}
+
+/** Whether the recipient goes on to the next host at once. */
+export function goesOn(one: AttemptResult, result: RecipientResult): boolean {
+  return one.kind === 'ended' && goesToNextHost(one.outcome, result);
+}
+
+/** The later result counts, unless a host permanently refuses a message that a better one may still accept. */
+export function laterResult(before: AttemptResult | undefined, now: AttemptResult): AttemptResult {
+  if (before?.kind !== 'ended' || now.kind !== 'ended' || now.outcome.kind !== 'permanent') return now;
+  return { ...before, facts: { ...before.facts, dialogue: now.facts.dialogue } };
+}
+
+/** Remembers of an address what a pass showed; ends the session where it may carry no further message. */
+export function learn(hosts: HostMemory, { pooled, sent, reused }: Pass, group: readonly Held[]): void {
+  const peer = peerOf(pooled);
+  if (reused && sent.recipients.every(isReuseRefused)) {
+    hosts.reuseFailed(peer);
+    pooled.mostMessages = pooled.used;
+    return;
+  }
+  if (sent.pipeliningFailed) hosts.pipeliningFailed(peer, { isSure: true });
+  if (reused && sent.recipients.every(isSilentClose)) return;
+  if (sent.pipeliningSuspected) hosts.pipeliningFailed(peer, { isSure: false });
+  if (sent.recipients.some((one) => one.accepted)) hosts.worked(peer);
+  else if (!sent.pipeliningFailed && sent.recipients.some(isHostFailure)) {
+    hosts.failed(peer.host, [peer.address], pooled.candidate.allAddresses);
+  }
+  for (const [index, { stage, accepted, reply }] of sent.recipients.entries()) {
+    if (stage !== 'dot' || accepted || (reply && reply.code >= 500)) continue;
+    hosts.dotFailed(group[index]!.job.messageId, peer);
+  }
+}
+
+/**
+ * Returns the hosts that an attempt tries after a pass: the other addresses of the host, unless all that failed is up to the recipients'
+ * mailboxes, then the hosts after it. If nothing is left and commands were lost, the same address is tried without PIPELINING.
+ */
+export function restAfter({ pooled, sent }: Pass, going: readonly AttemptResult[]): Candidate[] {
+  const { host, address } = peerOf(pooled);
+  const isOfMailbox = (one: AttemptResult): boolean =>
+    one.kind === 'ended' && one.outcome.owner === 'recipient' && one.outcome.category !== 'greylisted';
+  const rest = going.every(isOfMailbox) ? pooled.rest.filter((one) => one.host !== host) : pooled.rest;
+  return sent.pipeliningFailed && rest.length === 0 ? [{ ...pooled.candidate, addresses: [address] }] : rest;
+}
+
+/** Returns the signal of a pass about the destination. */
+export function signalOfPass({ pooled, sent }: Pass, results: readonly AttemptResult[]): Signal {
+  const answers = results.map((one, index) => ({
+    result: sent.recipients[index]!,
+    outcome: one.kind === 'ended' ? one.outcome : undefined,
+  }));
+  return signalOfSession(answers, pooled.session.remoteHost);
+}
+
+/** Puts recipients back that were refused because of the number of our connections. */
+export function putBackRefused(signal: Signal, results: readonly AttemptResult[]): AttemptResult[] {
+  if (signal.kind !== 'connection-limit') return [...results];
+  return results.map((one): AttemptResult => {
+    const isAgain = one.kind === 'ended' && mayReturn(one.held, MAX_RETURNS_WITHOUT_SESSION);
+    return isAgain ? { held: one.held, kind: 'put back' } : one;
+  });
+}

@@ -1,0 +1,39 @@
+/** A session that was opened under a policy on TLS is not used any more when the domain has another. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import type { TempDatabase } from '../../../test/kit/temp-database.ts';
+import { systemClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import type { Dns } from '../../net/dns.ts';
+import { openTlsPolicies } from '../../tls-policy/tls-policy.ts';
+import { type ConnectionOptions, openConnections } from './connections.ts';
+import { isFit, type PooledSession } from './pooled-session.ts';
+
+const DOMAIN = 'shop.example';
+const DAY_MS = 86_400_000;
+
+/** What mail asks of its session where the domain has this MTA-STS policy. */
+async function asksUnder(mode: 'testing' | 'enforce'): Promise<string> {
+  const now = systemClock.now();
+  const times = { checkedAt: now, usedAt: now, expiresAt: now + DAY_MS };
+  const row = { domain: DOMAIN, policyId: '1', mode, mx: '["mx.shop.example"]', maxAge: 86_400, ...times };
+  const database = { execute: async () => row } as unknown as TempDatabase['database'];
+  const dns = {
+    resolveMx: async () => ({ status: 'no-data', secure: false }),
+    resolveTxt: async () => ({ status: 'no-data', secure: false }),
+  } as unknown as Dns;
+  const policies = openTlsPolicies({ database, dns, clock: systemClock, log: silentLog, allow: [] });
+  const connections = openConnections({ routing: { policies } } as unknown as ConnectionOptions);
+  const asks = await connections.asksOf(DOMAIN, false);
+  await policies.stop();
+  return asks;
+}
+
+test('a session in the clear from before a policy was enforced takes no mail afterwards', async () => {
+  const testing = await asksUnder('testing');
+  const session = { tls: undefined, verified: false, remoteHost: 'mx.shop.example' };
+  const pooled = { asks: testing, session } as unknown as PooledSession;
+  const need = { domain: DOMAIN, tls: false as const, avoid: new Set<string>(), attempts: 0, emailSeq: 1 };
+  assert.equal(isFit(pooled, { ...need, asks: await asksUnder('testing') }), true);
+  assert.equal(isFit(pooled, { ...need, asks: await asksUnder('enforce') }), false);
+});

@@ -1,0 +1,329 @@
+/**
+ * What goes over the wire for one email: its content as it was accepted, a Received field of our own, and the DKIM signatures.
+ * Received stands first, the signatures below it, so that they cover exactly the content and nothing that is added on the
+ * way. The content is read once for all recipients that wait in the window, and signed once for all that have no field of their own
+ * (feedback-address.ts).
+ *
+ * Mail whose sender's domain the account may no longer send from does not leave: it bounces by our own refusal, and never goes
+ * out unsigned in the name of a domain that was removed since it was accepted.
+ *
+ * Content that is missing, or is not what was accepted (blobs are compared with their digest), is never sent: the attempt
+ * fails on our side, the log says so at level error, and the message bounces when its lifetime ends.
+ *
+ * Where a peer lacks 8BITMIME or SMTPUTF8 (RFC 6152, RFC 6531) and the message needs it, the message is re-encoded and signed
+ * again, because a signature covers exactly the bytes that leave; once for all recipients whose servers lack the same. What cannot be
+ * re-encoded without damage is refused here, permanently, as if the peer had: 554 5.6.3 or 553 5.6.7. Streamed content is our
+ * own and 7-bit but for its header, and is sent under another one.
+ */
+
+import { isAscii } from 'node:buffer';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Log } from '../../base/log.ts';
+import { domainToAscii, parseAddress } from '../../mail/address.ts';
+import {
+  type DkimKey,
+  type DkimSigners,
+  type PreparedDkim,
+  prepareDkim,
+  prepareDkimHeader,
+  RelaxedBodyHash,
+  signPrepared,
+  withFieldsOnTop,
+} from '../../mail/compose/dkim-sign.ts';
+import { formatDate } from '../../mail/compose/header.ts';
+import type { Base64Lines } from '../../mail/compose/transfer-encoding.ts';
+import { endOfHeader, headerFields } from '../../mail/mime/header-fields.ts';
+import { type SevenBitNeeds, toSevenBit } from '../../mail/mime/seven-bit.ts';
+import { type DeliveryJob, encodedFilesBytes } from '../../messages/messages.ts';
+import type { LocalRefusal, SendResult, SmtpMessage, SmtpSession } from '../../net/smtp-client.ts';
+import { BlobDamaged, type Blobs } from '../../storage/blobs/blobs.ts';
+import { isAsAccepted } from '../../storage/blobs/stored-content.ts';
+import { type Evidence, SENDER_UNVERIFIED } from '../outcome/outcome.ts';
+import { type BodyHashes, openLarge, prepareLargeDkim, type StreamedContent } from './large.ts';
+
+export interface SigningKeys {
+  /** The domain that signs, in A-labels. */
+  domain: string;
+  keys: readonly DkimKey[];
+  /** A name of the sender's that leads to us, for the return path. */
+  returnPath?: string | undefined;
+}
+
+/**
+ * The keys with which this account signs mail from this domain; undefined leaves the mail unsigned, and `unverified` does not
+ * let it leave.
+ */
+export type KeysFor = (accountId: string, fromDomain: string) => Promise<SigningKeys | 'unverified' | undefined>;
+
+export interface Preparing {
+  blobs: Blobs;
+  keysFor: KeysFor;
+  log: Log;
+  bodyHashes: BodyHashes;
+}
+
+/** The signatures over the content and `fields` on top of it, and those fields: what stands above the content. */
+type Sign = (fields: string) => Promise<string>;
+
+export type Prepared =
+  | {
+      ok: true;
+      content: Buffer | StreamedContent;
+      sign: Sign;
+      /** A name of the sender's that leads to us. */
+      ownReturnPath?: string | undefined;
+      /** That name, where the mail may ask for complaints to be sent there: see feedback-address.ts. */
+      feedbackDomain?: string | undefined;
+      /** For other bytes of the same mail, where a peer makes it necessary to re-encode it; of streamed content for another header. */
+      signerOf(content: Buffer): Sign;
+    }
+  | { ok: false; evidence: Omit<Evidence, 'relay'> };
+
+/** RFC 5321 §6.3: more Received fields than this are a loop. */
+const MAX_RECEIVED = 100;
+const SLICE_BYTES = 512_000;
+
+function unsendable(message: string): Prepared {
+  return { ok: false, evidence: { stage: 'data', cause: 'ECONTENT', message } };
+}
+
+/** What is shown as From was classified when it was accepted; here only its domain counts. */
+function fromDomain(job: DeliveryJob): string {
+  const from = parseAddress(job.headerFrom);
+  return from.ok ? from.value.domain : job.headerFrom.slice(job.headerFrom.lastIndexOf('@') + 1).replace(/>\s*$/, '');
+}
+
+function unverified(job: DeliveryJob): Prepared {
+  const text = `the domain ${fromDomain(job)} is no longer verified for the account that sends this mail`;
+  const local = { code: 550, enhanced: '5.7.1', text };
+  return { ok: false, evidence: { stage: 'data', cause: SENDER_UNVERIFIED, local } };
+}
+
+/** Whether the account may still send this mail, which was prepared a while ago; rejects as `keysFor` does. */
+export async function isStillVerified(job: DeliveryJob, keysFor: KeysFor): Promise<boolean> {
+  return (await keysFor(job.accountId, fromDomain(job))) !== 'unverified';
+}
+
+/** A fault is a sentence that a user may read; its cause, the words of the storage, is for the operator alone. */
+async function loadContent(
+  job: DeliveryJob,
+  inline: Uint8Array | null,
+  blobs: Blobs,
+): Promise<Buffer | { fault: string; cause?: string }> {
+  if (inline) {
+    if (!isAsAccepted(inline, job.contentDigest)) {
+      return { fault: 'the stored content of the message is not what was accepted', cause: 'its SHA-256 differs' };
+    }
+    return Buffer.from(inline.buffer, inline.byteOffset, inline.byteLength);
+  }
+  if (job.blobKey === null) return { fault: 'the content of the message is no longer stored' };
+  try {
+    return (await blobs.get(job.blobKey)) ?? { fault: 'the stored content of the message is missing' };
+  } catch (error) {
+    const what = error instanceof BlobDamaged ? 'is not what was accepted' : 'cannot be read';
+    return { fault: `the stored content of the message ${what}`, cause: (error as Error).message };
+  }
+}
+
+/** How many Received fields the header has. */
+export function countReceived(content: Buffer): number {
+  const header = content.toString('latin1', 0, endOfHeader(content).headerEnd);
+  return headerFields(header).filter(({ name }) => name === 'received').length;
+}
+
+/** Hashes a large body in slices, so that 40 MB do not hold up the event loop. */
+async function prepareInSlices(content: Buffer): Promise<PreparedDkim> {
+  const { headerEnd, bodyStart } = endOfHeader(content);
+  const body = new RelaxedBodyHash();
+  for (let from = bodyStart; from < content.length; from += SLICE_BYTES) {
+    body.update(content.subarray(from, from + SLICE_BYTES));
+    await nextTurn();
+  }
+  return prepareDkimHeader(content.subarray(0, headerEnd), body.digest());
+}
+
+/**
+ * Reads and signs. `inline` is the content where it came with the job. Rejects only for bugs: what storage refuses is an
+ * answer.
+ */
+export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps: Preparing): Promise<Prepared> {
+  const content = await loadContent(job, inline, deps.blobs);
+  const { files } = job.options;
+  const acceptedBytes = files ? job.sizeBytes - encodedFilesBytes(files) : job.sizeBytes;
+  if (!Buffer.isBuffer(content) || content.length !== acceptedBytes) {
+    const { fault, cause } = Buffer.isBuffer(content)
+      ? { fault: `the stored content has ${content.length} bytes instead of ${acceptedBytes}; it is not sent` }
+      : content;
+    deps.log.error({ messageId: job.messageId, blobKey: job.blobKey, sizeBytes: job.sizeBytes, cause }, fault);
+    return unsendable(fault);
+  }
+  // What we composed ourselves has no Received field.
+  if (job.source === 'smtp' && countReceived(content) > MAX_RECEIVED) {
+    const text = `the message has more than ${MAX_RECEIVED} Received fields: it goes round in a loop`;
+    return { ok: false, evidence: { stage: 'data', local: { code: 554, enhanced: '5.4.6', text } } };
+  }
+  const large = files && { job, content, files };
+  const sendable = large ? await openLarge(large, deps) : content;
+  if (typeof sendable === 'string') return unsendable(sendable);
+  let signing: Awaited<ReturnType<KeysFor>>;
+  try {
+    signing = await deps.keysFor(job.accountId, fromDomain(job));
+  } catch (error) {
+    // The storage refuses, or a key does not open: that is not the fault of this message.
+    return unsendable(`the signing keys cannot be read: ${(error as Error).message}`);
+  }
+  if (signing === 'unverified') return unverified(job);
+  if (!signing || signing.keys.length === 0) {
+    return {
+      ok: true,
+      content: sendable,
+      sign: UNSIGNED,
+      signerOf: () => UNSIGNED,
+      ownReturnPath: signing?.returnPath,
+    };
+  }
+  // The age of a signature counts from the acceptance: receivers refuse signatures from the future, none from the past.
+  let prepared: PreparedDkim | string;
+  if (large) prepared = await prepareLargeDkim(large, deps);
+  else prepared = content.length <= SLICE_BYTES ? prepareDkim(content) : await prepareInSlices(content);
+  if (typeof prepared === 'string') return unsendable(prepared);
+  const signers = { ...signing, nowMs: job.createdAt };
+  const { bodyHash } = prepared;
+  const signerOf = (other: Buffer): Sign => {
+    const header = other.subarray(0, endOfHeader(other).headerEnd);
+    return createSign(large ? prepareDkimHeader(header, bodyHash) : prepareDkim(other), signers);
+  };
+  const { returnPath: ownReturnPath } = signing;
+  const feedbackDomain = mayAskForComplaints(job, prepared, signing.domain) ? ownReturnPath : undefined;
+  return { ok: true, content: sendable, sign: createSign(prepared, signers), signerOf, ownReturnPath, feedbackDomain };
+}
+
+const UNSIGNED: Sign = async (fields) => fields;
+
+/** Without fields the signatures are made once for all. */
+function createSign(prepared: PreparedDkim, signers: DkimSigners): Sign {
+  let made: Promise<string> | undefined;
+  return async (fields) => {
+    if (fields !== '') return (await signPrepared(withFieldsOnTop(prepared, fields), signers)) + fields;
+    made ??= signPrepared(prepared, signers);
+    return made;
+  };
+}
+
+/** Mail that we composed, which has no such address of its own; and the domain that signs is that of From itself (RFC 9477 §3.1.2). */
+function mayAskForComplaints(job: DeliveryJob, { signedFields }: PreparedDkim, domain: string): boolean {
+  const asks = signedFields.split(':').includes('cfbl-address');
+  return job.source === 'http' && !asks && domainToAscii(fromDomain(job)) === domain;
+}
+
+/** Our Received field with its CRLF (RFC 5321 §4.4; protocols of RFC 3848 and RFC 6531 §3.7.3). */
+export function receivedField(job: DeliveryJob, hostname: string): string {
+  const submitter = (job.options.receivedFrom ?? '').replace(/[^\x20-\x7e]/g, '').slice(0, 300);
+  const from = submitter === '' ? '' : `from ${submitter}\r\n `;
+  const protocol = job.source === 'http' ? 'HTTP' : job.options.smtpUtf8 ? 'UTF8SMTPSA' : 'ESMTPSA';
+  return `Received: ${from}by ${hostname} (Postrider) with ${protocol} id ${job.messageId};\r\n ${formatDate(job.createdAt)}\r\n`;
+}
+
+type Sendable = Prepared & { ok: true };
+
+type Reencoded = { ok: true; content: Buffer; sign: Sign } | { ok: false; enhanced: string; text: string };
+
+export interface Sending {
+  message: SmtpMessage;
+  prepared: Sendable;
+  /** Our Received field, which stands above the signatures. */
+  received: string;
+  /** What is put on top of the content for these recipients, under the signatures. */
+  fields: string;
+  /** How much of `message` is above the content. */
+  headBytes: number;
+}
+
+/** By the email, so that it goes with it. */
+const reencoded = new WeakMap<Sendable, Map<boolean, Promise<Reencoded>>>();
+
+async function reencode(
+  { prepared, content }: { prepared: Sendable; content: Buffer },
+  needs: SevenBitNeeds,
+): Promise<Reencoded> {
+  const result = toSevenBit(content, needs);
+  if (!result.ok) return { ok: false, enhanced: result.code, text: result.text };
+  return { ok: true, content: result.content, sign: prepared.signerOf(result.content) };
+}
+
+function reencodedOnce(email: { prepared: Sendable; content: Buffer }, needs: SevenBitNeeds): Promise<Reencoded> {
+  const { prepared } = email;
+  const known = reencoded.get(prepared) ?? new Map<boolean, Promise<Reencoded>>();
+  reencoded.set(prepared, known);
+  const made = known.get(needs.eightBit) ?? reencode(email, needs);
+  known.set(needs.eightBit, made);
+  return made;
+}
+
+function refusalOf(session: SmtpSession, refused: Reencoded & { ok: false }): LocalRefusal {
+  const { enhanced, text } = refused;
+  const eightBit = enhanced === '5.6.3';
+  const lacks = eightBit ? '8-bit content (8BITMIME)' : 'internationalised mail (SMTPUTF8)';
+  return {
+    code: eightBit ? 554 : 553,
+    enhanced,
+    text: `${session.remoteHost} does not take ${lacks}, and the message cannot be re-encoded: ${text}`,
+  };
+}
+
+function refusedAll({ recipients }: SmtpMessage, local: LocalRefusal): SendResult {
+  const refused = { accepted: false, stage: 'mail' as const, local, message: local.text };
+  return { recipients: recipients.map((recipient) => ({ recipient, ...refused })), dialogue: [] };
+}
+
+const SEVEN_BIT = { smtpUtf8: false, eightBit: false };
+
+/** A stream with another beginning in the place of its first bytes, which are no lines of Base64. */
+async function* under(
+  start: Buffer,
+  content: AsyncIterable<Buffer | Base64Lines>,
+  replacedBytes: number,
+): AsyncGenerator<Buffer | Base64Lines> {
+  yield start;
+  let skip = replacedBytes;
+  for await (const chunk of content) {
+    if (!Buffer.isBuffer(chunk) || skip === 0) yield chunk;
+    else {
+      const rest = chunk.subarray(Math.min(skip, chunk.length));
+      skip -= chunk.length - rest.length;
+      if (rest.length > 0) yield rest;
+    }
+  }
+}
+
+/** Sends the message over the session in the form that its peer takes. Never rejects because of the peer. */
+export async function sendFitting(session: SmtpSession, sending: Sending): Promise<SendResult> {
+  const { message, prepared, received, fields, headBytes } = sending;
+  const { content } = prepared;
+  const lacksEightBit = !session.extensions.has('8BITMIME');
+  const lacksUtf8 = !session.extensions.has('SMTPUTF8');
+  if (!(lacksEightBit || lacksUtf8)) return session.send(message);
+  const isWhole = Buffer.isBuffer(content);
+  const needs = {
+    eightBit: isWhole && lacksEightBit && (message.eightBit || !isAscii(content)),
+    utf8Headers: lacksUtf8 && message.smtpUtf8,
+  };
+  if (!needs.eightBit && !needs.utf8Headers) return session.send(message);
+  const fitting = await reencodedOnce({ prepared, content: isWhole ? content : content.header }, needs);
+  if (!fitting.ok) return refusedAll(message, refusalOf(session, fitting));
+  const head = Buffer.from(`${received}${await fitting.sign(fields)}`, 'latin1');
+  if (!isWhole) {
+    const before = headBytes + content.header.length;
+    const start = Buffer.concat([head, fitting.content]);
+    const sizeBytes = message.sizeBytes - before + start.length;
+    const streamed = message.content as AsyncIterable<Buffer | Base64Lines>;
+    return session.send({ ...message, content: under(start, streamed, before), sizeBytes, ...SEVEN_BIT });
+  }
+  return session.send({
+    ...message,
+    content: [head, fitting.content],
+    sizeBytes: head.length + fitting.content.length,
+    smtpUtf8: false,
+    eightBit: !isAscii(fitting.content),
+  });
+}

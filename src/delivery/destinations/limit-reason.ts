@@ -1,0 +1,31 @@
+/** Which rule sets the limit on connections that a destination has now, in words for operators. */
+
+import type { ConnectionLimits } from './limits.ts';
+import type { Destination } from './registry.ts';
+
+export interface LimitState {
+  limits: ConnectionLimits;
+  /** Connections that it may have now. */
+  limit: number;
+  /** Whether it answered lately. */
+  proven: boolean;
+  /** Whose limits these are: a provider of providers.json, or the relay. */
+  owner: string;
+  /** How far the share of today is used, while addresses warm up. */
+  warmUp?: string | undefined;
+}
+
+/** Completes the sentence "It may have so many connections: …". */
+export function limitReason(destination: Destination, state: LimitState): string {
+  const reason = reasonOfConnections(destination, state);
+  return state.warmUp === undefined ? reason : `${reason}; ${state.warmUp}`;
+}
+
+function reasonOfConnections({ pause, learned }: Destination, { limits, limit, proven, owner }: LimitState): string {
+  if (!proven) {
+    return pause ? 'one probe ends its pause' : 'one at first, since it answered nothing in the last 10 minutes';
+  }
+  if (learned) return `its server refused more than ${learned.limit}`;
+  if (limit >= limits.ceiling) return `the most that ${owner} may have`;
+  return `each success adds to it, up to the ${limits.ceiling} of ${owner}`;
+}

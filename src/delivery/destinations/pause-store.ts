@@ -1,0 +1,223 @@
+/**
+ * The pauses of destinations as all nodes know them: the row of a destination says until when it is left in peace and why, whether a
+ * probe has ended that, and which node may probe. An operator ends a pause by ending its time. Rows go two days after their last change.
+ */
+import { change } from '../../audit/audit.ts';
+import { DELIVERY_WORK } from '../../messages/messages.ts';
+import { operation, skipLocked } from '../../storage/operation.ts';
+import { rowset } from '../../storage/rows.ts';
+
+const KEPT_MS = 172_800_000;
+const READ_AT_MOST = 10_000;
+const DAY_MS = 86_400_000;
+
+/** Times in Unix ms. */
+export interface PauseRow {
+  destination: string;
+  beganAt: number;
+  untilAt: number;
+  level: number;
+  /** Since when our host is blocked there. */
+  blockedSince: number | null;
+  host: string | null;
+  /** JSON of the Outcome that began it. */
+  outcome: string;
+}
+
+export interface PauseChanges {
+  began: PauseRow[];
+  /** Destinations whose probe was answered. */
+  ended: string[];
+  nowMs: number;
+}
+
+/** Of pauses that several nodes begin at once the first one stands. */
+export const writePausesOperation = operation(
+  'delivery.writePauses',
+  'write',
+  async (tx, { began, ended, nowMs }: PauseChanges): Promise<void> => {
+    for (const { destination, beganAt, untilAt, level, blockedSince, host, outcome } of began) {
+      await tx.run(
+        `INSERT INTO destination_pause (destination, began_at, until_at, level, blocked_since, host, outcome, changed_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+         ON CONFLICT (destination) DO UPDATE SET began_at = excluded.began_at, until_at = excluded.until_at,
+           level = excluded.level, blocked_since = excluded.blocked_since, host = excluded.host, outcome = excluded.outcome,
+           ended_at = NULL, probe_holder = NULL, probe_until = 0, changed_at = excluded.changed_at
+         WHERE destination_pause.ended_at IS NOT NULL OR destination_pause.until_at <= excluded.began_at`,
+        ...[destination, beganAt, untilAt, level, blockedSince, host, outcome, nowMs],
+      );
+    }
+    for (const destination of ended) {
+      await tx.run(
+        'UPDATE destination_pause SET ended_at = ?, changed_at = ? WHERE destination = ? AND ended_at IS NULL AND until_at <= ?',
+        ...[nowMs, nowMs, destination, nowMs],
+      );
+    }
+    await tx.run('DELETE FROM destination_pause WHERE changed_at < ?', nowMs - KEPT_MS);
+  },
+);
+
+export interface ReadPause extends PauseRow {
+  endedAt: number | null;
+}
+
+/** Those that changed at or after this time, the oldest change first. */
+export const readPausesOperation = operation(
+  'delivery.readPauses',
+  'read',
+  (tx, sinceMs: number): Promise<ReadPause[]> | ReadPause[] =>
+    tx.all<ReadPause>(
+      `SELECT destination, began_at AS "beganAt", until_at AS "untilAt", level, blocked_since AS "blockedSince", host,
+         outcome, ended_at AS "endedAt" FROM destination_pause WHERE changed_at >= ?
+       ORDER BY changed_at, destination LIMIT ${READ_AT_MOST}`,
+      sinceMs,
+    ),
+);
+
+export interface ProbeClaim {
+  destination: string;
+  /** The node that asks. */
+  holder: string;
+  nowMs: number;
+  untilMs: number;
+}
+
+export interface ProbeGrant {
+  granted: boolean;
+  /** Unix ms until which that holds. */
+  untilMs: number;
+}
+
+/** Asks for, or extends, the right to probe a destination whose pause is over; one node has it at a time. */
+export const claimProbeOperation = operation(
+  'delivery.claimProbe',
+  'write',
+  async (tx, { destination, holder, nowMs, untilMs }: ProbeClaim): Promise<ProbeGrant> => {
+    const taken = await tx.run(
+      `UPDATE destination_pause SET probe_holder = ?, probe_until = ? WHERE destination = ? AND ended_at IS NULL
+         AND until_at <= ? AND (probe_until <= ? OR probe_holder = ?)`,
+      ...[holder, untilMs, destination, nowMs, nowMs, holder],
+    );
+    if (taken === 1) return { granted: true, untilMs };
+    const row = await tx.get<{ until: number; probeUntil: number; endedAt: number | null }>(
+      'SELECT until_at AS until, probe_until AS "probeUntil", ended_at AS "endedAt" FROM destination_pause WHERE destination = ?',
+      destination,
+    );
+    // What is ended is no pause any more, and this node will soon know it.
+    if (!row) return { granted: true, untilMs };
+    return { granted: false, untilMs: row.endedAt === null ? Math.max(row.until, row.probeUntil) : nowMs };
+  },
+);
+
+/** Ends the pause of a destination on all nodes, as if its time were up. */
+export const resumeDestinationOperation = change(
+  'delivery.resumeDestination',
+  async (tx, { destination, nowMs }: { destination: string; nowMs: number }): Promise<void> => {
+    await tx.run(
+      'UPDATE destination_pause SET until_at = ?, changed_at = ? WHERE destination = ? AND ended_at IS NULL AND until_at > ?',
+      ...[nowMs, nowMs, destination, nowMs],
+    );
+  },
+  {
+    action: 'destination.resume',
+    table: 'destination_pause',
+    where: ({ destination }) => ({ destination }),
+    shows: ['until_at'],
+  },
+);
+
+export interface BlockedDestination {
+  destination: string;
+  blockedSince: number;
+  host: string | null;
+  outcome: string;
+}
+
+/** Destinations that block our host, of which operators were not notified in the last 24 hours. */
+export const blockedToNotifyOperation = operation(
+  'delivery.blockedToNotify',
+  'read',
+  (tx, nowMs: number): Promise<BlockedDestination[]> | BlockedDestination[] =>
+    tx.all<BlockedDestination>(
+      `SELECT destination, blocked_since AS "blockedSince", host, outcome FROM destination_pause
+       WHERE blocked_since IS NOT NULL AND ended_at IS NULL AND (notified_at IS NULL OR notified_at <= ?)
+       ORDER BY destination LIMIT 100`,
+      nowMs - DAY_MS,
+    ),
+);
+
+export const blockNotifiedOperation = operation(
+  'delivery.blockNotified',
+  'write',
+  (tx, { destination, nowMs }: { destination: string; nowMs: number }) =>
+    tx.run('UPDATE destination_pause SET notified_at = ? WHERE destination = ?', nowMs, destination),
+);
+
+/** Of a pause: mail that is put off is due again between these, Unix ms. */
+export interface PutOffSpan {
+  fromMs: number;
+  untilMs: number;
+}
+
+export interface PutOffRow {
+  seq: number;
+  due: number;
+  /** Of the recipient, in A-labels. */
+  domain: string;
+}
+
+export interface PutOffPage extends PutOffSpan {
+  /** The last row of the page before; null for the first. */
+  after: Pick<PutOffRow, 'seq' | 'due'> | null;
+  limit: number;
+}
+
+const PUT_OFF = `kind = ? AND held = 0 AND due >= ? AND due <= ? AND leased = 0 AND mode = 'live'`;
+const DOMAIN = 'substr(lane, length(account_id) + 2)';
+
+/** A page of the mail that is due in a span, first due first. */
+export const putOffPageOperation = operation('delivery.putOffPage', 'read', (tx, page: PutOffPage) => {
+  const { due, seq } = page.after ?? { due: page.fromMs, seq: 0 };
+  return tx.all<PutOffRow>(
+    `SELECT seq, due, ${DOMAIN} AS domain FROM work WHERE ${PUT_OFF} AND (due > ? OR seq > ?) ORDER BY due, seq LIMIT ?`,
+    ...[DELIVERY_WORK, due, page.untilMs, due, seq, page.limit],
+  );
+});
+
+export interface PutOffCount extends PutOffSpan {
+  /** Rows that are looked at, those that are due first. */
+  rows: number;
+  domains: number;
+}
+
+/** Mail that is due in a span, counted by domain, the most first. */
+export const putOffByDomainOperation = operation(
+  'delivery.putOffByDomain',
+  'read',
+  (tx, { fromMs, untilMs, rows, domains }: PutOffCount) =>
+    tx.all<{ domain: string; count: number }>(
+      `SELECT domain, count(*) AS count FROM
+         (SELECT ${DOMAIN} AS domain FROM work WHERE ${PUT_OFF} ORDER BY due LIMIT ?) q
+       GROUP BY domain ORDER BY count DESC, domain LIMIT ?`,
+      ...[DELIVERY_WORK, fromMs, untilMs, rows, domains],
+    ),
+);
+
+/** Makes mail due now that is still put off until a time in the span; answers how much. */
+export const bringForwardOperation = operation(
+  'delivery.bringForward',
+  'write',
+  (tx, { seqs, fromMs, untilMs, nowMs }: PutOffSpan & { seqs: number[]; nowMs: number }) => {
+    const chosen = rowset(
+      tx,
+      'chosen',
+      { seq: 'int' },
+      seqs.map((seq) => ({ seq })),
+    );
+    return tx.run(
+      `UPDATE work SET due = ? WHERE seq IN (SELECT seq FROM work
+         WHERE ${PUT_OFF} AND due > ? AND seq IN (SELECT chosen.seq FROM ${chosen.sql}) ORDER BY seq ${skipLocked(tx)})`,
+      ...[nowMs, DELIVERY_WORK, fromMs, untilMs, nowMs, ...chosen.params],
+    );
+  },
+);

@@ -1,0 +1,61 @@
+/**
+ * One session of all nodes together probes a destination whose pause is over: a node asks the database for the permit first. The embedded
+ * database has one process, which needs none.
+ */
+import type { Clock } from '../../base/clock.ts';
+import { randomText } from '../../base/ids.ts';
+import type { Log } from '../../base/log.ts';
+import type { Database } from '../../storage/database.ts';
+import { claimProbeOperation, type ProbeGrant } from './pause-store.ts';
+
+/** A node that probes renews its permit; one that died loses it. */
+const PERMIT_MS = 60_000;
+
+export interface ProbePermits {
+  /** Whether this node may probe; asks for the permit where that is not known, for the next call. */
+  isPermitted(key: string): boolean;
+  /** Extends the permits of probes that run. */
+  renew(isProbing: (key: string) => boolean): void;
+  forget(key: string): void;
+}
+
+export function openProbePermits(deps: { database: Database; clock: Clock; log: Log }): ProbePermits {
+  const { database, clock, log } = deps;
+  if (database.dialect === 'sqlite') {
+    return { isPermitted: () => true, renew: () => undefined, forget: () => undefined };
+  }
+  const holder = randomText(20);
+  const permits = new Map<string, ProbeGrant>();
+  const asking = new Set<string>();
+
+  const ask = async (key: string): Promise<void> => {
+    asking.add(key);
+    try {
+      const nowMs = clock.now();
+      const claim = { destination: key, holder, nowMs, untilMs: nowMs + PERMIT_MS };
+      permits.set(key, await database.execute(claimProbeOperation, claim));
+    } catch (error) {
+      log.warn({ destination: key, error: (error as Error).message }, 'the permit to probe could not be asked for');
+    } finally {
+      asking.delete(key);
+    }
+  };
+
+  return {
+    isPermitted: (key) => {
+      const permit = permits.get(key);
+      if (permit && clock.now() < permit.untilMs) return permit.granted;
+      permits.delete(key);
+      if (!asking.has(key)) void ask(key);
+      return false;
+    },
+    renew: (isProbing) => {
+      for (const [key, { granted, untilMs }] of permits) {
+        if (clock.now() >= untilMs) permits.delete(key);
+        const isShort = untilMs - clock.now() < PERMIT_MS / 2;
+        if (granted && isShort && isProbing(key) && !asking.has(key)) void ask(key);
+      }
+    },
+    forget: (key) => permits.delete(key),
+  };
+}

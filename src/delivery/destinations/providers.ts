@@ -1,0 +1,161 @@
+/**
+ * What a destination gets by default, and what the large providers get instead: providers.json, with the operator's own file
+ * merged over it. A provider is known by the names of its exchangers; all of its exchangers are one destination, named after it.
+ *
+ * `match` has names of exchangers, where `*.` means all names below. `connections` is the most at once,
+ * `initialConnections` what it begins with (5, where it may have so many), `messagesPerMinute` a rate that is not exceeded.
+ * `pauses` says for how many minutes a temporary refusal with these words (of any case) pauses the destination. What a provider does
+ * not say, `default` says. `default` also holds for exchangers of nobody here.
+ */
+import { readFileSync } from 'node:fs';
+import builtIn from './providers.json' with { type: 'json' };
+
+export interface PauseRule {
+  /** A part of the reply, in any case. */
+  reply: string;
+  minutes: number;
+}
+
+export interface Provider {
+  name: string;
+  /** Lower case. */
+  match: readonly string[];
+  initialConnections: number;
+  connections: number;
+  messagesPerConnection: number;
+  messagesPerMinute: number | null;
+  pauses: readonly PauseRule[];
+}
+
+export interface Providers {
+  readonly default: Provider;
+  /** Whose exchanger this is. */
+  byHost(host: string): Provider | undefined;
+  byName(name: string): Provider | undefined;
+}
+
+type ProviderConfig = Partial<Omit<Provider, 'name'>>;
+
+const DEFAULT = 'default';
+const INITIAL_CONNECTIONS = 5;
+
+const wholeNumber =
+  (most: number) =>
+  (value: unknown): string | undefined =>
+    Number.isInteger(value) && (value as number) >= 1 && (value as number) <= most
+      ? undefined
+      : `a whole number from 1 to ${most}`;
+
+const HOST = /^(\*\.)?([a-z0-9_-]+\.)*[a-z0-9-]+$/i;
+
+function matchFault(value: unknown): string | undefined {
+  const isGood = Array.isArray(value) && value.length > 0 && value.every((one) => HOST.test(String(one)));
+  return isGood ? undefined : 'a list of names such as mx.example.net or *.example.net';
+}
+
+function pausesFault(value: unknown): string | undefined {
+  const isRule = (one: unknown): boolean => {
+    const { reply, minutes, ...others } = (one ?? {}) as Record<string, unknown>;
+    const isReply = typeof reply === 'string' && reply.length > 0;
+    return isReply && wholeNumber(60)(minutes) === undefined && Object.keys(others).length === 0;
+  };
+  const isGood = Array.isArray(value) && value.every(isRule);
+  return isGood ? undefined : 'a list of {"reply": words of the reply, "minutes": 1 to 60}';
+}
+
+/** What is wrong with a value, as what is allowed. */
+const FAULTS: Record<keyof ProviderConfig, (value: unknown) => string | undefined> = {
+  match: matchFault,
+  initialConnections: wholeNumber(1_000),
+  connections: wholeNumber(1_000),
+  messagesPerConnection: wholeNumber(10_000),
+  messagesPerMinute: (value) => (value === null ? undefined : wholeNumber(1_000_000)(value)),
+  pauses: pausesFault,
+};
+
+/** Throws a sentence that says what is wrong with the operator's providers. */
+function check(given: unknown, known: ReadonlySet<string>): asserts given is Record<string, ProviderConfig> {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw new Error('must be an object of providers');
+  }
+  for (const [name, config] of Object.entries(given) as [string, unknown][]) {
+    if (typeof config !== 'object' || config === null || Array.isArray(config))
+      throw new Error(`${name} must be an object`);
+    if (!known.has(name) && !Object.hasOwn(config, 'match')) {
+      throw new Error(
+        `unknown provider ${JSON.stringify(name)} (known: ${[...known].join(', ')}; others need "match")`,
+      );
+    }
+    if (!/^[a-z][a-z0-9-]{0,39}$/.test(name) || name === 'relay' || name === 'sandbox') {
+      throw new Error(
+        `${JSON.stringify(name)} cannot be the name of a provider: letters a to z, digits and hyphens can`,
+      );
+    }
+    if (name === DEFAULT && Object.hasOwn(config, 'match')) throw new Error('default must not have "match"');
+    for (const [key, value] of Object.entries(config)) {
+      if (!Object.hasOwn(FAULTS, key)) {
+        throw new Error(`unknown key ${JSON.stringify(key)} of ${name} (known: ${Object.keys(FAULTS).join(', ')})`);
+      }
+      const allowed = FAULTS[key as keyof ProviderConfig](value);
+      if (allowed) throw new Error(`${key} of ${name} must be ${allowed}`);
+    }
+  }
+}
+
+function providerOf(name: string, config: ProviderConfig, base: ProviderConfig): Provider {
+  const all = { ...base, ...config } as ProviderConfig & Pick<Provider, 'connections' | 'messagesPerConnection'>;
+  const initial = config.initialConnections ?? (config.connections === undefined ? base.initialConnections : undefined);
+  return {
+    name,
+    match: (config.match ?? []).map((one) => one.toLowerCase()),
+    initialConnections: Math.min(initial ?? INITIAL_CONNECTIONS, all.connections),
+    connections: all.connections,
+    messagesPerConnection: all.messagesPerConnection,
+    messagesPerMinute: all.messagesPerMinute ?? null,
+    pauses: all.pauses ?? [],
+  };
+}
+
+/** The providers with what the operator says merged over them, key by key; throws a sentence that says what is wrong. */
+export function mergeProviders(given: unknown): Providers {
+  const known: Record<string, ProviderConfig> = { ...(builtIn as Record<string, ProviderConfig>) };
+  check(given, new Set(Object.keys(known)));
+  for (const [name, config] of Object.entries(given)) known[name] = { ...known[name], ...config };
+  const base = known[DEFAULT]!;
+  const all = Object.entries(known).map(([name, config]) => providerOf(name, config, base));
+  const byName = new Map(all.map((one) => [one.name, one]));
+  // By the name that is matched: whole ones, and those that stand for all below them.
+  const byMatch = new Map(all.flatMap((one) => one.match.map((match) => [match, one] as const)));
+  return {
+    default: byName.get(DEFAULT)!,
+    byName: (name) => byName.get(name),
+    byHost: (host) => {
+      const whole = byMatch.get(host);
+      if (whole) return whole;
+      for (let dot = host.indexOf('.'); dot !== -1; dot = host.indexOf('.', dot + 1)) {
+        const above = byMatch.get(`*${host.slice(dot)}`);
+        if (above) return above;
+      }
+      return undefined;
+    },
+  };
+}
+
+export const PROVIDERS = mergeProviders({});
+
+/** Reads the operator's file; throws a sentence that says what is wrong with it. */
+export function readProviders(file: string): Providers {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new Error(`cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+  let given: unknown;
+  try {
+    given = JSON.parse(text);
+  } catch (error) {
+    throw new Error(`is not JSON: ${(error as Error).message}`);
+  }
+  return mergeProviders(given);
+}

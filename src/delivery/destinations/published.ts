@@ -1,0 +1,84 @@
+/** The destinations that are paused, and the busiest, as a node publishes them for the operator with its sign of life: few, whatever it does. */
+import type { LastReply, PublishedDestination } from '../../nodes/nodes.ts';
+import type { Connections } from '../attempt/connections.ts';
+import type { Schedule } from '../queue/schedule.ts';
+import type { ExchangerSets } from '../routing/exchanger-sets.ts';
+import { isRelay } from '../routing/route.ts';
+import { withReply } from './last-replies.ts';
+import { limitReason } from './limit-reason.ts';
+import type { Limits } from './limits.ts';
+import { PUBLISHED_PAUSED, type PutOffCounts } from './put-off-counts.ts';
+import { type Destination, type Registry, SANDBOX } from './registry.ts';
+import type { WarmUp } from './warm-up.ts';
+
+const PUBLISHED_BUSIEST = 40;
+/** Domains of one destination, and of all together. */
+const PUBLISHED_DOMAINS = 100;
+const PUBLISHED_DOMAINS_IN_ALL = 1_000;
+
+interface Publishing {
+  registry: Registry;
+  schedule: Schedule;
+  connections: Connections;
+  sets: ExchangerSets;
+  warmUp: WarmUp;
+  putOff: PutOffCounts;
+  limits: Limits;
+}
+
+export function publishedOf(worker: Publishing): PublishedDestination[] {
+  const { registry, schedule, connections, sets } = worker;
+  const waiting = new Map(schedule.busiest(PUBLISHED_BUSIEST).map((one) => [one.key, one.waiting]));
+  const paused = registry.paused().slice(0, PUBLISHED_PAUSED);
+  const blocked = registry.blocked().slice(0, PUBLISHED_PAUSED);
+  const keys = new Set([...blocked.map((one) => one.key), ...paused.map((one) => one.key), ...waiting.keys()]);
+  keys.delete(SANDBOX);
+  let domainsLeft = PUBLISHED_DOMAINS_IN_ALL;
+  const domainsOf = (key: string): Pick<PublishedDestination, 'domains'> => {
+    if (isRelay(key)) return {};
+    // One at least, and the latest of many.
+    const domains = sets.domainsOf(key).slice(-Math.max(1, Math.min(PUBLISHED_DOMAINS, domainsLeft)));
+    domainsLeft -= domains.length;
+    return { domains };
+  };
+  return [...keys].map((key) => {
+    const destination = registry.of(key);
+    const proven = registry.isProven(key);
+    const limits = worker.limits.of(key);
+    const limit = Math.min(registry.limitOf(destination), proven ? Number.POSITIVE_INFINITY : 1);
+    return {
+      key,
+      waiting: waiting.get(key) ?? 0,
+      connections: connections.count(key),
+      ...domainsOf(key),
+      limit,
+      limitReason: limitReason(destination, {
+        limits,
+        limit,
+        proven,
+        owner: worker.limits.ownerOf(key),
+        warmUp: warmUpOf(worker, key),
+      }),
+      messageMs: destination.messageMs ?? null,
+      messagesPerMinute: limits.messagesPerMinute,
+      pausedUntil: registry.pauseOf(key)?.untilMs ?? null,
+      asked: destination.pause !== undefined && destination.pause.outcome.smtpCode !== null,
+      putOff: worker.putOff.of(key),
+      blockedSince: destination.pause?.blockedMs ?? null,
+      fallback: registry.isDiverted(key),
+      replies: repliesOf(destination),
+    };
+  });
+}
+
+/** After a restart what began the pause is all that is known. */
+function repliesOf({ replies, pause }: Destination): readonly LastReply[] {
+  if (replies.length > 0 || !pause) return replies;
+  return withReply(replies, pause, pause.beganMs);
+}
+
+/** As this node knows it; after a restart as the pause says. */
+function warmUpOf({ registry, warmUp }: Publishing, key: string): string | undefined {
+  const outcome = registry.pauseOf(key)?.outcome;
+  return outcome?.category === 'warm-up' ? outcome.reply! : warmUp.reasonOf(key);
+}

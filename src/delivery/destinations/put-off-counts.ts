@@ -1,0 +1,89 @@
+/**
+ * How much mail is put off until the end of each pause, for the operator: counted in the database, since nothing of it is in memory, every
+ * ten seconds while a destination is paused, 50,000 messages for 5,000 domains at most.
+ */
+import type { Clock } from '../../base/clock.ts';
+import type { Database } from '../../storage/database.ts';
+import { SPREAD } from '../record/results.ts';
+import type { ExchangerSets } from '../routing/exchanger-sets.ts';
+import { isRelay } from '../routing/route.ts';
+import type { Pause } from './pause-steps.ts';
+import { type PutOffSpan, putOffByDomainOperation } from './pause-store.ts';
+import type { Registry } from './registry.ts';
+
+/** Destinations that are paused, of those that a node publishes. */
+export const PUBLISHED_PAUSED = 60;
+const COUNTED_EVERY_MS = 10_000;
+const COUNTED_ROWS = 50_000;
+const COUNTED_DOMAINS = 5_000;
+/** Domains that are being looked up for the first time. */
+const LOOKED_UP_AT_ONCE = 500;
+
+export type Sets = Pick<ExchangerSets, 'destinationOf' | 'lookUp' | 'isPending'>;
+
+/** When what is put off for a pause is due again. */
+export function spanOf({ beganMs, mailDueMs }: Pick<Pause, 'beganMs' | 'mailDueMs'>): PutOffSpan {
+  return { fromMs: mailDueMs, untilMs: mailDueMs + Math.round((mailDueMs - beganMs) * SPREAD) };
+}
+
+/** Whether the destinations of all these domains are known; looks up those that are not. */
+export function areKnown(sets: Sets, domains: Iterable<string>): boolean {
+  let pending = 0;
+  for (const domain of domains) {
+    sets.lookUp(domain);
+    if (sets.isPending(domain)) pending += 1;
+    if (pending === LOOKED_UP_AT_ONCE) break;
+  }
+  return pending === 0;
+}
+
+function sumOf(found: readonly { count: number }[]): number {
+  return found.reduce((sum, { count }) => sum + count, 0);
+}
+
+export interface PutOffCounts {
+  /** To be called each second; rejects when the storage refuses, and counts again with the next call then. */
+  count(): Promise<void>;
+  /** As it was counted last. */
+  of(key: string): number;
+}
+
+interface PutOffDeps {
+  database: Database;
+  clock: Clock;
+  registry: Pick<Registry, 'paused'>;
+  sets: Sets;
+}
+
+export function openPutOffCounts({ database, clock, registry, sets }: PutOffDeps): PutOffCounts {
+  let counts = new Map<string, number>();
+  let countedMs = Number.NEGATIVE_INFINITY;
+
+  const countAll = async (): Promise<void> => {
+    const counted = new Map<string, number>();
+    const left = { rows: COUNTED_ROWS, domains: COUNTED_DOMAINS };
+    let isComplete = true;
+    for (const { key, pause } of registry.paused().slice(0, PUBLISHED_PAUSED)) {
+      const found = await database.execute(putOffByDomainOperation, { ...spanOf(pause!), ...left });
+      const domains = isRelay(key) ? [] : found.map(({ domain }) => domain);
+      if (!areKnown(sets, domains)) isComplete = false;
+      const own = found.filter(({ domain }) => isRelay(key) || sets.destinationOf(domain) === key);
+      counted.set(key, sumOf(own));
+      left.rows -= sumOf(found);
+      left.domains -= found.length;
+      if (left.rows <= 0 || left.domains <= 0) break;
+    }
+    counts = counted;
+    // What was looked up is known with the next call.
+    if (isComplete) countedMs = clock.now();
+  };
+
+  return {
+    count: async () => {
+      const now = clock.now();
+      if (now >= countedMs && now < countedMs + COUNTED_EVERY_MS) return;
+      await countAll();
+    },
+    of: (key) => counts.get(key) ?? 0,
+  };
+}

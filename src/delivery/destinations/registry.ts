@@ -1,0 +1,408 @@
+/**
+ * What each destination allows: a limit on connections, or nothing for a while. Every reply of a peer about itself, rather than
+ * about a message, changes one of these states, and nothing else decides whether a connection may be opened. The registry is the only
+ * writer of a destination:
+ *
+ *              an envelope was answered            a connection more was refused, others are observed
+ *   probing ───────────────────────────▶ open ───────────────────────────────────────▶ limited
+ *   (one slot)                            ▲ │ ◀───── one connection more was accepted ─────── │
+ *     ▲  │                                │ │                                               │
+ *     │  └─── refused: longer ──▶ paused ◀──┴──── asked for time, or stalled ───────────────┘
+ *     │                              │
+ *     └──────── time is up ──────────┘
+ *
+ * - Probing: not heard of in the last 10 minutes: one slot, until the peer answers an envelope; after a pause a transaction. One
+ *   recipient may stall at a cold start while the peer would serve others: without a pause, one more slot each `patienceMs`.
+ * - Open: as many slots as the limit, which begins at `initial` (after a pause at half of what it was), grows by one when as many
+ *   messages as it allows connections have gone through, and shrinks by a quarter when no connection can be made. As many
+ *   connections may be opening as there are open ones: a peer that allows N never sees more than 2N at once.
+ * - Limited: the peer keeps N sessions of ours and refuses one more. N is the limit for 1, 2, 5, 10, 20 minutes, and N + 1 then.
+ * - Paused: nothing is begun for as long as the peer asked for, else for 1, 2, 5, 10, 20 minutes; attempts in progress continue.
+ * - Blocked: paused because the peer refuses our host, for 15 minutes, then for an hour each time, until a probe is answered. Where there
+ *   is a fallback route, mail goes there from the sixteenth minute on, but for the one that probes.
+ *
+ * Pauses are shared by all nodes and outlive a restart (shared-pauses.ts): one session of all nodes together probes. All else is in
+ * memory, each process has its own, and a restart begins with probing.
+ */
+import { type Clock, iso } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { LastReply } from '../../nodes/nodes.ts';
+import type { PauseRequest } from '../outcome/pause.ts';
+import type { Refusal, Signal } from '../outcome/signal.ts';
+import { FALLBACK, isRelay, RELAY } from '../routing/route.ts';
+import { withReply } from './last-replies.ts';
+import { type Allowance, allowanceAt, type Limits } from './limits.ts';
+import { FALLBACK_AFTER_MS, mailDueOf, nextPause, type Pause, pauseStepMs, type SharedPause } from './pause-steps.ts';
+
+/** The destination of all sandbox mail; it needs no connections. */
+export const SANDBOX = 'sandbox';
+
+/** Destinations that all domains share: no limit of one destination applies to them. */
+export const SHARED_DESTINATIONS: ReadonlySet<string> = new Set([RELAY, FALLBACK, SANDBOX]);
+
+interface DestinationRecord {
+  readonly key: string;
+  /** Slots that run. */
+  active: number;
+  /** Slots that run and have no session yet. */
+  opening: number;
+  limit: number;
+  /** Unix ms at which its latest slot began. */
+  beganMs: number;
+  /** Unix ms at which it last answered an envelope. */
+  answeredMs: number;
+  /** Unix ms at which it last accepted a message. */
+  acceptedMs: number;
+  /** Unix ms at which a message was chosen to probe, while the others go by the fallback route. */
+  probeChosenMs: number;
+  /** The connections that the peer allows; kept until more are accepted. */
+  learned: { limit: number; untilMs: number; level: number } | undefined;
+  /** Kept, when its time is up, until the probe was answered. */
+  pause: Pause | undefined;
+  /** Messages that the rate allows now; below 0 after several in one transaction. */
+  allowance: Allowance | undefined;
+  /** How long a message keeps a session, ms: a moving average; undefined before the first. */
+  messageMs: number | undefined;
+  /** It fell silent the last time: its next envelope gets a shorter deadline. */
+  stalled: boolean;
+  /** Its last replies, newest first. */
+  replies: readonly LastReply[];
+}
+
+/** A destination as others see it; only the registry writes it. */
+export type Destination = Readonly<DestinationRecord>;
+
+/** The effect of a signal on the pause of its destination. */
+export type PauseChange = 'none' | 'began' | 'ended';
+
+/** The effect of a shared pause on this process. */
+export type Adopted = { kind: 'same' | 'began' | 'changed' } | { kind: 'resumed'; pause: Pause };
+
+const MINUTE_MS = 60_000;
+const PROVEN_MS = 10 * MINUTE_MS;
+/** A message that was chosen to probe may not come to it: then another one is. */
+const PROBE_CHOSEN_MS = MINUTE_MS;
+const MAX_IDLE = 5_000;
+/** The newest message counts for a sixteenth of the average. */
+const MESSAGE_MS_PART = 16;
+
+export interface RegistryDeps {
+  clock: Clock;
+  log: Log;
+  limits: Pick<Limits, 'of'>;
+  /** Whether there is a fallback route. */
+  hasFallback?: boolean;
+  /** Whether this node may probe a destination whose pause is over: always, unless this says otherwise. */
+  probes?: { isPermitted(key: string): boolean };
+}
+
+/** A clock that was set back must not make a pause longer. */
+function isPausedAt({ pause }: Destination, nowMs: number): boolean {
+  return pause !== undefined && nowMs < pause.untilMs && nowMs >= pause.beganMs;
+}
+
+/** The ceiling may have come down since the limit grew: other processes take their share. */
+function limitAt({ limit, learned }: Destination, ceiling: number, nowMs: number): number {
+  if (!learned) return Math.min(limit, ceiling);
+  return Math.min(limit, ceiling, nowMs < learned.untilMs ? learned.limit : learned.limit + 1);
+}
+
+/** Whether its latest slot has not been heard of for so long; after a pause there is one probe, however long it takes. */
+function isOverdue({ pause, beganMs }: Destination, patienceMs: number, nowMs: number): boolean {
+  return !pause && nowMs - beganMs >= patienceMs;
+}
+
+/** The record behind a destination that this registry gave out; it may be forgotten meanwhile, and still counts for its slots. */
+function writable(destination: Destination): DestinationRecord {
+  return destination as DestinationRecord;
+}
+
+function newDestination(key: string, limit: number): DestinationRecord {
+  return {
+    key,
+    limit,
+    active: 0,
+    opening: 0,
+    beganMs: 0,
+    answeredMs: Number.NEGATIVE_INFINITY,
+    acceptedMs: Number.NEGATIVE_INFINITY,
+    probeChosenMs: Number.NEGATIVE_INFINITY,
+    learned: undefined,
+    pause: undefined,
+    allowance: undefined,
+    messageMs: undefined,
+    stalled: false,
+    replies: [],
+  };
+}
+
+export class Registry {
+  readonly #deps: RegistryDeps;
+  readonly #all = new Map<string, DestinationRecord>();
+  #sweepAt = MAX_IDLE;
+
+  constructor(deps: RegistryDeps) {
+    this.#deps = deps;
+  }
+
+  get #nowMs(): number {
+    return this.#deps.clock.now();
+  }
+
+  /** Made at its first use. */
+  of(key: string): Destination {
+    return this.#recordOf(key);
+  }
+
+  // Questions: what is allowed now.
+
+  /** Whether one more slot may run now. */
+  mayOpen(destination: Destination): boolean {
+    if (this.#isPaused(destination) || !this.maySend(destination)) return false;
+    const { active, opening, key } = destination;
+    const most = this.limitOf(destination);
+    if (this.#isProven(destination)) return active < most && opening < Math.max(1, active - opening);
+    if (destination.pause) return active < 1 && (this.#deps.probes?.isPermitted(key) ?? true);
+    const { patienceMs } = this.#deps.limits.of(key);
+    return active < 1 || (active < most && isOverdue(destination, patienceMs, this.#nowMs));
+  }
+
+  /** Whether the rate allows a message now. */
+  maySend(destination: Destination): boolean {
+    const { messagesPerMinute } = this.#deps.limits.of(destination.key);
+    if (messagesPerMinute === null) return true;
+    const record = writable(destination);
+    record.allowance = allowanceAt(record.allowance, messagesPerMinute, this.#nowMs);
+    return record.allowance.messages >= 1;
+  }
+
+  /** Connections that it may have now. */
+  limitOf(destination: Destination): number {
+    return Math.floor(limitAt(destination, this.#deps.limits.of(destination.key).ceiling, this.#nowMs));
+  }
+
+  /** Connections that it may have now beside those in use. */
+  spareConnections(key: string): number {
+    const destination = this.#recordOf(key);
+    return this.limitOf(destination) - destination.active;
+  }
+
+  /** The pause it is in now. */
+  pauseOf(key: string): Pause | undefined {
+    const found = this.#all.get(key);
+    return found && this.#isPaused(found) ? found.pause : undefined;
+  }
+
+  /** Whether it answered in the last 10 minutes. */
+  isProven(key: string): boolean {
+    const found = this.#all.get(key);
+    return key === SANDBOX || (found !== undefined && this.#isProven(found));
+  }
+
+  isStalled(key: string): boolean {
+    return this.#all.get(key)?.stalled === true;
+  }
+
+  /** Whether its mail goes by the fallback route, except for the messages that probe. */
+  isDiverted(key: string): boolean {
+    const blockedMs = this.#all.get(key)?.pause?.blockedMs;
+    return blockedMs !== undefined && this.#canDivert(key) && this.#nowMs >= blockedMs + FALLBACK_AFTER_MS;
+  }
+
+  /** Where a message for this destination goes now: there, or by the fallback route. */
+  divert(key: string): string {
+    return this.isDiverted(key) && !this.#chooseProbe(this.#recordOf(key)) ? FALLBACK : key;
+  }
+
+  /** Those in a pause now. */
+  paused(): Destination[] {
+    return [...this.#all.values()].filter((one) => this.#isPaused(one));
+  }
+
+  /** Those that block our host, until a probe is answered. */
+  blocked(): Destination[] {
+    return [...this.#all.values()].filter(({ pause }) => pause?.blockedMs !== undefined);
+  }
+
+  // Reports: each changes the destination.
+
+  /** A slot begins, without a session yet. */
+  slotBegan(destination: Destination): void {
+    const record = writable(destination);
+    record.active += 1;
+    record.opening += 1;
+    record.beganMs = this.#nowMs;
+  }
+
+  /** A slot that began has its session. */
+  sessionOpened(destination: Destination): void {
+    writable(destination).opening -= 1;
+  }
+
+  slotEnded(destination: Destination): void {
+    writable(destination).active -= 1;
+  }
+
+  /** Charges messages that are being sent to the rate. */
+  sending(destination: Destination, messages: number): void {
+    const { allowance } = writable(destination);
+    if (allowance) allowance.messages -= messages;
+  }
+
+  /** A message kept its session for so long. */
+  measured(destination: Destination, messageMs: number): void {
+    const record = writable(destination);
+    const before = record.messageMs ?? messageMs;
+    record.messageMs = before + (messageMs - before) / MESSAGE_MS_PART;
+  }
+
+  /** The reply that decided about a message. */
+  replied(destination: Destination, refusal: Refusal): void {
+    const record = writable(destination);
+    record.replies = withReply(record.replies, refusal, this.#nowMs);
+  }
+
+  /** Takes in the signal of an attempt that began at `startedMs`. */
+  report(destination: Destination, signal: Signal, startedMs: number): PauseChange {
+    const record = writable(destination);
+    const { key } = record;
+    switch (signal.kind) {
+      case 'nothing':
+        return 'none';
+      case 'answered':
+        return this.#answered(record, signal.accepted, startedMs);
+      case 'connection-limit':
+        this.#lower(record, signal.open);
+        return 'none';
+      case 'unreachable':
+        // One domain's hosts may be away while others of the same provider answer.
+        if (record.answeredMs > startedMs) return 'none';
+        record.answeredMs = Number.NEGATIVE_INFINITY;
+        record.limit = Math.max(this.#deps.limits.of(key).floor, record.limit * 0.75);
+        return 'none';
+      case 'stalled':
+        // One recipient may stall while the peer serves others, and a relay because of a recipient's own server.
+        if (record.answeredMs >= startedMs || isRelay(key)) return 'none';
+        record.stalled = true;
+        return this.#pauseFor(record, signal.refusal, { ms: undefined }, startedMs);
+      case 'wait':
+        // A block list may hold for one recipient alone.
+        if (signal.request.unlessAccepting && record.acceptedMs >= startedMs) return 'none';
+        return this.#pauseFor(record, signal.refusal, signal.request, startedMs);
+    }
+  }
+
+  /** Makes the pause that all nodes know, or undefined for none, the one of this destination. */
+  adopt(destination: Destination, shared: SharedPause | undefined): Adopted {
+    const record = writable(destination);
+    const { key, pause } = record;
+    if (!shared) {
+      record.pause = undefined;
+      return { kind: pause ? 'changed' : 'same' };
+    }
+    if (pause?.beganMs === shared.beganMs && pause.untilMs === shared.untilMs) return { kind: 'same' };
+    const wasPaused = this.#isPaused(record);
+    this.#begin(record, { ...shared, mailDueMs: mailDueOf(shared, this.#canDivert(key)) });
+    if (this.#isPaused(record)) return { kind: 'began' };
+    return pause && wasPaused ? { kind: 'resumed', pause } : { kind: 'changed' };
+  }
+
+  #isPaused(destination: Destination): boolean {
+    return isPausedAt(destination, this.#nowMs);
+  }
+
+  #isProven({ key, answeredMs }: Destination): boolean {
+    return key === SANDBOX || this.#nowMs - answeredMs < PROVEN_MS;
+  }
+
+  #canDivert(key: string): boolean {
+    return this.#deps.hasFallback === true && key !== FALLBACK && key !== SANDBOX;
+  }
+
+  /** Whether the message at hand is the one that probes, while the others go by the fallback route. */
+  #chooseProbe(record: DestinationRecord): boolean {
+    const nowMs = this.#nowMs;
+    if (isPausedAt(record, nowMs) || record.active > 0 || nowMs - record.probeChosenMs < PROBE_CHOSEN_MS) return false;
+    record.probeChosenMs = nowMs;
+    return true;
+  }
+
+  #answered(record: DestinationRecord, accepted: boolean, startedMs: number): PauseChange {
+    const { key, pause, learned } = record;
+    const nowMs = this.#nowMs;
+    if (accepted) record.acceptedMs = nowMs;
+    // Only the probe ends a pause, not an answer to an attempt that began before.
+    if (pause && startedMs < pause.untilMs) return 'none';
+    record.answeredMs = nowMs;
+    record.stalled = false;
+    record.pause = undefined;
+    if (learned && record.active - record.opening > learned.limit) record.learned = undefined;
+    if (accepted) {
+      const { ceiling } = this.#deps.limits.of(key);
+      const most = Math.min(ceiling, record.learned ? record.learned.limit + 1 : Number.POSITIVE_INFINITY);
+      if (record.limit < most) record.limit = Math.min(most, record.limit + 1 / record.limit);
+    }
+    if (!pause) return 'none';
+    this.#deps.log.info({ destination: key, host: pause.host }, 'destination goes on after its pause');
+    return 'ended';
+  }
+
+  /** The peer serves no more than these connections of ours. */
+  #lower(record: DestinationRecord, open: number): void {
+    const { learned } = record;
+    const nowMs = this.#nowMs;
+    const isNew = !learned || nowMs >= learned.untilMs;
+    const level = learned ? learned.level + (isNew ? 1 : 0) : 0;
+    const limit = Math.max(1, open);
+    record.learned = { limit, level, untilMs: isNew ? nowMs + pauseStepMs(level) : learned.untilMs };
+    // A connection that is opening may be refused when a pause has halved the limit already.
+    record.limit = record.pause ? Math.min(record.limit, limit) : limit;
+  }
+
+  #pauseFor(record: DestinationRecord, refusal: Refusal, request: PauseRequest, startedMs: number): PauseChange {
+    const { key, pause } = record;
+    const nowMs = this.#nowMs;
+    // Several sessions may meet the same refusal: that is one pause, and one step of its length.
+    if (isPausedAt(record, nowMs) || (pause && startedMs < pause.beganMs)) return 'none';
+    const next = { ...refusal, ...nextPause(pause, request, nowMs) };
+    this.#begin(record, { ...next, mailDueMs: mailDueOf(next, this.#canDivert(key)) });
+    record.replies = withReply(record.replies, refusal, nowMs);
+    const { host, outcome } = refusal;
+    this.#deps.log.info(
+      { destination: key, host, reply: outcome.reply, until: iso(next.untilMs) },
+      'destination paused',
+    );
+    return 'began';
+  }
+
+  #begin(record: DestinationRecord, pause: Pause): void {
+    if (!record.pause) record.limit = Math.max(1, record.limit / 2);
+    record.pause = pause;
+    record.answeredMs = Number.NEGATIVE_INFINITY;
+  }
+
+  #recordOf(key: string): DestinationRecord {
+    let found = this.#all.get(key);
+    if (found) return found;
+    if (this.#all.size >= this.#sweepAt) {
+      this.#forgetIdle();
+      this.#sweepAt = Math.max(MAX_IDLE, this.#all.size * 2);
+    }
+    found = newDestination(key, this.#deps.limits.of(key).initial);
+    this.#all.set(key, found);
+    return found;
+  }
+
+  /** Forgets the idle ones with nothing worth remembering; of those that answered, the oldest entries. */
+  #forgetIdle(): void {
+    const nowMs = this.#nowMs;
+    for (const one of this.#all.values()) {
+      const isIdle = one.active === 0 && !one.pause && !one.stalled;
+      if (isIdle && nowMs - one.answeredMs >= PROVEN_MS) this.#all.delete(one.key);
+    }
+    for (const one of this.#all.values()) {
+      if (this.#all.size <= MAX_IDLE * 4) break;
+      if (one.active === 0 && !isPausedAt(one, nowMs)) this.#all.delete(one.key);
+    }
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * Mail that comes back when the operator has ended a pause: what was put off until its end is brought forward, a page each second, while
+ * the destination is not paused again. After a restart nothing of it is in memory: the domains of a page are looked up first.
+ */
+import type { Clock } from '../../base/clock.ts';
+import type { Database } from '../../storage/database.ts';
+import { isRelay } from '../routing/route.ts';
+import type { Pause } from './pause-steps.ts';
+import { bringForwardOperation, type PutOffPage, type PutOffSpan, putOffPageOperation } from './pause-store.ts';
+import { areKnown, type Sets, spanOf } from './put-off-counts.ts';
+import type { Registry } from './registry.ts';
+
+const BROUGHT_FORWARD_AT_ONCE = 5_000;
+
+export interface Resumes {
+  /** The operator ended this pause. */
+  began(key: string, pause: Pause): void;
+  /** To be called each second; answers whether mail became due. Rejects when the storage refuses, and goes on with the next call then. */
+  bringForward(): Promise<boolean>;
+}
+
+interface ResumeDeps {
+  database: Database;
+  clock: Clock;
+  registry: Pick<Registry, 'pauseOf'>;
+  sets: Sets;
+}
+
+/** Where the walk through what was put off has come to. */
+interface Walk extends PutOffSpan, Pick<PutOffPage, 'after'> {
+  brought: number;
+}
+
+export function openResumes({ database, clock, registry, sets }: ResumeDeps): Resumes {
+  /** Destinations whose mail comes back. */
+  const returning = new Map<string, Walk>();
+
+  /** Answers whether mail became due. */
+  const bringForward = async (key: string, walk: Walk): Promise<boolean> => {
+    const { fromMs, untilMs, after } = walk;
+    const page = await database.execute(putOffPageOperation, {
+      ...{ fromMs, untilMs, after, limit: BROUGHT_FORWARD_AT_ONCE },
+    });
+    const domains = new Set(isRelay(key) ? [] : page.map(({ domain }) => domain));
+    if (!areKnown(sets, domains)) return false;
+    const isOfIt = (domain: string): boolean => isRelay(key) || sets.destinationOf(domain) === key;
+    const seqs = page.filter(({ domain }) => isOfIt(domain)).map(({ seq }) => seq);
+    if (seqs.length > 0) {
+      const mail = { seqs, fromMs, untilMs, nowMs: clock.now() };
+      walk.brought += await database.execute(bringForwardOperation, mail);
+    }
+    if (page.length === BROUGHT_FORWARD_AT_ONCE) walk.after = page.at(-1)!;
+    // Some may have been put off while the pause was ended: it is over when a whole walk finds none.
+    else if (walk.brought === 0) returning.delete(key);
+    else Object.assign(walk, { after: null, brought: 0 });
+    return seqs.length > 0;
+  };
+
+  return {
+    began: (key, pause) => {
+      returning.set(key, { ...spanOf(pause), after: null, brought: 0 });
+    },
+    bringForward: async () => {
+      let isDue = false;
+      for (const [key, walk] of returning) {
+        if (registry.pauseOf(key)) returning.delete(key);
+        else if (await bringForward(key, walk)) isDue = true;
+      }
+      return isDue;
+    },
+  };
+}

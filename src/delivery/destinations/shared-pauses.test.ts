@@ -1,0 +1,175 @@
+/** Pauses that several nodes keep together, each with destinations of its own on one real PostgreSQL; and what operators get to know. */
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+import { fakeClock } from '../../../test/kit/fake-clock.ts';
+import { type TempDatabase, tempDatabase } from '../../../test/kit/temp-database.ts';
+import { waitUntil } from '../../../test/kit/wait-until.ts';
+import { silentLog } from '../../base/log.ts';
+import type { OperatorNotice } from '../../base/notice.ts';
+import type { Database } from '../../storage/database.ts';
+import { classify } from '../outcome/outcome.ts';
+import type { Signal } from '../outcome/signal.ts';
+import { blockedNoticeOf, createBlockedNotices } from './blocked-notice.ts';
+import { MX_CONNECTIONS } from './limits.ts';
+import { openProbePermits } from './probe-permits.ts';
+import { Registry } from './registry.ts';
+import { openSharedPauses, type SharedPauses } from './shared-pauses.ts';
+
+const MINUTE = 60_000;
+const KEY = 'x.example';
+const clock = fakeClock();
+let storage: TempDatabase;
+
+before(async () => {
+  storage = await tempDatabase('postgres');
+});
+beforeEach(() => storage.empty());
+after(() => storage.close());
+
+function signalOf(code: number, text: string, blocked: boolean): Signal {
+  const reply = { code, text, lines: [text] };
+  const refusal = { outcome: classify({ stage: 'mail', reply, relay: false }), host: 'mx.x.example' };
+  return { kind: 'wait', request: { ms: undefined, ...(blocked && { blocked: true as const }) }, refusal };
+}
+const slowDown = signalOf(421, '4.7.28 too fast', false);
+const listed = signalOf(554, '5.7.1 your IP 203.0.113.7 is blocked', true);
+const took: Signal = { kind: 'answered', accepted: true };
+
+interface Node {
+  registry: Registry;
+  pauses: SharedPauses;
+  /** What others began and ended. */
+  seen(): string[];
+  report(signal: Signal): boolean;
+  mayOpen(): boolean;
+}
+
+function openNode(database: Database = storage.database): Node {
+  const basics = { database, clock, log: silentLog };
+  const permits = openProbePermits(basics);
+  const registry = new Registry({ clock, log: silentLog, limits: { of: () => MX_CONNECTIONS }, probes: permits });
+  const pauses = openSharedPauses({ ...basics, registry, permits });
+  const changes: string[] = [];
+  return {
+    registry,
+    pauses,
+    seen: () => {
+      for (const { kind, destination } of pauses.takeChanges()) changes.push(`${kind} ${destination.key}`);
+      return changes;
+    },
+    report: (signal) => {
+      const destination = registry.of(KEY);
+      const change = registry.report(destination, signal, clock.now());
+      if (change !== 'none') void pauses.changed(destination);
+      return change === 'began';
+    },
+    mayOpen: () => registry.mayOpen(registry.of(KEY)),
+  };
+}
+
+const syncAll = async (nodes: readonly Node[]): Promise<void> => {
+  for (const { pauses } of nodes) await pauses.sync();
+};
+
+test('a pause of one node is kept by the others, one of them probes, and its answer frees all', async () => {
+  const nodes = [openNode(), openNode(), openNode()];
+  await syncAll(nodes);
+  const [first, second, third] = nodes as [Node, Node, Node];
+  assert.ok(first.report(slowDown));
+  await syncAll(nodes);
+  assert.deepEqual(
+    nodes.map((node) => node.registry.pauseOf(KEY)?.untilMs),
+    nodes.map(() => clock.now() + MINUTE),
+  );
+  assert.deepEqual(second.seen(), [`began ${KEY}`]);
+  clock.advance(MINUTE);
+  assert.ok(!nodes.some((node) => node.mayOpen()), 'none knows yet whether it may');
+  await waitUntil('one to be allowed', () => nodes.some((node) => node.mayOpen()));
+  await syncAll(nodes);
+  await waitUntil('the others to be refused', () => nodes.filter((node) => node.mayOpen()).length === 1);
+  const prober = nodes.find((node) => node.mayOpen())!;
+  // Refused: the next step for all of them.
+  assert.ok(prober.report(slowDown));
+  await syncAll([prober, ...nodes]);
+  assert.deepEqual(
+    nodes.map((node) => node.registry.pauseOf(KEY)?.untilMs),
+    nodes.map(() => clock.now() + 2 * MINUTE),
+  );
+  clock.advance(2 * MINUTE);
+  assert.ok(!third.mayOpen());
+  await waitUntil('this one to be allowed', () => third.mayOpen());
+  third.report(took);
+  await syncAll([third, ...nodes]);
+  assert.ok(nodes.every((node) => node.mayOpen()));
+  assert.equal(first.registry.of(KEY).pause, undefined);
+});
+
+test('a node that starts knows the pause and its step, and one that died while it probed holds nobody up for long', async () => {
+  const first = openNode();
+  await first.pauses.loaded();
+  first.report(slowDown);
+  await first.pauses.sync();
+  clock.advance(MINUTE);
+  first.mayOpen();
+  await waitUntil('it to be allowed', () => first.mayOpen());
+  first.report(slowDown);
+  await first.pauses.sync();
+
+  const later = openNode();
+  assert.ok(!later.pauses.isLoaded);
+  await later.pauses.loaded();
+  assert.equal(later.registry.pauseOf(KEY)?.untilMs, clock.now() + 2 * MINUTE);
+  clock.advance(2 * MINUTE);
+  first.mayOpen();
+  await waitUntil('the first to be allowed', () => first.mayOpen());
+  assert.ok(!later.mayOpen());
+  clock.advance(MINUTE);
+  await waitUntil('the later one to be allowed', () => later.mayOpen());
+  later.report(slowDown);
+  assert.equal(later.registry.pauseOf(KEY)!.untilMs, clock.now() + 5 * MINUTE, 'the third step');
+});
+
+test('what the database does not take is written as soon as it does', async () => {
+  let isDown = true;
+  const execute: Database['execute'] = (op, args) =>
+    isDown ? Promise.reject(new Error('it is down')) : storage.database.execute(op, args);
+  const first = openNode({ ...storage.database, execute });
+  const second = openNode();
+  await assert.rejects(first.pauses.loaded());
+  assert.ok(!first.pauses.isLoaded);
+  first.report(slowDown);
+  await assert.rejects(first.pauses.sync());
+  isDown = false;
+  await syncAll([first, second]);
+  assert.ok(second.registry.pauseOf(KEY));
+});
+
+test('operators are notified of a block once a day', async () => {
+  const node = openNode();
+  const given: OperatorNotice[] = [];
+  const notices = createBlockedNotices({
+    ...{ database: storage.database, clock, log: silentLog, hasFallback: false },
+    notifyOperators: async (notice) => void given.push(notice),
+  });
+  node.report(slowDown);
+  await node.pauses.sync();
+  await notices({ hurry: true });
+  assert.equal(given.length, 0, 'a server that is busy is no block');
+  clock.advance(MINUTE);
+  node.mayOpen();
+  await waitUntil('it to be allowed', () => node.mayOpen());
+  node.report(listed);
+  await node.pauses.sync();
+  await notices({ hurry: true });
+  await notices({ hurry: true });
+  assert.equal(given.length, 1);
+  assert.match(given[0]!.subject, /x\.example/);
+  assert.match(given[0]!.text, /554 5\.7\.1 your IP 203\.0\.113\.7 is blocked/);
+  clock.advance(24 * 60 * MINUTE);
+  await notices({ hurry: true });
+  assert.equal(given.length, 2);
+  assert.notEqual(given[0]!.key, given[1]!.key);
+  const blocked = { destination: KEY, blockedSince: 0, host: null, outcome: JSON.stringify({ reply: null }) };
+  const [one, other] = [5, 6].map((nowMs) => blockedNoticeOf(blocked, { nowMs, hasFallback: true }));
+  assert.deepEqual(one, other, 'two nodes at once make one notice');
+});

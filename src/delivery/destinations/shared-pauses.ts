@@ -1,0 +1,141 @@
+/**
+ * Pauses that all nodes keep, by way of the database: what one node hears of a destination, the others obey within about a second, a
+ * restart begins with what was known before, and one session of all nodes together probes a destination whose pause is over.
+ *
+ * A change of this node is written at once, and again each second until the database has taken it; then what others changed is read,
+ * and stands above what this node had. Nothing is claimed before the first reading.
+ */
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { Database } from '../../storage/database.ts';
+import type { Outcome } from '../outcome/outcome.ts';
+import type { Pause, SharedPause } from './pause-steps.ts';
+import { type PauseRow, type ReadPause, readPausesOperation, writePausesOperation } from './pause-store.ts';
+import type { ProbePermits } from './probe-permits.ts';
+import type { Destination, Registry } from './registry.ts';
+
+/** A change whose transaction ended late, or by a clock that differs, is not overlooked. */
+const OVERLAP_MS = 10_000;
+
+/** Another node began a pause, or the operator ended one. */
+export type SharedChange =
+  | { kind: 'began'; destination: Destination }
+  | { kind: 'resumed'; destination: Destination; pause: Pause };
+
+export interface SharedPauses {
+  /** Resolves when this node knows the pauses of all nodes; rejects while the storage refuses. */
+  loaded(): Promise<void>;
+  readonly isLoaded: boolean;
+  /** A pause of this destination began here, or was ended by a probe. Resolves when that was written, or could not be for now. */
+  changed(destination: Destination): Promise<void>;
+  /** Writes and reads; to be called each second. Rejects when the storage refuses, and goes on with the next call then. */
+  sync(): Promise<void>;
+  /** Returns the changes that were read since the last call. */
+  takeChanges(): SharedChange[];
+}
+
+interface SharedPauseDeps {
+  database: Database;
+  clock: Clock;
+  log: Log;
+  registry: Registry;
+  permits: ProbePermits;
+}
+
+function rowOf(key: string, { beganMs, untilMs, level, blockedMs, host, outcome }: Pause): PauseRow {
+  return {
+    destination: key,
+    beganAt: beganMs,
+    untilAt: untilMs,
+    level,
+    blockedSince: blockedMs ?? null,
+    host,
+    outcome: JSON.stringify(outcome),
+  };
+}
+
+function pauseOf({ beganAt, untilAt, level, blockedSince, host, outcome }: PauseRow): SharedPause {
+  return {
+    beganMs: beganAt,
+    untilMs: untilAt,
+    level,
+    host,
+    outcome: JSON.parse(outcome) as Outcome,
+    blockedMs: blockedSince ?? undefined,
+  };
+}
+
+export function openSharedPauses(deps: SharedPauseDeps): SharedPauses {
+  const { database, clock, log, registry, permits } = deps;
+  const unwritten = new Set<Destination>();
+  let found: SharedChange[] = [];
+  let readToMs = 0;
+  let isLoaded = false;
+  let running: Promise<void> | undefined;
+
+  const write = async (): Promise<void> => {
+    if (unwritten.size === 0) return;
+    const changes = [...unwritten];
+    unwritten.clear();
+    const began = changes.flatMap(({ key, pause }) => (pause ? [rowOf(key, pause)] : []));
+    const ended = changes.filter(({ pause }) => !pause).map(({ key }) => key);
+    try {
+      await database.execute(writePausesOperation, { began, ended, nowMs: clock.now() });
+    } catch (error) {
+      for (const one of changes) unwritten.add(one);
+      throw error;
+    }
+  };
+
+  const adopt = (row: ReadPause): void => {
+    if (row.endedAt !== null && !isLoaded) return;
+    const destination = registry.of(row.destination);
+    if (unwritten.has(destination)) return;
+    const adopted = registry.adopt(destination, row.endedAt === null ? pauseOf(row) : undefined);
+    if (adopted.kind === 'same') return;
+    permits.forget(row.destination);
+    if (adopted.kind === 'began') found.push({ kind: 'began', destination });
+    if (adopted.kind === 'resumed') found.push({ kind: 'resumed', destination, pause: adopted.pause });
+  };
+
+  const once = async (): Promise<void> => {
+    await write();
+    const nowMs = clock.now();
+    for (const row of await database.execute(readPausesOperation, Math.max(0, readToMs - OVERLAP_MS))) adopt(row);
+    readToMs = nowMs;
+    isLoaded = true;
+    permits.renew((key) => registry.of(key).active > 0);
+  };
+
+  const sync = (): Promise<void> => {
+    running ??= once().finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
+
+  return {
+    get isLoaded() {
+      return isLoaded;
+    },
+    loaded: async () => {
+      if (!isLoaded) await sync();
+    },
+    changed: async (destination) => {
+      unwritten.add(destination);
+      permits.forget(destination.key);
+      try {
+        await sync();
+        if (unwritten.size > 0) await sync();
+      } catch (error) {
+        log.warn({ error: (error as Error).message }, 'a pause could not be written');
+      }
+    },
+    sync,
+    takeChanges: () => {
+      const changes = found;
+      found = [];
+      return changes;
+    },
+  };
+}

@@ -1,0 +1,206 @@
+/**
+ * Addresses that are new to the large providers send a share of mails a day to each of them (warm-up-ramp.ts), counted for all nodes
+ * together; what is beyond it waits for the next day, or goes from another address that has room. Providers are those of providers.json:
+ * other destinations see too little of us to mind, or the operator's own file names them.
+ *
+ * A node takes a fiftieth of the day's share at a time from the database (at most 100 mails), before anything is sent: most mail costs
+ * nothing. What the provider took or refused for good counts, and what hung between the dot
+ * and its answer; what it put off does not. What is in hand and not wanted for ten seconds, or when the process stops, is given back;
+ * what a crash leaves in hand counts as sent. When nothing is left to any address that could be used, the destination is paused until
+ * midnight UTC, like one that asks for time (destinations.ts): on all nodes, without an attempt for what waits.
+ */
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { WarmUpStart } from '../../config.ts';
+import type { Database } from '../../storage/database.ts';
+import { type Outcome, warmingUp } from '../outcome/outcome.ts';
+import type { Provider } from './providers.ts';
+import { beginningOf, dayOf, shareOfDay } from './warm-up-ramp.ts';
+import { returnWarmUpShareOperation, takeWarmUpShareOperation, type UnusedShare } from './warm-up-store.ts';
+
+const BATCHES_A_DAY = 50;
+const LARGEST_BATCH = 100;
+const IDLE_MS = 10_000;
+/** Where no source addresses are set: all nodes count as one host. */
+const HOST = '';
+
+/** The shares of one provider on one day, for one attempt. */
+export interface DayShares {
+  /** Learns which addresses have something left, where that is not known. Rejects while the storage refuses. */
+  prepare(mails: number): Promise<void>;
+  /** Whether something may be left to this address; undefined stands for the host. */
+  hasRoom(source: string | undefined): boolean;
+  /** Takes up to so many; answers how many, 0 when nothing is left. Rejects while the storage refuses. */
+  take(source: string | undefined, mails: number): Promise<number>;
+  /** These were taken and not sent. */
+  giveBack(source: string | undefined, mails: number): void;
+  /** How long nothing more is sent, and why. */
+  untilTomorrow(): { ms: number; outcome: Outcome };
+}
+
+export interface WarmUp {
+  /** Undefined where nothing limits mail for this destination. */
+  of(destination: string): DayShares | undefined;
+  /** How far the shares of today are used, in words; undefined where there are none. */
+  reasonOf(destination: string): string | undefined;
+  /** Gives back what nobody wanted lately, or with `all` everything. */
+  giveBack(options?: { all: boolean }): Promise<void>;
+}
+
+export interface WarmUpSettings {
+  starts: readonly WarmUpStart[];
+  /** POSTRIDER_SOURCE_ADDRESSES. */
+  sources: readonly string[];
+}
+
+export interface WarmUpOptions extends WarmUpSettings {
+  database: Database;
+  clock: Clock;
+  log: Log;
+  /** A provider of providers.json whose name this destination bears. */
+  providerOf(destination: string): Provider | undefined;
+}
+
+interface InHand {
+  source: string;
+  /** Of its warm-up. */
+  dayNumber: number;
+  share: number;
+  left: number;
+  /** What all nodes have taken, as far as this one knows. */
+  taken: number;
+  isSpent: boolean;
+}
+
+interface Day {
+  day: number;
+  provider: string;
+  /** Those with a share today; others may send as they like. */
+  sources: Map<string, InHand>;
+  isForAll: boolean;
+  asking: Promise<void> | undefined;
+  usedMs: number;
+}
+
+function wordsOf({ provider, sources }: Day): string {
+  return [...sources.values()]
+    .map(({ source, dayNumber, share, taken, left }) => {
+      const from = source === HOST ? '' : ` from ${source}`;
+      return `warm-up day ${dayNumber}: ${taken - left} of ${share} mails to ${provider} today${from}`;
+    })
+    .join('; ');
+}
+
+function batchOf(share: number, mails: number): number {
+  return Math.max(mails, Math.min(LARGEST_BATCH, Math.floor(share / BATCHES_A_DAY)));
+}
+
+export function openWarmUp({ database, clock, log, starts, sources, providerOf }: WarmUpOptions): WarmUp {
+  const days = new Map<string, Day>();
+  const addresses = sources.length > 0 ? sources : [HOST];
+  const forAll = starts.find(({ address }) => address === null);
+  const startOf = (source: string): WarmUpStart | undefined =>
+    starts.find(({ address }) => address === source) ?? forAll;
+
+  const begin = (provider: string, day: number): Day => {
+    const inHand = addresses.flatMap((source): InHand[] => {
+      const start = startOf(source);
+      if (!start) return [];
+      const dayNumber = Math.max(1, day - start.firstDay + 1);
+      const share = shareOfDay(dayNumber);
+      return share === undefined ? [] : [{ source, dayNumber, share, left: 0, taken: 0, isSpent: false }];
+    });
+    const bySource = new Map(inHand.map((one) => [one.source, one]));
+    return { day, provider, sources: bySource, isForAll: bySource.size > 0, asking: undefined, usedMs: clock.now() };
+  };
+
+  const today = (destination: string): Day | undefined => {
+    if (starts.length === 0 || !providerOf(destination)) return undefined;
+    const day = dayOf(clock.now());
+    let found = days.get(destination);
+    if (found?.day !== day) {
+      found = begin(destination, day);
+      days.set(destination, found);
+    }
+    return found.isForAll ? found : undefined;
+  };
+
+  const ask = async (day: Day, wanting: readonly InHand[], mails: number): Promise<void> => {
+    const grants = await database.execute(takeWarmUpShareOperation, {
+      ...{ provider: day.provider, day: day.day },
+      sources: wanting.map(({ source, share }) => ({ source, share, wanted: batchOf(share, mails) })),
+    });
+    for (const { source, granted, taken } of grants) {
+      const inHand = day.sources.get(source)!;
+      inHand.left += granted;
+      inHand.taken = taken;
+      inHand.isSpent = granted === 0;
+    }
+  };
+
+  const sharesOf = (day: Day): DayShares => {
+    const all = [...day.sources.values()];
+    const isOver = (): boolean => dayOf(clock.now()) !== day.day;
+    const inHandOf = (source: string | undefined): InHand | undefined => day.sources.get(source ?? HOST);
+    const isUnknown = ({ left, isSpent }: InHand): boolean => left === 0 && !isSpent;
+    /** One question at a time: who comes meanwhile gets of what it brings. */
+    const askFor = async (wanting: () => readonly InHand[], mails: number): Promise<void> => {
+      day.usedMs = clock.now();
+      while (wanting().length > 0 && !isOver()) {
+        day.asking ??= ask(day, wanting(), mails).finally(() => {
+          day.asking = undefined;
+        });
+        await day.asking;
+      }
+    };
+    return {
+      prepare: (mails) => askFor(() => all.filter(isUnknown), mails),
+      hasRoom: (source) => {
+        const inHand = inHandOf(source);
+        return !inHand || inHand.left > 0 || !inHand.isSpent;
+      },
+      take: async (source, mails) => {
+        const inHand = inHandOf(source);
+        if (!inHand) return mails;
+        await askFor(() => (isUnknown(inHand) ? [inHand] : []), mails);
+        const taken = isOver() ? 0 : Math.min(mails, inHand.left);
+        inHand.left -= taken;
+        return taken;
+      },
+      giveBack: (source, mails) => {
+        const inHand = inHandOf(source);
+        if (inHand) inHand.left += mails;
+      },
+      untilTomorrow: () => ({
+        ms: Math.max(0, beginningOf(day.day + 1) - clock.now()),
+        outcome: warmingUp(`${wordsOf(day)}; the next leave at 00:00 UTC`),
+      }),
+    };
+  };
+
+  return {
+    of: (destination) => {
+      const day = today(destination);
+      return day && sharesOf(day);
+    },
+    reasonOf: (destination) => {
+      const day = today(destination);
+      return day && [...day.sources.values()].some(({ taken }) => taken > 0) ? wordsOf(day) : undefined;
+    },
+    giveBack: async ({ all } = { all: false }) => {
+      const idle = [...days.values()].filter(({ usedMs }) => all || clock.now() - usedMs >= IDLE_MS);
+      const unused = idle.flatMap(({ provider, day, sources: own }) =>
+        [...own.values()].filter(({ left }) => left > 0).map((inHand) => ({ provider, day, inHand })),
+      );
+      if (unused.length === 0) return;
+      const given = unused.map(({ provider, day, inHand }): UnusedShare => {
+        const mails = inHand.left;
+        Object.assign(inHand, { left: 0, taken: inHand.taken - mails, isSpent: false });
+        return { provider, source: inHand.source, day, mails };
+      });
+      await database.execute(returnWarmUpShareOperation, given).catch((error: unknown) => {
+        log.warn({ error: (error as Error).message }, 'unused shares of the warm-up could not be given back');
+      });
+    },
+  };
+}

@@ -1,0 +1,91 @@
+/**
+ * What an error of a socket, of TLS or of the resolver is called when people read it: in the reply of an attempt, of an event,
+ * and in the reason why TLS was given up. Node and OpenSSL describe such errors with codes, routine names and paths of
+ * source files; a row of this table gives the sentence instead, first match wins. What our own client says is a sentence
+ * already and stays as it is.
+ */
+
+import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
+
+/** An error as Node or our own client reports it. */
+export interface ConnectionError {
+  /** Such as `ECONNRESET`, `ERR_SSL_WRONG_VERSION_NUMBER` or `CERT_HAS_EXPIRED`. */
+  cause?: string;
+  message?: string;
+}
+
+/** Matched against code and message in lower case, with spaces for `_`: `err ssl wrong version number 4013…:error:0a00010b:…`. */
+const rows: readonly [pattern: RegExp, sentence: string][] = [
+  [/cert has expired|certificate has expired|alert certificate expired/, 'the certificate of the server has expired'],
+  [/cert not yet valid|certificate is not yet valid/, 'the certificate of the server is not valid yet'],
+  [/altname invalid|does not match certificate/, 'the certificate of the server is made out to another name'],
+  [/self[- ]signed/, 'the certificate of the server is self-signed'],
+  [
+    /unable to (get|verify)|unknown ca\b|cert untrusted|cert chain/,
+    'the certificate of the server is from an issuer that is not trusted',
+  ],
+  [/cert revoked|certificate revoked/, 'the certificate of the server was revoked'],
+  [/key too small|key too short|md too weak|too weak/, 'the server uses a key or certificate that is too weak'],
+  [
+    /cert (signature|reject)|invalid (ca|purpose)|certificate verify failed/,
+    'the certificate of the server is not valid',
+  ],
+  [
+    /alert (bad certificate|certificate unknown|unsupported certificate|certificate required)/,
+    'the server refused our side of the TLS handshake because of a certificate',
+  ],
+  [/unrecognized name/, 'the server does not serve TLS under its own name'],
+  [
+    /(unsupported|alert) protocol|protocol version|version too low|no protocols available/,
+    'the server offers only versions of TLS that are too old (TLS 1.2 or newer is needed)',
+  ],
+  [
+    /wrong version number|packet length too long|http request|record layer failure|unknown protocol/,
+    'the server answered the TLS handshake with something that is not TLS',
+  ],
+  [
+    /no shared cipher|handshake failure|insufficient security|no ciphers|wrong cipher|no suitable/,
+    'the server and this service have no cipher for TLS in common',
+  ],
+  [/unsafe legacy renegotiation/, 'the server speaks only an insecure old form of TLS'],
+  [
+    /bad record mac|decrypt|bad ?ecpoint|wrong signature|bad signature|bad digest|illegal parameter|decode error|unexpected message|length mismatch/,
+    'the server broke the rules of TLS',
+  ],
+  [/alert internal error/, 'the server reported a fault of its own in the TLS handshake'],
+  [
+    /before secure tls connection|unexpected eof|closed during the tls|close notify/,
+    'the server closed the connection during the TLS handshake',
+  ],
+  [/error:[0-9a-f]{8}:|ssl routines|^err ssl|^err tls/, 'the TLS handshake with the server failed'],
+  [/econnrefused/, 'the server refused the connection'],
+  [
+    /econnreset|epipe|econnaborted|socket hang up|err stream|enotconn/,
+    'the connection to the server was closed before the exchange was complete',
+  ],
+  [/etimedout|esockettimedout/, 'the server did not answer in time'],
+  [/ehostunreach|enetunreach|ehostdown|enetdown/, 'there is no way through the network to the server'],
+  [
+    /eaddrnotavail|eaddrinuse|emfile|enfile|enobufs|enomem/,
+    'this host has no connection to spare (addresses, ports or files are used up)',
+  ],
+  [/eacces|eperm/, 'this host does not allow the connection (a firewall or a missing permission)'],
+  [/enotfound|enodata|enoaddress/, 'the server has no address in the DNS'],
+  [
+    /eai again|eservfail|etimeout|erefused|enoname|ebadresp|eformerr|enotimp|elame|ecnameloop/,
+    'the DNS did not answer',
+  ],
+  [/eproto\b/, 'the TLS handshake with the server failed'],
+];
+
+/** The words of Node, OpenSSL and the resolver, which nobody wrote for readers. */
+const MACHINE =
+  /^(connect|read|write|shutdown|bind|getaddrinfo|query[A-Za-z0-9]*) E[A-Z]|error:[0-9A-F]{8}:|SSL routines|^[A-Z][A-Z0-9_]+$|^Client network socket|^socket hang up|^Hostname\/IP|certificate|^This socket|^write after/;
+
+/** One sentence for an error, without capital and full stop, as replies are shown. */
+export function errorSentence({ cause = '', message = '' }: ConnectionError): string {
+  if (message !== '' && (cause === POLICY_UNMET || !MACHINE.test(message))) return message;
+  const text = `${cause} ${message}`.toLowerCase().replaceAll('_', ' ').replaceAll('/', ' ');
+  const row = rows.find(([pattern]) => pattern.test(text));
+  return row?.[1] ?? 'the connection to the server failed';
+}

@@ -1,0 +1,310 @@
+/** What replies mean: every line of replies.txt, and the policy at the top of outcome.ts. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { parseReply } from '../../mail/smtp-reply.ts';
+import type { SmtpStage } from '../../net/smtp-types.ts';
+import { type Category, classify, type Outcome, type Owner } from './outcome.ts';
+import { explanations } from './outcome-words.ts';
+import { matchReply, readingOf, replyRules } from './reply-rules.ts';
+
+interface Sample {
+  stage: SmtpStage;
+  recipientCount: number;
+  category: Category;
+  owner: Owner;
+  suppress: string;
+  /** Although the code is 5xx. */
+  isTemporary: boolean;
+  source: string;
+  reply: string;
+}
+
+function readSamples(): Sample[] {
+  const samples: Sample[] = [];
+  let section: Omit<Sample, 'source' | 'reply'> | undefined;
+  for (const line of readFileSync(new URL('replies.txt', import.meta.url), 'utf8').split('\n')) {
+    if (line === '' || line.startsWith('#')) continue;
+    if (line.startsWith('== ')) {
+      const [where = '', category = '', owner = '', suppress = '', kind] = line.slice(3).split(' | ');
+      const [stage, several] = where.split(' of ');
+      section = {
+        stage: stage as SmtpStage,
+        recipientCount: several === undefined ? 1 : 3,
+        category: category as Category,
+        owner: owner as Owner,
+        suppress,
+        isTemporary: kind === 'tried again',
+      };
+      continue;
+    }
+    const [, source = '', reply = ''] = /^(.*?): (?=[45])(.*)$/.exec(line) ?? [];
+    assert.ok(section && reply !== '', `a line that is no sample: ${line}`);
+    samples.push({ ...section, source, reply: reply.replaceAll('\\n', '\r\n') });
+  }
+  return samples;
+}
+
+const samples = readSamples();
+
+function suppressionOf({ suppress, suppressDays }: Outcome): string {
+  if (!suppress) return 'not suppressed';
+  return suppressDays === undefined ? 'suppressed for good' : `suppressed for ${suppressDays} days`;
+}
+
+test('there are samples of at least 300 replies, each of its own, and every category has one', () => {
+  assert.ok(new Set(samples.map((one) => one.reply)).size >= 300);
+  const never = ['accepted', 'network', 'expired', 'warm-up'];
+  const known = new Set<string>(samples.map((one) => one.category));
+  assert.deepEqual(
+    Object.keys(explanations).filter((category) => !known.has(category) && !never.includes(category)),
+    [],
+  );
+});
+
+/** As in the replies. */
+const RECIPIENT = 'ann@example.com';
+/** Their 5xx passes with time, too. */
+const PASSING = ['blocked', 'internal', 'greylisted', 'rate-limited', 'remote-error'];
+
+for (const { stage, recipientCount, category, owner, suppress, isTemporary, source, reply: text } of samples) {
+  test(`${stage}, ${source}: ${text.replaceAll('\r\n', ' / ').slice(0, 100)}`, () => {
+    const reply = parseReply(text);
+    assert.ok(reply, 'the line is a reply');
+    const outcome = classify({ stage, reply, relay: false, recipient: RECIPIENT, recipientCount });
+    const passes = isTemporary || PASSING.includes(category) || stage === 'starttls';
+    const kind = reply.code >= 500 && !passes ? 'permanent' : 'temporary';
+    assert.deepEqual(
+      { ...{ kind: outcome.kind, category: outcome.category, owner: outcome.owner }, suppress: suppressionOf(outcome) },
+      { kind, category, owner, suppress },
+    );
+    assert.equal(outcome.smtpCode, reply.code);
+    assert.ok(outcome.advice.endsWith('.'), 'advice is a sentence');
+  });
+}
+
+test('every row of the table is the first that matches one of the samples', () => {
+  const used = new Set(samples.map(({ stage, reply }) => matchReply(readingOf(parseReply(reply)!, RECIPIENT), stage)));
+  const unused = replyRules.flatMap((rule, index) => (used.has(rule) ? [] : [`row ${index}: ${rule.category}`]));
+  assert.deepEqual(unused, []);
+});
+
+test('words about the sender, our host, a list or a policy veto a suppression whatever the code', () => {
+  const words = [
+    'your IP 203.0.113.7 is listed',
+    'Access denied by DNSBL',
+    'invalid sender address',
+    'your domain has no valid PTR',
+    'Mail from your domain is not accepted',
+    'refused for reasons of policy',
+    'the client host is not welcome',
+    'bad reputation',
+    'temporarily disabled',
+    'that domain is not in my list of allowed rcpthosts',
+  ];
+  for (const code of ['550 5.1.1', '550 5.1.3', '550 5.1.6', '550 5.1.10', '550 5.2.1', '550']) {
+    for (const said of words) {
+      const reply = parseReply(`${code} User unknown: ${said}`);
+      assert.ok(reply);
+      assert.equal(classify({ stage: 'rcpt', reply, relay: false }).suppress, false, `${code} ${said}`);
+    }
+    const control = parseReply(`${code} User unknown`);
+    assert.ok(control);
+    assert.equal(classify({ stage: 'rcpt', reply: control, relay: false }).suppress, true, code);
+  }
+});
+
+test('every 5xx at the banner and to EHLO is a refusal of our own host: tried again, ours, and of no address', () => {
+  for (const stage of ['banner', 'ehlo'] as const) {
+    for (const text of ['500 what', '521 no mail', '550 5.1.1 user unknown', '552 5.2.2 full', '554 spam', '599 odd']) {
+      const reply = parseReply(text);
+      assert.ok(reply);
+      const { kind, category, owner, suppress } = classify({ stage, reply, relay: false });
+      assert.deepEqual(
+        [kind, category, owner, suppress],
+        ['temporary', 'blocked', 'service', false],
+        `${stage} ${text}`,
+      );
+    }
+  }
+});
+
+test('only a reply to RCPT, or to the final dot for one recipient, suppresses', () => {
+  const reply = parseReply('550 5.1.1 no such user');
+  assert.ok(reply);
+  const suppresses = (stage: SmtpStage, recipientCount?: number): boolean =>
+    classify({ stage, reply, relay: false, ...(recipientCount !== undefined && { recipientCount }) }).suppress;
+  for (const stage of ['banner', 'ehlo', 'starttls', 'tls', 'auth', 'mail', 'data', 'reset', 'connect'] as const) {
+    assert.equal(suppresses(stage, 1), false, stage);
+  }
+  assert.deepEqual([suppresses('rcpt', 3), suppresses('dot'), suppresses('dot', 1)], [true, true, true]);
+  assert.equal(suppresses('dot', 2), false);
+});
+
+test('a 5xx that asks for later is temporary, with the category that its words give it', () => {
+  const laters = [
+    'try again later',
+    'please try again in 300 s',
+    'Please try later',
+    'please retry in 5 minutes',
+    'come back later',
+    'try again after 10 min',
+    'please wait and try again',
+    'the delivery will be possible at a later time',
+    'please resend your message later',
+    'bitte später erneut versuchen',
+    'veuillez réessayer plus tard',
+    'inténtelo de nuevo más tarde',
+    'riprovare più tardi',
+    'tente novamente mais tarde',
+    'probeer het later opnieuw',
+    'spróbuj później',
+    'försök igen senare',
+    'zkuste to později',
+    'повторите попытку позже',
+    '请稍后重试',
+    '後でもう一度お試しください',
+  ];
+  for (const later of laters) {
+    for (const said of ['550 5.2.1 mailbox disabled', '550 User unknown', '554 5.7.1 policy', '550 not now']) {
+      const reply = parseReply(`${said}, ${later}`);
+      assert.ok(reply);
+      const { kind, suppress } = classify({ stage: 'rcpt', reply, relay: false });
+      assert.deepEqual([kind, suppress], ['temporary', false], reply.text);
+    }
+  }
+  for (const now of [
+    'check the address and try again',
+    'please correct it and retry',
+    'do not retry',
+    'resolve and retry',
+  ]) {
+    const reply = parseReply(`550 5.1.1 User unknown, ${now}`);
+    assert.ok(reply);
+    assert.equal(classify({ stage: 'rcpt', reply, relay: false }).kind, 'permanent', now);
+  }
+});
+
+test('the address may be anywhere in a sentence, in any brackets, and be written in part', () => {
+  const sentences = [
+    'User @ does not exist',
+    '@: user unknown',
+    '@ unknown',
+    'no such user: @',
+    'no mailbox for @ here',
+    'we do not have a user @',
+    'the recipient @ could not be found',
+    'Mailbox @ is disabled',
+    'Benutzer @ unbekannt',
+    'El usuario @ no existe',
+    'Destinataire @ inconnu',
+    'Пользователь @ не найден',
+  ];
+  for (const sentence of sentences) {
+    for (const written of [
+      'ann@example.com',
+      '<ann@example.com>',
+      '(ann@example.com)',
+      '"ann@example.com"',
+      "'ann@example.com'",
+      '<ann>',
+      '"ann"',
+    ]) {
+      const reply = parseReply(`550 ${sentence.replace('@', written)}`);
+      assert.ok(reply);
+      const evidence = { stage: 'rcpt', reply, relay: false, recipient: 'ann@example.com' } as const;
+      assert.equal(classify(evidence).suppress, true, reply.text);
+      assert.equal(classify({ ...evidence, recipient: 'Ann@Example.com' }).suppress, true, reply.text);
+    }
+  }
+});
+
+test('words in the address and domain of the recipient are not words of the reply', () => {
+  for (const recipient of [
+    'sender@spamhaus.example',
+    'policy@blacklist.example',
+    'relay+try.again.later@dnsbl.example',
+  ]) {
+    const [local, domain] = recipient.split('@');
+    for (const text of [
+      `"${local}": no such user at ${domain}`,
+      `<${recipient}>: no such user`,
+      `${recipient} is unknown`,
+    ]) {
+      const reply = parseReply(`550 ${text}`);
+      assert.ok(reply);
+      const { category, suppress } = classify({ stage: 'rcpt', reply, relay: false, recipient });
+      assert.deepEqual([category, suppress], ['mailbox-not-found', true], text);
+    }
+  }
+});
+
+test('421 and every other 4xx is temporary at every stage', () => {
+  for (const stage of ['banner', 'ehlo', 'auth', 'mail', 'rcpt', 'data', 'dot'] as const) {
+    for (const text of ['421 5.1.1 bye', '450 no', '499 5.7.1 odd']) {
+      const reply = parseReply(text);
+      assert.ok(reply);
+      assert.equal(classify({ stage, reply, relay: false }).kind, 'temporary', `${stage} ${text}`);
+    }
+  }
+});
+
+test('what is no reply is temporary', () => {
+  for (const cause of ['ECONNREFUSED', 'ETIMEDOUT', 'ECONNRESET', 'EPROTOCOL', 'ESERVFAIL', 'anything', undefined]) {
+    for (const stage of ['dns', 'connect', 'banner', 'tls', 'mail', 'dot'] as const) {
+      const outcome = classify({ stage, relay: false, message: 'm', ...(cause === undefined ? {} : { cause }) });
+      assert.equal(outcome.kind, 'temporary');
+      assert.equal(outcome.smtpCode, null);
+      assert.equal(outcome.reply, 'm');
+    }
+  }
+});
+
+test('trouble at our own relay is ours: authentication it wants or refuses never bounces', () => {
+  const reply = parseReply('530 5.7.0 Authentication required');
+  assert.ok(reply);
+  const outcome = classify({ stage: 'mail', reply, relay: true });
+  assert.deepEqual([outcome.kind, outcome.category, outcome.owner], ['temporary', 'internal', 'service']);
+  const local = { code: 538, enhanced: '5.7.11', text: 'no TLS' };
+  assert.equal(classify({ stage: 'auth', local, relay: true }).kind, 'temporary');
+});
+
+test('refusals of our own', () => {
+  const rows: [SmtpStage, number, string, Outcome['kind'], Category, boolean][] = [
+    ['dns', 556, '5.1.10', 'permanent', 'domain-not-found', true],
+    ['dns', 550, '5.1.2', 'permanent', 'domain-not-found', true],
+    ['dns', 550, '5.4.4', 'permanent', 'domain-not-found', false],
+    ['dns', 554, '5.4.4', 'permanent', 'policy', false],
+    ['dns', 550, '5.4.6', 'permanent', 'policy', false],
+    ['starttls', 550, '5.7.10', 'permanent', 'tls', false],
+    ['mail', 552, '5.3.4', 'permanent', 'content-rejected', false],
+    ['rcpt', 553, '5.6.7', 'permanent', 'smtputf8', false],
+    ['mail', 554, '5.6.3', 'permanent', 'content-rejected', false],
+    ['rcpt', 553, '5.1.3', 'permanent', 'mailbox-not-found', false],
+    ['data', 554, '5.4.6', 'permanent', 'policy', false],
+  ];
+  for (const [stage, code, enhanced, kind, category, suppress] of rows) {
+    const outcome = classify({ stage, local: { code, enhanced, text: 't' }, relay: false });
+    assert.deepEqual([outcome.kind, outcome.category, outcome.suppress], [kind, category, suppress], enhanced);
+    if (suppress) assert.equal(outcome.suppressDays, 7);
+  }
+});
+
+test('exchangers with addresses that are not public are our own refusal, and it says so', () => {
+  const local = {
+    code: 554,
+    enhanced: '5.4.4',
+    text: 'the mail exchangers of a.example have addresses that are not public',
+  };
+  const outcome = classify({ stage: 'dns', local, relay: false });
+  assert.equal(outcome.owner, 'service');
+  assert.match(outcome.advice, /POSTRIDER_MX_ALLOW/);
+  assert.doesNotMatch(outcome.advice, /SPF/);
+});
+
+test('mail that would come back to this service is our own refusal, and it says so', () => {
+  const local = { code: 550, enhanced: '5.4.6', text: 'the mail exchanger of a.example is this service itself' };
+  const outcome = classify({ stage: 'dns', local, relay: false });
+  assert.equal(outcome.owner, 'service');
+  assert.match(outcome.advice, /POSTRIDER_SMTP_HOSTNAME/);
+});

@@ -1,0 +1,238 @@
+/**
+ * What a reply, an error or a refusal of our own means for one recipient. The policy, in order:
+ *
+ * - Unknown means temporary. Only a 5xx, or a fact of the DNS that will not pass by itself, ends a message.
+ * - Trouble between Postrider and its own relay (AUTH, a password it wants, TLS) is temporary. So are a TLS handshake that fails
+ *   and a 530 that demands STARTTLS. 421 and every other 4xx are temporary at every stage.
+ * - The text of a reply is read first, then its enhanced code, then its class (reply-rules.ts). They say the category.
+ * - A refusal of the sending host is temporary whatever its code, category `blocked`: a 5xx at the banner or to EHLO (but not
+ *   one about a rate), one to MAIL that is neither about the sender nor about the mail, and words about the host's address, its
+ *   name or a block list at any stage. The operator can get it lifted; until then the message is retried until it expires.
+ * - A 5xx that itself says "later" is temporary like its 4xx form: greylisting, a limit of a rate, of connections or of
+ *   recipients in one transaction, trouble of the server itself, and `try again later`. Any other 5xx is permanent. One that
+ *   contradicts itself (`550 4.2.2`) goes by its three digits.
+ * - Only RCPT, the DNS and, if the transaction had one recipient, the final dot are about one address. No other reply suppresses.
+ * - A row may suppress (no such mailbox, a disabled one). Words about the sender, the sending host, another server, a list, a
+ *   policy or today veto that whatever the code, and so do 5.4.x, 5.7.x, a reply that is unsure, and a temporary outcome. A
+ *   domain that does not exist or takes no mail suppresses for 7 days: a lapsed registration is put right in a day.
+ * - Unknown words with a 5xx are `refused`, which is permanent and never suppresses.
+ */
+import type { SmtpReply } from '../../mail/smtp-reply.ts';
+import type { LocalRefusal, SmtpStage } from '../../net/smtp-types.ts';
+import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
+import { errorSentence } from './error-words.ts';
+import {
+  type Category,
+  explanations,
+  LOOP_ADVICE,
+  type Owner,
+  PRIVATE_EXCHANGER_ADVICE,
+  SENDER_SMTPUTF8_ADVICE,
+  SENDER_UNVERIFIED_ADVICE,
+  TLS_POLICY_ADVICE,
+} from './outcome-words.ts';
+import { asksForLater, isAboutAddress, matchReply, readingOf } from './reply-rules.ts';
+
+export type { Category, Owner } from './outcome-words.ts';
+
+/** What is known of one recipient's attempt. */
+export interface Evidence {
+  accepted?: boolean;
+  stage: SmtpStage;
+  reply?: SmtpReply;
+  /** Error code of the socket, the resolver or our own code. */
+  cause?: string;
+  local?: LocalRefusal;
+  message?: string;
+  /** The peer is the operator's relay, not the recipient's server. */
+  relay: boolean;
+  /** The address it is about; replies that name it are understood better. */
+  recipient?: string;
+  /** How many recipients the final dot was for; 1 by default. */
+  recipientCount?: number;
+}
+
+type Refused = Pick<Evidence, 'reply' | 'local'>;
+
+/**
+ * Whether the failure at one host decides over that at a host before: one that may recover over a permanent refusal, a reply, which may
+ * ask us to wait, over a host that could not be reached; else the later one.
+ */
+export function outweighs(now: Refused, before: Refused): boolean {
+  const isPermanent = (now.reply?.code ?? now.local?.code ?? 0) >= 500;
+  const wasPermanent = (before.reply?.code ?? before.local?.code ?? 0) >= 500;
+  if (isPermanent || wasPermanent) return !isPermanent;
+  return now.reply !== undefined || before.reply === undefined;
+}
+
+export interface Outcome {
+  kind: 'delivered' | 'temporary' | 'permanent';
+  category: Category;
+  owner: Owner;
+  /** One sentence in plain words. */
+  advice: string;
+  suppress: boolean;
+  /** With `suppress`: for how long; for good without it. */
+  suppressDays?: number;
+  smtpCode: number | null;
+  enhancedCode: string | null;
+  /** The reply that decided, or what happened instead of one. */
+  reply: string | null;
+}
+
+/** Cause of our own refusal of mail whose sender's domain the account may not send from any more. */
+export const SENDER_UNVERIFIED = 'EUNVERIFIED';
+
+interface Meaning {
+  category: Category;
+  owner?: Owner | undefined;
+  advice?: string;
+  suppress?: boolean;
+  suppressDays?: number;
+}
+
+/** How long a domain that does not exist, or takes no mail, keeps its addresses suppressed. */
+const DOMAIN_SUPPRESSED_DAYS = 7;
+
+/** These pass with time, whatever the class of the code. */
+const PASSING: ReadonlySet<Category> = new Set(['blocked', 'greylisted', 'rate-limited', 'remote-error']);
+
+function classifyReply(evidence: Evidence, reply: SmtpReply): Outcome {
+  const { stage, relay, recipient, recipientCount = 1 } = evidence;
+  const fields = { smtpCode: reply.code, enhancedCode: reply.enhanced ?? null, reply: replyText(reply) };
+  if (stage === 'auth' || (relay && reply.code === 530)) return outcome('temporary', { category: 'internal' }, fields);
+  if (stage === 'starttls' || stage === 'tls') return outcome('temporary', { category: 'tls' }, fields);
+  const reading = readingOf(reply, recipient);
+  const { category, owner, suppress } = matchReply(reading, stage);
+  if (reply.code >= 500 && (stage === 'banner' || stage === 'ehlo')) {
+    const isRate = category === 'rate-limited' || category === 'greylisted';
+    return outcome('temporary', { category: isRate ? category : 'blocked' }, fields);
+  }
+  const isTlsDemand = category === 'tls' && reply.code === 530;
+  if (reply.code < 500 || PASSING.has(category) || isTlsDemand || asksForLater(reading)) {
+    return outcome('temporary', { category, owner }, fields);
+  }
+  const isOfOne = stage === 'rcpt' || (stage === 'dot' && recipientCount === 1);
+  if (suppress === undefined || !isOfOne || !isAboutAddress(reading)) {
+    return outcome('permanent', { category, owner }, fields);
+  }
+  const days = suppress === '7 days' ? { suppressDays: DOMAIN_SUPPRESSED_DAYS } : {};
+  return outcome('permanent', { category, owner, suppress: true, ...days }, fields);
+}
+
+/** What our own refusals mean, by enhanced code; others mean what the same code of a server means. */
+const localMeanings: readonly { enhanced: string; code?: number; meaning: Meaning }[] = [
+  {
+    enhanced: '5.1.2',
+    meaning: { category: 'domain-not-found', suppress: true, suppressDays: DOMAIN_SUPPRESSED_DAYS },
+  },
+  {
+    enhanced: '5.1.10',
+    meaning: { category: 'domain-not-found', suppress: true, suppressDays: DOMAIN_SUPPRESSED_DAYS },
+  },
+  {
+    enhanced: '5.4.4',
+    code: 554,
+    meaning: { category: 'policy', owner: 'service', advice: PRIVATE_EXCHANGER_ADVICE },
+  },
+  { enhanced: '5.4.4', meaning: { category: 'domain-not-found', owner: 'remote' } },
+  { enhanced: '5.4.6', code: 550, meaning: { category: 'policy', owner: 'service', advice: LOOP_ADVICE } },
+];
+
+function classifyLocal(evidence: Evidence, local: LocalRefusal): Outcome {
+  const { code, enhanced } = local;
+  const fields = { smtpCode: code, enhancedCode: enhanced, reply: local.text };
+  if (evidence.cause === SENDER_UNVERIFIED) {
+    return outcome('permanent', { category: 'policy', owner: 'sender', advice: SENDER_UNVERIFIED_ADVICE }, fields);
+  }
+  if (evidence.stage === 'auth' || code < 500) return outcome('temporary', { category: 'internal' }, fields);
+  const own = localMeanings.find((row) => row.enhanced === enhanced && (row.code ?? code) === code);
+  if (own) return outcome('permanent', own.meaning, fields);
+  const { category, owner } = matchReply(readingOf({ code, enhanced, text: '' }), evidence.stage);
+  if (category === 'smtputf8' && evidence.stage !== 'rcpt') {
+    return outcome('permanent', { category, owner: 'sender', advice: SENDER_SMTPUTF8_ADVICE }, fields);
+  }
+  return outcome('permanent', category === 'refused' ? { category: 'internal' } : { category, owner }, fields);
+}
+
+function classifyError(evidence: Evidence): Outcome {
+  const { stage, relay, cause } = evidence;
+  const fields = { smtpCode: null, enhancedCode: null, reply: errorSentence(evidence) };
+  if (cause === 'ECONTENT' || cause === 'EDEADLINE' || cause === 'ECANCELLED') {
+    return outcome('temporary', { category: 'internal' }, fields);
+  }
+  if (cause === POLICY_UNMET) return outcome('temporary', { category: 'tls', advice: TLS_POLICY_ADVICE }, fields);
+  if (stage === 'tls' || stage === 'starttls') return outcome('temporary', { category: 'tls' }, fields);
+  if (cause === 'ENOTFOUND' && !relay) return outcome('temporary', { category: 'domain-not-found' }, fields);
+  return outcome('temporary', { category: 'network', owner: relay ? 'service' : 'remote' }, fields);
+}
+
+function outcome(
+  kind: Outcome['kind'],
+  meaning: Meaning,
+  fields: Pick<Outcome, 'smtpCode' | 'enhancedCode' | 'reply'>,
+): Outcome {
+  const { owner, advice } = explanations[meaning.category];
+  return {
+    kind,
+    category: meaning.category,
+    owner: meaning.owner ?? owner,
+    advice: meaning.advice ?? (kind === 'temporary' ? advice.temporary : advice.permanent),
+    suppress: meaning.suppress ?? false,
+    ...(meaning.suppressDays !== undefined && { suppressDays: meaning.suppressDays }),
+    ...fields,
+  };
+}
+
+/** The reply as it is shown: code and text on one line. */
+export function replyText(reply: SmtpReply): string {
+  return `${reply.code} ${reply.text}`;
+}
+
+/** Classifies one recipient's attempt. */
+export function classify(evidence: Evidence): Outcome {
+  const { reply, local } = evidence;
+  if (evidence.accepted === true) {
+    return outcome(
+      'delivered',
+      { category: 'accepted' },
+      { smtpCode: reply?.code ?? null, enhancedCode: reply?.enhanced ?? null, reply: reply ? replyText(reply) : null },
+    );
+  }
+  if (local) return classifyLocal(evidence, local);
+  // A 2xx or 3xx that refuses is a peer that lost its way: unknown, hence temporary.
+  if (reply && reply.code >= 400) return classifyReply(evidence, reply);
+  return classifyError(reply ? { ...evidence, message: `unexpected reply: ${replyText(reply)}` } : evidence);
+}
+
+/** What becomes of a temporary outcome when the lifetime of the message has ended; the last reply stays, else it is RFC 3463 X.4.7. */
+export function expired(last: Outcome): Outcome {
+  const { owner, advice } = explanations.expired;
+  return {
+    ...{ ...last, smtpCode: last.smtpCode ?? 550, enhancedCode: last.enhancedCode ?? '5.4.7' },
+    kind: 'permanent',
+    category: 'expired',
+    owner: last.owner ?? owner,
+    advice: advice.permanent,
+    suppress: false,
+  };
+}
+
+/** The outcome of a message whose account was suspended, or whose mail was held by sending protection, when its lifetime ended. */
+export function expiredWhileSuspended(): Outcome {
+  const text = 'the account was suspended, or its live mail held, until the message expired';
+  return expired(
+    outcome('temporary', { category: 'internal' }, { smtpCode: null, enhancedCode: '5.4.7', reply: text }),
+  );
+}
+
+/** The outcome of a message for which the share of the day is used up (warm-up.ts). */
+export function warmingUp(reply: string): Outcome {
+  return outcome('temporary', { category: 'warm-up' }, { smtpCode: null, enhancedCode: null, reply });
+}
+
+/** The outcome of a message that crashed its worker too often, and of one that no attempt can be made for. */
+export function deadLettered(): Outcome {
+  const text = 'handling this message failed three times in our own code; it is not tried again';
+  return outcome('permanent', { category: 'internal' }, { smtpCode: null, enhancedCode: '5.3.0', reply: text });
+}

@@ -1,0 +1,104 @@
+/**
+ * Which replies pause a whole destination, and for how long. Pure.
+ *
+ * A reply pauses the destination if it refuses us before a recipient was named, reports a rate limit or overload, blocks our host, is 421,
+ * or names a time to retry. Replies about one mailbox, transaction or session, and greylisting, defer only the message. A retry time in
+ * a reply to RCPT or DATA pauses the destination only if it accepts no other message in the meantime.
+ */
+
+import type { PauseRule } from '../destinations/providers.ts';
+import type { Evidence, Outcome } from './outcome.ts';
+import { isAboutRecipientCount, readingOf } from './reply-rules.ts';
+
+export interface PauseRequest {
+  /** How long the peer asks for, within bounds; undefined when it does not say. */
+  ms: number | undefined;
+  /** It blocks our host, which lasts until the listing is removed. */
+  blocked?: true;
+  /** About a recipient or a message: it holds for the whole destination only if that accepts nothing else meanwhile. */
+  unlessAccepting?: true;
+}
+
+const SHORTEST_MS = 10_000;
+const LONGEST_MS = 3_600_000;
+
+const UNITS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000 };
+/** `in 300 seconds`, `after 5 min`, `for 1 hour`, `wait 10m`, `retry-after: 600` (seconds). */
+const IN_UNITS =
+  /\b(?:in|after|for|wait|within|least)\s*:?\s*(?:about |another |the next )?(\d{1,6}) ?(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)\b/i;
+const IN_CLOCK = /\b(?:in|after|for|wait)\s+(\d{1,2}):([0-5]\d):([0-5]\d)\b/i;
+const IN_ISO = /\bPT(?:(\d{1,3})H)?(?:(\d{1,4})M)?(?:(\d{1,6})S)?\b/;
+const BARE_SECONDS = /\bretry[-_ ]after\s*[:=]?\s*(\d{1,6})\b/i;
+const IN_WORDS = /\b(?:in|after|for) (?:a|an|one) (minute|hour)\b/i;
+
+function clamp(ms: number): number {
+  return Math.min(LONGEST_MS, Math.max(SHORTEST_MS, ms));
+}
+
+/** The time that a reply asks us to wait, between 10 s and 1 h; undefined when it names none. */
+export function waitHintMs(text: string): number | undefined {
+  const units = IN_UNITS.exec(text);
+  if (units) return clamp(Number(units[1]) * UNITS[units[2]![0]!.toLowerCase()]!);
+  const clock = IN_CLOCK.exec(text);
+  if (clock) return clamp(((Number(clock[1]) * 60 + Number(clock[2])) * 60 + Number(clock[3])) * 1_000);
+  const iso = IN_ISO.exec(text);
+  if (iso && iso[0] !== 'PT') {
+    return clamp(Number(iso[1] ?? 0) * UNITS.h! + Number(iso[2] ?? 0) * UNITS.m! + Number(iso[3] ?? 0) * UNITS.s!);
+  }
+  const bare = BARE_SECONDS.exec(text);
+  if (bare) return clamp(Number(bare[1]) * 1_000);
+  const words = IN_WORDS.exec(text);
+  return words ? clamp(words[1] === 'hour' ? UNITS.h! : UNITS.m!) : undefined;
+}
+
+/** X.1.x and X.2.x are about an address or mailbox, X.4.2 is about a lost session. */
+const ABOUT_LESS = /^(1\.\d+|2\.\d+|4\.2)$/;
+const ABOUT_SESSION =
+  /\b(messages?|e?mails?|transactions?|recipients?|commands?|errors?)\b.{0,20}\b(per|in this|for this|on this|this) (smtp )?(session|connection)\b|\bidle\b|\btimed? ?out\b/i;
+/** Category `greylisted` is wider: it holds every unexplained "try again in 30 seconds", whose time counts for the destination. */
+const NAMES_GREYLISTING = /gr[ea]y[- ]?list|postgrey|greyd/i;
+/** X.3.2: the system takes no mail now; X.4.5: congestion. */
+const ABOUT_SYSTEM = /^(3\.2|4\.5)$/;
+
+/** The pause that a refusal asks of everything that waits for its destination; undefined when it asks for none. */
+export function pauseRequestOf(
+  { stage, reply }: Pick<Evidence, 'stage' | 'reply'>,
+  outcome: Pick<Outcome, 'kind' | 'category'>,
+): PauseRequest | undefined {
+  if (!reply || outcome.kind !== 'temporary') return undefined;
+  const { text } = reply;
+  const detail = reply.enhanced?.slice(2) ?? '';
+  const beforeMail = stage === 'banner' || stage === 'ehlo';
+  const atMail = stage === 'mail' || stage === 'reset';
+  if (outcome.category === 'blocked') {
+    return { ms: waitHintMs(text), blocked: true, ...(!beforeMail && !atMail && { unlessAccepting: true }) };
+  }
+  const isAboutLess =
+    (ABOUT_LESS.test(detail) && reply.code !== 421) ||
+    ABOUT_SESSION.test(text) ||
+    isAboutRecipientCount(readingOf(reply));
+  if (!beforeMail && isAboutLess) return undefined;
+  const hint = waitHintMs(text);
+  if (!beforeMail && !atMail && NAMES_GREYLISTING.test(text)) return undefined;
+  const asks = beforeMail || reply.code === 421 || outcome.category === 'rate-limited' || ABOUT_SYSTEM.test(detail);
+  if (asks) return { ms: hint };
+  return hint === undefined ? undefined : { ms: hint, ...(!atMail && { unlessAccepting: true }) };
+}
+
+/** The pause that a rule of the provider makes of a temporary refusal; a time that the peer names itself comes first. */
+export function pauseByRule(
+  rules: readonly PauseRule[],
+  outcome: Pick<Outcome, 'kind' | 'reply'>,
+): PauseRequest | undefined {
+  if (rules.length === 0 || outcome.kind !== 'temporary' || outcome.reply === null) return undefined;
+  const said = outcome.reply.toLowerCase();
+  const rule = rules.find(({ reply }) => said.includes(reply.toLowerCase()));
+  return rule && { ms: waitHintMs(outcome.reply) ?? rule.minutes * 60_000 };
+}
+
+/** Whether a refusal is about the number of our connections, not about the rate of messages. */
+export function isAboutConnections(text: string): boolean {
+  return /\btoo many\b.{0,30}\b(connections|sessions)\b|\b(connections?|sessions?)\b.{0,30}\b(limit|exceeded|too many)/i.test(
+    text,
+  );
+}

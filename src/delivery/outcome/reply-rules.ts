@@ -1,0 +1,574 @@
+/**
+ * What replies of other mail servers mean, as rows: the first that matches says the category, who can fix it, and whether the
+ * reply is about the address. Providers use one enhanced code for many things, so the rows with telling words come first, then
+ * the enhanced codes, then vague words, then the bare code. Whether the refusal is final, and whether the address is suppressed, is
+ * decided by the policy in outcome.ts. Texts are matched in lower case and without accents (reply-words.ts). `replies.txt` holds
+ * real replies for each row; its test runs every one of them.
+ */
+import type { SmtpReply } from '../../mail/smtp-reply.ts';
+import type { SmtpStage } from '../../net/smtp-types.ts';
+import type { Category, Owner } from './outcome-words.ts';
+import {
+  DISABLED_MAILBOX,
+  FULL_MAILBOX,
+  type ReadReply,
+  readReply,
+  TRY_LATER,
+  UNKNOWN_MAILBOX,
+} from './reply-words.ts';
+
+export interface ReplyRule {
+  /** All that are given must hold. */
+  at?: readonly SmtpStage[];
+  codes?: readonly number[];
+  /** First digit of the code. */
+  class?: 4 | 5;
+  /** Enhanced codes without their class, such as `1.1`; `x` stands for a digit, `7.` for all that start so (RFC 3463, RFC 7372, RFC 7505). */
+  enhanced?: readonly string[];
+  text?: RegExp;
+  unless?: RegExp;
+  /** Whether `text` may also be in a link, as names of block lists are. */
+  inLinks?: true;
+  category: Category;
+  /** Only where it differs from the one of the category. */
+  owner?: Owner;
+  /** Says that the address, or its whole domain, takes no mail. */
+  suppress?: 'for good' | '7 days';
+}
+
+/** One pattern of several. */
+function either(...patterns: readonly RegExp[]): RegExp {
+  return new RegExp(patterns.map(({ source }) => source).join('|'), 'u');
+}
+
+/** English sentences about a mailbox that does not exist which reply-words.ts does not make up from single words. */
+const NO_SUCH_MAILBOX = either(
+  /\b(unknown|invalid|no such|non-?existent|bad|bad destination|undeliverable|illegal|un?recogni[sz]ed) (or (illegal|inactive) )?(local[ -]?|virtual |mail ?|destination |e-?mail )?(user|recipients?|mail ?box|account|address|person|e-?mail|alias|local part|id\b|part|@)/,
+  /(^|[.:;,] )user ?unknown/,
+  /no (such |valid )?(mail-?box|mail box|account|user|recipient|address|one|person|@)( here)? ((by|with) (that|this) name|for|by|at th(at|is)|in (the |our |my )?(name|directory|address|database|user))/,
+  /no @ in\b|no (mailbox|mail box|recipient) (found|available)/,
+  /(do|does)( not|n't) have (an?|any|such|this|that) (\S+ )?(account|mailbox|user|recipient|address|@)/,
+  /not a (valid|registered|known|active)( e-?mail)? (user|recipient|mailbox|gateway user|address|account)/,
+  /not an active (user|recipient|mailbox|address|account)|not our (customer|user)|unrout?e?able address/,
+  /is not a known user|(wrong|recipient) or no longer valid|(address|recipient) (rejected|denied)[\W\d]*$/,
+  /no longer on server|mail ?box (@ )?(is )?unavail?able/,
+  /(mailbox|account|user|recipient|address|@) (is |currently )?unavailable|no one with that|no such mail drop/,
+  /\binvalid-recipient|badr(cptto|ecipientto)|validrcptto|not listed in|you tried to reach does(n't| not) exist/,
+  /invalid final delivery userid/,
+  /(cannot|can't|could not|couldn't|unable to|failed to) (find|locate) (the |this |that |a )?(user|mailbox|recipient|account|address)/,
+  /no mailbox\W*$|^(sorry,? )?(this|that|the) (?!domain|host|server|message|mail)\w+ (does not|doesn't) exist/,
+  /^(\d\.\d+\.\d+ )?(does not|doesn't) exist\W*$/,
+);
+
+/** The server does not know itself: no mailbox, no permission, or something else. */
+const UNSURE = either(
+  /\b(may|might) (not|be|have)\b/,
+  /\b(moglicherweise|eventuell|vielleicht|pravdepodobne|il se peut|peut-etre|quizas?|es posible|probablemente|potrebbe|forse|talvez|e possivel|provavelmente|mogelijk|misschien|prawdopodobnie|byc moze|kanske|muligvis|maske|kanskje|ehka|talan|muhtemelen)\b/,
+  /возможно|вероятно|имовірно|можливо|ενδεχ|可能|かもしれ|아마/,
+);
+
+const POLICY_WORDS =
+  /\bpolic(y|ies)\b|not authori[sz]ed|access denied|permission|not permitted|refused by|refused to accept|prohibited|administrative|restrict|\bdenied\b/;
+
+/** How many recipients one transaction may have; not how many an hour, and not how many of them were wrong. */
+const TOO_MANY_RECIPIENTS = either(
+  /too many (rcpt|recipient|receiver|envelope recipient|destinat)\w*|(too many|maximum|max) (\w+ ){0,3}recipients/,
+  /recipients?( \w+){0,3} (limit|count|maximum|number)( \w+){0,3} (exceed|reach)\w*/,
+  /(exceed|reach)\w* (\w+ ){0,4}(number of |limit of |limit for |maximum )(rcpt|recipient)\w*/,
+  /(limit|number) (of|on|for) (\w+ )?recipients|rcpt (numbers|count|limit)|trop de destinataires/,
+  /zu ?viele empfa?e?nger|demasiados destinatarios|troppi destinatari|muitos destinatarios|te veel ontvangers/,
+  /zbyt (wielu|duzo) odbiorcow|слишком много получател|收件人(过多|太多|数量)/,
+);
+const NOT_OF_ONE_TRANSACTION =
+  /invalid|unknown|\bbad\b|non-?existent|undeliverable|\b(an|per|each|this|every) (hour|day|minute)|hourly|daily|24 h/;
+
+/** The refusal of another server, reported by this one: neither about the sending host nor about the address as this server knows it. */
+const SECOND_HAND = /remote server returned|remote host said|unverified address|connect to \S+(\[\S+\])?: /;
+
+const IP = String.raw`(\d{1,3}(\.\d{1,3}){3}|[\da-f]{1,4}(:[\da-f]{0,4}){3,7})`;
+const IP_BLOCKED = new RegExp(
+  String.raw`${IP}[^a-z]{0,4}( (has been|is|was|are))?( (temporarily|currently|on|in|a|an|our|the|internal|local))* (block|black|deny|denied|ban|reject|refus|list|abus)|(mail|mails|messages?|connections?|traffic|access) from (ip )?\W?${IP}\W{0,3}( (is|was|are|has been|have been|will be|were))?( not)? ?(refus|reject|block|denied|accepted|allowed|deferred|permanently)|${IP}\W? (has sent|is not allowed|is sending)`,
+);
+
+export const replyRules: readonly ReplyRule[] = [
+  // Unmistakable, whatever else the reply says.
+  {
+    text: either(
+      /gr[ea]y[- ]?list|postgrey|greyd|internal resources are temporarily unavailable|list[ae]s? gris|liste grise/,
+      /lista (grigia|cinza|szara)|szar\w+ list|graue liste|сер\p{L}+ спис|灰名单|灰名單/u,
+    ),
+    category: 'greylisted',
+  },
+  {
+    text: /smtputf8|internationali[sz]ed (e-?mail )?address|non-ascii (address|recipient|sender)/,
+    category: 'smtputf8',
+  },
+  { enhanced: ['6.7'], category: 'smtputf8' },
+  {
+    text: either(
+      /starttls|tls (is )?(required|needed)|requires? (tls|encryption)|not support (tls|encryption)/,
+      /encryption (is )?(required|needed)|over a tls|must be encrypted|use tls\/ssl/,
+      /requires (high-strength ciphers|tls)|tls version 1|(failed dane|dane validation)|dnssec-invalid/,
+      /certificate-(expired|host-mismatch)/,
+    ),
+    category: 'tls',
+  },
+
+  // Recipients in number: of one transaction, and sentences about several that say nothing of one address.
+  { text: TOO_MANY_RECIPIENTS, unless: NOT_OF_ONE_TRANSACTION, category: 'rate-limited' },
+  {
+    text: either(
+      /too many (invalid|bad|unknown|non-?existent|undeliverable|wrong|failed|rejected) (recipient|rcpt|user|address|mailbox)/,
+      /(invalid|unknown|bad) recipients? (limit|threshold|count)|excessive (userid|user|recipient) unknowns/,
+      /(directory|dictionary) harvest|namespace mining/,
+    ),
+    category: 'policy',
+    owner: 'sender',
+  },
+  {
+    text: /no valid recipients|all (of the )?recipients (were |have been )?(rejected|refused|invalid)|no recipients? (were|was|have been) accepted/,
+    category: 'refused',
+  },
+
+  // The refusal by the recipient's organization, or by a list of its own: of the sender or the mail, not of the sending host.
+  {
+    text: either(
+      /tenant allow/,
+      /blocked by (your|the recipient'?s?|their|this|our) (organi[sz]ation|company|domain|administrator|user)/,
+      /envelope (blocked|rejected)|header-?based|rejected by recipient\b|blocked senders|user entry|user domain entry/,
+      /manual block|doesn't want your mail|recipient preferences|rejected by (the )?recipients?|refused by recipient/,
+      /user rules|members[- ]only|not (allowed|permitted) to (send|post) to|restricted to|secumail/,
+      /refuses? to (receive|accept)|only accept\w* (mail )?from|mailing list|organi[sz]ation(al)? (policy|settings)/,
+      /blocked by the (recipient|user)|(rejected|blocked) by (this |the )?user\b|isn't on the recipient's list/,
+      /valid-address-filter|restrictdomainsto|(you are|has been|was) blocked by @|not subscribed to this group/,
+      /because the recipient is not accepting|not (on|in) (the|our|my|a) white ?list|tenant has exceeded/,
+    ),
+    unless: /dmarc|\bspf\b|\bdkim\b|anti-?spoof|\bip not|tenant has exceeded|sender (address )?(rejected|verif)/,
+    category: 'policy',
+    owner: 'recipient',
+  },
+
+  {
+    text: /google (groups|グループ)|groups\.google\.com|the group you (tried|are trying)/,
+    inLinks: true,
+    category: 'policy',
+    owner: 'recipient',
+  },
+
+  // Its size, before mailboxes without space.
+  {
+    text: /(message|mail) (size )?exceeds? (the |a )?(fixed |allowed )?(maximum|limit)|maximum (message|mail) size/,
+    category: 'content-rejected',
+  },
+
+  // The mailbox.
+  {
+    text: either(
+      /receiving mail (too quickly|at a rate)|exceeding receiving limits|per hour message receive limit/,
+      /rate that prevents additional messages|recipient has exceeded their limit/,
+    ),
+    category: 'rate-limited',
+  },
+  {
+    text: either(
+      /over[ -]?quota|over (the |its |disk |their )?(allowed |storage )?quota/,
+      /quota (exceeded|usage|violation|is full|full)|exceed\w* (\w+ ){0,6}quota|full (mailbox|inbox)|out of storage/,
+      /exceeded storage|storage (limit|allocation|space|full)/,
+      /(mailbox|inbox) (size|limit|exceeds|has exceeded|exceeded|would exceed)|not enough (storage |disk )?space/,
+      /not have enough (disk |storage )?space|(disk|disc|diskspace) ?quota/,
+      /(disk|storage|mail) space (limit|exceeded|quota)|space has been used up/,
+      /too (many messages on the server|much mail data)|has no (more )?(storage )?space/,
+      /reached (\w+ ){0,3}(quota|storage)/,
+      FULL_MAILBOX,
+    ),
+    unless:
+      /for sending|daily|hourly|(message|sending|submission|smtp relay) quota|throttl|out of memory|too many messages (per|from|in)/,
+    category: 'mailbox-full',
+  },
+  {
+    text: either(
+      /(account|mail ?box|user|recipient|address|inbox|alias|customer)\b.{0,80}\b(disabled|deactivated|inactive|not active|not activated|suspended|suspend the service|frozen|terminated|discontinued|closed|locked|archived|no longer (active|available|in use|valid|accept\w*)|has been blocked by admin)/,
+      /(inactive|disabled|suspended|deactivated|archived|blocked|closed|expired|locked) (e-?mail |mail )?(mailbox|account|user|recipient|address)/,
+      /(recipient|this|the) account is ?blocked|due to extended inactivity/,
+      /no longer (an employee|employed|with (the|this|our) (company|organi[sz]ation|firm))/,
+      DISABLED_MAILBOX,
+    ),
+    unless: either(
+      /sender|sending|connection|\bsession|authentication|relaying/,
+      /service (is |has been )?(disabled|suspended|closed)|(out|in)bounds|journal|backscatter|message (has )?expired/,
+      /\bip\b|journaling/,
+    ),
+    category: 'mailbox-disabled',
+    suppress: 'for good',
+  },
+
+  { text: /account or domain may not exist/, category: 'mailbox-not-found' },
+
+  // Loops between servers: neither the mail nor the address is wrong.
+  {
+    text: either(
+      /too many hops|hop count|exceeded \d+ hops|too many received|routing loop|mail (forwarding )?loop/,
+      /forwarding loop|loops? back to|message (is )?looping|looping message|loop (was )?(found|detected|broken)/,
+      /forwarding loop count/,
+    ),
+    category: 'policy',
+    owner: 'remote',
+  },
+
+  // The sending host: its name and its address.
+  {
+    text: either(
+      /\bptr\b|reverse[- ]?(dns|hostname|host name|lookup|mapping)|\br-?dns\b|cannot find your (reverse )?host ?name/,
+      /ip name lookup failed|may not be mail exchanger/,
+      /\b(helo|ehlo)\b.{0,60}(reject|invalid|denied|not |need|should|fully|match|requires|empty)/,
+      /(invalid|bad|forged|empty) (helo|ehlo)|helo ?host error|dynamic (ip|address|host|dialup|pool)/,
+      /generic (ptr|dns)|unresolvable (relay )?host ?name|no matches to nameserver query|forward dns entry does not/,
+      /does not match the ip address of the hostname|unverifi?y?able sending ips?/,
+      /(cannot|could not|unable to) resolve your (ip|host|address)/,
+    ),
+    unless: /\bspf\b|dmarc|dkim/,
+    category: 'blocked',
+  },
+  { text: /\(rly:sn|\bmi:(spb|spf|dma|imf)\b/, category: 'policy', owner: 'sender' },
+  // Whether the sender is authenticated.
+  {
+    text: either(
+      /smtp[- ]auth|(authentication|authentification) (is )?(required|requise|turned on|failed|credentials|invalide)/,
+      /requires authentication|must (be )?authenticate|mail server requires|password not accepted/,
+      /application-specific password|incorrect authentication|failed to authenticate|invalid credentials/,
+      /log ?in (with|through|via) your web browser|too many login attempts|not authenticated|don't authenticate/,
+      /not been authenticated/,
+    ),
+    unless: /client host|\bsender\b|\bspf\b|dkim/,
+    category: 'policy',
+    owner: 'remote',
+  },
+  {
+    text: either(
+      /dmarc|\bspf\b|\bdkim\b|domainkeys|sender policy framework|unauthenticated/,
+      /authentication (information|checks|level|results|fail)|fails? to pass authentication|sender verify/,
+      /verification failed for|sender domain must|sender id\b|arc (chain|seal)/,
+    ),
+    unless: /duplicate header/,
+    category: 'policy',
+    owner: 'sender',
+  },
+  { text: /permanently deferred/, category: 'blocked' },
+  // Rates.
+  {
+    text: either(
+      /too many (\w+ ){0,2}(connections|sessions)|connection (frequency|rate|limit)/,
+      /concurrent (smtp )?(connection|session)|(connection|thread|session)s? limit/,
+      /exceed\w* (\w+ ){0,4}(connection|session|thread)s?( \w+)? limits?|trop de connexions/,
+      /\b(hl:(icc|ifc|mep)|mi:(stc|sfq|cel|ccl|dmc)|rp:(drc|ccl|cel|qrc|rcl|trc|frl))\b/,
+    ),
+    unless: /blocked ip/,
+    category: 'rate-limited',
+  },
+  {
+    class: 4,
+    text: either(
+      /too (many|quickly|fast|frequent)|\brate\b|throttl|limit(s)? (is )?(exceeded|reached)/,
+      /exceed\w* .*\b(limit|quota)|frequency limited|deferred due to|(excessive|unexpected) volume|\btss?\d\d/,
+      /\bbusy\b|slow(er| down)|max(imum)? .*(messages?|connections?)|trop de|resources? .*exhausted|thread limit/,
+    ),
+    unless: /\bhops\b|received headers|\b(mail ?box|user|recipient|account) (is )?busy\b|block for spam/,
+    category: 'rate-limited',
+  },
+  {
+    text: /(try again|retry|come back|wait)\w* (in|after)? ?\d+ ?(s\b|sec|min|m\b)|come back (later|in)/,
+    category: 'greylisted',
+  },
+
+  // Lists of domains and links are about the mail; lists of hosts' addresses are about the sending host.
+  {
+    text: either(
+      /surbl|uribl|ivmuri|\bdbl\b|urls? .*(listed|blacklist|blocklist|reputation)/,
+      /(listed|blacklisted|blocklisted) urls?|breaches local uribl|links? .*(listed|blocked)/,
+      /domain present in the spamhaus/,
+    ),
+    category: 'content-rejected',
+    owner: 'sender',
+  },
+  {
+    text: /reputation of (the|your|a) (sending )?domain|(?<!ip\/)domain reputation/,
+    category: 'policy',
+    owner: 'sender',
+  },
+  {
+    text: either(
+      /((?<!ip )\bsender|e-?mail address|from address|mail ?from domain|having a domain|your (e-?mail )?(domain|address))(?!.*\b(ip|host|server)\b).{0,60}(black|block|deny|spam)[- ]?(list|ed\b|haus)/,
+      /sender is (spammer|in my)|domain is listed/,
+    ),
+    unless: /\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}|dnsbl|content|virus/,
+    category: 'policy',
+    owner: 'sender',
+  },
+  {
+    text: either(
+      /spamhaus|spamcop|barracudacentral|barracuda reputation|\bsorbs\b|abuseat|uceprotect|invaluement|ivmsip/,
+      /sender ?score|senderbase|mailspike|backscatterer|junkemailfilter|cloudmark|spamrl|manitu|dsbl\.org|dnsbl/,
+      /\b[dr]{0,2}bl\b|(?<!non)\brbl\b|rbl\b|multi-blacklist|block(ed)? (using|-|for abuse|for spam|due to ip)/,
+      /(black|block|deny)[- ]?(list|listed|listing)|\(bl\)|\(nowl\)|\((con|rly|dyn|rtr):|\b(sc|dy|ou)-00\d|\bipts\d\d/,
+      /\bvs\d-ip|\bib504|(ofr|lpn)\w*_(102|103|108|109|510)\b|aup#(?!.*(cxsndr|cxsmtp|cxcnct))|_is_blocked|ipcheck/,
+    ),
+    inLinks: true,
+    unless:
+      /content|blocked by (polic|the (recipient|user)|recipient|user)|spam(assassin| content)|spam or virus|suspect\w* spam(?! ip)/,
+    category: 'blocked',
+  },
+  {
+    text: either(
+      /client (host|address).{0,120}(block|reject|list|denied)|banned send(ing|er)\W*(ip|\d)/,
+      /((your|sending|sender|source|connecting|client|originating|remote) ?(mail ?)?(ip|server|host|network|mta)|(the|this) ip|your remotehost|mail server at)\b.{0,100}(block|reject|\blist|\bban|denied|refus|suspicious|not (allowed|authori[sz]ed|accepted|permitted|welcome|configured)|reputation|abus|too many|temporarily|limited|requires? confirmation|not passed|forbidden)/,
+      /\b(ip|network) .{0,40}(blocked|bloquee|blacklisted|banned|denied|rejected|suspicious|listed|reputation)/,
+      /\b(ips|spam ips?) blocked|\bblocked (ip|for spamming)|adresse ip/,
+      /(spams?|mails?|messages?|connections?|unwanted .*|traffic) (will not be accepted |not accepted |originating |sent |coming )?from ((your|the following|this|their) (ip|server|host|network|mail ?server|isp)|servers without|\[?\d{1,3}\.\d{1,3}\.)/,
+      /(accepted|allowed|permitted|forbidden) (from|by) (this|your) (ip|host|server|network)/,
+      /reputation of the sending ip|(poor|bad|low|ip|ip\/domain) reputation(?! of the sending domain)/,
+      /poor (e-?mail )?reputation|reputation (system|service|filter)|none\/bad reputation|permanently deferred/,
+      /suspected (spam ip|bounce attacks)|host network,? not allowed|no access from mail server|\bip[=:] ?\d/,
+      /you are not allowed to connect|bad (sender )?ip\b|(bad|black) ip\b|open proxy/,
+      /(use|through) (the|your) (smtp|mail) server of your (isp|provider)/,
+      /use (your|the|its) (isp|provider)('s)?( own)?( outgoing)? (smtp|mail|server|relay)|confirm this mail server/,
+      /server requires confirmation|does not accept e?-?mail over ipv6|ip not in whitelist/,
+      /(connections?|connection) (is |was |has been )?(refused|rejected|denied)\b|not accepting connections/,
+      /spam source|\bip behaviou?r|\b(hl:(rep|ihu|ipb)|dt:rbl)\b/,
+      /your access to (submit messages to )?this (e-?mail|mail) system has been rejected|\bgo away\b/,
+      /adress\w* (ip|ist) .{0,30}(gesperrt|blockiert)|ip-?adresse .{0,60}(gesperrt|blockiert|abgelehnt)/,
+      /(direccion|indirizzo|endereco|adres) ip .{0,60}(bloque|blocc|lista|reject|rechaz|rifiut|zablok)/,
+      /ip-?адрес.{0,60}(заблокирован|блокирован|черн)|ip地址.{0,20}(拒绝|屏蔽|黑名单)/,
+      IP_BLOCKED,
+    ),
+    unless: /likely unsolicited|(its|message|mail) content|spam or virus|mismatches|not allowed to send (mail )?from/,
+    category: 'blocked',
+  },
+  // "Blocked", and nothing on what.
+  {
+    text: either(
+      /^(said: )?(\d{3} )?(e-?mail |your mail |mail |message )?(was |is |has been )?blocked( by)?\W*$/,
+      /blocked (- )?see\b|was blocked by\W*$|:blocked\)|refused to talk to me.{0,60}blocked/,
+    ),
+    category: 'blocked',
+  },
+
+  // The content.
+  {
+    text: either(
+      /too (large|big)|(header|line|message) (is )?too long/,
+      /(message|header|headers|attachment|mailing|mail|mail file)s? (size|length)/,
+      /(total )?size (limit|of (the|your|this) (message|mailing|mail|e-?mail)|exceed)|exceed\w* .*size|maximum .*size/,
+      /file too big|headers too large|taille limite|max message size|line limit|larger than|header size/,
+      /google's (message|header|limit)|zu gross|trop (volumineux|gros)|demasiado grande|troppo grande|muito grande/,
+      /zbyt duz|слишком больш/,
+    ),
+    category: 'content-rejected',
+  },
+  {
+    text: either(
+      /unsolicited|\bspams?\b|spam-|spamming|\bspammy|junk ?mail|\bube\b|\bvirus|malware|malicious|phish|infected/,
+      /content (reject|denied|block|filter|polic|violat|presents|filter|examination|or the links)/,
+      /(its|mail|message|banned|unacceptable|prohibited|similar|bad|binary|dangerous) content|\bsuspicious\b/,
+      /attachment|executable|bulk (e-?mail|mail|advert)|bulk\.advertising|mass mailer|security issue|mime|malformed/,
+      /base64 encoding|8-bit data|bare (cr|lf|line ?feed)s?\b|822\.bis|content restrict|dt:spm/,
+      /(duplicate|multiple|invalid|missing|header) .*header|header (error|syntax)|headers? (is|are) not|not rfc/,
+      /rfc ?(2|5)?[38]22 (section \S+ )?compliant|rfcmessagenoncompliant|message-id|message[- ]filter|mcspam/,
+      /anti-?spam|spamassassin|mailmarshal|trustwave|multiple addresses|recurrent pattern/,
+      /(mail|message) (rejete|rejected)\W.{0,40}_506|suspected spam|rejected by our content/,
+    ),
+    unless: /user rules|name (server|service)/,
+    category: 'content-rejected',
+  },
+  // Refusals of a rate that the server calls final.
+  {
+    text: either(
+      /too (quickly|fast|frequent)|too many (messages|e?-?mails|mails|recipients|errors)|again slower|slow(er)? down/,
+      /at a rate|throttl|frequency limited/,
+      /(daily|hourly|sending|message|connection|relay) (message |smtp relay |sending )?(rate|quota|limit|threshold)/,
+      /(submission|sending|daily) quota|rate[- ]?limit|(unusual|excessive) (rate|volume)|unexpected volume/,
+      /max (emails|message)|maximum sending rate/,
+      /(has |have )?exceed\w* (the )?(permitted|allowed|max)\w* (limit|number|emails|messages)/,
+      /exceeded permitted limits|(message|mail) limit (was |has been |is )?(reached|exceeded)|deferred due to/,
+      /reached your daily limit|limite? (diario|horario|de envi)\w*|zu viele (mails|nachrichten|verbindungen)/,
+      /trop de (messages|mails|connexions)|demasiad[oa]s (mensajes|conexiones|correos)/,
+      /tropp[ei] (messaggi|connessioni)|muit[oa]s (mensagens|conexoes)|слишком (много|часто)/,
+      /(发送|發送|频率|頻率|连接).{0,8}(过快|超限|限制|过多|过高)/,
+    ),
+    unless: /too many errors .*command/,
+    category: 'rate-limited',
+  },
+
+  // The sender.
+  {
+    text: either(
+      /\bsender\b|\bfrom:|from (address|domain|header|@)|mail ?from\b|return[- ]path|envelope[- ](from|sender)/,
+      /your (e-?mail )?(domain|address)|purported responsible|emetteur|expediteur|absender|remitente|remetente/,
+      /mittente|nadawc|отправител|anti-?spoof|domain .*mismatches|backscatter|batv|null (sender|return)/,
+      /address is not verified|senderfilterconfig|third-party dsns|returned mail not accepted|due to unresolvable rfc/,
+      /发件人|發件人|寄件者|差出人/,
+    ),
+    unless: /recipient (address )?(unknown|not found|rejected: (user|undeliver))/,
+    category: 'policy',
+    owner: 'sender',
+  },
+  {
+    text: either(
+      /relay(ing)?( access)?:? (is )?(denied|not|prohibited|refused)/,
+      /(unable|not allowed|not configured|isn't allowed|is not permitted) to relay|rcpthosts?|open relay/,
+      /insecure mail relay|relay denied|relaying disallowed|no relaying|as a relay|relaying mail to|not a gateway/,
+      /(don't|doesn't) handle mail for|credentials for relay/,
+    ),
+    category: 'policy',
+    owner: 'remote',
+  },
+
+  { enhanced: ['1.7', '1.8'], category: 'policy', owner: 'sender' },
+  // At MAIL an address that does not exist is the sender's.
+  { at: ['mail'], class: 5, text: UNKNOWN_MAILBOX, category: 'policy', owner: 'sender' },
+
+  // The domain of the recipient.
+  { codes: [556], category: 'domain-not-found', suppress: '7 days' },
+  { text: /null ?mx|indicated no smtp service/, category: 'domain-not-found', suppress: '7 days' },
+  { enhanced: ['4.310'], category: 'domain-not-found' },
+  {
+    text: either(
+      /no such domain|unknown (mail )?domain/,
+      /(?<!(?:in|of|at|for|under) (?:the )?)\bdomain\b(?! user)(?: name)?(?: (?!does|is|not|was|has)\S+){0,5} (is |was |could )?(not (be )?(found|reachable|known|local|resolve\w*)|unknown|does(n't| not) exist|not exist|unreachable)/,
+      /host unknown|unknown host|host or domain name not found|(host|domain)(\/domain)? does not accept mail/,
+      /host does not accept mail|unrouteable mail domain|invalid domain|(recipient )?domain must exist|no mx record/,
+      /no mx found|no mx for|mx records? for|no longer hosted|not hosted|\bnxdomain\b|nonexistent ?domain/,
+      /nonexistent domain|infodomainnonexistent|find a gateway|non-existent hosts|dns type '?mx'? lookup/,
+      /doesn't receive email|find a mail exchanger|find the recipient domain|host not found|dead domain/,
+      /reserved by rfc 2606|dns records for the destination|domain (existiert nicht|unbekannt|nicht gefunden)/,
+      /(dominio|domaine) (no existe|inexistente|n existe pas|inconnu|inesistente|non esiste|desconocido|sconosciuto|nao existe)/,
+      /домен\p{L}* (не существует|не наиден)|域名.{0,6}不存在/u,
+    ),
+    unless: /try again later/,
+    category: 'domain-not-found',
+  },
+
+  // Exchange Online answers so for addresses that its directory lacks, and for domains it is not set up for.
+  { enhanced: ['4.1'], text: /recipient address rejected/, category: 'mailbox-not-found' },
+
+  {
+    text: either(NO_SUCH_MAILBOX, UNKNOWN_MAILBOX),
+    unless: either(POLICY_WORDS, UNSURE),
+    category: 'mailbox-not-found',
+    suppress: 'for good',
+  },
+
+  // Trouble of the server itself.
+  {
+    text: either(
+      /insufficient (disk|system)|system storage|no space left|out of memory|temporary .*(error|failure|problem)/,
+      /dns (lookup|check) fail|upstream error|(local|internal) (error|problem|server error)|error in processing/,
+    ),
+    category: 'remote-error',
+  },
+
+  // The enhanced codes, where the words said nothing else.
+  { enhanced: ['1.1', '1.3', '1.6', '1.10'], category: 'mailbox-not-found', suppress: 'for good' },
+  { enhanced: ['1.2'], category: 'domain-not-found' },
+  { codes: [525], category: 'mailbox-disabled' },
+  { enhanced: ['2.1', '7.13', '7.17', '7.18'], category: 'mailbox-disabled' },
+  { enhanced: ['2.2'], category: 'mailbox-full' },
+  { enhanced: ['2.3', '3.4', '6.'], category: 'content-rejected' },
+  { enhanced: ['4.4'], category: 'domain-not-found' },
+  { enhanced: ['1.90', '2.12x', '4.5', '5.3', '7.28', '7.500', '7.508', '7.650'], category: 'rate-limited' },
+  { enhanced: ['4.6', '4.14'], category: 'policy', owner: 'remote' },
+  { enhanced: ['7.10', '7.30'], category: 'tls' },
+  { enhanced: ['7.20', '7.23', '7.24', '7.26', '7.27', '7.29'], category: 'policy', owner: 'sender' },
+  {
+    enhanced: ['7.25', '7.506', '7.510', '7.511', '7.6xx', '7.708', '7.85x', '7.86x', '7.87x', '7.88x', '7.89x'],
+    category: 'blocked',
+  },
+
+  // A refusal of MAIL that is neither about the sender nor about the mail is about the sending host.
+  { at: ['mail'], class: 5, enhanced: ['7.'], category: 'blocked' },
+  { at: ['mail'], class: 5, text: POLICY_WORDS, category: 'blocked' },
+  { at: ['mail'], codes: [521, 550, 554], enhanced: ['', '0.0'], category: 'blocked' },
+
+  // Words that say little, and the bare codes.
+  {
+    text: either(
+      /temporarily (unavailable|not available|unable)/,
+      /service (is )?(currently |temporarily )(unavailable|not available)|currently unable/,
+      /connection (was |is )?(dropped|reset|timed out|lost)/,
+    ),
+    category: 'remote-error',
+  },
+  { class: 4, text: TRY_LATER, category: 'remote-error' },
+  { text: /(mail ?box|account|user|recipient|address) (is |was )?not available/, category: 'mailbox-not-found' },
+  { enhanced: ['7.'], category: 'policy', owner: 'remote' },
+  { text: POLICY_WORDS, category: 'policy', owner: 'remote' },
+  { text: TRY_LATER, category: 'remote-error' },
+  { at: ['rcpt'], codes: [552], category: 'mailbox-full' },
+  { at: ['data', 'dot'], codes: [552, 554], category: 'content-rejected' },
+  { class: 5, category: 'refused' },
+  { category: 'remote-error' },
+];
+
+/** Words about the sender, the sending host, another server, a list or a policy, and about today only: whatever the code says, it is not the address. */
+const NOT_THE_ADDRESS = either(
+  /\bsender\b|from (address|domain)|mail ?from\b|return[- ]path|\b(helo|ehlo|ptr|spf|dkim|dmarc|dnsbl|[dr]bl)\b/,
+  /client host|your (ip|host|server|domain|network|mail server)|sending (ip|host|server|domain)|reputation/,
+  /(black|block|deny)[- ]?list|\b(is|are|been) (black|block)?listed\b|\bpolic(y|ies)\b|not authori[sz]ed/,
+  /access denied|\bspam\b|rcpthosts|relay(ing)?( access)? (denied|not)|temporar/,
+  /\b(absender|expediteur|emetteur|remitente|remetente|mittente|afzender|nadawc\w*|avsandare|afsender|odesilatel)\b/,
+  /отправител|发件人|發件人|差出人/,
+);
+
+/** A reply with its words, as the rules read them. */
+export interface Reading extends ReadReply {
+  code: number;
+  /** The enhanced code without its class, such as `1.1`; empty if there is none. */
+  detail: string;
+}
+
+/** Reads a reply; `recipient` is the address that it was about, if it is known. */
+export function readingOf(reply: Pick<SmtpReply, 'code' | 'enhanced' | 'text'>, recipient?: string): Reading {
+  return { ...readReply(reply, recipient), code: reply.code, detail: reply.enhanced?.slice(2) ?? '' };
+}
+
+function hasDetail(pattern: string, detail: string): boolean {
+  if (pattern.endsWith('.')) return detail.startsWith(pattern);
+  if (!pattern.includes('x')) return detail === pattern;
+  return new RegExp(`^${pattern.replaceAll('.', '\\.').replaceAll('x', '\\d')}$`).test(detail);
+}
+
+function says(pattern: RegExp, { texts }: ReadReply): boolean {
+  return texts.some((text) => pattern.test(text));
+}
+
+export function matchReply(reading: Reading, stage: SmtpStage): ReplyRule {
+  const { code, detail, whole } = reading;
+  // X.4.1, X.4.2, X.4.7 and X.4.3xx are about the network between that server and another one.
+  const isSecondHand = says(SECOND_HAND, reading) || /^4\.([127]|3\d\d)$/.test(detail);
+  const matches = (rule: ReplyRule): boolean =>
+    (rule.at === undefined || rule.at.includes(stage)) &&
+    (rule.codes === undefined || rule.codes.includes(code)) &&
+    (rule.class === undefined || rule.class === Math.floor(code / 100)) &&
+    (rule.enhanced === undefined || rule.enhanced.some((one) => hasDetail(one, detail))) &&
+    (rule.text === undefined || says(rule.text, reading) || (rule.inLinks === true && rule.text.test(whole))) &&
+    (rule.unless === undefined || !says(rule.unless, reading)) &&
+    !(isSecondHand && rule.category === 'blocked');
+  return replyRules.find(matches)!;
+}
+
+/** Whether the words of a reply allow that it is about the address; names and links in it do not count as words. */
+export function isAboutAddress(reading: Reading): boolean {
+  // X.4.x is about the network, X.7.x about policy.
+  const vetoes = [NOT_THE_ADDRESS, SECOND_HAND, UNSURE];
+  return !/^[47]\./.test(reading.detail) && !vetoes.some((veto) => says(veto, reading));
+}
+
+/** Whether a refusal is about how many recipients the transaction has: `552` and `550 5.5.3` then mean 452 (RFC 5321 §4.5.3.1.10). */
+export function isAboutRecipientCount(reading: Reading): boolean {
+  const isSaid = reading.detail === '5.3' || says(TOO_MANY_RECIPIENTS, reading);
+  return isSaid && !says(NOT_OF_ONE_TRANSACTION, reading);
+}
+
+/** Whether the server itself asks to be tried again. */
+export function asksForLater(reading: Reading): boolean {
+  return says(TRY_LATER, reading);
+}

@@ -1,0 +1,303 @@
+/**
+ * The words of replies, prepared for the rules of reply-rules.ts: `readReply` folds accents and sets addresses aside, so that a rule
+ * for `user unknown` also matches `User <ann@example.com> is unknown`. The table below has the words for a mailbox that does not
+ * exist, is full or is disabled, and for "try again later", in the languages that servers use. Words are written without accents.
+ */
+import type { SmtpReply } from '../../mail/smtp-reply.ts';
+
+export interface ReadReply {
+  /** The text with links, for the names of block lists in them. */
+  whole: string;
+  /** The text without links: once with `@` for each address, and once without the addresses. One entry if there are none. */
+  texts: readonly string[];
+}
+
+/** A run of characters that can hold an address. Each is searched once: a search from each of its letters takes quadratic time. */
+const WORD = /[^\s<>()[\]{}:;,"'`]+/gu;
+const ADDRESS = /^.+@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)*/u;
+const LINK = /https?:\/\/\S+|\bwww\.\S+/gi;
+/** Stands for an address while the text is prepared. */
+const MARK = '\u0001';
+const MARKS = /[<([{"'`\s]*\u0001[>)\]}"'`\s]*/g;
+const LETTERS: Readonly<Record<string, string>> = { ł: 'l', ø: 'o', đ: 'd', ı: 'i', ß: 'ss', æ: 'ae', œ: 'oe' };
+
+/** Lower case without accents and quotation marks; `l'adresse` becomes two words. */
+function fold(text: string): string {
+  return text
+    .toLowerCase()
+    .normalize('NFD')
+    .replace(/[\u0300-\u036f]/g, '')
+    .normalize('NFC')
+    .replace(/[łøđıßæœ]/g, (letter) => LETTERS[letter]!)
+    .replace(/[‘’´]/g, "'")
+    .replace(/["“”„«»`]|(?<![\p{L}\p{N}])'|'(?![\p{L}\p{N}])/gu, ' ')
+    .replace(/\b([cdjlmnst]|qu|un|dell|nell|all|sull)'(?=\p{L})/gu, '$1 ')
+    .replace(/\s+/g, ' ')
+    .trim();
+}
+
+function escaped(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
+}
+
+/** Marks the addresses, and the recipient's local part and domain where they appear alone. */
+function marked(text: string, recipient: string | undefined): string {
+  const isAddress = (word: string): boolean => word.includes('@') && ADDRESS.test(word);
+  const found = text.includes('@')
+    ? text.replace(WORD, (word) => (isAddress(word) ? word.replace(ADDRESS, MARK) : word))
+    : text;
+  const at = recipient?.lastIndexOf('@') ?? -1;
+  if (recipient === undefined || at <= 0) return found;
+  const local = escaped(recipient.slice(0, at));
+  const domain = escaped(recipient.slice(at + 1));
+  return found
+    .replace(new RegExp(`[<("'\`[]${local}[>)"'\`\\]]`, 'gi'), ` ${MARK} `)
+    .replace(new RegExp(`(?<![\\w.@-])${domain}(?![\\w@-]|\\.\\w)`, 'gi'), ' ');
+}
+
+/** The words of a reply, as the rules need them. `recipient` is the address that the reply was about, if it is known. */
+export function readReply({ text }: Pick<SmtpReply, 'text'>, recipient?: string): ReadReply {
+  const links = marked(text, recipient);
+  const words = links.replace(LINK, ' ');
+  const named = fold(words.replace(MARKS, ' @ '));
+  const whole = fold(links.replace(MARKS, ' '));
+  return { whole, texts: words.includes(MARK) ? [named, fold(words.replace(MARKS, ' '))] : [named] };
+}
+
+interface Language {
+  /** Names for a mailbox, its address and its owner. */
+  mailbox: string;
+  unknown: string;
+  full: string;
+  disabled: string;
+  /** Whole phrases that need no name of a mailbox. */
+  phrases?: { unknown?: string; full?: string };
+  later?: string;
+  /** Written without spaces between words. */
+  unspaced?: true;
+}
+
+const languages: Readonly<Record<string, Language>> = {
+  english: {
+    mailbox:
+      "(?:user|recipient|mail ?-?box|account|address(?:ee)?|alias|inbox|mail(?:folder|dir)|customer|subscriber|login|username|e-?mail|local[- ]?part|identity|person|@)(?:e?s)?(?:'s)?",
+    unknown:
+      "unknown|un?recogni[sz]ed|(?:not|\\w+n't)(?: be)? (?:found|known|recogni[sz]ed|present|exist(?:ent|ing|s)?|registered|defined|valid)|no longer exists?|(?:is|was|are) invalid|invalid(?:$|[.,;:])|non-?existent|undeliverable|notfound",
+    full: '(?:is |are |was )?(?:almost |too )?(?:full|over ?quota|overquota)|(?:is |has |was )?out of (?:storage|space)|has no (?:more )?(?:storage )?space',
+    disabled:
+      'disabled|deactivated|inactive|not (?:active|activated|enabled)|suspended|frozen|terminated|discontinued|closed|locked|archived|cancell?ed|deleted|retired|no longer (?:active|available|in use|valid|accept\\w*|monitored|used)|has been blocked by admin|suspend the service|expired',
+    later:
+      '\\b(?:re)?(?:try|send|attempt|deliver)\\w*(?: (?!permanently)[\\w,]+){0,4} (?:later|shortly|soon)\\b|(?:try|retry|come back|again)\\w*(?: \\w+){0,2} (?:in|after)(?: about| another)? ?(?:\\d|an? |one |a few |some )|\\bretry[-_ ]after\\b|\\bcome back later\\b|\\bat (?:this|the) (?:time|moment)\\b|\\btemporarily (?:reject|defer|refus|block|unable|unavailable)\\w*|\\btry later\\b|\\b(?:at )?(?:a|some) later time\\b|\\b(?:please|and|,|-) ?(?:re)?try (?:again )?(?:slower|more slowly)|\\bwait(?: \\w+){0,4} (?:and|before|then) (?:re)?(?:try|send)',
+  },
+  german: {
+    mailbox:
+      'empfa?e?nger\\w*|benutzer\\w*|nutzer|postfach\\w*|konto|mailbox|adress(?:e|at)\\w*|(?:e-?)?mail-?adresse|@',
+    unknown:
+      'unbekannt\\w*|existier\\w* (?:hier )?nicht|nicht (?:bekannt|gefunden|vorhanden|existent|registriert|gue?ltig)|gibt es (?:hier )?nicht|ungue?ltig\\w*|nicht existierend\\w*|keine?n? (?:solche\\w*|gue?ltige\\w*)?',
+    full: 'voll|ue?berfue?llt',
+    disabled: 'gesperrt|deaktiviert|geschlossen|stillgelegt|geloe?scht|abgeschaltet|gekue?ndigt|inaktiv',
+    phrases: {
+      full: '(?:speicher\\w*|quota|kontingent|limit)(?: \\w+){0,3} (?:ue?berschritten|erschoe?pft|voll|aufgebraucht)|speichervolumen ue?berschritten|zu ?viele mails auf dem server',
+    },
+    later:
+      'spae?ter (?:erneut|nochmals?|noch einmal|wieder)|versuchen sie es(?: \\w+){0,2} spae?ter|spae?ter versuchen',
+  },
+  french: {
+    mailbox:
+      'utilisateurs?|destinataires?|boites?(?: aux lettres| mail| e-?mail| de reception)?|compte|adresses?|messagerie|abonne|@',
+    unknown:
+      'inconnue?s?|n existe (?:pas|plus)|inexistante?s?|introuvables?|non (?:trouvee?|valide|reconnue?|existante?)|invalides?|n est pas (?:valide|connue?)|n a pas (?:ete|pu etre) trouvee?|erronee?s?|aucune?',
+    full: '(?:pleine?s?|saturee?s?)\\b',
+    disabled: 'desactivee?|bloquee?|fermee?|suspendue?|archivee?|supprimee?|inacti(?:f|ve)|cloturee?|resiliee?',
+    phrases: {
+      full: 'quota(?: \\w+){0,2} (?:depasse|atteint)|depasse\\w* (?:le|son|du) quota|espace(?: de stockage)? (?:insuffisant|depasse)',
+    },
+    later: 'essaye[rz](?: \\w+){0,2} plus tard|reessaye[rz]|ulterieurement|plus tard',
+  },
+  spanish: {
+    mailbox: 'usuarios?|destinatarios?|buzon(?:es)?|cuentas?|direccion(?:es)?|casillas?|correo|@',
+    unknown:
+      'no existe\\w*|desconocid[oa]s?|inexistentes?|no (?:ha sido |fue |se ha )?encontrad[oa]s?|no se (?:ha )?encontr\\w+|no (?:es )?valid[oa]s?|invalid[oa]s?|no registrad[oa]|ningun|no hay (?:ningun )?',
+    full: 'llen[oa]s?|sin espacio',
+    disabled:
+      'desactivad[oa]|deshabilitad[oa]|inhabilitad[oa]|bloquead[oa]|suspendid[oa]|cerrad[oa]|inactiv[oa]|cancelad[oa]|dad[oa] de baja',
+    phrases: {
+      unknown: 'no existe (?:dicha persona|ese usuario)',
+      full: '(?:cuota|espacio|capacidad)(?: \\w+){0,4} (?:excedid[oa]|superad[oa]|agotad[oa]|insuficiente)|(?:excedid[oa]|superad[oa]|excede|supera)(?: \\w+){0,2} (?:cuota|capacidad)',
+    },
+    later: '(?:mas tarde|de nuevo en|reintente|vuelva a intentar)',
+  },
+  italian: {
+    mailbox:
+      'utent[ei]|destinatari[oai]?|destin\\.?|casell[ae](?: di posta| postale| e-?mail)?|indirizz[oi]|mailbox|account|@',
+    unknown:
+      'sconosciut[oaei]|inesistent[ei]|non (?:esist\\w+|trovat[oa]|valid[oa]|conosciut[oa]|presente|riconosciut[oa])|errat[oa]|nessun[oa]?',
+    full: 'pien[oa]|esaurit[oa]',
+    disabled: 'disatt+ivat[oa]|disabilitat[oa]|sospes[oa]|bloccat[oa]|chius[oa]|inattiv[oa]|cessat[oa]',
+    phrases: {
+      full: '(?:quota|spazio)(?: \\w+){0,3} (?:superat[oa]|esaurit[oa]|insufficiente)|superat[oa] (?:la |il )?(?:quota|limite di spazio)',
+    },
+    later: 'piu tardi|riprova\\w* (?:tra|fra)',
+  },
+  portuguese: {
+    mailbox:
+      'usuarios?|utilizador(?:es)?|destinatari[oa]s?|caixas?(?: postal| de correio| de entrada| de e-?mail)?|contas?|enderecos?|@',
+    unknown:
+      'nao (?:existe|encontrad[oa]|(?:e|esta) valid[oa]|foi encontrad[oa]|localizad[oa]|cadastrad[oa])|inexistentes?|desconhecid[oa]s?|invalid[oa]s?|nenhum',
+    full: 'chei[ao]|lotad[oa]|sem espaco',
+    disabled:
+      'desativad[oa]|desactivad[oa]|desabilitad[oa]|suspens[oa]|bloquead[oa]|encerrad[oa]|inativ[oa]|cancelad[oa]',
+    phrases: {
+      full: '(?:quota|cota|espaco)(?: \\w+){0,4} (?:excedid[oa]|ultrapassad[oa]|atingid[oa]|insuficiente|esgotad[oa])|excedeu (?:a |sua )?(?:quota|cota)',
+    },
+    later: 'mais tarde|tente novamente em',
+  },
+  dutch: {
+    mailbox: 'gebruikers?|ontvangers?|postvak|postbus|mailbox|(?:e-?mail)?adres|geadresseerde|account|@',
+    unknown: 'onbekende?|bestaa[nt] niet|niet (?:gevonden|bekend|bestaande?|geldig)|ongeldige?|geen',
+    full: 'vol|overvol',
+    disabled: 'gedeactiveerd|geblokkeerd|uitgeschakeld|opgeheven|afgesloten|inactief|gesloten|opgezegd',
+    phrases: { full: '(?:quotum|quota|limiet)(?: \\w+){0,2} (?:overschreden|bereikt)' },
+    later: 'later opnieuw|opnieuw later|later nog eens|probeer(?: \\w+){0,2} later',
+  },
+  polish: {
+    mailbox: 'uzytkownik\\w*|odbiorc\\w*|adresat\\w*|skrzynk\\w*|kont[oa]|adres\\w*|@',
+    unknown:
+      'nie istniej\\w*|nieznan\\w*|nie (?:zostal\\w* )?znalezion\\w*|nie znaleziono|nieprawidlow\\w*|bledn\\w*|nie ma takie\\w*|brak(?: takie\\w*)?|niepoprawn\\w*|nie jest (?:znan|zarejestrowan)\\w*',
+    full: 'peln[ae]|przepelnion\\w*|zapelnion\\w*',
+    disabled: 'zablokowan\\w*|wylaczon\\w*|nieaktywn\\w*|zawieszon\\w*|usuniet\\w*|zamknie\\w*',
+    phrases: { full: 'przekroczon\\w*(?: \\w+){0,3} (?:pojemnosc\\w*|quot\\w*|przydzial\\w*)|brak miejsca' },
+    later: 'pozniej|sprobuj\\w* ponownie za',
+  },
+  scandinavian: {
+    mailbox:
+      'anvandar\\w*|mottagar\\w*|brevlad\\w*|postlad\\w*|bruger\\w*|modtager\\w*|postkass\\w*|bruker\\w*|mottaker\\w*|e-?post\\w*|konto\\w*|(?:e-?mail)?adress\\w*|@',
+    unknown:
+      'finns (?:inte|ej)|existerar (?:inte|ej)|okan[dt]\\w*|hittades (?:inte|ej)|kunde inte hittas|ogiltig\\w*|(?:findes|finnes|eksisterer) ikke|uken[dt]\\w*|ukjen[dt]\\w*|ugyldig\\w*|ble[v]? ikke fun\\w*|ikke fun[dn]et|ingen (?:sadan|slik)|saknas',
+    full: 'ful[ld]t?|overfyldt',
+    disabled:
+      'avstangd?t?|inaktiv\\w*|sparrad?t?|stangd?t?|lukket|deaktiver\\w*|sperret|stengt|nedlag[dt]\\w*|avslutad',
+    later: 'senare|senere',
+  },
+  finnish: {
+    mailbox: 'kayttaja\\w*|vastaanottaja\\w*|postilaatik\\w*|tili\\w*|osoite\\w*|@',
+    unknown: 'ei ole olemassa|tuntema\\w*|ei loyd\\w*|ei loytyn\\w*|virheelli\\w*',
+    full: 'taynna|taysi',
+    disabled: 'suljettu|poistettu|lukittu',
+    later: 'myohemmin',
+  },
+  czech: {
+    mailbox: 'uzivatel\\w*|prijem\\w*|adresat\\w*|schrank\\w*|ucet|adres\\w*|@',
+    unknown: 'neexistuj\\w*|neznam\\w*|nenalezen\\w*|nebyl\\w* nalezen\\w*|neplatn\\w*|nenajden\\w*|neni znam\\w*',
+    full: 'plna|preplnen\\w*|zaplnen\\w*',
+    disabled: 'zablokovan\\w*|zrusen\\w*|deaktivovan\\w*|pozastaven\\w*|neaktivn\\w*|uzamcen\\w*',
+    phrases: { full: 'prekrocen\\w* (?:kvot\\w*|velikost\\w*)|kvota(?: \\w+)? prekrocena' },
+    later: 'pozdeji|neskor',
+  },
+  hungarian: {
+    mailbox: 'felhasznalo\\w*|cimzett\\w*|postafiok\\w*|postalad\\w*|cim|e-?mail ?cim|fiok\\w*|@',
+    unknown: 'nem letez\\w*|ismeretlen\\w*|nem talal\\w*|ervenytelen\\w*|nincs ilyen',
+    full: 'megtelt|tele|betelt',
+    disabled: 'letilt\\w*|felfuggeszt\\w*|zarol\\w*|megszun\\w*|inaktiv\\w*',
+    later: 'kesobb',
+  },
+  romanian: {
+    mailbox: 'utilizator\\w*|destinatar\\w*|casut\\w*|cont(?:ul)?|adres\\w*|@',
+    unknown: 'nu exista|necunoscut\\w*|inexistent[ae]?|nu a fost gasit\\w*|invalid[ae]',
+    full: 'plin[ae]?',
+    disabled: 'dezactivat\\w*|suspendat\\w*|blocat\\w*',
+    later: 'mai tarziu',
+  },
+  turkish: {
+    mailbox: 'kullanici\\w*|alici\\w*|posta kutus\\w*|hesa[pb]\\w*|adres\\w*|@',
+    unknown: 'bulunama\\w*|mevcut degil|bilinmey\\w*|yok|gecersiz|tanimsiz',
+    full: 'dolu|dolmus',
+    disabled: 'devre disi|askiya alin\\w*|kapatil\\w*|pasif',
+    phrases: { full: 'kota\\w*(?: \\w+)? (?:asil\\w*|asim\\w*|dolu)' },
+    later: 'daha sonra',
+  },
+  russian: {
+    mailbox:
+      'пользовател\\p{L}*|получател\\p{L}*|адресат\\p{L}*|ящик\\p{L}*|учетн\\p{L}* запис\\p{L}*|аккаунт\\p{L}*|адрес\\p{L}*|абонент\\p{L}*|користувач\\p{L}*|одержувач\\p{L}*|отримувач\\p{L}*|скриньк\\p{L}*|потребител\\p{L}*|@',
+    unknown:
+      'не существу\\p{L}*|не наиден\\p{L}*|неизвест\\p{L}*|не обнаружен\\p{L}*|не зарегистрирован\\p{L}*|отсутству\\p{L}*|недеиствител\\p{L}*|неверн\\p{L}*|нет так\\p{L}*|не існу\\p{L}*|невідом\\p{L}*|не знаиден\\p{L}*|не съществува|непознат\\p{L}*',
+    full: 'переполнен\\p{L}*|заполнен\\p{L}*|полон|переповнен\\p{L}*|препълнен\\p{L}*',
+    disabled:
+      'заблокирован\\p{L}*|отключен\\p{L}*|удален\\p{L}*|неактив\\p{L}*|закрыт\\p{L}*|приостановлен\\p{L}*|не обслуживает\\p{L}*|блокован\\p{L}*',
+    phrases: {
+      unknown: 'так(?:ого|ои) (?:пользовател|получател|адрес|ящик)\\p{L}* (?:\\p{L}+ ){0,2}нет',
+      full: 'превышен\\p{L}* (?:\\p{L}+ ){0,2}(?:квот|размер|объем)\\p{L}*|квот\\p{L}* (?:\\p{L}+ )?превышен\\p{L}*|недостаточно места',
+    },
+    later: '(?:повтор|попроб|поп[ыи]та|спроб)\\p{L}*(?: \\p{L}+){0,3} (?:позже|позднее|пізніше)|позже|пізніше',
+  },
+  greek: {
+    mailbox: 'χρηστη\\p{L}*|παραληπτη\\p{L}*|γραμματοκιβωτι\\p{L}*|λογαριασμο\\p{L}*|διευθυνση\\p{L}*|@',
+    unknown: 'δεν υπαρχει|αγνωστ\\p{L}*|δεν βρεθηκε|ακυρ\\p{L}*',
+    full: 'γεματ\\p{L}*|πληρ\\p{L}*',
+    disabled: 'απενεργοποι\\p{L}*|ανενεργ\\p{L}*|κλειδωμεν\\p{L}*',
+    later: 'αργοτερα',
+  },
+  chinese: {
+    mailbox: '用户|用戶|使用者|收件人|收信人|邮箱|郵箱|信箱|账号|賬號|帐号|帳號|账户|帐户|地址|@',
+    unknown: '不存在|未找到|找不到|无效|無效|没有找到|查无|查無|未知|没有此|沒有此|无此|無此|不是有效',
+    full: '已满|已滿|爆满|满了|超过配额|超出配额|容量不足|空间不足|超出限制|空間不足',
+    disabled: '停用|禁用|冻结|凍結|关闭|關閉|注销|锁定|鎖定|停權',
+    later: '稍后(?:再|重)?试|稍後(?:再|重)?試|请稍后|請稍後',
+    unspaced: true,
+  },
+  japanese: {
+    mailbox: 'ユーザ|宛先|宛て先|アドレス|受信者|受信箱|メールボックス|アカウント|利用者|@',
+    unknown: '存在しま|存在しない|見つかりま|不明|リストにありま|無効|登録されていま|使われて',
+    full: 'いっぱい|一杯|満杯|容量|空きがあり',
+    disabled: '停止|凍結|ロック|解約',
+    phrases: { unknown: '見つかりません|リストにありません' },
+    later: '後で|しばらく|時間をおいて|後ほど',
+    unspaced: true,
+  },
+  korean: {
+    mailbox: '사용자|수신자|받는 ?사람|메일함|편지함|계정|주소|@',
+    unknown: '존재하지 않|찾을 수 없|없는|없습니다|알 수 없는|잘못된',
+    full: '가득|용량 ?초과|꽉',
+    disabled: '정지|휴면|비활성|해지',
+    later: '나중에|잠시 후',
+    unspaced: true,
+  },
+};
+
+/** After these words a sentence is no longer about the mailbox. */
+const ELSEWHERE =
+  '(?:ip|ips|hosts?|hostname|serv(?:er|eur|idor)\\w*|domain\\w*|domin\\w+|domen\\w*|sender|from|absender\\w*|expediteur|emetteur|remitente|remetente|mittente|afzender|nadawc\\w*|avsandar\\w*|afsender\\w*|odesilatel\\w*|mx|dns|database|policy|relay\\w*|connection|message|but)(?![\\w-])|домен|сервер|отправител';
+/** `your account` and `your IP address` are the sender's. */
+const NOT_OF_RECIPIENT = '(?<!\\p{L})(?:ip|sender|sender s|from|your|source|return|ihre?|su|votre)';
+/** Up to `most` words within one sentence. */
+const words = (most: number): string =>
+  `(?:[\\s,:=]+(?!${ELSEWHERE})[^\\s.,:;!?=]+(?:\\.[^\\s.,:;!?=]+)*){0,${most}}?[\\s,:=]*`;
+
+/** The name of a mailbox with one of these words after it, or directly before it, in one language. */
+function near({ mailbox, unspaced }: Language, said: string): string {
+  if (unspaced) return `(?:${mailbox}).{0,20}?(?:${said})|(?:${said}).{0,6}?(?:${mailbox})`;
+  const [start, end] = ['(?<![\\p{L}\\d-])', '(?![\\p{L}\\d])'];
+  const name = `${start}(?<!${NOT_OF_RECIPIENT} )(?:${mailbox})${end}`;
+  return `${name}${words(6)}${start}(?:${said})${end}|${start}(?:${said})${words(2)}${name}`;
+}
+
+function inAllLanguages(patternsOf: (language: Language) => readonly (string | undefined)[]): RegExp {
+  return new RegExp(
+    Object.values(languages)
+      .flatMap(patternsOf)
+      .filter((pattern) => pattern !== undefined)
+      .join('|'),
+    'u',
+  );
+}
+
+/** There is no such mailbox. */
+export const UNKNOWN_MAILBOX = inAllLanguages((one) => [near(one, one.unknown), one.phrases?.unknown]);
+/** It has no space left. */
+export const FULL_MAILBOX = inAllLanguages((one) => [near(one, one.full), one.phrases?.full]);
+/** It exists, or existed, and is closed. An address alone is not enough: `<ann@example.com> blocked` can be about a sender. */
+export const DISABLED_MAILBOX = inAllLanguages((one) => [
+  near({ ...one, mailbox: one.mailbox.replace(/\|@/, '') }, one.disabled),
+]);
+/** The server asks to be tried again. `Check the address and try again` does not. */
+export const TRY_LATER = inAllLanguages((one) => [one.later]);

@@ -1,0 +1,54 @@
+/** Reports as real servers write them say what a person reads in them: every line of test/corpus/reports/expected.txt. */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { type Report, type ReportedRecipient, readReport } from '../../mail/report/report.ts';
+import { reportedOutcome } from './reported-outcome.ts';
+
+const folder = new URL('../../../test/corpus/reports/', import.meta.url);
+const lines = readFileSync(new URL('expected.txt', folder), 'utf8')
+  .split('\n')
+  .filter((line) => line !== '' && !line.startsWith('#'));
+
+function recipientLine(recipient: ReportedRecipient): string {
+  const { finalRecipient, action, status, smtpCode } = recipient;
+  const said = `${finalRecipient ?? '-'} ${action} ${status ?? '-'} ${smtpCode ?? '-'}`;
+  if (action !== 'failed' && action !== 'delayed') return said;
+  const { category, suppress } = reportedOutcome(recipient);
+  return `${said} ${category}${suppress ? ' suppressed' : ''}`;
+}
+
+function lineOf(file: string, report: Report): string {
+  if (report.kind === 'none') return `${file} | ${report.why}`;
+  const id = report.mail.messageId ?? '-';
+  if (report.kind === 'complaint') {
+    return `${file} | complaint ${report.feedbackType} | ${report.recipients.join(' ') || '-'} | ${id}`;
+  }
+  return `${file} | bounce | ${report.recipients.map(recipientLine).join('; ')} | ${id}`;
+}
+
+test('every file has its line, of at least 150 bounces and complaints', () => {
+  const files = readdirSync(folder).filter((name) => name.endsWith('.eml'));
+  assert.deepEqual(lines.map((line) => line.split(' | ')[0]).sort(), files.sort());
+  assert.ok(lines.filter((line) => / \| (bounce|complaint)/.test(line)).length >= 150);
+});
+
+for (const line of lines) {
+  const file = line.split(' | ')[0]!;
+  test(`${file} says what a person reads in it`, async () => {
+    assert.equal(lineOf(file, await readReport(readFileSync(new URL(file, folder)))), line);
+  });
+}
+
+test('an outcome of a report is final where it failed, waits where it is delayed, and has advice', async () => {
+  for (const line of lines) {
+    const report = await readReport(readFileSync(new URL(line.split(' | ')[0]!, folder)));
+    for (const recipient of report.kind === 'bounce' ? report.recipients : []) {
+      const { kind, advice, owner, category, smtpCode } = reportedOutcome(recipient);
+      assert.equal(kind, recipient.action === 'failed' ? 'permanent' : 'temporary', line);
+      assert.ok(advice.endsWith('.'), line);
+      assert.ok(smtpCode !== null && smtpCode >= 400, line);
+      if (category === 'blocked') assert.equal(owner, 'remote', line);
+    }
+  }
+});

@@ -1,0 +1,60 @@
+/** Decides where a message may go now: by its hop, by another one, or nowhere until a pause ends. */
+import type { Pause } from '../destinations/pause-steps.ts';
+import { type Registry, SHARED_DESTINATIONS } from '../destinations/registry.ts';
+import type { ExchangerSets } from '../routing/exchanger-sets.ts';
+import { FALLBACK, type Routing, routedDomainOf } from '../routing/route.ts';
+import type { Held, Hop } from './held.ts';
+
+export type Admission =
+  | { kind: 'run' }
+  /** It goes by this hop instead. */
+  | { kind: 'via'; hop: Hop }
+  | { kind: 'wait'; pause: Pause };
+
+interface AdmissionDeps {
+  registry: Registry;
+  sets: Pick<ExchangerSets, 'destinationOf' | 'othersOf'>;
+  routing: Pick<Routing, 'route'>;
+}
+
+export class Admissions {
+  readonly #deps: AdmissionDeps;
+
+  constructor(deps: AdmissionDeps) {
+    this.#deps = deps;
+  }
+
+  /** The first hop of a message for this recipient, and whose hosts it goes to. A destination that blocks us may be left to the fallback route. */
+  firstHop(recipient: string): { hop: Hop; domain: string } {
+    const { registry, sets, routing } = this.#deps;
+    const domain = routedDomainOf(routing, recipient);
+    const destination = registry.divert(sets.destinationOf(domain));
+    return { hop: { destination }, domain: destination === FALLBACK ? FALLBACK : domain };
+  }
+
+  /** For a message that has just been claimed: its domain's hosts may be known by now, or be others. */
+  admitClaimed(held: Held): Admission {
+    const { sets } = this.#deps;
+    const { destination, detour } = held.hop;
+    if (SHARED_DESTINATIONS.has(held.domain) || detour) return this.admit(held);
+    const own = sets.destinationOf(held.domain);
+    if (own === destination) return this.admit(held);
+    const hop = { destination: own };
+    const admission = this.#admitTo(held.domain, hop);
+    return admission.kind === 'run' ? { kind: 'via', hop } : admission;
+  }
+
+  admit(held: Held): Admission {
+    return this.#admitTo(held.domain, held.hop);
+  }
+
+  /** While its own destination is paused, mail goes to hosts of lower preference, where there are some that are not. */
+  #admitTo(domain: string, { destination, detour }: Hop): Admission {
+    const { registry, sets } = this.#deps;
+    const pause = registry.pauseOf(destination);
+    if (!pause) return { kind: 'run' };
+    const other = detour ? undefined : sets.othersOf(domain).find((key) => !registry.pauseOf(key));
+    if (other === undefined) return { kind: 'wait', pause };
+    return { kind: 'via', hop: { destination: other, detour: { rest: undefined, hosts: 0, pause } } };
+  }
+}

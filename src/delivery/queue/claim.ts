@@ -1,0 +1,123 @@
+/**
+ * Claims due messages, and reads all that their attempts need. Live mail of an account that is suspended, or that the
+ * sending protection holds, is not handed out: it stays in the queue, untried, until the account may send again. Mail that
+ * is held does not expire meanwhile, unless its sender gave it a lifetime of its own: the release extends its lifetime.
+ */
+import { LIFETIME_MS } from '../../base/backoff.ts';
+import { sameAddressKey } from '../../mail/address.ts';
+import { DELIVERY_WORK, type DeliveryJob, type EmailOptions } from '../../messages/messages.ts';
+import { operation, type Transaction } from '../../storage/operation.ts';
+import { rowset } from '../../storage/rows.ts';
+import { type ListedAddress, suppressedUntil } from '../../suppressions/suppressions.ts';
+import {
+  type ClaimLimits,
+  type ClampDue,
+  claim,
+  clampDue,
+  clockOffsetSql,
+  finish,
+  release,
+  type Work,
+} from '../../work/work.ts';
+
+export interface Claimed {
+  jobs: DeliveryJob[];
+  /** Rows that were looked at, those of suspended accounts among them, which rest again: as many as asked for means that there may be more. */
+  taken: number;
+}
+
+export const claimOperation = operation(
+  'delivery.claim',
+  'write',
+  async (tx, request: ClaimLimits): Promise<Claimed> => {
+    const rows = await claim(tx, { kind: DELIVERY_WORK, ...request });
+    const loaded = await load(tx, rows, request.nowMs);
+    // What has expired meanwhile bounces in the delivery, which does not let it leave either.
+    const resting = loaded.filter(({ isSuspended, endsAtMs }) => isSuspended && endsAtMs > request.nowMs);
+    await giveBackSuspended(tx, resting, request.nowMs);
+    const jobs = loaded.filter((one) => !resting.includes(one)).map(({ job }) => job);
+    return { jobs, taken: rows.length };
+  },
+);
+
+/** Without what the row of work says, and with JSON for `options`. */
+type LoadedRow = Omit<DeliveryJob, 'options' | 'seq' | 'fence' | 'attempts' | 'crashes' | 'lane' | 'suppressed'> & {
+  workSeq: number;
+  options: string;
+  clockOffsetMs: number;
+  sendAt: number | null;
+  accountStatus: string | null;
+  protectionStatus: string | null;
+};
+
+interface Loaded {
+  job: DeliveryJob;
+  /** Or its mail is held by sending protection. */
+  isSuspended: boolean;
+  /** When it expires though it rests, Unix ms. */
+  endsAtMs: number;
+}
+
+/** In the order of the rows; one without a message is ended. Nothing in the sandbox sends the content. */
+async function load(tx: Transaction, rows: readonly Work[], nowMs: number): Promise<Loaded[]> {
+  if (rows.length === 0) return [];
+  const work = rowset(tx, 'w', { seq: 'int', account_id: 'text', mode: 'text', subject: 'text' }, rows);
+  const found = await tx.all<LoadedRow>(
+    `SELECT w.seq AS "workSeq", m.account_id AS "accountId", m.mode, m.id AS "messageId", m.recipient, m.status,
+       m.created_at AS "createdAt", m.send_at AS "sendAt", m.expires_at AS "expiresAt", ${clockOffsetSql('w')} AS "clockOffsetMs",
+       m.email_seq AS "emailSeq", e.envelope_from AS "envelopeFrom", e.header_from AS "headerFrom",
+       e.header_message_id AS "headerMessageId", e.size_bytes AS "sizeBytes", e.options, e.retain, e.source,
+       CASE WHEN w.mode = 'live' THEN e.content END AS content, e.content_digest AS "contentDigest", e.blob_key AS "blobKey", a.status AS "accountStatus",
+       a.protection_status AS "protectionStatus"
+     FROM ${work.sql} JOIN message m ON m.account_id = w.account_id AND m.mode = w.mode AND m.id = w.subject
+       JOIN email e ON e.seq = m.email_seq LEFT JOIN account a ON a.id = w.account_id`,
+    ...work.params,
+  );
+  const messages = new Map(found.map((row) => [row.workSeq, row]));
+  const addressOf = ({ accountId, mode, recipient }: LoadedRow): ListedAddress => ({
+    ...{ accountId, mode, email: sameAddressKey(recipient) },
+  });
+  const untilMs = await suppressedUntil(tx, found.map(addressOf));
+  // Both are written and removed together; a row that lost its message all the same must not stop the claims.
+  await finish(
+    tx,
+    rows.filter((row) => !messages.has(row.seq)),
+  );
+  return rows.flatMap((row): Loaded[] => {
+    const message = messages.get(row.seq);
+    if (!message) return [];
+    const { workSeq: seq, clockOffsetMs, sendAt, accountStatus, protectionStatus, options, ...rest } = message;
+    const { fence, attempts, crashes, lane } = row;
+    const job: DeliveryJob = {
+      ...{ seq, fence, attempts, crashes, lane, ...rest, options: JSON.parse(options) as EmailOptions },
+      ...(clockOffsetMs === 0 ? {} : { clockOffsetMs }),
+      ...(untilMs(addressOf(message)) > nowMs ? { suppressed: true as const } : {}),
+    };
+    const rests = accountStatus === 'suspended' || protectionStatus === 'held';
+    const isExtended = protectionStatus === 'held' && job.expiresAt - (sendAt ?? job.createdAt) >= LIFETIME_MS;
+    const endsAtMs = isExtended ? Number.POSITIVE_INFINITY : job.expiresAt;
+    return [{ job, isSuspended: row.mode === 'live' && rests, endsAtMs }];
+  });
+}
+
+/**
+ * Live mail of an account that is suspended is given back untried until this long after it was claimed, and up to as much
+ * again, so that not all of it comes back at one moment. Who lifts the suspension makes it due.
+ */
+const SUSPENDED_PAUSE_MS = 120_000;
+
+/** Gives rows of suspended accounts back, at the latest until the first of them expires. */
+async function giveBackSuspended(tx: Transaction, resting: readonly Loaded[], nowMs: number): Promise<void> {
+  if (resting.length === 0) return;
+  const jobs = resting.map(({ job }) => job);
+  const dueMs = nowMs + SUSPENDED_PAUSE_MS + (jobs[0]!.seq % 120) * 1000;
+  await release(tx, jobs, Math.min(dueMs, ...resting.map(({ endsAtMs }) => endsAtMs)));
+}
+
+const NOT_BEFORE = `(SELECT coalesce(m.send_at, 0) FROM message m WHERE m.account_id = work.account_id
+  AND m.mode = work.mode AND m.id = work.subject AND m.status IN ('queued', 'scheduled'))`;
+
+/** Brings forward what is due later than its schedule can have said; answers how many. */
+export const clampDueOperation = operation('delivery.clampDue', 'write', (tx, clamp: ClampDue) =>
+  clampDue(tx, { kind: DELIVERY_WORK, notBefore: NOT_BEFORE }, clamp),
+);

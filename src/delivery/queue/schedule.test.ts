@@ -1,0 +1,190 @@
+/** Turns and shares: what one account may hold of the slots, and what a lane keeps of what has gone through it. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fakeClock } from '../../../test/kit/fake-clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { MX_CONNECTIONS } from '../destinations/limits.ts';
+import { Registry } from '../destinations/registry.ts';
+import type { Held } from './held.ts';
+import { Schedule, type Slot } from './schedule.ts';
+
+const SLOTS = 50;
+const ANY = { mayStart: () => true };
+
+function open(): { schedule: Schedule; registry: Registry } {
+  const registry = new Registry({ clock: fakeClock(), log: silentLog, limits: { of: () => MX_CONNECTIONS } });
+  return { registry, schedule: new Schedule({ registry, slots: SLOTS }) };
+}
+
+/** The destination has answered before. */
+function prove(registry: Registry, key: string): void {
+  registry.report(registry.of(key), { kind: 'answered', accepted: false }, 0);
+}
+
+function mailFor(account: string, domain: string): Held {
+  const email = { jobs: new Set<Held>() };
+  const held = {
+    job: { lane: `${account}/${domain}` },
+    hop: { destination: domain },
+    domain,
+    state: 'waiting',
+    quarantined: false,
+    email,
+  };
+  email.jobs.add(held as unknown as Held);
+  return held as unknown as Held;
+}
+
+function allOf(schedule: Schedule): Slot[] {
+  const slots: Slot[] = [];
+  for (let slot = schedule.open(); slot; slot = schedule.open()) {
+    schedule.opened(slot);
+    slots.push(slot);
+  }
+  return slots;
+}
+
+test('an account with a hundred domains leaves slots to the others, and several such accounts do', () => {
+  const { schedule, registry } = open();
+  const list = (account: string) => {
+    for (let i = 0; i < 100; i += 1) schedule.add(mailFor(account, `dead${i}.${account}.example`));
+  };
+  list('acc_a');
+  const first = allOf(schedule);
+  assert.equal(first.length, SLOTS * 0.8 * 0.9, 'a tenth of its share is kept for registry that answer');
+  for (let i = 0; i < 10; i += 1) {
+    prove(registry, `quick${i}.example`);
+    schedule.add(mailFor('acc_a', `quick${i}.example`));
+  }
+  const quick = allOf(schedule);
+  assert.equal(first.length + quick.length, SLOTS * 0.8);
+  assert.ok(quick.every(({ destination }) => destination.key.startsWith('quick')));
+  assert.ok(schedule.shouldYield(first[0]!), 'its other domains alternate with those that have a slot');
+  list('acc_b');
+  const second = allOf(schedule);
+  assert.ok(second.length > 0 && second.every(({ owner }) => owner === 'acc_b'));
+  schedule.add(mailFor('acc_c', 'good.example'));
+  const slot = schedule.open();
+  assert.equal(slot?.destination.key, 'good.example');
+  assert.ok(!schedule.shouldYield(slot!), 'whose account has its share');
+  for (const one of [...first, ...quick, ...second]) schedule.close(one);
+  assert.ok(
+    allOf(schedule).some(({ owner }) => owner === 'acc_b'),
+    'what is free again is shared',
+  );
+});
+
+test('mail for the domain of an account without a share is not held up by it', () => {
+  const { schedule } = open();
+  for (let i = 0; i < 100; i += 1) schedule.add(mailFor('acc_a', `d${i}.example`));
+  allOf(schedule);
+  schedule.add(mailFor('acc_b', 'd99.example'));
+  assert.equal(schedule.open()?.destination.key, 'd99.example');
+});
+
+test('one destination has as many slots as its limit, and accounts alternate at it', () => {
+  const { schedule, registry } = open();
+  prove(registry, 'big.example');
+  for (const account of ['acc_a', 'acc_a', 'acc_a', 'acc_b']) {
+    for (let i = 0; i < 5; i += 1) schedule.add(mailFor(account, 'big.example'));
+  }
+  const slots = allOf(schedule);
+  assert.equal(slots.length, MX_CONNECTIONS.initial);
+  const order = [1, 2, 3, 4].map(() => {
+    const [held] = schedule.next(slots[0]!, ANY)!;
+    held!.state = 'running';
+    return held!.job.lane.slice(0, 5);
+  });
+  assert.deepEqual(order, ['acc_a', 'acc_b', 'acc_a', 'acc_b']);
+});
+
+test('a lane refers to nothing that has gone through it', () => {
+  const { schedule } = open();
+  for (let i = 0; i < 100; i += 1) schedule.add(mailFor('acc_a', 'x.example'));
+  const slot = schedule.open()!;
+  for (let i = 0; i < 60; i += 1) schedule.next(slot, ANY)![0]!.state = 'settling';
+  schedule.next(slot, ANY);
+  assert.equal(slot.queue.waiting.referred, 40);
+});
+
+test('a destination that was not heard of has one slot until it answers, then as many in the making as are open', () => {
+  const { schedule, registry } = open();
+  for (let i = 0; i < 50; i += 1) schedule.add(mailFor('acc_a', 'x.example'));
+  const first = schedule.open()!;
+  schedule.opened(first);
+  assert.equal(schedule.open(), undefined);
+  prove(registry, 'x.example');
+  schedule.changed(first.destination);
+  const second = schedule.open()!;
+  assert.equal(schedule.open(), undefined, 'one is open, one in the making');
+  schedule.opened(second);
+  const [third, fourth, fifth] = [schedule.open(), schedule.open(), schedule.open()];
+  assert.ok(third && fourth && !fifth, 'two are open, two in the making');
+});
+
+test('the busiest registry are shown, the busiest first', () => {
+  const { schedule } = open();
+  for (let i = 0; i < 6; i += 1) {
+    for (let j = 0; j <= i; j += 1) schedule.add(mailFor('acc_a', `x${i}.example`));
+  }
+  assert.deepEqual(schedule.busiest(2), [
+    { key: 'x5.example', waiting: 6, active: 0 },
+    { key: 'x4.example', waiting: 5, active: 0 },
+  ]);
+  const slot = schedule.open();
+  assert.equal(schedule.busiest(10).find((one) => one.key === slot?.destination.key)?.active, 1);
+});
+
+test('an account with mail for many domains of a destination gets no more turns than one with mail for one', () => {
+  const { schedule, registry } = open();
+  prove(registry, 'google');
+  const list = (account: string, domain: string) => {
+    const held = mailFor(account, domain);
+    held.hop = { destination: 'google' };
+    schedule.add(held);
+  };
+  for (let i = 0; i < 50; i += 1) list('acc_a', `d${i}.example`);
+  for (let i = 0; i < 5; i += 1) list('acc_b', 'one.example');
+  const slot = schedule.open()!;
+  const order = Array.from({ length: 10 }, () => {
+    const [held] = schedule.next(slot, ANY)!;
+    held!.state = 'running';
+    return held!.job.lane.slice(4, 5);
+  });
+  assert.equal(order.join(''), 'ababababab');
+});
+
+test('a session is kept to its domain for ten messages, while others wait for their turn', () => {
+  const { schedule, registry } = open();
+  prove(registry, 'microsoft');
+  for (let i = 0; i < 60; i += 1) {
+    const held = mailFor(`acc_${i % 3}`, i % 2 === 0 ? 'even.example' : 'odd.example');
+    held.hop = { destination: 'microsoft' };
+    schedule.add(held);
+  }
+  const slot = schedule.open()!;
+  let domain = 'even.example';
+  const runs: string[] = [];
+  for (let i = 0; i < 60; i += 1) {
+    const [held] = schedule.next(slot, { mayStart: () => true, isFor: (asked) => asked === domain })!;
+    held!.state = 'running';
+    domain = held!.domain;
+    runs.push(domain[0]!);
+  }
+  assert.ok(/^(e{1,11}|o{1,11})+$/.test(runs.join('')), runs.join(''));
+  assert.ok(runs.join('').split(/(?<=e)(?=o)|(?<=o)(?=e)/).length <= 12, runs.join(''));
+});
+
+test('recipients in two domains of one destination are no one transaction', () => {
+  const { schedule, registry } = open();
+  prove(registry, 'google');
+  const [first, second] = [mailFor('acc_a', 'a.example'), mailFor('acc_a', 'b.example')];
+  for (const held of [first, second]) {
+    held.hop = { destination: 'google' };
+    held.email = first.email;
+    first.email.jobs.add(held);
+    schedule.add(held);
+  }
+  const slot = schedule.open()!;
+  assert.deepEqual(schedule.next(slot, ANY), [first]);
+});

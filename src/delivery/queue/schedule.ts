@@ -1,0 +1,295 @@
+/**
+ * Which destination gets the next slot, and which message goes first. Destinations take slots of the process one after the
+ * other, as destinations.ts lets them; within a destination accounts take turns (queue.ts). So the backlog of one tenant costs
+ * another one nothing but its share, and a domain that swallows connections holds no more than its limit.
+ *
+ * An account whose domains swallow them by the hundred holds four times as many slots as are free at most: of 500 it gets 400,
+ * two such accounts get 222 each, and there is always a slot for somebody else (dynamic thresholds: Choudhury and Hahne,
+ * 1998). A tenth of what an account may hold is kept for destinations that answered in the last 10 minutes: a hundred
+ * domains that stall do not delay its mail to one that is quick.
+ */
+
+import type { Destination, Registry } from '../destinations/registry.ts';
+import type { ExchangerSets } from '../routing/exchanger-sets.ts';
+import type { Held } from './held.ts';
+import { WaitingMail, type Wanted } from './waiting-mail.ts';
+
+/** Recipients in one transaction; RFC 5321 §4.5.3.1.8 promises room for 100, some servers give less. */
+const MAX_GROUP = 50;
+/** What an account may hold of the slots that other accounts leave: four for each that stays free. */
+const ACCOUNT_PART = 4 / 5;
+/** The part of it that destinations may hold which were not heard of lately. */
+const UNPROVEN_PART = 9 / 10;
+/** A session is kept to the domains it is for, in as many messages at most, while others wait for their turn. */
+const KEPT_TO_SESSION = 10;
+/** The owner of a destination for which several accounts have mail. */
+const SHARED = '';
+
+/** The jobs that wait for one destination. */
+export interface Queue {
+  readonly destination: Destination;
+  readonly waiting: WaitingMail;
+  /** The row in which it stands, wanting a slot. */
+  row: Row | undefined;
+}
+
+/** Destinations of one owner that want a slot: an account that alone has mail for them, or SHARED. */
+interface Row {
+  owner: string;
+  /** Whether they answered lately. */
+  proven: boolean;
+  /** Those that left it are skipped. */
+  queues: Queue[];
+}
+
+export interface Slot {
+  readonly queue: Queue;
+  readonly destination: Destination;
+  /** For whom it is counted: an account, or SHARED. */
+  readonly owner: string;
+  /** Whether the destination has answered lately. */
+  proven: boolean;
+  /** It has no session yet. */
+  opening: boolean;
+  /** Messages in a row that were chosen because its session is for their domain. */
+  keptTo: number;
+}
+
+export interface DestinationLoad {
+  key: string;
+  /** Jobs in memory that wait for a slot. */
+  waiting: number;
+  /** Slots that run. */
+  active: number;
+}
+
+export interface ScheduleOptions {
+  registry: Registry;
+  /** Slots of the whole process. */
+  slots: number;
+  /** Whether the recipients of this email share a transaction; they do unless it says no. */
+  mayShare?(job: Held['job']): boolean;
+  /** A domain whose destination is not known yet gets no slot. */
+  sets?: Pick<ExchangerSets, 'isPending'>;
+}
+
+interface Share {
+  held: number;
+  unproven: number;
+}
+
+function sameTransaction(first: Held, mayStart: (held: Held) => boolean): Held[] {
+  const group = [first];
+  if (first.quarantined || first.email.jobs.size === 1) return group;
+  for (const held of first.email.jobs) {
+    if (group.length === MAX_GROUP) break;
+    if (held === first || held.quarantined || held.state !== 'waiting') continue;
+    if (held.hop.destination !== first.hop.destination || held.domain !== first.domain) continue;
+    if (mayStart(held)) group.push(held);
+  }
+  return group;
+}
+
+function rowKey(owner: string, proven: boolean): string {
+  return `${proven ? '+' : '-'}${owner}`;
+}
+
+export class Schedule {
+  readonly #registry: Registry;
+  readonly #slots: number;
+  readonly #sets: Pick<ExchangerSets, 'isPending'> | undefined;
+  readonly #mayShare: (job: Held['job']) => boolean;
+  readonly #queues = new Map<string, Queue>();
+  /** By class and owner, in the order in which they are asked. */
+  readonly #rows = new Map<string, Row>();
+  readonly #shares = new Map<string, Share>();
+  /** Destinations of which nothing may start now. */
+  readonly #resting = new Set<Queue>();
+  #active = 0;
+
+  constructor({ registry, slots, sets, mayShare = () => true }: ScheduleOptions) {
+    this.#registry = registry;
+    this.#slots = slots;
+    this.#sets = sets;
+    this.#mayShare = mayShare;
+  }
+
+  /** Slots that run. */
+  get active(): number {
+    return this.#active;
+  }
+
+  /** Puts a waiting job at the end of its lane, or with `first` at its front. */
+  add(held: Held, { first } = { first: false }): void {
+    const queue = this.#queueOf(held.hop.destination);
+    queue.waiting.add(held, { first });
+    if (!first) this.#resting.delete(queue);
+    this.#want(queue);
+  }
+
+  /** A job stopped waiting in another way than by next(). */
+  forget(held: Held): void {
+    const queue = this.#queueOf(held.hop.destination);
+    queue.waiting.size -= 1;
+    this.#forgetIfEmpty(queue);
+  }
+
+  /** Takes out what waits for a domain at a destination, in its order. */
+  takeDomain(key: string, domain: string): Held[] {
+    const queue = this.#queues.get(key);
+    if (!queue) return [];
+    const taken = queue.waiting.takeDomain(domain);
+    this.#forgetIfEmpty(queue);
+    return taken;
+  }
+
+  /** A slot for a destination that has waiting jobs and lets one more run. */
+  open(): Slot | undefined {
+    if (this.#active >= this.#slots) return undefined;
+    for (const [key, row] of this.#rows) {
+      const { owner, proven } = row;
+      if (!this.#hasShare(owner, proven)) continue;
+      const queue = this.#takeFrom(row);
+      this.#rows.delete(key);
+      // To the end of the rows.
+      if (row.queues.length > 0) this.#rows.set(key, row);
+      if (!queue) continue;
+      const { destination } = queue;
+      this.#count(owner, proven, 1);
+      this.#registry.slotBegan(destination);
+      this.#want(queue);
+      return { queue, destination, owner, proven, opening: true, keptTo: 0 };
+    }
+    return undefined;
+  }
+
+  /** The slot has its session: more may be opened beside it. */
+  opened(slot: Slot): void {
+    if (!slot.opening) return;
+    slot.opening = false;
+    this.#registry.sessionOpened(slot.destination);
+    this.#want(slot.queue);
+  }
+
+  /** Ends a slot; with `rests` the destination asks for no other one until wake(), since nothing of it may start now. */
+  close(slot: Slot, { rests } = { rests: false }): void {
+    this.opened(slot);
+    this.#registry.slotEnded(slot.destination);
+    this.#count(slot.owner, slot.proven, -1);
+    if (rests) this.#resting.add(slot.queue);
+    else this.#want(slot.queue);
+    this.#forgetIfEmpty(slot.queue);
+  }
+
+  /** Somebody wants a slot and gets none: this one should end after its message. */
+  shouldYield({ owner }: Slot): boolean {
+    if (this.#active >= this.#slots) return this.#rows.size > 0;
+    return [true, false].some((proven) => this.#rows.has(rowKey(owner, proven)) && !this.#hasShare(owner, proven));
+  }
+
+  /** Lets all destinations ask again, those that rest too. */
+  wake(): void {
+    this.#resting.clear();
+    for (const queue of this.#queues.values()) this.#want(queue);
+  }
+
+  /** What the destination lets us do has changed. */
+  changed({ key }: Destination): void {
+    const queue = this.#queues.get(key);
+    if (queue) this.#want(queue);
+  }
+
+  /**
+   * What to send next over this slot: recipients of one email in one domain, at most 50, which the caller has run at once. Lanes whose
+   * first job may not start now are passed over, and so are its fellows that may not. Mail that the slot's session is for comes
+   * first, some messages in a row.
+   */
+  next(slot: Slot, { mayStart, isFor }: Wanted): Held[] | undefined {
+    const { queue } = slot;
+    if (!slot.proven && this.#registry.isProven(queue.destination.key)) {
+      slot.proven = true;
+      this.#shares.get(slot.owner)!.unproven -= 1;
+    }
+    if (!this.#registry.maySend(queue.destination)) return undefined;
+    const kept = isFor && slot.keptTo < KEPT_TO_SESSION ? queue.waiting.next({ mayStart, isFor }) : undefined;
+    slot.keptTo = kept ? slot.keptTo + 1 : 0;
+    const first = kept ?? queue.waiting.next({ mayStart });
+    if (!first) return undefined;
+    const group = this.#mayShare(first.job) ? sameTransaction(first, mayStart) : [first];
+    queue.waiting.size -= group.length;
+    this.#registry.sending(queue.destination, group.length);
+    return group;
+  }
+
+  /** Who waits for the destination, at most so many. */
+  waitingAt({ key }: Destination, limit?: number, isWanted?: (held: Held) => boolean): Held[] {
+    return this.#queues.get(key)?.waiting.all(limit, isWanted) ?? [];
+  }
+
+  /** The destinations with the most waiting jobs and slots, at most so many. */
+  busiest(most: number): DestinationLoad[] {
+    return [...this.#queues.values()]
+      .map(({ destination: { key, active }, waiting }) => ({ key, waiting: waiting.size, active }))
+      .sort((a, b) => b.waiting + b.active - a.waiting - a.active)
+      .slice(0, most);
+  }
+
+  /** Puts a destination into the row where it belongs, at its end, unless it stands there already. */
+  #want(queue: Queue): void {
+    if (queue.waiting.size === 0 || this.#resting.has(queue)) return;
+    const proven = this.#registry.isProven(queue.destination.key);
+    // Mail of another account may have come since: it must not wait for the first one's share.
+    const owner = queue.row?.owner === SHARED ? SHARED : (queue.waiting.onlyAccount ?? SHARED);
+    if (queue.row?.owner === owner && queue.row.proven === proven) return;
+    const key = rowKey(owner, proven);
+    let row = this.#rows.get(key);
+    if (!row) {
+      row = { owner, proven, queues: [] };
+      this.#rows.set(key, row);
+    }
+    row.queues.push(queue);
+    queue.row = row;
+  }
+
+  #hasShare(owner: string, proven: boolean): boolean {
+    const { held, unproven } = this.#shares.get(owner) ?? { held: 0, unproven: 0 };
+    const most = ACCOUNT_PART * (this.#slots - this.#active + held);
+    return held < most && (proven || unproven < UNPROVEN_PART * most);
+  }
+
+  /** The next of a row that can take a slot; one that cannot leaves the row until something about it changes. */
+  #takeFrom(row: Row): Queue | undefined {
+    for (let queue = row.queues.shift(); queue; queue = row.queues.shift()) {
+      if (queue.row !== row) continue;
+      queue.row = undefined;
+      const { destination } = queue;
+      if (queue.waiting.size === 0 || this.#sets?.isPending(destination.key)) continue;
+      if (this.#registry.mayOpen(destination)) return queue;
+    }
+    return undefined;
+  }
+
+  #queueOf(key: string): Queue {
+    let found = this.#queues.get(key);
+    if (!found) {
+      found = { destination: this.#registry.of(key), waiting: new WaitingMail(key), row: undefined };
+      this.#queues.set(key, found);
+    }
+    return found;
+  }
+
+  #count(owner: string, proven: boolean, by: number): void {
+    const share = this.#shares.get(owner) ?? { held: 0, unproven: 0 };
+    share.held += by;
+    if (!proven) share.unproven += by;
+    this.#active += by;
+    if (share.held > 0) this.#shares.set(owner, share);
+    else this.#shares.delete(owner);
+  }
+
+  #forgetIfEmpty(queue: Queue): void {
+    if (queue.waiting.size > 0 || queue.destination.active > 0) return;
+    this.#queues.delete(queue.destination.key);
+    this.#resting.delete(queue);
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * The slots in which attempts run: each takes group after group for one destination over one session, and ends with it, or
+ * when nothing of it is left. A new session needs a new slot, so that whatever the destination has said by then is obeyed
+ * (destinations/registry.ts).
+ */
+
+import type { Clock } from '../../base/clock.ts';
+import { type DeliveryJob, encodedFilesBytes } from '../../messages/messages.ts';
+import type { Engine } from '../../work/work.ts';
+import type { Apply } from '../apply.ts';
+import type { Attempts } from '../attempt/attempt.ts';
+import type { Connections } from '../attempt/connections.ts';
+import { hasShareLeft, type PooledSession, type SessionNeed } from '../attempt/pooled-session.ts';
+import type { Progress } from '../attempt/transmit.ts';
+import { SANDBOX } from '../destinations/registry.ts';
+import type { Settlement } from '../record/settle.ts';
+import type { Held } from './held.ts';
+import type { Schedule, Slot } from './schedule.ts';
+
+export interface SlotDeps {
+  clock: Clock;
+  engine: Engine<Held, Settlement>;
+  schedule: Schedule;
+  connections: Connections;
+  attempts: Attempts;
+  apply: Apply;
+}
+
+function needOf([first]: readonly Held[]): SessionNeed {
+  const { domain, job } = first!;
+  const { attempts, emailSeq } = job;
+  return { domain, tls: job.options.requireTls ?? false, avoid: new Set(), attempts, emailSeq };
+}
+
+export class Slots {
+  readonly #deps: SlotDeps;
+  readonly #budget = openMemoryBudget();
+  #isFilling = false;
+
+  constructor(deps: SlotDeps) {
+    this.#deps = deps;
+  }
+
+  /** Fills free slots. */
+  fill(): void {
+    const { engine, schedule } = this.#deps;
+    if (this.#isFilling || !engine.isOpen) return;
+    this.#isFilling = true;
+    for (let slot = schedule.open(); slot; slot = schedule.open()) void this.#run(slot);
+    this.#isFilling = false;
+  }
+
+  /** The same, also for destinations that rest because nothing of theirs could start. */
+  wake(): void {
+    this.#deps.schedule.wake();
+    this.fill();
+  }
+
+  async #run(slot: Slot): Promise<void> {
+    const { schedule, connections } = this.#deps;
+    const isSandbox = slot.destination.key === SANDBOX;
+    let group = this.#next(slot);
+    let session = group && !isSandbox ? connections.take(slot.destination.key, needOf(group)) : undefined;
+    if (session || isSandbox) schedule.opened(slot);
+    while (group) {
+      session = await this.#runGroup(slot, group, session);
+      if (!isSandbox && !(session && hasShareLeft(session))) break;
+      if (schedule.shouldYield(slot)) break;
+      group = this.#next(slot, session);
+    }
+    if (session) await connections.release(session);
+    // What waits and may not start now is woken by what it waits for: a lease, or room for its content.
+    schedule.close(slot, { rests: group === undefined });
+    this.fill();
+  }
+
+  /** What is next over this slot; nothing while nothing may be attempted. */
+  #next(slot: Slot, session?: PooledSession): Held[] | undefined {
+    const { engine, schedule, connections } = this.#deps;
+    if (!engine.isOpen) return undefined;
+    const isFor = session && ((domain: string): boolean => connections.isFor(session, domain));
+    return schedule.next(slot, { mayStart: (held) => this.#mayStart(held), isFor });
+  }
+
+  /** Whether an attempt may begin: its lease holds, and its content has room in memory. */
+  #mayStart(held: Held): boolean {
+    const { engine } = this.#deps;
+    if (engine.holds(held)) return this.#budget.fits(held.job);
+    void engine.extendLeases().then((extended) => extended && this.wake());
+    return false;
+  }
+
+  /** Answers the session to go on with. */
+  async #runGroup(slot: Slot, group: Held[], session: PooledSession | undefined): Promise<PooledSession | undefined> {
+    const { engine, attempts, apply, schedule } = this.#deps;
+    const { destination } = slot;
+    const release = this.#budget.acquire(group[0]!.job);
+    let next = session;
+    await engine.run(group, async () => {
+      const report = await attempts.run(destination, group, { session, progress: this.#progressOf(slot) });
+      next = report.pooled;
+      apply.report(destination, report);
+    });
+    release?.();
+    if (release) schedule.wake();
+    return next;
+  }
+
+  /** While an attempt runs, more slots may open beside it. */
+  #progressOf(slot: Slot): Progress {
+    const { schedule, apply, clock } = this.#deps;
+    const startedMs = clock.now();
+    return {
+      usesSession: () => {
+        if (!slot.opening) return;
+        schedule.opened(slot);
+        this.fill();
+      },
+      envelopeAccepted: () => {
+        if (apply.envelopeAccepted(slot.destination, startedMs)) this.fill();
+      },
+      ended: (results) => apply.ended(slot.destination, results),
+    };
+  }
+}
+
+const MAX_BYTES = 96_000_000;
+const MAX_STREAMS = 64;
+/** Two chunks of a file, their Base64 lines, and what the socket has not taken yet. */
+const BYTES_OF_A_STREAM = 600_000;
+
+export interface MemoryBudget {
+  /** Whether an attempt may begin; a single one always may. */
+  fits(job: DeliveryJob): boolean;
+  /** Acquires what the attempt needs; answers what releases it, or undefined where it needs nothing. */
+  acquire(job: DeliveryJob): (() => void) | undefined;
+}
+
+function bytesOf({ blobKey, sizeBytes, options: { files } }: DeliveryJob): number {
+  const stored = blobKey === null ? 0 : sizeBytes - (files ? encodedFilesBytes(files) : 0);
+  return stored + (files ? BYTES_OF_A_STREAM : 0);
+}
+
+export function openMemoryBudget(): MemoryBudget {
+  let bytes = 0;
+  let streams = 0;
+  return {
+    fits: (job) => {
+      if (job.options.files && streams >= MAX_STREAMS) return false;
+      const more = bytesOf(job);
+      return more === 0 || bytes === 0 || bytes + more <= MAX_BYTES;
+    },
+    acquire: (job) => {
+      const more = bytesOf(job);
+      if (more === 0) return undefined;
+      const stream = job.options.files ? 1 : 0;
+      bytes += more;
+      streams += stream;
+      return () => {
+        bytes -= more;
+        streams -= stream;
+      };
+    },
+  };
+}

@@ -1,0 +1,208 @@
+/**
+ * The part of the backlog that is in memory: bounded in jobs and bytes, whatever the backlog's size. It also bounds what one
+ * account has waiting for one destination, and one account and one destination in all, so that nobody's backlog fills it: what is beyond is parked in
+ * the database and resumed when there is room. Newcomers have the last quarter for themselves.
+ */
+import type { FairQueue, LaneGrant, State } from '../../work/work.ts';
+import { type Registry, SHARED_DESTINATIONS } from '../destinations/registry.ts';
+import type { ExchangerSets } from '../routing/exchanger-sets.ts';
+import { type Routing, routedDomainOf } from '../routing/route.ts';
+import { accountOfLane, type Held, type Hop, type WindowEmail } from './held.ts';
+import type { Schedule } from './schedule.ts';
+
+export interface WindowLimits {
+  jobs: number;
+  bytes: number;
+  /** Waiting jobs of one account for one destination (of one lane behind a relay), of one account, for one destination. */
+  lane: number;
+  account: number;
+  destination: number;
+  /** The same of a destination that was not heard of lately, when its account has half of its jobs here: it has one slot only. */
+  unproven: number;
+}
+
+export const WINDOW_LIMITS: WindowLimits = {
+  jobs: 2_000,
+  bytes: 64_000_000,
+  lane: 400,
+  account: 800,
+  destination: 500,
+  unproven: 2,
+};
+/** Of what an account may have waiting, the part for destinations that were not heard of lately; the rest is kept for the others. */
+const UNPROVEN_PART = 9 / 10;
+/** Jobs up to which claims follow each other and parked ones are resumed, of those that fit. */
+const FED_PART = 3 / 4;
+const CLAIM_BATCH = 100;
+
+function count(map: Map<string, number>, key: string, by: number): void {
+  const next = (map.get(key) ?? 0) + by;
+  if (next === 0) map.delete(key);
+  else map.set(key, next);
+}
+
+export interface WindowOptions {
+  limits: WindowLimits;
+  schedule: Schedule;
+  registry: Pick<Registry, 'isProven' | 'pauseOf'>;
+  sets: Pick<ExchangerSets, 'lookUp' | 'destinationOf'>;
+  routing: Pick<Routing, 'route'>;
+}
+
+export class Window implements FairQueue<Held> {
+  readonly #options: WindowOptions;
+  readonly #emails = new Map<number, WindowEmail>();
+  /** By account and destination; where everybody shares the destination, by lane. */
+  readonly #lanes = new Map<string, number>();
+  readonly #accounts = new Map<string, number>();
+  readonly #destinations = new Map<string, number>();
+  #bytes = 0;
+
+  constructor(options: WindowOptions) {
+    this.#options = options;
+  }
+
+  /** How many jobs fit beside `size` others, and whether so many bytes do. */
+  room(size: number, moreBytes = 0): number {
+    const { limits } = this.#options;
+    return this.#bytes + moreBytes > limits.bytes ? 0 : Math.max(0, limits.jobs - size);
+  }
+
+  capacity(size: number): number {
+    return Math.min(this.room(size), CLAIM_BATCH);
+  }
+
+  isFed(size: number): boolean {
+    return size >= this.#options.limits.jobs * FED_PART;
+  }
+
+  admit(held: Held, { first, laneHasParked }: { first: boolean; laneHasParked: boolean }): boolean {
+    const isBack = held.email.jobs.has(held);
+    if (!isBack) {
+      const [inLane, inAccount, inDestination] = this.#free(held.job.lane, held.hop.destination);
+      // What is parked already is older: half of the lane is left to it.
+      const least = laneHasParked ? this.#options.limits.lane / 2 : 0;
+      if (inLane <= least || inAccount <= 0 || inDestination <= 0) return false;
+      this.#shareEmail(held);
+    }
+    // Its turn may be a while off: its hosts are looked up meanwhile.
+    if (!SHARED_DESTINATIONS.has(held.domain)) this.#options.sets.lookUp(held.domain);
+    this.#options.schedule.add(held, { first });
+    // The one that is tried alone waits for no other, since the next of its kind waits for it.
+    if (held.quarantined) this.#options.schedule.wake();
+    return true;
+  }
+
+  changed(held: Held, from: State): void {
+    const { email, state } = held;
+    if (!email.jobs.has(held)) return;
+    if (from === 'waiting') this.#countWaiting(held, -1);
+    if (state === 'waiting') this.#countWaiting(held, 1);
+    if (from === 'waiting' && state !== 'running') this.#options.schedule.forget(held);
+    if (from === 'running') email.trying -= 1;
+    if (state === 'running') email.trying += 1;
+    // Content that came from a blob is large: it stays in memory only while somebody is sending it.
+    if (email.trying === 0 && email.inline === null) email.prepared = undefined;
+    if (state === 'gone') this.#leaveEmail(held);
+  }
+
+  /** Mail for this domain that waits at one destination waits at another one from now on; answers what was moved. */
+  move(domain: string, { from, to }: { from: string; to: string }): Held[] {
+    const moved = this.#options.schedule.takeDomain(from, domain);
+    for (const held of moved) {
+      this.#countWaiting(held, -1);
+      held.hop = { ...held.hop, destination: to };
+      this.#countWaiting(held, 1);
+      this.#options.schedule.add(held, { first: false });
+    }
+    return moved;
+  }
+
+  /** The message goes by this hop from now on; one that waits does so at the end of the lane there. */
+  redirect(held: Held, hop: Hop): void {
+    if (held.state !== 'waiting') {
+      held.hop = hop;
+      return;
+    }
+    this.#countWaiting(held, -1);
+    this.#options.schedule.forget(held);
+    held.hop = hop;
+    this.#countWaiting(held, 1);
+    this.#options.schedule.add(held, { first: false });
+  }
+
+  /** A row for each lane first, since most have no more; what is left of the room goes to the lanes in their order. */
+  resumable(lanes: readonly string[], size: number): LaneGrant[] {
+    const { limits } = this.#options;
+    let room = Math.floor(limits.jobs * FED_PART) - size;
+    const taken = new Map<string, number>();
+    const granted = new Map<string, number>();
+    const grant = (lane: string, most: number): void => {
+      const destination = this.#destinationOfLane(lane);
+      const account = `account ${accountOfLane(lane)}`;
+      const [inLane, inAccount, inDestination] = this.#free(lane, destination);
+      if (inLane < limits.lane / 2) return;
+      const before = granted.get(lane) ?? 0;
+      const leftInAccount = inAccount - (taken.get(account) ?? 0);
+      const leftInDestination = inDestination - (taken.get(destination) ?? 0);
+      const more = Math.floor(Math.min(inLane - before, leftInAccount, leftInDestination, room, most));
+      if (more <= 0) return;
+      granted.set(lane, before + more);
+      room -= more;
+      count(taken, account, more);
+      count(taken, destination, more);
+    };
+    for (const lane of lanes) grant(lane, 1);
+    for (const lane of granted.keys()) grant(lane, limits.lane);
+    return [...granted].map(([lane, limit]) => ({ lane, limit }));
+  }
+
+  #shareEmail(held: Held): void {
+    const known = this.#emails.get(held.email.seq);
+    if (known) held.email = known;
+    else {
+      this.#emails.set(held.email.seq, held.email);
+      this.#bytes += held.email.inline?.length ?? 0;
+    }
+    held.email.jobs.add(held);
+  }
+
+  #leaveEmail(held: Held): void {
+    const { email } = held;
+    email.jobs.delete(held);
+    if (email.jobs.size > 0) return;
+    this.#emails.delete(email.seq);
+    this.#bytes -= email.inline?.length ?? 0;
+  }
+
+  #destinationOfLane(lane: string): string {
+    const { routing, sets } = this.#options;
+    return sets.destinationOf(routedDomainOf(routing, `@${lane.slice(lane.indexOf('/') + 1)}`));
+  }
+
+  #countWaiting({ job: { lane }, hop: { destination } }: Held, by: number): void {
+    count(this.#lanes, this.#laneKey(lane, destination), by);
+    count(this.#accounts, accountOfLane(lane), by);
+    count(this.#destinations, destination, by);
+  }
+
+  #laneKey(lane: string, destination: string): string {
+    return SHARED_DESTINATIONS.has(destination) ? lane : `${accountOfLane(lane)}/${destination}`;
+  }
+
+  #free(lane: string, destination: string): [lane: number, account: number, destination: number] {
+    const { limits, registry } = this.#options;
+    const inLane = limits.lane - (this.#lanes.get(this.#laneKey(lane, destination)) ?? 0);
+    const inAccount = this.#accounts.get(accountOfLane(lane)) ?? 0;
+    if (SHARED_DESTINATIONS.has(destination)) return [inLane, limits.account - inAccount, limits.jobs];
+    // Mail of a paused destination leaves the window at once: it is deferred.
+    const proven = registry.isProven(destination) || registry.pauseOf(destination) !== undefined;
+    const narrow = !proven && inAccount >= limits.account / 2;
+    const most = narrow ? Math.min(limits.unproven, limits.destination) : limits.destination;
+    return [
+      inLane,
+      limits.account * (proven ? 1 : UNPROVEN_PART) - inAccount,
+      most - (this.#destinations.get(destination) ?? 0),
+    ];
+  }
+}

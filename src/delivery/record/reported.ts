@@ -1,0 +1,62 @@
+/**
+ * What becomes of a message for which a bounce or a complaint comes back after its delivery: the event and the suppression that
+ * the late settling writes. What the words of a bounce mean is said by reported-outcome.ts.
+ */
+import { newId } from '../../base/ids.ts';
+import { sameAddressKey } from '../../mail/address.ts';
+import type { ReportedRecipient } from '../../mail/report/report.ts';
+import type { LateResult, SentCopy } from '../../messages/messages.ts';
+import { reportedOutcome } from '../outcome/reported-outcome.ts';
+import { failureDetail } from './results.ts';
+
+const DAY_MS = 86_400_000;
+
+/** What a bounce or a delay that a report names becomes, of the copy that it is about. */
+export function lateFailure(copy: SentCopy, reported: ReportedRecipient, nowMs: number): LateResult {
+  const outcome = reportedOutcome(reported);
+  const isFinal = reported.action === 'failed';
+  const detail = { ...failureDetail(outcome, { host: reported.remoteHost }), late: true };
+  const days = outcome.suppressDays;
+  return {
+    ...lateOf(copy, nowMs),
+    ...(isFinal ? ({ type: 'Bounce', detail: { bounce: detail } } as const) : lateDelay(detail)),
+    suppress: outcome.suppress
+      ? {
+          ...{ email: sameAddressKey(copy.recipient), reason: 'bounce' },
+          untilMs: days === undefined ? null : nowMs + days * DAY_MS,
+        }
+      : null,
+  };
+}
+
+const lateDelay = (deliveryDelay: Record<string, unknown>) =>
+  ({ type: 'DeliveryDelay', detail: { deliveryDelay } }) as const;
+
+const lateOf = ({ accountId, messageId }: SentCopy, nowMs: number) => ({
+  ...{ accountId, messageId, atMs: nowMs, eventId: newId('evt', nowMs) },
+});
+
+const NAMED_ADVICE = 'The recipient marked this mail as spam; stop sending to this address.';
+const UNNAMED_ADVICE =
+  'Somebody who got this mail marked it as spam; the report does not show who, so that no address was suppressed.';
+
+export interface Complained {
+  feedbackType: string;
+  /** Who reported it. */
+  remoteHost: string | null;
+  /** Where the report does not show which recipient it was, the mail may have had this one only. */
+  recipientIs: 'named' | 'the-only-one' | 'one-of-several';
+}
+
+export function lateComplaint(copy: SentCopy, said: Complained, nowMs: number): LateResult {
+  const { feedbackType, remoteHost, recipientIs } = said;
+  const suppressed = recipientIs === 'named';
+  const advice = suppressed ? NAMED_ADVICE : UNNAMED_ADVICE;
+  return {
+    ...lateOf(copy, nowMs),
+    type: 'Complaint',
+    detail: { complaint: { feedbackType, remoteHost, owner: 'recipient', advice, suppressed } },
+    ...(recipientIs === 'one-of-several' && { eventOnly: true }),
+    suppress: suppressed ? { email: sameAddressKey(copy.recipient), reason: 'complaint', untilMs: null } : null,
+  };
+}

@@ -1,0 +1,280 @@
+/**
+ * What is recorded of an attempt: the next state, the next attempt, the event and the attempt as the API shows them, by the clock
+ * of the message's mode; and what happens once that is recorded.
+ *
+ * Schedule: at once, then after 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h (±10 %); where our host is blocked after 15 min, 1, 2,
+ * 4 h, then every 6 h, since nothing but people lifts a block. A next attempt that would fall behind the
+ * end of the lifetime is made at its end; only an attempt made at or after the end turns into a Bounce `expired`. So no
+ * message expires without an attempt, whatever the clock did in between, unless its destination was paused at its end.
+ *
+ * Nothing waits here for a paused destination, whatever the schedule says: what waits is put off, that is settled as delayed (or
+ * bounces, when it expires first), without an attempt, and is claimed again when the pause is over, spread over a tenth of its length.
+ */
+
+import { blockedDelayMs, deliveryDelayMs, jitter } from '../../base/backoff.ts';
+import { type Clock, iso } from '../../base/clock.ts';
+import { newId } from '../../base/ids.ts';
+import type { Log } from '../../base/log.ts';
+import type { Metrics } from '../../base/metrics.ts';
+import { sameAddressKey } from '../../mail/address.ts';
+import { type DeliveryJob, SUPPRESSED } from '../../messages/messages.ts';
+import type { BlobRemover } from '../../storage/blobs/remove.ts';
+import type { Database } from '../../storage/database.ts';
+import { DEAD_LETTER_AFTER_CRASHES, timeOf } from '../../work/work.ts';
+import type { Pause } from '../destinations/pause-steps.ts';
+import type { Registry } from '../destinations/registry.ts';
+import { causeOf, causeText } from '../outcome/cause.ts';
+import { deadLettered, expired, type Outcome } from '../outcome/outcome.ts';
+import { explanations } from '../outcome/outcome-words.ts';
+import type { Admission } from '../queue/admission.ts';
+import type { Held } from '../queue/held.ts';
+import {
+  type AttemptFacts,
+  type AttemptRecord,
+  type SettledEvent,
+  type Settlement,
+  settleOperation,
+} from './settle.ts';
+
+/** Of a pause: over so much time after it those that waited come back. */
+export const SPREAD = 1 / 10;
+
+export interface ResultDeps {
+  database: Database;
+  clock: Clock;
+  log: Log;
+  metrics?: ResultMetrics | undefined;
+  remover: Pick<BlobRemover, 'add'>;
+  registry: Pick<Registry, 'pauseOf'>;
+  /** Uniform in [0, 1); the jitter of retries. */
+  random(): number;
+}
+
+export class Results {
+  readonly #deps: ResultDeps;
+
+  constructor(deps: ResultDeps) {
+    this.#deps = deps;
+  }
+
+  /** Unix ms by the clock of the message's mode. */
+  nowOf(held: Held): number {
+    return timeOf(held, this.#deps.clock);
+  }
+
+  /** The settlement of an attempt, or with `facts` null of none. */
+  of(held: Held, result: { outcome: Outcome; facts: AttemptFacts | null }): Settlement {
+    const { registry, random } = this.#deps;
+    // The next attempt begins at its domain's own destination.
+    const { destination, detour } = held.hop;
+    const pause = result.outcome.kind === 'temporary' && !detour ? registry.pauseOf(destination) : undefined;
+    return settlementOf({ job: held.job, ...result, pause, nowMs: this.nowOf(held), random: random() });
+  }
+
+  /** The settlement of a message that is not tried now: a dead letter, a suppressed address, a paused destination. */
+  withoutAttempt(held: Held, admission: Admission = { kind: 'run' }): Settlement | undefined {
+    const { messageId, crashes, suppressed } = held.job;
+    if (suppressed) return suppressedSettlementOf(held.job, this.nowOf(held));
+    if (crashes >= DEAD_LETTER_AFTER_CRASHES) {
+      this.#deps.log.error({ messageId, crashes }, 'message dead-lettered: it crashed its workers');
+      return this.of(held, { outcome: deadLettered(), facts: null });
+    }
+    return admission.kind === 'wait' ? this.defer(held, admission.pause) : undefined;
+  }
+
+  /** The settlement of a message whose destination is paused: deferred to the end of the pause, without an attempt. */
+  defer(held: Held, { outcome, host, beganMs, mailDueMs }: Pause): Settlement {
+    const { random } = this.#deps;
+    const { detour } = held.hop;
+    if (detour?.before) return this.of(held, detour.before);
+    const pause = { host, mailDueMs: mailDueMs + Math.round((mailDueMs - beganMs) * SPREAD * random()) };
+    return settlementOf({ job: held.job, outcome, facts: null, pause, nowMs: this.nowOf(held), random: random() });
+  }
+
+  /** Records them; answers the rows whose lease was lost, of which nothing was recorded. */
+  async record(settlements: Settlement[]): Promise<readonly number[]> {
+    const { lost, blobKeys } = await this.#deps.database.execute(settleOperation, settlements);
+    const unrecorded = new Set(lost);
+    for (const one of settlements) if (!unrecorded.has(one.seq)) noteRecorded(this.#deps, one);
+    // Recording never waits for content that is named no longer.
+    this.#deps.remover.add(blobKeys);
+    return lost;
+  }
+}
+
+export interface Settling {
+  job: DeliveryJob;
+  outcome: Outcome;
+  /** Null when no attempt was made (a dead letter, or one that waits for the end of a pause). */
+  facts: AttemptFacts | null;
+  /** Its destination is paused; another way may be open before the end. */
+  pause?: { mailDueMs: number; untilMs?: number; host: string | null } | undefined;
+  nowMs: number;
+  /** Uniform in [0, 1), for the jitter. */
+  random: number;
+}
+
+const DAY_MS = 86_400_000;
+
+/** When to try again after attempt number `attempts` failed at `nowMs`; undefined when the lifetime has ended. */
+export function nextAttemptAtMs(options: {
+  attempts: number;
+  nowMs: number;
+  expiresAtMs: number;
+  random: number;
+  category: Outcome['category'];
+}): number | undefined {
+  const { attempts, nowMs, expiresAtMs, random } = options;
+  if (nowMs >= expiresAtMs) return undefined;
+  const delayMs = options.category === 'blocked' ? blockedDelayMs(attempts) : deliveryDelayMs(attempts);
+  return Math.min(nowMs + jitter(delayMs, random), expiresAtMs);
+}
+
+/** `bounce` of the event body; `deliveryDelay` is the same with its next attempt. */
+export function failureDetail(outcome: Outcome, facts: Pick<AttemptFacts, 'host'> | null): Record<string, unknown> {
+  return {
+    kind: outcome.kind === 'permanent' ? explanations[outcome.category].bounce : 'soft',
+    category: outcome.category,
+    // Null where there was no reply.
+    smtpCode: outcome.smtpCode,
+    enhancedCode: outcome.enhancedCode,
+    reply: outcome.reply,
+    remoteHost: facts?.host ?? null,
+    owner: outcome.owner,
+    advice: outcome.advice,
+    suppressed: outcome.suppress,
+  };
+}
+
+function attemptRecord(outcome: Outcome, facts: AttemptFacts): AttemptRecord {
+  return {
+    time: iso(facts.startedAtMs),
+    durationMs: facts.durationMs,
+    host: facts.host,
+    address: facts.address,
+    ...(facts.sourceAddress === undefined ? {} : { sourceAddress: facts.sourceAddress }),
+    tls: facts.tls,
+    ...(facts.tlsFallback === null ? {} : { tlsFallback: facts.tlsFallback }),
+    ...(facts.tlsPolicy ? { tlsPolicy: facts.tlsPolicy } : {}),
+    ...(facts.tlsCipher ? { tlsCipher: facts.tlsCipher } : {}),
+    ...(facts.tlsPeerName ? { tlsPeerName: facts.tlsPeerName } : {}),
+    dialogue: facts.dialogue,
+    reply: outcome.reply,
+    outcome: outcome.kind === 'delivered' ? 'delivered' : outcome.kind === 'temporary' ? 'delayed' : 'bounced',
+  };
+}
+
+function deliveryEvent(settling: Settling, attempts: number): SettledEvent {
+  const { job, outcome, facts, nowMs } = settling;
+  const delivery = {
+    remoteHost: facts?.host ?? null,
+    reply: outcome.reply,
+    tls: facts?.tls ?? null,
+    ...(facts?.tlsFallback ? { tlsFallback: facts.tlsFallback } : {}),
+    attempts,
+    latencyMs: Math.max(0, nowMs - job.createdAt),
+  };
+  return { id: newId('evt', nowMs), type: 'Delivery', detail: { delivery } };
+}
+
+/** When the message is next, with its attempt counted or, where it was put off untried, at the end of the pause. */
+function nextAfter(
+  { job, facts, pause, nowMs, random, outcome: { category } }: Settling,
+  attempts: number,
+): number | undefined {
+  const expiresAtMs = job.expiresAt;
+  const scheduled = nextAttemptAtMs({ attempts: Math.max(1, attempts), nowMs, expiresAtMs, random, category });
+  if (scheduled === undefined || !pause) return scheduled;
+  const { mailDueMs, untilMs = mailDueMs } = pause;
+  const goesAnotherWay = mailDueMs < untilMs;
+  return Math.min(expiresAtMs, facts && !goesAnotherWay ? Math.max(scheduled, mailDueMs) : mailDueMs);
+}
+
+/** The settlement of one message. Sandbox messages never suppress. */
+export function settlementOf(settling: Settling): Settlement {
+  const { job, facts, nowMs } = settling;
+  const host = facts ?? settling.pause ?? null;
+  const attempts = job.attempts + (facts ? 1 : 0);
+  let outcome = job.mode === 'sandbox' ? { ...settling.outcome, suppress: false } : settling.outcome;
+  let nextMs: number | undefined;
+  if (outcome.kind === 'temporary') {
+    nextMs = nextAfter(settling, attempts);
+    if (nextMs === undefined) outcome = expired(outcome);
+  }
+  let event: SettledEvent | null = null;
+  if (outcome.kind === 'delivered') event = deliveryEvent(settling, attempts);
+  else if (outcome.kind === 'permanent') {
+    event = { id: newId('evt', nowMs), type: 'Bounce', detail: { bounce: failureDetail(outcome, host) } };
+  } else if (job.status !== 'delayed') {
+    const deliveryDelay = { ...failureDetail(outcome, host), nextAttemptAt: iso(nextMs!) };
+    event = { id: newId('evt', nowMs), type: 'DeliveryDelay', detail: { deliveryDelay } };
+  }
+  return {
+    ...untried(job, nowMs),
+    attempts,
+    attempt: facts ? attemptRecord(outcome, facts) : null,
+    to: outcome.kind === 'delivered' ? 'delivered' : outcome.kind === 'temporary' ? 'delayed' : 'bounced',
+    nextAttemptAtMs: nextMs ?? null,
+    cause: outcome.kind === 'temporary' ? causeText(causeOf(job.recipient, outcome)) : null,
+    event,
+    suppress: suppressionOf(job, outcome, nowMs),
+  };
+}
+
+function suppressionOf(job: DeliveryJob, { suppress, suppressDays }: Outcome, nowMs: number): Settlement['suppress'] {
+  if (!suppress) return null;
+  const untilMs = suppressDays === undefined ? null : nowMs + suppressDays * DAY_MS;
+  return { email: sameAddressKey(job.recipient), untilMs };
+}
+
+/** What every settlement of this message begins with: no attempt was made, and nothing follows. */
+function untried(job: DeliveryJob, nowMs: number) {
+  const { seq, fence, accountId, mode, messageId, emailSeq, retain, attempts } = job;
+  return {
+    ...{ seq, fence, accountId, mode, messageId, emailSeq, retain, attempts, atMs: nowMs },
+    ...{ attempt: null, nextAttemptAtMs: null, suppress: null, followedBy: null, sandboxOutcome: null },
+  };
+}
+
+/** The settlement of a message whose address came onto the suppression list while it waited. */
+export function suppressedSettlementOf(job: DeliveryJob, nowMs: number, detail = SUPPRESSED): Settlement {
+  return {
+    ...untried(job, nowMs),
+    to: 'suppressed',
+    event: { id: newId('evt', nowMs), type: 'Reject', detail },
+    sandboxOutcome: job.mode === 'sandbox' ? 'Suppressed' : null,
+  };
+}
+
+export type ResultMetrics = Pick<
+  Metrics,
+  'delivered' | 'bounced' | 'delayed' | 'suppressed' | 'deliverySeconds' | 'attemptSeconds' | 'attemptsByReply'
+>;
+
+function noteRecorded(
+  { metrics, log }: { metrics?: ResultMetrics | undefined; log: Log },
+  settlement: Settlement,
+): void {
+  const { accountId, mode, messageId, to, attempt, attempts, event } = settlement;
+  if (metrics) {
+    metrics[to][mode].inc();
+    if (attempt) {
+      metrics.attemptSeconds.observe(attempt.durationMs / 1000);
+      metrics.attemptsByReply[classOf(attempt.reply)].inc();
+    }
+    const delivery = event?.detail.delivery as { latencyMs: number } | undefined;
+    if (delivery) metrics.deliverySeconds.observe(delivery.latencyMs / 1000);
+  }
+  const tried =
+    attempt === null
+      ? {}
+      : { attempts, host: attempt.host, address: attempt.address, tls: attempt.tls, reply: attempt.reply };
+  const nextAttemptAtMs = settlement.nextAttemptAtMs ?? undefined;
+  log.info({ accountId, mode, messageId, eventId: event?.id, ...tried, nextAttemptAtMs }, `mail ${to}`);
+}
+
+/** Of the reply that decided; sockets, resolvers and our own refusals give none. */
+function classOf(reply: string | null): '2xx' | '4xx' | '5xx' | 'none' {
+  const first = /^([245])\d\d /.exec(reply ?? '')?.[1];
+  return first === undefined ? 'none' : (`${first}xx` as '2xx' | '4xx' | '5xx');
+}

@@ -1,0 +1,161 @@
+/**
+ * Which hosts an attempt dials at a destination, each with its addresses: the MX hosts of the domain that belong to the destination
+ * (exchanger-sets.ts), in order of preference. Addresses that failed lately come after the others of their host. If all of these hosts
+ * failed lately and others did not, nothing is dialed here: the attempt continues at the destination of the others.
+ */
+import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
+import { ANY, type PooledSession, peerOf, type SessionNeed } from '../attempt/pooled-session.ts';
+import type { Registry } from '../destinations/registry.ts';
+import type { Evidence } from '../outcome/outcome.ts';
+import type { AttemptFacts } from '../record/settle.ts';
+import type { ExchangerSets } from './exchanger-sets.ts';
+import { type HostMemory, type PeerAddress, peerKey } from './hosts.ts';
+import { type Candidate, isRelay, type Resolved, type Routing, resolveRoute } from './route.ts';
+
+export interface NotOpened {
+  ok: false;
+  evidence: Evidence;
+  facts: Omit<AttemptFacts, 'startedAtMs' | 'durationMs'>;
+  /** Mail that asks for less of its connection may well get one. */
+  forNeed: boolean;
+  /** No address may be used that mail could leave from: nothing was dialled. */
+  noSource?: boolean;
+  /** The destination of the next exchanger, where there is one, and the exchangers that this attempt has not been at. */
+  nextDestination?: { key: string; rest: readonly Candidate[] } | undefined;
+  /** Nobody was dialled: the exchangers of this destination failed lately, that one did not. */
+  isPassedOver?: boolean;
+}
+
+export interface CandidateDeps {
+  routing: Routing;
+  hosts: HostMemory;
+  sets: Pick<ExchangerSets, 'destinationOf' | 'destinationAt'>;
+  registry: Pick<Registry, 'pauseOf'>;
+}
+
+interface Chosen {
+  ok: true;
+  here: Candidate[];
+  hostsAfter(candidate: Candidate): Candidate[];
+  nextDestination: NotOpened['nextDestination'];
+}
+
+interface Place {
+  destination: string;
+  need: SessionNeed;
+  /** The session whose server put the mail off: only those behind it that have not failed lately count. */
+  after: PooledSession | undefined;
+}
+
+/** Cause: the domain counts for another destination than the one that was asked for. */
+export const ELSEWHERE = 'ELSEWHERE';
+
+export const NO_FACTS = { host: null, address: null, tls: null, tlsFallback: null, dialogue: [] };
+
+const NO_SOURCE = {
+  evidence: { stage: 'connect' as const, cause: 'EADDRNOTAVAIL', relay: false },
+  ...{ facts: NO_FACTS, forNeed: false, noSource: true },
+};
+
+/** Looks the domain up, where the attempt has no candidates left from before, and answers whom to dial. */
+export async function chooseCandidates(deps: CandidateDeps, place: Place): Promise<Chosen | NotOpened> {
+  const { destination, need, after } = place;
+  const resolved = await resolve(deps, place);
+  if (!resolved.ok) return notResolved(resolved);
+  const isHome = isRelay(destination) || need.detour || deps.sets.destinationOf(need.domain) === destination;
+  if (!isHome) {
+    return notDialled(ELSEWHERE, `the mail exchangers of ${need.domain} changed while they were looked up`);
+  }
+  const candidates = inTurn(deps, reachable(resolved.candidates, need, deps.routing), need);
+  if (candidates.length === 0 && resolved.candidates.length > 0) return { ok: false, ...NO_SOURCE };
+  const { here, rest, next } = split(deps, candidates, place);
+  const isLate = (one: Candidate): boolean =>
+    one.addresses.every((address) => isBackedOff(deps, { host: one.host, address }, need));
+  if (here.length === 0 || (!after && next && !isLate(next.candidate) && here.every(isLate))) {
+    const nextDestination = next && { key: next.key, rest: candidates };
+    const message = `of the mail exchangers of ${need.domain} none is to be dialled now`;
+    return { ...notDialled('ENOADDRESS', message), nextDestination, isPassedOver: true };
+  }
+  const hostsAfter = ({ host }: Candidate): Candidate[] =>
+    candidates.slice(candidates.findIndex((one) => one.host === host) + 1);
+  return { ok: true, here, hostsAfter, nextDestination: next && { key: next.key, rest } };
+}
+
+function isBackedOff({ hosts }: CandidateDeps, peer: PeerAddress, { avoid }: SessionNeed): boolean {
+  return avoid.has(peerKey(peer)) || hosts.isFailing(peer);
+}
+
+/** The addresses of each host, and the hosts, with those that go last at the end. */
+function inTurn(deps: CandidateDeps, candidates: readonly Candidate[], need: SessionNeed): Candidate[] {
+  const isLate = ({ host }: Candidate, address: string): boolean => isBackedOff(deps, { host, address }, need);
+  const [early, late]: [Candidate[], Candidate[]] = [[], []];
+  for (const one of candidates) {
+    const lateAddresses = one.addresses.filter((address) => isLate(one, address));
+    if (lateAddresses.length === 0) early.push(one);
+    else if (lateAddresses.length === one.addresses.length) late.push(one);
+    else
+      early.push({
+        ...one,
+        addresses: [...one.addresses.filter((address) => !isLate(one, address)), ...lateAddresses],
+      });
+  }
+  return [...early, ...late];
+}
+
+/** The host with those of its addresses that are left when these are taken out; undefined with none left. */
+export function without(candidate: Candidate, isOut: (address: string) => boolean): Candidate | undefined {
+  const addresses = candidate.addresses.filter((address) => !isOut(address));
+  return addresses.length === 0 ? undefined : { ...candidate, addresses };
+}
+
+async function resolve(deps: CandidateDeps, { need, after }: Place): Promise<Resolved> {
+  const { domain, asks, attempts, emailSeq, detour } = need;
+  // Mail that a server deferred does not go on to an address that has just refused us, or is away.
+  const wellOf = (candidates: readonly Candidate[]): Candidate[] =>
+    candidates.flatMap((one) => without(one, (address) => deps.hosts.isFailing({ host: one.host, address })) ?? []);
+  const left = after?.domain === domain ? after.rest : detour?.rest;
+  if (left) return { ok: true, candidates: after ? wellOf(left) : [...left] };
+  const routing = asks === ANY ? { ...deps.routing, policies: undefined } : deps.routing;
+  const turn = { isBackedOff: deps.hosts.isBackedOff, attempts, emailSeq };
+  const resolved = await resolveRoute(routing, domain, turn);
+  if (!resolved.ok || !after) return resolved;
+  const tried = peerOf(after);
+  const isTried = ({ host }: Candidate, address: string): boolean => host === tried.host && address === tried.address;
+  const untried = resolved.candidates.flatMap((one) => without(one, (address) => isTried(one, address)) ?? []);
+  return { ok: true, candidates: wellOf(untried) };
+}
+
+/** Those that count for this destination, those that do not, and the first of these that may be dialled. */
+function split(deps: CandidateDeps, candidates: readonly Candidate[], { destination, need }: Place) {
+  const here: Candidate[] = [];
+  const rest: Candidate[] = [];
+  let next: { candidate: Candidate; key: string } | undefined;
+  for (const candidate of candidates) {
+    const { host } = candidate;
+    const key = isRelay(destination) ? destination : deps.sets.destinationAt(need.domain, host);
+    if (key === destination) here.push(candidate);
+    else {
+      rest.push(candidate);
+      if (!deps.registry.pauseOf(key)) next ??= { candidate, key };
+    }
+  }
+  return { here, rest, next };
+}
+
+/** Those with an address that one of ours may be used for, with these addresses alone. */
+function reachable(candidates: Candidate[], { mayLeaveFrom }: SessionNeed, { sources }: Routing): Candidate[] {
+  if (!mayLeaveFrom) return candidates;
+  return candidates
+    .map((one) => ({ ...one, addresses: one.addresses.filter((address) => sources.hasOneFor(address, mayLeaveFrom)) }))
+    .filter(({ addresses }) => addresses.length > 0);
+}
+
+/** Says nothing of those that wait for the destination. */
+function notDialled(cause: string, message: string): NotOpened {
+  return { ok: false, evidence: { stage: 'dns', cause, message, relay: false }, facts: NO_FACTS, forNeed: true };
+}
+
+function notResolved({ evidence, tlsPolicy }: Resolved & { ok: false }): NotOpened {
+  const facts = tlsPolicy ? { ...NO_FACTS, tlsPolicy } : NO_FACTS;
+  return { ok: false, evidence, facts, forNeed: evidence.cause === POLICY_UNMET };
+}

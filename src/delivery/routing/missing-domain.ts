@@ -1,0 +1,66 @@
+/**
+ * Domains that do not exist (NXDOMAIN) although they took mail lately: more often a registration that lapsed for an hour, or a zone that
+ * was published empty, than a domain that is gone. Mail of an account whose mail the domain took in the last 30 days is tried again
+ * until the domain has been missing for five minutes; then it bounces as any other. By the schedule of retries the first two attempts
+ * are temporary, and the third ends it.
+ *
+ * When a domain began to be missing is kept in memory, bounded: a restart grants five more minutes.
+ */
+import type { Log } from '../../base/log.ts';
+import type { Evidence } from '../outcome/outcome.ts';
+import { domainOf } from './route.ts';
+
+const GRACE_MS = 300_000;
+/** Longer than the longest step between two attempts. */
+const KEPT_MS = 86_400_000;
+const MAX_ENTRIES = 10_000;
+
+export interface MissingDomainDeps {
+  now(): number;
+  /** Whether the domain took mail of this account in the last 30 days. */
+  tookMailLately(accountId: string, domain: string): Promise<boolean>;
+  log: Log;
+}
+
+export interface MissingDomains {
+  /** The evidence as it is, or a temporary failure in its place. */
+  evidenceFor(evidence: Evidence, mail: { accountId: string; recipient: string }): Promise<Evidence>;
+  /** The domain of this recipient is there. */
+  exists(recipient: string): void;
+}
+
+export function openMissingDomains({ now, tookMailLately, log }: MissingDomainDeps): MissingDomains {
+  const since = new Map<string, number>();
+
+  const missingSince = (domain: string): number => {
+    const known = since.get(domain);
+    if (known !== undefined && now() - known < KEPT_MS) return known;
+    since.delete(domain);
+    since.set(domain, now());
+    if (since.size > MAX_ENTRIES) since.delete(since.keys().next().value!);
+    return now();
+  };
+
+  /** What cannot be asked speaks for the domain: mail that waits in vain is better than mail that is lost. */
+  const tookMail = async (accountId: string, domain: string): Promise<boolean> => {
+    try {
+      return await tookMailLately(accountId, domain);
+    } catch (error) {
+      log.warn({ error: (error as Error).message }, 'whether a domain took mail lately could not be read');
+      return true;
+    }
+  };
+
+  return {
+    evidenceFor: async (evidence, { accountId, recipient }) => {
+      if (evidence.stage !== 'dns' || evidence.local?.enhanced !== '5.1.2') return evidence;
+      const domain = domainOf(recipient);
+      if (now() - missingSince(domain) >= GRACE_MS || !(await tookMail(accountId, domain))) return evidence;
+      const message = `${evidence.local.text}, although it took mail in the last 30 days`;
+      return { stage: 'dns', cause: 'ENOTFOUND', message, relay: evidence.relay };
+    },
+    exists: (recipient) => {
+      if (since.size > 0) since.delete(domainOf(recipient));
+    },
+  };
+}

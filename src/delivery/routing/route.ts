@@ -1,0 +1,335 @@
+/**
+ * Where a message goes next: a relay of the operator's, or the mail exchangers of the recipient's domain (RFC 5321 §5.1). Answers
+ * candidates in the order in which they are tried, or why there is none, as evidence for outcome.ts.
+ *
+ * MX delivery connects to public addresses only, whatever the DNS says, except where POSTRIDER_MX_ALLOW permits it. A domain
+ * all of whose exchangers point to refused addresses bounces (5.4.4, policy): an MX of 127.0.0.1 is how domains say that they
+ * take no mail, and waiting does not change it; the address is not suppressed, since a mistake in the DNS may be corrected.
+ * An exchanger that is this service itself is dropped with all that are no better than it (§5.1), also where its turn has not come;
+ * with nothing left the mail would go round in a loop, and bounces (5.4.6, §5.4.6 of the same). But a domain with inbound routes is
+ * ours to take: its mail goes to the inbound port of this process, or where that is another node's, to the exchangers as they are
+ * published.
+ *
+ * Exchangers of one preference come in random order each time, those that failed lately behind all others. Bounded: 5 exchangers
+ * an attempt, 5 addresses each, IPv6 and IPv4 in turn, whatever the domain lists. Of more than 5 the order is drawn once for an email,
+ * and each further attempt begins 5 further on, so that all get their turn. Where source addresses are set, addresses of a family
+ * without one are not dialled. The relay was named by the operator, so that its address may be private.
+ */
+import { hash } from 'node:crypto';
+import type { RelayRoute, Route } from '../../config.ts';
+import { domainToAscii } from '../../mail/address.ts';
+import { addressRefusal, type Cidr, isInRanges } from '../../net/address-guard.ts';
+import type { AddressAnswer, Dns, MxHost } from '../../net/dns.ts';
+import { interleaveFamilies } from '../../net/smtp-connect.ts';
+import type { SourceAddresses } from '../../net/source-addresses.ts';
+import { type HostPolicy, POLICY_UNMET, type TlsPolicies } from '../../tls-policy/tls-policy.ts';
+import type { Evidence } from '../outcome/outcome.ts';
+
+export interface Candidate {
+  host: string;
+  /** Those that an attempt may still dial, in order. */
+  addresses: string[];
+  /** All addresses of the host. */
+  allAddresses: readonly string[];
+  port: number;
+  tls: 'opportunistic' | 'implicit';
+  verifyCertificate: boolean;
+  auth?: { user: string; pass: string };
+  /** What the domain asks of a connection to this host. */
+  policy?: HostPolicy;
+}
+
+export type Resolved =
+  | { ok: true; candidates: Candidate[] }
+  /** `tlsPolicy` is the one that forbids to dial. */
+  | { ok: false; evidence: Evidence; tlsPolicy?: HostPolicy['name'] | undefined };
+
+export interface Routing {
+  route: Route;
+  /** Takes mail for destinations that block our host. */
+  fallback?: RelayRoute | undefined;
+  dns: Dns;
+  mxPort: number;
+  mxAllow: readonly Cidr[];
+  own: OwnHost;
+  sources: SourceAddresses;
+  /** What recipients' domains ask of connections to their exchangers; nothing without it. */
+  policies?: Pick<TlsPolicies, 'ofDomain'> | undefined;
+}
+
+/** How exchangers are recognised as this service itself. */
+export interface OwnHost {
+  /** As it is said in EHLO; lower case. */
+  name: string;
+  /** Addresses at which it takes mail on the port of exchangers. */
+  addresses: readonly Cidr[];
+  /** Whether inbound routes take mail for a domain (A-labels). */
+  hasRoutes(domain: string): Promise<boolean>;
+  /** Where this process listens for mail from outside; undefined where it does not. */
+  inbound(): { address: string; port: number } | undefined;
+}
+
+/** Key of the destination that all mail shares behind a relay. */
+export const RELAY = 'relay';
+/** Key of the relay that takes mail for destinations that block our host. */
+export const FALLBACK = 'fallback';
+/** TLS of an exchanger, unless its domain asks for more. */
+const BY_POLICY = { tls: 'opportunistic', verifyCertificate: false } as const;
+const MAX_EXCHANGERS = 5;
+const MAX_ADDRESSES = 5;
+/** Looked up for an attempt, to know whether one of them is this service: those in turn, and the others that are as good. */
+const MAX_LOOKED_UP = 25;
+
+/** Whose exchangers mail for a recipient goes to: the relay, or the recipient's domain in A-labels. */
+export function routedDomainOf(routing: Pick<Routing, 'route'>, recipient: string): string {
+  if (routing.route.kind === 'relay') return RELAY;
+  return domainOf(recipient);
+}
+
+/** In A-labels. */
+export function domainOf(recipient: string): string {
+  const domain = recipient.slice(recipient.lastIndexOf('@') + 1);
+  return domainToAscii(domain) ?? domain.toLowerCase();
+}
+
+/** Whether a destination is a relay of the operator's. */
+export function isRelay(destination: string): boolean {
+  return destination === RELAY || destination === FALLBACK;
+}
+
+function relayOf({ route, fallback }: Routing, destination: string): RelayRoute | undefined {
+  if (destination === FALLBACK) return fallback;
+  return route.kind === 'relay' ? route.relay : undefined;
+}
+
+export interface Turn {
+  /** Whether a host is tried after all others. */
+  isBackedOff(host: string): boolean;
+  /** Attempts that were made before. */
+  attempts: number;
+  /** The number of the email, whose attempts share an order of many exchangers. */
+  emailSeq: number;
+}
+
+/** Looks up where mail for this destination goes. Never throws because of the DNS. */
+export function resolveRoute(routing: Routing, destination: string, turn: Turn): Promise<Resolved> {
+  const relay = relayOf(routing, destination);
+  if (relay) return resolveRelay(routing, relay);
+  return resolveExchangers(routing, { domain: destination, turn });
+}
+
+/** RFC 5321 §5.1: by preference, at random within one; what goes last keeps that order among itself. */
+export function inOrder(exchangers: readonly MxHost[], { isBackedOff, attempts, emailSeq }: Turn): MxHost[] {
+  const areMany = exchangers.length > MAX_EXCHANGERS;
+  const ranked = exchangers.map((exchanger) => ({
+    exchanger,
+    lot: areMany ? lotOf(emailSeq, exchanger.host) : Math.random(),
+  }));
+  ranked.sort((a, b) => a.exchanger.preference - b.exchanger.preference || a.lot - b.lot);
+  const all = ranked.map((one) => one.exchanger);
+  const from = areMany ? (attempts * MAX_EXCHANGERS) % all.length : 0;
+  const inTurn = [...all.slice(from), ...all.slice(0, from)];
+  return [...inTurn.filter(({ host }) => !isBackedOff(host)), ...inTurn.filter(({ host }) => isBackedOff(host))];
+}
+
+/** The same at each attempt of an email. */
+function lotOf(emailSeq: number, host: string): number {
+  return hash('sha256', `${emailSeq} ${host}`, 'buffer').readUInt32BE();
+}
+
+/** Those in turn, then the others that are as good as one of these. */
+function toLookUp(ordered: readonly MxHost[]): MxHost[] {
+  const inTurn = ordered.slice(0, MAX_EXCHANGERS);
+  const worst = Math.max(...inTurn.map(({ preference }) => preference));
+  const others = ordered.slice(MAX_EXCHANGERS).filter(({ preference }) => preference <= worst);
+  return [...inTurn, ...others.sort((a, b) => a.preference - b.preference)].slice(0, MAX_LOOKED_UP);
+}
+
+/** RFC 5321 §5.1: without those that are ourselves, and those that are no better. */
+function cutAtOurselves<T extends MxHost>(exchangers: readonly T[], isOurs: (one: T) => boolean): T[] {
+  const best = Math.min(...exchangers.filter(isOurs).map((one) => one.preference));
+  return exchangers.filter((one) => one.preference < best);
+}
+
+function temporary(message: string, options: { cause: string; relay: boolean }): Resolved {
+  return { ok: false, evidence: { stage: 'dns', message, ...options } };
+}
+
+function permanent(code: number, enhanced: string, text: string): Resolved {
+  return { ok: false, evidence: { stage: 'dns', relay: false, local: { code, enhanced, text } } };
+}
+
+async function resolveRelay(routing: Routing, relay: RelayRoute): Promise<Resolved> {
+  const answer = await routing.dns.lookupHost(relay.host);
+  if (answer.status !== 'found') {
+    const cause = answer.status === 'temporary' ? answer.cause : 'ENOTFOUND';
+    return temporary(`the relay ${relay.host} has no address (${cause})`, { cause, relay: true });
+  }
+  const addresses = answer.value.slice(0, MAX_ADDRESSES);
+  // Nobody certifies private addresses; a relay on the public network must prove who it is before it gets a password.
+  const isPublic = addresses.every((address) => addressRefusal(address, []) === undefined);
+  return {
+    ok: true,
+    candidates: [
+      {
+        host: relay.host,
+        addresses,
+        allAddresses: addresses,
+        port: relay.port,
+        tls: relay.implicitTls ? 'implicit' : 'opportunistic',
+        verifyCertificate: isPublic && (relay.implicitTls || relay.auth !== undefined),
+        ...(relay.auth ? { auth: relay.auth } : {}),
+      },
+    ],
+  };
+}
+
+async function resolveExchangers(
+  routing: Routing,
+  { domain, turn }: { domain: string; turn: Turn },
+): Promise<Resolved> {
+  const mx = await routing.dns.resolveMx(domain);
+  if (mx.status === 'temporary') {
+    return temporary(`the MX records of ${domain} cannot be looked up (${mx.cause})`, {
+      cause: mx.cause,
+      relay: false,
+    });
+  }
+  if (mx.status === 'no-such-domain') return permanent(550, '5.1.2', `the domain ${domain} does not exist`);
+  if (mx.status === 'found' && mx.value.nullMx) {
+    // RFC 7505 §4.1 asks for 556 5.1.10.
+    return permanent(556, '5.1.10', `the domain ${domain} says that it takes no mail (null MX)`);
+  }
+  if (mx.status === 'found' && mx.value.hosts.length === 0) {
+    return permanent(550, '5.4.4', `the MX records of ${domain} name no host (an address is none)`);
+  }
+  // RFC 5321 §5.1: without MX records the domain itself is its exchanger.
+  const listed = mx.status === 'found' ? mx.value.hosts : [{ host: domain, preference: 0 }];
+  const others = cutAtOurselves(listed, ({ host }) => host === routing.own.name);
+  if (others.length === 0) return resolveOurselves(routing, { domain, listed, turn });
+  const ordered = inOrder(others, turn);
+  const found = await lookUp(routing, toLookUp(ordered));
+  const usable = cutAtOurselves(found, (one) => isOurs(routing, one));
+  if (usable.length === 0 && found.length > 0) return resolveOurselves(routing, { domain, listed, turn });
+  // What was cut away took all worse ones along.
+  const isAll = usable.length <= MAX_EXCHANGERS && (found.length === others.length || usable.length < found.length);
+  return choose(routing, { domain, found: usable.slice(0, MAX_EXCHANGERS), isAll });
+}
+
+/** The best exchanger of the domain is this service. What cannot be asked speaks for the domain: its recipients are asked for at the port. */
+async function resolveOurselves(
+  routing: Routing,
+  { domain, listed, turn }: { domain: string; listed: readonly MxHost[]; turn: Turn },
+): Promise<Resolved> {
+  const { own } = routing;
+  if (!(await own.hasRoutes(domain).catch(() => true))) return loop(routing, domain);
+  const inbound = own.inbound();
+  if (inbound) {
+    const { address, port } = inbound;
+    return {
+      ok: true,
+      candidates: [{ host: own.name, addresses: [address], allAddresses: [address], port, ...BY_POLICY }],
+    };
+  }
+  const ordered = inOrder(listed, turn);
+  const found = await lookUp(routing, ordered.slice(0, MAX_EXCHANGERS));
+  return choose(routing, { domain, found, isAll: ordered.length <= MAX_EXCHANGERS });
+}
+
+/** Each with what the domain asks of a connection to it, without those to which there may be none now. */
+async function underPolicies({ policies }: Routing, domain: string, hosts: readonly Candidate[]): Promise<Resolved> {
+  const domainPolicy = await policies?.ofDomain(domain);
+  if (!domainPolicy) return { ok: true, candidates: [...hosts] };
+  const decided = await Promise.all(
+    hosts.map(async (candidate) => ({ candidate, of: await domainPolicy.ofHost(candidate.host, candidate.port) })),
+  );
+  // Those that would have been dialled before the first that may be.
+  for (const { of } of decided) {
+    if (of.ok) break;
+    of.note?.();
+  }
+  const candidates = decided.flatMap(({ candidate, of }) =>
+    of.ok ? [{ ...candidate, ...(of.policy && { policy: of.policy }) }] : [],
+  );
+  if (candidates.length > 0) return { ok: true, candidates };
+  const [first] = decided.flatMap(({ of }) => (of.ok ? [] : [of]));
+  const evidence = { stage: 'tls' as const, cause: POLICY_UNMET, message: first!.reason, relay: false };
+  return { ok: false, evidence, tlsPolicy: first!.name };
+}
+
+interface FoundExchanger extends MxHost {
+  answer: AddressAnswer;
+}
+
+function addressesOf({ answer }: FoundExchanger): string[] {
+  return answer.status === 'found' ? answer.value : [];
+}
+
+/** By the name behind its CNAMEs, or by one of its addresses. */
+function isOurs({ own }: Routing, exchanger: FoundExchanger): boolean {
+  const { answer } = exchanger;
+  if (answer.status === 'found' && answer.canonicalName === own.name) return true;
+  return addressesOf(exchanger).some((address) => isInRanges(address, own.addresses));
+}
+
+function lookUp({ dns }: Routing, exchangers: readonly MxHost[]): Promise<FoundExchanger[]> {
+  return Promise.all(
+    exchangers.map(async (exchanger) => ({ ...exchanger, answer: await dns.resolveAddresses(exchanger.host) })),
+  );
+}
+
+/**
+ * The exchangers that have addresses to which we connect, each with what the domain asks of a connection to it; with `isAll` there
+ * are no others than those looked up.
+ */
+async function choose(
+  routing: Routing,
+  { domain, found, isAll }: { domain: string; found: readonly FoundExchanger[]; isAll: boolean },
+): Promise<Resolved> {
+  const { mxAllow, mxPort, sources } = routing;
+  const candidates: Candidate[] = [];
+  const refused: string[] = [];
+  let unreached: string | undefined;
+  for (const exchanger of found) {
+    const { host } = exchanger;
+    const permitted: string[] = [];
+    for (const address of addressesOf(exchanger)) {
+      const reason = addressRefusal(address, mxAllow);
+      if (reason !== undefined) refused.push(`${host} [${address}]: ${reason}`);
+      else if (sources.reach(address)) permitted.push(address);
+      else unreached ??= address;
+    }
+    if (permitted.length === 0) continue;
+    const addresses = interleaveFamilies(permitted).slice(0, MAX_ADDRESSES);
+    candidates.push({
+      host,
+      addresses,
+      allAddresses: addresses,
+      port: mxPort,
+      ...BY_POLICY,
+    });
+  }
+  if (candidates.length > 0) return underPolicies(routing, domain, candidates);
+  const unsure = found.flatMap(({ answer }) => (answer.status === 'temporary' ? [answer.cause] : []));
+  if (unsure.length > 0) {
+    const message = `the mail exchangers of ${domain} cannot be looked up (${unsure[0]})`;
+    return temporary(message, { cause: unsure[0]!, relay: false });
+  }
+  if (unreached !== undefined) {
+    const message = `no source address is of the family of ${unreached}, an exchanger of ${domain} (POSTRIDER_SOURCE_ADDRESSES)`;
+    return temporary(message, { cause: 'ENETUNREACH', relay: false });
+  }
+  if (!isAll) {
+    const message = `of the mail exchangers of ${domain}, those that were looked up have no address to connect to`;
+    return temporary(message, { cause: 'ENOADDRESS', relay: false });
+  }
+  if (refused.length > 0) {
+    const list = refused.slice(0, 3).join(', ');
+    return permanent(554, '5.4.4', `the mail exchangers of ${domain} have addresses that are not public (${list})`);
+  }
+  return permanent(550, '5.4.4', `the domain ${domain} has no mail exchanger and no address`);
+}
+
+function loop({ own }: Routing, domain: string): Resolved {
+  return permanent(550, '5.4.6', `the mail exchanger of ${domain} is this service itself (${own.name}): a loop`);
+}

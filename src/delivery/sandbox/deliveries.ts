@@ -1,0 +1,152 @@
+/**
+ * Sandbox mail whose attempts come due while the account's clock is moved, or of which an outcome is played by hand: the simulated
+ * server, at times by that clock, recorded as the worker does it.
+ *
+ * By hand, what is still waiting has its attempt now, with the outcome asked for; what was delivered may bounce late or be complained
+ * about. What the states of a message do not allow is a CONFLICT and changes nothing.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SHORTEST_DELIVERY_WAITS_MS } from '../../base/backoff.ts';
+import type { Clock } from '../../base/clock.ts';
+import { failure, ok, type Result, refuse } from '../../base/failure.ts';
+import { newId } from '../../base/ids.ts';
+import type { Log } from '../../base/log.ts';
+import { DELIVERY_WORK, type DeliveryJob, type MessageStatus, SIMULATED_SUPPRESSED } from '../../messages/messages.ts';
+import type { SandboxKind, SandboxPlay } from '../../sandbox/sandbox.ts';
+import type { Blobs } from '../../storage/blobs/blobs.ts';
+import { createBlobRemover } from '../../storage/blobs/remove.ts';
+import type { Database } from '../../storage/database.ts';
+import { claimChosen, timeOf } from '../../work/work.ts';
+import { SANDBOX } from '../destinations/registry.ts';
+import { classify } from '../outcome/outcome.ts';
+import { claimOperation } from '../queue/claim.ts';
+import { type Held, heldOf } from '../queue/held.ts';
+import { failureDetail, type ResultMetrics, Results, suppressedSettlementOf } from '../record/results.ts';
+import type { Settlement } from '../record/settle.ts';
+import { COMPLAINT, HOST, playSandbox, replyOfPlay, SHOWN } from './play.ts';
+import { findSandboxMessageOperation, playLateOperation } from './store.ts';
+
+const MOST = 200;
+
+export interface SandboxDeliveryDeps {
+  database: Database;
+  blobs: Blobs;
+  clock: Clock;
+  log: Log;
+  metrics?: ResultMetrics;
+  /** Uniform in [0, 1); the jitter of retries. */
+  random?: () => number;
+}
+
+export type SandboxDeliveries = SandboxKind<Held, Settlement>;
+
+export function createSandboxDeliveries(deps: SandboxDeliveryDeps): SandboxDeliveries {
+  const { random = Math.random } = deps;
+  const results = new Results({
+    ...deps,
+    random,
+    remover: createBlobRemover(deps),
+    registry: { pauseOf: () => undefined },
+  });
+  return {
+    kind: DELIVERY_WORK,
+    shortestWaitsMs: SHORTEST_DELIVERY_WAITS_MS,
+    most: MOST,
+    claim: async (request) => {
+      const { jobs, taken } = await deps.database.execute(claimOperation, request);
+      const place = {
+        hop: { destination: SANDBOX },
+        domain: SANDBOX,
+        leaseUntilMs: request.nowMs + request.leaseMs,
+      };
+      return { items: jobs.map((job) => heldOf(job, place)), taken, overQuota: [] };
+    },
+    withoutAttempt: (held) => results.withoutAttempt(held),
+    attempt: (held) => playSandbox(held.job, { nowMs: results.nowOf(held), random: random() }),
+    record: (settlements) => results.record(settlements),
+  };
+}
+
+export interface PlayByHandDeps {
+  database: Database;
+  clock: Clock;
+  deliveries: SandboxDeliveries;
+  random?: () => number;
+}
+
+/** NOT_FOUND for a message that the account's sandbox does not have, CONFLICT where its state does not allow the outcome. */
+export type PlayByHand = (
+  key: { accountId: string; messageId: string },
+  play: SandboxPlay,
+) => Promise<Result<undefined>>;
+
+const LEASE_MS = 30_000;
+/** An attempt of the sandbox is over within moments. */
+const HELD_FOR_MS = 5_000;
+const LOOK_EVERY_MS = 10;
+const BEING_SENT = 'the message is being sent right now';
+
+function conflict(reason: string) {
+  return refuse(failure('CONFLICT', { message: `The outcome cannot be played: ${reason}.` }));
+}
+
+export function createPlayByHand({ database, clock, deliveries, random = Math.random }: PlayByHandDeps): PlayByHand {
+  /** The message, leased when it still waits and nobody else has it. */
+  const take = async (key: { accountId: string; messageId: string }) => {
+    const latest = performance.now() + HELD_FOR_MS;
+    for (;;) {
+      const found = await database.execute(findSandboxMessageOperation, key);
+      if (!found || found.seq === null) return { found };
+      const lease = { nowMs: clock.now(), leaseMs: LEASE_MS };
+      const [held] = await claimChosen(deliveries, [{ seq: found.seq, fence: found.fence }], lease);
+      if (held || performance.now() > latest) return { found, held };
+      await sleep(LOOK_EVERY_MS);
+    }
+  };
+
+  return async (key, play) => {
+    const { found, held } = await take(key);
+    if (!found) return refuse(failure('NOT_FOUND', { message: 'The inbox holds no message with this id.' }));
+    if (held) {
+      const settlement = settlementOf(held.job, { play, nowMs: timeOf(held, clock), random });
+      const lost = await deliveries.record([settlement]);
+      return lost.length === 0 ? ok(undefined) : conflict(BEING_SENT);
+    }
+    if (found.seq !== null) return conflict(BEING_SENT);
+    const nowMs = clock.now() + found.clockOffsetMs;
+    const late = lateOutcome(play, nowMs);
+    const played = late && (await database.execute(playLateOperation, { ...key, ...late, atMs: nowMs }));
+    return played ? ok(undefined) : conflict(notAllowed(found.status));
+  };
+}
+
+function notAllowed(status: MessageStatus): string {
+  const may = status === 'delivered' ? '; it may only bounce or be complained about now' : '';
+  return `the message is ${status}${may}`;
+}
+
+function settlementOf(
+  job: DeliveryJob,
+  { play, nowMs, random }: { play: SandboxPlay; nowMs: number; random: () => number },
+): Settlement {
+  if (play.kind === 'word' && play.word === 'suppressed')
+    return suppressedSettlementOf(job, nowMs, SIMULATED_SUPPRESSED);
+  // A delay that is asked for is reported each time, the first one and any other.
+  return playSandbox({ ...job, status: 'queued' }, { play, nowMs, random: random() });
+}
+
+/** What can still happen to a message that was settled. */
+function lateOutcome(play: SandboxPlay, nowMs: number) {
+  const id = newId('evt', nowMs);
+  if (play.kind === 'word' && play.word === 'complained') {
+    const event = { id, type: 'Complaint' as const, detail: COMPLAINT };
+    return { to: 'complained' as const, event, sandboxOutcome: SHOWN.complained };
+  }
+  const reply = replyOfPlay(play);
+  const outcome = { ...classify({ stage: 'rcpt', reply, relay: false }), suppress: false };
+  if (outcome.kind !== 'permanent' || (play.kind === 'word' && play.word !== 'bounced')) return undefined;
+  const bounce = { ...failureDetail(outcome, { host: HOST }), late: true };
+  const event = { id, type: 'Bounce' as const, detail: { bounce } };
+  return { to: 'bounced' as const, event, sandboxOutcome: SHOWN.bounced };
+}

@@ -1,0 +1,113 @@
+/**
+ * The last hop of sandbox mail: a simulated server instead of a network. No name is looked up and no socket opened; what
+ * comes out is recorded exactly as a live attempt is, so that an integration sees the same events in the same order.
+ *
+ *   bounced → Bounce     delayed → DeliveryDelay, at the next attempt Delivery     complained → Delivery, Complaint
+ *   an SMTP reply → classified as a server's answer to RCPT, at every attempt the same
+ */
+
+import { newId } from '../../base/ids.ts';
+import { parseReply, type SmtpReply } from '../../mail/smtp-reply.ts';
+import type { DeliveryJob } from '../../messages/messages.ts';
+import { type SandboxPlay, sandboxPlay } from '../../sandbox/sandbox.ts';
+import { classify, replyText } from '../outcome/outcome.ts';
+import { settlementOf } from '../record/results.ts';
+import type { Settlement } from '../record/settle.ts';
+
+export const HOST = 'mx.sandbox.invalid';
+const TLS = 'TLSv1.3';
+const ACCEPTED = replyOf('250 2.0.0 OK: simulated delivery');
+const UNKNOWN_USER = replyOf('550 5.1.1 simulated: no such user here');
+const NOT_NOW = replyOf('451 4.2.1 simulated: mailbox temporarily unavailable, try again later');
+
+function replyOf(text: string): SmtpReply {
+  const reply = parseReply(text);
+  if (!reply) throw new Error(`not an SMTP reply: ${text}`);
+  return reply;
+}
+
+function dialogueOf(
+  job: DeliveryJob,
+  reply: SmtpReply,
+  accepted: boolean,
+): { atMs: number; direction: 'C' | 'S'; text: string }[] {
+  const said: ['C' | 'S', string][] = [
+    ['S', `220 ${HOST} ESMTP simulated`],
+    ['C', 'EHLO (simulated)'],
+    ['S', `250 ${HOST}`],
+    ['C', `MAIL FROM:<${job.envelopeFrom}>`],
+    ['S', '250 2.1.0 OK'],
+    ['C', `RCPT TO:<${job.recipient}>`],
+  ];
+  if (accepted) {
+    said.push(['S', '250 2.1.5 OK'], ['C', 'DATA'], ['S', '354 go ahead'], ['C', `<${job.sizeBytes} bytes>`]);
+  }
+  said.push(['S', replyText(reply)]);
+  return said.map(([direction, text]) => ({ atMs: 0, direction, text }));
+}
+
+/** The simulated server's reply; for words that are no reply, the one before what they mean. */
+export function replyOfPlay(play: SandboxPlay): SmtpReply {
+  if (play.kind === 'reply') return play.reply;
+  if (play.word === 'bounced') return UNKNOWN_USER;
+  return play.word === 'delayed' ? NOT_NOW : ACCEPTED;
+}
+
+/** What the message plays by itself now: a delay once. */
+function ownPlay(job: DeliveryJob): SandboxPlay {
+  const play = sandboxPlay(job.recipient, job.options.sandboxOutcome);
+  const isOver = play.kind === 'word' && play.word === 'delayed' && job.attempts > 0;
+  return isOver ? { kind: 'word', word: 'delivered' } : play;
+}
+
+/** What a Complaint event of the sandbox says. */
+export const COMPLAINT = {
+  complaint: {
+    feedbackType: 'abuse',
+    remoteHost: HOST,
+    owner: 'recipient',
+    advice: 'The recipient marked this mail as spam; stop sending to this address.',
+    suppressed: false,
+  },
+};
+
+/** What the inbox shows of a state. */
+export const SHOWN = {
+  delivered: 'Delivered',
+  delayed: 'Delayed',
+  bounced: 'Bounced',
+  suppressed: 'Suppressed',
+  complained: 'Complained',
+} as const;
+
+export interface Playing {
+  /** By the account's clock. */
+  nowMs: number;
+  random: number;
+  /** Instead of what the message plays by itself. */
+  play?: SandboxPlay;
+}
+
+/** What comes of a sandbox message now. */
+export function playSandbox(job: DeliveryJob, { nowMs, random, play = ownPlay(job) }: Playing): Settlement {
+  const reply = replyOfPlay(play);
+  const complains = play.kind === 'word' && play.word === 'complained';
+  const accepted = reply.code < 300;
+  const outcome = classify({ accepted, stage: accepted ? 'dot' : 'rcpt', reply, relay: false });
+  const facts = {
+    startedAtMs: nowMs,
+    durationMs: 0,
+    host: HOST,
+    address: null,
+    tls: TLS,
+    tlsFallback: null,
+    dialogue: dialogueOf(job, reply, accepted),
+  };
+  const settlement = settlementOf({ job, outcome, facts, nowMs, random });
+  settlement.sandboxOutcome = SHOWN[complains ? 'complained' : settlement.to];
+  if (complains) {
+    const event = { id: newId('evt', nowMs), type: 'Complaint', detail: COMPLAINT } as const;
+    settlement.followedBy = { to: 'complained', event };
+  }
+  return settlement;
+}

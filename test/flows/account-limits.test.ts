@@ -1,0 +1,143 @@
+/** The limits of an account as its customer and its operator meet them: published, refused by name, changed by a command. */
+import assert from 'node:assert/strict';
+import { type IncomingMessage, request } from 'node:http';
+import { after, before, test } from 'node:test';
+import type { Answer, JsonObject } from '../kit/api.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+let service: Service;
+before(async () => {
+  service = await startService({ env: { POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8' } });
+});
+after(() => service.close());
+
+const code = (answer: Answer): string => `${answer.status} ${answer.body.error?.code ?? ''}`.trim();
+const setLimits = (...limits: string[]): Promise<JsonObject> =>
+  service.cli('account', 'set', service.live.accountId, ...limits.flatMap((one) => ['--limit', one]));
+const limitOf = async (name: string): Promise<number> => (await service.api.get('/account')).body.limits[name];
+
+const STANDARD = {
+  ...{ webhooks: 100, domains: 1_000, templates: 5_000, apiKeys: 200, smtpCredentials: 200, openSubmissions: 1_000 },
+  ...{ inboundRoutes: 100, eventStreams: 20, inboxWaits: 50, inboundMailPerHour: 10_000 },
+};
+
+const file = { name: 'a.pdf', contentType: 'application/pdf', sizeBytes: 5, sha256: 'ab'.repeat(32) };
+
+test('one more than a limit is refused by name, until one is gone or the operator allows more', async () => {
+  const { api, sandboxApi } = service;
+  const { limits } = (await api.get('/account')).body;
+  for (const [name, most] of Object.entries(STANDARD)) assert.equal(limits[name], most, name);
+  // Two of each: of keys and credentials the first run has made some.
+  await setLimits(
+    'webhooks=2',
+    'domains=2',
+    'templates=2',
+    'apiKeys=4',
+    'smtpCredentials=3',
+    'openSubmissions=2',
+    'inboundRoutes=2',
+  );
+  await waitUntil('the limits to be felt', async () => (await limitOf('webhooks')) === 2);
+  let made = 0;
+  const url = `http://127.0.0.1:${new URL(service.url).port}/hook`;
+  const creates: [name: string, create: () => Promise<Answer>][] = [
+    // By turns with a sandbox key: a limit counts both modes.
+    ['webhooks', () => [api, sandboxApi][made % 2]!.post('/webhooks', { url, events: ['Send'] })],
+    ['domains', () => api.post('/domains', { domain: `d${made}.example.com` })],
+    ['templates', () => api.post('/templates', { name: `t${made}`, subject: 'x', text: 'x' })],
+    ['apiKeys', () => api.post('/api-keys', {})],
+    ['smtpCredentials', () => api.post('/smtp-credentials', { mode: 'sandbox' })],
+    ['inboundRoutes', () => sandboxApi.post('/inbound-routes', { match: `m${made}@in.shop.example` })],
+    ['openSubmissions', () => [api, sandboxApi][made % 2]!.post('/attachments', { attachments: [file] })],
+  ];
+  for (const [name, create] of creates) {
+    let answer: Answer;
+    for (made = 0; ; made += 1) {
+      answer = await create();
+      if (answer.status !== 201 || made === 10) break;
+    }
+    assert.equal(code(answer), '409 LIMIT_REACHED', name);
+    assert.equal(answer.body.reasonCode, 'LIMIT_REACHED');
+    const most = await limitOf(name);
+    assert.ok(answer.body.error.message.includes(`limits.${name}`), answer.body.error.message);
+    assert.ok(answer.body.error.message.includes(` ${most} `), answer.body.error.message);
+  }
+  // What is there already is no further one.
+  assert.equal((await api.post('/domains', { domain: 'd0.example.com' })).status, 200);
+  const [newest] = (await api.get('/webhooks')).body as unknown as JsonObject[];
+  await api.delete(`/webhooks/${newest!.webhookId}`);
+  assert.equal((await api.post('/webhooks', { url, events: ['Send'] })).status, 201, 'one is gone');
+  assert.equal(code(await api.post('/webhooks', { url, events: ['Send'] })), '409 LIMIT_REACHED');
+  const set = await setLimits('webhooks=3', 'domains=standard');
+  assert.deepEqual([set.limits.webhooks, set.limits.domains, set.limits.templates], [3, 1_000, 2]);
+  assert.equal((await api.post('/webhooks', { url, events: ['Send'] })).status, 201);
+  assert.deepEqual((await service.cli('account', 'show', service.live.accountId)).limits, set.limits);
+  for (const wrong of ['webhooks', 'webhooks=x', 'horses=3', 'webhooks=9999999']) {
+    await assert.rejects(setLimits(wrong), /--limit must be/, wrong);
+  }
+});
+
+/** An answer whose body is left open; `end` closes its connection. */
+function opened(at: string, key: string): Promise<{ answer: IncomingMessage; end(): void }> {
+  return new Promise((resolve, reject) => {
+    const headers = { 'x-api-key': key, 'x-id': service.live.accountId };
+    const sent = request(new URL(at, service.url), { headers, agent: false }, (answer) => {
+      answer.resume();
+      resolve({ answer, end: () => sent.destroy() });
+    });
+    sent.on('error', reject);
+    sent.end();
+  });
+}
+
+test('streams held open at once are bounded, and one that ends makes room', async () => {
+  await setLimits('eventStreams=3');
+  const stream = () => opened('/events/stream', service.live.apiKey);
+  const open = await Promise.all([stream(), stream(), stream()]);
+  assert.deepEqual(
+    open.map(({ answer }) => answer.statusCode),
+    [200, 200, 200],
+  );
+  for (const { apiKey } of [service.live, service.sandbox]) {
+    await waitUntil('the limit to be felt', async () => {
+      const { answer, end } = await opened('/events/stream', apiKey);
+      end();
+      return answer.statusCode === 429;
+    });
+  }
+  const refused = await service.api.get('/events/stream');
+  assert.equal(code(refused), '429 RATE_LIMITED');
+  assert.ok(Number(refused.headers['retry-after']) > 0);
+  assert.equal(refused.headers['ratelimit-limit'], '3');
+  assert.equal(code(await service.sandboxApi.get('/events/stream')), '429 RATE_LIMITED', 'in all, not of each mode');
+  open[0]!.end();
+  const next = await waitUntil('room for one more', async () => {
+    const one = await stream();
+    return one.answer.statusCode === 200 ? one : undefined;
+  });
+  for (const { end } of [...open, next]) end();
+});
+
+test('waits for the inbox held open at once are bounded, and one that is answered makes room', async () => {
+  await setLimits('inboxWaits=2');
+  await waitUntil('the limit to be felt', async () => (await limitOf('inboxWaits')) === 2);
+  const wait = (to: string) => service.sandboxApi.get(`/sandbox/inbox/wait?to=${to}&timeoutSeconds=25`);
+  const waits = ['one@x.example', 'two@x.example'].map(wait);
+  const refused = await waitUntil('both to be open', async () => {
+    const third = await service.sandboxApi.get('/sandbox/inbox/wait?to=none@x.example&timeoutSeconds=0');
+    return third.status === 429 ? third : undefined;
+  });
+  assert.equal(code(refused), '429 RATE_LIMITED');
+  assert.ok(Number(refused.headers['retry-after']) > 0);
+  for (const to of ['one@x.example', 'two@x.example'])
+    await service.sandboxApi.post('/send', { from: 'a@x.example', to, subject: 'x', text: 'x' });
+  assert.deepEqual(
+    (await Promise.all(waits)).map(({ status }) => status),
+    [200, 200],
+  );
+  assert.equal(
+    code(await service.sandboxApi.get('/sandbox/inbox/wait?to=none@x.example&timeoutSeconds=0')),
+    '404 NOT_FOUND',
+  );
+});
