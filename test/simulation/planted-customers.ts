@@ -80,14 +80,14 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
   },
   'content that nobody wants is kept after a delivery': {
     seed: 11,
-    file: 'delivery/settle.ts',
+    file: 'delivery/record/settle.ts',
     find: "one.retain === 'none' && one.to",
     replace: "one.retain === 'none' && one.to !== 'delivered' && one.to",
     finds: /is kept, though its customer wants that not/,
   },
   'content that is kept for seven days is gone at once': {
     seed: 6,
-    file: 'delivery/settle.ts',
+    file: 'delivery/record/settle.ts',
     find: "one.retain === 'none' && one.to",
     replace: "one.retain !== '30d' && one.to",
     finds: /is gone before its time/,
