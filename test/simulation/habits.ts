@@ -134,7 +134,11 @@ async function repeatLate(habit: Habit): Promise<void> {
   const { shop } = template.tenants;
   const hours = random.pick([1, 23, 25, 25, 30]);
   const key = `repeated-after-${hours}`;
-  const entry = entryOf(habit, key, { sendAtMs: undefined });
+  const waits = random.stream('unsettled');
+  // Scheduled for after the repetition, in some worlds.
+  const isStillScheduled = hours > 24 && waits.chance(0.4);
+  const scheduledMs = Math.round(habit.startMs + now() + hours * HOUR_MS + waits.between(HOUR_MS, 3 * HOUR_MS));
+  const entry = entryOf(habit, key, { sendAtMs: isStillScheduled ? scheduledMs : undefined });
   const firstMs = now();
   await sendUntilAcknowledged(template, entry, random);
   const acknowledgedMs = now();

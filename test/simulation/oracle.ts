@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { type Absence, mayBeLost } from './absences.ts';
 import { type Entry, fileOf, lengthOf } from './customers.ts';
 import { daneFaults } from './dane.ts';
+import { dialogueFaults } from './dialogue-oracle.ts';
 import type { Suppressed } from './habits.ts';
 import type { Down } from './lives.ts';
 import type { Rows } from './node.ts';
@@ -50,6 +51,8 @@ export interface Evidence {
   startMs: number;
   clockSetAtMs: readonly number[];
   signing: Signing;
+  /** That no question to the DNS is lost. */
+  isDnsSteady: boolean;
   /** Addresses that customers put on the suppression list. */
   manually: readonly Suppressed[];
   /** That content is kept for a day alone. */
@@ -130,23 +133,27 @@ export function faultsOf(evidence: Evidence): string[] {
     ...ofLifetimes(evidence, messages),
     ...ofContent(evidence),
     ...scheduleFaults({ ...evidence, messages, events, attempts }),
+    ...dialogueFaults({ ...evidence, messages, attempts }),
     ...suppressionFaults({ ...evidence, messages, events, attempts }),
     ...ofPeers(evidence),
     ...daneFaults(evidence.policies.dane, copies),
     ...appliedFaults({ ...evidence, attempts, messages }),
-    ...signingFaults(evidence.signing, copies),
+    ...signingFaults(evidence.signing, {
+      copies,
+      isSteady: evidence.isDnsSteady && evidence.clockSetAtMs.length === 0 && !evidence.isShared,
+    }),
     ...policyFaults(evidence.policyHosts, copies, evidence),
     ...reportedFaults({ ...evidence, copies, isSure: (copy) => isSureWithin(evidence.recordMs, copy) }),
   ];
 }
 
-type Recorded = Pick<Attempt, 'reply' | 'host' | 'outcome' | 'tlsPolicy'> & { time: string };
+type Recorded = Pick<Attempt, 'reply' | 'host' | 'outcome' | 'tlsPolicy' | 'dialogue'> & { time: string };
 
 function attemptsOf({ database }: Evidence): Attempt[] {
   const rows = database.all<Attempt & { record: string }>('SELECT message_id, number, at, record FROM attempt');
   return rows.map(({ record, ...row }) => {
-    const { time, reply, host, outcome, tlsPolicy } = JSON.parse(record) as Recorded;
-    return { ...row, startedMs: Date.parse(time), reply, host, outcome, tlsPolicy };
+    const { time, reply, host, outcome, tlsPolicy, dialogue } = JSON.parse(record) as Recorded;
+    return { ...row, startedMs: Date.parse(time), reply, host, outcome, tlsPolicy, dialogue };
   });
 }
 

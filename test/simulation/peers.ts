@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { GuestBook } from './guest-book.ts';
 import type { Network, SimSocket } from './network.ts';
 import type { Random } from './random.ts';
-import { drawRefusal, type RefusalKind, refusalOf, replyTo } from './refusals.ts';
+import { drawRefusals, type Refusal, type RefusalKind, refusalOf, replyTo } from './refusals.ts';
 import type { Process } from './timeline.ts';
 import { SimTlsSocket } from './tls.ts';
 
@@ -50,8 +50,8 @@ export interface Manners {
   /** Shares of commands that are answered so. */
   temporary: number;
   permanent: number;
-  /** How it refuses those for good. */
-  refusal: RefusalKind;
+  /** How it refuses those. */
+  refusals: readonly RefusalKind[];
   /** Shares of sessions. */
   closing: number;
   stalls: number;
@@ -65,13 +65,23 @@ export interface Manners {
   dotMs: { quick: number; slow: number; slowShare: number };
 }
 
+/** A recipient that a server was asked about. */
+export interface Asked {
+  recipient: string;
+  atMs: number;
+  sender: Process | undefined;
+  reply: string;
+  /** When the reply had come whole to the client. */
+  heardAtMs: number | undefined;
+}
+
 export interface Peer {
   readonly name: string;
   readonly address: string;
   readonly manners: Manners;
   readonly copies: Copy[];
   /** Recipients that it was asked about. */
-  readonly asked: { recipient: string; atMs: number; sender: Process | undefined }[];
+  readonly asked: Asked[];
   /** Recipients that were refused for good. */
   readonly refused: Set<string>;
   /** Those of them that it said it does not know. */
@@ -95,7 +105,7 @@ export const PERFECT: Manners = {
     greylistMs: 0,
     temporary: 0,
     permanent: 0,
-    refusal: 'no mailbox',
+    refusals: ['no mailbox'],
     closing: 0,
     stalls: 0,
   },
@@ -112,7 +122,7 @@ export function drawManners(random: Random, { isOnly }: { isOnly: boolean }): Ma
     greylistMs: is(0.25) ? random.between(10_000, 400_000) : 0,
     temporary: is(0.4) ? random.between(0.05, 0.5) : 0,
     permanent: is(0.35) ? random.between(0.03, 0.5) : 0,
-    refusal: drawRefusal(random.stream('refusal')),
+    refusals: drawRefusals(random.stream('refusal')),
     closing: is(0.2) ? random.between(0.05, 0.5) : 0,
     stalls: is(0.15) ? random.between(0.05, 0.3) : 0,
     lostAnswers: is(0.25) ? random.between(0.05, 0.4) : 0,
@@ -223,16 +233,18 @@ export function startPeer(
       timeline.after(50, 'hang up', () => socket.destroy());
     };
 
-    const refusal = refusalOf(manners.refusal);
     const restrained = (): void => void peer.restraints.push(timeline.nowMs);
-    /** Refuses what comes to that, and these recipients with it. */
-    const refuses = (at: typeof refusal.at, to: readonly string[]): boolean => {
-      if (refusal.at !== at || !random.chance(manners.permanent)) return false;
-      count(`refused: ${manners.refusal}`);
-      if (refusal.isFinal) for (const one of to) peer.refused.add(one);
-      if (refusal.suppresses && to.length === 1) peer.unknown.add(to[0]!);
-      if (refusal.isBlock) restrained();
-      return true;
+    /** Refuses what comes to that, and these recipients with it; undefined where it does not. */
+    const refuses = (at: Refusal['at'], to: readonly string[]): RefusalKind | undefined => {
+      const kinds = manners.refusals.filter((one) => refusalOf(one).at === at);
+      if (kinds.length === 0 || !random.chance(manners.permanent)) return undefined;
+      const kind = random.pick(kinds);
+      const { isFinal, suppresses, isBlock } = refusalOf(kind);
+      count(`refused: ${kind}`);
+      if (isFinal) for (const one of to) peer.refused.add(one);
+      if (suppresses && to.length === 1) peer.unknown.add(to[0]!);
+      if (isBlock) restrained();
+      return kind;
     };
 
     const recipient = (to: string): string => {
@@ -240,7 +252,8 @@ export function startPeer(
         peer.refused.add(to);
         return '503 5.5.1 no sender';
       }
-      if (refuses('RCPT', [to])) return replyTo(manners.refusal, to);
+      const kind = refuses('RCPT', [to]);
+      if (kind) return replyTo(kind, to);
       if (random.chance(manners.temporary)) {
         count('4xx to a recipient');
         return '451 4.3.0 try again later';
@@ -304,10 +317,11 @@ export function startPeer(
         envelope = { from: '', to: [] };
         return say('452 4.3.1 later');
       }
-      if (refuses('dot', envelope.to)) {
+      const kind = refuses('dot', envelope.to);
+      if (kind) {
         const [first] = envelope.to;
         envelope = { from: '', to: [] };
-        return say(replyTo(manners.refusal, first!));
+        return say(replyTo(kind, first!));
       }
       options.onDot();
       const came = { dotAtMs: timeline.nowMs, sender: socket.guest, isOfTheDead: socket.isAlone };
@@ -334,16 +348,23 @@ export function startPeer(
       if (verb === 'STAR') return startTls();
       if (verb === 'MAIL') {
         envelope = { from: /<(.*?)>/.exec(line)?.[1] ?? '', to: [] };
-        isSenderRefused = refuses('MAIL', []);
+        const kind = refuses('MAIL', []);
+        isSenderRefused = kind !== undefined;
         if (isSenderRefused) peer.refusedSenders += 1;
-        return say(isSenderRefused ? refusal.reply : '250 2.1.0 ok');
+        return say(kind ? replyTo(kind, '') : '250 2.1.0 ok');
       }
       if (verb === 'RCPT') {
         const to = /<(.*?)>/.exec(line)?.[1] ?? '';
-        if (!socket.isAlone) peer.asked.push({ recipient: to, atMs: network.timeline.nowMs, sender: socket.guest });
         const reply = recipient(to);
-        guests.answered({ took: reply.startsWith('2'), guest: socket.guest });
-        return say(reply);
+        const { guest: sender } = socket;
+        const one: Asked = { recipient: to, atMs: timeline.nowMs, sender, reply, heardAtMs: undefined };
+        if (!socket.isAlone) peer.asked.push(one);
+        guests.answered({ took: reply.startsWith('2'), guest: sender });
+        return say(reply, () =>
+          socket.whenHeard(() => {
+            one.heardAtMs = timeline.nowMs;
+          }),
+        );
       }
       if (verb === 'DATA') {
         if (envelope.to.length === 0) return say('503 5.5.1 no recipients');

@@ -13,6 +13,11 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     file: 'domains/store.ts',
     find: "state = 'active' AND (algorithm = 'rsa' OR published_at IS NOT NULL) ORDER",
     replace: "state IN ('active', 'next') AND (algorithm = 'rsa' OR published_at IS NOT NULL) ORDER",
+    also: {
+      file: 'domains/store.ts',
+      find: "WHERE domain_id = ? AND state <> 'next' ORDER BY algorithm DESC, selector",
+      replace: 'WHERE domain_id = ? ORDER BY algorithm DESC, selector',
+    },
     finds: /which is not in the DNS/,
   },
   'a key that is gone from the DNS goes on signing': {
@@ -118,5 +123,11 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     find: 'isSuppressed: (address) => suppressed(address) > realNowMs(call),',
     replace: 'isSuppressed: (address) => suppressed(address) > 0,',
     finds: /was let off the list|is suppressed, though/,
+  },
+  'the reply of the first host is lost where an attempt continues': {
+    file: 'delivery/attempt/transmit.ts',
+    find: 'continuing(one, { nextDestination: next.nextDestination }, hosts)',
+    replace: 'continuing(one, next, hosts)',
+    finds: / show(s)? that .* answered|had deferred it/,
   },
 };

@@ -5,7 +5,7 @@
  */
 import type { Random } from './random.ts';
 
-interface Refusal {
+export interface Refusal {
   at: 'MAIL' | 'RCPT' | 'dot';
   /** `{to}` stands for the recipient. */
   reply: string;
@@ -93,4 +93,10 @@ export function refusalBehind(reply: string | null, recipient: string): Refusal 
 
 const KINDS = Object.keys(REFUSALS) as RefusalKind[];
 
-export const drawRefusal = (random: Random): RefusalKind => (random.chance(0.3) ? 'no mailbox' : random.pick(KINDS));
+/** What a server refuses for: one reason, or several. */
+export function drawRefusals(random: Random): RefusalKind[] {
+  const drawn = Array.from({ length: 1 + random.below(4) }, () =>
+    random.chance(0.3) ? 'no mailbox' : random.pick(KINDS),
+  );
+  return [...new Set(drawn)];
+}

@@ -24,13 +24,13 @@ const PROMPT_MS = MINUTE_MS;
 /** How long an attempt may last at a server that answers, so that a death may have cut off one that began so long before. */
 const ATTEMPT_MS = 2 * MINUTE_MS;
 /** What rounding and the way of a request add to a time. */
-const ROUNDING_MS = 2;
+export const ROUNDING_MS = 2;
 /** The longest time that bytes take from one end of a connection to the other. */
 const LATENCY_MS = 5_000;
 /** An attempt that loses a session it reuses is recorded with the start of the next one. */
 const RECONNECTED_MS = 30_000;
 /** The longest attempt: one that tries every server of a domain, each of which stalls. */
-const LONGEST_ATTEMPT_MS = 20 * MINUTE_MS;
+export const LONGEST_ATTEMPT_MS = 20 * MINUTE_MS;
 
 export interface Conditions {
   /** That no connection hangs and nothing is refused, whatever happens to the process. */
@@ -55,6 +55,7 @@ export interface Attempt {
   outcome: string;
   /** What was asked of the connection. */
   tlsPolicy: string | undefined;
+  dialogue: readonly { direction: 'C' | 'S'; text: string }[];
 }
 
 export interface ScheduleEvidence {
@@ -99,12 +100,12 @@ function mannersOf({ peers }: ScheduleEvidence, recipient: string): Manners[] {
 }
 
 /** Whether a server of the domain says, or falls silent as if it said, that all of its mail is to wait. */
-const mayPause = ({ busy, closing, stalls, connections, permanent, refusal }: Manners): boolean =>
+const mayPause = ({ busy, closing, stalls, connections, permanent, refusals }: Manners): boolean =>
   busy !== undefined ||
   closing > 0 ||
   stalls > 0 ||
   connections < PERFECT.connections ||
-  (permanent > 0 && refusalOf(refusal).isBlock === true);
+  (permanent > 0 && refusals.some((one) => refusalOf(one).isBlock === true));
 
 /** What the log says of the next attempt. */
 function ofDelays(evidence: ScheduleEvidence): string[] {

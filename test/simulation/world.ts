@@ -122,6 +122,7 @@ async function lived(world: World, { template, onStep }: RunOptions): Promise<Re
       startMs: START_MS,
       manually: world.deeds.suppressed,
       signing: world.signing,
+      isDnsSteady: world.lookups.lost + world.lookups.failed === 0,
       isContentShort: world.isContentShort,
       nowMs: Date.now(),
       isShort: world.extent.isSmall,
