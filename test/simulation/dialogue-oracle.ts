@@ -66,7 +66,9 @@ function ofRefusal(
   const attempt = attempts.find((one) => isWithin(evidence, one, refusal));
   const shown = new Set(attempt?.dialogue.filter(({ direction }) => direction === 'S').map(({ text }) => text));
   if (refusal.reply.split('\r\n').every((line) => shown.has(line))) return [];
-  const name = attempt ? `attempt ${attempt.number} of ${message.id} does not show` : `no attempt of ${message.id} shows`;
+  const name = attempt
+    ? `attempt ${attempt.number} of ${message.id} does not show`
+    : `no attempt of ${message.id} shows`;
   return [`${name} that ${refusal.peer} answered ${refusal.reply} at ${Math.round(refusal.atMs)}`];
 }
 
@@ -81,5 +83,7 @@ function ofBounce(
   );
   return deferring === undefined
     ? []
-    : [`attempt ${number} of ${message.id} ended by ${host}, and ${deferring.peer} had deferred it: ${deferring.reply}`];
+    : [
+        `attempt ${number} of ${message.id} ended by ${host}, and ${deferring.peer} had deferred it: ${deferring.reply}`,
+      ];
 }

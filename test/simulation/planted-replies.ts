@@ -86,7 +86,7 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     file: 'tls-policy/mta-sts-cache.ts',
     find: 'if (id === undefined || current?.policyId === id) return answer(current);',
     replace: 'if (id === undefined || current !== undefined) return answer(current);',
-    finds: /applied mta-sts, of|came to a domain that asks for TLS/,
+    finds: /applied mta-sts, of|has another policy|came to a domain that asks for TLS/,
   },
   'a policy that is only tested is enforced': {
     file: 'tls-policy/policies.ts',

@@ -63,6 +63,7 @@ export const REFUSALS = {
     isBlock: true,
   },
   later: { ...passing, reply: '554 5.7.1 Greylisted, please come back later' },
+  'greylisted, with a 5xx': { ...passing, reply: '550 5.7.1 <{to}>: Recipient address rejected: Greylisted' },
   'too many recipients': { ...passing, reply: '552 5.5.3 too many recipients' },
   sender: { ...vetoed, at: 'MAIL', reply: '553 5.1.8 sender address refused', bounce: 'block' },
   content: { ...vetoed, at: 'dot', reply: '554 5.6.0 message content refused', bounce: 'block' },

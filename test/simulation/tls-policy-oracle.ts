@@ -6,7 +6,7 @@ import type { MessageRow } from './oracle.ts';
 import type { Peer } from './peers.ts';
 import type { Policies } from './policies.ts';
 import type { PolicyHost } from './policy-hosts.ts';
-import type { Attempt } from './schedule-oracle.ts';
+import type { Attempt, Conditions } from './schedule-oracle.ts';
 
 /** The records of a server are remembered for so long, and what failed to be looked up for a minute more. */
 const REMEMBERED_MS = 400_000;
@@ -27,6 +27,9 @@ export interface AppliedEvidence {
   deathsMs: readonly number[];
   isRefused: boolean;
   isShared: boolean;
+  conditions: Conditions;
+  /** That no question to the DNS is lost. */
+  isDnsSteady: boolean;
 }
 
 export function appliedFaults(evidence: AppliedEvidence): string[] {
@@ -44,7 +47,7 @@ export function appliedFaults(evidence: AppliedEvidence): string[] {
       : [
           `attempt ${attempt.number} of ${message.id} to ${domain} applied ${attempt.tlsPolicy}, of ${[...allowed].join()}`,
         ];
-    return [...faults, ...ofRecords(evidence, attempt)];
+    return [...faults, ...ofRecords(evidence, attempt), ...ofChange(evidence, { attempt, domain })];
   });
 }
 
@@ -69,6 +72,21 @@ function allowedNames(
   const isLast = last !== undefined && !host.served.some(({ atMs }) => atMs > last.atMs && atMs < ms);
   if (isLast && last.mode !== 'enforce') return new Set([...UNASKED, 'mta-sts-testing']);
   return new Set([...UNASKED, 'mta-sts', 'mta-sts-testing']);
+}
+
+/** No attempt is made under a policy whose record in the DNS names another one since, unless its host was asked for that. */
+function ofChange(
+  { policyHosts, conditions, isDnsSteady, startMs }: AppliedEvidence,
+  { attempt, domain }: { attempt: Attempt; domain: string },
+): string[] {
+  const { changedMs = Number.POSITIVE_INFINITY, askedMs } = policyHosts.find((one) => one.domain === domain) ?? {};
+  const ms = attempt.startedMs - startMs;
+  if (!conditions.isSteady || !isDnsSteady || ms < changedMs + REMEMBERED_MS) return [];
+  return askedMs?.some((one) => one >= changedMs && one <= attempt.at - startMs)
+    ? []
+    : [
+        `attempt ${attempt.number} of ${attempt.message_id} applied ${attempt.tlsPolicy}, and ${domain} has another policy`,
+      ];
 }
 
 /** Mail that is held back by records of a server that were right again by then. */
