@@ -19,10 +19,10 @@ const TENANTS = 3;
 const LIMITED_PART = 0.1;
 /** After the last mail: what was greylisted or met a pause has this long to arrive. */
 const DRAIN_MS = 20 * 60_000;
-/** The bounds of docs/performance.md. */
+/** The bounds of docs/explanation/performance.md. */
 const MAX_REFUSED = 0.01;
 const MAX_P99_MS = 2_000;
-/** What the discovery of a limit of three connections may cost at one peer, whatever its share of a short run: twice as many (docs/promises.md). */
+/** What the discovery of a limit of three connections may cost at one peer, whatever its share of a short run: twice as many (docs/explanation/promises.md). */
 const MAX_DISCOVERY = 6;
 
 /** A sequence that is the same for the same seed (mulberry32). */

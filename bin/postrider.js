@@ -19,7 +19,7 @@ if (Number(process.versions.node.split('.')[0]) >= 26) {
   process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../node_modules/.cache/postrider', import.meta.url));
   module.enableCompileCache(process.env.NODE_COMPILE_CACHE);
   // Node's pool makes the RSA signatures. With four threads on two cores most of them sleep, and to wake one for each signature costs
-  // the serving thread nearly half of what a signature takes (docs/performance.md).
+  // the serving thread nearly half of what a signature takes (docs/explanation/performance.md).
   process.env.UV_THREADPOOL_SIZE ??= String(Math.max(2, Math.min(4, availableParallelism())));
   await import('../src/main.ts');
 } else if (existsSync(bundled)) {

@@ -1,13 +1,13 @@
 /**
- * Writes the documents that are made from the code: docs/errors.md and the portal's sentences from the catalogue of refusals,
- * docs/config.md from the table of settings, docs/openapi.json from the routes, and from that the types of the client in
+ * Writes the documents that are made from the code: docs/reference/errors.md and the portal's sentences from the catalogue of refusals,
+ * docs/reference/settings.md from the table of settings, docs/openapi.json from the routes, and from that the types of the client in
  * clients/typescript; and which styles the portal loads. With `--check` it writes nothing and fails when a file on disk is not what
  * the code says.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { clientSchema } from './client-schema.ts';
-import { configDocument, errorCodesModule, errorsDocument, openapiDocument } from './documents.ts';
+import { apiDocument, configDocument, errorCodesModule, errorsDocument, openapiDocument } from './documents.ts';
 import { portalStyles } from './portal-styles.ts';
 
 const root = path.dirname(import.meta.dirname);
@@ -15,8 +15,9 @@ const check = process.argv.includes('--check');
 
 const openapi = await openapiDocument();
 const documents: Record<string, string> = {
-  'docs/errors.md': errorsDocument(),
-  'docs/config.md': configDocument(),
+  'docs/reference/errors.md': errorsDocument(),
+  'docs/reference/settings.md': configDocument(),
+  'docs/reference/api.md': apiDocument(openapi),
   'docs/openapi.json': openapi,
   'portal/src/texts/error-codes.ts': errorCodesModule(),
   'clients/typescript/src/schema.ts': await clientSchema(openapi),

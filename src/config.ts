@@ -1,6 +1,6 @@
 /**
  * One table of settings: name, default, meaning, and how its text is read; the only reader of the environment. A wrong
- * value stops the start with one line that names the variable, the value and what is allowed. docs/config.md is
+ * value stops the start with one line that names the variable, the value and what is allowed. docs/reference/settings.md is
  * generated from this table and checked against it.
  */
 

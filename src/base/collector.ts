@@ -34,7 +34,7 @@ export function collectGarbage(): void {
 
 /**
  * From now on the heap may double before all of it is gone through. V8 lets the 30 MB of this program grow by 8, and counts the buffers
- * that are yet to be thrown away: relaying had it do so three to five times a second, 50 ms of processor time each (docs/performance.md).
+ * that are yet to be thrown away: relaying had it do so three to five times a second, 50 ms of processor time each (docs/explanation/performance.md).
  */
 export function letHeapGrow(): void {
   v8.setFlagsFromString('--heap-growing-percent=100');

@@ -1,6 +1,6 @@
 /**
  * The one catalogue of refusals: code, HTTP status, SMTP reply and public text. Failures are plain values (they cross
- * threads and are stored); a private cause never becomes part of one, it is only logged. docs/errors.md is checked
+ * threads and are stored); a private cause never becomes part of one, it is only logged. docs/reference/errors.md is checked
  * against this table. What may be refused answers a Result; exceptions are kept for bugs and broken infrastructure.
  */
 

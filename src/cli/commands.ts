@@ -58,7 +58,7 @@ const SERVICE: Section = {
     {
       usage: 'serve',
       summary: 'run the service',
-      notes: 'Settings are environment variables: see docs/config.md.',
+      notes: 'Settings are environment variables: see docs/reference/settings.md.',
       examples: ['serve', 'serve --json'],
       load: async () => (await import('./serve.ts')).serve,
     },

@@ -39,7 +39,7 @@ export async function backUpStore(call: CommandCall): Promise<CommandOutcome> {
       return made;
     }
     throw notEmbedded(
-      'the database is on a server: back it up with its own tools, pg_dump or base backups, and the blob store with its own; see docs/upgrade.md',
+      'the database is on a server: back it up with its own tools, pg_dump or base backups, and the blob store with its own; see docs/guides/backup.md',
     );
   });
   const outcome = {

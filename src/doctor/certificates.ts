@@ -118,7 +118,7 @@ export async function checkPublicAddress({ roles, baseUrl }: Config, dns: Dns, n
   const name = 'public address';
   if (!roles.includes('api') || baseUrl === undefined) return [];
   const remedy =
-    'Look at the reverse proxy in front of the service, at the DNS, and at the firewall; see docs/go-live.md.';
+    'Look at the reverse proxy in front of the service, at the DNS, and at the firewall; see docs/guides/go-live.md.';
   let answered: Answered;
   try {
     answered = await askHealth(baseUrl, lookupBy(dns));

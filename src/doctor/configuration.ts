@@ -11,7 +11,7 @@ export function checkConfiguration({ unknownSettings }: Config): Check[] {
     warn(
       'configuration',
       `${name} is not a setting of this version`,
-      'Look for a misspelling; docs/config.md lists all settings.',
+      'Look for a misspelling; docs/reference/settings.md lists all settings.',
     ),
   );
   const major = Number(process.versions.node.split('.')[0]);

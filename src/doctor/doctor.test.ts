@@ -106,7 +106,7 @@ test('the return path is compared with the addresses that mail leaves from, wher
   assert.match(relayed!, /^skip: SPF of big\.example not looked at/);
 });
 
-test('docs/go-live.md names every check', async (t) => {
+test('docs/guides/go-live.md names every check', async (t) => {
   const blobs = path.join(os.tmpdir(), 'blobs');
   const settings = { POSTRIDER_BOUNCE_DOMAIN: 'big.example', POSTRIDER_BLOB_URL: `file://${blobs}` };
   const { sink, subject } = await world(t, settings);
@@ -116,7 +116,7 @@ test('docs/go-live.md names every check', async (t) => {
   const fallbackRoute = { host: '127.0.0.2', port: sink.port, implicitTls: false };
   const config: Config = { ...subject.config, fallbackRoute };
   const { checks } = await examine({ ...subject, config, database, localAddresses: ['185.199.10.7'] });
-  const document = readFileSync(path.join(import.meta.dirname, '../../docs/go-live.md'), 'utf8');
+  const document = readFileSync(path.join(import.meta.dirname, '../../docs/guides/go-live.md'), 'utf8');
   const names = new Set(
     checks.map(({ name }) => name.replace(/^port \d+/, 'port 25').replace(/^domain .*/, 'domain …')),
   );

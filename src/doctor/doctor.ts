@@ -208,7 +208,7 @@ async function checkBlobs(config: Config, probe: Subject['probeBlobs']): Promise
     const remedy =
       address.kind === 'disk'
         ? 'Mount the folder and make it writable for the user of the service.'
-        : 'Check POSTRIDER_BLOB_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the rights of the key; see docs/s3.md.';
+        : 'Check POSTRIDER_BLOB_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the rights of the key; see docs/guides/s3.md.';
     return [fail(name, `${where}: ${(error as Error).message}`, remedy)];
   }
 }

@@ -37,11 +37,11 @@ export function checkBackup(config: Config, { backedUpMs }: KeptElsewhere, nowMs
   const name = 'backup';
   if (config.databaseUrl !== undefined) {
     return [
-      skip(name, 'made by the tools of the database server, of which nothing is known here; see docs/upgrade.md'),
+      skip(name, 'made by the tools of the database server, of which nothing is known here; see docs/guides/backup.md'),
     ];
   }
   if (backedUpMs === undefined) {
-    const remedy = 'Run postrider backup every day, to another machine; see docs/operating.md.';
+    const remedy = 'Run postrider backup every day, to another machine; see docs/guides/backup.md.';
     return [warn(name, 'none was made with postrider backup', remedy)];
   }
   const ageMs = Math.max(0, nowMs - backedUpMs);

@@ -254,7 +254,7 @@ async function lookUpReturnPath(domain: SenderDomain, lookUp: LookUp): Promise<C
   return { record: { ...record, ...finding }, isEverywhere: isThere, isSomewhere: isThere };
 }
 
-/** An alias of the bounce domain; where there can be none, an MX of it with an SPF record of its own (docs/sending.md). */
+/** An alias of the bounce domain; where there can be none, an MX of it with an SPF record of its own (docs/guides/domains.md). */
 async function findReturnPath(record: DnsRecord, lookUp: LookUp): Promise<Finding> {
   const { dns, sendingHost } = lookUp;
   const alias = findAlias(record, await dns.resolveCname(record.name));

@@ -10,7 +10,7 @@ import type { Database } from '../storage/database.ts';
 import { queueByDomainOperation } from './store.ts';
 
 const REPLIES_SHOWN = 4;
-/** Of the queue, in one look: what docs/performance.md says it costs. */
+/** Of the queue, in one look: what docs/explanation/performance.md says it costs. */
 export const ROWS_AT_MOST = 50_000;
 
 interface OnNode extends PublishedDestination {

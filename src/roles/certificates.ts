@@ -146,6 +146,6 @@ function checkCertificate(host: string, row: CertificateRow | undefined, nowMs: 
     name,
     status: isGood ? 'warn' : 'fail',
     message: `${state}; the last order failed: ${row.error}. The next one follows at ${iso(row.nextAt)}`,
-    remedy: `http://${host}/.well-known/acme-challenge/ on port 80 must lead to the HTTP port of this service; see docs/certificates.md.`,
+    remedy: `http://${host}/.well-known/acme-challenge/ on port 80 must lead to the HTTP port of this service; see docs/guides/certificates.md.`,
   };
 }

@@ -42,7 +42,7 @@ function read(file: string): Providers {
   } catch (error) {
     const { message } = error as Error;
     throw new ConfigError(
-      `${settings.providers.name}="${file}" is not valid (${message}); allowed: a JSON file as in docs/operating.md`,
+      `${settings.providers.name}="${file}" is not valid (${message}); allowed: a JSON file as in docs/explanation/retries.md`,
     );
   }
 }

@@ -218,7 +218,7 @@ export function foreignSyntaxHint(whole: string, said: string): string | undefin
   if (filter !== undefined) {
     if (NEEDLESS_FILTERS.has(filter)) return `there is no filter ${filter}; HTML is escaped always, remove it`;
     const known = FILTERS[filter];
-    return `there is no filter ${filter}${known === undefined ? '; docs/templates.md lists the filters' : `; write ${known}`}`;
+    return `there is no filter ${filter}${known === undefined ? '; docs/guides/templates.md lists the filters' : `; write ${known}`}`;
   }
   const name = /^tag "([^"]*)" not found/.exec(said)?.[1];
   if (name !== undefined) return unknownTagHint(name, tag);
@@ -240,5 +240,5 @@ function unknownTagHint(name: string, tag: string): string {
     return `{% ${name} %} stands outside of {% if %} or {% case %}`;
   if (name.startsWith('end')) return `{% ${name} %} closes nothing here; another tag is open, or none`;
   if (name !== name.toLowerCase()) return `write tags in lower case: ${name.toLowerCase()}`;
-  return `there is no tag ${name}; docs/templates.md lists the tags`;
+  return `there is no tag ${name}; docs/guides/templates.md lists the tags`;
 }

@@ -22,7 +22,7 @@ import {
   timeOf,
 } from '../work/work.ts';
 import { claimOperation, type EventText, eventTextOperation, type WebhookJob } from './claim.ts';
-import type { Lane } from './lanes.ts';
+import type { EndpointLane } from './lanes.ts';
 import { type Settled, settleOperation, untriedOf } from './settle.ts';
 import { createTargets, signedHeaders, type Target } from './sign.ts';
 import type { EndpointTarget } from './store.ts';
@@ -120,7 +120,7 @@ export interface WebhookItem extends Item<Delivery> {
   /** Undefined when its secret does not open. */
   target: Target | undefined;
   /** Of its attempt. */
-  lane: Lane<WebhookItem> | undefined;
+  lane: EndpointLane | undefined;
   startedMs: number;
   isSlow: boolean;
 }

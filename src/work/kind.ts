@@ -1,10 +1,10 @@
 /**
  * What the engine needs to know of a kind of work, and what it knows of a piece of it.
  *
- * Deliveries and webhooks each have a fair queue of their own behind one interface. One queue for both would be more
- * complicated than the two: deliveries share out sessions (a slot sends mail after mail to one destination, for several
- * accounts, within a share of 500 and under pauses), webhooks share out single requests (lanes take turns, slow ones from a budget
- * of their own). They have in common what the engine asks for here, and nothing else.
+ * Each kind has a fair queue of its own, made of lanes that take turns (lanes.ts). One queue for all kinds would be more complicated than
+ * three: deliveries share sessions (a slot sends mail after mail to one destination, for several accounts, within a share of 500 and under
+ * pauses), webhooks share single requests (slow lanes have a budget of their own), and inbound mail shares memory. What they have in common
+ * is what the engine asks for here.
  */
 import type { Clock } from '../base/clock.ts';
 import type { ClaimLimits, Lease } from './store.ts';

@@ -28,6 +28,7 @@ export {
   timeOf,
   type WorkKind,
 } from './kind.ts';
+export { Lanes } from './lanes.ts';
 export { isFreeOnly, LEASE_MS } from './leases.ts';
 export {
   backlogOperation,

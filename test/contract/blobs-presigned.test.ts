@@ -111,7 +111,7 @@ test('other bytes of the same length: refused by stores that compare the digest;
   forged[500]! ^= 1;
   const status = await put(url, headers, forged);
   if (peer.kind === 'swift') {
-    assert.equal(status, 200, 'if Swift compares now, docs/s3.md says otherwise');
+    assert.equal(status, 200, 'if Swift compares now, docs/guides/s3.md says otherwise');
     assert.notDeepEqual(await blobs.get(key), CONTENT);
   } else {
     assert.equal(status, 400);

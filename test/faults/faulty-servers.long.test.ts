@@ -1,5 +1,5 @@
 /**
- * The tables of docs/deliveries.md, cell by cell: a server that does one thing wrong at one stage, alone or with a good one behind it. What is
+ * The tables of docs/explanation/delivery-behavior.md, cell by cell: a server that does one thing wrong at one stage, alone or with a good one behind it. What is
  * counted: who has the mail, how often, over TLS or in the clear; what was charged; whether the destination rests; who is suppressed.
  */
 import assert from 'node:assert/strict';
@@ -212,7 +212,7 @@ async function check(
 }
 
 test('one exchanger: each cell of the table', { timeout: 240_000 }, async (t) => {
-  await check(t, await cellsOf('One exchanger', 1), { hasSecond: false });
+  await check(t, await cellsOf('One MX host', 1), { hasSecond: false });
 });
 
 test('two exchangers, the second of them good: each cell of the table, and what waits goes to the second', {
@@ -231,5 +231,5 @@ test('two exchangers, the second of them good: each cell of the table, and what 
       }),
     );
   };
-  await check(t, await cellsOf('Two exchangers', 2), { hasSecond: true, also });
+  await check(t, await cellsOf('Two MX hosts', 2), { hasSecond: true, also });
 });

@@ -67,7 +67,7 @@ async function wholeLog(api: Api): Promise<JsonObject[]> {
   }
 }
 
-/** Where the log is far ahead of what is counted after the last kill, there is no answer yet (docs/statistics.md). */
+/** Where the log is far ahead of what is counted after the last kill, there is no answer yet (docs/reference/statistics.md). */
 async function statistics(api: Api, query: string): Promise<JsonObject> {
   for (;;) {
     const { status, headers, body, text } = await api.get(`/statistics?${query}`);

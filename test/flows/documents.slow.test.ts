@@ -8,7 +8,7 @@
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -30,11 +30,11 @@ interface Block {
 
 const textOf = (document: string): string => readFileSync(path.join(root, document), 'utf8');
 
-/** README.md, the table of contents, and what that names, where there are commands. */
+/** README.md, the table of contents and every page below docs/ that has a command or snippet to run. */
 function documentsWithCommands(): string[] {
-  const named = [...textOf('docs/README.md').matchAll(/\]\(([\w-]+\.md)\)/g)].map((one) => `docs/${one[1]}`);
-  return ['README.md', 'docs/README.md', ...named].filter((document) =>
-    blocksOf(textOf(document)).some(({ language }) => LANGUAGES.includes(language)),
+  const pages = globSync('docs/{get-started,guides,reference,explanation,move}/*.md', { cwd: root }).sort();
+  return ['README.md', 'docs/README.md', ...pages].filter((document) =>
+    blocksOf(textOf(document)).some(({ language, notRun }) => LANGUAGES.includes(language) && notRun === undefined),
   );
 }
 
@@ -128,7 +128,7 @@ for (const document of documents) {
   test(`${document} runs as printed`, { skip: needs, timeout: 240_000 }, async (t) => {
     const { said, code, service } = await runSession(t, document);
     assert.equal(code, 0, said);
-    if (document !== 'docs/smtp.md') return;
+    if (document !== 'docs/guides/smtp.md') return;
     const inbox = (await service.sandboxApi.get('/sandbox/inbox')).body as unknown as JsonObject[];
     const subjects = inbox.map((one) => one.subject).sort();
     assert.deepEqual(subjects, ['Hello from Node', 'Hello from Python', 'Hello from swaks']);

@@ -3,16 +3,23 @@ import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
-import { configDocument, errorCodesModule, errorsDocument, openapiDocument } from '../../scripts/documents.ts';
+import {
+  apiDocument,
+  configDocument,
+  errorCodesModule,
+  errorsDocument,
+  openapiDocument,
+} from '../../scripts/documents.ts';
 import { catalogue } from '../../src/base/failure.ts';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { settings } from '../../src/config.ts';
+import { createLiquid } from '../../src/templates/language.ts';
 import { readFiles, root, type SourceFile } from './source-tree.ts';
 
 const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
 
-test('docs/errors.md is the catalogue of refusals', () => {
-  assert.equal(read('docs/errors.md'), errorsDocument(), 'run: npm run docs');
+test('docs/reference/errors.md is the catalogue of refusals', () => {
+  assert.equal(read('docs/reference/errors.md'), errorsDocument(), 'run: npm run docs');
   const altered = { ...catalogue, NOT_FOUND: { ...catalogue.NOT_FOUND, status: 410 } };
   assert.notEqual(errorsDocument(altered), errorsDocument(), 'control: another status makes another document');
 });
@@ -23,8 +30,8 @@ test('the portal has the sentence of every code', () => {
   assert.notEqual(errorCodesModule(altered), errorCodesModule(), 'control: another sentence makes another file');
 });
 
-test('docs/config.md is the table of settings', () => {
-  assert.equal(read('docs/config.md'), configDocument(), 'run: npm run docs');
+test('docs/reference/settings.md is the table of settings', () => {
+  assert.equal(read('docs/reference/settings.md'), configDocument(), 'run: npm run docs');
   const altered = { ...settings, extra: { name: 'POSTRIDER_EXTRA', shown: 'none', meaning: 'nothing' } };
   assert.notEqual(configDocument(altered), configDocument(), 'control: another setting makes another document');
 });
@@ -33,19 +40,72 @@ test('docs/openapi.json is what the service says of itself', async () => {
   assert.equal(read('docs/openapi.json'), await openapiDocument(), 'run: npm run docs');
 });
 
-/** Relative links that lead nowhere. */
-function deadLinks(files: SourceFile[]): string[] {
-  return files.flatMap((file) =>
-    [...file.text.matchAll(/\]\((?!https?:|mailto:|#)([^)#\s]+)/g)]
-      .map((match) => match[1]!)
-      .filter((link) => !existsSync(path.join(root, path.dirname(file.path), link)))
-      .map((link) => `${file.path}: ${link} does not exist`),
+test('docs/reference/api.md lists every call of the API', () => {
+  const openapi = read('docs/openapi.json');
+  assert.equal(read('docs/reference/api.md'), apiDocument(openapi), 'run: npm run docs');
+  assert.match(apiDocument(openapi), /^\| `POST \/send` \|/m);
+  assert.notEqual(apiDocument(openapi.replaceAll('"/send"', '"/sent"')), apiDocument(openapi), 'control');
+});
+
+/** The anchors of a page's headings, as GitHub and the static site make them. */
+function anchorsOf(markdown: string): Set<string> {
+  const seen = new Map<string, number>();
+  const prose = markdown.replace(/^```[\s\S]*?^```$/gm, '');
+  return new Set(
+    [...prose.matchAll(/^#{1,6} (.+)$/gm)].map(([, heading]) => {
+      const slug = heading!
+        .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+        .trim()
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+        .replace(/\s/g, '-');
+      const earlier = seen.get(slug) ?? 0;
+      seen.set(slug, earlier + 1);
+      return earlier === 0 ? slug : `${slug}-${earlier}`;
+    }),
   );
 }
 
-test('every link between documents leads somewhere', () => {
-  assert.deepEqual(deadLinks(readFiles(['*.md', 'docs/**/*.md'])), []);
-  assert.equal(deadLinks([{ path: 'README.md', text: '[x](docs/nowhere.md)' }]).length, 1, 'control');
+/** Links to files that do not exist, and to anchors that no heading of their page has. */
+function deadLinks(files: SourceFile[]): string[] {
+  return files.flatMap((file) =>
+    [...file.text.matchAll(/\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)/g)].flatMap(([, link = '', anchor]) => {
+      const target = link === '' ? file.path : path.join(path.dirname(file.path), link);
+      if (!existsSync(path.join(root, target))) return [`${file.path}: ${link} does not exist`];
+      if (!anchor || !target.endsWith('.md')) return [];
+      const text = files.find((one) => one.path === target)?.text ?? read(target);
+      return anchorsOf(text).has(anchor) ? [] : [`${file.path}: ${link}#${anchor} is no heading`];
+    }),
+  );
+}
+
+test('every link between documents resolves, anchors included', () => {
+  assert.deepEqual(deadLinks(readFiles(['*.md', 'docs/**/*.md', 'clients/*/README.md'])), []);
+  const wrong =
+    '# Two words, `code`\n\n## Again\n\n## Again\n\n[x](docs/nowhere.md) [y](#nothing) [z](README.md#again-1)';
+  assert.deepEqual(deadLinks([{ path: 'x.md', text: '[x](docs/nowhere.md)' }]), [
+    'x.md: docs/nowhere.md does not exist',
+  ]);
+  assert.deepEqual([...anchorsOf(wrong)], ['two-words-code', 'again', 'again-1'], 'control');
+  assert.deepEqual(
+    deadLinks([{ path: 'README.md', text: wrong }]),
+    ['README.md: docs/nowhere.md does not exist', 'README.md: #nothing is no heading'],
+    'control',
+  );
+});
+
+/** Pages below docs/ that docs/README.md does not list. */
+function unlistedPages(index: string, pages: string[]): string[] {
+  const listed = new Set([...index.matchAll(/\]\(([^)#\s]+\.md)/g)].map(([, link]) => path.join('docs', link!)));
+  return pages.filter((page) => page !== 'docs/README.md' && !listed.has(page));
+}
+
+test('docs/README.md lists every page', () => {
+  const pages = readFiles(['docs/*.md', 'docs/*/*.md'])
+    .map((file) => file.path)
+    .filter((page) => !page.startsWith('docs/decisions/0000'));
+  assert.deepEqual(unlistedPages(read('docs/README.md'), pages), []);
+  assert.deepEqual(unlistedPages('[a](guides/a.md)', ['docs/guides/a.md', 'docs/b.md']), ['docs/b.md'], 'control');
 });
 
 /** Tests, sources and scripts named in backquotes that do not exist; the ending may be left out, and wildcards mean any. */
@@ -81,6 +141,38 @@ test('every command that the documents name exists', async () => {
   assert.deepEqual(unknownCommands(readFiles(['README.md', 'docs/**/*.md', 'deploy/*.*']), help), []);
   const wrong = [{ path: 'x.md', text: '`npx postrider account remove acc_1` and `postrider invoice`' }];
   assert.equal(unknownCommands(wrong, help).length, 2, 'control');
+});
+
+/** Names of commands that help lists and a page does not. */
+function undocumented(help: string, page: string): string[] {
+  const known = [...help.matchAll(/^ {2}postrider ([a-z-]+(?: [a-z][a-z-]*)?)/gm)].map(([, name]) => name!);
+  return known.filter((name) => !page.includes(`\`postrider ${name}\``));
+}
+
+test('docs/reference/cli.md lists every command', async () => {
+  const shown: string[] = [];
+  const streams = { out: (text: string) => shown.push(text), err: () => undefined };
+  assert.equal(await runCommandLine(['--help'], {}, streams), 0);
+  assert.deepEqual(undocumented(shown.join(''), read('docs/reference/cli.md')), []);
+  assert.deepEqual(
+    undocumented('  postrider queue clear <id>\n', '`postrider queue status`'),
+    ['queue clear'],
+    'control',
+  );
+});
+
+test('docs/guides/templates.md lists every tag and filter', () => {
+  const page = read('docs/guides/templates.md');
+  const { tags, filters } = createLiquid('html');
+  assert.deepEqual(
+    Object.keys(filters).filter((name) => !page.includes(`\`${name}\``)),
+    [],
+  );
+  assert.deepEqual(
+    Object.keys(tags).filter((name) => !page.includes(`{% ${name} %}`)),
+    [],
+  );
+  assert.ok(Object.keys(filters).length > 80, 'control');
 });
 
 /** Lines of fenced shell blocks that install, start or test the project. */

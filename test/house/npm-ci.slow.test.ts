@@ -44,7 +44,7 @@ test('npm ci and npm test warn of nothing', { skip: missing('npm', 'git') }, (t)
   assert.match(tested.said, /tests: [1-9]\d* passed, 0 failed/);
   assert.doesNotMatch(tested.said, /warn/i);
 
-  // With it the command is there in every folder, as docs/operating.md says.
+  // With it the command is there in every folder, as docs/reference/cli.md says.
   const prefix = path.join(folder, 'prefix');
   mkdirSync(path.join(prefix, 'lib'), { recursive: true });
   const linked = run(folder, 'env', `npm_config_prefix=${prefix}`, 'npm', 'link');

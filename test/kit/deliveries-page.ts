@@ -1,10 +1,10 @@
-/** What docs/deliveries.md says, for the tests that hold it to the truth. */
+/** What docs/explanation/delivery-behavior.md says, for the tests that hold it to the truth. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { BEHAVIOURS, STAGES } from './faulty-server.ts';
 
-const PAGE = path.resolve(import.meta.dirname, '../../docs/deliveries.md');
+const PAGE = path.resolve(import.meta.dirname, '../../docs/explanation/delivery-behavior.md');
 
 /** In a cell of what cannot be. */
 export const NO_CELL = '–';

@@ -1,5 +1,5 @@
 /**
- * Counts the log of events as docs/statistics.md says, from the bodies that `GET /events` shows and by no code of the service, and
+ * Counts the log of events as docs/reference/statistics.md says, from the bodies that `GET /events` shows and by no code of the service, and
  * compares that with what `GET /statistics` answers.
  */
 import assert from 'node:assert/strict';

@@ -1,5 +1,5 @@
 /**
- * Debian's Postfix as the sender to the faulty servers of docs/deliveries.md, each with a good exchanger behind it: after its first attempt
+ * Debian's Postfix as the sender to the faulty servers of docs/explanation/delivery-behavior.md, each with a good exchanger behind it: after its first attempt
  * the mail is at the first, at the second, or at neither, as the page says of us, but for the cells that the page says we differ in on purpose.
  * Counted at the servers, and said in Postfix' log.
  */
@@ -83,7 +83,7 @@ const isLeftOut = (stage: Stage, behaviour: Behaviour): boolean =>
   (noBlackHoles !== false && stage === 'connect' && behaviour === 'stalls');
 
 async function startCells(t: TestContext, port: number): Promise<Cell[]> {
-  const table = tableOf('Two exchangers');
+  const table = tableOf('Two MX hosts');
   const cells: Cell[] = [];
   for (const stage of STAGES) {
     for (const behaviour of BEHAVIOURS) {
@@ -135,7 +135,7 @@ function statusBy(postfix: PrivatePostfix, recipient: string): Promise<{ status:
 
 /** `stage, fault` → what the page says that we do and what Postfix does. */
 function knownDifferences(): Map<string, string> {
-  const [, , ...rows] = rowsOf('Postfix at the same servers');
+  const [, , ...rows] = rowsOf('Comparison with Postfix');
   const named = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, one]) => one!);
   return new Map(
     rows.flatMap(([stages, faults, ours, postfix]) =>

@@ -1,5 +1,5 @@
 /**
- * HAProxy with the settings in docs/go-live.md, in front of HTTP and of every SMTP port, and the stream module of nginx: each client keeps
+ * HAProxy with the settings in docs/guides/reverse-proxy.md, in front of HTTP and of every SMTP port, and the stream module of nginx: each client keeps
  * its own address for limits, logins, and stored messages.
  */
 import assert from 'node:assert/strict';
@@ -22,12 +22,12 @@ const NAME = 'mail.example.com';
 /** Of this machine; proxies connect from 127.0.0.1, the only trusted address. */
 const CLIENT = '127.0.0.9';
 const STRANGER = '127.0.0.66';
-const document = readFileSync(path.join(import.meta.dirname, '../../docs/go-live.md'), 'utf8');
+const document = readFileSync(path.join(import.meta.dirname, '../../docs/guides/reverse-proxy.md'), 'utf8');
 
 function printed(language: string, part: RegExp): string {
   const blocks = document.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, 'gm'));
   const found = [...blocks].map(([, text = '']) => text).find((text) => part.test(text));
-  assert.ok(found, `docs/go-live.md prints settings for ${language} with ${part}`);
+  assert.ok(found, `docs/guides/reverse-proxy.md prints settings for ${language} with ${part}`);
   return found;
 }
 
@@ -113,7 +113,9 @@ async function assertSubmission(service: Service, port: number, isTls = false): 
   talker.destroy();
 }
 
-test('HAProxy with the settings of docs/go-live.md', { skip: missing('haproxy', 'openssl') }, async (t) => {
+test('HAProxy with the settings of docs/guides/reverse-proxy.md', {
+  skip: missing('haproxy', 'openssl'),
+}, async (t) => {
   const { service, folder } = await prepare(t);
   const { cert, key } = testCertificate([NAME]);
   writeFileSync(path.join(folder, 'site.pem'), cert + key);
@@ -184,7 +186,7 @@ const streamModule = MODULES.map((folder) => path.join(folder, 'ngx_stream_modul
   existsSync(file),
 );
 
-test('nginx as a TCP proxy with the settings of docs/go-live.md', {
+test('nginx as a TCP proxy with the settings of docs/guides/reverse-proxy.md', {
   skip: missing('nginx') || (streamModule === undefined && 'nginx has no stream module'),
 }, async (t) => {
   const { service, folder } = await prepare(t);

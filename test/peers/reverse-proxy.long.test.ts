@@ -1,5 +1,5 @@
 /**
- * The settings for nginx and Caddy in docs/go-live.md, run as they are printed but for names of files and ports: calls, uploads, the stream
+ * The settings for nginx and Caddy in docs/guides/reverse-proxy.md, run as they are printed but for names of files and ports: calls, uploads, the stream
  * of events, signed-in changes, and the client's address.
  */
 import assert from 'node:assert/strict';
@@ -21,11 +21,11 @@ const NAME = 'mail.example.com';
 /** Of this machine, and not the address that proxies connect from. */
 const CLIENT = '127.0.0.9';
 const STRANGER = '127.0.0.66';
-const document = readFileSync(path.join(import.meta.dirname, '../../docs/go-live.md'), 'utf8');
+const document = readFileSync(path.join(import.meta.dirname, '../../docs/guides/reverse-proxy.md'), 'utf8');
 
 function printed(language: string): string {
   const [, text] = new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, 'm').exec(document) ?? [];
-  assert.ok(text, `docs/go-live.md prints settings for ${language}`);
+  assert.ok(text, `docs/guides/reverse-proxy.md prints settings for ${language}`);
   return text;
 }
 
@@ -237,7 +237,7 @@ for (const [name, start] of [
   ['nginx', startNginx],
   ['caddy', startCaddy],
 ] as const) {
-  test(`${name} with the settings of docs/go-live.md`, { skip: missing(name, 'openssl') }, async (t) => {
+  test(`${name} with the settings of docs/guides/reverse-proxy.md`, { skip: missing(name, 'openssl') }, async (t) => {
     const behind = await behindProxy(t, start);
     const { service, call, port } = behind;
     await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');

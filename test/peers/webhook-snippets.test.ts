@@ -11,7 +11,7 @@ import { after, test } from 'node:test';
 import { newSecret, secretKeyOf, signatureOf } from '../../src/webhooks/sign.ts';
 import { missing } from '../kit/peers.ts';
 
-const guide = readFileSync(path.resolve(import.meta.dirname, '../../docs/webhooks.md'), 'utf8');
+const guide = readFileSync(path.resolve(import.meta.dirname, '../../docs/guides/webhooks.md'), 'utf8');
 const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-snippets-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -21,7 +21,7 @@ function snippet(language: string): string {
     (match) => match[1]!,
   );
   const found = blocks.find((block) => /verified/.test(block));
-  assert.ok(found, `docs/webhooks.md has a snippet in ${language}`);
+  assert.ok(found, `docs/guides/webhooks.md has a snippet in ${language}`);
   return found;
 }
 
@@ -77,7 +77,7 @@ test('Node', () => {
 import { readFileSync } from 'node:fs';
 const cases = JSON.parse(readFileSync(0, 'utf8'));
 console.log(JSON.stringify(cases.map((one) => verified(one.secret, one.headers, one.body))));`;
-  const own = guide.slice(guide.indexOf('\nNode:\n'));
+  const own = guide.slice(guide.indexOf('\n### Node\n'));
   const block = /```js\n([\s\S]*?)```/.exec(own)?.[1];
   assert.ok(block);
   judge(process.execPath, 'node.mjs', block + main);

@@ -134,7 +134,7 @@ test('what is not pasted yet is no fault', async () => {
 
 test('the code given for receivers is that of the guide, which is run', () => {
   const root = path.resolve(import.meta.dirname, '../..');
-  const guide = readFileSync(path.join(root, 'docs/webhooks.md'), 'utf8');
+  const guide = readFileSync(path.join(root, 'docs/guides/webhooks.md'), 'utf8');
   for (const [name, language] of Object.entries({ node: 'js', python: 'python', php: 'php', go: 'go' })) {
     const code = readFileSync(path.join(root, `portal/src/pages/webhooks/verify/${name}.txt`), 'utf8');
     assert.ok(guide.includes(`\`\`\`${language}\n${code}\`\`\``), name);

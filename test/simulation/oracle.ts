@@ -1,6 +1,6 @@
 /**
  * Checks a world that has come to its end, by what customers were answered, what the other servers took, and what stands in the database. Each
- * fault is a sentence that names a promise of docs/promises.md.
+ * fault is a sentence that names a promise of docs/explanation/promises.md.
  */
 import { createHash } from 'node:crypto';
 import { type Absence, mayBeLost } from './absences.ts';

@@ -189,7 +189,7 @@ export const nodes = {
   leases: 'In its hands',
   leasesOf: (delivery: number, webhooks: number) =>
     `${count(delivery)} messages, ${count(webhooks)} webhook deliveries`,
-  mixed: 'The nodes run different versions. Finish the upgrade: see docs/upgrade.md.',
+  mixed: 'The nodes run different versions. Finish the upgrade: see docs/guides/upgrade.md.',
   none: 'No node is alive',
 };
 

@@ -187,7 +187,7 @@ export class Attempts {
       address: session?.remoteAddress ?? null,
       sourceAddress: session?.sourceAddress,
       tls: session?.tls ?? null,
-      tlsFallback: session?.tlsFallback ?? null,
+      tlsFallback: session?.tlsFallback,
       dialogue: [],
     };
     return group.map((held) => ({ held, kind: 'settled', settlement: results.of(held, { outcome, facts }) }));

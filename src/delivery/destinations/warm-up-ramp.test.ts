@@ -1,4 +1,4 @@
-/** The published ramp, and that docs/operating.md shows the same. */
+/** The published ramp, and that docs/guides/warm-up.md shows the same. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -15,7 +15,7 @@ test('the ramp begins with 50, never falls, at most doubles, and ends after six 
 });
 
 test('the documentation shows the ramp', () => {
-  const docs = readFileSync(new URL('../../../docs/operating.md', import.meta.url), 'utf8');
+  const docs = readFileSync(new URL('../../../docs/guides/warm-up.md', import.meta.url), 'utf8');
   const rows = [...docs.matchAll(/^\| (\d+(?:, \d+)*) \| ([\d,]+(?: · [\d,]+)*) \|$/gm)];
   const shown = rows.flatMap(([, days, shares]) => {
     const numbers = shares!.split(' · ').map((one) => Number(one.replaceAll(',', '')));

@@ -2,7 +2,7 @@
  * How many mails a day an address that is new to a provider sends there, so that its reputation has time to grow: 50 on the first day,
  * twice as many each day up to 400 on the fourth, then a quarter more each day, and as many as there are from the 43rd day on. The
  * published ramps of others begin with 50 to 500 a day and end after 3 to 6 weeks (SendGrid 41 days, Amazon SES 45). Days are those of
- * UTC. Pure; docs/operating.md shows the table.
+ * UTC. Pure; docs/guides/warm-up.md shows the table.
  */
 const DAY_MS = 86_400_000;
 

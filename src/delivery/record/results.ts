@@ -146,19 +146,10 @@ export function failureDetail(outcome: Outcome, facts: Pick<AttemptFacts, 'host'
   };
 }
 
-function attemptRecord(outcome: Outcome, facts: AttemptFacts): AttemptRecord {
+function attemptRecord(outcome: Outcome, { startedAtMs, ...facts }: AttemptFacts): AttemptRecord {
   return {
-    time: iso(facts.startedAtMs),
-    durationMs: facts.durationMs,
-    host: facts.host,
-    address: facts.address,
-    ...(facts.sourceAddress === undefined ? {} : { sourceAddress: facts.sourceAddress }),
-    tls: facts.tls,
-    ...(facts.tlsFallback === null ? {} : { tlsFallback: facts.tlsFallback }),
-    ...(facts.tlsPolicy ? { tlsPolicy: facts.tlsPolicy } : {}),
-    ...(facts.tlsCipher ? { tlsCipher: facts.tlsCipher } : {}),
-    ...(facts.tlsPeerName ? { tlsPeerName: facts.tlsPeerName } : {}),
-    dialogue: facts.dialogue,
+    time: iso(startedAtMs),
+    ...facts,
     reply: outcome.reply,
     outcome: outcome.kind === 'delivered' ? 'delivered' : outcome.kind === 'temporary' ? 'delayed' : 'bounced',
   };

@@ -100,7 +100,7 @@ export function playSandbox(job: DeliveryJob, { nowMs, random, play = ownPlay(jo
     host: HOST,
     address: null,
     tls: TLS,
-    tlsFallback: null,
+
     dialogue: dialogueOf(job, reply, accepted),
   };
   const settlement = settlementOf({ job, outcome, facts, nowMs, random });

@@ -16,7 +16,7 @@ export interface NewSecret {
   previousSecretUntil?: string;
 }
 
-/** Those of docs/webhooks.md, which are run against what the service signs. */
+/** Those of docs/guides/webhooks.md, which are run against what the service signs. */
 const VERIFY: Readonly<Record<string, string>> = { Node: node, Python: python, PHP: php, Go: go };
 
 export function SecretShown({ secret, previousSecretUntil, onClose }: NewSecret & { onClose(): void }) {

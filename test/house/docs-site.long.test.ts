@@ -1,0 +1,62 @@
+/**
+ * The static site of the documentation builds, has every page, finds them by search, and loads nothing from other hosts. Skipped on a machine
+ * without the packages of site/, which `npm run docs:site` installs.
+ */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import test from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { root } from './source-tree.ts';
+
+const site = path.join(root, 'site');
+const installed = existsSync(path.join(site, 'node_modules/vitepress'));
+
+interface SearchIndex {
+  loadJSON(json: string, options: object): { search(words: string, options: object): { id: string }[] };
+}
+
+/** Pages for the words, best first, as the search box of the site ranks them. */
+async function searchOf(words: string): Promise<string[]> {
+  const [file] = globSync('dist/assets/chunks/@localSearchIndexroot.*.js', { cwd: site });
+  assert.ok(file, 'the site has a search index');
+  const index = (await import(pathToFileURL(path.join(site, file)).href)) as { default: string };
+  const library = path.join(site, 'node_modules/minisearch/dist/es/index.js');
+  const { default: MiniSearch } = (await import(pathToFileURL(library).href)) as {
+    default: SearchIndex;
+  };
+  const options = { fields: ['title', 'titles', 'text'], storeFields: ['title', 'titles'] };
+  const boosted = { fuzzy: 0.2, prefix: true, boost: { title: 4, text: 2, titles: 1 } };
+  return MiniSearch.loadJSON(index.default, options)
+    .search(words, boosted)
+    .map(({ id }) => id.split('#')[0]!)
+    .filter((page, index, all) => all.indexOf(page) === index);
+}
+
+test('the site builds with every page, and search finds them', {
+  skip: !installed && 'the packages of site/ are not installed; npm run docs:site installs them',
+  timeout: 300_000,
+}, async () => {
+  const env = { ...process.env, NODE_PATH: '' };
+  execFileSync(process.execPath, [path.join(root, 'scripts/build-docs-site.ts')], { cwd: root, env, stdio: 'pipe' });
+  const pages = globSync('docs/**/*.md', { cwd: root });
+  assert.ok(pages.length > 60);
+  for (const page of pages) {
+    const html = path
+      .join(site, 'dist', page.replace(/^docs\//, '').replace(/README\.md$/, 'index.md'))
+      .replace(/\.md$/, '.html');
+    assert.ok(existsSync(html), `${page} is in the site`);
+    const loaded = [...readFileSync(html, 'utf8').matchAll(/<(?:script|link|img)[^>]+(?:src|href)="(https?:[^"]+)"/g)];
+    assert.deepEqual(loaded, [], `${page} loads nothing from other hosts`);
+  }
+  for (const [words, page] of [
+    ['warm up new addresses', '/guides/warm-up'],
+    ['suppression list import', '/guides/suppressions'],
+    ['535', '/guides/troubleshooting'],
+  ] as const) {
+    const found = await searchOf(words);
+    assert.ok(found.slice(0, 10).includes(page), `${words}: ${found.slice(0, 10).join(', ')}`);
+  }
+  assert.deepEqual(await searchOf('zzzzqqqq'), [], 'control');
+});
