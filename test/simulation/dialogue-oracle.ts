@@ -6,6 +6,7 @@
 import { mayBeLostBetween } from './absences.ts';
 import type { MessageRow } from './oracle.ts';
 import type { Asked, Peer } from './peers.ts';
+import { REFUSALS } from './refusals.ts';
 import { type Attempt, type Conditions, LONGEST_ATTEMPT_MS, ROUNDING_MS } from './schedule-oracle.ts';
 
 export interface DialogueEvidence {
@@ -49,6 +50,8 @@ export function dialogueFaults(evidence: DialogueEvidence): string[] {
 /** Whether the reply reached our node, which lived to record it. */
 function isHeardRefusal({ atMs, heardAtMs, sender, reply }: Asked, { recordMs }: DialogueEvidence): boolean {
   if (heardAtMs === undefined || !/^[45]/.test(reply)) return false;
+  // Those beyond the limit of a transaction are put back, and are in the next one.
+  if (reply === REFUSALS['too many recipients'].reply) return false;
   const during = { fromMs: atMs, untilMs: heardAtMs + LONGEST_ATTEMPT_MS };
   // A planned stop cuts off an attempt that lasts too long.
   const isCutOff = sender?.endedMs !== undefined && sender.endedMs < during.untilMs;
