@@ -6,7 +6,7 @@ import { explainDestination, type PublishedDestination } from './nodes.ts';
 const one: PublishedDestination = {
   ...{ key: 'google', waiting: 312, connections: 5, limit: 5, messageMs: 100, messagesPerMinute: null },
   ...{
-    limitReason: 'the most that the provider google may have',
+    limitReason: 'the limit of the provider google',
     pausedUntil: null,
     asked: false,
     putOff: 0,
@@ -19,7 +19,7 @@ const one: PublishedDestination = {
 test('connections by time is the ceiling, with who set it, what waits and the last reply', () => {
   assert.deepEqual(explainDestination([one], 312), {
     messagesPerSecond: 50,
-    text: '5 connections × 100 ms a message = 50 messages/s (the most that the provider google may have). 312 mails wait. Last reply: 250 2.0.0 OK.',
+    text: '5 connections × 100 ms a message = 50 messages/s (the limit of the provider google). 312 mails wait. Last reply: 250 2.0.0 OK.',
   });
 });
 
@@ -34,11 +34,15 @@ test('nodes add up; a rate below the ceiling counts', () => {
 });
 
 test('a pause comes first, with what waits for its end', () => {
-  const until = { pausedUntil: Date.UTC(2026, 10, 14, 14, 5), asked: true, limitReason: 'one probe ends its pause' };
+  const until = {
+    pausedUntil: Date.UTC(2026, 10, 14, 14, 5),
+    asked: true,
+    limitReason: 'resumes after one successful probe',
+  };
   const replies = [{ at: 5, host: 'mx.example', reply: '421 4.7.28 unusual rate of mail.', accepted: false }];
   assert.deepEqual(explainDestination([{ ...one, ...until, limit: 1, replies }, one], 312), {
     messagesPerSecond: 0,
-    text: 'google asked us to wait until 2026-11-14T14:05:00.000Z; 312 mails wait. Last reply: 421 4.7.28 unusual rate of mail. 6 connections × 100 ms a message = 60 messages/s (one probe ends its pause; the most that the provider google may have).',
+    text: 'google asked us to wait until 2026-11-14T14:05:00.000Z; 312 mails wait. Last reply: 421 4.7.28 unusual rate of mail. 6 connections × 100 ms a message = 60 messages/s (resumes after one successful probe; the limit of the provider google).',
   });
   const { text } = explainDestination([{ ...one, ...until, asked: false }], 1);
   assert.match(text, /^google is paused until 2026-11-14T14:05:00\.000Z; 1 mail waits\. Last reply: /);

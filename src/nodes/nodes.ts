@@ -109,8 +109,7 @@ export async function joinNodes(options: {
   const sign = (state: string): Beat => ({
     ...{ id, host, version, roles: roles.join(','), state, nowMs: clock.now(), silentMs: SILENT_MS },
   });
-  const failed = (error: unknown): void =>
-    log.warn({ error: (error as Error).message }, 'the nodes could not be counted');
+  const failed = (error: unknown): void => log.warn({ error: (error as Error).message }, 'node heartbeat failed');
   if (database.dialect === 'sqlite') {
     const self = { id, host, version, roles: [...roles], startedAt: clock.now() };
     const list = async (): Promise<LivingNode[]> => [{ ...self, seenAt: clock.now(), state: stateOf() }];
@@ -135,8 +134,7 @@ export async function joinNodes(options: {
     living = await database.execute(beatOperation, sign(JSON.stringify(stateOf())));
     counts = new Map();
     for (const role of living.flatMap((node) => node.roles.split(','))) counts.set(role, (counts.get(role) ?? 0) + 1);
-    if (living.length !== before)
-      log.info({ nodes: living.map((node) => node.id) }, `${living.length} nodes share the database`);
+    if (living.length !== before) log.info({ nodes: living.map((node) => node.id) }, 'nodes changed');
   };
 
   await beat();

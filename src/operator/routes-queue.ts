@@ -29,7 +29,7 @@ export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] 
     operatorRoute({
       ...{ method: 'GET', path: '/operator/queue' },
       operationId: 'getQueue',
-      summary: 'How the queue stands, in all and by account',
+      summary: 'Get queue depth, in total and by account',
       description: 'Up to 50,000 messages, those that are due first, are looked at; depth is of the whole queue.',
       response: { status: 200, schema: queueSchema },
       handle: async () => {
@@ -41,7 +41,7 @@ export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] 
     operatorRoute({
       ...{ method: 'GET', path: '/operator/destinations' },
       operationId: 'listDestinations',
-      summary: 'Where mail goes now: the paused first, then those with the most mail',
+      summary: 'List destinations, paused ones first, then by queue depth',
       description:
         'What each node published in the last seconds: up to 60 that are paused, and its 40 busiest. One that changes its position between two pages may be shown twice, or not.',
       query: closed(pageFields),
@@ -57,7 +57,7 @@ export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] 
     operatorRoute({
       ...{ method: 'GET', path: '/operator/destinations/:id' },
       operationId: 'getDestination',
-      summary: 'Why mail for a destination goes as fast or slow as it does',
+      summary: 'Explain the sending rate of a destination',
       description: 'As in the list; `explanation` says what the limits imply, and which rule sets them.',
       response: { status: 200, schema: destinationSchema },
       refusals: ['NOT_FOUND'],

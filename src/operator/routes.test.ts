@@ -193,7 +193,7 @@ test('with support access an operator reads an account for an hour, changes noth
     ['POST', '/users'],
     ['POST', '/api-keys'],
   ] as const)
-    assert.match(String((await read(method, at)).body.error?.message), /your role in this account is viewer/, at);
+    assert.match(String((await read(method, at)).body.error?.message), /Your role in this account is viewer/, at);
   assert.deepEqual((await operator.get('/session')).body.accounts, [
     {
       ...{ accountId, name: 'Looked at', role: 'viewer', plan: 'paid', status: 'active' },

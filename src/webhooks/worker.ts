@@ -117,6 +117,10 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
     return this.#runner.claim(request);
   }
 
+  deadLetter(item: WebhookItem): Settled {
+    return this.#runner.deadLetter(item);
+  }
+
   withoutAttempt(item: WebhookItem): Settled | undefined {
     return this.#runner.withoutAttempt(item);
   }
@@ -205,7 +209,6 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
 
 export function startWebhooks(deps: WebhookDeps): Webhooks {
   const { engine, pace } = new WebhookWorker(deps);
-  let stopped: Promise<unknown> | undefined;
   engine.begin();
   return {
     nudge: () => engine.nudge(),
@@ -213,8 +216,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
     leases: () => engine.size,
     stop: async () => {
       pace.stop();
-      stopped ??= engine.stop(STOP_WITHIN_MS);
-      await stopped;
+      await engine.stop(STOP_WITHIN_MS);
     },
   };
 }

@@ -20,6 +20,7 @@ export { enqueue, FIRST_FENCE, type NewWork, WORK } from './enqueue.ts';
 export {
   type Claimed,
   type ClaimRequest,
+  claimedItem,
   type FairQueue,
   type Item,
   type Job,
@@ -38,7 +39,6 @@ export {
   DEAD_LETTER_AFTER_CRASHES,
   extendOperation,
   finish,
-  isQuarantined,
   type Lease,
   markRunning,
   markRunningOperation,

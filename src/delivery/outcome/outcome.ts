@@ -225,6 +225,6 @@ export function warmingUp(reply: string): Outcome {
 
 /** The outcome of a message that crashed its worker too often, and of one that no attempt can be made for. */
 export function deadLettered(): Outcome {
-  const text = 'handling this message failed three times in our own code; it is not tried again';
+  const text = 'an internal error occurred three times while handling this message; Postrider does not retry it';
   return outcome('permanent', { category: 'internal' }, { smtpCode: null, enhancedCode: '5.3.0', reply: text });
 }

@@ -66,7 +66,7 @@ export const COMPLAINT = {
     feedbackType: 'abuse',
     remoteHost: HOST,
     owner: 'recipient',
-    advice: 'The recipient marked this mail as spam; stop sending to this address.',
+    advice: 'The recipient reported this message as spam; stop sending to this address.',
     suppressed: false,
   },
 };
