@@ -260,7 +260,7 @@ async function resend(habit: Habit): Promise<void> {
     const again = await answered(habit, ask);
     if (again && again.body !== answer.body && habit.isSteady())
       deeds.faults.push(`sending ${id} again under one key was answered differently`);
-  } else if (answer && !/no longer kept/.test(answer.body))
+  } else if (answer && !/content of this message has been deleted/.test(answer.body))
     deeds.faults.push(`sending ${id} again was answered ${answer.status} ${answer.body}`);
 }
 

@@ -99,5 +99,7 @@ export function drawRefusals(random: Random): RefusalKind[] {
   const drawn = Array.from({ length: 1 + random.below(4) }, () =>
     random.chance(0.3) ? 'no mailbox' : random.pick(KINDS),
   );
-  return [...new Set(drawn)];
+  // A dot may have several recipients, of whom its refusal says nothing.
+  const atDot: RefusalKind[] = random.stream('at the dot').chance(0.2) ? ['no mailbox, at the dot'] : [];
+  return [...new Set([...drawn, ...atDot])];
 }
