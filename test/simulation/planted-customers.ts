@@ -18,6 +18,7 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
     finds: /after more than a day/,
   },
   'a key is free while its mail is not settled': {
+    seed: 80,
     file: 'idempotency/idempotency.ts',
     find: 'return expiresAt > nowMs || (await hasUnfinishedMessages(tx, { ...key, body: answer.body })) ? answer : null;',
     replace: 'return expiresAt > nowMs ? answer : null;',

@@ -10,6 +10,7 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /which is not in the DNS/,
   },
   'the next key signs as soon as it is made': {
+    seed: 98,
     file: 'domains/store.ts',
     find: "state = 'active' AND (algorithm = 'rsa' OR published_at IS NOT NULL) ORDER",
     replace: "state IN ('active', 'next') AND (algorithm = 'rsa' OR published_at IS NOT NULL) ORDER",
@@ -21,6 +22,7 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /which is not in the DNS/,
   },
   'a key that is gone from the DNS goes on signing': {
+    seed: 10,
     file: 'domains/verify.ts',
     find: 'isPublished: isUnsure ? null : isPublished,',
     replace: 'isPublished: isUnsure || !isPublished ? null : isPublished,',
@@ -41,6 +43,7 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /suppressed without a reason|nothing speaks against/,
   },
   'a greylisting with a 5xx ends the mail': {
+    seed: 178,
     file: 'delivery/outcome/outcome.ts',
     find: "new Set(['blocked', 'greylisted', 'rate-limited', 'remote-error']);",
     replace: "new Set(['blocked', 'rate-limited', 'remote-error']);",
@@ -59,6 +62,7 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /was refused with .*, and waits/,
   },
   'a dot of several recipients suppresses them': {
+    seed: 125,
     file: 'delivery/outcome/outcome.ts',
     find: "(stage === 'dot' && recipientCount === 1);",
     replace: "(stage === 'dot' && recipientCount > 0);",

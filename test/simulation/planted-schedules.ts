@@ -46,7 +46,7 @@ export const PLANTED_SCHEDULES: Readonly<Record<string, Planted>> = {
     finds: /before its time/,
   },
   'a host that is blocked tries again on the usual schedule': {
-    seed: 100,
+    seed: 127,
     file: 'base/backoff.ts',
     find: 'return BLOCKED_DELAYS_MS[attempts - 1] ?? 6 * HOUR;',
     replace: 'return DELIVERY_DELAYS_MS[attempts - 1] ?? 6 * HOUR;',
