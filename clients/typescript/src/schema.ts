@@ -414,7 +414,7 @@ export interface paths {
   "/operator/destinations": {
     /**
      * List destinations, paused ones first, then by queue depth
-     * @description What each node published in the last seconds: up to 60 that are paused, and its 40 busiest. One that changes its position between two pages may be shown twice, or not.
+     * @description Every destination with mail among the first 50,000 messages of the queue, and those that are paused. A destination that changes its position between two pages may be listed twice, or not at all.
      */
     get: operations["listDestinations"];
   };
@@ -1409,6 +1409,11 @@ export interface components {
       pausedUntil: string | null;
       /**
        * Format: date-time
+       * @description When the next of its messages is due; in the past if it is due now. Null if nodes are delivering all of them.
+       */
+      nextAttemptAt: string | null;
+      /**
+       * Format: date-time
        * @description Since when it refuses our host; null where it does not.
        */
       blockedSince: string | null;
@@ -2344,7 +2349,9 @@ export interface components {
       leased: number;
       /** @description Set aside because their account or destination has enough in memory. */
       held: number;
-      /** @description Tried at least once. */
+      /** @description Not due yet: they wait for their next attempt, their `sendAt`, or the end of a pause. */
+      waiting: number;
+      /** @description Tried at least once; each is also counted above. */
       deferred: number;
       /**
        * Format: date-time
@@ -2366,7 +2373,9 @@ export interface components {
           leased: number;
           /** @description Set aside because their account or destination has enough in memory. */
           held: number;
-          /** @description Tried at least once. */
+          /** @description Not due yet: they wait for their next attempt, their `sendAt`, or the end of a pause. */
+          waiting: number;
+          /** @description Tried at least once; each is also counted above. */
           deferred: number;
           /**
            * Format: date-time
@@ -4839,7 +4848,7 @@ export interface operations {
   };
   /**
    * List destinations, paused ones first, then by queue depth
-   * @description What each node published in the last seconds: up to 60 that are paused, and its 40 busiest. One that changes its position between two pages may be shown twice, or not.
+   * @description Every destination with mail among the first 50,000 messages of the queue, and those that are paused. A destination that changes its position between two pages may be listed twice, or not at all.
    */
   listDestinations: {
     parameters: {
