@@ -129,6 +129,7 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /was let off the list|is suppressed, though/,
   },
   'the reply of the first host is lost where an attempt continues': {
+    seed: 14,
     file: 'delivery/attempt/transmit.ts',
     find: 'continuing(one, { nextDestination: next.nextDestination }, hosts)',
     replace: 'continuing(one, next, hosts)',
