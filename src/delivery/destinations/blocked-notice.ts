@@ -30,22 +30,22 @@ export function blockedNoticeOf(
   const key = hash('sha256', JSON.stringify([destination, blockedSince, day])).slice(0, KEY_CHARACTERS);
   const { reply } = JSON.parse(outcome) as Outcome;
   const meanwhile = hasFallback
-    ? 'After 15 minutes its mail goes by POSTRIDER_FALLBACK_ROUTE until it takes ours again.'
-    : 'Its mail waits until then. Nothing bounces before its lifetime is over, and nobody is suppressed.';
+    ? 'After 15 minutes, messages use POSTRIDER_FALLBACK_ROUTE until the destination accepts mail from this host again.'
+    : 'Until then, messages are deferred. They bounce only when they expire, and no recipient is suppressed.';
   return {
     key: `blocked:${key}`,
-    subject: `Our host is refused by ${destination.slice(0, 200)}`,
+    subject: `${destination.slice(0, 200)} blocks this host`,
     text: [
-      'A mail server refuses mail from this host.',
+      'A receiving server blocks mail from this host.',
       '',
       `Destination:  ${destination}`,
-      `Server:       ${host ?? 'not known'}`,
+      `Server:       ${host ?? 'unknown'}`,
       `Since:        ${iso(blockedSince)}`,
-      `It says:      ${reply ?? 'nothing'}`,
+      `Reply:        ${reply ?? 'none'}`,
       '',
-      'Look the address of this host up on block lists, set its reverse DNS, and ask to be removed.',
-      `One mail an hour asks again. ${meanwhile}`,
-      'GET /operator/destinations shows when it is over.',
+      'Check the IP address of this host against blocklists, set its reverse DNS, and request removal.',
+      `Postrider retries one message per hour. ${meanwhile}`,
+      'The queue page of the operator console and GET /operator/destinations show when the block ends.',
       '',
     ].join('\n'),
   };
