@@ -148,12 +148,15 @@ export function createPortalRouter(queries: QueryClient) {
   });
 }
 
-/** The query of the page's address, and a setter that changes some of it; undefined and '' take a field out. */
-export function useSearchState(): [Search, (change: Search) => void] {
+/**
+ * The query of the page's address, and a setter that changes some of it; undefined and '' take a field out. Each choice is a step of the
+ * browser's history; what is `typed` changes the current one, so that going back does not go through every letter.
+ */
+export function useSearchState(): [Search, (change: Search, options?: { typed: boolean }) => void] {
   const search = useSearch({ strict: false }) as Search;
   const navigate = useNavigate();
-  const change = (changed: Search): void => {
-    void navigate({ to: '.', search: ((before: Search) => ({ ...before, ...changed })) as never, replace: true });
+  const change = (changed: Search, { typed } = { typed: false }): void => {
+    void navigate({ to: '.', search: ((before: Search) => ({ ...before, ...changed })) as never, replace: typed });
   };
   return [search, change];
 }

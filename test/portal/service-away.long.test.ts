@@ -52,6 +52,9 @@ test('an unknown address within the portal keeps the menu', { skip: noBrowser() 
   const { page } = await signedIn(t, visitors, service);
   await page.goto('/app/live/no-such-page');
   await page.getByRole('heading', { name: 'Not found', level: 1 }).waitFor();
+  await page.emulateMedia({ media: 'print' });
+  assert.equal(await page.getByRole('link', { name: 'Webhooks' }).isVisible(), false, 'the menu is not printed');
+  await page.emulateMedia({ media: null });
   await page.getByRole('link', { name: 'Webhooks' }).click();
   await page.getByRole('heading', { name: 'Webhooks', level: 1 }).waitFor();
 });
