@@ -87,6 +87,8 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
   headerValues(name: string): string[];
   /** Strict JSON of rawBody, whatever the schema says of it; for rawFirst routes. Read once, however often it is asked for. */
   json(): ParsedJson;
+  /** What the client sent, where `json()` was made from it: repeats under an Idempotency-Key are compared by this. */
+  readonly submitted?: ParsedJson | undefined;
   /** Schema of the route over that value, after inputIssues; for rawFirst routes. */
   parse(): Result<B>;
 }
@@ -199,6 +201,8 @@ export interface RouteDefinition<
   refusals?: readonly FailureCode[];
   /** Default 1,000,000. */
   maxBodyBytes?: number;
+  /** The most members and elements of a JSON body; 100,000 unless given. */
+  maxJsonValues?: number;
   /** Default PAYLOAD_TOO_LARGE. */
   bodyTooLarge?: FailureCode;
   /** Default json. 'raw' takes any Content-Type into rawBody, 'stream' leaves the body unread in request.stream. */

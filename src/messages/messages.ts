@@ -19,6 +19,7 @@ export {
   type RetryOutcome,
   retryOperation,
 } from './control-store.ts';
+export { type EmailCopy, type EmailPage, findEmailOperation, listEmailsOperation, sameEmail } from './email-store.ts';
 export {
   ContentFault,
   encodedFilesBytes,

@@ -14,15 +14,17 @@ import { open, seal } from '../base/seal.ts';
 import { EVENT_TYPES } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
-import { closed, confirmationSchema, named } from '../http/validate.ts';
+import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
 import { limitReached } from '../limits/limits.ts';
 import { urlIssue } from '../net/guarded-connector.ts';
 import { endpointBody, ROTATION_MS, sealContext } from './endpoints.ts';
+import { resendNamesOf } from './resend-payload.ts';
 import { webhookDeliveryRoutes } from './routes-deliveries.ts';
 import { createTargets, newSecret, secretKeyOf } from './sign.ts';
 import {
   createEndpointOperation,
   dropDeliveriesOperation,
+  type EndpointFormat,
   type EndpointKey,
   findEndpointOperation,
   findTargetOperation,
@@ -48,6 +50,20 @@ const endpointFields = named('WebhookRequest', {
   events: Type.Array(eventName, { minItems: 1, maxItems: EVENT_TYPES.length, uniqueItems: true }),
   description: Type.Optional(nullable(Type.String({ maxLength: 500 }))),
   enabled: Type.Optional(Type.Boolean()),
+  format: Type.Optional(
+    oneOf(['resend'], {
+      description:
+        "The service whose payload is posted, for handlers that were written for it. Postrider's own if omitted.",
+    }),
+  ),
+  formatEvents: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
+      minItems: 1,
+      maxItems: 100,
+      uniqueItems: true,
+      description: 'The event names of that service to post. By default all that `events` covers.',
+    }),
+  ),
   secret: Type.Optional(
     Type.String({ maxLength: 100, description: 'whsec_ and the Base64 of 24 to 64 bytes; made for you when omitted.' }),
   ),
@@ -65,6 +81,8 @@ const endpointShape = {
   inboundRouteId: Type.Optional(
     Type.String({ description: 'Of a webhook that takes the mail of one inbound route, and nothing else.' }),
   ),
+  format: Type.Optional(oneOf(['resend'], { description: 'The service whose payload is posted.' })),
+  formatEvents: Type.Optional(Type.Array(Type.String(), { description: 'Its event names that are posted.' })),
 };
 const endpointSchema = named('Webhook', endpointShape);
 const endpointWithSecret = named('WebhookWithSecret', { ...endpointShape, secret: Type.String() });
@@ -110,7 +128,12 @@ function storedFields(fields: Static<typeof endpointFields>) {
     events: JSON.stringify(fields.events),
     description: fields.description ?? null,
     enabled: fields.enabled ?? null,
+    ...(fields.format !== undefined && { format: formatOf(fields.format, fields) }),
   };
+}
+
+function formatOf(name: 'resend', { events, formatEvents }: Static<typeof endpointFields>): EndpointFormat {
+  return { name, events: JSON.stringify(formatEvents ?? resendNamesOf(events)) };
 }
 
 /** All calls below /webhooks. */
@@ -270,7 +293,9 @@ function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
         if (!row) return noSuchEndpoint;
         const { http } = deps;
         const nowMs = clock.now();
-        return answer(await sendTestEvent({ http, target: targets(row), mode: request.caller.mode, nowMs }));
+        return answer(
+          await sendTestEvent({ http, target: targets(row), format: row.format, mode: request.caller.mode, nowMs }),
+        );
       },
     }),
   ];

@@ -58,6 +58,7 @@ export const scenarios: Record<string, Scenario> = {
   'content that is not kept': mail.contentOf,
   'changes before a message leaves': mailShown.changing,
   lists: mailShown.lists,
+  'emails and their copies': mailShown.emails,
   'the sandbox': mailShown.sandbox,
   'the clock of the sandbox': sandbox.movingTheClock,
   'the clock of the sandbox set back to real time': sandbox.resettingTheClock,
