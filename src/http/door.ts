@@ -2,7 +2,7 @@
  * The interface of another service in front of this one: routes below a prefix, with that service's credentials and its shape of
  * refusals. A door also takes requests for its routes at the root, where their headers tell them apart from ours.
  */
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Result } from '../base/failure.ts';
 import type { HttpAnswer } from './answer.ts';
 import type { Access, IdentifiedRequest } from './identify.ts';
@@ -13,6 +13,7 @@ export interface DoorRequest {
   /** Method and pattern of the route; `unknown` where there is none. */
   readonly routeName: string;
   readonly method: string;
+  readonly headers: IncomingHttpHeaders;
   /** With the prefix. */
   readonly url: string;
 }

@@ -6,6 +6,7 @@ export {
   type Cancellation,
   type Change,
   cancelMessageOperation,
+  findContentOperation,
   findMailOperation,
   findMessageOperation,
   type MessageKey,
@@ -19,6 +20,7 @@ export {
   type RetryOutcome,
   retryOperation,
 } from './control-store.ts';
+export { readContent } from './content.ts';
 export { type EmailCopy, type EmailPage, findEmailOperation, listEmailsOperation, sameEmail } from './email-store.ts';
 export {
   ContentFault,

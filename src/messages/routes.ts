@@ -21,7 +21,6 @@ import { sendResponse } from '../send/answer-schema.ts';
 import { resendMessage } from '../send/send.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { removeBlobs } from '../storage/blobs/remove.ts';
-import { type StoredContent, storedContentOf } from '../storage/blobs/stored-content.ts';
 import type { Database } from '../storage/database.ts';
 import type { Searches } from '../storage/searches.ts';
 import {
@@ -34,8 +33,8 @@ import {
   moveMessageOperation,
   searchMessagesOperation,
 } from './api-store.ts';
-import { streamLargeContent } from './large-content.ts';
-import { type EmailOptions, MESSAGE_STATUSES, type MessageRow, type MessageStatus, messageBody } from './message.ts';
+import { readContent } from './content.ts';
+import { MESSAGE_STATUSES, type MessageRow, type MessageStatus, messageBody } from './message.ts';
 
 interface MessageRouteDeps {
   database: Database;
@@ -232,21 +231,6 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
 export function mailAnswer(content: Buffer | Readable): ContentAnswer {
   const headers = { 'Content-Security-Policy': "default-src 'none'; sandbox" };
   return { ok: true, contentType: 'message/rfc822', content, headers };
-}
-
-/** The whole mail; undefined when it, or one of its files, is no longer stored. */
-export async function readContent(
-  found: StoredContent & { options: string },
-  blobs: Blobs,
-): Promise<Buffer | Readable | undefined> {
-  const { files } = JSON.parse(found.options) as EmailOptions;
-  if (files === undefined) {
-    if (found.blob_key !== null) return blobs.read(found.blob_key);
-    const content = await storedContentOf(found, blobs);
-    return content && Buffer.from(content);
-  }
-  const stored = await storedContentOf(found, blobs);
-  return stored ? streamLargeContent({ content: Buffer.from(stored), files }, blobs) : undefined;
 }
 
 /** Whether the filter may pass over all messages of the account. */

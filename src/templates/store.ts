@@ -215,7 +215,7 @@ export interface TemplateToWrite extends TemplateKey {
 }
 
 /** What a template says is kept with its versions. */
-const TEMPLATE_TRAIL = { table: 'template', shows: ['name', 'version', 'layout_id'] };
+const TEMPLATE_TRAIL = { table: 'template', shows: ['name', 'version', 'layout_id', 'published_version'] };
 
 export const createTemplateOperation = change(
   'templates.create',
@@ -308,10 +308,12 @@ export const templateHeadOperation = operation(
   'read',
   (tx, asked: { accountId: string; mode: Mode; reference: string }) =>
     tx.get<TemplateHead>(
-      `SELECT t.id, t.version, t.layout_id AS "layoutId", l.version AS "layoutVersion"
+      `SELECT t.id, coalesce(t.published_version, t.version) AS version, t.layout_id AS "layoutId",
+         coalesce(l.published_version, l.version) AS "layoutVersion"
        FROM template t LEFT JOIN template l ON l.id = t.layout_id AND l.account_id = t.account_id
          AND l.mode IN ('live', t.mode)
        WHERE t.account_id = ? AND ${isTemplateId(asked.reference) ? 't.id' : 't.name'} = ? AND t.mode IN ('live', ?)
+         AND coalesce(t.published_version, t.version) > 0
        ORDER BY t.mode DESC LIMIT 1`,
       ...[asked.accountId, asked.reference, asked.mode],
     ),
@@ -324,3 +326,55 @@ export const headVersionsOperation = operation('templates.headVersions', 'read',
   const layout = await findVersion(tx, head.layoutId, head.layoutVersion);
   return layout && { own, layout };
 });
+
+/** What other services keep with a template, and which version is published. */
+export interface TemplateExtra {
+  id: string;
+  version: number;
+  /** Null where each version is used as soon as it is made; 0 where none is published. */
+  publishedVersion: number | null;
+  /** JSON; null for a template of our own API. */
+  extra: string | null;
+}
+
+const EXTRA = 'id, version, published_version AS "publishedVersion", extra';
+
+/** By ids or names; those that the account has, in the order of the ids. */
+export const findExtrasOperation = operation(
+  'templates.extras',
+  'read',
+  async (tx, asked: { accountId: string; mode: Mode; references: string[] }): Promise<TemplateExtra[]> => {
+    const found: TemplateExtra[] = [];
+    for (const reference of asked.references) {
+      const row = await tx.get<TemplateExtra>(
+        `SELECT ${EXTRA} FROM template WHERE account_id = ? AND ${isTemplateId(reference) ? 'id' : 'name'} = ?
+           AND mode IN ('live', ?) ORDER BY mode DESC LIMIT 1`,
+        ...[asked.accountId, reference, asked.mode],
+      );
+      if (row) found.push(row);
+    }
+    return found;
+  },
+);
+
+export interface ExtraToWrite extends TemplateKey {
+  extra: string;
+  /** As it stays unless given. */
+  publishedVersion?: number;
+}
+
+/** Records what another service keeps with a template, and publishes a version of it. */
+export const describeTemplateOperation = change(
+  'templates.describe',
+  async (tx, { extra, publishedVersion, ...key }: ExtraToWrite): Promise<'written' | 'not-found' | 'is-live'> => {
+    await holdAccount(tx, key.accountId);
+    const present = await findToChange(tx, key);
+    if (typeof present === 'string') return present;
+    await tx.run(
+      'UPDATE template SET extra = ?, published_version = coalesce(?, published_version) WHERE id = ?',
+      ...[extra, publishedVersion ?? null, key.templateId],
+    );
+    return 'written';
+  },
+  { ...TEMPLATE_TRAIL, action: 'template.publish', where: ({ templateId }) => ({ id: templateId }) },
+);

@@ -3139,6 +3139,13 @@ export interface components {
       disabledReason?: string;
       /** @description Of a webhook that takes the mail of one inbound route, and nothing else. */
       inboundRouteId?: string;
+      /**
+       * @description The service whose payload is posted.
+       * @enum {string}
+       */
+      format?: "resend";
+      /** @description Its event names that are posted. */
+      formatEvents?: string[];
     };
     /** WebhookDelivery */
     WebhookDelivery: {
@@ -3200,6 +3207,13 @@ export interface components {
       events: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
       description?: string | null;
       enabled?: boolean;
+      /**
+       * @description The service whose payload is posted, for handlers that were written for it. Postrider's own if omitted.
+       * @enum {string}
+       */
+      format?: "resend";
+      /** @description The event names of that service to post. By default all that `events` covers. */
+      formatEvents?: string[];
       /** @description whsec_ and the Base64 of 24 to 64 bytes; made for you when omitted. */
       secret?: string;
     };
@@ -3224,6 +3238,13 @@ export interface components {
       disabledReason?: string;
       /** @description Of a webhook that takes the mail of one inbound route, and nothing else. */
       inboundRouteId?: string;
+      /**
+       * @description The service whose payload is posted.
+       * @enum {string}
+       */
+      format?: "resend";
+      /** @description Its event names that are posted. */
+      formatEvents?: string[];
       secret: string;
       previousSecretUntil: string;
     };
@@ -3239,6 +3260,13 @@ export interface components {
       disabledReason?: string;
       /** @description Of a webhook that takes the mail of one inbound route, and nothing else. */
       inboundRouteId?: string;
+      /**
+       * @description The service whose payload is posted.
+       * @enum {string}
+       */
+      format?: "resend";
+      /** @description Its event names that are posted. */
+      formatEvents?: string[];
       secret: string;
     };
   };

@@ -1,0 +1,2 @@
+/** Interfaces of other services in front of ours; each is off unless POSTRIDER_DOORS names it. */
+export { createResendDoor } from './resend/resend.ts';
