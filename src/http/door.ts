@@ -4,9 +4,8 @@
  */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Result } from '../base/failure.ts';
-import type { HttpAnswer } from './answer.ts';
 import type { Access, IdentifiedRequest } from './identify.ts';
-import type { CallerKey } from './route.ts';
+import type { CallerKey, HttpAnswer } from './route.ts';
 
 /** What of a request an answer depends on. */
 export interface DoorRequest {

@@ -9,12 +9,12 @@
 import type { TSchema } from 'typebox';
 import { type Failure, failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { compileBody } from './absent-fields.ts';
-import { type HttpAnswer, refusalAnswer, routeAnswer } from './answer.ts';
+import { refusalAnswer, routeAnswer } from './answer.ts';
 import { type BodyBudget, type BodyRules, checkBody, compileQuery, type QueryReader, readBody } from './body.ts';
 import type { Exchange, Load } from './exchange.ts';
 import { createIdentify, type IdentifyOptions, notPermitted } from './identify.ts';
 import type { RateLimiter } from './rate-limit.ts';
-import type { BodyParser, CallerKey, Method, Refusal, RouteDefinition } from './route.ts';
+import type { BodyParser, CallerKey, HttpAnswer, Method, Refusal, RouteDefinition } from './route.ts';
 import type { ParsedJson } from './strict-json.ts';
 import { closed, compile, type Validator } from './validate.ts';
 

@@ -138,6 +138,16 @@ type RefusalAnswer = Refusal & { ok: false };
 
 export type RouteAnswer = JsonAnswer | RawJsonAnswer | ContentAnswer | RefusalAnswer;
 
+/** An answer that is ready to be written. */
+export interface HttpAnswer {
+  status: number;
+  contentType: string;
+  content: string | Buffer | Readable;
+  headers?: AnswerHeaders | undefined;
+  /** Why, where it is a refusal. */
+  refusal?: Failure;
+}
+
 export interface RouteResponse {
   status: number;
   schema?: TSchema;

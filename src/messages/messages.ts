@@ -12,6 +12,7 @@ export {
   type MessageKey,
   type StoredMail,
 } from './api-store.ts';
+export { readContent } from './content.ts';
 export {
   findQueuedOperation,
   type QueuedMessage,
@@ -20,7 +21,6 @@ export {
   type RetryOutcome,
   retryOperation,
 } from './control-store.ts';
-export { readContent } from './content.ts';
 export { type EmailCopy, type EmailPage, findEmailOperation, listEmailsOperation, sameEmail } from './email-store.ts';
 export {
   ContentFault,

@@ -7,6 +7,7 @@ import { type EventRow, type EventType, eventBody, WEBHOOK_WORK } from '../event
 import { operation, type Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
 import * as queue from '../work/work.ts';
+import { deliveryIdOf } from './endpoints.ts';
 import { readResendPayloads } from './resend-payload.ts';
 import { untriedOf, writeRecord } from './settle.ts';
 import { type EndpointTarget, TARGET } from './store.ts';
@@ -101,7 +102,8 @@ async function batchOf(
     if (event && target?.enabled && isFormatted(row)) {
       const payload = payloads.get(row.ref);
       // Our types are wider than that service's names: what the endpoint did not ask for leaves no record.
-      if (payload && isWanted(target, payload.name)) jobs.push({ ...job, formatted: payload.body });
+      if (payload && (isWanted(target, payload.name) || (await wasPosted(tx, job, event))))
+        jobs.push({ ...job, formatted: payload.body });
       else await queue.finish(tx, [job]);
     } else if (event && target?.enabled) jobs.push(job);
     else await endUntried(tx, { job, event, known: target !== undefined, nowMs });
@@ -111,6 +113,15 @@ async function batchOf(
 
 function isWanted({ format_events }: StoredTarget, name: string): boolean {
   return (JSON.parse(format_events ?? '[]') as string[]).includes(name);
+}
+
+/** Whether the event has a record: it was posted before, and is posted again because someone asked for it. */
+async function wasPosted(tx: Transaction, { webhookId }: WebhookJob, event: EventText): Promise<boolean> {
+  const record = await tx.get(
+    'SELECT 1 AS found FROM webhook_delivery WHERE webhook_id = ? AND id = ?',
+    ...[webhookId, deliveryIdOf(webhookId, event.id)],
+  );
+  return record !== undefined;
 }
 
 /** What the clocks of the rows are ahead of the real time, by the rows' numbers. */

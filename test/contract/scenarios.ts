@@ -69,6 +69,7 @@ export const scenarios: Record<string, Scenario> = {
   'what recipients do': templates.engagement,
   endpoints: webhooks.endpoints,
   'carrying events': webhooks.carrying,
+  'events in the format of another service': webhooks.formatted,
   'crowded endpoints and replays': webhooks.crowds,
   'registering manifests': attachments.registering,
   'unsent files': attachments.unsentFiles,

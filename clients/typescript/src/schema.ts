@@ -47,6 +47,11 @@ export interface paths {
      * @description It is refused from the next request on. A key may revoke itself. A sandbox key revokes sandbox keys only.
      */
     delete: operations["revokeApiKey"];
+    /**
+     * Rename an API key
+     * @description The key and what it is allowed to do stay the same. A sandbox key renames sandbox keys only.
+     */
+    patch: operations["renameApiKey"];
   };
   "/approvals": {
     /**
@@ -2455,6 +2460,10 @@ export interface components {
       /** @description the answer to the account, in words */
       reason: string;
     };
+    /** RenameApiKeyRequest */
+    RenameApiKeyRequest: {
+      name: string;
+    };
     /** RenderRequest */
     RenderRequest: {
       /** @description values of the variables */
@@ -3429,6 +3438,34 @@ export interface operations {
       200: {
         content: {
           "application/json": components["schemas"]["Confirmation"];
+        };
+      };
+    };
+  };
+  /**
+   * Rename an API key
+   * @description The key and what it is allowed to do stay the same. A sandbox key renames sandbox keys only.
+   */
+  renameApiKey: {
+    parameters: {
+      path: {
+        /**
+         * @description The keyId.
+         * @example key_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        keyId: string;
+      };
+    };
+    requestBody: {
+      content: {
+        "application/json": components["schemas"]["RenameApiKeyRequest"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["ApiKey"];
         };
       };
     };
@@ -6697,6 +6734,7 @@ export type RecoveryCodes = components['schemas']['RecoveryCodes'];
 export type Refusal = components['schemas']['Refusal'];
 export type RefusedRequest = components['schemas']['RefusedRequest'];
 export type RejectionRequest = components['schemas']['RejectionRequest'];
+export type RenameApiKeyRequest = components['schemas']['RenameApiKeyRequest'];
 export type RenderRequest = components['schemas']['RenderRequest'];
 export type RenderSourcesRequest = components['schemas']['RenderSourcesRequest'];
 export type RenderedTemplate = components['schemas']['RenderedTemplate'];
@@ -6753,6 +6791,7 @@ export const routes = {
   resumeSending: ['POST', '/account/resume-sending'],
   listApiKeys: ['GET', '/api-keys'],
   createApiKey: ['POST', '/api-keys'],
+  renameApiKey: ['PATCH', '/api-keys/{keyId}'],
   revokeApiKey: ['DELETE', '/api-keys/{keyId}'],
   listApprovals: ['GET', '/approvals'],
   requestApproval: ['POST', '/approvals'],

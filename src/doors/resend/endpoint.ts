@@ -7,7 +7,7 @@ import type { Caller } from '../../accounts/accounts.ts';
 import type { Clock } from '../../base/clock.ts';
 import { type Failure, failure, invalid, ok, type Result, refuse } from '../../base/failure.ts';
 import type { IdPrefix } from '../../base/ids.ts';
-import { idOfUuid } from '../../base/uuid-id.ts';
+import { idOfUuid, isUuid } from '../../base/uuid-id.ts';
 import type { InnerAnswer, InnerCall, InnerCalls } from '../../http/inner-calls.ts';
 import {
   defineRoute,
@@ -81,6 +81,16 @@ export function fault(field: string, message: string): { ok: false; failure: Fai
 export const NOT_FOUND = (what: string): { ok: false; failure: Failure } =>
   refuse(failure('NOT_FOUND', { message: `${what} not found.` }));
 
+/** What an id names there. */
+const NOUNS: Partial<Record<IdPrefix, string>> = {
+  msg: 'Email',
+  inb: 'Email',
+  dom: 'Domain',
+  key: 'API key',
+  whk: 'Webhook',
+  evt: 'Webhook event',
+};
+
 type Shape = {
   shownAs?: Shape;
   properties?: Record<string, Shape>;
@@ -122,10 +132,17 @@ function asked<B>({ call }: ResendDoorDeps, request: Request<B>): Asked<B> {
     caller: request.caller,
     call: (method, path, rest = {}) => call(request, { method, path, ...rest }),
     id: (prefix, parameter = 'id') => {
-      const id = idOfUuid(prefix, request.params[parameter] ?? '');
-      return id === undefined ? fault(parameter, 'must be a UUID that this interface returned') : ok(id);
+      const text = request.params[parameter] ?? '';
+      if (!isUuid(text)) return fault('id', 'must be a valid UUID');
+      const id = idOfUuid(prefix, text);
+      return id === undefined ? NOT_FOUND(NOUNS[prefix] ?? 'Resource') : ok(id);
     },
   };
+}
+
+function hasOnlyOptionalFields(schema: TSchema): boolean {
+  const { type, required = [] } = schema as { type?: unknown; required?: string[] };
+  return type === 'object' && required.length === 0;
 }
 
 /** Makes a route of an endpoint. */
@@ -139,7 +156,7 @@ export function endpoint<B extends TSchema | undefined = undefined>(
     ...rest,
     ...{ method, path: `${PREFIX}${path}`, tag: 'resend', auth: 'key', ownQuery: true, summary },
     ...(scope !== undefined && { scope }),
-    ...(body !== undefined && { body, bodyOptional: definition.body === undefined }),
+    ...(body !== undefined && { body, bodyOptional: hasOnlyOptionalFields(body) }),
     ...(definition.acceptsMail && { idempotencyKey: true }),
     response: { status },
     handle: async (request: Request): Promise<RouteAnswer> => {

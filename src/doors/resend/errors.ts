@@ -3,8 +3,8 @@
  * fields as this interface writes them.
  */
 import { catalogue, type Failure } from '../../base/failure.ts';
-import type { HttpAnswer } from '../../http/answer.ts';
 import type { DoorRequest } from '../../http/door.ts';
+import type { HttpAnswer } from '../../http/route.ts';
 import { PREFIX } from './endpoint.ts';
 
 /** Status and name by our code. */
@@ -83,9 +83,9 @@ function special(
   if (/^attachments\b/.test(first.field)) return [422, 'invalid_attachment', sentence(first.field, first.message)];
   if (first.field === 'region') return [422, 'invalid_region', sentence(first.field, first.message)];
   if (first.field === 'permission') return [422, 'invalid_access', sentence(first.field, first.message)];
-  if (['limit', 'after', 'before', 'id'].includes(first.field))
-    return [422, 'invalid_parameter', sentence(first.field, first.message)];
-  return undefined;
+  const isParameter = ['limit', 'after', 'before', 'id'].includes(first.field);
+  const name = isParameter ? 'invalid_parameter' : 'validation_error';
+  return [422, name, first.field === '' ? `The body ${first.message}.` : sentence(first.field, first.message)];
 }
 
 function sentence(field: string, message: string): string {
@@ -95,37 +95,38 @@ function sentence(field: string, message: string): string {
 /** Marketing, which Postrider leaves to other programs. */
 const OUT_OF_SCOPE = new Set([
   ...['contacts', 'contact-properties', 'audiences', 'segments', 'broadcasts', 'topics', 'automations', 'events'],
-  ...['inboxes', 'oauth', 'usage', 'logs', 'claim'],
+  ...['inboxes', 'oauth', 'usage', 'domains/claim'],
 ]);
 
-function unknownPath({ url, routeName }: DoorRequest): string | undefined {
-  if (routeName !== 'unknown') return undefined;
+/** What is missing here, of a path that is not in the table. */
+function missingPath({ code }: Failure, { url, routeName }: DoorRequest): string | undefined {
   const [path = ''] = url.slice(PREFIX.length).split('?');
-  const noun = path.split('/').find((segment) => OUT_OF_SCOPE.has(segment));
-  if (noun === undefined) return `Postrider has no endpoint ${path.slice(0, 100)} in its Resend interface.`;
-  const advice =
-    noun === 'logs'
-      ? 'GET /requests of the Postrider API lists rejected requests'
-      : 'use a list manager such as listmonk';
-  return `The endpoint /${noun} is not part of Postrider's Resend interface; ${advice}.`;
+  const [, first = '', ...rest] = path.split('/');
+  const noun = first === 'domains' && rest.includes('claim') ? 'domains/claim' : first;
+  if (noun === 'logs')
+    return "The endpoint /logs is not part of Postrider's Resend interface; GET /requests of the Postrider API lists rejected requests.";
+  if (OUT_OF_SCOPE.has(noun))
+    return `The endpoint /${noun} is not part of Postrider's Resend interface; for marketing, use a list manager such as listmonk with Postrider.`;
+  return routeName === 'unknown' && code === 'NOT_FOUND'
+    ? `Postrider's Resend interface has no endpoint ${path.slice(0, 100)}.`
+    : undefined;
 }
 
 /** The refusal in the shape of this interface; any other answer as it is. */
 export function shape(answer: HttpAnswer, request: DoorRequest): HttpAnswer {
   const { refusal } = answer;
   if (refusal === undefined) return answer;
+  const missing = missingPath(refusal, request);
+  const isMissing = missing !== undefined && !['UNAUTHORIZED', 'OVERLOADED', 'UNAVAILABLE'].includes(refusal.code);
   const [status, name] = NAMES[refusal.code] ?? [answer.status, 'application_error'];
-  const message = refusal.code === 'NOT_FOUND' ? unknownPath(request) : undefined;
-  const [statusCode, itsName, its] = special(refusal, request) ?? [
-    status,
-    name,
-    message ?? theirWords(refusal.message),
-  ];
+  const [statusCode, itsName, message] = isMissing
+    ? [404, 'not_found', missing]
+    : (special(refusal, request) ?? [status, name, theirWords(refusal.message)]);
   const { Link: _, ...headers } = (answer.headers ?? {}) as Record<string, string>;
   return {
     ...answer,
     status: statusCode,
     headers,
-    content: JSON.stringify({ statusCode, name: itsName, message: its }),
+    content: JSON.stringify({ statusCode, name: itsName, message }),
   };
 }

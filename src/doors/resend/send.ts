@@ -73,7 +73,7 @@ function refusalOf(body: EmailBody, { caller }: Asked): Result<undefined> {
       'has a test address at resend.dev; send to it with a sandbox key (pr_test_…), which simulates the outcome',
     );
   const names = (body.tags ?? []).map((tag) => tag.name);
-  if (new Set(names).size < names.length) return fault('tags', 'must have distinct names');
+  if (new Set(names).size < names.length) return fault('tags', 'has two tags of the same name');
   return ok(undefined);
 }
 
@@ -155,7 +155,7 @@ async function toSendInBatch(deps: ResendDoorDeps, asked: Asked<unknown[]>, give
   const valid = validateEmail(given);
   if (!valid.ok) return refuse(valid.failure);
   if ((valid.value.attachments ?? []).length > 0)
-    return fault('attachments', 'are not supported in a batch; send this email by itself');
+    return fault('attachments', 'is not supported in a batch; send this email by itself');
   return toSend(deps, asked, valid.value);
 }
 
