@@ -170,8 +170,11 @@ export interface SmtpAuthenticator extends KnownLogins {
   recall(username: string, password: string): Promise<Caller | undefined>;
   /** The caller of a log-in (its keyId is the credential's id); the same refusal for every reason. */
   logIn(username: string, password: string): Promise<Result<Caller>>;
-  /** The caller as of now, for the next MAIL of an open session: refused once revoked, suspended or without SMTP. */
-  stillAllowed(username: string): Result<Caller> | Promise<Result<Caller>>;
+  /**
+   * The caller as of now, for the next MAIL of an open session: refused once revoked, suspended or without SMTP. `caller` is who the
+   * user name logged in as.
+   */
+  stillAllowed(username: string, caller?: Caller): Result<Caller> | Promise<Result<Caller>>;
 }
 
 function eligible(holder: CredentialHolder | undefined): holder is CredentialHolder {

@@ -3458,6 +3458,11 @@ export interface operations {
     };
     requestBody: {
       content: {
+        /**
+         * @example {
+         *   "name": "web shop, staging"
+         * }
+         */
         "application/json": components["schemas"]["RenameApiKeyRequest"];
       };
     };
