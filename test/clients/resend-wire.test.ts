@@ -180,6 +180,28 @@ test('the same paths are ours with X-Api-Key, and without a bearer token', async
   assert.equal((await service.anonymous.get('/resend/emails')).body.name, 'missing_api_key');
 });
 
+test('the interface describes itself, each operation under its own name', async () => {
+  const document = (await (await fetch(`${service.url}/openapi/resend.json`)).json()) as {
+    openapi: string;
+    paths: Record<string, Record<string, { operationId: string; requestBody?: object }>>;
+  };
+  assert.equal(document.openapi, '3.1.0');
+  const names = Object.values(document.paths).flatMap((methods) =>
+    Object.values(methods).map((one) => one.operationId),
+  );
+  assert.ok(names.length > 45, String(names.length));
+  assert.equal(new Set(names).size, names.length);
+  for (const path of [
+    '/emails',
+    '/emails/batch',
+    '/emails/{id}/cancel',
+    '/webhooks/{id}/events/{event}/replay',
+    '/templates/{id}/publish',
+  ])
+    assert.ok(document.paths[path] !== undefined, path);
+  assert.ok(document.paths['/emails']!.post!.requestBody !== undefined);
+});
+
 test('null is nothing, and unknown fields are ignored and named', async () => {
   const body = mail({
     cc: null,
@@ -358,6 +380,29 @@ test('requests that are refused are listed like those of our API', async () => {
     const { body } = await service.api.get('/requests?code=SENDER_NOT_VERIFIED');
     return (body as unknown as { endpoint: string }[]).some((one) => one.endpoint === 'POST /resend/emails');
   });
+});
+
+test('a limit on requests is answered as this interface does', async () => {
+  const limited = await startService({ env: { POSTRIDER_DOORS: 'resend', POSTRIDER_RATE_LIMIT: '1' } });
+  try {
+    const headers = { authorization: `Bearer ${limited.live.apiKey}` };
+    const answers = await Promise.all(Array.from({ length: 6 }, () => fetch(`${limited.url}/emails`, { headers })));
+    const refused = answers.filter((one) => one.status === 429);
+    assert.ok(refused.length > 0);
+    for (const one of answers) assert.equal(one.headers.get('ratelimit-limit'), '1');
+    assert.ok(answers.every((one) => one.headers.has('ratelimit-remaining') && one.headers.has('ratelimit-reset')));
+    assert.match(refused[0]!.headers.get('retry-after') ?? '', /^[1-9]/);
+    assert.equal(((await refused[0]!.json()) as { name: string }).name, 'rate_limit_exceeded');
+  } finally {
+    await limited.close();
+  }
+});
+
+test('more requests than are worked on wait or are accepted, and none is refused for its rate', async () => {
+  const answers = await Promise.all(
+    Array.from({ length: 200 }, (_, index) => call('POST', '/emails', { body: mail({ to: `n${index}@example.com` }) })),
+  );
+  assert.deepEqual([...new Set(answers.map((one) => one.status))], [200]);
 });
 
 test('a repeat at the same moment is told to wait', async () => {

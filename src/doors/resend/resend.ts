@@ -12,6 +12,7 @@ import type { Door } from '../../http/door.ts';
 import { createIdentify } from '../../http/identify.ts';
 import type { RouteDefinition } from '../../http/route.ts';
 import { apiKeyEndpoints } from './api-keys.ts';
+import { documentRoute } from './document.ts';
 import { domainEndpoints } from './domains.ts';
 import { emailEndpoints } from './emails.ts';
 import { PREFIX, type ResendDoorDeps } from './endpoint.ts';
@@ -66,5 +67,5 @@ export function createResendDoor(deps: ResendDoorDeps & { callers: Authenticator
     ...templateEndpoints(deps),
     fileRoute(deps),
   ];
-  return { door, routes };
+  return { door, routes: [...routes, documentRoute(routes, deps.linkBase)] };
 }
