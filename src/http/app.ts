@@ -154,7 +154,7 @@ function cutStalled(socket: Socket): void {
 /** Names of fields and codes only: what a field held may be anybody's business. */
 function noteRefused(exchange: Exchange, status: number, { code, details }: Failure): void {
   const { routeName: route, remoteAddress: address, caller } = exchange;
-  const accountId = caller === undefined ? undefined : exchange.headers['x-id'];
+  const accountId = (caller as CallerKey | undefined)?.account?.id;
   const fields = details.slice(0, MAX_LOGGED_FIELDS).map(({ field }) => field.slice(0, MAX_LOGGED_LENGTH));
   exchange.log.info({ accountId, address, route, status, code, fields }, 'mail refused');
 }

@@ -34,6 +34,8 @@ export interface CallerKey {
   actor: Actor;
   /** What a signed-in user is in the account; keys have no role. */
   role?: MemberRole;
+  /** For the log; operators have none. */
+  account?: { readonly id: string };
 }
 
 /** What a sandbox key may not do: it lies in every CI system and on every laptop. */

@@ -382,6 +382,30 @@ test('requests that are refused are listed like those of our API', async () => {
   });
 });
 
+test('an email that differs for each recipient is still one', async () => {
+  const hook = (await call('POST', '/webhooks', { body: { endpoint: files.url, events: ['email.delivered'] } })).body;
+  files.answer();
+  const to = ['p1@example.com', 'p2@example.com', 'p3@example.com'];
+  const sent = await service.api.post('/send', {
+    ...{ from: 'hello@shop.example', to: to.slice(0, 2), cc: to[2], subject: 'One', text: 'Hi', listUnsubscribe: true },
+  });
+  assert.equal(sent.status, 202, sent.text);
+  const posted = await waitUntil('three events', () => {
+    const bodies = files.requests.map((one) => one.body).filter((body) => body.includes('"subject":"One"'));
+    return bodies.length === 3
+      ? bodies.map((body) => JSON.parse(body).data as { email_id: string; to: string[] })
+      : undefined;
+  });
+  const [id, ...others] = [...new Set(posted.map((one) => one.email_id))];
+  assert.deepEqual(others, [], 'each event names the one email');
+  assert.deepEqual(posted.flatMap((one) => one.to).toSorted(), to, 'and its own recipient');
+  const shown = (await call('GET', `/emails/${id}`)).body;
+  assert.deepEqual([shown.id, shown.to, shown.cc], [id, to.slice(0, 2), to.slice(2)]);
+  const list = (await call('GET', '/emails?limit=100')).body.data as { subject: string }[];
+  assert.equal(list.filter((one) => one.subject === 'One').length, 1);
+  await call('DELETE', `/webhooks/${hook.id}`);
+});
+
 test('a limit on requests is answered as this interface does', async () => {
   const limited = await startService({ env: { POSTRIDER_DOORS: 'resend', POSTRIDER_RATE_LIMIT: '1' } });
   try {

@@ -209,13 +209,15 @@ async function change(deps: ResendDoorDeps, asked: Asked<Change>): Promise<Said>
   if (!found.ok) return found;
   const { template, record } = found.value;
   const extra = changedExtra(asked.body, found.value.extra);
-  // A template of our own API gets a draft with its first change here: what is published stays what it was.
-  const publishedVersion = record.publishedVersion ?? template.version;
   const { templateId } = template;
-  const kept = await describe(deps, asked, { templateId, extra, publishedVersion });
-  if (!kept.ok) return kept;
+  if (record.publishedVersion === null) {
+    // A template of our own API gets a draft with its first change here: what is published stays what it was.
+    const pinned = { templateId, extra: found.value.extra, publishedVersion: template.version };
+    const kept = await describe(deps, asked, pinned);
+    if (!kept.ok) return kept;
+  }
   const replaced = await asked.call('PUT', `/templates/${templateId}`, { body: ownBody(asked.body, template, extra) });
-  return replaced.ok ? said({ object: 'template', id: uuidOf(templateId) }) : replaced;
+  return replaced.ok ? describe(deps, asked, { templateId, extra }) : replaced;
 }
 
 async function publish(deps: ResendDoorDeps, asked: Asked): Promise<Said> {
