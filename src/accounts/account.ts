@@ -181,7 +181,7 @@ export function handedOn(own: readonly string[], asked: readonly string[] | unde
   if (wanted.value.length > 0 && wanted.value.every((one) => covers(own, one))) return wanted;
   return refuse(
     failure('FORBIDDEN', {
-      message: `This key may send from ${own.join(', ')} only, and makes keys and credentials for these only; name them in allowedSenders.`,
+      message: `This key can send only from ${own.join(', ')}, and can create keys and credentials for these senders only. List them in allowedSenders.`,
     }),
   );
 }

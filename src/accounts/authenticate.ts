@@ -153,7 +153,7 @@ const CREDENTIALS_KEPT = 10_000;
 const UNKNOWN_KEPT = 1_000;
 const LONGEST = 256;
 
-const refused = refuse(failure('UNAUTHORIZED', { message: 'Authentication failed; check user name and password.' }));
+const refused = refuse(failure('UNAUTHORIZED', { message: 'Authentication failed. Check username and password.' }));
 
 /** What is remembered of log-ins, for those who change it; called after the commit. */
 export interface KnownLogins {

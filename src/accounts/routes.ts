@@ -74,9 +74,9 @@ function revocationOf(caller: Caller, id: string, clock: Clock): Revocation {
 }
 
 function revokedAnswer(revoked: Revoked, what: string): RouteAnswer {
-  if (revoked === 'revoked') return answer({ message: `The ${what} is revoked.` });
+  if (revoked === 'revoked') return answer({ message: `The ${what} has been revoked.` });
   if (revoked === 'other-mode') return refuse(NO_LIVE_POWER);
-  return refuse(failure('NOT_FOUND', { message: `There is no such ${what}.` }));
+  return refuse(failure('NOT_FOUND', { message: `No ${what} has this id.` }));
 }
 
 interface AccountRouteOptions {
@@ -105,7 +105,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
     route({
       ...{ method: 'GET', path: '/account', tag: 'account', auth: 'key' },
       operationId: 'getAccount',
-      summary: 'The account: plan, limits, usage, settings',
+      summary: 'Get the account: plan, limits, usage, settings',
       description: 'limits are what this account may have at most; usage counts the mode of the key.',
       response: { status: 200, schema: bodies.accountSchema },
       // Read afresh: the caller's copy may be a moment old, and a setting just made is to be seen.
@@ -135,7 +135,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
     route({
       ...{ method: 'GET', path: '/account/health', tag: 'account', auth: 'key' },
       operationId: 'getAccountHealth',
-      summary: 'How mail of the last seven days fared',
+      summary: 'Get delivery, bounce, and complaint rates of the last 7 days',
       description:
         'Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and the state of sending protection for live mail. A rate is rated only from its minimum number of messages on.',
       response: { status: 200, schema: bodies.healthSchema },
@@ -173,7 +173,7 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
     route({
       ...{ method: 'GET', path: '/api-keys', tag: 'account', auth: 'key' },
       operationId: 'listApiKeys',
-      summary: 'API keys that are in force, newest first',
+      summary: 'List active API keys, newest first',
       description: 'Keys are shown by their ids; the key itself is never shown again.',
       query: pageQuery,
       response: { status: 200, schema: Type.Array(bodies.keySchema) },
@@ -187,7 +187,7 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
     route({
       ...{ method: 'POST', path: '/api-keys', tag: 'account', auth: 'key', role: 'owner' },
       operationId: 'createApiKey',
-      summary: 'Make an API key',
+      summary: 'Create an API key',
       description:
         "The key itself is shown in this answer only. Without a choice it is of the caller's mode and of full scope. A sandbox key makes sandbox keys only.",
       body: bodies.newKeyRequest,
@@ -259,7 +259,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
     route({
       ...{ method: 'GET', path: '/smtp-credentials', tag: 'account', auth: 'key' },
       operationId: 'listSmtpCredentials',
-      summary: 'SMTP credentials that are in force, newest first',
+      summary: 'List active SMTP credentials, newest first',
       description: 'Passwords are never shown again.',
       query: pageQuery,
       response: { status: 200, schema: Type.Array(bodies.credentialSchema) },
@@ -273,7 +273,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
     route({
       ...{ method: 'POST', path: '/smtp-credentials', tag: 'account', auth: 'key', role: 'owner' },
       operationId: 'createSmtpCredential',
-      summary: 'Make an SMTP credential',
+      summary: 'Create an SMTP credential',
       description:
         "The password is shown in this answer only. Without a choice it is of the caller's mode. A sandbox key makes sandbox credentials only.",
       body: bodies.newCredentialRequest,
@@ -362,7 +362,7 @@ export function approvalRoutes({ database, clock }: { database: Database; clock:
     route({
       ...{ ...common, method: 'GET' },
       operationId: 'listApprovals',
-      summary: 'Requests for a larger email size, newest first',
+      summary: 'List requests for a larger email size, newest first',
       description: 'Each with its status (pending, approved or rejected) and, once decided, the reason given.',
       query: pageQuery,
       response: { status: 200, schema: Type.Array(approvalSchema) },
@@ -376,7 +376,7 @@ export function approvalRoutes({ database, clock }: { database: Database; clock:
     route({
       ...{ ...common, method: 'POST', role: 'owner', changesShared: true },
       operationId: 'requestApproval',
-      summary: 'Ask for a larger email size',
+      summary: 'Request a larger email size',
       description: 'The operator decides. An approved limit is in force at once; GET /account shows it.',
       body: named('ApprovalRequest', { requestedEmailBytes, reason }),
       response: { status: 201, schema: approvalSchema },

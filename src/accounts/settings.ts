@@ -42,7 +42,10 @@ function variableIssues(variables: Record<string, string | null>): Issue[] {
   for (const [name, value] of Object.entries(variables)) {
     const field = `variables.${name.slice(0, 100)}`;
     if (!NAME.test(name) || name === '__proto__') {
-      issues.push({ field, message: 'must be named by letters, digits and _, not beginning with a digit, at most 64' });
+      issues.push({
+        field,
+        message: 'must have a name of at most 64 letters, digits and _, not starting with a digit',
+      });
     } else if (value?.includes('\0')) {
       issues.push({ field, message: 'must not contain the NUL character' });
     } else if (value !== null && Buffer.byteLength(value) > MAXIMUM_VALUE_BYTES) {

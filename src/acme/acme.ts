@@ -111,7 +111,7 @@ export function createAcme(options: AcmeOptions): Acme {
         const key = open(options.secretKey, keySealed, keyContext(directory, name)).toString('utf8');
         options.onCertificate(name, { key, cert: certificate });
       } catch (error) {
-        log.error({ err: error, name }, 'the certificate that is kept cannot be used');
+        log.error({ err: error, name }, 'stored certificate ignored');
       }
     }
   };
@@ -129,7 +129,7 @@ export function createAcme(options: AcmeOptions): Acme {
         complaint = undefined;
       })
       .catch((error: Error) => {
-        if (error.message !== complaint) log.warn({ error: error.message }, 'certificates could not be looked at');
+        if (error.message !== complaint) log.warn({ error: error.message }, 'certificate check failed');
         complaint = error.message;
       })
       .finally(() => {
@@ -165,7 +165,7 @@ async function tryOrder(options: AcmeOptions, name: string, stopping: AbortSigna
     const keySealed = seal(options.secretKey, issued.key, keyContext(directory, name));
     const { cert: certificate, expiresAtMs: expiresAt } = issued;
     if (await database.execute(issuedOperation, { ...claim, certificate, keySealed, expiresAt, nextAt })) {
-      log.info({ name, expiresAt: iso(expiresAt), renewal: iso(nextAt) }, 'a certificate was issued');
+      log.info({ name, expiresAt: iso(expiresAt), renewal: iso(nextAt) }, 'certificate issued');
     }
   } catch (error) {
     await recordFailure(
@@ -190,7 +190,7 @@ async function recordFailure({ database, clock, log }: AcmeOptions, claim: Claim
   const nextAt = retryAt(clock.now(), failures, known);
   await database.execute(orderFailedOperation, { ...fenced, error: known.message, nextAt });
   const facts = { name: claim.name, error: known.message, failures, nextTry: iso(nextAt) };
-  log.warn(facts, 'no certificate could be had; what is in use stays in use');
+  log.warn(facts, 'certificate order failed; keeping the current certificate');
 }
 
 async function order(options: AcmeOptions, claim: Omit<Claim, 'failures'>, stopping: AbortSignal): Promise<Issued> {

@@ -16,7 +16,7 @@ export function challengeRoutes<C>({ database }: { database: Database }): RouteD
     defineRoute<C>({
       ...{ method: 'GET', path: '/.well-known/acme-challenge/:token', tag: 'service', auth: 'none', hidden: true },
       ...{ always: true, ownQuery: true, atOnce: ASKED_AT_ONCE },
-      summary: 'The answer to a certificate authority',
+      summary: 'Answer the challenge of a certificate authority',
       response: { status: 200, contentType: 'application/octet-stream' },
       async handle({ params: { token = '' } }) {
         const content = TOKEN.test(token) ? await database.execute(challengeOperation, token) : null;

@@ -90,11 +90,11 @@ test('what was stored is counted and hashed when it is sent', async () => {
     (await app.state('acc_2', id)).body.files.map((one: JsonObject) => one.status),
     ['uploaded', 'waiting'],
   );
-  assert.deepEqual(await issues(), ['(b) has 199999 bytes where the manifest says 200000']);
+  assert.deepEqual(await issues(), ['(b) has 199999 bytes, but the manifest says 200000']);
   const other = Buffer.from(bytes);
   other[7] = (other[7] ?? 0) ^ 1;
   await store(second!, other);
-  assert.deepEqual(await issues(), ['(b) has another SHA-256 than the manifest says']);
+  assert.deepEqual(await issues(), ['(b) has a SHA-256 that differs from the manifest']);
   await store(second!, bytes);
   assert.equal(code(await app.send('acc_2', id)), '202');
   assert.equal(code(await app.send('acc_2', id)), '409 SUBMISSION_ALREADY_USED');

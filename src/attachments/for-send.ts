@@ -99,10 +99,10 @@ async function checkFile(
   if (blobStamp !== undefined && blobStamp === file.blobStamp) return found;
   const storedBytes = await blobs.sizeOf(blobKey);
   if (storedBytes === undefined) return issue('has not been uploaded');
-  if (storedBytes !== sizeBytes) return issue(`has ${storedBytes} bytes where the manifest says ${sizeBytes}`);
+  if (storedBytes !== sizeBytes) return issue(`has ${storedBytes} bytes, but the manifest says ${sizeBytes}`);
   const isHashed = file.direct || blobStamp !== undefined;
   if (isHashed && !(await hasDigest(blobs, blobKey, sha256)))
-    return issue('has another SHA-256 than the manifest says');
+    return issue('has a SHA-256 that differs from the manifest');
   if (blobStamp !== undefined && !file.direct)
     await database.execute(confirmFileOperation, { submissionId, number, blobKey, blobStamp });
   return found;

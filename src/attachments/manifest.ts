@@ -76,7 +76,7 @@ function checkItems(items: readonly GivenItem[]): { issues: Issue[]; refusedType
     if (name === undefined || contentType === undefined) continue;
     const refused = refusedFileType({ name, contentType });
     if (refused !== undefined)
-      refusedTypes.push({ field, message: `${refused}; put it into an archive, or link to it` });
+      refusedTypes.push({ field, message: `${refused}; put the file into an archive, or link to it` });
   }
   return { issues, refusedTypes };
 }

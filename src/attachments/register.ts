@@ -81,11 +81,11 @@ export function fitFailure(leastBytes: number, limits: EmailLimits): Failure | u
       ? 'ask for a larger limit with POST /approvals, or send fewer or smaller files'
       : `no email may be larger than ${maximumEmailBytes} bytes: send fewer or smaller files`;
   return failure('EMAIL_SIZE_EXCEEDED', {
-    message: `An email with these files is at least ${leastBytes} bytes; at most ${limitBytes} bytes are approved for this account: ${remedy}.`,
+    message: `An email with these files is at least ${leastBytes} bytes; the approved limit of this account is ${limitBytes} bytes: ${remedy}.`,
     details: [
       {
         field: 'attachments',
-        message: `make an email of at least ${leastBytes} bytes; at most ${limitBytes} are approved`,
+        message: `result in an email of at least ${leastBytes} bytes; the approved limit is ${limitBytes}`,
       },
     ],
   });

@@ -65,7 +65,7 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
     defineRoute({
       ...{ method: 'GET', path: `${ENDPOINT}/:submissionId`, tag: 'attachments', auth: 'key', scope: 'send' },
       operationId: 'getAttachmentSubmission',
-      summary: 'What of a submission has been uploaded',
+      summary: 'Get the upload status of a submission',
       description:
         'Says for each file whether it is waiting or uploaded; a client that was cut off goes on with those that wait.',
       response: { status: 200, schema: stateSchema },

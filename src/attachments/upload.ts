@@ -204,11 +204,11 @@ function headerFailure(request: UploadRequest, file: BatchFile): Failure | undef
   for (const [name, value] of Object.entries(requiredHeaders(file))) {
     const given = request.headerValues(name);
     if (given.length !== 1 || given[0] !== value)
-      details.push({ field: name, message: `must be sent exactly as requiredHeaders gives it: ${value}` });
+      details.push({ field: name, message: `must have the value in requiredHeaders: ${value}` });
   }
   if (details.length === 0) return undefined;
   return failure('UPLOAD_URL_INVALID', {
-    message: 'The headers are not those that the upload URL was made for; send every one of requiredHeaders unchanged.',
+    message: 'The request headers do not match the upload URL. Send all requiredHeaders unchanged.',
     details,
   });
 }
@@ -222,13 +222,13 @@ function expired(): Failure {
 
 function notOpen(what: string): Failure {
   return failure('UPLOAD_URL_INVALID', {
-    message: `The attachment submission ${what}; its files cannot be changed any more.`,
+    message: `The attachment submission ${what}; its files can no longer be changed.`,
   });
 }
 
 function mismatch(file: BatchFile, found: string): Failure {
   return failure('UPLOAD_MISMATCH', {
-    message: `${found}; the manifest says ${file.sizeBytes} bytes. Nothing was kept, upload the file again.`,
+    message: `${found}; the manifest says ${file.sizeBytes} bytes. Nothing was stored. Upload the file again.`,
     details: [{ field: `attachments[${file.number}].sizeBytes`, message: `is ${file.sizeBytes}` }],
   });
 }
@@ -238,20 +238,23 @@ function refusalOf(reason: UploadErrorReason, file: BatchFile): UploadRefusal {
     case 'too-long':
       return refuse(mismatch(file, 'The body has more bytes than announced'));
     case 'other-size':
-      return refuse(mismatch(file, 'The body ended before all of its bytes had come'));
+      return refuse(mismatch(file, 'The body ended early'));
     case 'other-digest':
       return refuse(
         failure('UPLOAD_MISMATCH', {
-          message: 'The bytes have another SHA-256 than the manifest says; nothing was kept, upload the file again.',
-          details: [{ field: `attachments[${file.number}].sha256`, message: 'differs from that of the body' }],
+          message:
+            'The SHA-256 of the uploaded bytes differs from the manifest. Nothing was stored. Upload the file again.',
+          details: [{ field: `attachments[${file.number}].sha256`, message: 'differs from the SHA-256 of the body' }],
         }),
       );
     case 'too-slow':
       return {
-        ...refuse(invalid([], 'The file did not arrive in time; nothing was kept, upload it again.')),
+        ...refuse(invalid([], 'The upload timed out. Nothing was stored. Upload the file again.')),
         status: 408,
       };
     case 'broken-off':
-      return refuse(invalid([], 'The body broke off or is not valid HTTP; nothing was kept, upload the file again.'));
+      return refuse(
+        invalid([], 'The body ended early or is not valid HTTP. Nothing was stored. Upload the file again.'),
+      );
   }
 }

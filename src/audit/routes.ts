@@ -154,7 +154,7 @@ interface LogRoutes<C> {
 export function auditRoutes<C extends AuditCaller>({ database }: { database: Database }): RouteDefinition<C>[] {
   return logRoutes<C>(database, {
     ...{ auth: 'key', tag: 'audit', path: '/audit', noun: 'Audit' },
-    summary: 'Who changed what, newest first',
+    summary: 'List changes, newest first',
     description:
       'One entry for each change of this account: by whom (user, key, command line, the service itself), from where, before and after. Entries cannot be changed, and are kept 400 days.',
     of: ownLog,
@@ -165,7 +165,7 @@ export function auditRoutes<C extends AuditCaller>({ database }: { database: Dat
 export function operatorAuditRoutes<C>({ database }: { database: Database }): RouteDefinition<C>[] {
   return logRoutes<C>(database, {
     ...{ auth: 'operator', tag: 'operator', path: '/operator/audit', noun: 'ServiceAudit' },
-    summary: 'Who changed what in any account, newest first',
+    summary: 'List changes in all accounts, newest first',
     description: 'As GET /audit, of all accounts and of the service itself.',
     of: () => ({ accountId: null, mode: null }),
   });

@@ -8,9 +8,9 @@ const other = (index: number): Issue => ({ field: `tags[${index}]`, message: 'is
 
 test('the sentence names the first issue', () => {
   assert.equal(invalid([hex]).message, 'attachments[0].sha256 must be 64 hex characters.');
-  assert.match(invalid([hex, other(0)]).message, /hex characters \(and 1 more fault, see details\)\.$/);
+  assert.match(invalid([hex, other(0)]).message, /hex characters \(and 1 more error, see details\)\.$/);
   const three = invalid([hex, other(0), other(0), other(1)]);
-  assert.match(three.message, /\(and 2 more faults, see details\)/, 'each is counted once');
+  assert.match(three.message, /\(and 2 more errors, see details\)/, 'each is counted once');
   assert.equal(three.details.length, 3);
   assert.equal(invalid([{ field: '', message: 'is empty; send JSON' }]).message, 'The body is empty; send JSON.');
 });

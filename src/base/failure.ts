@@ -17,112 +17,120 @@ export const catalogue = {
   INVALID_REQUEST: {
     status: 400,
     smtp: '550 5.6.0',
-    text: 'The request is not valid; fix the fields named in details and send it again.',
+    text: 'The request is not valid. Fix the fields listed in details and send it again.',
   },
   UNSUPPORTED_FILE_TYPE: {
     status: 400,
     smtp: '550 5.7.1',
-    text: 'Executable and script files cannot be sent; put the file into an archive or link to it instead.',
+    text: 'Executable and script files are not allowed. Put the file into an archive, or link to it instead.',
   },
   TEMPLATE_VARIABLE_MISSING: {
     status: 400,
     smtp: '550 5.6.0',
-    text: 'A variable has no value; give it one in templateVariables, or send the content literally with render: false.',
+    text: 'A variable has no value. Add it to templateVariables, or send the content literally with render: false.',
   },
   TEMPLATE_INVALID: {
     status: 400,
     smtp: '550 5.6.0',
-    text: 'The template does not parse; fix it at the line and column named in details.',
+    text: 'The template has a syntax error. Fix it at the line and column in details.',
   },
   UNAUTHORIZED: {
     status: 401,
     smtp: '535 5.7.8',
-    text: 'The request needs a valid X-Api-Key and the X-Id of its account.',
+    text: 'Authentication failed. Send a valid API key in X-Api-Key and the id of its account in X-Id.',
   },
   FORBIDDEN: {
     status: 403,
     smtp: '550 5.7.1',
-    text: 'This API key may not make this call; use a key with scope full.',
+    text: 'This API key is not allowed to make this call. Use a key with scope full.',
   },
   ACCOUNT_SUSPENDED: {
     status: 403,
     smtp: '535 5.7.8',
-    text: 'The account is suspended; ask the operator of this service.',
+    text: 'The account is suspended. Contact your operator.',
   },
   PLAN_NOT_ELIGIBLE: {
     status: 403,
     smtp: '535 5.7.8',
-    text: 'SMTP is available on the plans paid and enterprise; change the plan of the account first.',
+    text: 'SMTP requires the plan paid or enterprise. Ask your operator to change the plan of the account.',
   },
   SENDER_NOT_VERIFIED: {
     status: 403,
     smtp: '550 5.7.1',
-    text: 'The domain of the sender is not verified for this account; add and verify it first.',
+    text: "The sender's domain is not verified for this account. Add and verify the domain first.",
   },
   UPLOAD_URL_INVALID: {
     status: 403,
     smtp: '550 5.7.1',
-    text: 'The upload URL is not valid or has expired; ask for a fresh one with POST /attachments.',
+    text: 'The upload URL is not valid or has expired. Request a new one with POST /attachments.',
   },
-  NOT_FOUND: { status: 404, smtp: '550 5.1.1', text: 'There is nothing at this address.' },
+  NOT_FOUND: { status: 404, smtp: '550 5.1.1', text: 'This path or resource does not exist.' },
   SUBMISSION_NOT_FOUND: {
     status: 404,
     smtp: '550 5.6.0',
-    text: 'The attachmentSubmissionId matches no submission of this account.',
+    text: 'No submission of this account has this attachmentSubmissionId. Check the id, and that the key has the same mode.',
   },
   METHOD_NOT_ALLOWED: {
     status: 405,
     smtp: '502 5.5.1',
-    text: 'This method is not allowed here; see the Allow header.',
+    text: 'This path does not support this method. See the Allow header for supported methods.',
   },
   DUPLICATE_REQUEST_IN_PROGRESS: {
     status: 409,
     smtp: '451 4.3.2',
-    text: 'A request with this Idempotency-Key is still being processed; repeat it in a moment.',
+    text: 'A request with this Idempotency-Key is still being processed. Retry in a moment.',
   },
   ATTACHMENT_UPLOAD_INCOMPLETE: {
     status: 409,
     smtp: '550 5.6.0',
-    text: 'An upload is missing or differs from its manifest; upload the files named in details again.',
+    text: 'An upload is missing or differs from its manifest. Upload the files listed in details again.',
   },
   SUBMISSION_ALREADY_USED: {
     status: 409,
     smtp: '550 5.6.0',
-    text: 'The attachment submission was sent before; make a new one with POST /attachments.',
+    text: 'The attachment submission has already been sent. Create a new one with POST /attachments.',
   },
   LIMIT_REACHED: {
     status: 409,
     smtp: '550 5.3.2',
-    text: 'The account has as many of these as it may have; remove one first.',
+    text: 'The account has reached its limit for this resource. Delete one, or ask your operator to raise the limit.',
   },
-  CONFLICT: { status: 409, smtp: '550 5.5.0', text: 'The resource is not in a state that allows this.' },
-  EMAIL_SIZE_EXCEEDED: { status: 413, smtp: '552 5.3.4', text: 'The email is larger than the limit that applies.' },
-  PAYLOAD_TOO_LARGE: { status: 413, smtp: '552 5.3.4', text: 'The request body is larger than this call accepts.' },
+  CONFLICT: { status: 409, smtp: '550 5.5.0', text: 'The current state of the resource does not allow this.' },
+  EMAIL_SIZE_EXCEEDED: {
+    status: 413,
+    smtp: '552 5.3.4',
+    text: 'The email exceeds the size limit. Send large files with POST /attachments, or request a higher limit with POST /approvals.',
+  },
+  PAYLOAD_TOO_LARGE: { status: 413, smtp: '552 5.3.4', text: 'The request body exceeds the size limit of this call.' },
   UNSUPPORTED_MEDIA_TYPE: {
     status: 415,
     smtp: '501 5.5.4',
-    text: 'The body must be JSON; send Content-Type: application/json and no Content-Encoding.',
+    text: 'The body must be JSON. Send Content-Type: application/json and no Content-Encoding.',
   },
   IDEMPOTENCY_KEY_MISMATCH: {
     status: 422,
     smtp: '550 5.6.0',
-    text: 'The Idempotency-Key differs from that of the POST /attachments this send refers to; use the same key on both.',
+    text: 'The Idempotency-Key differs from that of POST /attachments. Use the same key on both calls.',
   },
   IDEMPOTENCY_KEY_REUSED: {
     status: 422,
     smtp: '550 5.6.0',
-    text: 'This Idempotency-Key was used with another body; use a new key for a new request.',
+    text: 'This Idempotency-Key was used with a different body. Use a new key for a new request.',
   },
   UPLOAD_MISMATCH: {
     status: 422,
     smtp: '550 5.6.0',
-    text: 'The bytes differ from the manifest in size or SHA-256; nothing was kept, upload the file again.',
+    text: 'The uploaded bytes differ from the manifest in size or SHA-256. Nothing was stored. Upload the file again.',
   },
-  RATE_LIMITED: { status: 429, smtp: '451 4.7.0', text: 'Too many requests; wait as long as Retry-After says.' },
+  RATE_LIMITED: {
+    status: 429,
+    smtp: '451 4.7.0',
+    text: 'Too many requests. Retry after the number of seconds in Retry-After.',
+  },
   INTERNAL_ERROR: {
     status: 500,
     smtp: '451 4.3.0',
-    text: 'Something broke on our side; repeat the request with the same Idempotency-Key, and quote the requestId.',
+    text: 'An internal error occurred. Retry with the same Idempotency-Key. If it persists, send the requestId to your operator.',
   },
   OVERLOADED: {
     status: 503,
@@ -183,7 +191,7 @@ export function firstIssue([first, ...others]: readonly Issue[]): string {
   const { field, message } = first;
   const shown = field.length > MAX_FIELD_LENGTH ? `${field.slice(0, MAX_FIELD_LENGTH).toWellFormed()}…` : field;
   const more =
-    others.length === 0 ? '' : ` (and ${others.length} more fault${others.length === 1 ? '' : 's'}, see details)`;
+    others.length === 0 ? '' : ` (and ${others.length} more error${others.length === 1 ? '' : 's'}, see details)`;
   return `${shown === '' ? 'the body' : shown} ${message}${more}`;
 }
 

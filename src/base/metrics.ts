@@ -127,11 +127,16 @@ function plainCounters(
   let open = 0;
   const unlabelled = (type: string, name: string, help: string, read: () => number): void =>
     register(registry, type, name, help, () => [{ labels: {}, value: read() }]);
-  unlabelled('counter', 'postrider_smtp_sessions_total', 'SMTP sessions begun.', () => sessions.value);
-  unlabelled('gauge', 'postrider_smtp_sessions_open', 'SMTP sessions open now.', () => open);
-  unlabelled('counter', 'postrider_smtp_auth_failures_total', 'Log-ins over SMTP refused.', () => failures.value);
-  const dropped = 'postrider_refused_requests_dropped_total';
-  unlabelled('counter', dropped, 'Refused requests that were not recorded.', () => refusedRequestsDropped.value);
+  unlabelled('counter', 'postrider_smtp_sessions_total', 'SMTP sessions started.', () => sessions.value);
+  unlabelled('gauge', 'postrider_smtp_sessions_open', 'SMTP sessions that are open.', () => open);
+  unlabelled('counter', 'postrider_smtp_auth_failures_total', 'SMTP logins that failed.', () => failures.value);
+  const dropped = 'postrider_rejected_requests_dropped_total';
+  unlabelled(
+    'counter',
+    dropped,
+    'Rejected requests that were not recorded for GET /requests.',
+    () => refusedRequestsDropped.value,
+  );
   const smtpSessions = {
     opened: (): void => {
       open += 1;
@@ -157,12 +162,12 @@ function queueGauges(registry: Registry): (read: () => QueueState | Promise<Queu
   let read: (() => QueueState | Promise<QueueState>) | undefined;
   const age = new Gauge({
     name: 'postrider_queue_oldest_age_seconds',
-    help: 'Age of the message that has been due for longest.',
+    help: 'Age of the message that has been due the longest.',
     registers: [registry],
   });
   const depth: Gauge = new Gauge({
     name: 'postrider_queue_depth_messages',
-    help: 'Messages that wait or are being sent.',
+    help: 'Messages that are queued or being sent.',
     registers: [],
     async collect() {
       try {
@@ -186,12 +191,20 @@ const MODES = ['live', 'sandbox'] as const satisfies readonly Mode[];
 function inboundCounters(registry: Registry): Pick<Metrics, 'inbound' | 'inboundRoutes'> {
   const inbound = counters(
     registry,
-    { name: 'postrider_inbound_reports_total', help: 'Reports and unsubscribe mails that came in.', label: 'result' },
+    {
+      name: 'postrider_inbound_reports_total',
+      help: 'Bounces, feedback reports and unsubscribe emails received, by result.',
+      label: 'result',
+    },
     INBOUND_RESULTS,
   );
   const inboundRoutes = counters(
     registry,
-    { name: 'postrider_inbound_mail_total', help: 'Mail for inbound routes, by what became of it.', label: 'outcome' },
+    {
+      name: 'postrider_inbound_messages_total',
+      help: 'Messages received for inbound routes, by outcome.',
+      label: 'outcome',
+    },
     ROUTE_OUTCOMES,
   );
   return { inbound, inboundRoutes };
@@ -203,7 +216,7 @@ export function createMetrics(): Metrics {
   const byMode = (what: string, help: string) =>
     counters(registry, { name: `postrider_messages_${what}_total`, help, label: 'mode' }, MODES);
   const http = new Map<string, Map<number, number>>();
-  register(registry, 'counter', 'postrider_http_answers_total', 'Answers of the HTTP surface.', () =>
+  register(registry, 'counter', 'postrider_http_requests_total', 'HTTP requests answered.', () =>
     [...http].flatMap(([route, byStatus]) =>
       [...byStatus].map(([status, value]) => ({
         labels: { route, status, class: `${Math.floor(status / 100)}xx` },
@@ -212,18 +225,22 @@ export function createMetrics(): Metrics {
     ),
   );
   const accepted = byMode('accepted', 'Messages accepted, one per recipient.');
-  const delivered = byMode('delivered', 'Messages that the remote server took.');
-  const bounced = byMode('bounced', 'Messages that were refused for good or expired.');
-  const delayed = byMode('delayed', 'Attempts that were put off.');
-  const suppressed = byMode('suppressed', 'Messages that never left because their address is suppressed.');
+  const delivered = byMode('delivered', 'Messages that the receiving server accepted.');
+  const bounced = byMode('bounced', 'Messages that bounced, by a permanent rejection or by expiry.');
+  const delayed = byMode('delayed', 'Delivery attempts that were deferred.');
+  const suppressed = byMode('suppressed', 'Messages that were not sent because the address is suppressed.');
   const attemptsByReply = counters(
     registry,
-    { name: 'postrider_attempts_total', help: 'Delivery attempts, by the class of the reply.', label: 'class' },
+    {
+      name: 'postrider_delivery_attempts_total',
+      help: 'Delivery attempts, by class of the SMTP reply.',
+      label: 'class',
+    },
     ['2xx', '4xx', '5xx', 'none'] as const,
   );
   const webhookAttempts = counters(
     registry,
-    { name: 'postrider_webhook_attempts_total', help: 'Webhook deliveries tried.', label: 'result' },
+    { name: 'postrider_webhook_attempts_total', help: 'Webhook delivery attempts.', label: 'result' },
     ['succeeded', 'failed'] as const,
   );
   const acceptedBySource = counters(
@@ -234,10 +251,18 @@ export function createMetrics(): Metrics {
   const { smtpSessions, smtpAuthFailures, refusedRequestsDropped } = plainCounters(registry);
   const seconds = (what: string, help: string, buckets: number[]): Histogram =>
     new PromHistogram({ name: `postrider_${what}_seconds`, help, buckets, registers: [registry] });
-  const acceptSeconds = seconds('accept_duration', 'From request to the answer after the commit.', FAST_BUCKETS);
-  const deliverySeconds = seconds('delivery_duration', "From acceptance to the remote server's 250.", SLOW_BUCKETS);
-  const attemptSeconds = seconds('attempt_duration', 'One delivery attempt.', SLOW_BUCKETS);
-  const webhookLagSeconds = seconds('webhook_lag', 'From event to its webhook delivery.', SLOW_BUCKETS);
+  const acceptSeconds = seconds('accept_duration', 'Time from a request to its answer after the commit.', FAST_BUCKETS);
+  const deliverySeconds = seconds(
+    'delivery_duration',
+    "Time from acceptance to the receiving server's 250.",
+    SLOW_BUCKETS,
+  );
+  const attemptSeconds = seconds('delivery_attempt_duration', 'Duration of a delivery attempt.', SLOW_BUCKETS);
+  const webhookLagSeconds = seconds(
+    'webhook_lag',
+    'Time from an event to its first successful webhook delivery.',
+    SLOW_BUCKETS,
+  );
   const readQueueFrom = queueGauges(registry);
   // process_* and nodejs_*, the names that dashboards know.
   collectDefaultMetrics({ register: registry });

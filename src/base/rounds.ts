@@ -24,7 +24,7 @@ export function startRounds({ name, everyMs, log, round }: RoundOptions): Rounds
     running ??= round(() => stopping)
       .catch((error: Error) => {
         const level = error instanceof Unavailable ? 'warn' : 'error';
-        log[level]({ error: error.message }, `${name}: interrupted, and goes on at the next round`);
+        log[level]({ task: name, error: error.message }, 'background task failed; continuing with the next round');
       })
       .finally(() => {
         running = undefined;

@@ -76,7 +76,7 @@ function asText(account: Account): string {
 export async function makeAccount(call: CommandCall<{ name: string; plan: Plan }>): Promise<CommandOutcome> {
   const name = call.options.name.trim();
   if (name === '' || name.length > MAX_NAME_LENGTH || /\p{Cc}/u.test(name)) {
-    throw new UsageError(`--name must be 1 to ${MAX_NAME_LENGTH} characters without control characters`);
+    throw new UsageError(`--name must have 1 to ${MAX_NAME_LENGTH} characters and no control characters`);
   }
   const made = await withStore(call, (store) => createAccount(store, { name, plan: call.options.plan }));
   const data = { accountId: made.account.id, apiKey: made.apiKey, sandboxApiKey: made.sandboxApiKey };
@@ -107,7 +107,7 @@ export async function setAccount(call: CommandCall<SetOptions>): Promise<Command
   const [id = ''] = call.args;
   const { plan = null, status = null, emailLimit, limit = [] } = call.options;
   if (plan === null && status === null && emailLimit === undefined && limit.length === 0) {
-    throw new UsageError('give at least one of --plan, --email-limit, --status, --limit');
+    throw new UsageError('nothing to change: give at least one of --plan, --email-limit, --status and --limit');
   }
   const change = { id, plan, status, approvedEmailBytes: emailBytes(emailLimit), limits: limitsAsked(limit) };
   const account = await withStore(call, (store) =>
@@ -122,7 +122,7 @@ function emailBytes(text: string | undefined): number | null {
   const bytes = parseBytes(text);
   if (bytes !== undefined && bytes >= STANDARD_EMAIL_BYTES && bytes <= MAXIMUM_EMAIL_BYTES) return bytes;
   throw new UsageError(
-    `--email-limit=${JSON.stringify(text)} is not valid; allowed: ${BYTES_ALLOWED}, from ${STANDARD_EMAIL_BYTES} to ${MAXIMUM_EMAIL_BYTES}`,
+    `--email-limit=${JSON.stringify(text)} is not valid: use ${BYTES_ALLOWED}, from ${STANDARD_EMAIL_BYTES} to ${MAXIMUM_EMAIL_BYTES}`,
   );
 }
 
@@ -134,7 +134,7 @@ function limitsAsked(asked: string[]): NonNullable<AccountChange['limits']> {
     const limit = LIMIT_NAMES.find((known) => known === name);
     if (limit === undefined || Number(value) > HIGHEST_LIMIT) {
       throw new UsageError(
-        `--limit must be NAME=NUMBER (at most ${HIGHEST_LIMIT}) or NAME=standard, with a name of ${LIMIT_NAMES.join(', ')}`,
+        `--limit must be NAME=NUMBER (at most ${HIGHEST_LIMIT}) or NAME=standard, where NAME is one of ${LIMIT_NAMES.join(', ')}`,
       );
     }
     limits[limit] = value === 'standard' ? null : Number(value);
@@ -259,7 +259,7 @@ export async function approve(call: CommandCall): Promise<CommandOutcome> {
 export async function reject(call: CommandCall<{ reason: string }>): Promise<CommandOutcome> {
   const reason = call.options.reason.trim();
   if (reason === '' || reason.length > MAX_REASON_LENGTH) {
-    throw new UsageError(`--reason must be 1 to ${MAX_REASON_LENGTH} characters`);
+    throw new UsageError(`--reason must have 1 to ${MAX_REASON_LENGTH} characters`);
   }
   const { approval, approvedEmailBytes } = await decide(call, 'rejected', reason);
   return { data: { ...shownApproval(approval), approvedEmailBytes }, text: `${approval.id} is rejected` };

@@ -44,7 +44,7 @@ const DEFAULT_PROFILE = 'default';
 
 function baseOf(text: string): string {
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) {
-    throw new UsageError('--url must be an address such as https://mail.example.com');
+    throw new UsageError('--url must be an HTTP or HTTPS URL, such as https://mail.example.com');
   }
   return text.replace(/\/+$/, '');
 }
@@ -65,7 +65,7 @@ function readTexts<K extends string>(file: string, names: readonly K[], remedy: 
     const { code, message } = error as NodeJS.ErrnoException;
     if (code !== undefined) throw new CommandError('UNREADABLE', message);
   }
-  throw new CommandError('UNREADABLE', `${file} cannot be understood; ${remedy}`);
+  throw new CommandError('UNREADABLE', `${file} is not valid JSON or lacks a field; ${remedy}`);
 }
 
 function fromProfile({ environment, options }: ApiCall): ApiTarget | undefined {
@@ -133,12 +133,12 @@ export function apiTarget(call: ApiCall): ApiTarget {
   if (!kept) {
     const folder = dataDirectory(call.config.dataDir).path;
     throw new UsageError(
-      `which account? Give --id and --key, run postrider login, or run this beside a service (there is no first-run.json in ${folder})`,
+      `no account given: use --id and --key, run postrider login, or run this command in the folder of a service (there is no first-run.json in ${folder})`,
     );
   }
   if (url === undefined || url === kept.base) return kept;
   if (profile === undefined && isLoopback(url)) return { ...kept, base: url };
-  throw new UsageError(`the key that is kept belongs to ${kept.base}, not to ${url}; give --id and --key too`);
+  throw new UsageError(`the saved key belongs to ${kept.base}, not to ${url}: give --id and --key as well`);
 }
 
 /** What `postrider login` was given, to be kept. */
@@ -237,7 +237,7 @@ export function refusal({ status, body }: ApiAnswer): CommandOutcome {
     error?: { code?: string; message?: string; details?: { field: string; message: string }[] };
   };
   const details = (error?.details ?? []).map((one) => `\n  ${one.field} ${one.message}`).join('');
-  const text = `refused with ${status} ${error?.code ?? ''}: ${error?.message ?? ''}${details}`;
+  const text = `the service answered ${status} ${error?.code ?? ''}: ${error?.message ?? ''}${details}`;
   return { data: body, text, exitCode: 1 };
 }
 

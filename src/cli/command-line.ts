@@ -30,9 +30,10 @@ type Launch = (
 function buildProgram(launch: Launch, show: (text: string) => void): Command {
   const program = new Command('postrider')
     .usage('<command> [options]')
-    .description('A transactional email service that anyone can run.')
-    .option('--json', 'print one JSON object on stdout, and nothing else')
-    .version(VERSION, '--version', 'print the version')
+    .description('A self-hosted transactional email server.')
+    .helpOption('-h, --help', 'Show help')
+    .option('--json', 'Print one JSON object on stdout and nothing else')
+    .version(VERSION, '--version', 'Print the version')
     .configureOutput({ writeOut: show, writeErr: show, outputError: () => undefined })
     .configureHelp({ formatHelp: withoutCommands });
   const definitions = SECTIONS.flatMap((section) => section.commands);
@@ -42,7 +43,7 @@ function buildProgram(launch: Launch, show: (text: string) => void): Command {
     group.usage('<command> [options]').addHelpText('after', list('Commands', own));
   }
   program.addHelpText('after', SECTIONS.map(({ heading, commands }) => list(heading, commands)).join('\n'));
-  program.addHelpText('after', '\npostrider <command> --help explains a command, with examples.');
+  program.addHelpText('after', '\nRun postrider <command> --help for the options and examples of a command.');
   for (const command of [program, ...descendantsOf(program)]) {
     command.exitOverride((error) => {
       throw error.exitCode === 0 ? error : usageError(command, error);
@@ -109,7 +110,7 @@ function usageError(command: Command, error: CommanderError): UsageError {
   }
   if (command.parent === null) return new UsageError(`no command given; ${seeHelp(command)}`);
   const words = command.commands.map(wordsOf);
-  return new UsageError(`postrider ${wordsOf(command)} is one of: ${words.join(', ')}`);
+  return new UsageError(`postrider ${wordsOf(command)} needs a subcommand, one of: ${words.join(', ')}`);
 }
 
 /** Of sysexits.h: a restart cannot help. The systemd unit does not restart after it (RestartPreventExitStatus). */

@@ -8,7 +8,7 @@ const PROMISED: [command: string, ...parts: RegExp[]][] = [
   [
     'account create',
     /--name <name> \[options\]\n/,
-    /--plan [^"]*choices: "free", "paid", "enterprise", default:\s+"paid"/,
+    /--plan [^"]*choices: "free", "paid", "enterprise",\s+default:\s+"paid"/,
   ],
   ['account list', /list/],
   ['account show', /show <account-id>\n/],

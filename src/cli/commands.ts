@@ -44,11 +44,11 @@ const several = (flags: string, description: string): Option =>
 const PLANS = ['free', 'paid', 'enterprise'];
 const MODES = ['live', 'sandbox'];
 
-const PROFILE = text('--profile <name>', 'the profile that postrider login keeps the key in');
+const PROFILE = text('--profile <name>', 'Profile saved by postrider login');
 const LOGIN_OPTIONS = [
-  text('--url <address>', 'address of the API; or POSTRIDER_URL'),
-  text('--id <account-id>', 'the account; or POSTRIDER_ID'),
-  text('--key <api-key>', 'its key; or POSTRIDER_KEY'),
+  text('--url <address>', 'URL of the API (or POSTRIDER_URL)'),
+  text('--id <account-id>', 'Account id (or POSTRIDER_ID)'),
+  text('--key <api-key>', 'API key (or POSTRIDER_KEY)'),
   PROFILE,
 ];
 
@@ -57,38 +57,38 @@ const SERVICE: Section = {
   commands: [
     {
       usage: 'serve',
-      summary: 'run the service',
+      summary: 'Run the service',
       notes: 'Settings are environment variables: see docs/reference/settings.md.',
       examples: ['serve', 'serve --json'],
       load: async () => (await import('./serve.ts')).serve,
     },
     {
       usage: 'doctor',
-      summary: 'check configuration, data directory, database, the way out, addresses and domains; or send a test mail',
+      summary:
+        'Check configuration, data directory, database, outbound connectivity, addresses and domains; or send a test email',
       options: [
-        flag('--offline', 'ask nothing of the DNS, mail servers, block lists and the web'),
-        text('--send-test <address>', 'send a real mail through the running service and show its SMTP dialogue'),
-        text('--from <address>', 'its sender; else postmaster at the first verified domain'),
+        flag('--offline', 'Skip checks that need the network (DNS, mail servers, blocklists, the web)'),
+        text('--send-test <address>', 'Send a real email through the running service and show its SMTP transcript'),
+        text('--from <address>', 'Sender of the test email (default: postmaster at the first verified domain)'),
         ...LOGIN_OPTIONS,
       ],
-      notes:
-        'Ends with exit code 1 when something is broken, or the test was not delivered. The checks change nothing.',
+      notes: 'Exits with code 1 if a check fails or the test email is not delivered. The checks change nothing.',
       examples: ['doctor', 'doctor --offline --json', 'doctor --send-test me@gmail.com --from hello@example.com'],
       load: async () => (await import('./doctor.ts')).doctor,
     },
     {
       usage: 'version',
-      summary: 'print the version',
+      summary: 'Print the version',
       examples: ['version'],
       load: async () => async () => ({ data: { version: VERSION }, text: VERSION }),
     },
     {
       usage: 'completion <shell>',
-      summary: `print the completion script of a shell: ${SHELLS.join(', ')}`,
+      summary: `Print the completion script for a shell: ${SHELLS.join(', ')}`,
       notes: [
-        'bash: put the line into ~/.bashrc:            source <(postrider completion bash)',
-        'zsh:  put the line into ~/.zshrc:             source <(postrider completion zsh)',
-        'fish: put it where fish looks for completion: postrider completion fish > ~/.config/fish/completions/postrider.fish',
+        'bash: add this line to ~/.bashrc:  source <(postrider completion bash)',
+        'zsh:  add this line to ~/.zshrc:   source <(postrider completion zsh)',
+        'fish: run this command once:       postrider completion fish > ~/.config/fish/completions/postrider.fish',
       ].join('\n'),
       examples: SHELLS.map((shell) => `completion ${shell}`),
       load: async () => (await import('./completion.ts')).completion,
@@ -101,39 +101,39 @@ const STORAGE: Section = {
   commands: [
     {
       usage: 'migrate',
-      summary: 'make the database or bring it up to date',
+      summary: 'Create the database or migrate it to this version',
       examples: ['migrate'],
       load: async () => (await import('./store.ts')).migrateDatabase,
     },
     {
       usage: 'backup [file]',
-      summary: 'copy database and content into one file, beside a running service',
-      notes: 'The secret key is not in it: keep it in another place.',
+      summary: 'Back up database and content into one file, while the service runs',
+      notes: 'The backup does not contain the secret key: store a copy of the key elsewhere.',
       examples: ['backup', 'backup /backups/monday.backup'],
       load: async () => (await import('./transfer.ts')).backUpStore,
     },
     {
       usage: 'restore <file>',
-      summary: 'restore a backup into an empty data directory',
+      summary: 'Restore a backup into an empty data directory',
       examples: ['restore /backups/monday.backup'],
       load: async () => (await import('./transfer.ts')).restoreStore,
     },
     {
       usage: 'secret-key compare <file>',
-      summary: 'prove that a copy of the secret key is the right one, and record that there is one',
-      notes: 'With - the copy is read from stdin. It is kept nowhere.',
+      summary: 'Verify a copy of the secret key and record that it exists',
+      notes: 'Use - to read the copy from stdin. It is not stored.',
       examples: ['secret-key compare /media/safe/secret.key', 'secret-key compare -'],
       load: async () => (await import('./secret-key.ts')).compareSecretKey,
     },
     {
       usage: 'export [file]',
-      summary: 'copy database and content as of one moment into one file, for import elsewhere',
+      summary: 'Export a consistent snapshot of database and content into one file, for import elsewhere',
       examples: ['export', 'export /backups/move.export'],
       load: async () => (await import('./transfer.ts')).exportStore,
     },
     {
       usage: 'import <file>',
-      summary: 'fill an empty database from an exported file',
+      summary: 'Import an exported file into an empty database',
       examples: ['import /backups/move.export'],
       load: async () => (await import('./transfer.ts')).importStore,
     },
@@ -145,32 +145,32 @@ const ACCOUNTS: Section = {
   commands: [
     {
       usage: 'account create',
-      summary: 'make an account with a live and a sandbox key',
-      required: [text('--name <name>', 'what the account is called')],
-      options: [choice('--plan <plan>', 'its plan', PLANS).default('paid')],
+      summary: 'Create an account with a live and a sandbox API key',
+      required: [text('--name <name>', 'Name of the account')],
+      options: [choice('--plan <plan>', 'Plan of the account', PLANS).default('paid')],
       examples: ['account create --name Acme', 'account create --name Acme --plan enterprise --json'],
       load: async () => (await import('./accounts.ts')).makeAccount,
     },
     {
       usage: 'account list',
-      summary: 'all accounts, newest first',
+      summary: 'List all accounts, newest first',
       examples: ['account list'],
       load: async () => (await import('./accounts.ts')).listAccounts,
     },
     {
       usage: 'account show <account-id>',
-      summary: 'one account',
+      summary: 'Show an account',
       examples: ['account show acc_123'],
       load: async () => (await import('./accounts.ts')).showAccount,
     },
     {
       usage: 'account set <account-id>',
-      summary: 'change plan, approved email size, status or limits (takes effect within a second)',
+      summary: 'Change the plan, email size limit, status or limits of an account (takes effect within a second)',
       options: [
-        choice('--plan <plan>', 'its plan', PLANS),
-        text('--email-limit <bytes>', 'largest email that is approved, in bytes or such as 40MB'),
-        choice('--status <status>', 'whether it may do anything', ['active', 'suspended']),
-        several('--limit <name=number>', 'a limit, or name=standard (can be repeated)'),
+        choice('--plan <plan>', 'Plan of the account', PLANS),
+        text('--email-limit <bytes>', 'Largest approved email, in bytes or with a unit (40MB)'),
+        choice('--status <status>', 'Status of the account', ['active', 'suspended']),
+        several('--limit <name=number>', 'Limit to set, or name=standard to reset it (can be repeated)'),
       ],
       examples: [
         'account set acc_123 --plan enterprise --email-limit 20MB',
@@ -181,28 +181,28 @@ const ACCOUNTS: Section = {
     },
     {
       usage: 'key create <account-id>',
-      summary: 'make an API key',
+      summary: 'Create an API key',
       options: [
-        choice('--mode <mode>', 'whether what it sends leaves the machine', MODES).default('live'),
-        choice('--scope <scope>', 'what it may do', ['send', 'full']).default('full'),
-        several('--allowed-sender <sender>', 'an address or a domain it may send from; may be given several times'),
+        choice('--mode <mode>', 'live sends real email, sandbox delivers nothing', MODES).default('live'),
+        choice('--scope <scope>', 'send allows sending only, full allows every call', ['send', 'full']).default('full'),
+        several('--allowed-sender <sender>', 'Address or domain that it can send from (can be repeated)'),
       ],
       examples: ['key create acc_123', 'key create acc_123 --scope send --allowed-sender billing@example.com'],
       load: async () => (await import('./accounts.ts')).makeKey,
     },
     {
       usage: 'key revoke <key-id>',
-      summary: 'revoke an API key; refused by a running service within a second',
+      summary: 'Revoke an API key (takes effect within a second)',
       examples: ['key revoke key_123'],
       load: async () => (await import('./accounts.ts')).revokeKey,
     },
     {
       usage: 'smtp-credential create <account-id>',
-      summary: 'make an SMTP credential',
+      summary: 'Create an SMTP credential',
       options: [
-        choice('--mode <mode>', 'whether what it sends leaves the machine', MODES).default('live'),
-        several('--allowed-sender <sender>', 'an address or a domain it may send from; may be given several times'),
-        choice('--delivery-reports <which>', 'delivery reports to senders of mail that bounces, unasked', [
+        choice('--mode <mode>', 'live sends real email, sandbox delivers nothing', MODES).default('live'),
+        several('--allowed-sender <sender>', 'Address or domain that it can send from (can be repeated)'),
+        choice('--delivery-reports <which>', 'Send delivery reports for bounces even if not requested', [
           'off',
           'failures',
         ]).default('off'),
@@ -212,35 +212,35 @@ const ACCOUNTS: Section = {
     },
     {
       usage: 'user create',
-      summary: 'make a user with a generated password',
-      required: [text('--email <address>', 'the address that the user signs in with')],
-      options: [flag('--operator', 'may see and change everything of the installation')],
+      summary: 'Create a user with a generated password',
+      required: [text('--email <address>', 'Email address that the user signs in with')],
+      options: [flag('--operator', 'Make the user an operator, with access to the whole installation')],
       examples: ['user create --email ada@example.com --operator'],
       load: async () => (await import('./accounts.ts')).makeUser,
     },
     {
       usage: 'user reset-password',
-      summary: 'give a user a new generated password',
-      required: [text('--email <address>', 'the address that the user signs in with')],
+      summary: 'Reset the password of a user to a generated one',
+      required: [text('--email <address>', 'Email address that the user signs in with')],
       examples: ['user reset-password --email ada@example.com'],
       load: async () => (await import('./accounts.ts')).resetUser,
     },
     {
       usage: 'approval list',
-      summary: 'requests for a larger email size; undecided ones first, then newest first',
+      summary: 'List requests for a larger email size, pending ones first',
       examples: ['approval list'],
       load: async () => (await import('./accounts.ts')).listApprovals,
     },
     {
       usage: 'approval approve <approval-id>',
-      summary: 'raise the email size of the account to what was asked for; in force within a second',
+      summary: 'Approve a request for a larger email size (takes effect within a second)',
       examples: ['approval approve apr_123'],
       load: async () => (await import('./accounts.ts')).approve,
     },
     {
       usage: 'approval reject <approval-id>',
-      summary: 'refuse it; the account reads the reason',
-      required: [text('--reason <text>', 'the reason')],
+      summary: 'Reject a request for a larger email size',
+      required: [text('--reason <text>', 'Reason shown to the account')],
       examples: ['approval reject apr_123 --reason "Send links instead of files."'],
       load: async () => (await import('./accounts.ts')).reject,
     },
@@ -252,33 +252,33 @@ const SENDING: Section = {
   commands: [
     {
       usage: 'domain add <account-id> <domain>',
-      summary: 'add a sender domain; prints the DNS records to publish',
-      options: [flag('--verified', 'take it as verified, without a look at the DNS')],
+      summary: 'Add a sending domain and print the DNS records to publish',
+      options: [flag('--verified', 'Mark the domain as verified without checking DNS')],
       examples: ['domain add acc_123 example.com', 'domain add acc_123 example.com --verified'],
       load: async () => (await import('./accounts.ts')).makeDomain,
     },
     {
       usage: 'domain verify <domain-id>',
-      summary: 'look for the DKIM record of a domain in the DNS',
+      summary: 'Check the DKIM record of a domain in DNS',
       examples: ['domain verify dom_123'],
       load: async () => (await import('./accounts.ts')).checkDomain,
     },
     {
       usage: 'queue status [destination]',
-      summary: 'how many messages wait, and since when; for each destination why, the paused first',
-      notes: 'A destination is named as the list has it, or by a domain of recipients.',
+      summary: 'Show queue depth and the state of each destination, paused ones first',
+      notes: 'Name a destination as in the list, or by a recipient domain.',
       examples: ['queue status', 'queue status google', 'queue status --json'],
       load: async () => (await import('./queue.ts')).status,
     },
     {
       usage: 'queue retry <message-id>',
-      summary: 'try a waiting message now',
+      summary: 'Retry a queued message now',
       examples: ['queue retry msg_123'],
       load: async () => (await import('./queue.ts')).retry,
     },
     {
       usage: 'queue cancel <message-id>',
-      summary: 'take back a message that has not left',
+      summary: 'Cancel a message that has not been sent',
       examples: ['queue cancel msg_123'],
       load: async () => (await import('./queue.ts')).cancel,
     },
@@ -287,36 +287,36 @@ const SENDING: Section = {
 
 const API_OPTIONS = [
   ...LOGIN_OPTIONS,
-  flag('--live', 'the live key of data/first-run.json; its sandbox key by default'),
+  flag('--live', 'Use the live key of data/first-run.json (default: its sandbox key)'),
 ];
 const API_NOTES =
-  'Account and key are taken from the first that has them: the options, the environment, what postrider login kept, data/first-run.json beside a running service.';
+  'Account and key come from the first source that has them: options, environment, the profile saved by postrider login, data/first-run.json of a running service.';
 
 const CLIENT: Section = {
   heading: 'Over the API',
   commands: [
     {
       usage: 'login',
-      summary: 'keep address, account and key of an API for send and listen',
+      summary: 'Save URL, account and key of an API for send and listen',
       options: LOGIN_OPTIONS,
       examples: ['login --url https://mail.example.com --id acc_123 --key pr_live_…'],
       load: async () => (await import('./api-client.ts')).login,
     },
     {
       usage: 'send',
-      summary: 'send an email over the API; repeat an interrupted one to continue it',
+      summary: 'Send an email over the API (repeat an interrupted command to continue it)',
       required: [
-        text('--from <address>', 'the sender'),
-        several('--to <address>', 'a recipient; may be given several times'),
-        text('--subject <text>', 'the subject'),
+        text('--from <address>', 'Sender'),
+        several('--to <address>', 'Recipient (can be repeated)'),
+        text('--subject <text>', 'Subject'),
       ],
       options: [
-        text('--html <html>', 'body as HTML'),
-        text('--text <text>', 'body as text'),
-        flag('--attach <file...>', 'files to attach'),
-        several('--cc <address>', 'a recipient of a copy; may be given several times'),
-        several('--bcc <address>', 'a hidden recipient; may be given several times'),
-        text('--idempotency-key <key>', 'two sends with the same key are one'),
+        text('--html <html>', 'HTML body'),
+        text('--text <text>', 'Text body'),
+        flag('--attach <file...>', 'Files to attach'),
+        several('--cc <address>', 'Cc recipient (can be repeated)'),
+        several('--bcc <address>', 'Bcc recipient (can be repeated)'),
+        text('--idempotency-key <key>', 'Idempotency key: commands with the same key send one email'),
         ...API_OPTIONS,
       ],
       notes: API_NOTES,
@@ -328,10 +328,10 @@ const CLIENT: Section = {
     },
     {
       usage: 'listen',
-      summary: 'post the events of an account to this machine as they happen, signed like a webhook',
-      required: [text('--forward <url>', 'where the events are posted')],
+      summary: 'Forward the events of an account to a local URL as they happen, signed like a webhook',
+      required: [text('--forward <url>', 'URL that events are posted to')],
       options: API_OPTIONS,
-      notes: `${API_NOTES}\nUnder --json each line is one object. Ctrl-C ends it.`,
+      notes: `${API_NOTES}\nWith --json each line is one object. Press Ctrl-C to stop.`,
       examples: ['listen --forward http://localhost:4000/hook'],
       load: async () => (await import('./listen.ts')).listen,
     },

@@ -12,7 +12,7 @@ test('bash completes commands, options, their values, and files', { skip: missin
   const script = path.join(folder, 'completion.bash');
   writeFileSync(script, (await run(['completion', 'bash'])).stdout);
   writeFileSync(path.join(folder, 'my report.pdf'), '');
-  /** What bash offers when Tab is pressed behind these words; the last one is begun. */
+  /** What bash offers when Tab is pressed behind these words; the last backup is begun. */
   const offered = (...words: string[]): string[] => {
     const line = `source ${script}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _postrider; printf '%s\\n' "\${COMPREPLY[@]}"`;
     const ran = spawnSync('bash', ['-c', line, 'bash', 'postrider', ...words], { cwd: folder, encoding: 'utf8' });
@@ -40,12 +40,12 @@ test('zsh and fish know the same words', async (t) => {
   assert.match(zsh, /^#compdef postrider\n/);
   assert.match(zsh, /'account create'\|'account create '\*\)/);
   assert.match(zsh, /--plan\) compadd -- free paid enterprise; return ;;/);
-  assert.match(zsh, /'create:make an account with a live and a sandbox key'/);
-  assert.match(zsh, /'doctor:check configuration, data directory/);
+  assert.match(zsh, /'create:Create an account with a live and a sandbox API key'/);
+  assert.match(zsh, /'doctor:Check configuration, data directory/);
   const { script: fish } = await json('completion', 'fish');
   assert.match(
     fish,
-    /-n '__fish_seen_subcommand_from account; and not __fish_seen_subcommand_from create list show set' -a 'show' -d 'one account'/,
+    /-n '__fish_seen_subcommand_from account; and not __fish_seen_subcommand_from create list show set' -a 'show' -d 'Show an account'/,
   );
   assert.match(
     fish,

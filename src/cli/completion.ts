@@ -166,7 +166,7 @@ function nodeOf(command: Command, inherited: readonly Option[]): CompletionNode 
 
 export async function completion({ args: [name = ''], program }: CommandCall): Promise<CommandOutcome> {
   const shell = SHELLS.find((one) => one === name);
-  if (!shell) throw new UsageError(`there is no completion for ${name}; the shell must be one of ${SHELLS.join(', ')}`);
+  if (!shell) throw new UsageError(`unknown shell ${name}: use one of ${SHELLS.join(', ')}`);
   const everywhere = program.options.filter((one) => one.long === '--json');
   const nodes = [nodeOf(program, []), ...descendantsOf(program).map((command) => nodeOf(command, everywhere))];
   const script = completionScript(shell, nodes);

@@ -32,12 +32,12 @@ async function folderWithKey(t: TestContext) {
 test('the age of the last backup is known from the backup itself', async (t) => {
   const { folder, run, store, check } = await folderWithKey(t);
   const before = await check('backup');
-  assert.deepEqual([before.status, before.message], ['warn', 'none was made with postrider backup']);
+  assert.deepEqual([before.status, before.message], ['warn', 'no backup has been made with postrider backup']);
   assert.equal((await run(['backup', path.join(folder, 'one.backup')])).code, 0);
   assert.deepEqual(await check('backup'), {
     name: 'backup',
     status: 'ok',
-    message: 'the last one is less than a day old',
+    message: 'the last backup is less than a day old',
   });
   const daysAgo = (count: number) => String(Date.now() - count * 86_400_000 - 1_000);
   const ageTo = (count: number) =>
@@ -46,10 +46,10 @@ test('the age of the last backup is known from the backup itself', async (t) => 
   assert.equal((await check('backup')).status, 'ok');
   await ageTo(9);
   const old = await check('backup');
-  assert.deepEqual([old.status, old.message], ['warn', 'the last one is 9 days old']);
+  assert.deepEqual([old.status, old.message], ['warn', 'the last backup is 9 days old']);
   // A backup that was not made counts for nothing.
   assert.equal((await run(['backup', path.join(folder, 'one.backup')])).code, 1);
-  assert.equal((await check('backup')).message, 'the last one is 9 days old');
+  assert.equal((await check('backup')).message, 'the last backup is 9 days old');
 });
 
 test('a copy of the secret key counts once it was compared, and no file beside the key is a copy', async (t) => {
@@ -135,7 +135,7 @@ test('offline, by option or setting, no stranger is asked; otherwise the DNS of 
     await run(['doctor', '--offline'], settings),
     await run(['doctor'], { ...settings, POSTRIDER_DOCTOR_NETWORK: 'off' }),
   ];
-  for (const { stdout } of off) assert.match(stdout, /^skip {2}network: not asked/m);
+  for (const { stdout } of off) assert.match(stdout, /^skip {2}network: not checked/m);
   assert.equal(dns.questions.length, 0);
   const { stdout, code } = await run(['doctor'], settings);
   assert.equal(code, 1);

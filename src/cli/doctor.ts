@@ -24,7 +24,12 @@ function checkServing(folder: string): Check {
   } catch (error) {
     // Somebody else's process answers EPERM: it is there.
     if ((error as NodeJS.ErrnoException).code === 'EPERM') return { name, status: 'ok', message: 'serving' };
-    return { name, status: 'warn', message: 'no service runs on this data directory', remedy: 'postrider serve' };
+    return {
+      name,
+      status: 'warn',
+      message: 'no service is running on this data directory',
+      remedy: 'Start it with postrider serve.',
+    };
   }
 }
 

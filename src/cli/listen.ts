@@ -88,7 +88,7 @@ async function follow({ call, api, signal, ready, deliver }: Listening): Promise
       const response = await fetch(`${api.base}/events/stream`, { headers, signal, redirect: 'manual' });
       if (response.status !== 200) {
         const { status, headers: answered } = response;
-        if (status >= 500 || status === 429) throw new Error(`the service answers ${status}`);
+        if (status >= 500 || status === 429) throw new Error(`the service answered ${status}`);
         const body = jsonBody(await response.text());
         if (body !== undefined) return refusal({ status, body });
         throw new CommandError(
@@ -138,7 +138,7 @@ export async function listen(call: CommandCall<ApiOptions & { forward: string }>
   const { json, streams, clock, options } = call;
   const { forward } = options;
   if (!/^https?:\/\//i.test(forward) || !URL.canParse(forward)) {
-    throw new UsageError('--forward must be an address such as http://localhost:4000/hook');
+    throw new UsageError('--forward must be an HTTP or HTTPS URL, such as http://localhost:4000/hook');
   }
   const api = apiTarget(call);
   const secret = newSecret();

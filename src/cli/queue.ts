@@ -8,7 +8,7 @@ import {
   retryOperation,
 } from '../messages/messages.ts';
 import { type NodeState, nodesOperation } from '../nodes/nodes.ts';
-import { type DestinationView, destinationBody, readDestinations } from '../operator/operator.ts';
+import { type DestinationView, destinationBody, lastRepliesOf, readDestinations } from '../operator/operator.ts';
 import { removeBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
 import { type CommandCall, CommandError, type CommandOutcome, columns, notFound } from './command.ts';
@@ -18,15 +18,18 @@ const DESTINATIONS_SHOWN = 10;
 
 export async function status(call: CommandCall): Promise<CommandOutcome> {
   const [asked] = call.args;
-  const { oldestDueMs, all, ...counts } = await withStore(call, async ({ database, clock }) => ({
-    ...(await database.execute(queueStatusOperation, clock.now())),
-    all: await destinationsIn(database),
-  }));
-  const shown = asked === undefined ? all.slice(0, DESTINATIONS_SHOWN) : all.filter((one) => isAbout(one, asked));
+  const isRelayed = call.config.route.kind !== 'mx';
+  const { oldestDueMs, shown, replies, ...counts } = await withStore(call, async ({ database, clock }) => {
+    const all = await destinationsIn(database, { isRelayed });
+    const shown = asked === undefined ? all.slice(0, DESTINATIONS_SHOWN) : all.filter((one) => isAbout(one, asked));
+    const replies = await lastRepliesOf(database, shown);
+    return { ...(await database.execute(queueStatusOperation, clock.now())), shown, replies };
+  });
   if (asked !== undefined && shown.length === 0) {
-    throw notFound(`no node has mail for ${asked}, or a pause of it; see postrider queue status`);
+    throw notFound(`no mail waits for ${asked}, and it is not paused; see postrider queue status`);
   }
-  const destinations = shown.map(destinationBody).map(({ destinationId, depth, pausedUntil, explanation }) => ({
+  const bodies = shown.map((one) => destinationBody(one, replies));
+  const destinations = bodies.map(({ destinationId, depth, pausedUntil, explanation }) => ({
     ...{ destinationId, waiting: depth, pausedUntil, explanation },
   }));
   const oldestDueAt = oldestDueMs === null ? null : new Date(oldestDueMs).toISOString();
@@ -36,13 +39,13 @@ export async function status(call: CommandCall): Promise<CommandOutcome> {
 }
 
 /** As the API lists them: the paused first, then those for which the most mail waits. */
-async function destinationsIn(database: Database): Promise<DestinationView[]> {
+async function destinationsIn(database: Database, options: { isRelayed: boolean }): Promise<DestinationView[]> {
   const nodes = await database.execute(nodesOperation, null);
   const published = nodes.map((node) => ({
     ...{ ...node, roles: node.roles.split(',') },
     state: JSON.parse(node.state) as NodeState,
   }));
-  return readDestinations(database, published);
+  return readDestinations(database, published, options);
 }
 
 /** By its name, or by a domain whose mail counts for it. */

@@ -46,7 +46,7 @@ test('an interrupted send is continued with its key, a finished one and a differ
 test('a send that another process is at is left to it', () => {
   open();
   handOver(process.ppid);
-  assert.throws(() => open(), /under way in process \d+; wait for it, or remove/);
+  assert.throws(() => open(), /is being sent by process \d+: wait for it, or delete/);
 });
 
 test('a key that the service may have forgotten is not used again, and old files go', () => {

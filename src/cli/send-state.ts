@@ -81,7 +81,7 @@ export function openSendState(environment: Environment, command: unknown, nowMs:
   if (isUseful && kept.pid !== process.pid && isAlive(kept.pid)) {
     throw new CommandError(
       'IN_PROGRESS',
-      `the same send is under way in process ${kept.pid}; wait for it, or remove ${file} to send it once more`,
+      `the same email is being sent by process ${kept.pid}: wait for it, or delete ${file} to send it again`,
     );
   }
   const idempotencyKey = isUseful ? kept.idempotencyKey : `send-${randomText(26)}`;

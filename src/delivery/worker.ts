@@ -269,6 +269,10 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     });
   }
 
+  deadLetter(held: Held): Settlement {
+    return this.#results.deadLetter(held);
+  }
+
   withoutAttempt(held: Held): Settlement | undefined {
     return this.#apply.claimed(held);
   }
@@ -314,13 +318,13 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     connections.cancelOpening();
     const early = setTimeout(() => connections.cutBeforeDots(), Math.min(STOP_DOTS_MS, graceMs));
     const late = setTimeout(() => {
-      log.warn({ trying: engine.running }, 'peers are too slow for the stop: sessions are cut');
+      log.warn({ trying: engine.running }, 'shutdown deadline reached; closing open SMTP sessions');
       connections.destroyAll();
     }, graceMs);
     const unrecorded = await engine.stop(graceMs + STOP_RECORDING_MS);
     clearTimeout(early);
     clearTimeout(late);
-    if (unrecorded > 0) log.error({ unrecorded }, 'stopped with results that are not recorded');
+    if (unrecorded > 0) log.error({ unrecorded }, 'stopped with unrecorded results');
     const last = [connections.quitAll(), remover.idle(), this.warmUp.giveBack({ all: true })];
     await within(Promise.all(last), performance.now() + STOP_REMOVING_MS);
     remover.abandon();

@@ -69,32 +69,33 @@ export async function checkHelo(heloName: string, { seen, translated }: Sources,
   const name = 'HELO name';
   const set = 'Set POSTRIDER_SMTP_HOSTNAME to the public name of this host, such as mail.example.com.';
   if (!isPublicName(heloName)) {
-    return [fail(name, `this host calls itself ${heloName}, which others cannot look up`, set)];
+    return [fail(name, `the HELO name ${heloName} is not a public host name`, set)];
   }
   const answer = await dns.resolveAddresses(heloName);
   if (answer.status === 'temporary') {
     return [warn(name, `the DNS did not answer for ${heloName} (${answer.cause})`, 'Try again in a few minutes.')];
   }
-  const publish = `Publish address records (A, AAAA) for ${heloName} with the addresses that mail leaves from.`;
-  if (answer.status !== 'found') return [fail(name, `${heloName} has no address`, publish)];
+  const publish = `Publish A and AAAA records for ${heloName} with the sending addresses.`;
+  if (answer.status !== 'found') return [fail(name, `${heloName} has no A or AAAA record`, publish)];
   const missing = seen.filter((address) => !includes(answer.value, address));
   if (missing.length > 0) {
-    const leads = `${heloName} leads to ${answer.value.join(', ')}`;
-    return [warn(name, `${leads}, and mail leaves from ${missing.join(', ')} too`, publish)];
+    const leads = `${heloName} resolves to ${answer.value.join(', ')}`;
+    return [warn(name, `${leads}, but mail is also sent from ${missing.join(', ')}`, publish)];
   }
-  const nat = translated.length > 0 ? ` (this machine has ${translated.join(', ')}: NAT is between)` : '';
-  return [ok(name, `${heloName} leads to ${answer.value.join(', ')}${nat}`)];
+  const nat = translated.length > 0 ? ` (this machine has ${translated.join(', ')}, behind NAT)` : '';
+  return [ok(name, `${heloName} resolves to ${answer.value.join(', ')}${nat}`)];
 }
 
 /** Forward-confirmed reverse DNS of one address (RFC 1912 §2.1, RFC 8601 §2.7.3). */
 async function checkOneReverse(address: string, heloName: string, dns: Dns): Promise<Check> {
   const name = 'reverse DNS';
-  const set = `Set the reverse DNS (PTR) of ${address} to ${heloName}, in the console of the provider that gave you the address.`;
+  const set = `Set the reverse DNS (PTR record) of ${address} to ${heloName} in the console of your hosting provider.`;
   const answer = await dns.resolvePtr(address);
   if (answer.status === 'temporary') {
     return warn(name, `the DNS did not answer for ${address} (${answer.cause})`, 'Try again in a few minutes.');
   }
-  if (answer.status !== 'found') return fail(name, `${address} has none; large providers refuse such mail`, set);
+  if (answer.status !== 'found')
+    return fail(name, `${address} has no PTR record; large providers reject mail without one`, set);
   const names = answer.value;
   const forward = await Promise.all(names.map((one) => dns.resolveAddresses(one)));
   const confirmed = names.filter((_, index) => {
@@ -106,23 +107,27 @@ async function checkOneReverse(address: string, heloName: string, dns: Dns): Pro
     if (forward.some(({ status }) => status === 'temporary')) {
       return warn(name, `the DNS did not answer for ${names.join(', ')}`, 'Try again in a few minutes.');
     }
-    const message = `${address} is ${names.join(', ')}, which does not lead back to ${address}`;
+    const message = `${address} resolves to ${names.join(', ')}, which does not resolve back to ${address}`;
     return fail(name, message, `${set} Or publish an address record for ${names[0]} with ${address}.`);
   }
   if (confirmed.some((one) => one.toLowerCase() === heloName.toLowerCase())) {
-    return ok(name, `${address} is ${heloName}, and ${heloName} leads back to it`);
+    return ok(name, `${address} and ${heloName} resolve to each other`);
   }
-  return warn(name, `${address} is ${first}, and mail says that it comes from ${heloName}; some receivers mind`, set);
+  return warn(
+    name,
+    `${address} resolves to ${first}, which differs from the HELO name ${heloName}; some receivers object`,
+    set,
+  );
 }
 
 export function checkReverse(heloName: string, { seen, translated }: Sources, dns: Dns): Promise<Check[]> {
   if (seen.length > 0) return Promise.all(seen.map((address) => checkOneReverse(address, heloName, dns)));
   const what =
-    translated.length > 0 ? `${translated.join(', ')} is behind NAT` : 'no address of this machine leads out';
+    translated.length > 0 ? `${translated.join(', ')} is behind NAT` : 'this machine has no route to the internet';
   return Promise.resolve([
     warn(
       'reverse DNS',
-      `not looked at: ${what}, and ${heloName} has no public address`,
+      `skipped: ${what}, and ${heloName} has no public address`,
       'Publish an address record for the HELO name (POSTRIDER_SMTP_HOSTNAME) with the public address.',
     ),
   ]);

@@ -46,7 +46,7 @@ const meaningless: [name: string, zone: FakeZone, message: RegExp][] = [
     { [`2.0.0.127.${LIST}`]: { A: ['198.51.100.1'] }, [entry]: { A: ['198.51.100.1'] } },
     /open resolver/,
   ],
-  ['its own test entry is not there', {}, /does not know its own test entry/],
+  ['its own test entry is not there', {}, /does not return its own test entry/],
   ['it does not answer', { [`2.0.0.127.${LIST}`]: { fail: 'SERVFAIL' } }, /did not answer/],
   ['it stops answering', { ...KNOWS_ITSELF, [entry]: { A: ['127.255.255.255'] } }, /did not answer for 185/],
 ];

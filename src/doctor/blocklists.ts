@@ -23,19 +23,18 @@ async function ask(list: string, address: string, dns: Dns): Promise<Found> {
   return codes.length > 0 ? 'listed' : 'refused';
 }
 
-const RESOLVER =
-  'Ask through a resolver of your own: run unbound on this machine and set POSTRIDER_DNS_SERVERS=127.0.0.1.';
+const RESOLVER = 'Use your own resolver: run unbound on this machine and set POSTRIDER_DNS_SERVERS=127.0.0.1.';
 
 async function checkList(list: string, addresses: readonly string[], dns: Dns): Promise<Check[]> {
-  const name = 'block list';
+  const name = 'blocklist';
   const test = await ask(list, TEST_ENTRY, dns);
   if (test !== 'listed') {
     const why = {
-      refused: `${list} says that it is asked through an open resolver, and answers nothing`,
-      clear: `${list} does not know its own test entry when it is asked from here`,
+      refused: `${list} does not answer queries through an open resolver`,
+      clear: `${list} does not return its own test entry to this resolver`,
       unanswered: `${list} did not answer`,
     }[test];
-    return [warn(name, `${why}: whether ${addresses.join(', ')} is listed is not known`, RESOLVER)];
+    return [warn(name, `${why}: unknown whether ${addresses.join(', ')} is listed`, RESOLVER)];
   }
   const found = await Promise.all(
     addresses.map(async (address) => ({ address, status: await ask(list, address, dns) })),
@@ -52,9 +51,9 @@ async function listedCheck(list: string, address: string, dns: Dns): Promise<Che
   const reason = await dns.resolveTxt(`${reversed(address)}.${list}`);
   const words = reason.status === 'found' ? reason.value.join(' ').slice(0, 300) : '';
   return fail(
-    'block list',
+    'blocklist',
     `${address} is on ${list}${words === '' ? '' : `: ${words}`}`,
-    `Find out what was sent, stop it, then ask ${list} to remove the address.`,
+    `Find and stop the mail that caused the listing, then request removal from ${list}.`,
   );
 }
 

@@ -31,11 +31,11 @@ function checkCertificate(certificate: X509Certificate, { name, where, host, rem
   const leftMs = Date.parse(certificate.validTo) - nowMs;
   if (leftMs <= 0) return fail(name, `${where}: expired ${days(-leftMs)} ago`, remedy);
   if (Date.parse(certificate.validFrom) > nowMs) {
-    return fail(name, `${where}: not valid before ${certificate.validFrom}`, 'Look at the clock of this machine.');
+    return fail(name, `${where}: not valid before ${certificate.validFrom}`, 'Check the clock of this machine.');
   }
   const fits = isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host);
-  if (fits === undefined) return fail(name, `${where}: it is not for ${host}, so that clients refuse it`, remedy);
-  const left = `valid for ${days(leftMs)} more`;
+  if (fits === undefined) return fail(name, `${where}: it is not valid for ${host}, so clients reject it`, remedy);
+  const left = `valid for ${days(leftMs)}`;
   return leftMs < WARN_BEFORE_MS ? warn(name, `${where}: ${left}`, remedy) : ok(name, `${where}: ${left}`);
 }
 
@@ -45,11 +45,11 @@ export function checkSmtpCertificate(config: Config, nowMs: number): Check[] {
   const name = 'SMTP certificate';
   if (!roles.includes('smtp') || (acmeEmail !== undefined && smtpTlsCert === undefined)) return [];
   const remedy =
-    'Set POSTRIDER_ACME_EMAIL, or name a certificate of a public authority in POSTRIDER_SMTP_TLS_CERT and POSTRIDER_SMTP_TLS_KEY.';
+    'Set POSTRIDER_ACME_EMAIL, or set POSTRIDER_SMTP_TLS_CERT and POSTRIDER_SMTP_TLS_KEY to a certificate of a public authority.';
   const own = path.join(dataDirectory(config.dataDir).path, OWN_FILE);
   try {
     const certificate = new X509Certificate(readFileSync(smtpTlsCert ?? own));
-    if (smtpTlsCert === undefined) return [warn(name, 'it is self-signed: clients cannot verify it', remedy)];
+    if (smtpTlsCert === undefined) return [warn(name, 'self-signed: clients cannot verify it', remedy)];
     const where = smtpTlsCert;
     return [checkCertificate(certificate, { name, where, host: smtpHostname, remedy: `Renew ${where}.` }, nowMs)];
   } catch (error) {
@@ -117,8 +117,7 @@ export function lookupBy(dns: Dns): LookupFunction {
 export async function checkPublicAddress({ roles, baseUrl }: Config, dns: Dns, nowMs: number): Promise<Check[]> {
   const name = 'public address';
   if (!roles.includes('api') || baseUrl === undefined) return [];
-  const remedy =
-    'Look at the reverse proxy in front of the service, at the DNS, and at the firewall; see docs/guides/go-live.md.';
+  const remedy = 'Check the reverse proxy, DNS and the firewall; see docs/guides/go-live.md.';
   let answered: Answered;
   try {
     answered = await askHealth(baseUrl, lookupBy(dns));
@@ -129,11 +128,11 @@ export async function checkPublicAddress({ roles, baseUrl }: Config, dns: Dns, n
   }
   const { text, certificate, distrust } = answered;
   const checks = /^\{"status":"ok"\}\s*$/.test(text)
-    ? [ok(name, `${baseUrl} leads to this service`)]
-    : [fail(name, `${baseUrl}/health is answered by something else than this service`, remedy)];
+    ? [ok(name, `${baseUrl} points to this service`)]
+    : [fail(name, `${baseUrl}/health is answered by another server`, remedy)];
   if (certificate === undefined) return checks;
   const host = new URL(baseUrl).hostname.replace(/^\[|\]$/g, '');
-  const renew = 'Renew it where TLS ends: at the reverse proxy, most likely.';
+  const renew = 'Renew the certificate where TLS is terminated, most likely at the reverse proxy.';
   const found = checkCertificate(certificate, { name: 'certificate', where: baseUrl, host, remedy: renew }, nowMs);
   const isTrusted = distrust === undefined || found.status === 'fail';
   return [

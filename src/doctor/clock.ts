@@ -35,7 +35,7 @@ function askDate(url: string, { dns, clock }: { dns: Dns; clock: Clock }): Promi
       response.resume();
       const ageMs = 1000 * (Number(response.headers.age) || 0);
       const theirsMs = Date.parse(response.headers.date ?? '') + ageMs + HALF_SECOND_MS;
-      if (Number.isNaN(theirsMs)) reject(new Error('its answer has no date'));
+      if (Number.isNaN(theirsMs)) reject(new Error('its answer has no Date header'));
       else resolve({ theirsMs, oursMs: clock.now() - wayMs / 2, uncertainMs: HALF_SECOND_MS + wayMs / 2 });
     });
     asking.once('error', reject).end();
@@ -51,10 +51,10 @@ export async function checkClock(url: string, from: { dns: Dns; clock: Clock }):
     const surelyMs = Math.max(0, Math.abs(offsetMs) - uncertainMs);
     if (surelyMs <= WARN_MS) return [ok(name, `within 2 s of ${host}`)];
     const message = `${Math.round(Math.abs(offsetMs) / 1000)} s ${offsetMs > 0 ? 'ahead of' : 'behind'} ${host}`;
-    const remedy = 'Let the system keep its time by NTP: timedatectl set-ntp true.';
+    const remedy = 'Synchronize the clock with NTP: timedatectl set-ntp true.';
     return [surelyMs > FAIL_MS ? fail(name, message, remedy) : warn(name, message, remedy)];
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    return [skip(name, `not compared: ${host} did not answer (${code ?? message}); see POSTRIDER_DOCTOR_CLOCK_URL`)];
+    return [skip(name, `skipped: ${host} did not answer (${code ?? message}); see POSTRIDER_DOCTOR_CLOCK_URL`)];
   }
 }

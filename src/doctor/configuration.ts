@@ -11,7 +11,7 @@ export function checkConfiguration({ unknownSettings }: Config): Check[] {
     warn(
       'configuration',
       `${name} is not a setting of this version`,
-      'Look for a misspelling; docs/reference/settings.md lists all settings.',
+      'Check the spelling; docs/reference/settings.md lists all settings.',
     ),
   );
   const major = Number(process.versions.node.split('.')[0]);
@@ -19,7 +19,7 @@ export function checkConfiguration({ unknownSettings }: Config): Check[] {
     major >= OLDEST_NODE
       ? ok('runtime', `Node ${process.version}`)
       : fail('runtime', `Node ${process.version}`, `Install Node ${OLDEST_NODE} or newer.`);
-  return [ok('configuration', 'every setting is valid'), ...unknown, runtime];
+  return [ok('configuration', 'all settings are valid'), ...unknown, runtime];
 }
 
 /** What links in mail begin with. */
@@ -27,12 +27,12 @@ export function checkBaseUrl({ roles, baseUrl }: Config): Check[] {
   const name = 'public address';
   if (!roles.includes('api')) return [];
   if (baseUrl !== undefined && isHttps(baseUrl)) return [ok(name, baseUrl)];
-  const what = baseUrl === undefined ? 'POSTRIDER_BASE_URL is not set' : `${baseUrl} is no https address`;
+  const what = baseUrl === undefined ? 'POSTRIDER_BASE_URL is not set' : `${baseUrl} is not an https URL`;
   return [
     warn(
       name,
-      `${what}: nobody can unsubscribe with one click, which mail programs offer over https only`,
-      'Set POSTRIDER_BASE_URL to the https address under which recipients reach this service.',
+      `${what}: one-click unsubscribe is disabled, because email clients offer it over https only`,
+      'Set POSTRIDER_BASE_URL to the public https URL of this service.',
     ),
   ];
 }
@@ -40,11 +40,11 @@ export function checkBaseUrl({ roles, baseUrl }: Config): Check[] {
 /** Mail that comes back is of no use once the message that it is about is no longer kept. */
 export function checkRetention({ bounceDomain, eventDays }: Pick<Config, 'bounceDomain' | 'eventDays'>): Check[] {
   if (bounceDomain === undefined || eventDays >= LIFE_DAYS.unsubscribe) return [];
-  const what = eventDays < LIFE_DAYS.bounce ? 'bounces, complaints and unsubscribe mails' : 'unsubscribe mails';
+  const what = eventDays < LIFE_DAYS.bounce ? 'bounces, complaints and unsubscribe emails' : 'unsubscribe emails';
   return [
     warn(
       'retention',
-      `messages are kept for ${eventDays} days: ${what} that come later change nothing`,
+      `messages are stored for ${eventDays} days: ${what} that arrive later have no effect`,
       `Set POSTRIDER_EVENT_DAYS to ${LIFE_DAYS.unsubscribe} or more.`,
     ),
   ];

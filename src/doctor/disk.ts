@@ -20,21 +20,21 @@ export async function checkDataDirectory(config: Config): Promise<Check[]> {
       {
         name,
         status: 'fail',
-        message: `${folder} is not writable for this user`,
-        remedy: 'Run as the user of the service.',
+        message: `${folder} is not writable by this user`,
+        remedy: 'Run the command as the user of the service.',
       },
     ];
   }
   const checks: Check[] = [];
   const { mode, uid } = found;
   if ((mode & 0o077) !== 0) {
-    const message = `${folder} can be read by others (mode ${(mode & 0o777).toString(8)})`;
+    const message = `${folder} is readable by other users (mode ${(mode & 0o777).toString(8)})`;
     checks.push({ name, status: 'warn', message, remedy: `chmod 700 ${folder}` });
   }
   for (const one of ['postrider.db', 'postrider.db-wal', 'blobs', 'secret.key']) {
     const file = path.join(folder, one);
     if (((await statOf(file))?.uid ?? uid) !== uid) {
-      const message = `${file} belongs to another user than the directory`;
+      const message = `${file} and the directory have different owners`;
       checks.push({ name, status: 'warn', message, remedy: `chown it to the user of the service (uid ${uid}).` });
     }
   }
@@ -57,13 +57,13 @@ export async function checkDisk(config: Config): Promise<Check[]> {
     const where = one === folder ? '' : ` (${one})`;
     const [free, needed] = [freeBytes, neededBytes].map((bytes) => `${Math.round(bytes / 1e6)} MB`);
     checks.push({
-      ...{ name: 'disk space', message: `${free} free, intake stops below ${needed}${where}` },
+      ...{ name: 'disk space', message: `${free} free; no mail is accepted below ${needed}${where}` },
       ...levelOf({ free: freeBytes, needed: neededBytes }, 'Free space'),
     });
     if (neededInodes === 0) continue;
     checks.push({
       name: 'inodes',
-      message: `${freeInodes} free, intake stops below ${Math.ceil(neededInodes)}${where}`,
+      message: `${freeInodes} free; no mail is accepted below ${Math.ceil(neededInodes)}${where}`,
       ...levelOf({ free: freeInodes, needed: neededInodes }, 'Remove small files'),
     });
   }

@@ -71,7 +71,7 @@ test('the addresses that the settings name are those that are looked at', async 
   const { subject, asked } = await world(t);
   const { checks } = await examine({ ...subject, localAddresses: ['185.199.10.7'] });
   const status = (name: string) => checks.find((one) => one.name === name)?.status;
-  assert.deepEqual([status('reverse DNS'), status('HELO name'), status('block list')], ['ok', 'ok', 'ok']);
+  assert.deepEqual([status('reverse DNS'), status('HELO name'), status('blocklist')], ['ok', 'ok', 'ok']);
   assert.equal(asked('A 7.10.199.185.list.example'), 1);
 });
 
@@ -83,7 +83,7 @@ test('with a relay the relay is tried, and nothing is said of addresses', async 
   };
   const { checks } = await examine({ ...subject, config });
   assert.equal(checks.find(({ name }) => name === 'relay')?.status, 'ok');
-  const others = ['reverse DNS', 'HELO name', 'block list', `port ${sink.port}`];
+  const others = ['reverse DNS', 'HELO name', 'blocklist', `port ${sink.port}`];
   assert.deepEqual(
     checks.filter(({ name }) => others.includes(name)),
     [],
@@ -99,11 +99,11 @@ test('the return path is compared with the addresses that mail leaves from, wher
     return checks.filter(({ name }) => name === 'bounces').map(({ status, message }) => `${status}: ${message}`);
   };
   assert.deepEqual(await bounces(subject.config), [
-    'warn: the SPF record of big.example does not let 185.199.10.8 send',
+    'warn: the SPF record of big.example does not include 185.199.10.8',
   ]);
   const relay = { host: '127.0.0.2', port: sink.port, implicitTls: false };
   const [, relayed] = await bounces({ ...subject.config, route: { kind: 'relay', relay } });
-  assert.match(relayed!, /^skip: SPF of big\.example not looked at/);
+  assert.match(relayed!, /^skip: SPF of big\.example skipped/);
 });
 
 test('docs/guides/go-live.md names every check', async (t) => {
@@ -133,10 +133,10 @@ test('messages that are kept for less time than mail about them comes back are t
   };
   assert.deepEqual(await look({ eventDays: 90 }), []);
   for (const days of [89, 14]) {
-    const said = `warn: messages are kept for ${days} days: unsubscribe mails that come later change nothing`;
+    const said = `warn: messages are stored for ${days} days: unsubscribe emails that arrive later have no effect`;
     assert.deepEqual(await look({ eventDays: days }), [said]);
   }
-  assert.match((await look({ eventDays: 13 }))[0]!, /^warn: .* bounces, complaints and unsubscribe mails/);
+  assert.match((await look({ eventDays: 13 }))[0]!, /^warn: .* bounces, complaints and unsubscribe emails/);
   assert.deepEqual(await look({ eventDays: 7, bounceDomain: undefined }), [], 'nothing comes back');
 });
 
@@ -159,11 +159,11 @@ test('TLS reports: whether they go out, and why not', () => {
     said({ isSigned: false, last: null }),
     /^warn not sent: no account has shop\.example as a verified domain/,
   );
-  assert.equal(said({ isSigned: true, last: null }), 'ok sent from shop.example; none was due yet');
+  assert.equal(said({ isSigned: true, last: null }), 'ok sent from shop.example; none due yet');
   const counts = { sent: 3, 'not asked for': 40, waiting: 1, 'given up': 2 };
   assert.equal(
     said({ isSigned: true, last: { day, counts } }),
-    'ok sent from shop.example; of 2026-11-19: 3 sent, 1 still to go, 2 given up, 40 domains ask for none',
+    'ok sent from shop.example; of 2026-11-19: 3 sent, 1 pending, 2 abandoned, 40 domains request none',
   );
 });
 

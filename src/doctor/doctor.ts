@@ -116,13 +116,13 @@ function checkEventLog(blocker: LogBlocker | undefined): Check[] {
   return [
     warn(
       'event log',
-      `a transaction${where} has been open for ${blocker.seconds} s: new events do not reach webhooks, streams, and statistics`,
+      `a transaction${where} has been open for ${blocker.seconds} s: new events do not reach webhooks, streams and statistics`,
       'End it: see pg_stat_activity and pg_prepared_xacts on the database server.',
     ),
   ];
 }
 
-const NOT_ASKED = skip('network', 'not asked: DNS, mail servers, block lists, the clock of others, the public address');
+const NOT_ASKED = skip('network', 'not checked: DNS, mail servers, blocklists, time servers, the public address');
 
 async function askStrangers(subject: Subject, domains: SenderDomain[]): Promise<Check[]> {
   const { config, answered = ({ ask }) => ask() } = subject;
@@ -188,7 +188,7 @@ function outgoing(subject: Subject, dns: Resolver, domains: SenderDomain[]): Ask
     { name: 'HELO name', ask: async () => checkHelo(smtpHostname, await sources(), dns) },
     { name: 'reverse DNS', ask: async () => checkReverse(smtpHostname, await sources(), dns) },
     {
-      name: 'block lists',
+      name: 'blocklist',
       isGuest: true,
       ask: async () => checkBlocklists(doctorBlocklists, (await sources()).seen, dns),
     },
@@ -203,12 +203,12 @@ async function checkBlobs(config: Config, probe: Subject['probeBlobs']): Promise
   const where = address.kind === 'disk' ? `folder ${address.folder}` : describeS3Location(address.location);
   try {
     await probe();
-    return [ok(name, `${where}: takes, gives back, lists and removes`)];
+    return [ok(name, `${where}: write, read, list and delete succeeded`)];
   } catch (error) {
     const remedy =
       address.kind === 'disk'
-        ? 'Mount the folder and make it writable for the user of the service.'
-        : 'Check POSTRIDER_BLOB_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the rights of the key; see docs/guides/s3.md.';
+        ? 'Mount the folder and make it writable by the user of the service.'
+        : 'Check POSTRIDER_BLOB_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the permissions of the key; see docs/guides/s3.md.';
     return [fail(name, `${where}: ${(error as Error).message}`, remedy)];
   }
 }

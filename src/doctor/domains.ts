@@ -30,10 +30,10 @@ export function checkDkimKeys(domains: readonly SenderDomain[]): Check[] {
       .map(({ publicKey }) => ({ id, domain, bits: bitsOf(publicKey) ?? 0 }))
       .filter(({ bits }) => bits < GOOD_BITS),
   );
-  if (short.length === 0) return [ok(name, `RSA with ${GOOD_BITS} bits or more, for every domain`)];
+  if (short.length === 0) return [ok(name, `RSA with ${GOOD_BITS} bits or more for every domain`)];
   return short.map(({ id, domain, bits }) => {
-    const message = `${domain} signs with RSA of ${bits} bits`;
-    const remedy = `Remove ${domain} (${id}) and add it again: new keys have ${GOOD_BITS} bits.`;
+    const message = `${domain} signs with a ${bits}-bit RSA key`;
+    const remedy = `Remove ${domain} (${id}) and add it again; new keys have ${GOOD_BITS} bits.`;
     return bits < LEAST_BITS ? fail(name, message, remedy) : warn(name, message, remedy);
   });
 }
@@ -63,8 +63,8 @@ export async function warnOfUncovered(name: string, domain: string, from: Source
   const others = await uncovered(domain, from);
   if (others.length === 0) return undefined;
   const terms = others.map((address) => `ip${isIP(address)}:${address}`).join(' ');
-  const message = `the SPF record of ${domain} does not let ${others.join(', ')} send`;
-  return warn(name, message, `Add ${terms} to the SPF record that is there.`);
+  const message = `the SPF record of ${domain} does not include ${others.join(', ')}`;
+  return warn(name, message, `Add ${terms} to the existing SPF record.`);
 }
 
 async function checkDomain(domain: SenderDomain, from: Sending): Promise<Check[]> {

@@ -31,18 +31,18 @@ test('the bounce domain leads here, its SPF lets us send, and the port is ours; 
     return checks.map(({ status, message }) => `${status}: ${message}`);
   };
   const mx = GOOD['b.example']!.MX!;
-  assert.deepEqual(await look(GOOD), ['ok: b.example leads to localhost; localhost takes mail']);
+  assert.deepEqual(await look(GOOD), ['ok: b.example points to localhost; localhost accepts mail']);
   assert.match((await look({}))[0]!, /^fail: b\.example has no MX record/);
   assert.match((await look({ 'b.example': { fail: 'SERVFAIL' } }))[0]!, /^skip: /);
   assert.match(
     (await look({ 'b.example': { MX: mx } }))[0]!,
-    /^warn: the SPF record of b\.example does not let localhost/,
+    /^warn: the SPF record of b\.example does not include localhost/,
   );
   const other: FakeZone = { 'b.example': { ...GOOD['b.example']!, MX: [[10, 'mx.other.example']] } };
-  assert.match((await look(other))[0]!, /^warn: the MX records of b\.example lead to mx\.other\.example/);
+  assert.match((await look(other))[0]!, /^warn: the MX records of b\.example point to mx\.other\.example/);
   assert.match((await look(GOOD, { inboundPort: undefined }))[0]!, /^fail: .* where no inbound port is set/);
   assert.deepEqual(await look(other, { inboundPort: undefined }), [
-    'ok: b.example leads to mx.other.example, and not to this host, which takes no mail',
+    'ok: b.example points to mx.other.example, not to this host, which accepts no mail',
   ]);
   greeting = '220 other.example\r\n';
   assert.match((await look(GOOD))[0]!, /^warn: port .* is not the inbound port of this service: says "220 other/);
@@ -62,18 +62,18 @@ test('the SPF of the bounce domain lets every address send that mail leaves from
     return checks.map(({ status, message, remedy }) => `${status}: ${message}${remedy ? ` ${remedy}` : ''}`);
   };
   const [both, one] = [`v=spf1 ip4:${ONE} ip4:${TWO} -all`, `v=spf1 ip4:${ONE} -all`];
-  assert.match((await look(both, [ONE, TWO])).join(), /^ok: [^,]+, and not to this host, which takes no mail$/);
-  const missing = `warn: the SPF record of b.example does not let ${TWO} send Add ip4:${TWO} to the SPF record that is there.`;
+  assert.match((await look(both, [ONE, TWO])).join(), /^ok: [^,]+, not to this host, which accepts no mail$/);
+  const missing = `warn: the SPF record of b.example does not include ${TWO} Add ip4:${TWO} to the existing SPF record.`;
   assert.deepEqual(await look(one, [ONE, TWO]), [missing]);
   assert.deepEqual(await look(`v=spf1 a:${sendingHost} -all`, [ONE, TWO]), [missing], 'the name has one of them');
   assert.match(
     (await look('v=spf1 -all', [ONE, TWO])).join(),
-    /^warn: .* does not let mail\.sender\.example send Publish/,
+    /^warn: .* does not include mail\.sender\.example Publish/,
   );
   const relayed = await look('v=spf1 -all', undefined);
   assert.deepEqual(
     relayed.map((line) => line.split(':')[0]),
     ['ok', 'skip'],
   );
-  assert.match(relayed[1]!, /SPF of b\.example not looked at: all mail goes to the relay/);
+  assert.match(relayed[1]!, /SPF of b\.example skipped: all mail goes to the relay/);
 });

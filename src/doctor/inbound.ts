@@ -23,20 +23,20 @@ interface Asking {
 export async function checkInbound(config: Settings, { dns, addresses }: Asking): Promise<Check[]> {
   const { bounceDomain, smtpHostname: host } = config;
   const mx = await dns.resolveMx(bounceDomain);
-  if (mx.status === 'temporary') return [skip(NAME, `the DNS does not answer for ${bounceDomain}`)];
+  if (mx.status === 'temporary') return [skip(NAME, `DNS did not answer for ${bounceDomain}`)];
   const hosts = mx.status === 'found' ? mx.value.hosts.map((one) => one.host) : [];
   if (hosts.length === 0) {
     const remedy = `Publish ${bounceDomain} MX 10 ${host}.`;
-    return [fail(NAME, `${bounceDomain} has no MX record: nothing comes back of mail that is sent from there`, remedy)];
+    return [fail(NAME, `${bounceDomain} has no MX record: bounces cannot be received`, remedy)];
   }
   const spf = addresses && (await spfOf(config, dns, addresses));
   const wrong = [leadingElsewhere(config, hosts), spf, await portOf(config, hosts)];
   const found = wrong.filter((check) => check !== undefined);
-  const where = hosts.includes(host) ? `; ${host} takes mail` : ', and not to this host, which takes no mail';
-  const checks = found.length > 0 ? found : [ok(NAME, `${bounceDomain} leads to ${hosts.join(', ')}${where}`)];
+  const where = hosts.includes(host) ? `; ${host} accepts mail` : ', not to this host, which accepts no mail';
+  const checks = found.length > 0 ? found : [ok(NAME, `${bounceDomain} points to ${hosts.join(', ')}${where}`)];
   const notAsked = skip(
     NAME,
-    `SPF of ${bounceDomain} not looked at: all mail goes to the relay, which has to be in it`,
+    `SPF of ${bounceDomain} skipped: all mail goes to the relay, which must be in the record`,
   );
   return addresses ? checks : [...checks, notAsked];
 }
@@ -46,12 +46,12 @@ function leadingElsewhere(
   hosts: string[],
 ): Check | undefined {
   if (inboundPort !== undefined && !hosts.includes(host)) {
-    const remedy = `Publish ${bounceDomain} MX 10 ${host}, or unset POSTRIDER_INBOUND_PORT here if others take the mail.`;
-    return warn(NAME, `the MX records of ${bounceDomain} lead to ${hosts.join(', ')}, and not to ${host}`, remedy);
+    const remedy = `Publish ${bounceDomain} MX 10 ${host}, or unset POSTRIDER_INBOUND_PORT here if other hosts accept the mail.`;
+    return warn(NAME, `the MX records of ${bounceDomain} point to ${hosts.join(', ')}, not to ${host}`, remedy);
   }
   if (inboundPort !== undefined || !hosts.includes(host)) return undefined;
-  const remedy = 'Set POSTRIDER_INBOUND_PORT, 25 where nothing stands in front of it.';
-  return fail(NAME, `${bounceDomain} leads to ${host}, where no inbound port is set`, remedy);
+  const remedy = 'Set POSTRIDER_INBOUND_PORT, to 25 if there is no proxy in front of it.';
+  return fail(NAME, `${bounceDomain} points to ${host}, where no inbound port is set`, remedy);
 }
 
 async function spfOf(
@@ -64,7 +64,7 @@ async function spfOf(
   if (status !== 'missing' && status !== 'different')
     return warnOfUncovered(NAME, bounceDomain, { dns, sendingHost, addresses });
   const remedy = `Publish at ${bounceDomain}, as its only SPF record: ${value}`;
-  return warn(NAME, `the SPF record of ${bounceDomain} does not let ${sendingHost} send`, remedy);
+  return warn(NAME, `the SPF record of ${bounceDomain} does not include ${sendingHost}`, remedy);
 }
 
 /** On the port of exchangers, as the world comes. */
@@ -76,6 +76,6 @@ async function portOf(
   const reached = await reach({ host, port: mxPort }, { awaitGreeting: true });
   if (reached.connected && reached.greeting.includes(host)) return undefined;
   const said = reached.connected ? `says "${reached.greeting.slice(0, 100)}"` : reached.problem;
-  const remedy = `Let port ${mxPort} of ${host} lead to POSTRIDER_INBOUND_PORT (${inboundPort}); some networks cannot reach their own public address, then ask from elsewhere.`;
+  const remedy = `Forward port ${mxPort} of ${host} to POSTRIDER_INBOUND_PORT (${inboundPort}). Some networks cannot reach their own public address: then check from another network.`;
   return warn(NAME, `port ${mxPort} of ${host} is not the inbound port of this service: ${said}`, remedy);
 }

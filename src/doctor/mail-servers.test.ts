@@ -32,8 +32,8 @@ test('a server that greets is reached, from each of our addresses, and gets no m
   assert.deepEqual(
     checks.map(({ status, message }) => [status, message]),
     [
-      ['ok', 'mx.one.example greets from 127.0.0.1'],
-      ['ok', 'mx.one.example greets from 127.0.0.9'],
+      ['ok', 'mx.one.example sends its greeting from 127.0.0.1'],
+      ['ok', 'mx.one.example sends its greeting from 127.0.0.9'],
     ],
   );
   assert.deepEqual([sink.connections.total, sink.violations], [2, []]);
@@ -47,7 +47,7 @@ test('a server that refuses this host is heard', async (t) => {
   const { probing } = await world(t, { script: { banner: '554 5.7.1 blocked by policy, see list.example' } });
   const [check] = await checkPort(probing);
   assert.equal(check!.status, 'warn');
-  assert.match(check!.message, /refuses this host: 554 5\.7\.1 blocked by policy/);
+  assert.match(check!.message, /rejects this host: 554 5\.7\.1 blocked by policy/);
 });
 
 test('where nothing is reached port 25 is closed; where another was, it is that server', async (t) => {

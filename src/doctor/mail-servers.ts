@@ -88,7 +88,7 @@ export interface Relay {
 export async function checkRelay({ name, host, port }: Relay): Promise<Check[]> {
   const reached = await reach({ host, port }, { awaitGreeting: false });
   if (reached.connected) return [ok(name, `${host}:${port} accepts connections`)];
-  const remedy = `Check ${name === 'relay' ? 'POSTRIDER_ROUTE' : 'POSTRIDER_FALLBACK_ROUTE'}, the relay and the firewall between.`;
+  const remedy = `Check ${name === 'relay' ? 'POSTRIDER_ROUTE' : 'POSTRIDER_FALLBACK_ROUTE'}, the relay and the firewall.`;
   return [fail(name, `${host}:${port}: ${reached.problem}`, remedy)];
 }
 
@@ -101,18 +101,18 @@ async function probe(name: string, { host, way }: { host: string; way: Way }): P
   if (!reached.connected) return { blocked: `${host}${from}: ${reached.problem}` };
   const { greeting } = reached;
   const line = greeting.split(/\r?\n/)[0]!.slice(0, 200);
-  if (greeting.startsWith('220')) return ok(name, `${host} greets${from}`);
+  if (greeting.startsWith('220')) return ok(name, `${host} sends its greeting${from}`);
   if (greeting === '') {
     const remedy =
-      'Look whether something between catches port 25: telnet to it and wait for a line that begins with 220.';
+      'Check whether a firewall or proxy intercepts port 25: connect with telnet and wait for a line that starts with 220.';
     return warn(
       name,
-      `${host} accepts the connection${from} and does not greet within ${GREETING_MS / 1000} s`,
+      `${host} accepts the connection${from} but sends no greeting within ${GREETING_MS / 1000} s`,
       remedy,
     );
   }
-  const remedy = 'Read what it says: the address that mail leaves from may be on a block list, or without reverse DNS.';
-  return warn(name, `${host} refuses this host${from}: ${line}`, remedy);
+  const remedy = 'Read the reply: the sending address may be on a blocklist or lack reverse DNS.';
+  return warn(name, `${host} rejects this host${from}: ${line}`, remedy);
 }
 
 /** The exchangers of the domains, the best of each, from each of our addresses. */
@@ -122,11 +122,11 @@ export async function checkPort(probing: Probing): Promise<Check[]> {
   const probes = domains.map(async (domain): Promise<Probe[]> => {
     const answer = await dns.resolveMx(domain);
     const host = answer.status === 'found' ? answer.value.hosts[0]?.host : undefined;
-    if (host === undefined) return [skip(name, `not tried: no mail server of ${domain} was found`)];
+    if (host === undefined) return [skip(name, `skipped: no mail server found for ${domain}`)];
     const found = await dns.resolveAddresses(host);
     const addresses = found.status === 'found' ? found.value : [];
     const ways = waysTo(addresses, localAddresses).map((way) => probe(name, { host, way: { ...way, port } }));
-    return ways.length > 0 ? Promise.all(ways) : [skip(name, `not tried: ${host} has no address`)];
+    return ways.length > 0 ? Promise.all(ways) : [skip(name, `skipped: ${host} has no address`)];
   });
   const found = (await Promise.all(probes)).flat();
   const isOpen = found.some((one) => 'status' in one && one.status !== 'skip');
@@ -135,7 +135,7 @@ export async function checkPort(probing: Probing): Promise<Check[]> {
   return found.map((one) => {
     if ('status' in one) return one;
     return isOpen
-      ? warn(name, one.blocked, 'Others were reached: look at this one again later.')
+      ? warn(name, one.blocked, 'Other servers were reached: check this one again later.')
       : fail(name, one.blocked, remedy);
   });
 }

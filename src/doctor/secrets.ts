@@ -11,7 +11,7 @@ const OLDEST_BACKUP_MS = 7 * 86_400_000;
 /** Whether `serve` starts with the key at hand. */
 export function checkSecretKey(problem: SecretKeyProblem | undefined): Check {
   const name = 'secret key';
-  return problem === undefined ? ok(name, 'fits the database') : fail(name, problem.message, problem.remedy);
+  return problem === undefined ? ok(name, 'matches the database') : fail(name, problem.message, problem.remedy);
 }
 
 /** Without it DKIM keys and webhook secrets of a backup cannot be read. Nothing where no key was made yet. */
@@ -27,7 +27,7 @@ export function checkSecretKeyCopy(config: Config, { secretKeyComparedMs }: Kept
     warn(
       name,
       'The secret key is only in the data directory, and no copy has been confirmed. Without the key, DKIM keys and webhook secrets in a backup cannot be decrypted.',
-      `Copy ${file} to where your passwords are kept, then compare the copy: postrider secret-key compare FILE`,
+      `Copy ${file} to your password store, then verify the copy: postrider secret-key compare FILE`,
     ),
   ];
 }
@@ -36,16 +36,14 @@ export function checkSecretKeyCopy(config: Config, { secretKeyComparedMs }: Kept
 export function checkBackup(config: Config, { backedUpMs }: KeptElsewhere, nowMs: number): Check[] {
   const name = 'backup';
   if (config.databaseUrl !== undefined) {
-    return [
-      skip(name, 'made by the tools of the database server, of which nothing is known here; see docs/guides/backup.md'),
-    ];
+    return [skip(name, 'skipped: backups of a database server are made with its own tools; see docs/guides/backup.md')];
   }
   if (backedUpMs === undefined) {
-    const remedy = 'Run postrider backup every day, to another machine; see docs/guides/backup.md.';
-    return [warn(name, 'none was made with postrider backup', remedy)];
+    const remedy = 'Run postrider backup every day and copy the file to another machine; see docs/guides/backup.md.';
+    return [warn(name, 'no backup has been made with postrider backup', remedy)];
   }
   const ageMs = Math.max(0, nowMs - backedUpMs);
   const age = ageMs < 86_400_000 ? 'less than a day' : days(ageMs);
-  if (ageMs <= OLDEST_BACKUP_MS) return [ok(name, `the last one is ${age} old`)];
-  return [warn(name, `the last one is ${age} old`, 'Look why postrider backup does not run any more.')];
+  if (ageMs <= OLDEST_BACKUP_MS) return [ok(name, `the last backup is ${age} old`)];
+  return [warn(name, `the last backup is ${age} old`, 'Check why postrider backup no longer runs.')];
 }

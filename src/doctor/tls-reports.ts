@@ -27,26 +27,27 @@ export async function readReportFacts(database: Database, { reportDomain }: Pick
 export function checkTlsReports(config: Pick<Config, 'reportDomain' | 'route'>, facts?: ReportFacts): Check[] {
   const name = 'TLS reports';
   const { reportDomain, route } = config;
-  if (route.kind === 'relay') return [skip(name, 'not sent: all mail goes to the relay, which knows how TLS went')];
+  if (route.kind === 'relay')
+    return [skip(name, 'not sent: all mail goes to the relay, which is responsible for reports')];
   if (reportDomain === undefined) return [skip(name, 'not sent: POSTRIDER_REPORT_DOMAIN is not set')];
   if (!facts?.isSigned) {
     return [
       warn(
         name,
-        `not sent: no account has ${reportDomain} as a verified domain whose DKIM record was found, and receivers take no report without its signature`,
-        `Add ${reportDomain} to an account of yours, publish its records, and verify it: postrider domain add ACCOUNT ${reportDomain}`,
+        `not sent: no account has ${reportDomain} as a verified domain with a DKIM record, and receivers reject unsigned reports`,
+        `Add ${reportDomain} to one of your accounts, publish its records and verify it: postrider domain add ACCOUNT ${reportDomain}`,
       ),
     ];
   }
   const sent = `sent from ${reportDomain}`;
-  if (facts.last === null) return [ok(name, `${sent}; none was due yet`)];
+  if (facts.last === null) return [ok(name, `${sent}; none due yet`)];
   const { counts } = facts.last;
   const { waiting = 0 } = counts;
   const numbers = [
     `${counts.sent ?? 0} sent`,
-    ...(waiting > 0 ? [`${waiting} still to go`] : []),
-    ...(counts['given up'] ? [`${counts['given up']} given up`] : []),
-    `${counts['not asked for'] ?? 0} domains ask for none`,
+    ...(waiting > 0 ? [`${waiting} pending`] : []),
+    ...(counts['given up'] ? [`${counts['given up']} abandoned`] : []),
+    `${counts['not asked for'] ?? 0} domains request none`,
   ];
   return [ok(name, `${sent}; of ${day(facts.last.day)}: ${numbers.join(', ')}`)];
 }
@@ -60,9 +61,9 @@ export async function checkReturnPath(
   const [mx, records] = await Promise.all([dns.resolveMx(bounceDomain), findTlsRecords(bounceDomain, dns)]);
   if (mx.status === 'no-data' || mx.status === 'no-such-domain') return [];
   if (mx.status === 'temporary' || records.some((one) => one.status === 'unknown'))
-    return [skip(name, `the DNS does not answer for the records of ${bounceDomain}`)];
+    return [skip(name, `DNS did not answer for the records of ${bounceDomain}`)];
   const missing = records.filter((one) => one.status !== 'verified');
-  if (missing.length === 0) return [ok(name, `${bounceDomain} asks senders for TLS and for reports of it`)];
+  if (missing.length === 0) return [ok(name, `${bounceDomain} publishes MTA-STS and TLS reporting`)];
   const what = missing.map(({ purpose }) => (purpose === 'mta-sts' ? 'MTA-STS' : 'TLS-RPT')).join(' and ');
   const toDo = missing.map(
     (one) => `Publish ${one.name} TXT "${one.value}".${one.note === null ? '' : ` ${one.note}`}`,

@@ -81,7 +81,7 @@ test('the public address leads to this service or not, and its certificate is lo
     const found = await checkPublicAddress(readConfig({ POSTRIDER_BASE_URL: baseUrl }), dns, Date.now());
     return found.map(({ status, message }) => `${status} ${message.replace(/^\S+ /, '')}`);
   };
-  assert.deepEqual(await check(health), ['ok leads to this service']);
+  assert.deepEqual(await check(health), ['ok points to this service']);
   const [stranger] = await check((_, response) => response.end('<h1>Welcome to nginx</h1>'));
   assert.match(stranger!, /^fail answered|^fail is answered/);
   const untrusted = await check(health, testCertificate([NAME]));
@@ -89,7 +89,7 @@ test('the public address leads to this service or not, and its certificate is lo
   assert.match((await check(health, expiredCertificate(NAME)))[1]!, /^fail expired/);
   assert.match(
     (await check(health, testCertificate(['other.example'])))[1]!,
-    /^fail it is not for mail\.shop\.example/,
+    /^fail it is not valid for mail\.shop\.example/,
   );
 });
 
@@ -114,12 +114,12 @@ test('the certificate of SMTP: its days, its name, and whether it can be read', 
   };
   assert.match(check(named)!, /^fail .*cannot be read/);
   writeFileSync(cert, testCertificate([NAME]).cert);
-  assert.match(check(named)!, /^warn .*: valid for one day more/);
+  assert.match(check(named)!, /^warn .*: valid for one day/);
   assert.match(check(named, Date.now() + 3 * 86_400_000)!, /^fail .*expired one day ago|^fail .*expired 0 days ago/);
   assert.match(check(named, Date.now() - 3_600_000)!, /not valid before/);
   writeFileSync(cert, testCertificate(['other.example']).cert);
-  assert.match(check(named)!, /it is not for mail\.shop\.example/);
+  assert.match(check(named)!, /it is not valid for mail\.shop\.example/);
   assert.equal(check(common), undefined, 'made at the first start');
   writeFileSync(path.join(folder, 'smtp-tls.pem'), testCertificate([NAME]).key + testCertificate([NAME]).cert);
-  assert.match(check(common)!, /^warn it is self-signed/);
+  assert.match(check(common)!, /^warn self-signed/);
 });

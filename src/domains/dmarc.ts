@@ -101,16 +101,15 @@ function readRecord(text: string): ReadRecord {
 }
 
 function hintOf({ policy, psd }: DmarcRecord, tags: ReadonlyMap<string, string>): string | undefined {
-  if (!tags.has('p')) return 'has no p, so receivers act as for p=none.';
-  if (psd === 'y')
-    return 'says psd=y, that others register names below this domain: remove psd unless it is a public suffix.';
+  if (!tags.has('p')) return 'has no p tag; receivers treat it as p=none.';
+  if (psd === 'y') return 'has psd=y, which declares this domain a public suffix. Remove psd unless it is one.';
   const percent = Number(tags.get('pct') ?? '100');
   if (percent < 100 && policy !== 'none')
-    return `has pct=${percent}, which receivers ignore (RFC 9989): they apply p=${policy} to all mail. Publish t=y instead to test a policy.`;
+    return `has pct=${percent}, which receivers ignore (RFC 9989); they apply p=${policy} to all email. To test a policy, publish t=y.`;
   const removed = REMOVED.filter((name) => tags.has(name));
   if (removed.length === 0) return undefined;
   const names = removed.join(' and ');
-  return `has ${names}, which receivers ignore (RFC 9989): remove ${removed.length === 1 ? 'it' : 'them'}.`;
+  return `has ${names}, which receivers ignore (RFC 9989). Remove ${removed.length === 1 ? 'it' : 'them'}.`;
 }
 
 /** The one record that a name has; several are none (§4.10). */

@@ -133,29 +133,24 @@ const mistakes: [what: string, texts: () => string[], status: DnsRecord['status'
   ['with spaces where its strings meet', () => [`${rsa.slice(0, 255)} ${rsa.slice(255)}`], 'verified', null],
   ['beside other texts', () => ['unrelated', rsa], 'verified', null],
   ['nothing', () => [], 'missing', /no TXT record at s1\._domainkey\.mail\.shop\.example yet/],
-  ['only other texts', () => ['unrelated'], 'missing', /is no DKIM key/],
+  ['only other texts', () => ['unrelated'], 'missing', /is not a DKIM key/],
+  ['cut off after 255 characters', () => [rsa.slice(0, 255)], 'different', /is truncated: \d+ of 392 characters.*255/],
+  ['cut off in front', () => [`v=DKIM1; k=rsa; p=${p().slice(200)}`], 'different', /is truncated: 192 of 392/],
   [
-    'cut off after 255 characters',
-    () => [rsa.slice(0, 255)],
+    'in two records',
+    () => [rsa.slice(0, 255), rsa.slice(255)],
     'different',
-    /is cut off: \d+ of its 392 characters.*255/,
+    /split into 2 records. Publish one record/,
   ],
-  ['cut off in front', () => [`v=DKIM1; k=rsa; p=${p().slice(200)}`], 'different', /is cut off: 192 of its 392/],
-  ['in two records', () => [rsa.slice(0, 255), rsa.slice(255)], 'different', /in 2 records: make it one record/],
-  ['in two records, the second first', () => [rsa.slice(255), rsa.slice(0, 255)], 'different', /in 2 records/],
-  ['in quotes', () => [`"${rsa}"`], 'different', /quotation marks as part of its text/],
+  ['in two records, the second first', () => [rsa.slice(255), rsa.slice(0, 255)], 'different', /split into 2 records/],
+  ['in quotes', () => [`"${rsa}"`], 'different', /contains quotation marks/],
   ['with quotes inside', () => [`${rsa.slice(0, 255)}" "${rsa.slice(255)}`], 'different', /quotation marks/],
-  [
-    'with escaped semicolons',
-    () => [rsa.replaceAll(';', '\\;')],
-    'different',
-    /backslashes as part of its text.*semicolons/,
-  ],
+  ['with escaped semicolons', () => [rsa.replaceAll(';', '\\;')], 'different', /contains backslashes.*semicolons/],
   ['twice', () => [rsa, domain.keys[1]!.publicKey], 'different', /There are 2 keys/],
-  ['revoked', () => ['v=DKIM1; k=rsa; p='], 'different', /is empty, which tells receivers that it was revoked/],
-  ['of another version', () => [rsa.replace('DKIM1', 'DKIM2')], 'different', /says v=DKIM2/],
-  ['of another kind', () => [rsa.replace('rsa', 'ed25519')], 'different', /says k=ed25519, which must be k=rsa/],
-  ['another key', () => [domain.keys[1]!.publicKey], 'different', /another key/],
+  ['revoked', () => ['v=DKIM1; k=rsa; p='], 'different', /is empty, which means that it was revoked/],
+  ['of another version', () => [rsa.replace('DKIM1', 'DKIM2')], 'different', /has v=DKIM2/],
+  ['of another kind', () => [rsa.replace('rsa', 'ed25519')], 'different', /has k=ed25519; it must have k=rsa/],
+  ['another key', () => [domain.keys[1]!.publicKey], 'different', /a different key/],
 ];
 
 for (const [what, texts, status, note] of mistakes) {
@@ -200,7 +195,7 @@ test('DMARC: one record with a policy that receivers know, of the domain or one 
     [['v=DMARC1; p=reject; rua=mailto:a@b.example'], 'verified', null],
     [['v=DMARC1;p=none'], 'verified', null],
     [['v=DMARC1; p=none', 'v=DMARC1; p=reject'], 'different', /2 DMARC records/],
-    [['v=DMARC1; rua=mailto:a@b.example'], 'verified', /has no p, so receivers act as for p=none/],
+    [['v=DMARC1; rua=mailto:a@b.example'], 'verified', /has no p tag; receivers treat it as p=none/],
     [['v=DMARC1; p=monitor'], 'different', /no policy that receivers know/],
     [['v=DMARC1\\; p=none'], 'different', /backslashes/],
     [['"v=DMARC1; p=none"'], 'different', /quotation marks/],
@@ -215,7 +210,7 @@ test('DMARC: one record with a policy that receivers know, of the domain or one 
   const inherited = await dmarcWith(['v=DMARC1; p=reject'], '_dmarc.shop.example');
   assert.deepEqual(
     [inherited.status, inherited.note],
-    ['verified', 'The policy of shop.example holds for mail.shop.example too.'],
+    ['verified', 'The policy of shop.example also applies to mail.shop.example.'],
   );
   resolver.zone = { '_dmarc.shop.example': { fail: 'SERVFAIL' } };
   const unknown = (await checkRecords(domain, lookUp)).find(({ record }) => record.purpose === 'dmarc')!.record;
@@ -232,7 +227,7 @@ test('the return path: a CNAME to the bounce domain', async () => {
   assert.deepEqual((await find({ CNAME: 'in.postrider.example' })).status, 'verified');
   const other = await find({ CNAME: 'in.other.example' });
   assert.deepEqual([other.status, other.found], ['different', ['in.other.example']]);
-  assert.match(other.note!, /leads to in\.other\.example; it must lead to In\.Postrider\.example\.$/);
+  assert.match(other.note!, /points to in\.other\.example; it must point to In\.Postrider\.example\.$/);
   assert.equal((await find({ fail: 'SERVFAIL' })).status, 'unknown');
 });
 
@@ -248,10 +243,10 @@ test('the return path where there can be no CNAME: the MX records of the bounce 
   assert.deepEqual([good.status, good.found], ['verified', [`MX ${HOST}`]]);
   const elsewhere = await find({ MX: [[5, 'mx.other.example']], TXT: spf });
   assert.equal(elsewhere.status, 'different');
-  assert.match(elsewhere.note!, /lead elsewhere; make it a CNAME of in\.postrider\.example/);
+  assert.match(elsewhere.note!, /point elsewhere. Replace them with a CNAME of in\.postrider\.example/);
   const without = await find({ MX: [[5, HOST]] });
   assert.equal(without.status, 'different');
-  assert.match(without.note!, /publish at bounces\.mail\.shop\.example too, as its only SPF record: v=spf1 /);
+  assert.match(without.note!, /publish at bounces\.mail\.shop\.example, as its only SPF record: v=spf1 /);
 });
 
 /** The key's record with these texts at the zone's servers and at the resolver; null: no answer. */

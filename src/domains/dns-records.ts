@@ -85,10 +85,10 @@ function keyRecord(domain: SenderDomain, key: DomainKey): DnsRecord {
 /** What its note says besides how it is published. */
 function turnOf({ state, retiredAt }: DomainKey): string | null {
   if (state === 'next')
-    return 'The next key: publish it; it signs once every server of the zone has shown it for an hour.';
+    return 'The next key. Publish it now. Postrider signs with it once all name servers of the zone have served it for an hour.';
   if (state !== 'retired') return null;
   const until = iso((retiredAt ?? 0) + RETIRED_KEPT_MS).slice(0, 10);
-  return `It signs no more. Leave it until ${until}, while mail that it has signed may still be read; then it can be removed.`;
+  return `Postrider no longer signs with this key. Keep the record until ${until}, so receivers can verify email already sent; then remove it.`;
 }
 
 function spfRecord({ domain }: SenderDomain, { sendingHost }: RecordSettings): DnsRecord {
@@ -132,13 +132,13 @@ function knownTracking(domain: SenderDomain, settings: RecordSettings): DnsRecor
 
 function trackingNote({ domain }: SenderDomain, { baseUrl }: RecordSettings, state: TrackingState): string {
   const url = trackingUrl(baseUrl, domain)!.url;
-  if (state === 'served') return `Links of mail from ${domain} lead to ${url}.`;
+  if (state === 'served') return `Links in email from ${domain} point to ${url}.`;
   const needs = url.startsWith('https:') ? ', with a certificate that is valid for it' : '';
-  return `The name leads here; links of mail from ${domain} use it once this service answers at ${url}/health${needs}. Until then they lead to ${baseUrl}.`;
+  return `The CNAME record is correct. Links in email from ${domain} use this name once Postrider answers at ${url}/health${needs}. Until then they point to ${baseUrl}.`;
 }
 
 const VOUCHED =
-  'An operator vouched for this domain; its DNS was not looked at. Publish this record all the same, and verify the domain.';
+  'An operator marked this domain as verified without a DNS check. Publish this record and verify the domain.';
 
 /** What the last check found of a key, without asking the DNS. */
 function knownKey(domain: SenderDomain, key: DomainKey): DnsRecord {
@@ -243,7 +243,7 @@ async function inheritedDmarc(domain: string, dns: Dns): Promise<Finding | undef
     return { status: 'unknown', found: null, note };
   }
   const { publishedAt, record } = applied;
-  return { status: 'verified', found: [record.text], note: `The policy of ${publishedAt} holds for ${domain} too.` };
+  return { status: 'verified', found: [record.text], note: `The policy of ${publishedAt} also applies to ${domain}.` };
 }
 
 async function lookUpReturnPath(domain: SenderDomain, lookUp: LookUp): Promise<CheckedRecord | undefined> {
@@ -271,12 +271,12 @@ async function findReturnPath(record: DnsRecord, lookUp: LookUp): Promise<Findin
   const hosts = own.value.hosts.map(({ host }) => host);
   const found = hosts.map((host) => `MX ${host}`);
   if (!hosts.some((host) => ourHosts.includes(host))) {
-    const note = `The MX records of ${record.name} lead elsewhere; make it a CNAME of ${record.value}, or give it the MX records of that.`;
+    const note = `The MX records of ${record.name} point elsewhere. Replace them with a CNAME of ${record.value}, or copy its MX records.`;
     return { status: 'different', found, note };
   }
   const spf = await lookUpSpf(record.name, { dns, sendingHost });
   if (spf.status === 'verified') return { status: 'verified', found, note: null };
-  const note = `${record.name} has the MX records of ${record.value}; publish at ${record.name} too, as its only SPF record: ${spf.value}`;
+  const note = `${record.name} has the MX records of ${record.value}. Also publish at ${record.name}, as its only SPF record: ${spf.value}`;
   return { status: spf.status === 'unknown' ? 'unknown' : 'different', found, note };
 }
 
@@ -306,5 +306,5 @@ function findAlias({ name, value }: DnsRecord, answer: DnsAnswer<string>): Findi
   if (answer.status !== 'found') return { status: 'missing', found: [], note: null };
   const target = answer.value.replace(/\.$/, '').toLowerCase();
   if (target === value.toLowerCase()) return { status: 'verified', found: [target], note: null };
-  return { status: 'different', found: [target], note: `${name} leads to ${target}; it must lead to ${value}.` };
+  return { status: 'different', found: [target], note: `${name} points to ${target}; it must point to ${value}.` };
 }

@@ -19,8 +19,8 @@ export function withoutQuoting(text: string): string {
 
 /** The end of a sentence that begins with the record: what was entered with it. */
 export function quotingWords(text: string): string {
-  if (text.includes('"')) return 'has quotation marks as part of its text: enter the value without them.';
-  return 'has backslashes as part of its text: enter the value without them, its semicolons too.';
+  if (text.includes('"')) return 'contains quotation marks. Enter the value without them.';
+  return 'contains backslashes. Enter the value without them, also before semicolons.';
 }
 
 /** Tags of a key record (RFC 6376 §3.6.1), white space removed. */
@@ -62,7 +62,7 @@ export function findKey(wanted: { name: string; value: string }, answer: DnsAnsw
   return {
     status: 'missing',
     found: texts,
-    note: `What stands at ${name} is no DKIM key; publish the value in dns-records beside it.`,
+    note: `The TXT record at ${name} is not a DKIM key. Publish the value in dns-records as another TXT record.`,
   };
 }
 
@@ -70,10 +70,10 @@ export function findKey(wanted: { name: string; value: string }, answer: DnsAnsw
 function differenceOf({ name, value }: { name: string; value: string }, texts: string[]): string | undefined {
   const keys = texts.filter((text) => tags(text).has('p'));
   if (texts.length > 1 && isInPieces(texts, value)) {
-    return `The key at ${name} is in ${texts.length} records: make it one record, whose text is cut into strings of at most 255 characters.`;
+    return `The key at ${name} is split into ${texts.length} records. Publish one record, with the value split into strings of at most 255 characters.`;
   }
   if (keys.length > 1) {
-    return `There are ${keys.length} keys at ${name}, of which receivers may take any (RFC 6376 §3.6.2.2): leave only the value in dns-records.`;
+    return `There are ${keys.length} keys at ${name}, and receivers can use any of them (RFC 6376 §3.6.2.2). Keep only the value in dns-records.`;
   }
   const spoilt = texts.find((text) => withoutQuoting(text) !== text && tags(withoutQuoting(text)).has('p'));
   if (spoilt !== undefined) return `The TXT record at ${name} ${quotingWords(spoilt)}`;
@@ -94,13 +94,13 @@ function isInPieces(texts: string[], value: string): boolean {
 function wordsOf(name: string, found: Map<string, string>, wanted: Map<string, string>): string {
   const [theirs, ours] = [found.get('p')!, wanted.get('p')!];
   const version = found.get('v') ?? 'DKIM1';
-  if (version !== 'DKIM1') return `The record at ${name} says v=${version}, which must be v=DKIM1.`;
+  if (version !== 'DKIM1') return `The record at ${name} has v=${version}; it must have v=DKIM1.`;
   if (theirs === '')
-    return `The key at ${name} is empty, which tells receivers that it was revoked; replace it by the value in dns-records.`;
+    return `The key at ${name} is empty, which means that it was revoked. Replace it with the value in dns-records.`;
   const kind = found.get('k') ?? 'rsa';
-  if (theirs === ours) return `The record at ${name} says k=${kind}, which must be k=${wanted.get('k')}.`;
+  if (theirs === ours) return `The record at ${name} has k=${kind}; it must have k=${wanted.get('k')}.`;
   if (ours.startsWith(theirs) || ours.endsWith(theirs)) {
-    return `The key at ${name} is cut off: ${theirs.length} of its ${ours.length} characters are published. Where the form takes at most 255 in one piece, cut the value into several quoted strings of one record.`;
+    return `The key at ${name} is truncated: ${theirs.length} of ${ours.length} characters are published. If your DNS provider limits strings to 255 characters, split the value into several quoted strings of one record.`;
   }
-  return `The TXT record at ${name} has another key; replace it by the value in dns-records, and take care that it is not cut off.`;
+  return `The TXT record at ${name} has a different key. Replace it with the value in dns-records, and check that it is not truncated.`;
 }

@@ -201,7 +201,7 @@ test('new keys sign once every server has shown them for an hour; the old ones s
   const retired = shown.find(({ name }) => name.startsWith(old[0]!))!;
   assert.deepEqual([retired.status, retired.required], ['verified', false]);
   const until = new Date((await keys('retired'))[0]!.retiredAt! + 10 * DAY).toISOString().slice(0, 10);
-  assert.ok(retired.note!.includes(`Leave it until ${until}`), retired.note!);
+  assert.ok(retired.note!.includes(`Keep the record until ${until}`), retired.note!);
   await after(10 * DAY - HOUR);
   assert.equal((await keys('retired')).length, 2);
   // Once the old ones are gone nobody asks for them, and nothing fails.

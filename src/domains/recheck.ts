@@ -95,7 +95,7 @@ async function giveNotices({ database, log, notify }: DomainChecksOptions): Prom
       await notify(noticeOf(notice));
     } catch (error) {
       if (error instanceof Unavailable) throw error;
-      log.warn({ domain: domain.domain, cause: (error as Error).message }, 'the account could not be notified');
+      log.warn({ domain: domain.domain, cause: (error as Error).message }, 'account notification failed');
       continue;
     }
     await database.execute(noticeGivenOperation, { id: domain.id, kind });

@@ -62,7 +62,7 @@ const domainSchema = named('Domain', {
   domain: Type.String(),
   status: oneOf(['pending', 'verified', 'failing'], {
     description:
-      'pending: not verified yet; verified: its DKIM record was found, or an operator vouched for it; failing: it was verified, and the last check did not find the record any more; it may send for another 24 hours.',
+      'pending: not verified yet; verified: its DKIM record was found, or an operator marked it as verified; failing: it was verified, and the last check did not find the record any more; it may send for another 24 hours.',
   }),
   dnsRecords: Type.Array(recordSchema),
   createdAt: Type.String({ format: 'date-time' }),
@@ -117,7 +117,7 @@ function shared(options: DomainRouteOptions) {
 
 type Shared = ReturnType<typeof shared>;
 
-const notFound: RouteAnswer = refuse(failure('NOT_FOUND', { message: 'There is no such domain.' }));
+const notFound: RouteAnswer = refuse(failure('NOT_FOUND', { message: 'No domain has this id.' }));
 
 export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Caller>[] {
   const own = shared(options);
@@ -160,7 +160,7 @@ function readRoutes({ database, body, find }: Shared): RouteDefinition<Caller>[]
     route({
       ...{ method: 'GET', path: '/domains', tag: 'domains', auth: 'key' },
       operationId: 'listDomains',
-      summary: 'Sender domains, newest first',
+      summary: 'List sending domains, newest first',
       description: 'With the DNS records of each, and what the last verification found.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(domainSchema) },
@@ -178,7 +178,7 @@ function readRoutes({ database, body, find }: Shared): RouteDefinition<Caller>[]
     route({
       ...{ method: 'GET', path: '/domains/:id', tag: 'domains', auth: 'key' },
       operationId: 'getDomain',
-      summary: 'One sender domain',
+      summary: 'Get a sending domain',
       description: 'With the DNS records to publish, and what the last verification found.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: domainSchema },
@@ -194,7 +194,7 @@ function removeRoute({ database, clock }: Shared): RouteDefinition<Caller> {
   return route({
     ...{ method: 'DELETE', path: '/domains/:id', tag: 'domains', auth: 'key', changesShared: true },
     operationId: 'deleteDomain',
-    summary: 'Remove a sender domain and its keys',
+    summary: 'Delete a sending domain and its keys',
     description:
       'Mail from it is refused from then on; mail that waits in the queue bounces instead of leaving unsigned.',
     refusals: ['NOT_FOUND'],
@@ -203,7 +203,7 @@ function removeRoute({ database, clock }: Shared): RouteDefinition<Caller> {
       const args = { id: request.params.id ?? '', accountId: request.caller.account.id };
       const removed = await requestedChanges(database, request, clock.now()).execute(deleteDomainOperation, args);
       domainChanged(database, { accountId: args.accountId, domainId: args.id });
-      return removed ? answer({ message: 'The domain and its keys are removed.' }) : notFound;
+      return removed ? answer({ message: 'Domain and keys deleted.' }) : notFound;
     },
   });
 }
@@ -212,7 +212,7 @@ function rotateRoute({ find, body, ...deps }: Shared): RouteDefinition<Caller> {
   return route({
     ...{ method: 'POST', path: '/domains/:id/rotate-keys', tag: 'domains', auth: 'key', changesShared: true },
     operationId: 'rotateDomainKeys',
-    summary: 'Make the DKIM keys that sign next',
+    summary: 'Rotate the DKIM keys of a domain',
     description:
       'Publish their records, which are then in dnsRecords beside the present ones. They sign once every server of the zone has shown the RSA key for an hour; the old ones stay in dnsRecords for ten days more. Changes nothing where such keys wait already. Keys of 180 days are rotated by themselves, and the owners get a mail.',
     refusals: ['NOT_FOUND'],
@@ -233,7 +233,7 @@ function dnsRoutes(deps: Shared): RouteDefinition<Caller>[] {
     route({
       ...{ method: 'GET', path: '/domains/:id/dns-records', tag: 'domains', auth: 'key' },
       operationId: 'getDomainDnsRecords',
-      summary: 'The DNS records to publish, looked up right now',
+      summary: 'Get the DNS records to publish, and check them now',
       description:
         "Each with what was found beside what is wanted, as the zone's own servers have it and, where they cannot be asked, as a resolver does.",
       refusals: ['NOT_FOUND'],
@@ -246,7 +246,7 @@ function dnsRoutes(deps: Shared): RouteDefinition<Caller>[] {
     route({
       ...{ method: 'POST', path: '/domains/:id/verify', tag: 'domains', auth: 'key', changesShared: true },
       operationId: 'verifyDomain',
-      summary: 'Look for the DKIM record in the DNS',
+      summary: 'Verify a domain by its DKIM record',
       description: 'success tells whether the domain is verified; message says what is missing.',
       refusals: ['NOT_FOUND'],
       response: {

@@ -67,11 +67,11 @@ function recordWarnings(domain: SenderDomain): SenderWarning[] {
   const remedy = `Publish the records of GET /domains/${domain.id}/dns-records, then call POST /domains/${domain.id}/verify.`;
   if (domain.status === 'failing') {
     const until = iso((domain.failingSince ?? domain.createdAt) + SENDS_WHILE_FAILING_MS);
-    const message = `The DKIM record of ${domain.domain} is gone: receivers cannot check the signature, and from ${until} on its mail is refused.`;
+    const message = `The DKIM record of ${domain.domain} is missing, so receivers cannot verify signatures. Postrider rejects email from the domain after ${until}.`;
     return [{ code: 'DKIM_RECORD_GONE', message, remedy }];
   }
   if (!isVouched(domain)) return [];
-  const message = `An operator vouched for ${domain.domain}; whether receivers can check its signature is not known, since its DKIM record was not found yet.`;
+  const message = `An operator marked ${domain.domain} as verified, but its DKIM record has not been found. Receivers may not be able to verify signatures.`;
   return [{ code: 'DKIM_NOT_VERIFIED', message, remedy }];
 }
 
@@ -91,16 +91,16 @@ async function unalignedSignature(
   if (record.isDkimStrict) {
     return {
       code: 'DKIM_NOT_ALIGNED',
-      message: `The DMARC policy of ${publishedAt} asks for signatures of exactly ${from} (adkim=s), and this mail is signed for ${domain}.`,
-      remedy: `Add ${from} as a domain of its own with POST /domains, or publish adkim=r.`,
+      message: `The DMARC policy of ${publishedAt} requires signatures of exactly ${from} (adkim=s), and this email is signed for ${domain}.`,
+      remedy: `Add ${from} as a separate domain with POST /domains, or publish adkim=r.`,
     };
   }
   const signed = await organizationOf(domain, dns);
   if (signed === undefined || signed === organizationalDomain) return undefined;
   return {
     code: 'DKIM_NOT_ALIGNED',
-    message: `For DMARC ${organizationalDomain} is an organization of its own, and this mail is signed for ${domain}: the signature does not count for mail from ${from}.`,
-    remedy: `Add ${from} as a domain of its own with POST /domains, or publish a DMARC record at _dmarc.${domain}.`,
+    message: `For DMARC, ${organizationalDomain} is a separate organizational domain. This email is signed for ${domain}, so the signature does not align with ${from}.`,
+    remedy: `Add ${from} as a separate domain with POST /domains, or publish a DMARC record at _dmarc.${domain}.`,
   };
 }
 
@@ -114,7 +114,7 @@ async function returnPath(
   if (bounceDomain !== undefined && !hasReturnPath && !isAligned) {
     return {
       code: 'RETURN_PATH_NOT_ALIGNED',
-      message: `The return path is an address of ${bounceDomain}, which is no name of ${domain}: for DMARC the signature alone counts.`,
+      message: `The return path is at ${bounceDomain}, which is not below ${domain}, so SPF does not align for DMARC; only the DKIM signature does.`,
       remedy: `Publish ${RETURN_PATH_LABEL}${domain} as a CNAME of ${bounceDomain}, then verify the domain.`,
     };
   }
@@ -125,7 +125,7 @@ async function returnPath(
   if (status !== 'missing' && status !== 'different') return undefined;
   return {
     code: 'RETURN_PATH_NOT_ALIGNED',
-    message: `The return path is an address of ${path}, whose SPF record does not let ${sendingHost} send: for DMARC the signature alone counts.`,
+    message: `The SPF record of the return path ${path} does not include ${sendingHost}, so SPF does not pass for DMARC; only the DKIM signature does.`,
     remedy: `Publish at ${path}, as its only SPF record: ${value}`,
   };
 }

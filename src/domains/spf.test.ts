@@ -95,14 +95,14 @@ test('more than ten look-ups are an error', async () => {
   server.zone['many.example'] = { TXT: [`v=spf1 ${many} -all`] };
   const finding = await lookUpSpf('many.example', { dns, sendingHost: HOST });
   assert.equal(finding.status, 'different');
-  assert.match(finding.note!, /more than 10 look-ups/);
+  assert.match(finding.note!, /more than 10 DNS lookups/);
 });
 
 test('an mx of more than ten hosts is an error, and none of them is asked for', async () => {
   const MX = Array.from({ length: 11 }, (_, index): [number, string] => [10, `m${index}.wide.example`]);
   server.zone['wide.example'] = { MX, TXT: ['v=spf1 mx -all'] };
   const finding = await lookUpSpf('wide.example', { dns, sendingHost: HOST });
-  assert.match(finding.note!, /more than 10 look-ups/);
+  assert.match(finding.note!, /more than 10 DNS lookups/);
   assert.ok(!server.questions.some((one) => one.endsWith('m0.wide.example')));
 });
 
@@ -142,9 +142,9 @@ test('advice never names a host that others cannot look up', async () => {
 test('a record that a form has spoilt, and a term that does not exist, are named', async () => {
   const rows: [string, RegExp][] = [
     ['"v=spf1 a:mail.sender.example ~all"', /quotation marks/],
-    ['v=spf1 ipv4:203.0.113.7 -all', /the term ipv4:203\.0\.113\.7, which receivers take for an error/],
+    ['v=spf1 ipv4:203.0.113.7 -all', /the term ipv4:203\.0\.113\.7, which is an error for receivers/],
     ['v=spf1 include: -all', /the term include:,/],
-    ['v=spf1 a:mail.sender.example, -all', /not let|the term/],
+    ['v=spf1 a:mail.sender.example, -all', /does not include|the term/],
   ];
   for (const [record, note] of rows) {
     server.zone['spoilt.example'] = { TXT: [record] };

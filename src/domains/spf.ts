@@ -40,7 +40,7 @@ function mechanismFor(sendingHost: string): string {
 export function suggestedSpf(sendingHost: string): { value: string; note: string | null } {
   const value = `v=spf1 ${mechanismFor(sendingHost)} ~all`;
   if (isPublicName(sendingHost)) return { value, note: null };
-  const note = `This host calls itself ${sendingHost}, which others cannot look up: put the address that mail leaves from into the record, or set POSTRIDER_SMTP_HOSTNAME to a public name.`;
+  const note = `The host name ${sendingHost} has no public DNS entry. Put the sending IP address into the record, or set POSTRIDER_SMTP_HOSTNAME to a public name.`;
   return { value, note };
 }
 
@@ -197,12 +197,12 @@ export async function lookUpSpf(
   const different = (note: string): SpfFinding => ({ status: 'different', value, found: records, note });
   if (others.length > 0) {
     return different(
-      `There are ${records.length} SPF records (v=spf1) at ${domain}, which receivers take for an error (RFC 7208 §4.5): merge them into one.`,
+      `There are ${records.length} SPF records (v=spf1) at ${domain}, which is an error for receivers (RFC 7208 §4.5). Merge them into one.`,
     );
   }
   const strange = termsOf(record).find((term) => !TERM.test(term));
   if (strange !== undefined) {
-    const note = `The SPF record at ${domain} has the term ${strange}, which receivers take for an error (RFC 7208 §4.6): correct or remove it.`;
+    const note = `The SPF record at ${domain} has the term ${strange}, which is an error for receivers (RFC 7208 §4.6). Correct or remove it.`;
     return { ...different(note), value: extended(withoutTerm(record, strange), sendingHost) };
   }
   const addresses = options.addresses ?? (await addressesOf(sendingHost, dns));
@@ -213,15 +213,15 @@ export async function lookUpSpf(
   if (result === 'pass') return { status: 'verified', value: record, found: records, note: null };
   if (result === 'too-many') {
     return different(
-      `The SPF record at ${domain} needs more than ${MAX_LOOKUPS} look-ups, which receivers take for an error (RFC 7208 §4.6.4): shorten it.`,
+      `The SPF record at ${domain} needs more than ${MAX_LOOKUPS} DNS lookups, which is an error for receivers (RFC 7208 §4.6.4). Shorten it.`,
     );
   }
-  const addition = `add ${mechanismFor(sendingHost)} to the record that is there, as in this value. There may be only one SPF record.`;
+  const addition = `add ${mechanismFor(sendingHost)} to the existing record, as in this value. A domain can have only one SPF record.`;
   if (result === 'unknown') {
-    const note = `Whether the SPF record at ${domain} lets ${sendingHost} send cannot be known from here; if it does not, ${addition}`;
+    const note = `Postrider cannot tell whether the SPF record at ${domain} includes ${sendingHost}. If it does not, ${addition}`;
     return { status: 'unknown', value, found: records, note };
   }
-  return different(`The SPF record at ${domain} does not let ${sendingHost} send: ${addition}`);
+  return different(`The SPF record at ${domain} does not include ${sendingHost}: ${addition}`);
 }
 
 /** Nothing that begins as a record does: perhaps one that a form has spoilt. */

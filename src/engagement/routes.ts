@@ -63,7 +63,7 @@ export function trackingRoutes(deps: TrackingRouteDeps): RouteDefinition<Caller>
   return [
     defineRoute({
       ...{ method: 'GET', path: `${TRACKING_PATH}:token`, tag: 'pages', auth: 'none', hidden: true, ownQuery: true },
-      summary: 'A tracked link or picture',
+      summary: 'Follow a tracked link, or load the tracking pixel',
       response: { status: 302 },
       handle(request: RouteRequest) {
         const action = deps.trackingLinks.open(request.params.token ?? '');
@@ -100,7 +100,7 @@ function createRecorder({ database, nudge }: TrackingRouteDeps): (tracked: Track
     const nowMs = performance.now();
     if (nowMs - warnedAtMs < WARN_EVERY_MS) return;
     warnedAtMs = nowMs;
-    log.warn({ lost, ...(error !== undefined && { err: error }) }, 'opens and clicks could not be recorded');
+    log.warn({ lost, ...(error !== undefined && { err: error }) }, 'opens and clicks lost');
     lost = 0;
   };
 
@@ -170,7 +170,7 @@ export function unsubscribeRoutes(deps: UnsubscribeRouteDeps): RouteDefinition<C
   return [
     defineRoute({
       ...{ ...shared, method: 'GET' },
-      summary: 'The unsubscribe page',
+      summary: 'Open the unsubscribe page',
       response: { status: 200, contentType: 'text/html; charset=utf-8' },
       async handle({ params }: RouteRequest): Promise<RouteAnswer> {
         const claim = unsubscribeLinks.open(params.token ?? '');
@@ -223,7 +223,7 @@ async function unsubscribe(deps: UnsubscribeRouteDeps, request: RouteRequest): P
     if (isNew) deps.nudge();
   } catch (error) {
     if (!(error instanceof Unavailable)) throw error;
-    request.log.warn({ err: error }, 'an unsubscribing could not be recorded');
+    request.log.warn({ err: error }, 'unsubscribe not recorded');
     return tryLater();
   }
   const from = await senderOf(deps.database, claim);

@@ -43,7 +43,7 @@ export function startLogLag(options: LogLagOptions): LogLag {
     blocker.isLogged = true;
     log.warn(
       { seconds: seconds(), database: found.database ?? 'unknown', xid: found.xid },
-      'a long transaction on the database server blocks new events for webhooks, streams, and statistics; end it',
+      'long database transaction blocks new events for webhooks, streams and statistics; end it',
     );
   };
   let looking: Promise<void> = Promise.resolve();

@@ -95,7 +95,7 @@ function createRound(round: Round, parts: RoundParts): () => Promise<void> {
       unfinishedBlobs: await round.blobs.removeUnfinished(),
     };
     await noteSegments(round);
-    if (Object.values(removed).some((count) => count > 0)) round.log.info(removed, 'removed what is kept no longer');
+    if (Object.values(removed).some((count) => count > 0)) round.log.info(removed, 'expired data removed');
   };
 }
 

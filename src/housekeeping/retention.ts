@@ -67,7 +67,7 @@ export async function dropWeeks({ database, clock, log, isStopping }: Round, bef
     await database.execute(makePartitionsOperation, { nowMs: clock.now() });
     while (!isStopping() && (await database.execute(dropOldestWeekOperation, { beforeMs }))) dropped += 1;
   } catch (error) {
-    log.warn({ error: (error as Error).message }, 'partitions are left to the next round');
+    log.warn({ error: (error as Error).message }, 'partition removal postponed to the next round');
   }
   return dropped;
 }

@@ -114,7 +114,7 @@ export function createOrphanSweep({ looksApartMs, alsoNamed }: OrphanOptions): (
     if (twice.length === 0) return 0;
     const missed = await named(round, stillNamedBlobsOperation, twice);
     if (missed.size > 0) {
-      round.log.error({ blobKeys: [...missed] }, 'blobs that are named looked like orphans; they stay');
+      round.log.error({ blobKeys: [...missed] }, 'referenced blobs were reported as unreferenced; keeping them');
     }
     let removed = 0;
     for (const key of twice.filter((one) => !missed.has(one))) {

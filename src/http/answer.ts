@@ -74,14 +74,14 @@ export function refusalAnswer(refusal: Refusal, requestId: string): HttpAnswer {
  */
 export function thrownFailure(error: unknown, log: Log): Failure {
   if (error instanceof OutcomeUnknown) {
-    log.error({ err: error }, 'the database was lost while it committed: nobody knows whether a request was done');
+    log.error({ err: error }, 'commit outcome unknown: the database connection was lost');
     return outcomeUnknown(error);
   }
   if (error instanceof Unavailable) {
-    log.warn({ err: error }, 'a request was refused because something it needs is not available');
+    log.warn({ err: error }, 'request rejected: a dependency is unavailable');
     return failure(error.failureCode);
   }
-  log.error({ err: error }, 'a request failed');
+  log.error({ err: error }, 'request failed');
   return failure('INTERNAL_ERROR');
 }
 
@@ -196,7 +196,7 @@ async function writeStream(exchange: Exchange, answer: HttpAnswer, list: string[
     await pipeline(source, response);
   } catch (error) {
     // Too late for another status: a broken stream must look broken, so the connection ends without the last chunk.
-    if (!response.destroyed) exchange.log.error({ err: error }, 'an answer broke off');
+    if (!response.destroyed) exchange.log.error({ err: error }, 'response aborted');
     response.destroy();
   }
 }

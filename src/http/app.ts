@@ -215,7 +215,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
         onRefused(exchange, final.status, final.refusal);
       await writeAnswer(exchange, { ...final, headers: withBasePath(final.headers, basePath) }, traffic.draining);
     } catch (error) {
-      exchange.log.error({ err: error }, 'an answer could not be written');
+      exchange.log.error({ err: error }, 'response could not be written');
       exchange.response.destroy();
     } finally {
       release(traffic, exchange);
@@ -327,7 +327,7 @@ function release(traffic: Traffic, exchange: Exchange): void {
 /** The refusal of requests that come while the service stops. */
 function stopping(): Failure {
   return failure('OVERLOADED', {
-    message: 'The service is stopping and has accepted nothing; repeat the request.',
+    message: 'The service is stopping and accepted nothing. Retry the request.',
     retryAfterSeconds: 1,
   });
 }

@@ -46,7 +46,7 @@ const EMPTY = Buffer.alloc(0);
 
 function tooLarge(rules: BodyRules): Failure {
   return failure(rules.tooLarge, {
-    message: `${catalogue[rules.tooLarge].text} The body may have at most ${rules.maxBytes} bytes.`,
+    message: `${catalogue[rules.tooLarge].text} The limit is ${rules.maxBytes} bytes.`,
   });
 }
 
@@ -77,13 +77,13 @@ function wrongType(exchange: Exchange, rules: BodyRules): Failure | undefined {
   const encoding = headers['content-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     return failure('UNSUPPORTED_MEDIA_TYPE', {
-      message: 'Compressed bodies are not accepted; send the body without Content-Encoding.',
+      message: 'Compressed bodies are not supported. Send the body without Content-Encoding.',
     });
   }
   if (rules.type === undefined || isMediaType(headers['content-type'], rules.type)) return undefined;
   if (rules.type === 'application/json') return failure('UNSUPPORTED_MEDIA_TYPE');
   return failure('UNSUPPORTED_MEDIA_TYPE', {
-    message: `The body must be ${rules.type} in UTF-8; say so in Content-Type.`,
+    message: `The body must be ${rules.type} in UTF-8. Set Content-Type accordingly.`,
   });
 }
 
@@ -239,7 +239,7 @@ function readPairs(search: string, properties: Record<string, Property>, issues:
     if (text.includes('\0')) issues.push({ field: name, message: 'contains the NUL character' });
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
     if (property?.type === 'array') query[name] = [...((query[name] as unknown[]) ?? []), text];
-    else if (name in query) issues.push({ field: name, message: 'is given twice' });
+    else if (name in query) issues.push({ field: name, message: 'is given more than once' });
     else query[name] = convert(text, property);
   }
   return query;

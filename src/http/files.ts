@@ -75,7 +75,7 @@ export function staticRoutes<C>(files: readonly StaticFile[]): RouteDefinition<C
   return files.map((file) => {
     let loading: Promise<Loaded> | undefined;
     return defineRoute<C>({
-      ...{ method: 'GET', path: file.path, summary: 'A file', tag: 'service', auth: 'none' },
+      ...{ method: 'GET', path: file.path, summary: 'Download a static file', tag: 'service', auth: 'none' },
       ...{ hidden: true, ownQuery: true, bodyType: 'raw', maxBodyBytes: 0 },
       response: { status: 200, contentType: file.contentType },
       async handle({ headers }) {

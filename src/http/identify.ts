@@ -61,7 +61,7 @@ export function createIdentify<C extends CallerKey>(
     if (!signedIn.ok) return signedIn;
     const { user } = signedIn.value;
     if (access.auth === 'operator' && !user.isOperator)
-      return refuse(failure('FORBIDDEN', { message: 'Only operators of this service may make this call.' }));
+      return refuse(failure('FORBIDDEN', { message: 'Only operators of this installation can make this call.' }));
     return { ok: true, value: user };
   };
 
@@ -71,11 +71,11 @@ export function createIdentify<C extends CallerKey>(
     if (!signedIn.ok) return signedIn;
     const field = (name: string): string => (access.accountInQuery ? name : name === 'account' ? 'X-Id' : 'X-Mode');
     if (accountId === undefined)
-      return refuse(invalid([{ field: field('account'), message: 'must name the account of this call' }]));
+      return refuse(invalid([{ field: field('account'), message: 'must be the id of the account for this call' }]));
     if (mode !== 'live' && mode !== 'sandbox')
       return refuse(invalid([{ field: field('mode'), message: 'must be live or sandbox' }]));
     const { member } = signedIn.value;
-    if (member === undefined) return refuse(failure('NOT_FOUND', { message: 'There is no such account.' }));
+    if (member === undefined) return refuse(failure('NOT_FOUND', { message: 'No account has this id.' }));
     return member.callerIn(mode);
   };
 
@@ -93,7 +93,7 @@ export function notPermitted({ scope, mode, role }: CallerKey, access: Access): 
   if (access.scope !== 'send' && scope !== 'full') return failure('FORBIDDEN');
   const least = roleFor(access);
   if (role !== undefined && MEMBER_ROLES.indexOf(role) < MEMBER_ROLES.indexOf(least)) {
-    const message = `This call is for the role ${least}; your role in this account is ${role}.`;
+    const message = `This call requires the role ${least}. Your role in this account is ${role}.`;
     return failure('FORBIDDEN', { message });
   }
   return access.changesShared && mode === 'sandbox' ? NO_LIVE_POWER : undefined;

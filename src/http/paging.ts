@@ -58,7 +58,7 @@ export function readPage(query: { limit?: number; cursor?: string }, shape: read
   if (query.cursor === undefined) return ok({ limit, after: undefined });
   const after = readCursor(query.cursor, shape);
   if (after !== undefined) return ok({ limit, after });
-  return refuse(invalid([{ field: 'cursor', message: 'is not one that this list gave out; start without it' }]));
+  return refuse(invalid([{ field: 'cursor', message: 'is not a cursor of this list; start without a cursor' }]));
 }
 
 export function cursorOf(key: PageKey): string {

@@ -102,7 +102,7 @@ interface PageAnswer {
 
 function pageRoute<C>(at: string, answer: () => PageAnswer): RouteDefinition<C> {
   return defineRoute<C>({
-    ...{ method: 'GET', path: at, summary: 'A page of the portal', tag: 'service', auth: 'none' },
+    ...{ method: 'GET', path: at, summary: 'Open a page of the portal', tag: 'service', auth: 'none' },
     ...{ hidden: true, ownQuery: true, bodyType: 'raw', maxBodyBytes: 0 },
     response: { status: 200, contentType: HTML },
     handle() {

@@ -77,7 +77,7 @@ test('metrics are for loopback or the token, and a proxy is not loopback', async
   assert.match(text, /^postrider_messages_accepted_total\{mode="live"\} 3$/m);
   assert.match(text, /^postrider_accept_duration_seconds_bucket\{le="0.0025"\} 1$/m);
   assert.match(text, /^postrider_accept_duration_seconds_bucket\{le="0.001"\} 0$/m);
-  assert.match(text, /^postrider_http_answers_total\{route="GET \/notes\/:id",status="401",class="4xx"\} 1$/m);
+  assert.match(text, /^postrider_http_requests_total\{route="GET \/notes\/:id",status="401",class="4xx"\} 1$/m);
   for (const name of ['process_resident_memory_bytes', 'process_open_fds', 'nodejs_eventloop_lag_p99_seconds']) {
     assert.match(text, new RegExp(`^${name} \\S+$`, 'm'));
   }

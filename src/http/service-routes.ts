@@ -56,7 +56,7 @@ async function reasonsOf(options: ServiceOptions): Promise<NotReady[]> {
   try {
     return await options.notReady();
   } catch {
-    return [{ field: 'service', message: 'its state is not known at the moment' }];
+    return [{ field: 'service', message: 'its state is unknown at the moment' }];
   }
 }
 
@@ -65,7 +65,7 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
     defineRoute({
       ...{ method: 'GET', path: '/health', tag: 'service', auth: 'none', always: true, ownQuery: true },
       operationId: 'getHealth',
-      summary: 'Whether the process lives',
+      summary: 'Check whether the process is alive',
       description: 'Says only that the process answers. For traffic decisions use /ready.',
       response: { status: 200, schema: named('Health', { status: Type.Literal('ok') }) },
       handle: () => ({ ok: true, body: { status: 'ok' } }),
@@ -73,7 +73,7 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
     defineRoute({
       ...{ method: 'GET', path: '/ready', tag: 'service', auth: 'none', always: true, ownQuery: true },
       operationId: 'getReady',
-      summary: 'Whether it can take traffic, or why not',
+      summary: 'Check whether the service accepts traffic',
       description:
         'A 200 has `status: "ready"` and no reasons. A 503 has `status: "not ready"` and the reasons (storage, disk, queue, or a service that is stopping) besides the members of every error.',
       response: {
@@ -101,13 +101,13 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
     defineRoute({
       ...{ method: 'GET', path: '/metrics', tag: 'service', auth: 'none', always: true, ownQuery: true },
       operationId: 'getMetrics',
-      summary: 'Counters and measurements for Prometheus',
+      summary: 'Get metrics for Prometheus',
       description: 'In the Prometheus text format. Only for loopback, or with POSTRIDER_METRICS_TOKEN as bearer token.',
       refusals: ['UNAUTHORIZED'],
       response: { status: 200, contentType: options.metrics.contentType },
       async handle(request) {
         if (!isLoopback(request) && !bearsToken(request.headers.authorization, options.metricsToken)) {
-          const message = 'Metrics are shown on loopback, or with POSTRIDER_METRICS_TOKEN as bearer token.';
+          const message = 'Metrics require a client on loopback, or POSTRIDER_METRICS_TOKEN as a bearer token.';
           return { ok: false, failure: failure('UNAUTHORIZED', { message }) };
         }
         return { ok: true, contentType: options.metrics.contentType, content: await options.metrics.text() };
@@ -124,7 +124,7 @@ function openapiRoute<C>(describe: () => unknown): RouteDefinition<C> {
   return defineRoute({
     ...{ method: 'GET', path: '/openapi.json', tag: 'service', auth: 'none', ownQuery: true },
     operationId: 'getOpenapi',
-    summary: 'This API as an OpenAPI 3.1 document',
+    summary: 'Get the OpenAPI 3.1 document of this API',
     description: 'Made of the schemas that validate requests; GET /docs shows it in a browser.',
     response: {
       status: 200,

@@ -20,9 +20,9 @@ function issues(body: string | Buffer): string[] {
 test('refusals name the field or the place', () => {
   const cases: [string | Buffer, string[]][] = [
     ['', ['|is empty; send a JSON object']],
-    ['{"a":1,"a":2}', ['a|is given twice']],
-    ['{"a":1,"\\u0061":2}', ['a|is given twice']],
-    ['{"x":[{"b":1},{"b":1,"c":{},"b":"}{"}]}', ['x[1].b|is given twice']],
+    ['{"a":1,"a":2}', ['a|is given more than once']],
+    ['{"a":1,"\\u0061":2}', ['a|is given more than once']],
+    ['{"x":[{"b":1},{"b":1,"c":{},"b":"}{"}]}', ['x[1].b|is given more than once']],
     ['{"__proto__":{"a":1}}', ['__proto__|is not an allowed key']],
     ['{"a":[{"\\u005f_proto__":1}]}', ['a[0].__proto__|is not an allowed key']],
     ['{"m":{"constructor":{"prototype":{"a":1}}}}', ['m.constructor|is not an allowed key']],

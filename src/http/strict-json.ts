@@ -320,6 +320,6 @@ export function explain(text: string): Explanation {
 function noteKey(level: Level, key: string, repeated: Issue[]): void {
   level.field = fieldPath(level.base, key);
   if (level.keys?.has(key) && repeated.length < MAX_ISSUES)
-    repeated.push({ field: level.field, message: 'is given twice' });
+    repeated.push({ field: level.field, message: 'is given more than once' });
   level.keys?.add(key);
 }

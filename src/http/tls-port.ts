@@ -43,7 +43,7 @@ export function listenTls(options: TlsPortOptions): Promise<TlsPort> {
       ALPNProtocols: ['http/1.1'],
     });
     const drop = (error: Error): void => {
-      log.debug({ err: error, address: plain.remoteAddress }, 'a TLS handshake failed');
+      log.debug({ err: error, address: plain.remoteAddress }, 'HTTPS handshake failed');
       plain.destroy();
     };
     secured.on('_tlsError', drop);

@@ -120,7 +120,7 @@ function unionPhrase(branches: readonly Schema[]): string {
   if (branches.every((branch) => 'const' in branch)) {
     return `one of: ${branches.map((branch) => String(branch.const)).join(', ')}`;
   }
-  const phrases = branches.map((branch) => {
+  const phrases = branches.flatMap((branch) => {
     if (typeof branch.description === 'string') return branch.description;
     if (branch.type === 'array' && typeof branch.items === 'object' && branch.items !== null) {
       const items = (branch.items as Schema).type;
@@ -128,6 +128,7 @@ function unionPhrase(branches: readonly Schema[]): string {
     }
     if ('const' in branch) return JSON.stringify(branch.const);
     if (Array.isArray(branch.enum)) return listOf(branch.enum.map(String));
+    if (branch.type === 'boolean') return ['true', 'false'];
     return typeNames(branch.type);
   });
   return listOf([...new Set(phrases)]);

@@ -52,7 +52,7 @@ export function readKey(values: readonly string[]): Result<string | undefined> {
   if (values.length === 0) return ok(undefined);
   const [key] = values;
   if (values.length === 1 && key !== undefined && /^[\x20-\x7e]{1,255}$/.test(key)) return ok(key);
-  const message = values.length > 1 ? 'is given twice' : 'must be 1 to 255 printable ASCII characters';
+  const message = values.length > 1 ? 'is given more than once' : 'must be 1 to 255 printable ASCII characters';
   return refuse(invalid([{ field: 'Idempotency-Key', message }]));
 }
 

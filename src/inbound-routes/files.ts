@@ -11,8 +11,8 @@ import type { InboundMessage } from './message-store.ts';
 
 /** Mail is a stranger's text: a browser must not run it. */
 const NOT_RUN = { 'Content-Security-Policy': "default-src 'none'; sandbox" };
-const GONE = refuse(failure('NOT_FOUND', { message: 'The content of this mail is no longer kept.' }));
-const NO_FILE = refuse(failure('NOT_FOUND', { message: 'This mail has no such attachment.' }));
+const GONE = refuse(failure('NOT_FOUND', { message: 'The content of this message has been deleted.' }));
+const NO_FILE = refuse(failure('NOT_FOUND', { message: 'This message has no such attachment.' }));
 
 /** By which the bytes of a mail are found. */
 type MailKey = Pick<InboundMessage, 'id' | 'accountId' | 'mode'>;

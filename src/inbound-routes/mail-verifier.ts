@@ -127,7 +127,7 @@ class Verifier implements MailVerifier {
     }
     if (message.kind === 'verified') this.#settle(thread, message.id, message.results);
     else {
-      this.#options.log.error({ error: message.error }, 'a mail that came in could not be verified');
+      this.#options.log.error({ error: message.error }, 'inbound message authentication failed to run');
       this.#settle(thread, message.id, notVerified(INTERRUPTED));
     }
     if (thread.mails.size === 0) thread.idle = setTimeout(() => this.#end(thread), this.#options.idleMs).unref();
@@ -145,7 +145,7 @@ class Verifier implements MailVerifier {
     if (this.#thread === thread) this.#thread = undefined;
     clearTimeout(thread.idle);
     if (cause !== undefined && !thread.isOver)
-      this.#options.log.error({ cause, beside: thread.mails.size }, 'the thread that verifies mail was ended');
+      this.#options.log.error({ cause, beside: thread.mails.size }, 'mail verifier thread terminated');
     thread.isOver = true;
     for (const [id, inHand] of [...thread.mails]) {
       if (inHand.isRetry) this.#settle(thread, id, notVerified(INTERRUPTED));

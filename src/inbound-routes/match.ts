@@ -27,9 +27,9 @@ export function parseMatch(text: string): MatchResult {
   if (at < 1 || literal === '' || literal.includes('*')) return { ok: false, reason: FORM };
   const address = parseAddress(`${literal}@${text.slice(at + 1)}`);
   if (!address.ok || address.value.name !== '') return { ok: false, reason: FORM };
-  if (address.value.local.startsWith('"')) return { ok: false, reason: 'must not need quotes in its local part' };
+  if (address.value.local.startsWith('"')) return { ok: false, reason: 'must not have a quoted local part' };
   if (literal !== written && literal.includes('+'))
-    return { ok: false, reason: 'may have one + in a prefix, in front of the *' };
+    return { ok: false, reason: 'must have at most one + in its prefix, directly before the *' };
   const domain = domainToAscii(address.value.domain);
   if (domain === undefined) return { ok: false, reason: FORM };
   return { ok: true, match: { local: written.toLowerCase(), domain } };

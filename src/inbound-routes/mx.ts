@@ -40,7 +40,7 @@ export function mxNote(
 ): string | null {
   if (status === 'verified' || status === 'pending') return null;
   if (status === 'unknown') return `The DNS did not answer for ${domain}; verify the route again in a few minutes.`;
-  if (status === 'missing') return `${domain} has no MX record: publish it, so that mail for it comes here.`;
+  if (status === 'missing') return `${domain} has no MX record. Publish the record shown here.`;
   const others = (found ?? []).slice(0, 3).join(', ');
-  return `Mail for ${domain} goes elsewhere (${others}): make ${host} its exchanger of the lowest number, or use a subdomain of its own.`;
+  return `The MX records of ${domain} point elsewhere (${others}). Give ${host} the lowest preference number, or use a separate subdomain.`;
 }

@@ -61,7 +61,7 @@ const query = closed({
   outcome: Type.Optional(oneOf(OUTCOMES, { description: 'What became of it.' })),
 });
 
-const noSuchMail = refuse(failure('NOT_FOUND', { message: 'There is no inbound mail with this id.' }));
+const noSuchMail = refuse(failure('NOT_FOUND', { message: 'No inbound message has this id.' }));
 const tooManyReaders = refuse(
   failure('RATE_LIMITED', {
     message: `${READERS_OF_AN_ACCOUNT} files of mail of this account are being read; end one first.`,
@@ -69,7 +69,7 @@ const tooManyReaders = refuse(
     retryAfterSeconds: 1,
   }),
 );
-const noSuchLink = refuse(failure('NOT_FOUND', { message: 'This link is not valid, or not any more.' }));
+const noSuchLink = refuse(failure('NOT_FOUND', { message: 'This link is not valid or has expired.' }));
 
 function body(mail: InboundMessage): Record<string, unknown> {
   return {
@@ -112,7 +112,7 @@ function listRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'GET', path: '/inbound', tag: 'inbound', auth: 'key' },
       operationId: 'listInboundMail',
-      summary: 'Mail that came in, newest first',
+      summary: 'List inbound messages, newest first',
       description: 'Of the mode of the key, also what ended without an event.',
       query,
       response: { status: 200, schema: Type.Array(summarySchema) },
@@ -132,7 +132,7 @@ function listRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'GET', path: '/inbound/:id', tag: 'inbound', auth: 'key' },
       operationId: 'getInboundMail',
-      summary: 'One mail that came in',
+      summary: 'Get an inbound message',
       description: 'With all that its event says, and links that are new.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: wholeSchema },
@@ -151,7 +151,7 @@ function byteRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'GET', path: '/inbound/:id/content', tag: 'inbound', auth: 'key' },
       operationId: 'getInboundMailContent',
-      summary: 'The mail, byte for byte',
+      summary: 'Download an inbound message',
       description: 'As it came. 404 once it is no longer kept.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, contentType: 'message/rfc822' },
@@ -163,7 +163,7 @@ function byteRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'GET', path: '/inbound/:id/attachments/:number', tag: 'inbound', auth: 'key' },
       operationId: 'getInboundAttachment',
-      summary: 'One attachment of a mail that came in',
+      summary: 'Download an attachment of an inbound message',
       description: 'Decoded. Numbers are those of the list of attachments, from 0.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, contentType: '*/*' },
@@ -203,7 +203,7 @@ function linkRoute(deps: InboundMailDeps): RouteDefinition<Caller> {
   return defineRoute<Caller>({
     ...{ method: 'GET', path: `${FILES_PATH}:token`, tag: 'inbound', auth: 'none', atOnce: READERS_AT_ONCE },
     operationId: 'getInboundFile',
-    summary: 'What a link of an event leads to',
+    summary: 'Download the file of a link in an event',
     description: `A mail or one of its attachments, without a key, until linksExpireAt; ${READERS_OF_AN_ACCOUNT} at once of an account.`,
     refusals: ['NOT_FOUND', 'RATE_LIMITED'],
     response: { status: 200, contentType: '*/*' },

@@ -113,11 +113,11 @@ const played = named('PlayedInbound', {
 });
 
 const sandboxOnly = refuse(
-  failure('FORBIDDEN', { message: 'The sandbox is reached with a sandbox key (pr_test_…); this key is live.' }),
+  failure('FORBIDDEN', { message: 'This call requires a sandbox key (pr_test_…); this key is live.' }),
 );
 const nobody = refuse(
   failure('NOT_FOUND', {
-    message: 'No inbound route of this sandbox takes this address; make one with POST /inbound-routes.',
+    message: 'No sandbox inbound route matches this address. Create one with POST /inbound-routes.',
   }),
 );
 
@@ -135,7 +135,7 @@ function issuesOf({ to, from, raw, ...parts }: Partial<Play>): Issue[] {
   }
   if (raw !== undefined)
     for (const field of OF_PARTS)
-      if (parts[field] !== undefined) issues.push({ field, message: 'is not given beside raw' });
+      if (parts[field] !== undefined) issues.push({ field, message: 'is not allowed together with raw' });
   return issues;
 }
 
@@ -189,7 +189,7 @@ export function playInboundRoute(deps: PlayInboundDeps): RouteDefinition<Caller>
   return defineRoute({
     ...{ method: 'POST', path: '/sandbox/inbound', tag: 'sandbox', auth: 'key', acceptsMail: true },
     operationId: 'playInboundMail',
-    summary: 'Play a mail in, as if somebody had sent it to an inbound route',
+    summary: 'Simulate an inbound message in the sandbox',
     description:
       'Given as a whole, or in parts that are put together. Its event and its webhooks follow as for mail from outside.',
     body: playRequest,
@@ -214,7 +214,7 @@ function playedResults(given: Play['authentication'] = {}): AuthenticationResult
 
 function tooLarge(size: number, most: number) {
   return failure('PAYLOAD_TOO_LARGE', {
-    message: `The mail has ${size} bytes; its route takes ${most} at most (maxBytes).`,
+    message: `The message has ${size} bytes; the limit of its route is ${most} bytes (maxBytes).`,
   });
 }
 
@@ -234,7 +234,7 @@ async function contentOf(database: Database, { caller, body, nowMs }: Composing)
   if (answered === undefined)
     return refuse(
       invalid([
-        { field: 'inReplyTo', message: 'is no messageId of this sandbox, and no Message-ID in angle brackets' },
+        { field: 'inReplyTo', message: 'must be a messageId of this sandbox, or a Message-ID in angle brackets' },
       ]),
     );
   const headers = (body.headers ?? []).map(({ name, value }) => [name, value] as const);

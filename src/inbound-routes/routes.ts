@@ -84,7 +84,8 @@ const routeShape = {
   maxBytes: Type.Integer(),
   mode: oneOf(['live', 'sandbox']),
   status: oneOf(['pending', 'active'], {
-    description: 'active: the MX of the domain was seen to lead here. Mail that arrives is taken in both.',
+    description:
+      'active: the MX record of the domain points to this service. Messages that arrive are accepted in both states.',
   }),
   dnsRecord: named('InboundDnsRecord', {
     type: oneOf(['MX']),
@@ -107,17 +108,17 @@ const writtenSchema = named('InboundRouteWritten', {
   ),
 });
 
-const noSuchRoute = refuse(failure('NOT_FOUND', { message: 'There is no inbound route with this id.' }));
+const noSuchRoute = refuse(failure('NOT_FOUND', { message: 'No inbound route has this id.' }));
 
 const REFUSALS: Record<RouteRefusal, Failure> = {
   'domain-not-verified': failure('SENDER_NOT_VERIFIED', {
     message:
       'This account has not verified the domain of match, or one above it; add it with POST /domains and verify it.',
-    details: [{ field: 'match', message: 'must be in a domain that this account has verified' }],
+    details: [{ field: 'match', message: 'must be in a verified domain of this account' }],
   }),
-  taken: failure('CONFLICT', { message: 'Another inbound route of this account has this match.' }),
+  taken: failure('CONFLICT', { message: 'Another inbound route of this account already has this match.' }),
   'taken-elsewhere': failure('CONFLICT', {
-    message: 'An inbound route of another account, which has verified the domain too, has this match.',
+    message: 'An inbound route of another account that has also verified the domain already has this match.',
   }),
 };
 
@@ -157,7 +158,7 @@ function readRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'GET', path: '/inbound-routes', tag: 'inbound', auth: 'key' },
       operationId: 'listInboundRoutes',
-      summary: 'Inbound routes, newest first',
+      summary: 'List inbound routes, newest first',
       description: 'Of the mode of the key, with the MX record of each and what the last look at it found.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(routeSchema) },
@@ -173,7 +174,7 @@ function readRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'GET', path: '/inbound-routes/:id', tag: 'inbound', auth: 'key' },
       operationId: 'getInboundRoute',
-      summary: 'One inbound route',
+      summary: 'Get an inbound route',
       description: 'With its MX record, and what the last look at it found.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: routeSchema },
@@ -259,7 +260,7 @@ function writeRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ ...shared, method: 'POST', path: '/inbound-routes' },
       operationId: 'createInboundRoute',
-      summary: 'Make an inbound route',
+      summary: 'Create an inbound route',
       description:
         'Mail for match becomes an event Inbound: posted to url, signed with the secret in this answer, or sent to the webhooks that subscribe to Inbound. An address comes before a prefix, and that before *. Publish the MX record in dnsRecord.',
       refusals: ['SENDER_NOT_VERIFIED', 'CONFLICT', 'LIMIT_REACHED'],
@@ -288,7 +289,7 @@ function removeRoute({ database, clock }: InboundRouteDeps): RouteDefinition<Cal
   return defineRoute({
     ...{ method: 'DELETE', path: '/inbound-routes/:id', tag: 'inbound', auth: 'key' },
     operationId: 'deleteInboundRoute',
-    summary: 'Delete an inbound route, and its webhook',
+    summary: 'Delete an inbound route and its webhook',
     description: 'Mail for it is refused from then on; what came stays in GET /inbound.',
     refusals: ['NOT_FOUND'],
     response: { status: 200, schema: confirmationSchema },
@@ -301,7 +302,7 @@ function removeRoute({ database, clock }: InboundRouteDeps): RouteDefinition<Cal
       const { webhookId } = removed;
       if (webhookId !== null)
         while ((await database.execute(dropDeliveriesOperation, { webhookId, limit: DROP_AT_ONCE })) === DROP_AT_ONCE);
-      return answer({ message: 'The inbound route is deleted.' });
+      return answer({ message: 'Inbound route deleted.' });
     },
   });
 }
@@ -313,7 +314,7 @@ function verifyRoute(deps: InboundRouteDeps): RouteDefinition<Caller> {
     ...{ method: 'POST', path: '/inbound-routes/:id/verify', tag: 'inbound', auth: 'key', bodyOptional: true },
     body: closed({}),
     operationId: 'verifyInboundRoute',
-    summary: 'Look for the MX record in the DNS',
+    summary: 'Verify an inbound route by its MX record',
     description: 'Answers the route with what was found. Nothing is looked up in the sandbox.',
     refusals: ['NOT_FOUND'],
     response: { status: 200, schema: routeSchema },

@@ -109,7 +109,7 @@ for (const dialect of DIALECTS) {
     await waitUntil('both to be dealt with', async () => (await w.counted())?.length === 2);
     assert.deepEqual(await w.counted(), [
       'postrider_inbound_reports_total{result="unreadable"} 1',
-      'postrider_inbound_mail_total{outcome="event"} 1',
+      'postrider_inbound_messages_total{outcome="event"} 1',
     ]);
     const { eventId, detail, recipient, sizeBytes } = (await w.find(mail))!;
     assert.match(eventId!, /^evt_/);
@@ -130,7 +130,7 @@ test('content that is away is asked for again for a week, and ends then', async 
   w.goesAway();
   const mail = await w.store(ROUTE);
   const worker = w.begin();
-  const putOff = (): number => w.lines.filter((line) => line.includes('cannot be read right now')).length;
+  const putOff = (): number => w.lines.filter((line) => line.includes('cannot be read at the moment')).length;
   for (let tries = 1; tries <= 34; tries += 1) {
     await waitUntil(`try ${tries}`, () => putOff() === tries);
     assert.equal(await w.find(mail), undefined);

@@ -6,7 +6,7 @@
  * be of one lane, and not all that are read at once may be such mail. Mail to postmaster and abuse may be large too. Reports are small, and are never
  * kept waiting by the bytes of others. A lane that may not start yet keeps its turn, and the next one has its own.
  */
-import type { FairQueue, Item, LaneGrant } from '../work/work.ts';
+import { type FairQueue, type Item, type LaneGrant, Lanes } from '../work/work.ts';
 import { type InboundJob, ROUTE_LANE } from './store.ts';
 
 const CLAIM_BATCH = 64;
@@ -76,30 +76,19 @@ function createRunning() {
 }
 
 export function createInboundQueue(): InboundQueue {
-  /** In the order of their turns; no list is empty. */
-  const lanes = new Map<string, InboundItem[]>();
-  const room = (lane: string): number => OF_A_LANE - (lanes.get(lane)?.length ?? 0);
+  const lanes = new Lanes<InboundItem>();
+  const room = (lane: string): number => OF_A_LANE - lanes.sizeOf(lane);
   const running = createRunning();
-  const drop = (item: InboundItem): void => {
-    const waiting = lanes.get(item.job.lane);
-    const at = waiting?.indexOf(item) ?? -1;
-    if (!waiting || at === -1) return;
-    waiting.splice(at, 1);
-    if (waiting.length === 0) lanes.delete(item.job.lane);
-  };
 
   return {
     admit: (item, { first }) => {
       const { lane } = item.job;
       if (room(lane) <= 0 && !first) return false;
-      const waiting = lanes.get(lane) ?? [];
-      lanes.set(lane, waiting);
-      if (first) waiting.unshift(item);
-      else waiting.push(item);
+      lanes.add(lane, item, { first });
       return true;
     },
     changed: (item, from) => {
-      if (from === 'waiting') drop(item);
+      if (from === 'waiting' && item.state !== 'running') lanes.remove(item.job.lane, item);
       if (item.state === 'running') running.count(item, 1);
       if (from === 'running') running.count(item, -1);
     },
@@ -107,14 +96,6 @@ export function createInboundQueue(): InboundQueue {
     isFed: (size) => size >= MOST / 2,
     resumable: (names) =>
       names.map((lane): LaneGrant => ({ lane, limit: room(lane) })).filter(({ limit }) => limit > 0),
-    next: () => {
-      const turn = lanes.entries().find(([, waiting]) => running.hasRoom(waiting[0]!));
-      if (!turn) return undefined;
-      const [lane, waiting] = turn;
-      const item = waiting.shift();
-      lanes.delete(lane);
-      if (waiting.length > 0) lanes.set(lane, waiting);
-      return item;
-    },
+    next: () => lanes.next((item) => running.hasRoom(item)),
   };
 }

@@ -194,10 +194,10 @@ function note(
     const { accountId, messageId, eventId } = unsubscribing;
     done.push(answer.unsubscribed ? 'unsubscribe' : 'repeated');
     if (answer.unsubscribed)
-      log.info({ accountId, mode: 'live', messageId, eventId, inboundId }, 'recipient unsubscribed by mail');
+      log.info({ accountId, mode: 'live', messageId, eventId, inboundId }, 'recipient unsubscribed by email');
   }
   for (const result of done) metrics.inbound[result].inc();
-  log.debug({ inboundId, results: done }, 'mail that came in was read');
+  log.debug({ inboundId, results: done }, 'inbound message processed');
 }
 
 const LOGGED = { Bounce: 'mail bounced late', DeliveryDelay: 'mail delayed late', Complaint: 'mail complained about' };

@@ -116,7 +116,7 @@ test('a mail over which our code throws three times is set aside, found, and kep
     await waitUntil('another to be read', () => r.read.some(({ id }) => id === other));
     r.clock.advance(61_000);
   }
-  await waitUntil('it to be set aside', () => r.lines.some((line) => line.includes('set aside')));
+  await waitUntil('it to be quarantined', () => r.lines.some((line) => line.includes('quarantined')));
   assert.equal(thrown, 3);
   const kept = await r.database.execute(findInboundOperation, { id: poison, accountId: '', mode: 'live' });
   assert.equal(Buffer.from(kept!.content!).toString(), 'mail');

@@ -19,10 +19,9 @@ import type { Database } from '../storage/database.ts';
 import {
   type Claimed,
   type ClaimRequest,
-  DEAD_LETTER_AFTER_CRASHES,
+  claimedItem,
   Engine,
   type EngineOptions,
-  isQuarantined,
   type WorkKind,
 } from '../work/work.ts';
 import type { Found, Handler, Handlers, InboundLease, InboundMail, Use } from './inbound-mail.ts';
@@ -82,15 +81,14 @@ class InboundWork implements WorkKind<InboundItem, Result> {
     const { database } = this.#deps;
     const leaseUntilMs = request.nowMs + request.leaseMs;
     const { jobs, ...claimed } = await database.execute(claimInboundOperation, request);
-    const items = jobs.map((job) => ({
-      ...{ job, state: 'claimed' as const, leaseUntilMs, quarantined: isQuarantined(job) },
-    }));
-    return { items, ...claimed };
+    return { items: jobs.map((job) => claimedItem(job, leaseUntilMs)), ...claimed };
   }
 
-  withoutAttempt({ job }: InboundItem): Result | undefined {
-    return job.crashes < DEAD_LETTER_AFTER_CRASHES ? undefined : this.#unread(job, null);
+  deadLetter({ job }: InboundItem): Result {
+    return this.#unread(job, null);
   }
+
+  withoutAttempt(): undefined {}
 
   start(): void {
     while (this.engine.isOpen) {
@@ -119,7 +117,7 @@ class InboundWork implements WorkKind<InboundItem, Result> {
         return await this.#givenUp(mail, { job, error });
       const { clock, log, random } = this.#deps;
       const againAtMs = clock.now() + jitter(inboundDelayMs(job.attempts + 1), random());
-      log.warn({ inboundId: job.mail.id, error: error.message }, 'a mail that came in cannot be read right now');
+      log.warn({ inboundId: job.mail.id, error: error.message }, 'inbound message cannot be read at the moment');
       return this.#unread(job, againAtMs);
     }
   }
@@ -127,7 +125,7 @@ class InboundWork implements WorkKind<InboundItem, Result> {
   /** It will not be read any more. */
   async #givenUp(mail: InboundMail, { job, error }: { job: InboundJob; error: Unavailable }): Promise<Result> {
     const { id: inboundId, use } = mail;
-    this.#deps.log.error({ inboundId, error: error.message }, 'a mail that came in cannot be read');
+    this.#deps.log.error({ inboundId, error: error.message }, 'inbound message cannot be read');
     const why = error instanceof BlobDamaged ? 'its stored content was changed' : 'its content was away for a week';
     const finding: unknown = await (this.#deps.handlers[use.kind] as Handler<unknown>).unreadable?.(mail, why);
     if (finding === undefined) return this.#unread(job, null);
@@ -139,8 +137,7 @@ class InboundWork implements WorkKind<InboundItem, Result> {
     const { use } = job.mail;
     const owner = use.kind === 'route' ? use : { accountId: '', mode: 'live' as const };
     const { accountId, mode } = owner;
-    if (againAtMs === null)
-      this.#deps.log.error({ inboundId: job.mail.id, accountId }, 'a mail that came in is set aside');
+    if (againAtMs === null) this.#deps.log.error({ inboundId: job.mail.id, accountId }, 'inbound message quarantined');
     return {
       ...{ seq: job.seq, fence: job.fence, kind: 'unread' },
       unread: { ...leaseOf(job), accountId, mode, againAtMs },
@@ -198,14 +195,10 @@ function withLease({ seq, fence, found }: Result & { kind: 'found' }): Found<unk
 
 export function startInboundWorker(deps: InboundWorkerDeps): InboundWorker {
   const { engine } = new InboundWork(deps);
-  let stopped: Promise<unknown> | undefined;
   engine.begin();
   return {
     nudge: () => engine.nudge(),
-    stop: async () => {
-      stopped ??= engine.stop(STOP_WITHIN_MS);
-      await stopped;
-    },
+    stop: async () => void (await engine.stop(STOP_WITHIN_MS)),
   };
 }
 

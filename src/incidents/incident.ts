@@ -155,8 +155,8 @@ export function webhookBody({ incidentId, webhook }: WebhookIncident) {
 function webhookAdvice({ id, enabled, lastStatus, lastError }: FailingWebhook, host: string): string {
   const fault = lastStatus === null ? (lastError ?? 'it cannot be reached') : `it answers ${lastStatus}`;
   if (enabled === 1)
-    return `Have ${host} answer 2xx within 15 s (${fault}); what waits is tried again by itself, and the webhook is disabled after five days.`;
-  return `Repair ${host} (${fault}), enable the webhook with PUT /webhooks/${id}, and then retry this incident or replay the time in question.`;
+    return `${host} must answer 2xx within 15 s (${fault}); Postrider retries automatically, and disables the webhook after five days of failures.`;
+  return `Fix ${host} (${fault}), enable the webhook with PUT /webhooks/${id}, then retry this incident or replay the events that it missed.`;
 }
 
 export function domainBody({ incidentId, domain }: DomainIncident) {
@@ -170,7 +170,7 @@ export function domainBody({ incidentId, domain }: DomainIncident) {
     domain: name,
     record,
     owner: 'sender',
-    advice: `Publish the TXT record ${record.name} again (GET /domains/${id}/dns-records has its value), then call POST /domains/${id}/verify; until then receivers cannot check the signature of its mail, and a day after the record was gone no more is accepted from it.`,
+    advice: `Publish the TXT record ${record.name} again (GET /domains/${id}/dns-records has its value), then call POST /domains/${id}/verify; until then email from the domain fails DKIM, and 24 hours after the record disappeared Postrider rejects email from it.`,
     since: iso(sinceMs),
     lastAt: iso(checkedAt),
   };

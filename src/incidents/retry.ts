@@ -64,18 +64,18 @@ async function retryMessages(options: RetryOptions, incident: DelayedIncident): 
     afterSeq = part.lastSeq;
   }
   const more = messages > MOST_RETRIED ? '; repeat the call for the others' : '';
-  if (retried === 0) return ok({ retried, message: 'All of its messages are due already, or being sent.' });
+  if (retried === 0) return ok({ retried, message: 'All of its messages are already due or being sent.' });
   const noun = retried === 1 ? 'message is' : 'messages are';
   return ok({
     retried,
-    message: `${retried} ${noun} tried again as soon as the pauses and limits of the destination let them${more}.`,
+    message: `${retried} ${noun} retried as soon as the pauses and limits of the destination allow it${more}.`,
   });
 }
 
 async function retryDeliveries(options: RetryOptions, { webhook }: WebhookIncident): Promise<Result<Retried>> {
   const { database, owner, nowMs, clockOffsetMs } = options;
   if (webhook.enabled === 0) {
-    const message = `The webhook is disabled; enable it with PUT /webhooks/${webhook.id} first, and then retry.`;
+    const message = `The webhook is disabled. Enable it with PUT /webhooks/${webhook.id}, then retry.`;
     return refuse(failure('CONFLICT', { message }));
   }
   const deliveryIds = await database.execute(failedDeliveriesOperation, {
@@ -87,6 +87,6 @@ async function retryDeliveries(options: RetryOptions, { webhook }: WebhookIncide
     const done = await database.execute(retryDeliveryOperation, { ...owner, id: webhook.id, deliveryId, nowMs });
     if (done.found && done.enabled) retried += 1;
   }
-  if (retried === 0) return ok({ retried, message: 'All of its deliveries are on their way already.' });
+  if (retried === 0) return ok({ retried, message: 'All of its deliveries are already being sent.' });
   return ok({ retried, message: `${retried} ${retried === 1 ? 'delivery is' : 'deliveries are'} sent again now.` });
 }

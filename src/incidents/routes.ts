@@ -36,7 +36,7 @@ const deliveryShape = {
   incidentId: incidentIdField,
   kind: oneOf(['delivery']),
   state: oneOf(['delayed', 'bounced'], {
-    description: 'delayed: tried again by itself. bounced: in the last 24 hours.',
+    description: 'delayed: retried automatically. bounced: in the last 24 hours.',
   }),
   destination: Type.String({ description: 'The domain of the recipients.' }),
   smtpCode: orNull(Type.Integer()),
@@ -112,9 +112,7 @@ const detailSchema = Type.Union([
 ]);
 const retriedSchema = named('IncidentRetried', { retried: Type.Integer(), message: Type.String() });
 
-const noSuchIncident = refuse(
-  failure('NOT_FOUND', { message: 'There is no such incident; what it was about may be over.' }),
-);
+const noSuchIncident = refuse(failure('NOT_FOUND', { message: 'No incident has this id, or it is over.' }));
 
 function ownerOf({ caller }: Request): Owner {
   return { accountId: caller.account.id, mode: caller.mode };
@@ -131,7 +129,7 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
     defineRoute({
       ...{ method: 'GET', path: '/incidents', tag: 'incidents', auth: 'key' },
       operationId: 'listIncidents',
-      summary: 'List what fails now, the heaviest first',
+      summary: 'List current incidents, most severe first',
       description:
         'Delayed and bounced messages by destination and reply, failing webhooks and domains, and live mail held by sending protection; each with advice on what to do.',
       query: listQuery,
@@ -155,7 +153,7 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
     defineRoute({
       ...{ method: 'GET', path: '/incidents/:id', tag: 'incidents', auth: 'key' },
       operationId: 'getIncident',
-      summary: 'Show an incident with its messages',
+      summary: 'Get an incident with its messages',
       description: 'affectedMessages is a page of them, newest first. 404 once it is over.',
       query: listQuery,
       response: { status: 200, schema: detailSchema },
@@ -171,7 +169,7 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
     defineRoute({
       ...{ method: 'POST', path: '/incidents/:id/retry', tag: 'incidents', auth: 'key' },
       operationId: 'retryIncident',
-      summary: 'Try all messages of an incident again now',
+      summary: 'Retry all messages of an incident now',
       description:
         'They become due; pauses and limits of the destination go on to rule. Of a webhook the deliveries that failed are sent again. At most 50,000 messages with one call.',
       ...{ body: closed({}), bodyOptional: true },

@@ -80,5 +80,5 @@ export function severalIssue(text: string): string | undefined {
   const addresses = items.filter((item) => item.includes('@')).length;
   return addresses < 2
     ? 'has a comma in its display name; put the display name in double quotes'
-    : `holds ${addresses} addresses; give one`;
+    : `has ${addresses} addresses; use only one`;
 }

@@ -43,7 +43,7 @@ export const MAX_LISTED = 1000;
 /** A list is not read on when so many of its addresses are faulty. */
 const MAX_LIST_ISSUES = 100;
 const MAX_SHOWN_LENGTH = 100;
-const NO_AT = 'has no @ and domain';
+const NO_AT = 'is not an email address: it needs a local part, an @ and a domain';
 
 const PLAIN_ADDRESS =
   /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+(?:\.[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+)*@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
@@ -54,6 +54,8 @@ const INVISIBLE = /[\p{Z}\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060
 const DIRECTION = /[\u202a-\u202e\u2066-\u2069]/;
 const DOT_ATOM =
   /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\u0080-\u{10ffff}]+(?:\.[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\u0080-\u{10ffff}]+)*$/u;
+/** A name and an address after it: `Ann ann@example.com`. */
+const NAME_AND_ADDRESS = /^[^@"\\]*[^@"\\ \t][ \t]+[^@\s"\\]+@[^@\s]+$/;
 /** A local part of atoms and dots, wherever the dots are. */
 const DOTTED = /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~.\u0080-\u{10ffff}]+$/u;
 const QUOTED_STRING = /^"(?:[^"\\]|\\.)*"$/su;
@@ -150,17 +152,18 @@ function shown(text: string): string {
 
 function domainIssue(domain: string): string | undefined {
   if (domain === '') return 'has no domain after the @';
-  if (domain.startsWith('[')) return 'has an address literal; use a domain name';
+  if (domain.startsWith('[')) return 'has an IP address as its domain; use a domain name';
   if (CONTROL.test(domain) || INVISIBLE.test(domain)) return 'has a space or an invisible character in its domain';
   const ascii = domainToAscii(domain);
   if (ascii === undefined) return `has a domain that is not valid (${shown(domain)})`;
   if (ascii.length > MAX_DOMAIN_BYTES - 2) return `has a domain longer than ${MAX_DOMAIN_BYTES - 2} characters`;
   const labels = ascii.split('.');
-  if (labels.length < 2) return `has a domain without a dot (${shown(domain)}); give the full domain name`;
+  if (labels.length < 2) return `has a domain without a dot (${shown(domain)}); use the full domain name`;
   for (const label of labels) {
-    if (label === '') return 'has an empty label in its domain (two dots, or a dot at an end)';
+    if (label === '') return 'has an empty label in its domain (two dots in a row, or a dot at either end)';
     if (label.length > 63) return 'has a label longer than 63 characters in its domain';
-    if (!ASCII_LABEL.test(label)) return `has a domain label with characters that are not allowed (${shown(label)})`;
+    if (!ASCII_LABEL.test(label))
+      return `has characters in its domain that are not allowed (${shown(label)}); a label has letters, digits, and hyphens between them`;
   }
   if (/^\d+$/.test(labels[labels.length - 1]!)) return 'has a domain that ends in a number; use a domain name';
   return undefined;
@@ -186,7 +189,8 @@ function localIssue(local: string): string | undefined {
       ? `has more than ${MAX_LOCAL_BYTES} bytes before the @`
       : undefined;
   }
-  return 'has characters before the @ that are only allowed in quotes';
+  const special = [...local].find((character) => !DOTTED.test(character));
+  return `has the character ${special} before the @, which is allowed only in double quotes`;
 }
 
 /** An address without name or angle brackets. */
@@ -222,7 +226,7 @@ function parseAddrSpec(text: string, name: string): AddressResult {
 }
 
 function missingAt(text: string): string {
-  return text.startsWith('"') ? 'has a quoted part that is not followed by @ and a domain' : NO_AT;
+  return text.startsWith('"') ? 'has a quoted part without an @ and a domain after it' : NO_AT;
 }
 
 /** Index of the quote that closes the one at the start; the last index when there is none. */
@@ -243,7 +247,7 @@ function parseName(text: string): { name: string } | { reason: string } {
     if (rest.startsWith('"')) {
       const end = closingQuote(rest);
       const quoted = rest.slice(0, end + 1);
-      if (!QUOTED_STRING.test(quoted)) return { reason: 'has a quoted display name that is not closed' };
+      if (!QUOTED_STRING.test(quoted)) return { reason: 'has an unclosed quoted display name' };
       name += quoted.slice(1, -1).replace(/\\(.)/gsu, '$1');
       rest = rest.slice(end + 1);
       continue;
@@ -282,7 +286,7 @@ function plainMailbox(text: string): Address | undefined {
 
 /**
  * One mailbox. The reason of a refusal continues a sentence that begins with the field or the address, for example
- * `has no @ and domain`.
+ * `is not an email address: it needs a local part, an @ and a domain`.
  */
 export function parseAddress(text: string): AddressResult {
   const plain = plainMailbox(text);
@@ -290,16 +294,16 @@ export function parseAddress(text: string): AddressResult {
   if (text.length > MAX_TEXT_LENGTH) return refused(`is longer than ${MAX_TEXT_LENGTH} characters`);
   if (CONTROL.test(text.replaceAll('\t', ' '))) return refused('has a line break or another control character');
   const trimmed = text.replace(/^[ \t,]+|[ \t,]+$/g, '');
-  if (trimmed === '') return refused(text.includes(',') ? 'is empty but for commas' : 'is empty');
+  if (trimmed === '') return refused(text.includes(',') ? 'has no address, only commas' : 'is empty');
   if (trimmed.endsWith(';')) {
-    return refused('is a group or ends in a semicolon; give addresses separated by commas');
+    return refused('is a group or ends with a semicolon; separate addresses with commas');
   }
   const several = trimmed.includes(',') ? severalIssue(trimmed) : undefined;
   if (several !== undefined) return refused(several);
   if (!trimmed.includes('(')) return parseMailbox(trimmed);
   const cut = withoutComments(trimmed);
   if (cut === undefined) {
-    return refused('has a ( without the ) that closes it; put a display name with parentheses in double quotes');
+    return refused('has an unclosed parenthesis; put a display name with parentheses in double quotes');
   }
   return withComments(cut);
 }
@@ -317,11 +321,11 @@ export function parseBareAddress(text: string): AddressResult {
 function parseMailbox(text: string): AddressResult {
   if (!text.endsWith('>')) return withoutBrackets(text);
   const open = openingBracket(text);
-  if (open < 0) return refused('has a > without the < before it');
+  if (open < 0) return refused('has a > without a <');
   const inside = text.slice(open + 1, -1).replace(/^[ \t]+|[ \t]+$/g, '');
   const name = parseName(text.slice(0, open).replace(/[ \t]+$/, ''));
   if ('reason' in name) return refused(name.reason);
-  if (turnsDirection(name.name)) return refused('has a character in its display name that turns the direction of text');
+  if (turnsDirection(name.name)) return refused('has a text direction control character in its display name');
   if (inside === '') return refused('has no address between < and >');
   return parseAddrSpec(inside, name.name);
 }
@@ -332,13 +336,13 @@ const AROUND = /^[ \t\u0001]+|[ \t\u0001]+$/g;
 function withComments({ text, comments }: Uncommented): AddressResult {
   for (const comment of comments) {
     if (comment.normalize('NFKC').includes('@'))
-      return refused(`has an address in a comment (${shown(comment)}); leave it out`);
-    if (turnsDirection(comment)) return refused('has a character in a comment that turns the direction of text');
+      return refused(`has an address in a comment (${shown(comment)}); remove the comment`);
+    if (turnsDirection(comment)) return refused('has a text direction control character in a comment');
   }
   const trimmed = text.replace(AROUND, '');
-  if (trimmed === '') return refused('has a comment in parentheses and no address');
+  if (trimmed === '') return refused('has a comment in parentheses but no address');
   const spec = trimmed.endsWith('>') ? trimmed.slice(trimmed.lastIndexOf('<') + 1, -1).replace(AROUND, '') : trimmed;
-  if (spec.includes(MARK)) return refused('has a comment inside the address; put it behind the address');
+  if (spec.includes(MARK)) return refused('has a comment inside the address; put it after the address');
   const result = parseMailbox(trimmed.replaceAll(MARK, ' '));
   if (!result.ok) return result;
   const { value } = result;
@@ -346,7 +350,9 @@ function withComments({ text, comments }: Uncommented): AddressResult {
 }
 
 function withoutBrackets(text: string): AddressResult {
-  if (!text.startsWith('"') && text.includes('<')) return refused('has a < without the > that closes it');
+  if (!text.startsWith('"') && text.includes('<')) return refused('has a < without a >');
+  if (NAME_AND_ADDRESS.test(text))
+    return refused('has a space before the @; remove it, or write Name <ann@example.com>');
   return parseAddrSpec(text, '');
 }
 
@@ -376,7 +382,7 @@ export function parseAddressList(text: string): AddressListResult {
   for (const item of listItems(text)) {
     if (item.trim() === '') continue;
     if (index >= MAX_LISTED) {
-      issues.push({ index, text: '', reason: `holds more than ${MAX_LISTED} addresses` });
+      issues.push({ index, text: '', reason: `has more than ${MAX_LISTED} addresses` });
       break;
     }
     const result = parseAddress(item);
@@ -384,7 +390,7 @@ export function parseAddressList(text: string): AddressListResult {
     else if (issues.push(issueOf(index, item, listReason(result.reason))) >= MAX_LIST_ISSUES) break;
     index += 1;
   }
-  if (index === 0) issues.push(issueOf(0, text, 'is empty but for commas'));
+  if (index === 0) issues.push(issueOf(0, text, 'has no address, only commas'));
   return issues.length === 0 ? { ok: true, value } : { ok: false, issues };
 }
 

@@ -256,7 +256,7 @@ const CANCELLED = {
   reject: {
     reason: 'cancelled',
     owner: 'sender',
-    advice: 'The message was cancelled before it left; send it again if it should arrive after all.',
+    advice: 'The message was canceled before it was sent; send it again if needed.',
     suppressed: false,
   },
 };

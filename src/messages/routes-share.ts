@@ -53,8 +53,10 @@ const sharedSchema = named('SharedMessage', {
   timeline: Type.Array(sharedEventSchema),
 });
 
-const NO_LINK = refuse(failure('NOT_FOUND', { message: 'This link is not valid, or not any more.' }));
-const GONE = refuse(failure('NOT_FOUND', { message: 'The content of this message is not shown, or no longer kept.' }));
+const NO_LINK = refuse(failure('NOT_FOUND', { message: 'This link is not valid or has expired.' }));
+const GONE = refuse(
+  failure('NOT_FOUND', { message: 'The content of this message is not shared or has been deleted.' }),
+);
 
 export function shareRoutes({ database, blobs, clock, linkBase }: ShareRouteDeps): RouteDefinition<Caller>[] {
   const tokens = createShareTokens(linkBase.secretKey);
@@ -70,7 +72,7 @@ export function shareRoutes({ database, blobs, clock, linkBase }: ShareRouteDeps
     defineRoute({
       ...{ method: 'POST', path: '/messages/:id/share', tag: 'messages', auth: 'key', maxBodyBytes: SMALL_BODY },
       operationId: 'shareMessage',
-      summary: 'Make a link that shows what became of a message',
+      summary: 'Create a link that shows the status of a message',
       description:
         'For anyone who gets it, without signing in: state, attempts, timeline and content, without tags, metadata, opens, clicks and other recipients. It changes nothing, and cannot be called back before it expires.',
       ...{ body: shareBody, bodyOptional: true },
@@ -92,7 +94,7 @@ export function shareRoutes({ database, blobs, clock, linkBase }: ShareRouteDeps
     defineRoute<Caller>({
       ...{ ...open, path: '/shared/message' },
       operationId: 'getSharedMessage',
-      summary: 'What a link to a message shows',
+      summary: 'Get the message of a shared link',
       description:
         'With the token of the link instead of a key. 404 once the link has expired, or the message is gone.',
       response: { status: 200, schema: sharedSchema },
@@ -106,7 +108,7 @@ export function shareRoutes({ database, blobs, clock, linkBase }: ShareRouteDeps
     defineRoute<Caller>({
       ...{ ...open, path: '/shared/message/content' },
       operationId: 'getSharedMessageContent',
-      summary: 'The content of the message that a link shows',
+      summary: 'Get the message content of a shared link',
       description: 'As GET /messages/{id}/content. 404 also where the maker of the link has hidden it.',
       response: { status: 200, contentType: 'message/rfc822' },
       refusals: ['NOT_FOUND'],

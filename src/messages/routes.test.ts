@@ -279,7 +279,7 @@ test('what has not left yet is not sent again: there would be two copies', async
     const id = await seed({ accountId, ...when });
     const refused = await api.post(`/messages/${id}/resend`);
     assert.deepEqual([refused.status, refused.body.error.code], [409, 'CONFLICT'], refused.text);
-    assert.match(refused.body.error.message, /once it is settled/);
+    assert.match(refused.body.error.message, /Resend it after delivery ends/);
   }
   const delayed = await seed({ accountId });
   finish(delayed, 'delayed');

@@ -145,7 +145,7 @@ const detailSchema = named('MessageDetail', {
   timeline: Type.Array(eventSchema),
 });
 
-export const noSuchMessage = refuse(failure('NOT_FOUND', { message: 'There is no message with this id.' }));
+export const noSuchMessage = refuse(failure('NOT_FOUND', { message: 'No message has this id.' }));
 
 export function keyOf(request: Request<unknown>): MessageKey {
   return { accountId: request.caller.account.id, mode: request.caller.mode, messageId: request.params.id ?? '' };
@@ -194,7 +194,7 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'GET', path: '/messages/:id', tag: 'messages', auth: 'key' },
       operationId: 'getMessage',
-      summary: 'Show a message with its attempts and its timeline',
+      summary: 'Get a message with its attempts and timeline',
       description: 'attempts holds the whole SMTP dialogue of each attempt, timeline every event, oldest first.',
       response: { status: 200, schema: detailSchema },
       async handle(request: Request) {
@@ -210,7 +210,7 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'GET', path: '/messages/:id/content', tag: 'messages', auth: 'key' },
       operationId: 'getMessageContent',
-      summary: 'The MIME message as it was accepted',
+      summary: 'Download the MIME message as it was accepted',
       description:
         'Byte for byte, before Received and DKIM-Signature are added. 404 once the content is no longer kept.',
       response: { status: 200, contentType: 'message/rfc822' },
@@ -219,7 +219,7 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
         if (!found) return noSuchMessage;
         const content = await readContent(found, blobs);
         if (content === undefined) {
-          return refuse(failure('NOT_FOUND', { message: 'The content of this message is no longer kept.' }));
+          return refuse(failure('NOT_FOUND', { message: 'The content of this message has been deleted.' }));
         }
         return mailAnswer(content);
       },
@@ -296,7 +296,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'PATCH', path: '/messages/:id', tag: 'messages', auth: 'key' },
       operationId: 'rescheduleMessage',
-      summary: 'Move a scheduled message to another time',
+      summary: 'Reschedule a message',
       description: 'A time that has passed sends it at once, as with POST /send.',
       body: moveBody,
       refusals: ['CONFLICT'],
@@ -323,7 +323,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'POST', path: '/messages/:id/cancel', tag: 'messages', auth: 'key' },
       operationId: 'cancelMessage',
-      summary: 'Cancel a message that has not left',
+      summary: 'Cancel a message that was not sent',
       description:
         'Possible while it is scheduled, queued or delayed; a Reject event tells of it. 409 CONFLICT once it has left.',
       ...{ body: closed({}), bodyOptional: true },
@@ -349,7 +349,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'POST', path: '/messages/:id/resend', tag: 'messages', auth: 'key' },
       operationId: 'resendMessage',
       idempotencyKey: true,
-      summary: 'Send the kept content again to the same recipient, as a new message',
+      summary: 'Resend a message to the same recipient, as a new message',
       description:
         'For a message that is settled: delivered, bounced, suppressed or cancelled. Mail that came over HTTP gets a new Message-ID. Takes an Idempotency-Key.',
       ...{ body: closed({}), bodyOptional: true, acceptsMail: true },

@@ -80,7 +80,8 @@ const MAX_URL_LENGTH = 2_048;
 export function urlIssue(text: string): string | undefined {
   if (text.length > MAX_URL_LENGTH) return `must be at most ${MAX_URL_LENGTH} characters`;
   // The URL parser would strip or rewrite these without a word.
-  if (/[^\x21-\x7e\x80-\u{10ffff}]|\\/u.test(text)) return 'must not have spaces, controls or backslashes; encode them';
+  if (/[^\x21-\x7e\x80-\u{10ffff}]|\\/u.test(text))
+    return 'must not have spaces, control characters, or backslashes; percent-encode them';
   const url = URL.parse(text);
   if (!url || !/^https?:\/\/[^/]/i.test(text)) return 'must be a URL that starts with https:// or http://';
   if (url.username !== '' || url.password !== '' || /^https?:\/\/[^/?#]*@/i.test(text)) {
@@ -101,7 +102,7 @@ export async function checkUrl(
     await guardedAddresses(new URL(text).hostname, options);
   } catch (error) {
     if (!(error instanceof NotConnected)) throw error;
-    if (error.kind === 'refused-address') return `must lead to a public address: ${error.message}`;
+    if (error.kind === 'refused-address') return `must resolve to a public address: ${error.message}`;
   }
   return undefined;
 }

@@ -200,7 +200,7 @@ test('a refused STARTTLS: on in the clear where nothing asks for TLS, the end wh
     const sink = await start({ tls: 'starttls', script: { starttls: reply } });
     const session = await opened(sink);
     assert.deepEqual([session.tls, session.verified], [undefined, false]);
-    assert.equal(session.tlsFallback, `the server offers STARTTLS and refuses it: ${reply}`);
+    assert.equal(session.tlsFallback, `the server offers STARTTLS but rejects it: ${reply}`);
     assert.equal((await session.send(mail)).recipients[0]?.accepted, true);
     assert.equal(sink.connections.total, 1, 'the same session');
     const auth = { user: 'relay', pass: 'secret' };

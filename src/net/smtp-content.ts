@@ -81,10 +81,10 @@ async function pump(
   for await (const chunk of chunks) {
     if (Buffer.isBuffer(chunk)) {
       if (sevenBit && !isAscii(chunk)) {
-        return { code: 554, enhanced: '5.6.3', text: 'the peer does not take 8-bit content (8BITMIME)' };
+        return { code: 554, enhanced: '5.6.3', text: 'the receiving server does not support 8-bit content (8BITMIME)' };
       }
       const pieces = stuffer.push(chunk);
-      if (!pieces) return { code: 554, enhanced: '5.6.0', text: 'the content has a dot behind a bare CR or LF' };
+      if (!pieces) return { code: 554, enhanced: '5.6.0', text: 'the content has a dot after a bare CR or LF' };
       let hasCapacity = true;
       for (const piece of pieces) hasCapacity = connection.write(piece);
       if (!hasCapacity) await connection.drained();

@@ -69,7 +69,7 @@ async function upgrade(
     return fail({
       stage: 'tls',
       cause: 'EINJECTED',
-      message: 'the peer, or somebody on the way, sent bytes in the clear behind its reply to STARTTLS',
+      message: 'unencrypted bytes followed the reply to STARTTLS',
     });
   }
   return handshake(connection, options, timeouts);
@@ -89,7 +89,7 @@ async function handshake(
   connection.peer = peer;
   if (!inspect) return { ok: true, extensions: new Map() };
   const certificate = peerCertificateOf(socket);
-  const none = { ok: false as const, cause: 'ENOCERTIFICATE', message: 'the server showed no certificate' };
+  const none = { ok: false as const, cause: 'ENOCERTIFICATE', message: 'the server presented no certificate' };
   const inspected = certificate ? inspect(certificate) : none;
   if (inspected.ok) {
     peer.verified ||= inspected.verified;
@@ -112,7 +112,7 @@ async function authenticate(
 ): Promise<GreetingError | undefined> {
   const { user, pass, deadlineMs } = options;
   if (connection.tls === undefined && addressRefusal(connection.remoteAddress, []) !== 'loopback') {
-    const text = `${options.host} does not offer TLS; the password is not sent in the clear`;
+    const text = `${options.host} does not offer TLS; Postrider does not send the password unencrypted`;
     return refused('auth', { code: 538, enhanced: '5.7.11', text }).error;
   }
   const mechanism = mechanismOf(extensions);

@@ -281,20 +281,20 @@ function messageRefusal(
     return refuse(550, '5.7.10', `the certificate of ${host} was not checked, and the message requires it`, 'starttls');
   }
   if (UNSAFE.test(message.mailFrom)) {
-    return refuse(553, '5.1.7', 'the sender has characters that no SMTP command may hold');
+    return refuse(553, '5.1.7', 'the sender has characters that are not allowed in SMTP commands');
   }
   if (message.sizeBytes > announcedSize(extensions)) {
     const text = `the message has ${message.sizeBytes} bytes, ${host} takes at most ${announcedSize(extensions)}`;
     return refuse(552, '5.3.4', text);
   }
   if ((message.smtpUtf8 || needsSmtpUtf8(message.mailFrom)) && !extensions.has('SMTPUTF8')) {
-    return refuse(553, '5.6.7', `${host} does not take internationalised mail (SMTPUTF8)`);
+    return refuse(553, '5.6.7', `${host} does not support internationalized email (SMTPUTF8)`);
   }
   if (!extensions.has('8BITMIME') && (message.eightBit || hasHighBytes(message))) {
-    return refuse(554, '5.6.3', `${host} does not take 8-bit content (8BITMIME)`);
+    return refuse(554, '5.6.3', `${host} does not support 8-bit content (8BITMIME)`);
   }
   if (hasBareLineEnds(message)) {
-    return refuse(554, '5.6.0', 'the content has a dot behind a bare CR or LF, which receivers read differently');
+    return refuse(554, '5.6.0', 'the content has a dot after a bare CR or LF, which receivers read differently');
   }
   return undefined;
 }
@@ -307,11 +307,11 @@ function checkMessage(context: TransactionContext, message: SmtpMessage): Checke
   for (const [index, recipient] of message.recipients.entries()) {
     let refused = refusal;
     if (!refused && (UNSAFE.test(recipient) || wireAddress(recipient, false) === undefined || recipient === '')) {
-      const text = 'the recipient has characters that no SMTP command may hold';
+      const text = 'the recipient has characters that are not allowed in SMTP commands';
       refused = { stage: 'rcpt', local: { code: 553, enhanced: '5.1.3', text } };
     }
     if (!refused && needsSmtpUtf8(recipient) && !context.extensions.has('SMTPUTF8')) {
-      const text = `${context.host} does not take internationalised addresses (SMTPUTF8)`;
+      const text = `${context.host} does not support internationalized addresses (SMTPUTF8)`;
       refused = { stage: 'rcpt', local: { code: 553, enhanced: '5.6.7', text } };
     }
     if (refused) results[index] = { recipient, accepted: false, ...refused, message: refused.local.text };

@@ -156,12 +156,13 @@ export interface SmtpMessage {
   mayEnd?(): boolean;
 }
 
-/** What became of one recipient: accepted (reply is the one to the final dot), or refused or failed at `stage`. */
+/** The result of one recipient: accepted (`reply` is the one to the final dot), or refused or failed at `stage`. */
 export interface RecipientResult {
   recipient: string;
   accepted: boolean;
   stage: SmtpStage;
   reply?: SmtpReply;
+  /** Error code of the socket, the resolver or our own code. */
   cause?: string;
   local?: LocalRefusal;
   /** One sentence, present whenever `reply` is not. */

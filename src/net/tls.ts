@@ -94,5 +94,5 @@ export function peerNameOf(socket: TLSSocket, host: string): string | undefined 
 }
 
 export function startTlsRefused(reply: SmtpReply): string {
-  return `the server offers STARTTLS and refuses it: ${reply.code} ${reply.text}`;
+  return `the server offers STARTTLS but rejects it: ${reply.code} ${reply.text}`;
 }

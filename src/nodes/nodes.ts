@@ -109,8 +109,7 @@ export async function joinNodes(options: {
   const sign = (state: string): Beat => ({
     ...{ id, host, version, roles: roles.join(','), state, nowMs: clock.now(), silentMs: SILENT_MS },
   });
-  const failed = (error: unknown): void =>
-    log.warn({ error: (error as Error).message }, 'the nodes could not be counted');
+  const failed = (error: unknown): void => log.warn({ error: (error as Error).message }, 'node heartbeat failed');
   if (database.dialect === 'sqlite') {
     const self = { id, host, version, roles: [...roles], startedAt: clock.now() };
     const list = async (): Promise<LivingNode[]> => [{ ...self, seenAt: clock.now(), state: stateOf() }];
@@ -135,8 +134,7 @@ export async function joinNodes(options: {
     living = await database.execute(beatOperation, sign(JSON.stringify(stateOf())));
     counts = new Map();
     for (const role of living.flatMap((node) => node.roles.split(','))) counts.set(role, (counts.get(role) ?? 0) + 1);
-    if (living.length !== before)
-      log.info({ nodes: living.map((node) => node.id) }, `${living.length} nodes share the database`);
+    if (living.length !== before) log.info({ nodes: living.map((node) => node.id) }, 'nodes changed');
   };
 
   await beat();
@@ -232,7 +230,11 @@ export interface Explanation {
  * Why mail for a destination goes as fast or slow as it does: whether it is paused, what its limits imply on all nodes together, and which
  * rule set them.
  */
-export function explainDestination(nodes: readonly PublishedDestination[], depth: number): Explanation {
+export function explainDestination(
+  nodes: readonly PublishedDestination[],
+  queue: { depth: number; nextAttemptMs: number | null; replies: readonly LastReply[] },
+): Explanation {
+  const { depth, nextAttemptMs, replies } = queue;
   const limit = nodes.reduce((sum, one) => sum + one.limit, 0);
   const measured = nodes.flatMap(({ messageMs }) => messageMs ?? []);
   const messageMs = measured.length === 0 ? null : measured.reduce((sum, ms) => sum + ms, 0) / measured.length;
@@ -241,7 +243,6 @@ export function explainDestination(nodes: readonly PublishedDestination[], depth
   const mostPerSecond = rates.length === 0 ? perSecond : Math.min(perSecond, rates.reduce((a, b) => a + b, 0) / 60);
   const messagesPerSecond = Number.isFinite(mostPerSecond) ? Number(mostPerSecond.toPrecision(3)) : null;
   const reasons = [...new Set(nodes.flatMap(({ limitReason }) => limitReason ?? []))].join('; ');
-  const [last] = nodes.flatMap(({ replies }) => replies).sort((a, b) => b.at - a.at);
   const connections = `${limit} connection${limit === 1 ? '' : 's'}`;
   const product =
     messageMs === null
@@ -252,7 +253,12 @@ export function explainDestination(nodes: readonly PublishedDestination[], depth
     ...(mostPerSecond < perSecond ? [`A rate allows ${messagesPerSecond} messages/s`] : []),
   ];
   const waiting = depth === 1 ? '1 mail waits' : `${depth} mails wait`;
+  const [last] = replies;
   const reply = last === undefined ? [] : [`Last reply: ${last.reply.replace(/\.$/, '')}`];
+  if (nodes.length === 0) {
+    const next = nextAttemptMs === null ? [] : [`Next attempt at ${iso(nextAttemptMs)}`];
+    return { messagesPerSecond: null, text: `${[waiting, ...next, ...reply].join('. ')}.` };
+  }
   const pause = pauseText(nodes);
   const sentences = pause === null ? [...ceiling, waiting, ...reply] : [`${pause}; ${waiting}`, ...reply, ...ceiling];
   const isPaused = nodes.some(({ pausedUntil }) => pausedUntil !== null);

@@ -241,7 +241,8 @@ const figures = {
   due: count('Due now and in nobody’s hands.'),
   leased: count('In the hands of a node.'),
   held: count('Set aside because their account or destination has enough in memory.'),
-  deferred: count('Tried at least once.'),
+  waiting: count('Not due yet: they wait for their next attempt, their `sendAt`, or the end of a pause.'),
+  deferred: count('Tried at least once; each is also counted above.'),
   oldestDueAt: nullableTime('Null where nothing is due.'),
 };
 export const queueSchema = named('Queue', {
@@ -258,8 +259,8 @@ export const queueSchema = named('Queue', {
 
 const ACCOUNTS_SHOWN = 100;
 
-function figuresBody({ oldestDueMs, depth, due, leased, held, deferred }: QueueFigures) {
-  return { depth, due, leased, held, deferred, oldestDueAt: isoOrNull(oldestDueMs) };
+function figuresBody({ oldestDueMs, depth, due, leased, held, waiting, deferred }: QueueFigures) {
+  return { depth, due, leased, held, waiting, deferred, oldestDueAt: isoOrNull(oldestDueMs) };
 }
 
 /** `depth` of the whole queue, which may be longer than the rows that were looked at. */
@@ -273,6 +274,7 @@ export function queueBody(accounts: readonly AccountQueue[], { depth, rows }: { 
     due: sum((one) => one.due),
     leased: sum((one) => one.leased),
     held: sum((one) => one.held),
+    waiting: sum((one) => one.waiting),
     deferred: sum((one) => one.deferred),
     oldestDueMs: due.length === 0 ? null : due.reduce((a, b) => Math.min(a, b)),
   };

@@ -1,13 +1,13 @@
 /**
- * Destinations as all nodes together have them: each publishes those that are paused, and its busiest, and here they become one list,
- * the paused first, then those for which the most mail waits.
+ * Destinations as all nodes together have them: each node publishes those that are paused and its busiest, and the queue has the mail that
+ * waits for its next attempt, which no node has in memory. The paused come first, then those with the most mail.
  */
 import { Type } from 'typebox';
 import { iso } from '../base/clock.ts';
 import { closed, named } from '../http/validate.ts';
 import { explainDestination, type LastReply, type LivingNode, type PublishedDestination } from '../nodes/nodes.ts';
 import type { Database } from '../storage/database.ts';
-import { queueByDomainOperation } from './store.ts';
+import { type DomainQueue, lastAttemptsOperation, queueByDomainOperation } from './store.ts';
 
 const REPLIES_SHOWN = 4;
 /** Of the queue, in one look: what docs/explanation/performance.md says it costs. */
@@ -21,42 +21,87 @@ export interface DestinationView {
   key: string;
   domains: string[];
   depth: number;
+  /** Unix ms; null if no message waits for its next attempt. */
+  nextAttemptMs: number | null;
+  /** The newest message of the queue that failed before, whose last attempt says what the destination replied. */
+  failedSeq: number | null;
   nodes: OnNode[];
 }
 
-/** The relay, behind which all live mail waits for one destination. */
+/** The relay, to which all live mail goes if POSTRIDER_ROUTE is set. */
 const RELAY = 'relay';
 
 /** All of them, in the order of the list. */
-export async function readDestinations(database: Database, nodes: readonly LivingNode[]): Promise<DestinationView[]> {
-  return destinationsOf(nodes, await database.execute(queueByDomainOperation, { rows: ROWS_AT_MOST }));
+export async function readDestinations(
+  database: Database,
+  nodes: readonly LivingNode[],
+  options: { isRelayed: boolean },
+): Promise<DestinationView[]> {
+  return destinationsOf(nodes, await database.execute(queueByDomainOperation, { rows: ROWS_AT_MOST }), options);
 }
 
 /**
- * In the order of the list; `waiting` has the messages in the queue by domain. A node names 100 domains of a destination at most, and mail
- * that is put off may stand behind all that was looked at of the queue: what nodes hold, and count as put off, may be more.
+ * In the order of the list; `queue` has the messages that wait, by domain. Mail for domains that no node names is listed by its domain: a
+ * node names 100 domains of a destination at most, and none that it has no mail for in memory. Mail that a pause defers may be beyond the
+ * part of the queue that was read, so what nodes hold and count as deferred may be more.
  */
 export function destinationsOf(
   nodes: readonly LivingNode[],
-  waiting: readonly { domain: string; depth: number }[],
+  queue: readonly DomainQueue[],
+  { isRelayed }: { isRelayed: boolean },
 ): DestinationView[] {
   const all = nodes.flatMap(({ id: nodeId, state }) => (state.destinations ?? []).map((one) => ({ ...one, nodeId })));
-  const depths = new Map(waiting.map(({ domain, depth }) => [domain, depth]));
-  depths.set(
-    RELAY,
-    waiting.reduce((sum, { depth }) => sum + depth, 0),
+  const published = Map.groupBy(all, ({ key }) => key);
+  if (isRelayed && queue.length > 0 && !published.has(RELAY)) published.set(RELAY, []);
+  const unnamed = new Map(queue.map((one) => [one.domain, one]));
+  const views = [...published].map(([key, on]) => {
+    const domains = [...new Set(on.flatMap((one) => one.domains ?? []))].sort();
+    const own =
+      key === RELAY ? queue : (domains.length === 0 ? [key] : domains).flatMap((one) => unnamed.get(one) ?? []);
+    for (const { domain } of own) unnamed.delete(domain);
+    const held = on.reduce((sum, one) => sum + one.waiting, 0);
+    // All nodes count the same mail.
+    const putOff = Math.max(0, ...on.map((one) => one.putOff ?? 0));
+    const view = viewOf(key, domains, own);
+    return { ...view, depth: Math.max(view.depth, held + putOff), nodes: on };
+  });
+  for (const one of unnamed.values()) views.push({ ...viewOf(one.domain, [one.domain], [one]), nodes: [] });
+  return views.sort(compare);
+}
+
+function viewOf(key: string, domains: string[], queue: readonly DomainQueue[]): Omit<DestinationView, 'nodes'> {
+  const due = queue.flatMap(({ nextDueMs }) => nextDueMs ?? []);
+  const failed = queue.flatMap(({ failedSeq }) => failedSeq ?? []);
+  return {
+    key,
+    domains,
+    depth: queue.reduce((sum, { depth }) => sum + depth, 0),
+    nextAttemptMs: due.length === 0 ? null : due.reduce((a, b) => Math.min(a, b)),
+    failedSeq: failed.length === 0 ? null : failed.reduce((a, b) => Math.max(a, b)),
+  };
+}
+
+/** What a destination replied to the last attempt at its mail, for those of which no node remembers a reply. */
+export async function lastRepliesOf(
+  database: Database,
+  views: readonly DestinationView[],
+): Promise<ReadonlyMap<string, LastReply>> {
+  const silent = views.filter(
+    ({ nodes, failedSeq }) => failedSeq !== null && nodes.every((one) => one.replies.length === 0),
   );
-  return [...Map.groupBy(all, ({ key }) => key)]
-    .map(([key, on]) => {
-      const domains = [...new Set(on.flatMap((one) => one.domains ?? []))].sort();
-      const counted = key === RELAY || domains.length === 0 ? [key] : domains;
-      const inQueue = counted.reduce((sum, one) => sum + (depths.get(one) ?? 0), 0);
-      const held = on.reduce((sum, one) => sum + one.waiting, 0);
-      // All nodes count the same mail.
-      const putOff = Math.max(...on.map((one) => one.putOff ?? 0));
-      return { key, domains, depth: Math.max(inQueue, held + putOff), nodes: on };
-    })
-    .sort(compare);
+  const attempts = await database.execute(
+    lastAttemptsOperation,
+    silent.map(({ failedSeq }) => failedSeq!),
+  );
+  const bySeq = new Map(attempts.map((one) => [one.seq, one]));
+  return new Map(
+    silent.flatMap(({ key, failedSeq }): [string, LastReply][] => {
+      const attempt = bySeq.get(failedSeq!);
+      if (!attempt) return [];
+      const { host, reply } = JSON.parse(attempt.record) as { host: string | null; reply: string | null };
+      return reply === null ? [] : [[key, { at: attempt.at, host, reply, accepted: false }]];
+    }),
+  );
 }
 
 export type DestinationKey = readonly [paused: number, depth: number, key: string];
@@ -100,6 +145,12 @@ export const destinationSchema = named('Destination', {
   connections,
   limit,
   pausedUntil,
+  nextAttemptAt: Type.Unsafe<string | null>({
+    type: ['string', 'null'],
+    format: 'date-time',
+    description:
+      'When the next of its messages is due; in the past if it is due now. Null if nodes are delivering all of them.',
+  }),
   blockedSince: Type.Unsafe<string | null>({
     type: ['string', 'null'],
     format: 'date-time',
@@ -127,10 +178,15 @@ export const destinationSchema = named('Destination', {
   nodes: Type.Array(closed({ nodeId: Type.String(), connections, limit, pausedUntil })),
 });
 
-export function destinationBody({ key, domains, depth, nodes }: DestinationView) {
+export function destinationBody(
+  { key, domains, depth, nextAttemptMs, nodes }: DestinationView,
+  lastReplies: ReadonlyMap<string, LastReply>,
+) {
   const sum = (of: (one: OnNode) => number): number => nodes.reduce((all, one) => all + of(one), 0);
   const blocked = nodes.flatMap((one) => one.blockedSince ?? []);
-  const { messagesPerSecond, text: explanation } = explainDestination(nodes, depth);
+  const ofAttempt = lastReplies.get(key);
+  const replies = ofAttempt ? [ofAttempt] : repliesOf(nodes);
+  const { messagesPerSecond, text: explanation } = explainDestination(nodes, { depth, nextAttemptMs, replies });
   const until = Math.max(0, ...nodes.map((one) => one.pausedUntil ?? 0));
   return {
     destinationId: key,
@@ -139,13 +195,16 @@ export function destinationBody({ key, domains, depth, nodes }: DestinationView)
     connections: sum((one) => one.connections),
     limit: sum((one) => one.limit),
     pausedUntil: until === 0 ? null : iso(until),
+    nextAttemptAt: nextAttemptMs === null ? null : iso(nextAttemptMs),
     blockedSince: blocked.length === 0 ? null : iso(Math.min(...blocked)),
     fallback: nodes.some((one) => one.fallback),
-    lastReplies: repliesOf(nodes).map(({ at, host, reply }) => ({ time: iso(at), host, reply })),
+    lastReplies: replies.map(({ at, host, reply }) => ({ time: iso(at), host, reply })),
     messagesPerSecond,
     explanation,
     nodes: nodes.map((one) => ({
-      ...{ nodeId: one.nodeId, connections: one.connections, limit: one.limit },
+      nodeId: one.nodeId,
+      connections: one.connections,
+      limit: one.limit,
       pausedUntil: one.pausedUntil === null ? null : iso(one.pausedUntil),
     })),
   };

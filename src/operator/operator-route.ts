@@ -20,6 +20,8 @@ export interface OperatorRouteDeps {
   doctor(): Promise<unknown>;
   /** Messages in the queue, counted a moment ago. */
   queueDepth(): number;
+  /** POSTRIDER_ROUTE is set: all live mail goes to one relay. */
+  isRelayed: boolean;
   /** Mail may be due. */
   nudge(): void;
 }

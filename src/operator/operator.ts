@@ -1,2 +1,2 @@
 /** What operators see of all accounts, the queue, destinations and nodes. */
-export { type DestinationView, destinationBody, readDestinations } from './destinations.ts';
+export { type DestinationView, destinationBody, lastRepliesOf, readDestinations } from './destinations.ts';

@@ -28,7 +28,7 @@ const DAY_MS = 86_400_000;
 const WAITING_DAYS = 33;
 const COUNTED_AT_MOST = 100_000;
 
-const UNKNOWN = refuse(failure('NOT_FOUND', { message: 'There is no such account.' }));
+const UNKNOWN = refuse(failure('NOT_FOUND', { message: 'No account has this id.' }));
 
 export function accountRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
   return [...readRoutes(deps), ...changeRoutes(deps)];
@@ -46,7 +46,7 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
     operatorRoute({
       ...{ method: 'GET', path: '/operator/accounts' },
       operationId: 'listAccounts',
-      summary: 'All accounts, newest first',
+      summary: 'List accounts, newest first',
       description: 'Filtered by a part of the name (without case), status and plan.',
       query: closed({
         name: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'A part of it.' })),
@@ -69,7 +69,7 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
     operatorRoute({
       ...{ method: 'GET', path: '/operator/accounts/:id' },
       operationId: 'getOperatorAccount',
-      summary: 'One account: plan, limits, usage, health',
+      summary: 'Get an account: plan, limits, usage, health',
       description: 'Usage and health are of live mail.',
       response: { status: 200, schema: bodies.accountDetailSchema },
       refusals: ['NOT_FOUND'],
@@ -88,7 +88,7 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
     operatorRoute({
       ...{ method: 'GET', path: '/operator/accounts/:id/suspension' },
       operationId: 'previewSuspension',
-      summary: 'What a suspension of the account would stop',
+      summary: 'Preview the effect of suspending an account',
       description: 'Mail that would wait, keys and credentials that would be refused. Changes nothing.',
       response: { status: 200, schema: bodies.suspensionSchema },
       refusals: ['NOT_FOUND'],
@@ -116,7 +116,7 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
     operatorRoute({
       ...{ method: 'POST', path: '/operator/accounts' },
       operationId: 'createAccount',
-      summary: 'Make an account with a live and a sandbox key',
+      summary: 'Create an account with a live and a sandbox key',
       description: 'The keys are shown in this answer only. The plan is paid where none is given.',
       body: bodies.newAccountRequest,
       response: { status: 201, schema: bodies.newAccountSchema },
@@ -133,7 +133,7 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
     operatorRoute({
       ...{ method: 'PATCH', path: '/operator/accounts/:id' },
       operationId: 'setAccount',
-      summary: 'Change plan, status, approved size, limits or thresholds of an account',
+      summary: 'Change plan, status, email size, limits, or thresholds of an account',
       description:
         'Only what is given changes. A suspended account is refused everywhere within a second, and its mail waits; active again, its mail leaves.',
       body: bodies.accountChangeRequest,

@@ -12,7 +12,7 @@ import { type ApprovalPage, approvalPageOperation } from './store.ts';
 const DAY_MS = 86_400_000;
 const HISTORY_DAYS = 30;
 
-const UNKNOWN = refuse(failure('NOT_FOUND', { message: 'There is no such request.' }));
+const UNKNOWN = refuse(failure('NOT_FOUND', { message: 'No request has this id.' }));
 
 export function approvalRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock } = deps;
@@ -25,7 +25,7 @@ export function approvalRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>
     operatorRoute({
       ...{ method: 'GET', path: '/operator/approvals' },
       operationId: 'listApprovalRequests',
-      summary: 'Requests for larger mail of all accounts, newest first',
+      summary: 'List requests for a larger email size of all accounts, newest first',
       description: 'Each with the history of who asks: age, mail and rates of 30 days, earlier requests.',
       query: closed({
         status: Type.Optional(oneOf(['pending', 'approved', 'rejected'], { description: 'Requests of this status.' })),
@@ -63,7 +63,7 @@ function decisionRoutes(
     const decided = await changes.execute(decideApprovalOperation, { id, ...decision, nowMs: deps.clock.now() });
     if (decided === null) return UNKNOWN;
     if (!decided.decided)
-      return refuse(failure('CONFLICT', { message: `The request is ${decided.approval.status} already.` }));
+      return refuse(failure('CONFLICT', { message: `The request is already ${decided.approval.status}.` }));
     deps.callers.evictAccount(accountId);
     deps.logins.evictAccount(accountId);
     return answer(approvalBody((await read(page))[0]!));
@@ -76,14 +76,14 @@ function decisionRoutes(
     operatorRoute({
       ...{ ...common, method: 'POST', path: '/operator/approvals/:id/approve' },
       operationId: 'approveRequest',
-      summary: 'Raise the email size of the account to what was asked for',
+      summary: 'Approve a larger email size',
       description: 'In force at once; a larger size that the account has already stays.',
       handle: (request) => decide(request, { status: 'approved', reason: null }),
     }),
     operatorRoute({
       ...{ ...common, method: 'POST', path: '/operator/approvals/:id/reject' },
       operationId: 'rejectRequest',
-      summary: 'Refuse a larger email size',
+      summary: 'Reject a larger email size',
       description: 'The account reads the reason.',
       body: rejectionRequest,
       handle: (request) => decide(request, { status: 'rejected', reason: request.body.reason.trim() }),

@@ -37,7 +37,7 @@ const wholeSchema = named('PostmasterMailWithText', {
 });
 
 const NO_MAIL = refuse(
-  failure('NOT_FOUND', { message: 'There is no mail to postmaster or abuse with this id, or it is no longer kept.' }),
+  failure('NOT_FOUND', { message: 'No message to postmaster or abuse has this id, or it has been deleted.' }),
 );
 
 function listed(mail: OperatorMail) {
@@ -52,7 +52,7 @@ export function postmasterRoutes(deps: OperatorRouteDeps): RouteDefinition<Calle
     operatorRoute({
       ...{ method: 'GET', path: '/operator/postmaster-mail' },
       operationId: 'listPostmasterMail',
-      summary: 'Mail to postmaster and abuse, newest first',
+      summary: 'List messages to postmaster and abuse, newest first',
       description:
         'What people, providers and blocklists wrote to these addresses of the bounce domain. Reports on messages of this service are not listed: they become events. The newest 1,000 mails are kept, up to 200 MB, for as long as content is.',
       query: closed(pageFields),
@@ -70,7 +70,7 @@ export function postmasterRoutes(deps: OperatorRouteDeps): RouteDefinition<Calle
     operatorRoute({
       ...{ method: 'GET', path: '/operator/postmaster-mail/:id' },
       operationId: 'getPostmasterMail',
-      summary: 'One mail to postmaster or abuse, with its text',
+      summary: 'Get a message to postmaster or abuse, with its text',
       description: 'As in the list, and its text.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: wholeSchema },
@@ -82,7 +82,7 @@ export function postmasterRoutes(deps: OperatorRouteDeps): RouteDefinition<Calle
     operatorRoute({
       ...{ method: 'GET', path: '/operator/postmaster-mail/:id/content' },
       operationId: 'getPostmasterMailContent',
-      summary: 'The mail to postmaster or abuse, byte for byte',
+      summary: 'Download a message to postmaster or abuse',
       description: 'As it came, or without its files where `isWhole` is false.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, contentType: 'message/rfc822' },

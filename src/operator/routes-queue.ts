@@ -14,22 +14,30 @@ import {
   destinationBody,
   destinationSchema,
   keyOf,
+  lastRepliesOf,
   ROWS_AT_MOST,
   readDestinations,
 } from './destinations.ts';
 import { type OperatorRouteDeps, operatorChanges, operatorRoute } from './operator-route.ts';
 import { queueByAccountOperation } from './store.ts';
 
-const UNKNOWN = 'No node has mail for this destination, or a pause of it.';
+const UNKNOWN = 'No mail waits for this destination, and it is not paused.';
 
 export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
-  const { database, clock, nodes, queueDepth } = deps;
-  const destinations = async (): Promise<DestinationView[]> => readDestinations(database, await nodes.list());
+  const { database, clock, nodes, isRelayed, queueDepth } = deps;
+  const destinations = async (): Promise<DestinationView[]> =>
+    readDestinations(database, await nodes.list(), { isRelayed });
+  /** By its id, or by a domain whose mail counts for it. */
+  const find = async (id = ''): Promise<DestinationView | undefined> => {
+    const all = await destinations();
+    return all.find(({ key }) => key === id) ?? all.find(({ domains }) => domains.includes(id));
+  };
+  const show = async (view: DestinationView) => destinationBody(view, await lastRepliesOf(database, [view]));
   return [
     operatorRoute({
       ...{ method: 'GET', path: '/operator/queue' },
       operationId: 'getQueue',
-      summary: 'How the queue stands, in all and by account',
+      summary: 'Get queue depth, in total and by account',
       description: 'Up to 50,000 messages, those that are due first, are looked at; depth is of the whole queue.',
       response: { status: 200, schema: queueSchema },
       handle: async () => {
@@ -41,9 +49,9 @@ export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] 
     operatorRoute({
       ...{ method: 'GET', path: '/operator/destinations' },
       operationId: 'listDestinations',
-      summary: 'Where mail goes now: the paused first, then those with the most mail',
+      summary: 'List destinations, paused ones first, then by queue depth',
       description:
-        'What each node published in the last seconds: up to 60 that are paused, and its 40 busiest. One that changes its position between two pages may be shown twice, or not.',
+        'Every destination with mail among the first 50,000 messages of the queue, and those that are paused. A destination that changes its position between two pages may be listed twice, or not at all.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(destinationSchema) },
       handle: async (request) => {
@@ -51,19 +59,20 @@ export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] 
         if (!page.ok) return page;
         const after = page.value.after as DestinationKey | undefined;
         const rows = (await destinations()).filter((one) => after === undefined || compareKeys(after, keyOf(one)) < 0);
-        return pageAnswer(request, { page: page.value, rows, keyOf, show: destinationBody });
+        const replies = await lastRepliesOf(database, rows.slice(0, page.value.limit));
+        return pageAnswer(request, { page: page.value, rows, keyOf, show: (one) => destinationBody(one, replies) });
       },
     }),
     operatorRoute({
       ...{ method: 'GET', path: '/operator/destinations/:id' },
       operationId: 'getDestination',
-      summary: 'Why mail for a destination goes as fast or slow as it does',
+      summary: 'Explain the sending rate of a destination',
       description: 'As in the list; `explanation` says what the limits imply, and which rule sets them.',
       response: { status: 200, schema: destinationSchema },
       refusals: ['NOT_FOUND'],
       handle: async (request) => {
-        const known = (await destinations()).find(({ key }) => key === request.params.id);
-        return known ? answer(destinationBody(known)) : refuse(failure('NOT_FOUND', { message: UNKNOWN }));
+        const known = await find(request.params.id);
+        return known ? answer(await show(known)) : refuse(failure('NOT_FOUND', { message: UNKNOWN }));
       },
     }),
     operatorRoute({
@@ -75,12 +84,11 @@ export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] 
       response: { status: 200, schema: destinationSchema },
       refusals: ['NOT_FOUND'],
       handle: async (request) => {
-        const destination = request.params.id ?? '';
-        const known = (await destinations()).find(({ key }) => key === destination);
+        const known = await find(request.params.id);
         if (known === undefined) return refuse(failure('NOT_FOUND', { message: UNKNOWN }));
         const changes = operatorChanges(deps, request, null);
-        await changes.execute(resumeDestinationOperation, { destination, nowMs: clock.now() });
-        return answer(destinationBody(known));
+        await changes.execute(resumeDestinationOperation, { destination: known.key, nowMs: clock.now() });
+        return answer(await show(known));
       },
     }),
   ];

@@ -153,13 +153,20 @@ test('a request for larger mail is shown with who asks, and decided once', async
 test('queue, nodes, destinations and doctor answer', async () => {
   const queue = (await operator.get('/operator/queue')).body as Row & { accounts: Row[] };
   assert.deepEqual([queue.depth, queue.due, queue.isComplete], [4, 3, true]);
+  const { due, leased, held, waiting } = queue as Record<string, number>;
+  assert.equal(due! + leased! + held! + waiting!, queue.depth, 'each message is counted once');
   assert.deepEqual(
     [queue.accounts[0]!.accountId, queue.accounts[0]!.name, queue.accounts[0]!.depth],
     [rig.accountId, 'One', 4],
   );
   const [node] = (await operator.get('/operator/nodes')).body as Row[];
   assert.equal(node!.host, 'postrider.test');
-  assert.deepEqual((await operator.get('/operator/destinations')).body, []);
+  const destinations = (await operator.get('/operator/destinations')).body as Row[];
+  assert.equal(
+    destinations.reduce((sum, one) => sum + Number(one.depth), 0),
+    3,
+    'all live mail is for some destination; one message is of the sandbox',
+  );
   assert.equal((await operator.post('/operator/destinations/x.example/resume', {})).status, 404);
   const doctor = (await operator.get('/operator/doctor')).body as { healthy: boolean; checks: Row[] };
   const names = doctor.checks.map(({ name }) => name);
@@ -193,7 +200,7 @@ test('with support access an operator reads an account for an hour, changes noth
     ['POST', '/users'],
     ['POST', '/api-keys'],
   ] as const)
-    assert.match(String((await read(method, at)).body.error?.message), /your role in this account is viewer/, at);
+    assert.match(String((await read(method, at)).body.error?.message), /Your role in this account is viewer/, at);
   assert.deepEqual((await operator.get('/session')).body.accounts, [
     {
       ...{ accountId, name: 'Looked at', role: 'viewer', plan: 'paid', status: 'active' },

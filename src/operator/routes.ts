@@ -27,7 +27,7 @@ function serviceRoutes({ nodes, doctor }: OperatorRouteDeps): RouteDefinition<Ca
     operatorRoute({
       ...{ method: 'GET', path: '/operator/nodes' },
       operationId: 'listNodes',
-      summary: 'The processes that share the database',
+      summary: 'List the nodes that share the database',
       description:
         'Each that gave a sign of life in the last ten seconds: its version, its roles, what it has in its hands.',
       response: { status: 200, schema: Type.Array(nodeSchema) },
@@ -36,7 +36,7 @@ function serviceRoutes({ nodes, doctor }: OperatorRouteDeps): RouteDefinition<Ca
     operatorRoute({
       ...{ method: 'GET', path: '/operator/doctor' },
       operationId: 'examineService',
-      summary: 'What is well, what to watch, what is broken',
+      summary: 'Run the doctor checks',
       description:
         'What `postrider doctor` says of the node that answers: settings, disks, certificates, backup, database, content store, DNS, the way out, the addresses that mail leaves from, the clock, sender domains. At most 30 seconds old; what strangers were asked and was well, ten minutes.',
       response: { status: 200, schema: diagnosisSchema },

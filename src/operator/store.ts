@@ -183,6 +183,8 @@ export interface QueueFigures {
   leased: number;
   /** Set aside because their account or destination has too much in memory. */
   held: number;
+  /** Not due yet: they wait for their next attempt, their `sendAt`, or the end of a pause. */
+  waiting: number;
   /** Tried at least once. */
   deferred: number;
   /** Unix ms; null when nothing is due. */
@@ -208,26 +210,65 @@ export const queueByAccountOperation = operation(
     tx.all<AccountQueue>(
       `SELECT q.account_id AS "accountId", a.name, count(*) AS depth,
          sum(CASE WHEN leased = 0 AND held = 0 AND due <= ? THEN 1 ELSE 0 END) AS due,
-         sum(CASE WHEN leased > 0 THEN 1 ELSE 0 END) AS leased, sum(held) AS held,
+         sum(CASE WHEN leased > 0 THEN 1 ELSE 0 END) AS leased, sum(CASE WHEN leased = 0 THEN held ELSE 0 END) AS held,
+         sum(CASE WHEN leased = 0 AND held = 0 AND due > ? THEN 1 ELSE 0 END) AS waiting,
          sum(CASE WHEN attempts > 0 THEN 1 ELSE 0 END) AS deferred,
          min(CASE WHEN leased = 0 AND due <= ? THEN due END) AS "oldestDueMs"
        FROM (SELECT account_id, leased, held, due, attempts FROM work WHERE kind = ? ORDER BY held, due LIMIT ?) q
          LEFT JOIN account a ON a.id = q.account_id
        GROUP BY q.account_id, a.name ORDER BY depth DESC, q.account_id`,
-      ...[nowMs, nowMs, DELIVERY_WORK, rows],
+      ...[nowMs, nowMs, nowMs, DELIVERY_WORK, rows],
     ),
 );
+
+/** The live messages for one domain in the part of the queue that was read. */
+export interface DomainQueue {
+  domain: string;
+  depth: number;
+  /** Unix ms at which the first message that no worker has is due; null if workers have all of them. */
+  nextDueMs: number | null;
+  /** The newest message that failed before; null if none did. */
+  failedSeq: number | null;
+}
 
 /** Live messages by domain, the most first, among so many rows of the queue. */
 export const queueByDomainOperation = operation(
   'operator.queueByDomain',
   'read',
-  async (tx, { rows }: Pick<QueueLook, 'rows'>): Promise<{ domain: string; depth: number }[]> =>
-    tx.all<{ domain: string; depth: number }>(
-      `SELECT domain, count(*) AS depth FROM
-         (SELECT mode, substr(lane, length(account_id) + 2) AS domain FROM work
+  async (tx, { rows }: Pick<QueueLook, 'rows'>): Promise<DomainQueue[]> =>
+    tx.all<DomainQueue>(
+      `SELECT domain, count(*) AS depth, min(CASE WHEN leased = 0 THEN due END) AS "nextDueMs",
+         max(CASE WHEN failed_at IS NOT NULL THEN seq END) AS "failedSeq" FROM
+         (SELECT mode, seq, leased, due, failed_at, substr(lane, length(account_id) + 2) AS domain FROM work
           WHERE kind = ? ORDER BY held, due LIMIT ?) q
        WHERE mode = 'live' GROUP BY domain ORDER BY depth DESC, domain LIMIT 5000`,
       ...[DELIVERY_WORK, rows],
     ),
+);
+
+export interface LastAttempt {
+  seq: number;
+  /** Unix ms. */
+  at: number;
+  /** JSON of an AttemptRecord. */
+  record: string;
+}
+
+/** The last attempts at some messages of the queue; messages without an attempt are left out. */
+export const lastAttemptsOperation = operation(
+  'operator.lastAttempts',
+  'read',
+  async (tx, seqs: readonly number[]): Promise<LastAttempt[]> => {
+    const rows = await Promise.all(
+      seqs.map((seq) =>
+        tx.get<LastAttempt>(
+          `SELECT w.seq, a.at, a.record FROM work w
+             JOIN attempt a ON a.account_id = w.account_id AND a.message_id = w.subject
+           WHERE w.seq = ? ORDER BY a.number DESC LIMIT 1`,
+          seq,
+        ),
+      ),
+    );
+    return rows.flatMap((row) => row ?? []);
+  },
 );

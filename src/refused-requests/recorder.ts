@@ -113,7 +113,7 @@ export function createRefusedRequests(deps: RecorderDeps): RefusedRequests {
   /** What is lost for good: a bug, or the end of the process. */
   const drop = (held: readonly Held[], error: Error): void => {
     dropped.inc(held.length);
-    log.error({ err: error, count: held.length }, 'refused requests could not be recorded');
+    log.error({ err: error, count: held.length }, 'refused requests not recorded');
   };
 
   const flushNow = async (): Promise<void> => {

@@ -75,7 +75,7 @@ export function refusedRequestRoutes(deps: RefusedRequestRouteDeps): RouteDefini
     defineRoute({
       ...{ method: 'GET', path: '/requests', tag: 'requests', auth: 'key' },
       operationId: 'listRefusedRequests',
-      summary: 'List what was refused in the last 7 days, newest first',
+      summary: 'List rejected requests of the last 7 days, newest first',
       description:
         'Every answer of 400 and above to a call with a valid key, every refused message of a batch, and every 4xx and 5xx reply in an SMTP session that is logged in. Without bodies and secrets.',
       query,

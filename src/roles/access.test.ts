@@ -84,7 +84,7 @@ function callAs(browser: Browser, name: string, headers: Record<string, string> 
 }
 
 const isForRole = (answer: Answer): boolean =>
-  !(answer.status === 403 && /for the role/.test(String(answer.body.error?.message)));
+  !(answer.status === 403 && /requires the role/.test(String(answer.body.error?.message)));
 
 test('every route has its row, and no row is of a route that is gone', () => {
   assert.deepEqual(app.routes.map(nameOf).sort(), [...rows.keys()].sort());
@@ -112,7 +112,7 @@ test('to one who is no member the account is not there', async () => {
   for (const [name, who] of rows) {
     if (MEMBER_ROLES.indexOf(who as never) === -1) continue;
     const answer = await callAs(browsers.stranger, name);
-    assert.deepEqual([answer.status, answer.body.error.message], [404, 'There is no such account.'], name);
+    assert.deepEqual([answer.status, answer.body.error.message], [404, 'No account has this id.'], name);
   }
 });
 

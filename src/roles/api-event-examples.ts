@@ -47,7 +47,7 @@ const busy = {
   reply: '421 4.7.0 try again later',
   remoteHost: 'mx.example.com',
   owner: 'remote',
-  advice: 'The recipient’s server asks for time; the mail is tried again by itself.',
+  advice: 'The receiving server limits the sending rate; Postrider retries automatically.',
   suppressed: false,
 };
 
@@ -117,7 +117,7 @@ const member: Record<EventType, object> = {
       feedbackType: 'abuse',
       remoteHost: 'mx.example.com',
       owner: 'recipient',
-      advice: 'The recipient marked this mail as spam; stop sending to this address.',
+      advice: 'The recipient reported this message as spam; stop sending to this address.',
       suppressed: true,
     },
   },

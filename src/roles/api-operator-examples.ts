@@ -11,9 +11,10 @@ const account = {
   limits: limitsOf({}),
   createdAt: DAY_BEFORE,
 };
-const figures = { depth: 412, due: 3, leased: 5, held: 0, deferred: 404, oldestDueAt: TIME };
+const figures = { depth: 412, due: 3, leased: 5, held: 0, waiting: 404, deferred: 404, oldestDueAt: TIME };
 const nodeId = 'mail-1.example.com/4711/k3Jd82HfLq';
-const paused = { connections: 0, limit: 2, pausedUntil: '2026-11-20T09:49:02.480Z' };
+const pausedUntil = '2026-11-20T09:49:02.480Z';
+const paused = { connections: 0, limit: 2, pausedUntil };
 
 const letter = {
   inboundId: ids.inbound,
@@ -75,7 +76,10 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
   Queue: { ...figures, isComplete: true, accounts: [{ accountId: ids.account, name: 'Shop', ...figures }] },
   Destination: {
     ...{ destinationId: 'mx1.example.com,mx2.example.com', domains: ['example.com', 'example.org'], depth: 404 },
-    ...{ ...paused, blockedSince: null, fallback: false },
+    ...paused,
+    nextAttemptAt: pausedUntil,
+    blockedSince: null,
+    fallback: false,
     messagesPerSecond: 0,
     explanation:
       'mx1.example.com,mx2.example.com asked us to wait until 2026-11-14T09:30:00.000Z; 404 mails wait. Last reply: 421 4.7.28 unusual rate of mail. 2 connections × 100 ms a message = 20 messages/s (one probe ends its pause).',

@@ -315,12 +315,13 @@ function byHeaders(callers: Authenticator): Authenticate<Caller> {
 
 /** Of those who run the service. */
 function operatorTools({ parts, options, callers, nudge }: RouteContext): RouteDefinition<Caller>[] {
-  const { database, blobs, clock, overload } = parts;
+  const { database, blobs, clock, config, overload } = parts;
   return [
     ...operatorRoutes({
       ...{ database, blobs, clock, callers, logins: options.logins, nodes: options.nodes, nudge },
       doctor: createDoctor(parts),
       queueDepth: () => overload.queue().depth,
+      isRelayed: config.route.kind !== 'mx',
     }),
     ...operatorAuditRoutes<Caller>({ database }),
   ];

@@ -69,7 +69,7 @@ export async function checkBlobStore(
       if (!isS3 && address.folder === undefined) log.error({}, line);
       else throw new Error(line);
     }
-    if (isS3) log.info({ where }, 'content is kept in S3');
+    if (isS3) log.info({ where }, 'content is stored in S3');
   } catch (error) {
     if (!(error instanceof Unavailable)) throw error;
     const { message, refused } = error as Unavailable & { refused?: boolean };
@@ -82,7 +82,7 @@ export async function checkBlobStore(
     }
     log.error(
       { where, error: message },
-      'POSTRIDER_BLOB_URL: the store does not answer; until it does, large content is refused and mail that needs it waits',
+      'POSTRIDER_BLOB_URL: the store does not answer; until it does, large content is rejected and mail that needs it is deferred',
     );
   }
 }

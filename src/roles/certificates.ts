@@ -81,7 +81,7 @@ function createOrders(
   const names = certificateNames(config);
   if (config.acmeEmail === undefined) return undefined;
   if (names.length === 0) {
-    if (config.smtpTlsCert !== undefined) log.warn('POSTRIDER_ACME_EMAIL has no effect: PEM files are set');
+    if (config.smtpTlsCert !== undefined) log.warn('POSTRIDER_ACME_EMAIL is ignored because PEM files are set');
     return undefined;
   }
   return createAcme({
@@ -107,7 +107,7 @@ function measure(
   );
   const failed = {
     name: 'postrider_certificate_failed_orders',
-    help: 'Orders of a certificate that failed since the last one that was issued.',
+    help: 'Certificate orders that failed since the last successful one.',
   };
   metrics.readGaugeFrom(failed, () =>
     (acme?.failures() ?? []).map(({ name, failures }) => ({ labels: { name }, value: failures })),
@@ -132,20 +132,20 @@ function checkCertificate(host: string, row: CertificateRow | undefined, nowMs: 
   const name = `certificate ${host}`;
   const expiresAt = row?.expiresAt ?? undefined;
   const isGood = expiresAt !== undefined && expiresAt > nowMs;
-  const state = expiresAt === undefined ? 'none yet' : `${isGood ? 'good until' : 'expired at'} ${iso(expiresAt)}`;
+  const state = expiresAt === undefined ? 'none yet' : `${isGood ? 'valid until' : 'expired at'} ${iso(expiresAt)}`;
   if (row === undefined || row.error === null || row.error === undefined) {
     if (isGood) return { name, status: 'ok', message: `${state}, renewed from ${iso(row!.nextAt)}` };
     return {
       name,
       status: 'warn',
-      message: `${state}; the first order is under way`,
-      remedy: 'Look again in a minute.',
+      message: `${state}; the first order is in progress`,
+      remedy: 'Check again in a minute.',
     };
   }
   return {
     name,
     status: isGood ? 'warn' : 'fail',
-    message: `${state}; the last order failed: ${row.error}. The next one follows at ${iso(row.nextAt)}`,
-    remedy: `http://${host}/.well-known/acme-challenge/ on port 80 must lead to the HTTP port of this service; see docs/guides/certificates.md.`,
+    message: `${state}; the last order failed: ${row.error}. The next order is at ${iso(row.nextAt)}`,
+    remedy: `http://${host}/.well-known/acme-challenge/ on port 80 must reach the HTTP port of this service; see docs/guides/certificates.md.`,
   };
 }

@@ -1,9 +1,9 @@
-/** What the metrics say of destinations, read when they are asked for. */
+/** Metrics of destinations, read at each scrape. */
 import type { Delivery } from '../delivery/delivery.ts';
 import type { Parts } from './parts.ts';
 
 export function measureDelivery({ metrics, clock }: Parts, delivery: Delivery): void {
-  const paused = { name: 'postrider_destination_paused_seconds', help: 'Time left of the pause of a destination.' };
+  const paused = { name: 'postrider_destination_paused_seconds', help: 'Time until the pause of a destination ends.' };
   metrics.readGaugeFrom(paused, () =>
     delivery.state().pausedDestinations.map(({ key, untilMs }) => ({
       labels: { destination: key },
@@ -12,7 +12,7 @@ export function measureDelivery({ metrics, clock }: Parts, delivery: Delivery): 
   );
   const blocked = {
     name: 'postrider_destination_blocked_seconds',
-    help: 'For how long a destination refuses our host.',
+    help: 'Time since a destination started to block the sending host.',
   };
   metrics.readGaugeFrom(blocked, () =>
     delivery.state().blockedDestinations.map(({ key, sinceMs }) => ({
@@ -21,12 +21,15 @@ export function measureDelivery({ metrics, clock }: Parts, delivery: Delivery): 
     })),
   );
   const waiting = {
-    name: 'postrider_destination_waiting_messages',
-    help: 'Messages in memory that wait, at the 20 busiest destinations.',
+    name: 'postrider_destination_queued_messages',
+    help: 'Messages queued in memory, for the 20 busiest destinations.',
   };
   const loadOf = (what: 'waiting' | 'active') => () =>
     delivery.state().destinations.map((one) => ({ labels: { destination: one.key }, value: one[what] }));
   metrics.readGaugeFrom(waiting, loadOf('waiting'));
-  const running = { name: 'postrider_destination_connections', help: 'Connections in use, at the same destinations.' };
+  const running = {
+    name: 'postrider_destination_connections',
+    help: 'Connections in use, for the 20 busiest destinations.',
+  };
   metrics.readGaugeFrom(running, loadOf('active'));
 }

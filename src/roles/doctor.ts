@@ -33,7 +33,7 @@ export function createDoctor({ config, directory, database, blobs, clock }: Part
       return { checks, facts };
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error;
-      const remedy = 'Look at the database and at the log of the service.';
+      const remedy = 'Check the database and the log of the service.';
       return { checks: [{ name, status: 'fail', message: error.message, remedy }], facts: undefined };
     }
   };

@@ -43,8 +43,7 @@ export async function openDatabase(options: OpenDatabaseOptions): Promise<Databa
   const database = await openPostgresDatabase({ address, log });
   try {
     const isRestored = await database.execute(alignEventOrderOperation, null);
-    if (isRestored)
-      log.warn('the database was restored into another cluster; the log of events goes on behind what is in it');
+    if (isRestored) log.warn('database restored into another cluster; new events continue after the existing ones');
     await makePartitions(database, (database.clock ?? clock).now(), log);
     return database;
   } catch (error) {
@@ -67,10 +66,7 @@ async function makePartitions(database: Database, nowMs: number, log: Log): Prom
       if (!(error instanceof Unavailable)) throw error;
       const isReady = await database.execute(hasWeeksOperation, { nowMs });
       if (isReady || tries === PARTITION_TRIES) {
-        log.warn(
-          { error: error.message },
-          'the partitions of the next weeks cannot be made now; housekeeping makes them',
-        );
+        log.warn({ error: error.message }, 'partitions not created at startup; housekeeping will create them');
         return;
       }
       await new Promise((resolve) => setTimeout(resolve, PARTITION_PAUSE_MS));
@@ -86,7 +82,7 @@ export async function openHints({ databaseUrl }: Pick<Config, 'databaseUrl'>, lo
 }
 
 function noteMigrations(log: Log, applied: string[]): void {
-  if (applied.length > 0) log.info({ migrations: applied }, 'the database was migrated');
+  if (applied.length > 0) log.info({ migrations: applied }, 'database migrated');
 }
 
 async function openEmbedded({ directory, clock, log, onBroken }: OpenDatabaseOptions): Promise<Database> {
@@ -106,7 +102,7 @@ async function openEmbedded({ directory, clock, log, onBroken }: OpenDatabaseOpt
   });
   try {
     const taken = await database.execute(recoverOperation, clock.now());
-    if (taken > 0) log.warn({ rows: taken }, 'work of a process that ended without stopping was taken over');
+    if (taken > 0) log.warn({ rows: taken }, 'work of a crashed process taken over');
     return database;
   } catch (error) {
     await database.close();

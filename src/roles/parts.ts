@@ -100,7 +100,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     });
     opened.push(overload);
     metrics.readQueueFrom(() => overload.queue());
-    const disk = { name: 'postrider_disk_free_bytes', help: 'Free space where accepted mail is kept.' };
+    const disk = { name: 'postrider_disk_free_bytes', help: 'Free disk space where accepted mail is stored.' };
     metrics.readGaugeFrom(disk, () => overload.freeBytes());
     const store = await openBlobStore(config, { directory, clock, onBroken: options.onBroken });
     opened.push(store);
@@ -199,7 +199,7 @@ export async function watchOverload(options: OverloadOptions): Promise<Overload>
         if (shortage !== undefined) reasons.push({ part: 'disk', message: `${name}: ${shortage}` });
       }
       if (queue.depth >= QUEUE_LIMIT)
-        reasons.push({ part: 'queue', message: `the queue is at its limit of ${QUEUE_LIMIT}` });
+        reasons.push({ part: 'queue', message: `the queue has reached its limit of ${QUEUE_LIMIT} messages` });
       return reasons;
     },
     isScarce: () => disks.some((disk) => disk.isScarce),

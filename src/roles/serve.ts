@@ -55,7 +55,7 @@ export async function serve(
   const providerFile = openProviderFile(config);
   if (!hasEverServed(config.dataDir)) await assertPortsFree(config);
   const onBroken = (reason: string): void => {
-    log.fatal(`${reason}; the process ends`);
+    log.fatal({ reason }, 'fatal error; the process ends');
     broken.resolve(reason);
   };
   const parts = await openParts({ config, log, onBroken });
@@ -82,7 +82,7 @@ export async function serve(
       return stopping;
     };
     const reload = (): void => {
-      log.info('reloading certificates and the provider file');
+      log.info('reloading certificates and provider file');
       roles.reloadCertificates();
       providerFile.reload(log);
     };
@@ -111,13 +111,13 @@ function announce(
   writeFileSync(file, JSON.stringify(announcement), { mode: 0o600 });
   log.info(
     { roles: started, httpPort, httpsPort, smtpPort, smtpsPort, inboundPort, dataDir: directory.path },
-    'postrider serves',
+    'started',
   );
   if (config.roles.includes('api') && !isHttps(config.baseUrl ?? '')) {
     // On a laptop, where it is not set, that is as it should be.
     log[config.baseUrl === undefined ? 'info' : 'warn'](
       { baseUrl: config.baseUrl ?? `http://localhost:${httpPort}` },
-      'POSTRIDER_BASE_URL is no https address: nobody can unsubscribe with one click',
+      'POSTRIDER_BASE_URL is not an https URL: one-click unsubscribe is disabled',
     );
   }
   return {

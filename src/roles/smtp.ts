@@ -96,6 +96,7 @@ function listen(server: SmtpServer, { config, log }: Parts): Promise<number> {
   return onFirst(
     targets,
     (target) => bind(server, target),
-    ({ port }, { message }) => log.info({ port, reason: message }, 'SMTP listens on another port than 587'),
+    ({ port }, { message }) =>
+      log.info({ port, reason: message }, 'SMTP port 587 is unavailable; listening on another port'),
   );
 }

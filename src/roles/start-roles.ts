@@ -405,7 +405,7 @@ function startStatistics({ database, clock, log, metrics }: Parts, { isFirstNode
   const rollUp = startRollUp({ database, clock, log, isChosen: isFirstNode });
   const gauge = (name: string, help: string, value: () => number): void =>
     metrics.readGaugeFrom({ name, help }, () => [{ labels: {}, value: value() }]);
-  const behind = 'that statistics do not count yet; 0 where another node makes them.';
+  const behind = 'not counted in statistics yet; 0 if another node counts them.';
   gauge('postrider_statistics_lag_events', `Events ${behind}`, () => rollUp.lag().events);
   gauge(
     'postrider_statistics_lag_seconds',
@@ -415,7 +415,7 @@ function startStatistics({ database, clock, log, metrics }: Parts, { isFirstNode
   const logLag = startLogLag({ database, log });
   gauge(
     'postrider_event_log_lag_seconds',
-    'How long one transaction of the database server has blocked the log of events.',
+    'Time for which a database transaction has blocked the event log.',
     logLag.seconds,
   );
   return {

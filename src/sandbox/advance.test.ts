@@ -23,7 +23,7 @@ afterEach(async () => {
 const never = (): never => assert.fail('there are no webhooks');
 const noWebhooks: SandboxKind = {
   ...{ kind: 'webhook', shortestWaitsMs: [], most: 1 },
-  ...{ claim: never, withoutAttempt: never, attempt: never, record: never },
+  ...{ claim: never, deadLetter: never, withoutAttempt: never, attempt: never, record: never },
 };
 
 async function open() {

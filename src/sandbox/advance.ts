@@ -72,7 +72,7 @@ function tooFar(): Failure {
 }
 
 export function clockIsBusy(): Failure {
-  return failure('CONFLICT', { message: 'Other calls are moving this clock; repeat the call when they are done.' });
+  return failure('CONFLICT', { message: 'Another call is advancing or resetting this clock. Retry when it is done.' });
 }
 
 /** Begins a move, once no other call moves the clock; false when that takes too long. */

@@ -66,6 +66,6 @@ export async function wholeItem(
 }
 
 export const sandboxOnly = refuse(
-  failure('FORBIDDEN', { message: 'The sandbox is reached with a sandbox key (pr_test_…); this key is live.' }),
+  failure('FORBIDDEN', { message: 'This call requires a sandbox key (pr_test_…); this key is live.' }),
 );
-export const noSuchItem = refuse(failure('NOT_FOUND', { message: 'The inbox holds no message with this id.' }));
+export const noSuchItem = refuse(failure('NOT_FOUND', { message: 'No message in the inbox has this id.' }));

@@ -113,7 +113,7 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
     defineRoute({
       ...{ method: 'POST', path: '/sandbox/inbox/:id/outcome', tag: 'sandbox', auth: 'key' },
       operationId: 'playSandboxOutcome',
-      summary: 'Play a further outcome on a captured message',
+      summary: 'Simulate another outcome for a captured message',
       description:
         'A message that still waits has its attempt now, with this outcome; one that was delivered may bounce or be complained about.',
       body: outcomeBody,
@@ -125,7 +125,7 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
     defineRoute({
       ...{ method: 'POST', path: '/sandbox/clock/advance', tag: 'sandbox', auth: 'key', waits: true },
       operationId: 'advanceSandboxClock',
-      summary: 'Let time pass in this sandbox',
+      summary: 'Advance the clock of the sandbox',
       description:
         'Moves the clock of this account’s sandbox for good. What is due in that time (attempts, expiry, schedules, webhooks with their retries) happens now and in order, before the answer.',
       body: advanceBody,
@@ -140,7 +140,7 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
       auth: 'key',
       waits: true,
       operationId: 'resetSandboxClock',
-      summary: 'Set the clock of this sandbox back to real time',
+      summary: 'Reset the clock of the sandbox to real time',
       description:
         'Removes all messages of this account’s sandbox first, with their events, webhook deliveries, received mail and statistics, because they carry times of the clock that was moved. Keys, webhooks, templates and suppressions stay.',
       refusals: ['FORBIDDEN', 'CONFLICT'],

@@ -160,7 +160,7 @@ test('whoever waits while the service stops is told to wait again', async (t) =>
   await stopped.stop({ deadlineMs: 5_000 });
   const { status, headers, body } = await answered;
   assert.deepEqual([status, headers['retry-after'], body.error.code], [503, '1', 'OVERLOADED']);
-  assert.match(body.error.message, /wait for the message again/);
+  assert.match(body.error.message, /Retry the call/);
 });
 
 test('a live key is told that it is the wrong one', async () => {

@@ -51,10 +51,10 @@ const waitQuery = closed({
   ),
 });
 
-const cameNone = refuse(failure('NOT_FOUND', { message: 'No message that matches came in this time.' }));
+const cameNone = refuse(failure('NOT_FOUND', { message: 'No matching message arrived before the timeout.' }));
 /** Not that none came: the time has not passed. */
 const cannotWait = refuse(
-  failure('OVERLOADED', { message: 'The service is stopping; wait for the message again.', retryAfterSeconds: 1 }),
+  failure('OVERLOADED', { message: 'The service is shutting down. Retry the call.', retryAfterSeconds: 1 }),
 );
 
 export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[] {
@@ -88,7 +88,7 @@ export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[]
     defineRoute({
       ...{ method: 'GET', path: '/sandbox/inbox/:id', tag: 'sandbox', auth: 'key' },
       operationId: 'getSandboxMessage',
-      summary: 'Show a captured message with its content',
+      summary: 'Get a captured message with its content',
       description: 'With html, text, headers, the links in it, and what looks like a one-time code.',
       refusals: ['FORBIDDEN'],
       response: { status: 200, schema: wholeItemSchema },
@@ -111,7 +111,7 @@ export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[]
       async handle(request: Request) {
         if (request.caller.mode !== 'sandbox') return sandboxOnly;
         await requestedChanges(database, request, clock.now()).execute(clearInboxOperation, request.caller.account.id);
-        return answer({ message: 'The inbox is empty.' });
+        return answer({ message: 'Inbox emptied.' });
       },
     }),
   ];
@@ -151,7 +151,7 @@ function waitRoute(deps: SandboxRouteDeps): RouteDefinition<Caller> {
   return defineRoute({
     ...{ method: 'GET', path: '/sandbox/inbox/wait', tag: 'sandbox', auth: 'key', waits: true },
     operationId: 'waitForSandboxMessage',
-    summary: 'Wait for a message, and show it with its content',
+    summary: 'Wait for a message and get it with its content',
     description: 'The newest that matches if there is one, else the next one that comes; 404 when none came in time.',
     query: waitQuery,
     refusals: ['FORBIDDEN'],

@@ -258,7 +258,7 @@ async function applyTemplate(
   if ('unusable' in found) return refuse(found.unusable);
   const ownSubject = mail.subject === '';
   if (ownSubject && found.subject === null) {
-    return refuse(invalid([{ field: 'subject', message: 'is required: the template has none' }]));
+    return refuse(invalid([{ field: 'subject', message: 'is required because the template has no subject' }]));
   }
   const parsed = { ...found.parsed };
   if (!ownSubject) delete parsed.subject;
@@ -284,7 +284,7 @@ async function applyTemplate(
 
 function unknownTemplate(): ReturnType<typeof failure> {
   return failure('NOT_FOUND', {
-    message: 'The templateId matches no template of this account; give the id or the name of one.',
-    details: [{ field: 'templateId', message: 'matches no template of this account' }],
+    message: 'No template of this account has this id or name.',
+    details: [{ field: 'templateId', message: 'is not the id or name of a template of this account' }],
   });
 }

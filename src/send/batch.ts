@@ -155,11 +155,11 @@ async function runOne(send: Send, request: BatchRequest, message: unknown, index
     };
   } catch (error) {
     if (error instanceof OutcomeUnknown) {
-      request.log.error({ err: error, item: index }, 'nobody knows whether a message of a batch was stored');
+      request.log.error({ err: error, item: index }, 'batch: commit outcome of a message is unknown');
       return refused(outcomeUnknown(error));
     }
     if (error instanceof Unavailable) return refused(failure(error.failureCode, { retryAfterSeconds: 1 }));
-    request.log.error({ err: error, item: index }, 'a message of a batch failed');
+    request.log.error({ err: error, item: index }, 'batch: message failed');
     return refused(failure('INTERNAL_ERROR'));
   }
 }

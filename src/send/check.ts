@@ -147,7 +147,7 @@ function checkContent(body: SendBody, issues: Issue[]): void {
     if (body.subject === undefined) issues.push({ field: 'subject', message: 'is required' });
     // An empty text that is given is a mail without a body, as SMTP takes it.
     if (!body.html && body.text === undefined)
-      issues.push({ field: 'html', message: 'is required unless text is given, and must not be empty' });
+      issues.push({ field: 'html', message: 'is required if text is not given, and must not be empty' });
   }
   if (body.subject === undefined) return;
   // What is filled in may be shorter than its source; the length is checked then.
@@ -174,7 +174,7 @@ function checkMetadata(metadata: SendBody['metadata'], issues: Issue[]): void {
 
 function checkListUnsubscribe(headers: CheckedMail['headers'], issues: Issue[]): void {
   if (!headers.some(([name]) => /^list-unsubscribe(?:-post)?$/i.test(name))) return;
-  const message = 'writes the headers List-Unsubscribe and List-Unsubscribe-Post; leave them out of headers';
+  const message = 'sets List-Unsubscribe and List-Unsubscribe-Post; remove these from headers';
   issues.push({ field: 'listUnsubscribe', message });
 }
 
@@ -182,20 +182,19 @@ function checkListUnsubscribe(headers: CheckedMail['headers'], issues: Issue[]):
 function checkLargeFlow(body: SendBody, recipients: Recipients, issues: Issue[]): void {
   const only = 'an email with attachmentSubmissionId goes to exactly one address in to';
   for (const field of ['cc', 'bcc'] as const) {
-    if (body[field] !== undefined && body[field].length > 0)
-      issues.push({ field, message: `must be left out: ${only}` });
+    if (body[field] !== undefined && body[field].length > 0) issues.push({ field, message: `is not allowed: ${only}` });
   }
   if (recipients.to.length > 1)
     issues.push({ field: 'to', message: `has ${recipients.to.length} addresses: ${only}, without cc and bcc` });
   if (body.attachments !== undefined && body.attachments.length > 0) {
-    const message = 'must be left out: where attachmentSubmissionId is given, all files are those of the submission';
+    const message = 'is not allowed together with attachmentSubmissionId';
     issues.push({ field: 'attachments', message });
   }
 }
 
 function readSendAt(text: string, nowMs: number, issues: Issue[]): number | null {
   const sendAtMs = isoTimeMs(text);
-  if (sendAtMs > nowMs + MAX_SCHEDULE_MS) issues.push({ field: 'sendAt', message: 'must be at most 30 days ahead' });
+  if (sendAtMs > nowMs + MAX_SCHEDULE_MS) issues.push({ field: 'sendAt', message: 'must be within the next 30 days' });
   return sendAtMs > nowMs ? sendAtMs : null;
 }
 
@@ -260,17 +259,17 @@ function readFiles(given: readonly (Partial<GivenFile> | undefined)[] | undefine
     if (contentId !== undefined) {
       note(
         'contentId',
-        contentIds.has(contentId) ? 'is given twice; each file needs its own' : contentIdIssue(contentId),
+        contentIds.has(contentId) ? 'is a duplicate; each file needs its own contentId' : contentIdIssue(contentId),
       );
       contentIds.add(contentId);
     }
     const content = base64 === undefined ? undefined : readBase64(base64);
     if (base64 !== undefined && content === undefined)
-      note('content', 'must be Base64 (RFC 4648 section 4) with padding; nothing but line breaks may stand in it');
+      note('content', 'must be standard Base64 (RFC 4648 section 4) with padding; only line breaks are ignored');
     if (name === undefined || contentType === undefined) continue;
     const refused = refusedFileType({ name, contentType });
     if (refused !== undefined) {
-      found.refusedTypes.push({ field, message: `${refused}; put it into an archive, or link to it` });
+      found.refusedTypes.push({ field, message: `${refused}; put the file into an archive, or link to it` });
     } else if (content !== undefined && found.issues.length === before)
       files.push({ name, contentType, content, ...(contentId !== undefined && { contentId }) });
   }

@@ -210,7 +210,7 @@ function shownAddress(address: Address): string {
 function tooLarge(sizeBytes: number): Failure {
   return failure('EMAIL_SIZE_EXCEEDED', {
     message:
-      `The complete email is ${sizeBytes} bytes; at most ${STANDARD_EMAIL_BYTES} bytes are allowed. ` +
+      `The complete email is ${sizeBytes} bytes; the limit is ${STANDARD_EMAIL_BYTES} bytes. ` +
       'Make the files smaller, or upload them with POST /attachments.',
   });
 }
@@ -218,8 +218,8 @@ function tooLarge(sizeBytes: number): Failure {
 function tooSlowInAll(recipients: number): Failure {
   const remedy = 'Make the template simpler, or send it to fewer recipients at a time.';
   return failure('TEMPLATE_INVALID', {
-    message: `The template takes longer than ${MAX_FILLING_MS} ms to fill in for each of ${recipients} recipients. ${remedy}`,
-    details: [{ field: 'html', message: `takes longer than ${MAX_FILLING_MS} ms to fill in for all recipients` }],
+    message: `Rendering the template for each of ${recipients} recipients takes longer than ${MAX_FILLING_MS} ms. ${remedy}`,
+    details: [{ field: 'html', message: `takes longer than ${MAX_FILLING_MS} ms to render for all recipients` }],
   });
 }
 
@@ -265,7 +265,7 @@ export function fillIn(
   // One without a brace was checked as it is.
   const issue = mail.subject.includes('{') || subject !== mail.subject ? subjectIssue(subject) : undefined;
   if (issue !== undefined) {
-    return refuse(invalid([{ field: 'subject', message: `${issue}, with its variables filled in` }]));
+    return refuse(invalid([{ field: 'subject', message: `${issue}, after its variables were filled in` }]));
   }
   const groups = recipients.length > 1 && isPersonal(mail) ? recipients.map((one) => [one]) : [recipients];
   return ok({ groups, parts: { ...filled.value, missing }, isShared: !hasOwnLink(mail) });

@@ -80,7 +80,7 @@ function sizeIssues(sizeBytes: number): SizeIssue[] {
   if (sizeBytes <= STANDARD_EMAIL_BYTES) return [];
   return [
     {
-      message: `The complete email is ${sizeBytes} bytes; at most ${STANDARD_EMAIL_BYTES} bytes are allowed.`,
+      message: `The complete email is ${sizeBytes} bytes; the limit is ${STANDARD_EMAIL_BYTES} bytes.`,
       remedy: 'Make the files smaller, or upload them with POST /attachments.',
     },
   ];
@@ -126,7 +126,7 @@ function warningsOf(
     result.missingVariables.length > 0,
     'TEMPLATE_VARIABLE_MISSING',
     `Variables without a value: ${result.missingVariables.join(', ')}.`,
-    'Give them in templateVariables, set missingVariables, or send the content literally with render: false.',
+    'Add them to templateVariables, set missingVariables, or send the content literally with render: false.',
   );
   for (const { message, remedy } of tooLarge) warn(true, 'EMAIL_SIZE_EXCEEDED', message, remedy);
   warnOfContent(warn, mail, { html: result.html, isHttps, accountVariables: sender.account.settings.variables });
@@ -161,7 +161,7 @@ function warnOfContent(warn: Warn, mail: CheckedMail, { html, isHttps, accountVa
       !/unsubscribe/i.test(sources) &&
       !mail.headers.some(([name]) => name.toLowerCase() === 'list-unsubscribe'),
     'NO_UNSUBSCRIBE',
-    'The mail offers no way to unsubscribe.',
+    'The message has no unsubscribe link.',
     'Put {{unsubscribe_email_html}} into the content, unless the mail is one that its recipient has to get.',
   );
   warn(

@@ -103,12 +103,12 @@ function contentTooLarge(sizeBytes: number): SizeIssue {
 function wholeTooLarge(sizeBytes: number, approvedEmailBytes: number): SizeIssue {
   if (approvedEmailBytes < MAXIMUM_EMAIL_BYTES) {
     return {
-      message: `The complete email is ${sizeBytes} bytes; this account may send up to ${approvedEmailBytes} bytes.`,
+      message: `The complete email is ${sizeBytes} bytes; the approved limit of this account is ${approvedEmailBytes} bytes.`,
       remedy: 'Make the files smaller, or ask for a larger limit with POST /approvals.',
     };
   }
   return {
-    message: `The complete email is ${sizeBytes} bytes; at most ${MAXIMUM_EMAIL_BYTES} bytes are allowed.`,
+    message: `The complete email is ${sizeBytes} bytes; the limit is ${MAXIMUM_EMAIL_BYTES} bytes.`,
     remedy: 'Make the files smaller.',
   };
 }

@@ -59,6 +59,6 @@ test('fields that the service writes, or that speak for others, are not taken fr
   for (const name of ['Sender', 'Resent-From', 'Resent-Sender', 'Authentication-Results', 'ARC-Seal']) {
     const issues: Issue[] = [];
     readHeaders({ [name]: 'ceo@bank.example' }, { mode: 'live', hasReplyTo: false }, issues);
-    assert.deepEqual(issues, [{ field: `headers.${name}`, message: 'is written by the service and may not be set' }]);
+    assert.deepEqual(issues, [{ field: `headers.${name}`, message: 'is set by Postrider and cannot be overridden' }]);
   }
 });

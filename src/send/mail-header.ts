@@ -52,7 +52,7 @@ function readAddresses(value: string | (string | undefined)[] | undefined, field
     }
     if (value.length === 1) return listed.value;
     if (found.length + listed.value.length > MAX_LISTED) {
-      issues.push({ field, message: `holds more than ${MAX_LISTED} addresses` });
+      issues.push({ field, message: `has more than ${MAX_LISTED} addresses` });
       return [];
     }
     found.push(...listed.value);
@@ -125,7 +125,7 @@ export function readRecipients(body: SendBody, issues: Issue[]): Recipients {
     }
   }
   if (recipients.all.length === 0 && issues.length === before) {
-    issues.push({ field: 'to', message: 'is required: give at least one recipient in to, cc or bcc' });
+    issues.push({ field: 'to', message: 'is required: at least one recipient in to, cc or bcc' });
   }
   if (recipients.all.length > MAX_RECIPIENTS) {
     const message = `has ${recipients.all.length} recipients together with cc and bcc; at most ${MAX_RECIPIENTS} are allowed`;
@@ -195,7 +195,7 @@ export function readHeaders(
     const isReplyTo = lower === 'reply-to' && !context.hasReplyTo;
     const issue =
       (isReplyTo ? undefined : nameIssue(name, lower)) ??
-      (seen?.has(lower) === true ? 'is given twice' : valueIssue(value));
+      (seen?.has(lower) === true ? 'is a duplicate header' : valueIssue(value));
     seen?.add(lower);
     if (issue !== undefined) {
       issues.push({ field: `headers.${name}`, message: issue });
@@ -213,7 +213,7 @@ export function readHeaders(
     headers.push([name, value]);
   }
   if (total > MAX_TOTAL_LENGTH)
-    issues.push({ field: 'headers', message: `have more than ${MAX_TOTAL_LENGTH} characters together` });
+    issues.push({ field: 'headers', message: `must have at most ${MAX_TOTAL_LENGTH} characters in total` });
   return { headers, sandboxOutcome, replyTo };
 }
 
@@ -222,8 +222,8 @@ function nameIssue(name: string, lower: string): string | undefined {
   if (!isRefused(lower)) return undefined;
   const instead = FIELDS[lower];
   return instead === undefined
-    ? 'is written by the service and may not be set'
-    : `may not be set here; use the field ${instead}`;
+    ? 'is set by Postrider and cannot be overridden'
+    : `cannot be set as a header; use the field ${instead}`;
 }
 
 function isRefused(lower: string): boolean {
@@ -278,14 +278,14 @@ export async function senderFailure(
 
 function notVerified(domain: string): Failure {
   return failure('SENDER_NOT_VERIFIED', {
-    message: `The domain ${domain} is not verified for this account; add it with POST /domains and verify it first.`,
-    details: [{ field: 'from', message: 'must be at a verified domain' }],
+    message: `The domain ${domain} is not verified for this account. Add it with POST /domains and verify it.`,
+    details: [{ field: 'from', message: 'must be an address of a verified domain' }],
   });
 }
 
 function notAllowed({ address }: Address, allowed: readonly string[]): Failure {
   return failure('SENDER_NOT_VERIFIED', {
-    message: `This key or credential may not send from ${address}; its allowedSenders are ${allowed.join(', ')}.`,
-    details: [{ field: 'from', message: 'must be one of its allowedSenders' }],
+    message: `This key or credential is not allowed to send from ${address}. Its allowedSenders are ${allowed.join(', ')}.`,
+    details: [{ field: 'from', message: 'must be one of the allowedSenders of the key or credential' }],
   });
 }

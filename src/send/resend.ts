@@ -44,7 +44,7 @@ export async function resendMessage(
 ): Promise<Result<string> | undefined> {
   const { accountId, mode, messageId, nowMs, clockOffsetMs } = resend;
   const mail = await deps.database.execute(findMailOperation, resend);
-  if (!mail) return refuse(failure('NOT_FOUND', { message: 'There is no message with this id.' }));
+  if (!mail) return refuse(failure('NOT_FOUND', { message: 'No message has this id.' }));
   if (isUnfinished(mail.status)) return refuse(notSettled(mail.status));
   const stored = await storedContentOf(mail, deps.blobs);
   if (!stored) return refuse(noLongerKept());
@@ -78,12 +78,12 @@ export async function resendMessage(
 }
 
 function notSettled(status: MessageStatus): Failure {
-  const message = `The message is ${status} and will still be delivered; send it again once it is settled, or cancel it first.`;
+  const message = `The message is ${status} and is still being delivered. Resend it after delivery ends, or cancel it first.`;
   return failure('CONFLICT', { message });
 }
 
 function noLongerKept(): Failure {
-  const message = 'The content of this message is no longer kept; send it again with POST /send.';
+  const message = 'The content of this message has been deleted. Send a new message with POST /send.';
   return failure('CONFLICT', { message });
 }
 

@@ -112,6 +112,6 @@ async function makeCopies(
 }
 
 function tooManyLinks(count: number): ReturnType<typeof failure> {
-  const message = `tracks clicks in mail of at most ${MAX_LINKS} links, and this one has ${count}; leave clicks out`;
+  const message = `cannot track clicks in messages with more than ${MAX_LINKS} links (this one has ${count}); remove clicks`;
   return invalid([{ field: 'X-Postrider-Track', message }]);
 }

@@ -161,7 +161,7 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
       const why = sender
         ? 'the account has no user whose address mail can reach, nor is there such an operator: see postrider user create'
         : 'this service has no name to write from: set POSTRIDER_SMTP_HOSTNAME or POSTRIDER_BASE_URL';
-      log.warn({ accountId, subject, why }, 'an account could not be notified by mail');
+      log.warn({ accountId, subject, why }, 'account notification failed');
       return;
     }
     await accept(recipients, notice, '7d');

@@ -140,10 +140,10 @@ test('a required variable that is not printed is missing too, each named once', 
     missing.details.map((issue) => issue.field),
     ['templateVariables.a', 'templateVariables.b'],
   );
-  assert.match(missing.message, /^The variables a, b have no value\. Give them in/);
+  assert.match(missing.message, /^The variables a, b have no value\. Add them to/);
   assert.doesNotMatch(missing.message, /missingVariables/, 'a setting does not help with what is required');
   const alone = await refused({ templateId: 'required', templateVariables: { b: 1 } });
-  assert.match(alone.message, /^The variable a has no value, and the template requires one\. Give it in/);
+  assert.match(alone.message, /^The variable a has no value, and the template requires one\. Add it to/);
   for (const missingVariables of ['empty', 'keep']) {
     const still = await refused({ templateId: 'required', missingVariables });
     assert.equal(still.code, 'TEMPLATE_VARIABLE_MISSING');

@@ -37,7 +37,7 @@ test('every wrong log-in is refused in the same words and takes as long', async 
       tookMs[kind] = [...(tookMs[kind] ?? []), runningMs() - since];
     }
   }
-  assert.deepEqual([...words], ['535 5.7.8 authentication failed; check user name and password']);
+  assert.deepEqual([...words], ['535 5.7.8 authentication failed; check username and password']);
   // An argon2 takes some 30 ms: a refusal that skipped it would be ten times faster.
   const fastest = Object.values(tookMs).map((all) => Math.min(...all));
   assert.ok(Math.max(...fastest) < 4 * Math.min(...fastest), JSON.stringify(tookMs));
@@ -117,7 +117,7 @@ test('whatever breaks the form of an exchange leaves one line in the log, withou
     for (const line of lines) last = await talker.say(line);
     assert.match(last, expected, what);
     if (what === 'a bare line feed') assert.match(await talker.reply(), /^250 /);
-    const told = rig.log.slice(from).filter((line) => line.includes('a log-in over SMTP'));
+    const told = rig.log.slice(from).filter((line) => line.includes('SMTP login '));
     assert.equal(told.length, 1, what);
     assert.equal(JSON.parse(told[0]!).address, '127.0.0.1', what);
     assert.ok(!/S3c|forged/.test(rig.log.slice(from).join('')), what);
@@ -139,7 +139,7 @@ test('log lines of failed log-ins are one line each and hold no secrets', async 
   for (const [username, password] of attempts) {
     assert.match(await talker.say(`AUTH PLAIN ${plainResponse({ username, password })}`), /^535 /);
   }
-  const lines = rig.log.slice(from).filter((line) => line.includes('log-in'));
+  const lines = rig.log.slice(from).filter((line) => line.includes('SMTP login'));
   assert.equal(lines.length, 3);
   for (const line of rig.log) {
     assert.equal(line.trim().split('\n').length, 1);

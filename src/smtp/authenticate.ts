@@ -56,11 +56,11 @@ function readPlain(text: string): PlainResponse {
   return { ok: true, value: { username, password } };
 }
 
-const MALFORMED = '501 5.5.2 the response is not valid Base64 of this mechanism';
-const CANCELLED = '501 5.0.0 authentication cancelled';
-const TOO_LONG = `501 5.5.6 a line of the exchange may have ${AUTH_BYTES} bytes`;
-const TOO_MANY = '421 4.7.0 too many failed log-ins; try again later';
-const NOT_NOW = '454 4.7.0 log-ins cannot be checked right now; try again later';
+const MALFORMED = '501 5.5.2 invalid response: expected Base64 data of this mechanism';
+const CANCELLED = '501 5.0.0 authentication canceled';
+const TOO_LONG = `501 5.5.6 line too long: at most ${AUTH_BYTES} bytes`;
+const TOO_MANY = '421 4.7.0 too many failed logins; try again later';
+const NOT_NOW = '454 4.7.0 temporary authentication failure; try again later';
 const OUR_NAMES = /^smtp_[0-9A-Za-z]{1,40}$/;
 
 export function authenticate(logins: Logins): CommandHandler {
@@ -69,11 +69,10 @@ export function authenticate(logins: Logins): CommandHandler {
 
 function begin(logins: Logins, dialogue: Dialogue, argument: string): Pending {
   if (!dialogue.isSecure) return dialogue.clientError(NEEDS_TLS);
-  if (!dialogue.isExtended) return dialogue.clientError('503 5.5.1 EHLO first');
-  if (dialogue.login !== undefined) return dialogue.clientError('503 5.5.1 you are logged in already');
+  if (!dialogue.isExtended) return dialogue.clientError('503 5.5.1 send EHLO first');
+  if (dialogue.login !== undefined) return dialogue.clientError('503 5.5.1 already authenticated');
   const [mechanism = '', initial, ...more] = argument.split(' ').filter(Boolean);
-  if (mechanism === '' || more.length > 0)
-    return dialogue.clientError('501 5.5.4 the syntax is AUTH PLAIN or AUTH LOGIN');
+  if (mechanism === '' || more.length > 0) return dialogue.clientError('501 5.5.4 syntax: AUTH PLAIN or AUTH LOGIN');
   switch (mechanism.toUpperCase()) {
     case 'PLAIN':
       return initial === undefined
@@ -84,14 +83,14 @@ function begin(logins: Logins, dialogue: Dialogue, argument: string): Pending {
         ? ask(dialogue, 'Username:', (text) => askPassword(logins, dialogue, text))
         : askPassword(logins, dialogue, initial);
     default:
-      return dialogue.clientError('504 5.5.4 the mechanism is not offered; use PLAIN or LOGIN');
+      return dialogue.clientError('504 5.5.4 unsupported mechanism; use PLAIN or LOGIN');
   }
 }
 
 /** Answers what breaks the form of an exchange, which ends with it. */
 export function malformedLogin(dialogue: Dialogue, line: string): undefined {
   dialogue.takeLine = undefined;
-  dialogue.log.warn({ address: dialogue.address }, 'a log-in over SMTP was malformed or cancelled');
+  dialogue.log.warn({ address: dialogue.address }, 'SMTP login malformed or canceled');
   dialogue.clientError(line);
 }
 
@@ -144,7 +143,7 @@ async function logIn(logins: Logins, dialogue: Dialogue, { username, password }:
   } catch (error) {
     attempt?.undecided();
     if (!(error instanceof Unavailable)) throw error;
-    dialogue.log.warn({ err: error }, 'a log-in could not be checked');
+    dialogue.log.warn({ err: error }, 'SMTP login could not be checked');
     return dialogue.reply(NOT_NOW);
   }
   refuse(dialogue, username, attempt.failed() ? TOO_MANY : LOGIN_FAILED);
@@ -158,7 +157,7 @@ function welcome(dialogue: Dialogue, login: Login): undefined {
 function refuse(dialogue: Dialogue, username: string, line: string): undefined {
   dialogue.services.metrics.smtpAuthFailures.inc();
   const shown = OUR_NAMES.test(username) ? { username } : {};
-  dialogue.log.warn({ address: dialogue.address, ...shown }, 'a log-in over SMTP failed');
+  dialogue.log.warn({ address: dialogue.address, ...shown }, 'SMTP login failed');
   if (line === TOO_MANY) dialogue.hangUp(line);
   else dialogue.clientError(line);
 }

@@ -64,7 +64,7 @@ const SYNTAX: Readonly<Record<Keyword, string>> = {
 
 /** Cuts `FROM:<…> A B=c` into its parts; quoted local parts may hold brackets and spaces. */
 function cutPath(argument: string, keyword: Keyword): Parsed<Path> {
-  const malformed = (issue: string): Parsed<Path> => refused(`501 5.5.4 ${issue}; the syntax is ${SYNTAX[keyword]}`);
+  const malformed = (issue: string): Parsed<Path> => refused(`501 5.5.4 ${issue}; syntax: ${SYNTAX[keyword]}`);
   const colon = keyword.length;
   if (argument.slice(0, colon).toUpperCase() !== keyword) return malformed(`${keyword}: is missing`);
   if (argument[colon] !== ':') return malformed(`the colon after ${keyword} is missing`);
@@ -98,7 +98,7 @@ function parseMailbox(inside: string, keyword: Keyword, utf8: boolean): Parsed<A
   if (!result.ok)
     return refused(`${STATUS[keyword]} ${mailboxIssue(inside, keyword) ?? malformedIssue(inside, result.reason)}`);
   if (!utf8 && NON_ASCII.test(inside)) {
-    return refused(`553 5.6.7 the address ${quote(inside)} is not ASCII; add SMTPUTF8 to MAIL FROM:<...>`);
+    return refused(`553 5.6.7 the address ${quote(inside)} has non-ASCII characters; add SMTPUTF8 to MAIL FROM:<...>`);
   }
   return { ok: true, value: result.value };
 }
@@ -110,7 +110,7 @@ function malformedIssue(inside: string, reason: string): string {
   return inside.includes('@') ? `the address ${quote(inside)} ${reason}` : `the address ${reason}`;
 }
 
-/** What belongs to header fields and not to the envelope: several addresses, display names, comments, spaces. */
+/** Syntax that header fields allow and the envelope does not: several addresses, display names, comments, spaces. */
 function mailboxIssue(inside: string, keyword: Keyword): string | undefined {
   const outside = inside.replace(/"(?:[^"\\]|\\.)*"/gsu, '""');
   const parts = outside.split(/[,; ]+/).filter((part) => part.includes('@'));
@@ -180,7 +180,7 @@ function readParameters(parameters: string[], known = SUBMISSION): Parsed<Omit<M
     if (name === 'ENVID') envid = decodeEnvid(value ?? '');
     if (name === 'RET') ret = /^full$/i.test(value ?? '') ? 'full' : 'headers';
   }
-  if (seen.has('HOLDFOR') && seen.has('HOLDUNTIL')) return refused('501 5.5.4 give HOLDFOR or HOLDUNTIL, not both');
+  if (seen.has('HOLDFOR') && seen.has('HOLDUNTIL')) return refused('501 5.5.4 use HOLDFOR or HOLDUNTIL, not both');
   return { ok: true, value: { sizeBytes, smtpUtf8, hold, envid, ret } };
 }
 
@@ -243,10 +243,12 @@ export function parseForeignMail(
   if (!parameters.ok) return parameters;
   const { sizeBytes, smtpUtf8 } = parameters.value;
   if (!smtpUtf8 && NON_ASCII.test(path.inside)) {
-    return refused(`553 5.6.7 the address ${quote(path.inside)} is not ASCII; add SMTPUTF8 to MAIL FROM:<...>`);
+    return refused(
+      `553 5.6.7 the address ${quote(path.inside)} has non-ASCII characters; add SMTPUTF8 to MAIL FROM:<...>`,
+    );
   }
   if (Buffer.byteLength(path.inside) > MAX_PATH_BYTES)
-    return refused(`501 5.1.7 the address is longer than ${MAX_PATH_BYTES} bytes`);
+    return refused(`501 5.1.7 address longer than ${MAX_PATH_BYTES} bytes`);
   return { ok: true, value: { from: path.inside, sizeBytes, smtpUtf8 } };
 }
 
@@ -284,12 +286,12 @@ export function parseInboundRecipient(argument: string, smtpUtf8: boolean): Pars
 }
 
 function recipientOf(inside: string, smtpUtf8: boolean): Parsed<Address> {
-  if (inside === '') return refused('501 5.1.3 the recipient is empty; write RCPT TO:<user@example.com>');
+  if (inside === '') return refused('501 5.1.3 recipient is empty; use RCPT TO:<user@example.com>');
   return parseMailbox(inside, 'TO', smtpUtf8);
 }
 
 function unknownParameter(name: string): string {
-  return `555 5.5.4 the parameter ${quote(name.toUpperCase())} is not offered here; leave it out`;
+  return `555 5.5.4 unsupported parameter ${quote(name.toUpperCase())}; remove it`;
 }
 
 function readReports(parameters: readonly string[], smtpUtf8: boolean): Parsed<RecipientReports> {
@@ -299,14 +301,14 @@ function readReports(parameters: readonly string[], smtpUtf8: boolean): Parsed<R
     const name = (equals === -1 ? parameter : parameter.slice(0, equals)).toUpperCase();
     const value = equals === -1 ? '' : parameter.slice(equals + 1);
     if (name === 'NOTIFY') {
-      if (reports.notify !== undefined) return refused('501 5.5.4 NOTIFY is given twice');
+      if (reports.notify !== undefined) return refused('501 5.5.4 NOTIFY is repeated');
       const notify = parseNotify(value);
       if (notify === undefined) {
         return refused('501 5.5.4 NOTIFY must be NEVER, or a list of SUCCESS, FAILURE and DELAY separated by commas');
       }
       reports.notify = notify;
     } else if (name === 'ORCPT') {
-      if (reports.originalRecipient !== undefined) return refused('501 5.5.4 ORCPT is given twice');
+      if (reports.originalRecipient !== undefined) return refused('501 5.5.4 ORCPT is repeated');
       const original = decodeOriginalRecipient(value, smtpUtf8);
       if (original === undefined) {
         return refused(

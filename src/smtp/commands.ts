@@ -14,7 +14,7 @@ function greet(dialogue: Dialogue, argument: string, isExtended: boolean): undef
   const name = heloName(argument);
   if (name === undefined)
     return dialogue.clientError(
-      `501 5.5.4 ${isExtended ? 'EHLO' : 'HELO'} needs the name of your host, such as client.example`,
+      `501 5.5.4 ${isExtended ? 'EHLO' : 'HELO'} requires your host name, such as client.example`,
     );
   dialogue.helo = name;
   dialogue.isExtended = isExtended;
@@ -36,7 +36,7 @@ function greet(dialogue: Dialogue, argument: string, isExtended: boolean): undef
 
 function startTls(dialogue: Dialogue, argument: string): undefined {
   if (argument !== '') return dialogue.clientError('501 5.5.4 STARTTLS takes no parameters');
-  if (dialogue.isSecure) return dialogue.clientError('503 5.5.1 this is TLS already');
+  if (dialogue.isSecure) return dialogue.clientError('503 5.5.1 TLS is already active');
   dialogue.startTls();
 }
 
@@ -56,7 +56,7 @@ export function withoutArgument(handler: CommandHandler): CommandHandler {
 }
 
 /** A protocol of its own speaks here, most likely a browser that was made to (cross-protocol request forgery). */
-const otherProtocol: CommandHandler = (dialogue) => dialogue.hangUp('421 4.7.0 this is SMTP');
+const otherProtocol: CommandHandler = (dialogue) => dialogue.hangUp('421 4.7.0 protocol error: this is an SMTP server');
 
 const HANDLERS: ReadonlyMap<string, CommandHandler> = new Map<string, CommandHandler>([
   ['EHLO', (dialogue, argument) => greet(dialogue, argument, true)],
@@ -72,14 +72,14 @@ const HANDLERS: ReadonlyMap<string, CommandHandler> = new Map<string, CommandHan
   ],
   ['NOOP', idle('250 2.0.0 OK')],
   ['HELP', idle('214 2.0.0 EHLO STARTTLS MAIL RCPT DATA RSET NOOP QUIT; see RFC 5321')],
-  ['VRFY', idle('252 2.5.0 cannot verify the address; send it mail to find out')],
+  ['VRFY', idle('252 2.5.0 cannot VRFY the address, but will accept a message and attempt delivery')],
   ['QUIT', withoutArgument((dialogue) => dialogue.hangUp('221 2.0.0 goodbye'))],
-  ['AUTH', (dialogue) => dialogue.clientError('502 5.5.1 AUTH is not offered')],
-  ['EXPN', (dialogue) => dialogue.clientError('502 5.5.1 EXPN is not offered')],
-  ['TURN', (dialogue) => dialogue.clientError('502 5.5.1 TURN is not offered')],
-  ['ETRN', (dialogue) => dialogue.clientError('502 5.5.1 ETRN is not offered')],
+  ['AUTH', (dialogue) => dialogue.clientError('502 5.5.1 AUTH is not supported')],
+  ['EXPN', (dialogue) => dialogue.clientError('502 5.5.1 EXPN is not supported')],
+  ['TURN', (dialogue) => dialogue.clientError('502 5.5.1 TURN is not supported')],
+  ['ETRN', (dialogue) => dialogue.clientError('502 5.5.1 ETRN is not supported')],
   // Its octets follow at once, and would run as commands in a session that stayed.
-  ['BDAT', (dialogue) => dialogue.hangUp('502 5.5.1 BDAT is not offered; send the mail with DATA')],
+  ['BDAT', (dialogue) => dialogue.hangUp('502 5.5.1 BDAT is not supported; use DATA')],
   ...['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE', 'PRI'].map(
     (verb): [string, CommandHandler] => [verb, otherProtocol],
   ),
@@ -89,11 +89,11 @@ const HANDLERS: ReadonlyMap<string, CommandHandler> = new Map<string, CommandHan
 export function runCommand(dialogue: Dialogue, line: string): Pending {
   const { verb, argument } = parseCommand(line);
   const handler = dialogue.services.profile.verbs.get(verb) ?? HANDLERS.get(verb);
-  if (handler === undefined) return dialogue.clientError(`500 5.5.2 the command ${quote(verb)} is not known`);
+  if (handler === undefined) return dialogue.clientError(`500 5.5.2 unknown command ${quote(verb)}`);
   dialogue.verb = verb;
   const { limits } = dialogue.services;
   if (dialogue.fruitless >= limits.maxFruitless) {
-    return dialogue.hangUp('421 4.7.0 too many commands without a mail');
+    return dialogue.hangUp('421 4.7.0 too many commands without a message');
   }
   return handler(dialogue, argument);
 }

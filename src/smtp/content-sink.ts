@@ -9,19 +9,19 @@ import { INLINE_BYTES } from '../messages/messages.ts';
 import { createSubmissionDigest, type SubmittedContent } from '../send/send.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 
-/** What may wait for the blob storage before the client is paused. */
+/** Bytes that can wait for the blob storage before the client is paused. */
 const WAITING_BYTES = 256 * 1024;
 /** Pieces from this size on go to the blob storage as they are; smaller ones are copied into buffers of the other size. */
 const LARGE_PIECE_BYTES = 4 * 1024;
 const GATHERED_BYTES = 64 * 1024;
 /** Unused memory that may come with content that stays in memory. */
 const SLACK_BYTES = 4 * 1024;
-/** What a piece in the queue costs beside its bytes. */
+/** Memory that a queued piece costs in addition to its bytes. */
 const PIECE_BYTES = 512;
 
 export interface FinishedContent {
   content: SubmittedContent;
-  /** Of the content without what a repeated submission may change; see createSubmissionDigest. */
+  /** Digest of the content without the fields that a retry may change; see createSubmissionDigest. */
   digest(): Buffer;
 }
 
@@ -32,7 +32,7 @@ export interface ContentSink {
   write(chunk: Buffer): void;
   /** Resolves when more can be taken; undefined when it can. */
   untilReady(): Promise<void> | undefined;
-  /** What was stored is the caller's from here on. */
+  /** Ends the content and returns it. The caller then owns the stored blob. */
   finish(): FinishedContent | Promise<FinishedContent>;
   /** Removes what was stored, unless it was given away. */
   discard(): void;

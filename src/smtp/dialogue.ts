@@ -29,9 +29,9 @@ import type { RecipientReports } from './dsn.ts';
 import type { TlsIdentity } from './tls-identity.ts';
 
 export interface SmtpLimits {
-  /** Of one message as submitted; announced with SIZE (RFC 1870). */
+  /** Maximum size of one submitted message, in bytes; announced with SIZE (RFC 1870). */
   maxMessageBytes: number;
-  /** Of one message that is too large and is read to its end; beyond this the connection closes. */
+  /** Bytes of a message over the limit that are read and discarded; after that the connection is closed. */
   maxDiscardBytes: number;
   maxRecipients: number;
   maxConnectionsPerAddress: number;
@@ -112,16 +112,17 @@ export function replyFor(failure: Failure): string {
   return `${catalogue[failure.code].smtp} ${isNamed ? `${issue.field} ${issue.message}` : failure.message}`;
 }
 
-export const BUSY = '451 4.3.2 the service cannot take mail right now; try again later';
-export const BROKEN = '451 4.3.0 something broke on our side; try again later';
-export const STOPPING = '421 4.3.2 the service is stopping; connect again';
-export const NEEDS_TLS = '530 5.7.0 STARTTLS first';
+export const BUSY = '451 4.3.2 temporarily unable to accept mail; try again later';
+export const BROKEN = '451 4.3.0 internal server error; try again later';
+export const STOPPING = '421 4.3.2 service shutting down; reconnect';
+export const NEEDS_TLS = '530 5.7.0 must issue a STARTTLS command first';
 export const NEEDS_LOGIN = '530 5.7.0 authentication required';
-export const LOGIN_FAILED = '535 5.7.8 authentication failed; check user name and password';
-export const NO_MAIL = '503 5.5.1 MAIL first';
-export const TOO_LARGE = (maxBytes: number): string => `552 5.3.4 the message is larger than ${maxBytes} bytes`;
+export const LOGIN_FAILED = '535 5.7.8 authentication failed; check username and password';
+export const NO_MAIL = '503 5.5.1 send MAIL FROM first';
+export const TOO_LARGE = (maxBytes: number): string =>
+  `552 5.3.4 message exceeds the maximum size of ${maxBytes} bytes`;
 
-/** What all sessions share. */
+/** The services that all sessions share. */
 export interface SmtpServices {
   /** Name in the greeting. */
   hostname: string;
@@ -142,13 +143,13 @@ export interface SmtpServices {
 
 export type CommandHandler = (dialogue: Dialogue, argument: string) => Pending;
 
-/** What a port is for. */
+/** The purpose of a port: submission or inbound mail. */
 export interface Profile {
-  /** The commands that it has of its own: MAIL, RCPT and DATA at least. */
+  /** Commands of this port: at least MAIL, RCPT and DATA. */
   verbs: ReadonlyMap<string, CommandHandler>;
-  /** What it offers at EHLO beside what every port does. */
+  /** EHLO extensions of this port, in addition to those of every port. */
   offered(dialogue: Dialogue): readonly string[];
-  /** Whether somebody is known from there: who waits for the greeting a shorter time. */
+  /** Whether clients from this address logged in before: their greeting is delayed less. */
   knows(countedAddress: string): boolean;
   /** A 4xx or 5xx reply to somebody who is logged in. */
   onRefused?(refused: RefusedCommand): void;
@@ -186,7 +187,7 @@ export interface SubmissionEnvelope extends EnvelopeParts {
   /** ENVID and RET of MAIL. */
   envid: string | undefined;
   ret: 'full' | 'headers' | undefined;
-  /** What the clock of the sender's mode is ahead of the real time. */
+  /** Offset of the clock of the sender's mode from real time, in ms. */
   clockOffsetMs: number;
 }
 
@@ -220,7 +221,7 @@ export function refuse(dialogue: Dialogue, line: string): undefined {
   dialogue.reply(line);
 }
 
-/** Of a command that is malformed itself, as opposed to the address in it. */
+/** Whether a reply reports a malformed command, as opposed to a malformed address in it. */
 export function isSyntaxError(reply: string): boolean {
   return /^\d{3} 5\.5\.4 /.test(reply);
 }
@@ -229,7 +230,7 @@ export function isSyntaxError(reply: string): boolean {
 export function orBusy(dialogue: Dialogue, check: () => Pending): Pending {
   return check()?.catch((error: unknown) => {
     if (!(error instanceof Unavailable)) throw error;
-    dialogue.log.warn({ err: error }, 'a sender or recipient could not be checked');
+    dialogue.log.warn({ err: error }, 'SMTP sender or recipient could not be checked');
     refuse(dialogue, BUSY);
   });
 }
@@ -248,13 +249,13 @@ export interface MailTransfer {
   abort(): void;
 }
 
-/** What a command may see and change; the session behind it owns the connection. */
+/** The state that a command can read and change. The session owns the connection. */
 export interface Dialogue {
   readonly services: SmtpServices;
   readonly log: Log;
-  /** Of the client, as headers show it. */
+  /** Address of the client, as in the Received field. */
   readonly address: string;
-  /** What is counted together with that address. */
+  /** The group of addresses that limits count as one client, for example an IPv6 /64. */
   readonly countedAddress: string;
   /** Undefined before EHLO or HELO. */
   helo: string | undefined;

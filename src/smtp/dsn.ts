@@ -4,7 +4,7 @@
  */
 import type { ReportKind } from '../messages/messages.ts';
 
-/** What RCPT requested for one recipient. */
+/** The delivery status notifications that RCPT requested for one recipient (RFC 3461). */
 export interface RecipientReports {
   /** Empty for NEVER; absent without NOTIFY. */
   notify?: readonly ReportKind[];

@@ -15,13 +15,13 @@ import { BROKEN, BUSY, type MailTransfer, type SmtpServices, TOO_LARGE } from '.
 import { createDotReader } from './mail-transfer.ts';
 
 const MAX_RECEIVED = 30;
-/** Of a header, in which Received fields are counted. */
+/** Bytes of the header in which Received fields are counted. */
 const COUNTED_BYTES = 262_144;
 const CR = 13;
 const LF = 10;
 
-const LOOP = `554 5.4.6 more than ${MAX_RECEIVED} Received fields: the mail goes round in a loop`;
-const BARE = '550 5.6.0 a line ends with something else than CR LF, or the mail holds a NUL';
+const LOOP = `554 5.4.6 mail loop: more than ${MAX_RECEIVED} Received fields`;
+const BARE = '550 5.6.0 invalid message: bare CR or LF, or a NUL character';
 const STRAY = /\0|\r(?!\n)|(?<!\r)\n/;
 
 /** No sender is known by his key here; and the digest of submissions holds a header, however long, until it ends. */
@@ -99,13 +99,13 @@ export interface StoredContent {
   sizeBytes: number;
 }
 
-/** What is stored of a mail, as far as it was asked for. */
+/** The stored forms of an inbound message, as requested. */
 export interface StoredMail {
-  /** As it came; undefined where it is larger than what is kept whole. */
+  /** The message as received; undefined if it is too large to be stored whole. */
   whole: StoredContent | undefined;
-  /** What a reader of reports needs (src/mail/report/condense.ts). */
+  /** The condensed form for the report parser (src/mail/report/condense.ts). */
   report: StoredContent | undefined;
-  /** Of the mail as it came. */
+  /** Size of the message as received, in bytes. */
   receivedBytes: number;
 }
 
@@ -189,7 +189,7 @@ export function beginInboundTransfer(options: InboundTransferOptions): MailTrans
       } catch (error) {
         sink.discard();
         const isExpected = error instanceof Unavailable;
-        services.log[isExpected ? 'warn' : 'error']({ err: error }, 'a mail that came in could not be stored');
+        services.log[isExpected ? 'warn' : 'error']({ err: error }, 'inbound message could not be stored');
         return { line: isExpected ? BUSY : BROKEN, accepted: false };
       }
     },

@@ -28,9 +28,9 @@ import { beginInboundTransfer, type StoredContent } from './inbound-transfer.ts'
 
 export interface InboundPort {
   recipients: Recipients;
-  /** Whether disks have too little for mail of routes, which is kept: who fills them stops that mail, and not what customers send. */
+  /** Whether disk space is too low for mail of routes. Such mail is deferred before submissions are. */
   isScarce(): boolean;
-  /** Of mail for routes, by account: what one of them gets fills no disk for all. */
+  /** Messages for routes in the current hour, by account, so one account cannot fill the disk. */
   hourly: HourlyCount;
   /** Resolves once the copies of a mail, or what they mean, are on stable storage. */
   store(mails: NewInbound[]): Promise<void>;
@@ -53,14 +53,14 @@ export const inboundLimits: SmtpLimits = {
 /** Mail to postmaster and abuse is for people, who get its files too. */
 const LETTER_BYTES = 10_000_000;
 
-const APART = '452 4.5.3 how large a mail may be differs for this recipient: bring it apart, or declare SIZE';
-const OVER_LIMIT = '452 4.2.2 this recipient takes no more mail in this hour; try again later';
-const NOBODY = '550 5.1.1 there is no such recipient here';
+const APART = '452 4.5.3 different size limit for this recipient: send separately, or declare SIZE';
+const OVER_LIMIT = '452 4.2.2 hourly limit of this recipient reached; try again later';
+const NOBODY = '550 5.1.1 no such recipient';
 
 function beginMail(dialogue: Dialogue, argument: string): undefined {
-  if (dialogue.helo === undefined) return dialogue.clientError('503 5.5.1 EHLO first');
+  if (dialogue.helo === undefined) return dialogue.clientError('503 5.5.1 send EHLO first');
   if (dialogue.envelope !== undefined)
-    return dialogue.clientError('503 5.5.1 a mail has begun already; RSET gives it up');
+    return dialogue.clientError('503 5.5.1 a message is already in progress; send RSET to discard it');
   const parsed = parseForeignMail(argument);
   if (!parsed.ok) {
     return isSyntaxError(parsed.reply) ? dialogue.clientError(parsed.reply) : refuse(dialogue, parsed.reply);
@@ -81,7 +81,7 @@ function addRecipient(port: InboundPort, dialogue: Dialogue, argument: string): 
   const { envelope } = dialogue;
   if (envelope?.kind !== 'inbound') return refuse(dialogue, NO_MAIL);
   if (dialogue.refusedRecipients >= dialogue.services.limits.maxRefusedRecipients)
-    return dialogue.hangUp('421 4.7.0 too many refused recipients');
+    return dialogue.hangUp('421 4.7.0 too many rejected recipients');
   const parsed = BARE_POSTMASTER.test(argument)
     ? ({ ok: true, value: POSTMASTER } as const)
     : parseInboundRecipient(argument, envelope.smtpUtf8);
@@ -122,7 +122,7 @@ function take({ isScarce, hourly }: InboundPort, { dialogue, envelope, address, 
   // Each time costs as much as the first, and brings no mail nearer.
   if (recipients.has(key)) dialogue.fruitless += 1;
   if (recipients.size >= maxRecipients && !recipients.has(key)) {
-    return refuse(dialogue, `452 4.5.3 a mail may have ${maxRecipients} recipients`);
+    return refuse(dialogue, `452 4.5.3 too many recipients: at most ${maxRecipients} per message`);
   }
   recipients.set(key, { ...taken, address: address.address });
   dialogue.reply('250 2.1.5 OK');
@@ -163,7 +163,7 @@ function beginData(port: InboundPort, dialogue: Dialogue): undefined {
       for (const { use } of mails) if (use.kind === 'route') port.hourly.add(use.accountId);
       const inboundIds = mails.map(({ id }) => id);
       const uses = mails.map(({ use }) => use.kind);
-      services.log.info({ inboundIds, uses, sizeBytes: receivedBytes, address }, 'a mail came in');
+      services.log.info({ inboundIds, uses, sizeBytes: receivedBytes, address }, 'inbound message accepted');
       return inboundIds[0]!;
     },
   });

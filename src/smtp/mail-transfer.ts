@@ -29,7 +29,7 @@ const DOT = 46;
 const LINE_DOT = Buffer.from('\r\n.');
 const CR_BYTES = Buffer.from('\r');
 
-/** What was seen of CRLF.CRLF. The CR behind the dot is held back, since it is content only if no LF follows. */
+/** How much of CRLF.CRLF was received. The CR after the dot is held back, because it is content only if no LF follows. */
 type Seen = 'nothing' | 'CR' | 'CRLF' | 'CRLF.' | 'CRLF.CR';
 
 interface DotReader {
@@ -47,7 +47,7 @@ export function createDotReader(sink: (content: Buffer) => void): DotReader {
     if (to > from) sink(from === 0 && to === chunk.length ? chunk : chunk.subarray(from, to));
   };
 
-  /** What the end of a chunk without another CRLF. leaves to be remembered. */
+  /** The state after a chunk that ends within a possible CRLF.CRLF. */
   const rest = (chunk: Buffer, from: number): Seen => {
     const last = chunk.length - 1;
     if (chunk[last] === CR) return 'CR';
@@ -108,7 +108,7 @@ export function createDotReader(sink: (content: Buffer) => void): DotReader {
   };
 }
 
-/** Of a host (RFC 1035 §2.3.4); a longer one is shown by its beginning, so that the Received field stays whole. */
+/** Maximum length of a host name (RFC 1035 §2.3.4). Longer names are truncated in the Received field. */
 const LONGEST_NAME = 240;
 
 interface TransferOptions {
@@ -143,7 +143,7 @@ export function beginTransfer(options: TransferOptions): MailTransfer {
       } catch (error) {
         sink.discard();
         const isExpected = error instanceof Unavailable;
-        services.log[isExpected ? 'warn' : 'error']({ err: error }, 'a submitted mail could not be stored');
+        services.log[isExpected ? 'warn' : 'error']({ err: error }, 'submitted message could not be stored');
         return { line: isExpected ? BUSY : BROKEN, accepted: false };
       }
     },
@@ -194,7 +194,7 @@ function refusalOf(
   // RFC 6531 §3.4: a mail with an internationalised header needs the parameter.
   if (smtpUtf8 && !envelope.smtpUtf8) {
     const field = utf8Field === undefined ? '' : ` field ${quote(utf8Field.name)} (line ${utf8Field.line})`;
-    return `550 5.6.7 the header${field} is not ASCII; encode its value (RFC 2047), or add SMTPUTF8 to MAIL FROM:<...>`;
+    return `550 5.6.7 the header${field} has non-ASCII characters; encode its value (RFC 2047), or add SMTPUTF8 to MAIL FROM:<...>`;
   }
   return services.closedToContent() === undefined ? undefined : BUSY;
 }

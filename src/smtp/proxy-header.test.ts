@@ -136,7 +136,7 @@ test('a header in pieces, and bytes that come with it', async () => {
   assert.match(await talker.reply(), /^220 /);
   assert.match(await talker.say('QUIT'), /^221 /);
   const early = await proxied(port, Buffer.concat([from('203.0.113.9'), Buffer.from('EHLO early.example\r\n')]));
-  assert.match(await early.reply(), /^554 5\.5\.0 you spoke before the greeting/);
+  assert.match(await early.reply(), /^554 5\.5\.0 protocol error: data received before the greeting/);
 });
 
 /** A proxy that writes its header together with the first bytes of the client. */

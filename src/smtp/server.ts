@@ -84,7 +84,7 @@ class ListeningServer implements SmtpServer {
     this.#services = { ...shared, closedToMail };
     const warn = nowAndThen();
     this.#noteProxy = (address, reason) => {
-      const message = 'PROXY protocol header missing or invalid; the connection of a trusted proxy was closed';
+      const message = 'PROXY protocol header missing or invalid; connection of a trusted proxy closed';
       warn(() => shared.log.warn({ address, reason }, message));
     };
     const { lingerMs, idleMs, dataMs } = shared.limits;
@@ -134,7 +134,7 @@ class ListeningServer implements SmtpServer {
     const { maxConnectionsPerAddress, maxConnections } = this.#services.limits;
     if (this.#isStopping) return STOPPING;
     if (already >= maxConnectionsPerAddress) return '421 4.7.0 too many connections from your address';
-    return this.count() >= maxConnections ? '421 4.3.2 too many connections' : undefined;
+    return this.count() >= maxConnections ? '421 4.3.2 too many connections; try again later' : undefined;
   }
 
   /** Finds out the address of the client: the peer, or what a trusted proxy reports. */

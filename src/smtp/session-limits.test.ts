@@ -250,7 +250,7 @@ test('a recipient that is named again and again brings no mail nearer', async ()
     last = line;
     count += 1;
   }
-  assert.match(last, /^421 4\.7\.0 too many commands without a mail/);
+  assert.match(last, /^421 4\.7\.0 too many commands without a message/);
   assert.ok(count <= 203 && count > 190, `${count}`);
 });
 

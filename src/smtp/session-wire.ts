@@ -12,7 +12,7 @@ import { type SecureContext, TLSSocket } from 'node:tls';
 import type { Log } from '../base/log.ts';
 import { cleanReply } from './dialogue.ts';
 
-/** What is counted together with this address. */
+/** The group of addresses that limits count as one client: an IPv4 address or an IPv6 /64. */
 export function countedAddress(address: string): string {
   return address.includes(':') ? firstGroups(address) : address;
 }
@@ -36,7 +36,7 @@ export function addressLiteral(address: string): string {
   return isIPv6(address) ? `[IPv6:${address}]` : `[${address}]`;
 }
 
-/** What may wait to be read by the client before its commands wait too. */
+/** Bytes of unread replies after which the session stops reading commands. */
 const UNREAD_BYTES = 128 * 1024;
 
 interface WireEvents {
@@ -69,7 +69,7 @@ export class SessionWire {
     });
     socket.on('drain', () => this.#events.onDrain());
     socket.on('error', (error) => {
-      this.#debug(error, 'an SMTP connection broke');
+      this.#debug(error, 'SMTP connection lost');
       socket.destroy();
     });
     socket.on('close', () => {
@@ -132,7 +132,7 @@ export class SessionWire {
     const secured = new TLSSocket(plain, { isServer: true, secureContext });
     this.#socket = secured;
     secured.on('_tlsError', (error: Error) => {
-      this.#debug(error, 'a TLS handshake failed');
+      this.#debug(error, 'TLS handshake failed');
       secured.destroy();
     });
     this.#attach(secured);

@@ -56,7 +56,7 @@ test('revocation, suspension and a plan without SMTP are felt at the next MAIL o
     await waitUntil(why, async () => {
       const reply = await mail();
       if (reply.startsWith('250')) await talker.say('RSET');
-      else assert.match(reply, /^535 5\.7\.8 authentication failed; check user name and password$/);
+      else assert.match(reply, /^535 5\.7\.8 authentication failed; check username and password$/);
       return reply.startsWith('535');
     });
     assert.ok(runningMs() - since < 2_000, `${why}: felt after ${runningMs() - since} ms`);

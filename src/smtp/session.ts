@@ -41,7 +41,7 @@ import { countedAddress, SessionWire } from './session-wire.ts';
 
 const LF = 10;
 const CR = 13;
-/** What may wait behind a command that is worked on. */
+/** Bytes of pipelined input that can wait while a command is processed. */
 const WAITING_BYTES = 128 * 1024;
 
 type Phase = 'greeting' | 'open' | 'handshake' | 'closing' | 'closed';
@@ -94,7 +94,7 @@ export class Session implements Dialogue {
   #isEnded = false;
   /** By performance.now(). */
   #deadlineMs: number;
-  /** Of the mail that is transferred, however its content comes. */
+  /** The transfer in progress. */
   #dataEndMs = 0;
 
   constructor(socket: Socket, { services, address, isImplicitTls, refusal, onMailOver, onClosed }: SessionOptions) {
@@ -119,7 +119,7 @@ export class Session implements Dialogue {
     else this.#holdGreeting();
   }
 
-  /** Who speaks before the greeting is seen only while it is held back; from where log-ins came that is a moment. */
+  /** Delay of the greeting, in which early talkers are detected; short for addresses with earlier logins. */
   #holdGreeting(): void {
     this.#phase = 'greeting';
     const { profile, limits } = this.services;
@@ -145,7 +145,7 @@ export class Session implements Dialogue {
   }
 
   #receive(chunk: Buffer): undefined {
-    if (this.#phase === 'greeting') return this.hangUp('554 5.5.0 you spoke before the greeting');
+    if (this.#phase === 'greeting') return this.hangUp('554 5.5.0 protocol error: data received before the greeting');
     if (this.#phase !== 'open') return;
     this.#input.push(chunk);
     if (!this.#isWaiting && (this.#input.length > this.#midLineBytes || chunk.includes(LF))) this.#pump();
@@ -213,7 +213,7 @@ export class Session implements Dialogue {
     this.#deadlineMs = performance.now() + this.services.limits.idleMs;
     if (this.takeLine === undefined) this.verb = undefined;
     if (end === at || input[end - 1] !== CR) {
-      const line = '500 5.5.2 a line ends with CR LF';
+      const line = '500 5.5.2 lines must end with CR LF';
       if (this.takeLine === undefined) this.clientError(line);
       else malformedLogin(this, line);
     } else this.#runLine(lineText(input.subarray(at, end - 1)));
@@ -226,7 +226,7 @@ export class Session implements Dialogue {
     // What is no text is no Base64 either.
     if (takeLine !== undefined) working = takeLine(text ?? '?');
     else if (text !== undefined) working = runCommand(this, text);
-    else working = this.clientError('500 5.5.2 the line has control characters or is not UTF-8');
+    else working = this.clientError('500 5.5.2 line has control characters or is not UTF-8');
     if (this.transfer !== undefined)
       this.#deadlineMs = this.#dataEndMs = performance.now() + this.services.limits.dataMs;
     if (working !== undefined) this.#wait(working);
@@ -235,14 +235,15 @@ export class Session implements Dialogue {
   #refuseLong(limit: number): void {
     if (this.takeLine !== undefined) void this.takeLine(undefined);
     else if (limit === AUTH_BYTES && this.services.profile.verbs.has('AUTH'))
-      malformedLogin(this, '501 5.5.6 the command is too long');
-    else this.clientError(`500 5.5.2 the line is longer than ${limit} bytes`);
+      malformedLogin(this, '501 5.5.6 command too long');
+    else this.clientError(`500 5.5.2 line too long: at most ${limit} bytes`);
   }
 
   #skip(input: Buffer, at: number, end: number): number {
     this.#skippedBytes += input.length - at;
     if (end === -1) {
-      if (this.#skippedBytes > this.services.limits.maxDiscardBytes) this.hangUp('421 4.7.0 the line has no end');
+      if (this.#skippedBytes > this.services.limits.maxDiscardBytes)
+        this.hangUp('421 4.7.0 line too long; closing the connection');
       return input.length;
     }
     this.#skippedBytes = -1;
@@ -287,8 +288,8 @@ export class Session implements Dialogue {
     work.then(
       () => this.#goOn(),
       (error: unknown) => {
-        this.log.error({ err: error }, 'an SMTP command failed');
-        this.hangUp('421 4.3.0 something broke on our side');
+        this.log.error({ err: error }, 'SMTP command failed');
+        this.hangUp('421 4.3.0 internal server error');
         this.#goOn();
       },
     );
@@ -368,7 +369,7 @@ export class Session implements Dialogue {
   checkDeadline(nowMs: number): undefined {
     if (nowMs < this.#deadlineMs) return;
     if (this.#phase === 'handshake' || this.#phase === 'closing') return this.destroy();
-    this.#hangUpIdle('421 4.4.2 too slow; the connection is closed');
+    this.#hangUpIdle('421 4.4.2 timeout; closing the connection');
   }
 
   /** Whether a mail is under way: from 354 to the reply to its dot. */

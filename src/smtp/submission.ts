@@ -50,9 +50,9 @@ function isLoggedIn(dialogue: Dialogue): dialogue is Dialogue & { login: Login }
 /** MAIL FROM. Without a promise where everything asked for was known already. */
 function beginMail(submission: Submission, dialogue: Dialogue, argument: string): Pending {
   if (!isLoggedIn(dialogue)) return;
-  if (dialogue.helo === undefined) return dialogue.clientError('503 5.5.1 EHLO first');
+  if (dialogue.helo === undefined) return dialogue.clientError('503 5.5.1 send EHLO first');
   if (dialogue.envelope !== undefined)
-    return dialogue.clientError('503 5.5.1 a mail has begun already; RSET gives it up');
+    return dialogue.clientError('503 5.5.1 a message is already in progress; send RSET to discard it');
   const parsed = parseMail(argument);
   if (!parsed.ok) {
     return isSyntaxError(parsed.reply) ? dialogue.clientError(parsed.reply) : refuse(dialogue, parsed.reply);
@@ -79,7 +79,7 @@ function checkSender(submission: Submission, dialogue: Dialogue & { login: Login
   const { services, login } = dialogue;
   const { from } = mail;
   if (from === undefined) {
-    return refuse(dialogue, '550 5.7.1 the null sender is not for submission; give the address of the sender');
+    return refuse(dialogue, '550 5.7.1 the null sender is not allowed for submission; use the address of the sender');
   }
   const { maxMessageBytes } = services.limits;
   if ((mail.sizeBytes ?? 0) > maxMessageBytes) return refuse(dialogue, TOO_LARGE(maxMessageBytes));
@@ -88,10 +88,10 @@ function checkSender(submission: Submission, dialogue: Dialogue & { login: Login
     // By the clock of the credential's mode, as `sendAt` is.
     const latestMs = services.clock.now() + clockOffsetMs + MAX_HOLD_SECONDS * 1000;
     if (mail.hold !== undefined && 'untilMs' in mail.hold && mail.hold.untilMs > latestMs)
-      return dialogue.clientError('501 5.5.4 HOLDUNTIL must be at most 30 days ahead');
+      return dialogue.clientError('501 5.5.4 HOLDUNTIL must be within the next 30 days');
     if (services.closedToMail() !== undefined) return refuse(dialogue, BUSY);
     if (!submission.takeRate(login.caller.keyId)) {
-      return refuse(dialogue, '451 4.7.0 too many mails from this credential; try again later');
+      return refuse(dialogue, '451 4.7.0 rate limit of this credential reached; try again later');
     }
     const { smtpUtf8, hold, envid, ret } = mail;
     dialogue.envelope = {
@@ -121,7 +121,7 @@ function addRecipient(dialogue: Dialogue, argument: string): undefined {
   // No error: a client that pipelines sends RCPT before it knows what became of its MAIL.
   if (envelope?.kind !== 'submission') return refuse(dialogue, NO_MAIL);
   const { maxRecipients, maxRefusedRecipients } = dialogue.services.limits;
-  if (envelope.refused >= maxRefusedRecipients) return dialogue.hangUp('421 4.7.0 too many refused recipients');
+  if (envelope.refused >= maxRefusedRecipients) return dialogue.hangUp('421 4.7.0 too many rejected recipients');
   const parsed = parseRecipient(argument, envelope.smtpUtf8);
   if (!parsed.ok) {
     if (isSyntaxError(parsed.reply)) return dialogue.clientError(parsed.reply);
@@ -133,7 +133,7 @@ function addRecipient(dialogue: Dialogue, argument: string): undefined {
   const key = sameAddressKey(address);
   if (envelope.recipients.size >= maxRecipients && !envelope.recipients.has(key)) {
     envelope.refused += 1;
-    const line = `452 4.5.3 a mail may have ${maxRecipients} recipients; send it to the others separately`;
+    const line = `452 4.5.3 too many recipients: at most ${maxRecipients} per message; send to the others separately`;
     noteRefused(dialogue, line);
     return dialogue.reply(line);
   }

@@ -43,7 +43,7 @@ const CIPHERS = [
   'ECDHE-RSA-CHACHA20-POLY1305',
 ].join(':');
 
-/** What a port shows at present. */
+/** The certificate that a port currently presents. */
 export interface ShownCertificate {
   source: 'files' | 'authority' | 'self-signed';
   /** Unix ms. */
@@ -88,7 +88,7 @@ export function openTlsIdentity(options: IdentityOptions): TlsIdentity {
     const context = contextOf(certificate, ticketKeys);
     current = { context, shown: { source, expiresAtMs: Date.parse(new X509Certificate(certificate.cert).validTo) } };
   };
-  /** Of further hosts, by name. */
+  /** Certificates of additional host names, by name. */
   const further = new Map<string, SecureContext>();
   const rest = {
     context: (servername = '') => further.get(servername.toLowerCase()) ?? current.context,
@@ -115,13 +115,13 @@ export function openTlsIdentity(options: IdentityOptions): TlsIdentity {
     } catch (error) {
       const { message } = error as Error;
       // The other file may be a moment behind; looked at again until both fit, and logged once.
-      if (message !== complaint) log.warn({ err: error }, 'changed TLS files are not taken; the old ones stay');
+      if (message !== complaint) log.warn({ err: error }, 'invalid TLS files ignored; keeping the current certificate');
       complaint = message;
       return false;
     }
     seen = state;
     complaint = undefined;
-    log.info({ certFile: files.certFile }, 'the changed certificate is in use');
+    log.info({ certFile: files.certFile }, 'certificate reloaded');
     return true;
   };
   const timer = setInterval(reload, LOOK_MS).unref();
@@ -163,8 +163,7 @@ function ownCertificate({ folder, port = 'smtp', hostname, clock, log }: Identit
   if (kept && isGood(kept, hostname, clock.now())) return kept;
   const made = selfSigned([...new Set([hostname, 'localhost', '127.0.0.1', '::1'])], clock.now());
   writeDurableFile(file, made.key + made.cert);
-  const name = port.toUpperCase();
-  log.info({ file, hostname }, `a self-signed certificate was made for ${name}; clients cannot verify it`);
+  log.info({ file, hostname, port }, 'self-signed certificate created; clients cannot verify it');
   return made;
 }
 

@@ -122,7 +122,7 @@ export function startRollUp(options: RollUpOptions): RollUp {
     while (!stopping) {
       await pass().catch((error: Error) => {
         const level = error instanceof Unavailable ? 'warn' : 'error';
-        log[level]({ error: error.message }, 'statistics are behind the log of events; the next pass goes on');
+        log[level]({ error: error.message }, 'statistics delayed; continuing with the next pass');
       });
       if (!stopping) await pause(passMs);
     }

@@ -91,7 +91,7 @@ export function statisticsRoutes({
     defineRoute<Caller, undefined, typeof query>({
       ...{ method: 'GET', path: '/statistics', tag: 'statistics', auth: 'key' },
       operationId: 'getStatistics',
-      summary: 'Count what became of messages',
+      summary: 'Count messages and events by hour or day',
       description: `Each event counts in the hour and day of its own timestamp, and the numbers agree with GET /events. Kept for ${KEPT_DAYS} days. Without groups every hour or day has a bucket; with groups only where there is something.`,
       query,
       response: { status: 200, schema: statisticsSchema },
@@ -118,7 +118,7 @@ export function statisticsRoutes({
 }
 
 const BEHIND = failure('OVERLOADED', {
-  message: 'Statistics are still being made from the log of events; repeat the call as Retry-After says.',
+  message: 'Statistics are still being computed from the event log. Retry after the number of seconds in Retry-After.',
   retryAfterSeconds: RETRY_SECONDS,
 });
 

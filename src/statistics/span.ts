@@ -32,14 +32,17 @@ export function readSpan(asked: Asked, nowMs: number): Result<Span> {
   const endMs = Math.ceil(untilMs / length) * length;
   const days = DAYS_AT_MOST[period];
   const issues: Issue[] = [];
-  if (sinceMs > untilMs) issues.push({ field: 'since', message: 'must not be after until, which is now by default' });
+  if (sinceMs > untilMs) issues.push({ field: 'since', message: 'must not be after until (default: now)' });
   // A period more, of which a part is asked for: the last 31 days end in the middle of an hour.
   if (sinceMs < Math.floor(nowMs / DAY_MS) * DAY_MS - KEPT_DAYS * DAY_MS)
-    issues.push({ field: 'since', message: `must be at most ${KEPT_DAYS} days ago: so long are statistics kept` });
+    issues.push({
+      field: 'since',
+      message: `must be at most ${KEPT_DAYS} days ago, which is how long statistics are stored`,
+    });
   if (endMs - fromMs > days * DAY_MS + length)
     issues.push({
       field: 'since',
-      message: `must be at most ${days} days before until where the interval is ${period}`,
+      message: `must be at most ${days} days before until if interval is ${period}`,
     });
   return issues.length > 0 ? refuse(invalid(issues)) : ok({ period, fromMs, untilMs: endMs });
 }

@@ -104,14 +104,14 @@ export async function readSuppressions(
 ): Promise<Result<{ suppressions: Suppression[]; passedOver: number }>> {
   const read = readCsv(text.startsWith('\uFEFF') ? text.slice(1) : text);
   if ('unclosedAt' in read) {
-    return refuse(invalid([{ field: `line ${read.unclosedAt}`, message: 'has a quote that is not closed' }]));
+    return refuse(invalid([{ field: `line ${read.unclosedAt}`, message: 'has an unclosed quote' }]));
   }
   const [first, ...rest] = read.lines;
-  if (!first) return refuse(invalid([{ field: '', message: 'must hold at least one address' }]));
+  if (!first) return refuse(invalid([{ field: '', message: 'must have at least one address' }]));
   const columns = columnsOf(first);
   const lines = columns.named ? rest : read.lines;
   if (lines.length > MAX_LINES)
-    return refuse(invalid([{ field: '', message: `must hold at most ${MAX_LINES} lines` }]));
+    return refuse(invalid([{ field: '', message: `must have at most ${MAX_LINES} lines` }]));
   const issues: Issue[] = [];
   const found = new Map<string, Suppression>();
   let passedOver = 0;
@@ -124,7 +124,7 @@ export async function readSuppressions(
     else found.set(one.email, one);
   }
   if (issues.length > 0) {
-    const message = `${issues.length} of ${lines.length} lines are not valid and nothing was imported: ${firstIssue(issues)}.`;
+    const message = `${issues.length} of ${lines.length} lines are not valid. Nothing was imported: ${firstIssue(issues)}.`;
     return refuse(invalid(issues.slice(0, MAX_ISSUES), message));
   }
   return ok({ suppressions: [...found.values()], passedOver });

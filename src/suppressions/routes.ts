@@ -77,7 +77,7 @@ function issuesOf({ email, expiresAt }: Partial<NewSuppression>, nowMs: number):
   const issue = email === undefined ? undefined : emailIssue(email);
   if (issue !== undefined) issues.push({ field: 'email', message: issue });
   if (expiresAt !== undefined && isoTimeMs(expiresAt) <= nowMs)
-    issues.push({ field: 'expiresAt', message: 'must lie in the future' });
+    issues.push({ field: 'expiresAt', message: 'must be in the future' });
   return issues;
 }
 
@@ -113,7 +113,7 @@ const listQuery = closed({
   ...pageFields,
 });
 
-const notSuppressed = refuse(failure('NOT_FOUND', { message: 'This address is not suppressed.' }));
+const notSuppressed = refuse(failure('NOT_FOUND', { message: 'This address is not on the suppression list.' }));
 
 /** A part of an address as the list has it; a whole one is compared in any of its spellings. */
 function partOfKey(part: string | undefined): string | null {
@@ -147,7 +147,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
     route({
       ...{ method: 'GET', path: '/suppressions', tag: 'suppressions', auth: 'key' },
       operationId: 'listSuppressions',
-      summary: 'Suppressed addresses, newest first',
+      summary: 'List suppressed addresses, newest first',
       description: 'Of the mode of the key. Addresses are compared without case.',
       query: listQuery,
       response: { status: 200, schema: Type.Array(suppressionSchema) },
@@ -192,7 +192,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
     route({
       ...{ method: 'GET', path: '/suppressions/:email', tag: 'suppressions', auth: 'key' },
       operationId: 'getSuppression',
-      summary: 'Show whether an address is suppressed, and why',
+      summary: 'Check whether an address is suppressed, and why',
       description: '404 where the address is not on the list.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: suppressionSchema },
@@ -205,7 +205,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
     route({
       ...{ method: 'DELETE', path: '/suppressions/:email', tag: 'suppressions', auth: 'key' },
       operationId: 'deleteSuppression',
-      summary: 'Let an address receive again',
+      summary: 'Remove an address from the suppression list',
       description: 'The next send to it leaves again.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: confirmationSchema },
@@ -213,7 +213,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
         const { caller, params } = request;
         const entry = { ...listOf(caller), email: keyOf(params), nowMs: clock.now() };
         const removed = await requestedChanges(database, request, clock.now()).execute(unsuppressOperation, entry);
-        return removed ? answer({ message: 'The address is no longer suppressed.' }) : notSuppressed;
+        return removed ? answer({ message: 'Address removed from the suppression list.' }) : notSuppressed;
       },
     }),
   ];
@@ -224,7 +224,7 @@ function csvRoutes({ database, clock }: SuppressionRouteDeps): RouteDefinition<C
     route({
       ...{ method: 'GET', path: '/suppressions.csv', tag: 'suppressions', auth: 'key' },
       operationId: 'exportSuppressions',
-      summary: 'The whole list as CSV',
+      summary: 'Export the list as CSV',
       description:
         'Columns email, reason, sourceMessageId, expiresAt, createdAt; POST /suppressions/import takes it back.',
       response: { status: 200, contentType: 'text/csv; charset=utf-8' },
@@ -245,7 +245,7 @@ function csvRoutes({ database, clock }: SuppressionRouteDeps): RouteDefinition<C
     route({
       ...{ method: 'POST', path: '/suppressions/import', tag: 'suppressions', auth: 'key' },
       operationId: 'importSuppressions',
-      summary: 'Add addresses from CSV',
+      summary: 'Import addresses from CSV',
       description:
         'Columns email and, if wanted, reason and expiresAt; a first line that names them is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.',
       bodyType: 'text/csv',

@@ -118,7 +118,7 @@ export class Budget {
   make(count: number): void {
     if (!(count > 0)) return;
     this.#made += count;
-    if (this.#made > MAX_MADE) throw new OverLimit('makes too much text or too long lists; make less of them');
+    if (this.#made > MAX_MADE) throw new OverLimit('produces too much text or too long lists; reduce them');
     this.work(count);
   }
 }

@@ -28,7 +28,7 @@ import { foreignSyntaxHint, hasTypographicQuotes, shownTag, tagAt } from './fore
 import { assertOneValue, createLiquid, MailOutput, UNSUBSCRIBE_VARIABLE } from './language.ts';
 import { MAX_SOURCE_LENGTH } from './template.ts';
 
-const TOO_MUCH_TEXT = `makes too much text: more than ${MAX_OUTPUT_LENGTH} characters in all parts together`;
+const TOO_MUCH_TEXT = `produces too much text: more than ${MAX_OUTPUT_LENGTH} characters in all parts together`;
 
 /** A template that is too much, with the place where it becomes so. */
 class LimitError extends Error {
@@ -51,11 +51,11 @@ export function parseIssue(error: unknown): Omit<Issue, 'field'> {
   const limit = error instanceof Error ? limitSentence(error.message) : undefined;
   if (limit !== undefined && !LiquidError.is(error)) return { message: limit };
   // Nesting that got past the limits ends in an overflow of the stack, endless text in an invalid length.
-  if (error instanceof RangeError) return { message: 'is nested too deeply or makes too much text' };
+  if (error instanceof RangeError) return { message: 'is nested too deeply or produces too much text' };
   if (!LiquidError.is(error)) throw error;
   const { originalError } = error;
   if (originalError instanceof TooMuchText) return { message: TOO_MUCH_TEXT };
-  if (originalError instanceof RangeError) return { message: 'is nested too deeply or makes too much text' };
+  if (originalError instanceof RangeError) return { message: 'is nested too deeply or produces too much text' };
   const [line, column] = error.token.getPosition() as [number, number];
   if (originalError instanceof OverLimit) return placed(originalError.message, line, column);
   return placed(sentenceOf(error), line, column);
@@ -84,7 +84,7 @@ function tagAround({ input, begin }: LiquidError['token']): string | undefined {
 /** What the clock's refusal means; it comes from outside of any tag too, and then there is no place to name. */
 function limitSentence(said: string): string | undefined {
   if (said !== RENDER_LIMIT_EXCEEDED) return undefined;
-  return `takes longer than ${RENDER_LIMIT_MS} ms to fill in; loop over less, or compute values before the send`;
+  return `takes longer than ${RENDER_LIMIT_MS} ms to render; loop over fewer items, or compute values before the send`;
 }
 
 interface Recent<V> {

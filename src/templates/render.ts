@@ -61,7 +61,7 @@ export function missingFailure(missing: readonly string[], required: readonly st
   return failure('TEMPLATE_VARIABLE_MISSING', {
     message:
       `The ${variable} ${names}${more} ${has} no value${requirement}. ` +
-      `Give ${it} in templateVariables, ${setting}or send the content literally with render: false.`,
+      `Add ${it} to templateVariables, ${setting}or send the content literally with render: false.`,
     details: missing.slice(0, DETAILS_LISTED).map((name) => ({
       field: `templateVariables.${name}`,
       message: required.includes(name) ? 'is required by the template' : `has no value for {{${name}}}`,
@@ -242,14 +242,14 @@ export function declarationIssues(declared: readonly Declaration[]): Issue[] {
     if (message !== undefined) issues.push({ field: `${field}.name`, message });
     if (one.default === undefined) continue;
     if (one.type !== undefined && !isOfType(one.default, one.type)) {
-      issues.push({ field: `${field}.default`, message: `must be ${ARTICLES[one.type]}, as its type says` });
+      issues.push({ field: `${field}.default`, message: `must be ${ARTICLES[one.type]}, as declared in type` });
     }
     defaults += JSON.stringify(one.default).length;
   }
   if (defaults > MAX_DEFAULT_LENGTH) {
     issues.push({
       field: 'variables',
-      message: `have defaults of more than ${MAX_DEFAULT_LENGTH} characters together`,
+      message: `must have defaults of at most ${MAX_DEFAULT_LENGTH} characters in total`,
     });
   }
   return issues;
@@ -258,8 +258,8 @@ export function declarationIssues(declared: readonly Declaration[]): Issue[] {
 /** Notes the name as seen. */
 function nameIssue(name: string, seen: Set<string>): string | undefined {
   if (!NAME.test(name) || name === '__proto__')
-    return 'must be letters, digits, _ and -, not beginning with a digit or -, at most 100';
-  if (seen.has(name)) return 'is declared twice';
+    return 'must have at most 100 letters, digits, _ and -, and must not start with a digit or -';
+  if (seen.has(name)) return 'is a duplicate variable';
   seen.add(name);
   return undefined;
 }
@@ -293,7 +293,7 @@ export function settleDeclared(
     const value = Object.hasOwn(given, one.name) ? given[one.name] : undefined;
     if (value !== undefined && value !== null) {
       if (isOfType(value, one.type)) continue;
-      const message = `must be ${ARTICLES[one.type]}, as the template declares it`;
+      const message = `must be ${ARTICLES[one.type]}, as declared in the template`;
       issues.push({ field: `templateVariables.${one.name}`, message });
       continue;
     }

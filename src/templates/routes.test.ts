@@ -299,7 +299,7 @@ test('what would be too long within its layout is never made: refused when saved
   const body = { html, text: 'short', layoutTemplateId: layout.templateId };
   const error = await refused(api.post('/templates', { name: 'too long', ...body }), 400, 'TEMPLATE_INVALID');
   assert.deepEqual(fields(error), ['html']);
-  assert.match(error.details[0]!.message, /more than 2000000 characters long within its layout/);
+  assert.match(error.details[0]!.message, /more than 2000000 characters inside its layout/);
   await refused(api.post('/templates/render', body), 400, 'TEMPLATE_INVALID');
   const fits = await make({ name: 'fits', ...body, html: 'x'.repeat(4_000) });
   const path = `/templates/${fits.templateId}/render`;

@@ -67,8 +67,8 @@ export interface TemplateRouteDeps {
 type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
 type PageQuery = { limit?: number; cursor?: string };
 
-const noSuchTemplate = refuse(failure('NOT_FOUND', { message: 'There is no template with this id.' }));
-const noSuchVersion = refuse(failure('NOT_FOUND', { message: 'There is no such version of such a template.' }));
+const noSuchTemplate = refuse(failure('NOT_FOUND', { message: 'No template has this id.' }));
+const noSuchVersion = refuse(failure('NOT_FOUND', { message: 'No template has this id and version.' }));
 
 const conflict = (field: string, message: string): Failure =>
   failure('CONFLICT', { message, details: [{ field, message }] });
@@ -81,8 +81,8 @@ const REFUSALS: Record<TemplateRefusal, Failure> = {
   }),
   'name-taken': conflict('name', 'Another template of this account has this name; names are unique.'),
   'layout-unknown': failure('NOT_FOUND', {
-    message: 'The layoutTemplateId matches no template of this account.',
-    details: [{ field: 'layoutTemplateId', message: 'matches no template of this account' }],
+    message: 'No template of this account has this layoutTemplateId.',
+    details: [{ field: 'layoutTemplateId', message: 'is not the id of a template of this account' }],
   }),
   'layout-without-slot': conflict('layoutTemplateId', 'The html of that template has no {{ content }} to be filled.'),
   'layout-has-layout': conflict('layoutTemplateId', 'A template that has a layout itself cannot be one.'),
@@ -138,7 +138,7 @@ function readRoutes({ database }: TemplateRouteDeps): RouteDefinition<Caller>[] 
     defineRoute({
       ...{ method: 'GET', path: '/templates/:id', tag: 'templates', auth: 'key' },
       operationId: 'getTemplate',
-      summary: 'One template, in its present version',
+      summary: 'Get the current version of a template',
       description: 'By its id; a send may also use its name.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: templateSchema },
@@ -212,7 +212,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ ...shared, method: 'POST', path: '/templates' },
       operationId: 'createTemplate',
-      summary: 'Make a template',
+      summary: 'Create a template',
       description: 'Content in the Liquid language; a mistake is answered with its line and column.',
       refusals: ['TEMPLATE_INVALID', 'NOT_FOUND', 'CONFLICT', 'LIMIT_REACHED'],
       response: { status: 201, schema: templateSchema },
@@ -222,7 +222,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ ...shared, method: 'PUT', path: '/templates/:id' },
       operationId: 'replaceTemplate',
-      summary: 'Replace a template; makes a new version',
+      summary: 'Replace a template, as a new version',
       description: 'Replaces the whole. Sends from now on use the new version; accepted mail stays as it is.',
       refusals: ['TEMPLATE_INVALID', 'FORBIDDEN', 'NOT_FOUND', 'CONFLICT'],
       response: { status: 200, schema: templateSchema },
@@ -232,7 +232,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'DELETE', path: '/templates/:id', tag: 'templates', auth: 'key' },
       operationId: 'deleteTemplate',
-      summary: 'Delete a template with all its versions',
+      summary: 'Delete a template and all its versions',
       description: 'Mail that was accepted, scheduled mail too, is not touched: it was composed when it was accepted.',
       refusals: ['FORBIDDEN', 'NOT_FOUND', 'CONFLICT'],
       response: { status: 200, schema: confirmationSchema },
@@ -241,7 +241,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
         const outcome = await requestedChanges(database, request, clock.now()).execute(removeTemplateOperation, key);
         if (outcome !== 'removed') return refuse(REFUSALS[outcome]);
         deps.templates.changed(key.accountId);
-        return answer({ message: 'The template and its versions are deleted.' });
+        return answer({ message: 'The template and its versions were deleted.' });
       },
     }),
   ];
@@ -253,7 +253,7 @@ function versionRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'GET', path: '/templates/:id/versions', tag: 'templates', auth: 'key' },
       operationId: 'listTemplateVersions',
-      summary: 'Versions of a template, newest first',
+      summary: 'List the versions of a template, newest first',
       description: 'Every PUT and every restore made one.',
       refusals: ['NOT_FOUND'],
       query: closed(pageFields),
@@ -271,7 +271,7 @@ function versionRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'POST', path: '/templates/:id/versions/:version/restore', tag: 'templates', auth: 'key' },
       operationId: 'restoreTemplateVersion',
-      summary: 'Make a new version that says what an earlier one said',
+      summary: 'Restore a version, as a new version',
       description: 'The template keeps the name it has.',
       refusals: ['FORBIDDEN', 'NOT_FOUND', 'CONFLICT'],
       response: { status: 200, schema: templateSchema },
@@ -286,7 +286,7 @@ function versionRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
         });
         if ('refused' in written && written.refused === 'not-found') return noSuchVersion;
         if ('refused' in written && written.refused === 'layout-unknown') {
-          return refuse(conflict('layoutTemplateId', 'The layout of that version was deleted.'));
+          return refuse(conflict('layoutTemplateId', 'The layout of this version was deleted.'));
         }
         return writtenAnswer(deps, key.accountId, written);
       },
@@ -324,7 +324,7 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'POST', path: '/templates/render', tag: 'templates', auth: 'key' },
       operationId: 'renderTemplateSources',
-      summary: 'Preview what is not saved yet',
+      summary: 'Preview an unsaved template',
       description: 'Variables without a value are left empty and listed.',
       body: renderSourcesRequest,
       furtherIssues: furtherContentIssues,

@@ -36,8 +36,8 @@ export interface UnusableTemplate {
 /** Live templates keep their layout as it has to be; a template of the sandbox cannot keep a live one. */
 const LAYOUT_LOST = failure('TEMPLATE_INVALID', {
   message:
-    'The layout of this template was deleted, or can no longer be one; change the layoutTemplateId of the template.',
-  details: [{ field: 'templateId', message: 'has a layout that was deleted, or can no longer be one' }],
+    'The layout of this template was deleted or can no longer be used. Change the layoutTemplateId of the template.',
+  details: [{ field: 'templateId', message: 'has a layout that was deleted or can no longer be used' }],
 });
 
 type Found = UsableTemplate | UnusableTemplate | undefined;

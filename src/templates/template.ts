@@ -109,13 +109,13 @@ export function inLayout(content: Sources, layout: Sources): Result<Sources> {
     const [own, around] = [content[part], layout[part]];
     if (own === null || !hasSlot(around)) return own;
     const filled = fillSlot(around!, own);
-    const message = `is more than ${MAX_SOURCE_LENGTH} characters long within its layout`;
+    const message = `has more than ${MAX_SOURCE_LENGTH} characters inside its layout`;
     if (filled === undefined) issues.push({ field: part, message });
     return filled ?? null;
   };
   const sources = { subject: content.subject, html: within('html'), text: within('text') };
   if (issues.length === 0) return ok(sources);
   const names = issues.map((issue) => issue.field).join(', ');
-  const message = `The ${names} cannot be used within the layout; make it, or the layout, shorter.`;
+  const message = `The ${names} cannot be used inside the layout. Shorten the template or the layout.`;
   return refuse(failure('TEMPLATE_INVALID', { details: issues, message }));
 }

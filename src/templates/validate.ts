@@ -41,14 +41,15 @@ export function validateContent(
 
 /** What is wrong with the name of a template. A name is distinguished from an id by how it begins. */
 export function nameIssues(name: string): Issue[] {
-  if (isTemplateId(name)) return [{ field: 'name', message: 'must not begin with tpl_, as ids do' }];
-  return name.trim() === name ? [] : [{ field: 'name', message: 'must not begin or end with a space' }];
+  if (isTemplateId(name))
+    return [{ field: 'name', message: 'must not start with tpl_, which is the prefix of template ids' }];
+  return name.trim() === name ? [] : [{ field: 'name', message: 'must not start or end with a space' }];
 }
 
 /** That there is nothing to send. */
 export function emptyIssues({ html, text }: Pick<Sources, 'html' | 'text'>): Issue[] {
   if (html || text) return [];
-  return [{ field: 'html', message: 'is required unless text is given, and must not be empty' }];
+  return [{ field: 'html', message: 'is required if text is not given, and must not be empty' }];
 }
 
 /** TEMPLATE_INVALID with the place of the first error of each part; `as` ends the sentence. */
@@ -144,13 +145,13 @@ export function preview(
   if (!rendered.ok) {
     if (rendered.failure.code !== 'TEMPLATE_INVALID') return rendered;
     const { details } = rendered.failure;
-    const message = `The template cannot be filled in with these values: ${firstIssue(details)}.`;
+    const message = `The template cannot be rendered with these values: ${firstIssue(details)}.`;
     return refuse(failure('TEMPLATE_INVALID', { details, message }));
   }
   const { value } = rendered;
   const issue = value.subject === undefined ? undefined : filledSubjectIssue(value.subject);
   if (issue !== undefined) {
-    return refuse(invalid([{ field: 'subject', message: `${issue}, with its variables filled in` }]));
+    return refuse(invalid([{ field: 'subject', message: `${issue}, after its variables were filled in` }]));
   }
   return ok({
     subject: value.subject ?? null,

@@ -102,7 +102,7 @@ export function underPolicy(policy: HostPolicy, sentence: (error: SmtpError) => 
     }
     if (opened.ok || !mandatory || !isAboutTls(opened.error)) return opened;
     const { reply: _, ...error } = opened.error;
-    const message = unfit?.message ?? `${policy.words} asks for TLS; ${sentence(opened.error)}`;
+    const message = unfit?.message ?? `${policy.words} requires TLS; ${sentence(opened.error)}`;
     return { ok: false, error: { ...error, cause: POLICY_UNMET, message } };
   };
   return { ...(check && { inspect }), conclude };

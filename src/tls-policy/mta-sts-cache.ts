@@ -96,7 +96,7 @@ export function openStsPolicies({ database, dns, fetchPolicy, clock, log, isChos
   const keep = async (row: StsRow): Promise<void> => {
     remember(row.domain, row);
     await database.execute(keepStsPolicyOperation, row).catch((error: Error) => {
-      log.warn({ domain: row.domain, error: error.message }, 'an MTA-STS policy is kept in memory only');
+      log.warn({ domain: row.domain, error: error.message }, 'MTA-STS policy not stored; kept in memory only');
     });
   };
 
@@ -115,7 +115,7 @@ export function openStsPolicies({ database, dns, fetchPolicy, clock, log, isChos
       failures.delete(domain);
       failures.set(domain, { id, untilMs: nowMs + FETCH_AGAIN_MS, failure: fetched.failure });
       if (failures.size > MAX_REMEMBERED) failures.delete(failures.keys().next().value!);
-      log.info({ domain, id, why: fetched.failure.message }, 'an MTA-STS policy could not be fetched');
+      log.info({ domain, id, why: fetched.failure.message }, 'MTA-STS policy fetch failed');
       return undefined;
     }
     failures.delete(domain);
@@ -162,7 +162,7 @@ export function openStsPolicies({ database, dns, fetchPolicy, clock, log, isChos
   const pass = (): void => {
     if (isChosen?.() === false) return;
     running ??= refresh()
-      .catch((error: Error) => log.warn({ error: error.message }, 'MTA-STS policies could not be refreshed'))
+      .catch((error: Error) => log.warn({ error: error.message }, 'MTA-STS policy refresh failed'))
       .finally(() => {
         running = undefined;
       });

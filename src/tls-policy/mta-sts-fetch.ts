@@ -18,7 +18,7 @@ export function createStsFetch({ http, port = 443 }: { http: Pick<HttpClient, 'g
     const host = `mta-sts.${domain}`;
     const refused = (type: TlsFailure['type'], why: string): FetchedPolicy => ({
       ok: false,
-      failure: { type, message: `the MTA-STS policy of ${domain} cannot be had from ${host}: ${why}` },
+      failure: { type, message: `the MTA-STS policy of ${domain} could not be fetched from ${host}: ${why}` },
     });
     const url = `https://${host}${port === 443 ? '' : `:${port}`}/.well-known/mta-sts.txt`;
     const got = await http.get({ url, timeoutMs: TIMEOUT_MS, ...(signal && { signal }) });

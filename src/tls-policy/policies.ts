@@ -72,8 +72,8 @@ export function openTlsPolicies(options: TlsPoliciesOptions): TlsPolicies {
           },
         };
       } catch (error) {
-        log.warn({ domain, error: (error as Error).message }, 'what a domain asks of TLS cannot be found out');
-        const reason = `whether ${domain} asks for TLS cannot be found out at the moment`;
+        log.warn({ domain, error: (error as Error).message }, 'TLS policy lookup failed');
+        const reason = `Postrider cannot tell at the moment whether ${domain} requires TLS`;
         return { isAsking: true, version: 'unknown', ofHost: async () => ({ ok: false, reason }) };
       }
     },
@@ -105,7 +105,7 @@ async function daneDecision(
   const answer = await lookUpDane(dns, host, port);
   if (answer.kind === 'none') return undefined;
   if (answer.kind === 'failed') {
-    const reason = `whether ${host} asks for TLS by DANE cannot be found out: no answer for ${answer.name} (${answer.cause})`;
+    const reason = `Postrider cannot tell whether ${host} requires TLS by DANE: no answer for ${answer.name} (${answer.cause})`;
     const failure: TlsFailure = { type: 'dnssec-invalid', message: reason };
     return { decision: { ok: false, reason, name: 'dane' }, by: { policy: daneApplied(host, []), failure } };
   }
@@ -142,7 +142,7 @@ function stsDecision({ policy, failure }: StsAnswer, { domain, host }: { domain:
 
 function stsPolicy({ mode }: StsPolicy, { host, words }: { host: string; words: string }): HostPolicy {
   const mandatory = mode === 'enforce';
-  const wanted = `${words} asks for TLS with a certificate for ${host}`;
+  const wanted = `${words} requires TLS with a certificate for ${host}`;
   const check: HostPolicy['check'] = (peer) => webPkiFailure(peer, host, wanted);
   return { name: mandatory ? 'mta-sts' : 'mta-sts-testing', mandatory, words, check };
 }

@@ -69,8 +69,7 @@ export function openTlsCounters({ database, clock, log, flushMs = FLUSH_MS }: Co
   const rounds = startRounds({
     ...{ name: 'counters of TLS sessions', everyMs: flushMs, log },
     round: async () => {
-      if (missed > 0)
-        log.warn({ sessions: missed }, 'TLS sessions are not counted for reports: there are too many kinds');
+      if (missed > 0) log.warn({ sessions: missed }, 'TLS sessions omitted from reports: too many different results');
       missed = 0;
       if (counters.size > 0) await write();
     },

@@ -125,11 +125,11 @@ async function sendReport(options: ReporterOptions, claimed: ClaimedReport): Pro
   const date = new Date(day).toISOString().slice(0, 10);
   const againInMs = RETRY_MS[Math.min(attempts, RETRY_MS.length) - 1]!;
   if (failed.length > 0 && claimed.triedForMs + againInMs <= TRIED_FOR_MS) {
-    log.info({ domain, date, failed }, 'a TLS report is tried again later');
+    log.info({ domain, date, failed }, 'TLS report delayed');
     return settle(served, null, againInMs);
   }
-  if (failed.length > 0) log.warn({ domain, date, failed, served }, 'a TLS report is not tried any more');
-  else log.info({ domain, date, served }, 'a TLS report was sent');
+  if (failed.length > 0) log.warn({ domain, date, failed, served }, 'TLS report abandoned');
+  else log.info({ domain, date, served }, 'TLS report sent');
   return settle(served, served.length > 0 ? 'sent' : 'given up');
 }
 

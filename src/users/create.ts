@@ -51,7 +51,9 @@ export async function createUser(
     createdAt,
   };
   if (!(await changedBy(database, commandOrigin(createdAt)).execute(createUserOperation, user))) {
-    return refuse(failure('CONFLICT', { message: `There is a user ${user.email} already; use user reset-password.` }));
+    return refuse(
+      failure('CONFLICT', { message: `A user with the email ${user.email} already exists; use user reset-password.` }),
+    );
   }
   return ok({ userId: user.id, email: user.email, password });
 }
@@ -73,7 +75,7 @@ export async function resetPassword(
     passwordHash: await hashPassword(password),
     token: tokenRow(secret, { purpose, byMail: false, nowMs: clock.now() }),
   });
-  if (userId === null) return refuse(failure('NOT_FOUND', { message: `There is no user ${email}.` }));
+  if (userId === null) return refuse(failure('NOT_FOUND', { message: `No user has the email ${email}.` }));
   return ok({ userId, email, password, resetUrl: linkOf(wanted.baseUrl, purpose, secret) });
 }
 

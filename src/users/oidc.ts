@@ -43,9 +43,9 @@ interface Flow {
   expiresAt: number;
 }
 
-const UNKNOWN = refuse(failure('NOT_FOUND', { message: 'No identity provider is set up here.' }));
+const UNKNOWN = refuse(failure('NOT_FOUND', { message: 'No identity provider is configured.' }));
 const REFUSED = refuse(
-  failure('UNAUTHORIZED', { message: 'The identity provider did not confirm the address of a user of this service.' }),
+  failure('UNAUTHORIZED', { message: 'The identity provider did not confirm the email address of an existing user.' }),
 );
 
 const library = () => import('openid-client');
@@ -122,7 +122,7 @@ export function createOidc(deps: OidcDeps, signIn: SignInService) {
       const flow = flowOf(request);
       if (flow === undefined) return REFUSED;
       const email = await confirmedEmail(oidc, flow, request.url).catch((error: Error) => {
-        log.warn({ error: error.message }, 'a sign-in at the identity provider was refused');
+        log.warn({ error: error.message }, 'identity provider rejected the sign-in');
         return undefined;
       });
       const user = email === undefined ? null : await database.execute(userByEmailOperation, email);

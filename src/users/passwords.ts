@@ -42,7 +42,7 @@ const RESETS_WAITING = 100;
 
 const NO_LINK = refuse(
   failure('UNAUTHORIZED', {
-    message: 'This link is not valid any more; ask for another one with POST /password-reset.',
+    message: 'This link has expired. Request a new one with POST /password-reset.',
   }),
 );
 
@@ -86,7 +86,7 @@ export function createPasswords(deps: PasswordDeps, signIn: SignInService) {
       waiting += 1;
       working
         .run(() => sendReset(normalEmail(given), remoteAddress))
-        .catch((error: Error) => log.warn({ error: error.message }, 'a link for a new password could not be sent'))
+        .catch((error: Error) => log.warn({ error: error.message }, 'password reset email failed'))
         .finally(() => {
           waiting -= 1;
         });
@@ -119,7 +119,11 @@ export function createPasswords(deps: PasswordDeps, signIn: SignInService) {
       });
       return isChanged
         ? ok(undefined)
-        : refuse(failure('CONFLICT', { message: 'The password was just changed elsewhere.' }));
+        : refuse(
+            failure('CONFLICT', {
+              message: 'The password was changed by another request. Try again with the new one.',
+            }),
+          );
     },
   };
 }

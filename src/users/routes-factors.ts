@@ -17,7 +17,7 @@ import { type UserRouteDeps, userRoute } from './user-route.ts';
 const FRESH_MS = 15 * 60_000;
 
 const STALE = refuse(
-  failure('FORBIDDEN', { message: 'Sign in again first: your session began more than 15 minutes ago.' }),
+  failure('FORBIDDEN', { message: 'Sign in again first: this requires a session that is less than 15 minutes old.' }),
 );
 
 /** Refuses what is to be done soon after signing in. */
@@ -40,7 +40,7 @@ export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
     userRoute({
       ...{ ...common, method: 'POST' },
       operationId: 'offerTotp',
-      summary: 'Begin to set up an authenticator app',
+      summary: 'Start setting up an authenticator app',
       description: 'Codes are asked for once one was confirmed with PUT /user/totp. Asking again draws another secret.',
       response: { status: 201, schema: totpOffer },
       refusals: ['CONFLICT'],
@@ -60,7 +60,7 @@ export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
     userRoute({
       ...{ ...common, method: 'DELETE' },
       operationId: 'removeTotp',
-      summary: 'Ask for codes no more',
+      summary: 'Turn off the authenticator app',
       description: 'The secret and the recovery codes are gone.',
       response: { status: 200, schema: confirmationSchema },
       refusals: ['NOT_FOUND'],
@@ -71,7 +71,7 @@ export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
         const isRemoved = await changesOf(deps, caller.user, request).execute(removeTotpOperation, caller.user.id);
         deps.sessions.evictUser(caller.user.id);
         if (!isRemoved) return refuse(failure('NOT_FOUND', { message: 'No authenticator app is set up.' }));
-        return answer({ message: 'No codes are asked for any more.' });
+        return answer({ message: 'Two-factor authentication is off.' });
       },
     }),
   ];
@@ -81,7 +81,7 @@ async function offerTotp({ database, secretKey }: UserRouteDeps, { user }: UserC
   const secret = newTotpSecret();
   const sealed = seal(secretKey, secret, totpContext(user.id));
   if (!(await database.execute(offerTotpOperation, { userId: user.id, sealed })))
-    return refuse(failure('CONFLICT', { message: 'An authenticator app is set up already; remove it first.' }));
+    return refuse(failure('CONFLICT', { message: 'An authenticator app is already set up. Remove it first.' }));
   return answer({ secret: base32(secret), otpauthUrl: otpauthUrl(secret, user.email) });
 }
 
@@ -95,7 +95,7 @@ async function confirmTotp(
   const sealed = await database.execute(offeredTotpOperation, user.id);
   if (sealed === null)
     return refuse(
-      failure('CONFLICT', { message: 'No authenticator app waits to be confirmed; begin with POST /user/totp.' }),
+      failure('CONFLICT', { message: 'No authenticator app is waiting for confirmation. Start with POST /user/totp.' }),
     );
   const nowMs = clock.now();
   const step = verifyTotp(open(secretKey, sealed, totpContext(user.id)), code.replace(/\s/g, ''), nowMs);
@@ -111,9 +111,7 @@ async function confirmTotp(
       nowMs,
     }));
   if (!isConfirmed)
-    return refuse(
-      failure('INVALID_REQUEST', { details: [{ field: 'code', message: 'is not the code of this moment' }] }),
-    );
+    return refuse(failure('INVALID_REQUEST', { details: [{ field: 'code', message: 'is not a valid code' }] }));
   deps.sessions.evictUser(user.id);
   return answer({ recoveryCodes: codes });
 }

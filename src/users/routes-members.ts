@@ -41,11 +41,15 @@ const route = <B extends TSchema | undefined = undefined, Q extends TSchema | un
 ): RouteDefinition<Caller> => defineRoute(definition);
 
 const REFUSALS: Record<Exclude<Invited['outcome'], 'invited' | 'added' | 'too-often'>, Failure> = {
-  'member-already': failure('CONFLICT', { message: 'This user is in the account already; change the role instead.' }),
-  unproven: failure('CONFLICT', {
-    message: 'This address was never confirmed by mail; ask the operator of this service to add the user.',
+  'member-already': failure('CONFLICT', {
+    message: 'This user is already a member of the account. Change the role instead.',
   }),
-  full: failure('LIMIT_REACHED', { message: `An account may have ${MEMBERS_AT_MOST} users; remove one first.` }),
+  unproven: failure('CONFLICT', {
+    message: 'This address has not been confirmed by email. Ask your operator to add the user.',
+  }),
+  full: failure('LIMIT_REACHED', {
+    message: `The account has reached its limit of ${MEMBERS_AT_MOST} users. Remove one first.`,
+  }),
 };
 
 export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
@@ -54,7 +58,7 @@ export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
     route({
       ...{ method: 'GET', path: '/users', tag: 'users', auth: 'key' },
       operationId: 'listUsers',
-      summary: 'The users of the account, newest first',
+      summary: 'List the users of the account, newest first',
       description: 'Each with the role in this account, and whether a password was set yet.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(bodies.memberSchema) },
@@ -86,7 +90,7 @@ export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
     route({
       ...{ method: 'PATCH', path: '/users/:id', tag: 'users', auth: 'key', role: 'owner', changesShared: true },
       operationId: 'changeUserRole',
-      summary: 'Change what a user may do in the account',
+      summary: 'Change the role of a user in the account',
       description: 'In force at once, on other nodes within a second. The last owner stays one.',
       body: bodies.roleRequest,
       refusals: ['CONFLICT'],
@@ -112,16 +116,16 @@ export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
         const changes = requestedChanges(database, request, clock.now());
         const removed = await changes.execute(removeMemberOperation, membership);
         deps.sessions.evictUser(userId);
-        return changedAnswer(removed, () => ({ message: 'The user is removed from the account.' }));
+        return changedAnswer(removed, () => ({ message: 'User removed from the account.' }));
       },
     }),
   ];
 }
 
 function changedAnswer(changed: MemberChanged, show: (member: Exclude<MemberChanged, string>) => unknown): RouteAnswer {
-  if (changed === 'unknown') return refuse(failure('NOT_FOUND', { message: 'There is no such user in this account.' }));
+  if (changed === 'unknown') return refuse(failure('NOT_FOUND', { message: 'No user of this account has this id.' }));
   if (changed !== 'last-owner') return answer(show(changed));
-  const message = 'This is the last owner of the account; make another user an owner first.';
+  const message = 'This is the last owner of the account. Make another user an owner first.';
   return refuse(failure('CONFLICT', { message }));
 }
 
@@ -134,7 +138,7 @@ async function invite(
   const { email: given, role = 'member' } = request.body;
   const address = parseAddress(normalEmail(given));
   if (!address.ok || address.value.name !== '')
-    return refuse(invalid([{ field: 'email', message: 'must be an address, such as ann@example.com' }]));
+    return refuse(invalid([{ field: 'email', message: 'must be an email address, such as ann@example.com' }]));
   const email = address.value.address.toLowerCase();
   const nowMs = clock.now();
   const secret = newSecret();

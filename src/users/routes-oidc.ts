@@ -13,7 +13,7 @@ export function oidcRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDef
   return [
     userRoute({
       ...{ ...common, path: '/session/oidc' },
-      summary: 'Sends the browser to the identity provider',
+      summary: 'Redirect to the identity provider',
       handle: async () => {
         const begun = await oidc.begin();
         if (!begun.ok) return begun;
@@ -22,7 +22,7 @@ export function oidcRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDef
     }),
     userRoute({
       ...{ ...common, path: '/session/oidc/callback', ownQuery: true },
-      summary: 'Takes the browser back, and signs in',
+      summary: 'Complete the sign-in with the identity provider',
       handle: async (request) => {
         const signedIn = await oidc.finish(request);
         if (!signedIn.ok) return signedIn;

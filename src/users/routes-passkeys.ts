@@ -55,7 +55,7 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
     userRoute({
       ...{ ...common, method: 'GET', path: '/user/passkeys' },
       operationId: 'listPasskeys',
-      summary: 'Your passkeys, newest first',
+      summary: 'List your passkeys, newest first',
       description: 'By the names that they were given, with when each was last used.',
       response: { status: 200, schema: Type.Array(passkeySchema) },
       handle: async ({ caller }) =>
@@ -64,7 +64,7 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
     userRoute({
       ...{ ...common, method: 'POST', path: '/user/passkeys/options' },
       operationId: 'offerPasskey',
-      summary: 'Begin to add a passkey',
+      summary: 'Start adding a passkey',
       description: 'What the browser makes one of. To be answered within five minutes, once.',
       response: { status: 200, schema: creationOptions },
       handle: async ({ caller }) => staleRefusal(deps, caller) ?? answer(await passkeys.addOptions(caller.user)),
@@ -72,7 +72,7 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
     userRoute({
       ...{ ...common, method: 'POST', path: '/user/passkeys', maxBodyBytes: SMALL_BODY },
       operationId: 'addPasskey',
-      summary: 'Add the passkey that the browser made',
+      summary: 'Finish adding a passkey',
       description: 'From now on it signs in without password and code.',
       body: passkeyRequest,
       response: { status: 201, schema: passkeySchema },
@@ -99,8 +99,8 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
         const id = request.params.id ?? '';
         const isGone = await changesOf(deps, user, request).execute(removePasskeyOperation, { id, userId: user.id });
         return isGone
-          ? answer({ message: 'The passkey is removed.' })
-          : refuse(failure('NOT_FOUND', { message: 'You have no such passkey.' }));
+          ? answer({ message: 'Passkey removed.' })
+          : refuse(failure('NOT_FOUND', { message: 'No passkey of yours has this id.' }));
       },
     }),
   ];
@@ -112,7 +112,7 @@ function passkeySignInRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefi
     userRoute({
       ...{ ...common, path: '/session/passkey/options' },
       operationId: 'offerPasskeySignIn',
-      summary: 'Begin to sign in with a passkey',
+      summary: 'Start a sign-in with a passkey',
       description:
         'Names no user: the browser shows the passkeys that it has. To be answered within five minutes, once.',
       response: { status: 200, schema: requestOptions },

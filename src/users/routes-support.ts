@@ -37,7 +37,7 @@ export function supportRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       ...common,
       method: 'POST',
       operationId: 'startSupportAccess',
-      summary: 'Start support access: read an account for an hour',
+      summary: 'Start support access: read an account for 1 hour',
       description:
         'Your session can read the account that X-Id names, with the role viewer. The access ends after an hour, when you sign out, or with DELETE. It is recorded in the audit log of the account.',
       response: { status: 201, schema: supportAccessSchema },

@@ -61,7 +61,7 @@ function signInRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefiniti
     userRoute({
       ...{ ...common, method: 'GET', auth: 'user' },
       operationId: 'getSession',
-      summary: 'The signed-in user, with the accounts they are in',
+      summary: 'Get the signed-in user and their accounts',
       description:
         'Which accounts X-Id may name, and with which role. Accounts that an operator reads by support access come last.',
       response: { status: 200, schema: bodies.signedInSchema },
@@ -79,7 +79,7 @@ function signInRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefiniti
           { baseUrl: deps.baseUrl, isOverHttps: isOverHttps(request, deps.baseUrl) },
           undefined,
         );
-        return answer({ message: 'You are signed out.' }, cookie);
+        return answer({ message: 'Signed out.' }, cookie);
       },
     }),
   ];
@@ -102,7 +102,7 @@ function sessionListRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
     userRoute({
       ...{ method: 'GET', path: '/sessions', tag: 'session', auth: 'user' },
       operationId: 'listSessions',
-      summary: 'Your sessions, newest first',
+      summary: 'List your sessions, newest first',
       description: 'Where you are signed in: address, browser, and when it was last used.',
       response: { status: 200, schema: Type.Array(bodies.sessionSchema) },
       handle: async ({ caller }) => {
@@ -115,14 +115,14 @@ function sessionListRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
     userRoute({
       ...{ method: 'DELETE', path: '/sessions/:id', tag: 'session', auth: 'user' },
       operationId: 'endSession',
-      summary: 'End one of your sessions',
+      summary: 'End a session of the signed-in user',
       description: 'Its cookie is refused, on every node within a second.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: confirmationSchema },
       handle: async (request) =>
         (await endSession(deps, request.params.id ?? '', request))
-          ? answer({ message: 'The session has ended.' })
-          : refuse(failure('NOT_FOUND', { message: 'There is no such session.' })),
+          ? answer({ message: 'Session ended.' })
+          : refuse(failure('NOT_FOUND', { message: 'No session of yours has this id.' })),
     }),
   ];
 }
@@ -133,14 +133,14 @@ function passwordRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefini
     userRoute({
       ...{ method: 'POST', path: '/password-reset', tag: 'session', auth: 'none', maxBodyBytes: SMALL_BODY },
       operationId: 'requestPasswordReset',
-      summary: 'Ask for a link to set a new password',
+      summary: 'Request a password reset link',
       description:
         'Always 202, whether the address has a user or not. The link goes out by mail and lives for an hour. Without a verified domain the service sends no mail: an operator uses postrider user reset-password.',
       body: bodies.passwordResetRequest,
       response: { status: 202, schema: confirmationSchema },
       handle: (request) => {
         passwords.requestReset(request.body.email, request);
-        return answer({ message: 'If this address has a user, a link is on its way.' });
+        return answer({ message: 'If a user has this email address, a link has been sent to it.' });
       },
     }),
     userRoute({

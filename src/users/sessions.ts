@@ -51,7 +51,7 @@ export interface UserSessions extends Sessions<Caller> {
 }
 
 const UNAUTHORIZED = refuse(
-  failure('UNAUTHORIZED', { message: 'There is no session, or it has ended; sign in with POST /session.' }),
+  failure('UNAUTHORIZED', { message: 'The session does not exist or has ended. Sign in with POST /session.' }),
 );
 const SUSPENDED = refuse(failure('ACCOUNT_SUSPENDED'));
 
@@ -149,7 +149,7 @@ export function createSessions(options: SessionOptions): UserSessions {
     if (touched.size > SESSIONS_KEPT) touched.delete(touched.keys().next().value as string);
     database.execute(touchSessionOperation, { id, nowMs }).catch((error: Error) => {
       touched.delete(id);
-      log.warn({ error: error.message }, 'the use of a session could not be recorded');
+      log.warn({ error: error.message }, 'session activity not recorded');
     });
   };
 

@@ -32,7 +32,7 @@ const ASK_AT_ONCE = 4;
 /** Log-ins over SMTP wait for the same two cores. */
 const WAITING_AT_MOST = 100;
 
-export const WRONG = refuse(failure('UNAUTHORIZED', { message: 'Email, password or code is wrong.' }));
+export const WRONG = refuse(failure('UNAUTHORIZED', { message: 'Incorrect email, password or code.' }));
 
 export interface SignInDeps {
   database: Database;

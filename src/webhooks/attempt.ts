@@ -12,17 +12,9 @@ import { WEBHOOK_WORK } from '../events/events.ts';
 import type { HttpClient, HttpOutcome } from '../net/http-client.ts';
 import type { SandboxKind } from '../sandbox/sandbox.ts';
 import type { Database } from '../storage/database.ts';
-import {
-  type ChosenKind,
-  type Claimed,
-  type ClaimRequest,
-  DEAD_LETTER_AFTER_CRASHES,
-  type Item,
-  isQuarantined,
-  timeOf,
-} from '../work/work.ts';
+import { type ChosenKind, type Claimed, type ClaimRequest, claimedItem, type Item, timeOf } from '../work/work.ts';
 import { claimOperation, type EventText, eventTextOperation, type WebhookJob } from './claim.ts';
-import type { Lane } from './lanes.ts';
+import type { EndpointLane } from './lanes.ts';
 import { type Settled, settleOperation, untriedOf } from './settle.ts';
 import { createTargets, signedHeaders, type Target } from './sign.ts';
 import type { EndpointTarget } from './store.ts';
@@ -120,7 +112,7 @@ export interface WebhookItem extends Item<Delivery> {
   /** Undefined when its secret does not open. */
   target: Target | undefined;
   /** Of its attempt. */
-  lane: Lane<WebhookItem> | undefined;
+  lane: EndpointLane | undefined;
   startedMs: number;
   isSlow: boolean;
 }
@@ -152,11 +144,11 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
     const targets = new Map(batch.targets.map((row) => [row.id, row]));
     const items = batch.jobs.map(
       (job): WebhookItem => ({
-        job: { ...job, event: events.get(job.eventSeq)! },
+        ...claimedItem({ ...job, event: events.get(job.eventSeq)! }, request.nowMs + request.leaseMs),
         target: this.#openTarget(targets.get(job.webhookId)!),
-        ...{ state: 'claimed', lane: undefined, startedMs: NOT_STARTED, isSlow: false },
-        leaseUntilMs: request.nowMs + request.leaseMs,
-        quarantined: isQuarantined(job),
+        lane: undefined,
+        startedMs: NOT_STARTED,
+        isSlow: false,
       }),
     );
     return { items, taken: batch.taken, overQuota: batch.overQuota };
@@ -167,20 +159,22 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
     try {
       return this.#targetOf(row);
     } catch (error) {
-      this.#deps.log.error({ webhook: row.id, cause: (error as Error).message }, 'webhook secret does not open');
+      this.#deps.log.error({ webhook: row.id, cause: (error as Error).message }, 'webhook secret cannot be decrypted');
       return undefined;
     }
   }
 
+  deadLetter(item: WebhookItem): Settled {
+    return this.#untried(item, 'our side failed over this delivery three times; retry it by hand');
+  }
+
   withoutAttempt(item: WebhookItem): Settled | undefined {
-    const { job, target } = item;
-    const atMs = timeOf(item, this.#deps.clock);
-    const isDead = job.crashes >= DEAD_LETTER_AFTER_CRASHES;
-    if (target && !isDead) return undefined;
-    const error = isDead
-      ? 'our side failed over this delivery three times; retry it by hand'
-      : 'the secret of this endpoint cannot be read any more; rotate it and retry';
-    return untriedOf(job, job.event, { atMs, error });
+    if (item.target) return undefined;
+    return this.#untried(item, 'the secret of this endpoint cannot be read any more; rotate it and retry');
+  }
+
+  #untried(item: WebhookItem, error: string): Settled {
+    return untriedOf(item.job, item.job.event, { atMs: timeOf(item, this.#deps.clock), error });
   }
 
   async attempt(item: WebhookItem): Promise<Settled> {

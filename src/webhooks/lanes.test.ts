@@ -1,24 +1,24 @@
 /** The lanes alone: turns, bounds, and what a slow lane may still take. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createLanes, type Lanes } from './lanes.ts';
+import { EndpointLanes } from './lanes.ts';
 
 const LIMITS = { inFlight: 6, slowInFlight: 4, perLane: 3, perSlowLane: 1, window: 5, slowWindow: 2 };
 
-function fill(lanes: Lanes<string>, laneId: string, count: number): number {
+function fill(lanes: EndpointLanes<string>, laneId: string, count: number): number {
   let taken = 0;
   for (let i = 0; i < count; i += 1) if (lanes.admit(laneId, `${laneId}${i}`)) taken += 1;
   return taken;
 }
 
-function startAll(lanes: Lanes<string>) {
+function startAll(lanes: EndpointLanes<string>) {
   const started = [];
   for (let next = lanes.next(); next; next = lanes.next()) started.push(next);
   return started;
 }
 
 test('lanes take turns, each within its own bound, all within the common one', () => {
-  const lanes = createLanes<string>(LIMITS);
+  const lanes = new EndpointLanes<string>(LIMITS);
   assert.equal(fill(lanes, 'a', 9), 5);
   fill(lanes, 'b', 4);
   fill(lanes, 'c', 2);
@@ -27,7 +27,7 @@ test('lanes take turns, each within its own bound, all within the common one', (
     started.map((one) => one.job),
     ['a0', 'b0', 'c0', 'a1', 'b1', 'c1'],
   );
-  assert.equal(lanes.inFlight(), 6);
+  assert.equal(lanes.inFlight, 6);
   lanes.ended(started[2]!.lane, false);
   assert.equal(lanes.next()?.job, 'a2');
   lanes.ended(started[5]!.lane, false);
@@ -36,7 +36,7 @@ test('lanes take turns, each within its own bound, all within the common one', (
 });
 
 test('a slow lane gives its place in the common budget back and hands out what it has no room for', () => {
-  const lanes = createLanes<string>({ ...LIMITS, inFlight: 3 });
+  const lanes = new EndpointLanes<string>({ ...LIMITS, inFlight: 3 });
   fill(lanes, 'dead', 5);
   const hanging = startAll(lanes);
   fill(lanes, 'live', 3);
@@ -47,7 +47,7 @@ test('a slow lane gives its place in the common budget back and hands out what i
     ['live0', 'live1', 'live2'],
   );
   assert.equal(lanes.admit('dead', 'x'), false);
-  assert.equal(lanes.normalRows(), 3);
+  assert.equal(lanes.normalRows, 3);
   // Half of the slow budget is taken: the slow lane may now have one attempt in flight, and has three.
   lanes.ended(hanging[0]!.lane, true);
   lanes.ended(hanging[1]!.lane, true);
@@ -57,7 +57,7 @@ test('a slow lane gives its place in the common budget back and hands out what i
 });
 
 test('a quick answer makes a lane normal again', () => {
-  const lanes = createLanes<string>(LIMITS);
+  const lanes = new EndpointLanes<string>(LIMITS);
   fill(lanes, 'a', 2);
   const [one, two] = startAll(lanes);
   lanes.slowed(one!.lane);
@@ -65,11 +65,11 @@ test('a quick answer makes a lane normal again', () => {
   lanes.ended(one!.lane, true);
   lanes.ended(two!.lane, false);
   assert.equal(lanes.resumable('a'), 5);
-  assert.equal(lanes.inFlight(), 0);
+  assert.equal(lanes.inFlight, 0);
 });
 
 test('lanes whose job is not allowed now are passed over, and lose nothing', () => {
-  const lanes = createLanes<string>(LIMITS);
+  const lanes = new EndpointLanes<string>(LIMITS);
   fill(lanes, 'a', 1);
   fill(lanes, 'b', 1);
   fill(lanes, 'c', 1);
@@ -85,7 +85,7 @@ test('lanes whose job is not allowed now are passed over, and lose nothing', () 
 });
 
 test('an allowed lane behind any number of others is found after a few looks', () => {
-  const lanes = createLanes<string>(LIMITS);
+  const lanes = new EndpointLanes<string>(LIMITS);
   for (let i = 0; i < 1_000; i += 1) fill(lanes, `many${i}`, 1);
   fill(lanes, 'other', 1);
   const found = Array.from({ length: 10 }, () => lanes.next((job) => job === 'other0')?.job);

@@ -1,12 +1,12 @@
 /**
- * Which waiting event is sent next. Every endpoint has a lane; lanes take turns, and each has a bound on attempts in
- * flight and on rows in memory. A lane whose answers take long is slow: slow lanes share a budget of their own, and what
- * they hold back counts against nobody else, so that a dead endpoint delays no other.
+ * Which waiting event is sent next. Every endpoint has a lane with a bound on attempts in flight and on rows in memory. A lane whose
+ * answers take long is slow: slow lanes share a budget of their own, so that a dead endpoint delays no other.
  *
  *   normal ──an attempt takes slowAfterMs or more──▶ slow ──an answer comes sooner──▶ normal
  *
  * Knows neither time nor network: the caller says when attempts end and which have been under way for long.
  */
+import { Lanes } from '../work/work.ts';
 
 export interface LaneLimits {
   /** Attempts in flight of all normal lanes together. */
@@ -36,205 +36,134 @@ const MOST_LOOKS = 200;
 /** Lanes remembered as slow while nothing of theirs is in memory; beyond, they start as normal again. */
 const REMEMBERED = 20_000;
 
-export interface Lane<J> {
+/** The lane of an endpoint. */
+export interface EndpointLane {
   readonly id: string;
   inFlight: number;
-  /** Waiting jobs; those before `head` have left. */
-  queue: J[];
-  head: number;
   slow: boolean;
 }
 
-export interface Lanes<J> {
-  /** Takes a job in, at the end of its lane or with `first` at its front; false when its lane is full. */
-  admit(laneId: string, job: J, options?: { first: boolean }): boolean;
-  /** The next job that may start now, of those the caller allows; it counts as in flight until ended(). */
-  next(allows?: (job: J) => boolean): { lane: Lane<J>; job: J } | undefined;
-  ended(lane: Lane<J>, slow: boolean): void;
-  /** An attempt of this lane has been under way for long; answers the waiting jobs it has no more room for. */
-  slowed(lane: Lane<J>): J[];
-  /** Takes out everything that waits in a lane. */
-  evict(laneId: string): J[];
-  /** Rows a lane has room for, once half of its window is free; 0 before that. A lane that is not known has its whole window. */
-  resumable(laneId: string): number;
+/** Normal lanes, or slow ones. */
+interface Group<J> {
+  readonly waiting: Lanes<J>;
+  /** Attempts. */
+  inFlight: number;
+}
+
+export class EndpointLanes<J> {
+  readonly #limits: LaneLimits;
+  readonly #lanes = new Map<string, EndpointLane>();
+  readonly #normal: Group<J> = { waiting: new Lanes(), inFlight: 0 };
+  readonly #slow: Group<J> = { waiting: new Lanes(), inFlight: 0 };
+
+  constructor(limits: LaneLimits = LANE_LIMITS) {
+    this.#limits = limits;
+  }
+
   /** Rows of normal lanes in memory. */
-  normalRows(): number;
-  inFlight(): number;
-}
+  get normalRows(): number {
+    return this.#normal.inFlight + this.#normal.waiting.size;
+  }
 
-function waitingOf(lane: Lane<unknown>): number {
-  return lane.queue.length - lane.head;
-}
+  get inFlight(): number {
+    return this.#normal.inFlight + this.#slow.inFlight;
+  }
 
-function sizeOf(lane: Lane<unknown>): number {
-  return lane.inFlight + waitingOf(lane);
-}
-
-function kind(lane: Lane<unknown>): 'normal' | 'slow' {
-  return lane.slow ? 'slow' : 'normal';
-}
-
-export function createLanes<J>(limits: LaneLimits = LANE_LIMITS): Lanes<J> {
-  const lanes = new Map<string, Lane<J>>();
-  const ready = new Set<Lane<J>>();
-  const slowReady = new Set<Lane<J>>();
-  const inFlight = { normal: 0, slow: 0 };
-  const rows = { normal: 0, slow: 0 };
-
-  const windowOf = (lane: Lane<J>): number => (lane.slow ? limits.slowWindow : limits.window);
-
-  const capacity = (lane: Lane<J>): number =>
-    lane.slow && inFlight.slow * 2 >= limits.slowInFlight ? limits.perSlowLane : limits.perLane;
-
-  /** A lane is listed as ready exactly while something waits and its own attempts leave room for more. */
-  const list = (lane: Lane<J>): void => {
-    const listed = lane.slow ? slowReady : ready;
-    if (waitingOf(lane) > 0 && lane.inFlight < capacity(lane)) listed.add(lane);
-    else listed.delete(lane);
-  };
-
-  const setSlow = (lane: Lane<J>, slow: boolean): void => {
-    if (lane.slow === slow) return;
-    (lane.slow ? slowReady : ready).delete(lane);
-    inFlight[kind(lane)] -= lane.inFlight;
-    rows[kind(lane)] -= sizeOf(lane);
-    lane.slow = slow;
-    inFlight[kind(lane)] += lane.inFlight;
-    rows[kind(lane)] += sizeOf(lane);
-    list(lane);
-  };
-
-  const forget = (lane: Lane<J>): void => {
-    if (sizeOf(lane) === 0 && (!lane.slow || lanes.size > REMEMBERED)) lanes.delete(lane.id);
-  };
-
-  const take = (lane: Lane<J>, count: number): J[] => {
-    const taken = lane.queue.splice(lane.queue.length - count, count);
-    rows[kind(lane)] -= taken.length;
-    list(lane);
-    return taken;
-  };
-
-  const laneOf = (laneId: string): Lane<J> => {
-    let lane = lanes.get(laneId);
+  /** Takes a job in, at the end of its lane or with `first` at its front; false when its lane is full. */
+  admit(id: string, job: J, options?: { first: boolean }): boolean {
+    let lane = this.#lanes.get(id);
+    if (lane && this.#sizeOf(lane) >= this.#windowOf(lane)) return false;
     if (!lane) {
-      lane = { id: laneId, inFlight: 0, queue: [], head: 0, slow: false };
-      lanes.set(laneId, lane);
+      lane = { id, inFlight: 0, slow: false };
+      this.#lanes.set(id, lane);
     }
-    return lane;
-  };
+    this.#groupOf(lane).waiting.add(id, job, options);
+    return true;
+  }
 
-  const startFrom = (
-    listed: Set<Lane<J>>,
-    allows: ((job: J) => boolean) | undefined,
-  ): { lane: Lane<J>; job: J } | undefined => {
-    let looks = Math.min(listed.size, MOST_LOOKS);
-    for (const lane of listed) {
-      if (looks === 0) return undefined;
-      looks -= 1;
-      // Out and in again at the end: lanes take turns.
-      listed.delete(lane);
-      if (lane.inFlight >= capacity(lane)) continue;
-      const job = lane.queue[lane.head]!;
-      if (allows?.(job) === false) {
-        listed.add(lane);
-        continue;
-      }
-      lane.head += 1;
-      if (lane.head > 64 && lane.head * 2 > lane.queue.length) {
-        lane.queue = lane.queue.slice(lane.head);
-        lane.head = 0;
-      }
-      lane.inFlight += 1;
-      inFlight[kind(lane)] += 1;
-      list(lane);
-      return { lane, job };
-    }
-    return undefined;
-  };
+  /** The next job that may start now, of those the caller allows; it counts as in flight until ended(). */
+  next(allows: (job: J) => boolean = () => true): { lane: EndpointLane; job: J } | undefined {
+    const normal = this.#normal.inFlight < this.#limits.inFlight ? this.#nextOf(this.#normal, allows) : undefined;
+    if (normal) return normal;
+    return this.#slow.inFlight < this.#limits.slowInFlight ? this.#nextOf(this.#slow, allows) : undefined;
+  }
 
-  return {
-    admit: (laneId, job, { first } = { first: false }) => {
-      const lane = laneOf(laneId);
-      if (sizeOf(lane) >= windowOf(lane)) return false;
-      if (first) lane.queue.splice(lane.head, 0, job);
-      else lane.queue.push(job);
-      rows[kind(lane)] += 1;
-      list(lane);
-      return true;
-    },
-    next: (allows) => {
-      const normal = inFlight.normal < limits.inFlight ? startFrom(ready, allows) : undefined;
-      return normal ?? (inFlight.slow < limits.slowInFlight ? startFrom(slowReady, allows) : undefined);
-    },
-    ended: (lane, slow) => {
-      lane.inFlight -= 1;
-      inFlight[kind(lane)] -= 1;
-      rows[kind(lane)] -= 1;
-      setSlow(lane, slow);
-      list(lane);
-      forget(lane);
-    },
-    slowed: (lane) => {
-      setSlow(lane, true);
-      const excess = Math.min(sizeOf(lane) - limits.slowWindow, waitingOf(lane));
-      return excess > 0 ? take(lane, excess) : [];
-    },
-    evict: (laneId) => {
-      const lane = lanes.get(laneId);
-      return lane ? take(lane, waitingOf(lane)) : [];
-    },
-    resumable: (laneId) => {
-      const lane = lanes.get(laneId);
-      if (!lane) return limits.window;
-      const room = windowOf(lane) - sizeOf(lane);
-      return room * 2 >= windowOf(lane) ? room : 0;
-    },
-    normalRows: () => rows.normal,
-    inFlight: () => inFlight.normal + inFlight.slow,
-  };
-}
+  ended(lane: EndpointLane, slow: boolean): void {
+    this.#count(lane, -1);
+    this.#setSlow(lane, slow);
+    const isForgotten = !lane.slow || this.#lanes.size > REMEMBERED;
+    if (isForgotten && this.#sizeOf(lane) === 0) this.#lanes.delete(lane.id);
+  }
 
-/**
- * Attempts that one account may start between two pauses: at most 1,300 a second. The pause is what counts: with 8 starts in each
- * turn of the event loop and no pause the others stayed 4 times slower; 8 and a pause of 2 ms made it 3 times, with or without
- * smaller transactions of claims and results.
- */
-export const AT_ONCE = 4;
-const PAUSE_MS = 3;
-/** So long after the last mail its sender may still be about to send the next. */
-export const ACCEPTING_MS = 100;
+  /** An attempt of this lane has been under way for long; returns the waiting jobs that it has no more room for. */
+  slowed(lane: EndpointLane): J[] {
+    this.#setSlow(lane, true);
+    const excess = this.#sizeOf(lane) - this.#limits.slowWindow;
+    return excess > 0 ? this.#slow.waiting.drain(lane.id, excess) : [];
+  }
 
-export interface Pace {
-  /** Mail was accepted just now. */
-  giveWay(): void;
-  /** Whether an account may start one more attempt now. */
-  allows(accountId: string): boolean;
-  started(accountId: string): void;
-  stop(): void;
-}
+  /** Removes everything that waits in a lane. */
+  evict(id: string): J[] {
+    const lane = this.#lanes.get(id);
+    return lane ? this.#groupOf(lane).waiting.drain(id) : [];
+  }
 
-/** `resume` is called when accounts that were refused may start more; `nowMs` is a clock that only goes forward. */
-export function createPace(resume: () => void, nowMs: () => number = () => performance.now()): Pace {
-  const starts = new Map<string, number>();
-  let acceptedAtMs = Number.NEGATIVE_INFINITY;
-  let timer: NodeJS.Timeout | undefined;
+  /** Rows a lane has room for, once half of its window is free; 0 before that. A lane that is not known has its whole window. */
+  resumable(id: string): number {
+    const lane = this.#lanes.get(id);
+    if (!lane) return this.#limits.window;
+    const window = this.#windowOf(lane);
+    const room = window - this.#sizeOf(lane);
+    return room * 2 >= window ? room : 0;
+  }
 
-  const goOn = (): void => {
-    timer = undefined;
-    starts.clear();
-    resume();
-  };
-  return {
-    giveWay: () => {
-      acceptedAtMs = nowMs();
-    },
-    allows: (accountId) => (starts.get(accountId) ?? 0) < AT_ONCE,
-    started: (accountId) => {
-      if (nowMs() - acceptedAtMs > ACCEPTING_MS) return;
-      starts.set(accountId, (starts.get(accountId) ?? 0) + 1);
-      timer ??= setTimeout(goOn, PAUSE_MS);
-    },
-    stop: () => clearTimeout(timer),
-  };
+  #nextOf({ waiting }: Group<J>, allows: (job: J) => boolean): { lane: EndpointLane; job: J } | undefined {
+    let id = '';
+    const job = waiting.next((one, lane) => {
+      id = lane;
+      return allows(one);
+    }, MOST_LOOKS);
+    if (job === undefined) return undefined;
+    const lane = this.#lanes.get(id)!;
+    this.#count(lane, 1);
+    return { lane, job };
+  }
+
+  #count(lane: EndpointLane, by: 1 | -1): void {
+    const group = this.#groupOf(lane);
+    lane.inFlight += by;
+    group.inFlight += by;
+    this.#holdIfFull(lane);
+  }
+
+  #setSlow(lane: EndpointLane, slow: boolean): void {
+    if (lane.slow === slow) return;
+    const from = this.#groupOf(lane);
+    lane.slow = slow;
+    const to = this.#groupOf(lane);
+    from.inFlight -= lane.inFlight;
+    to.inFlight += lane.inFlight;
+    for (const job of from.waiting.drain(lane.id)) to.waiting.add(lane.id, job);
+    from.waiting.hold(lane.id, false);
+    this.#holdIfFull(lane);
+  }
+
+  /** A lane with as many attempts in flight as it may have takes no turns. */
+  #holdIfFull(lane: EndpointLane): void {
+    const { perLane, perSlowLane, slowInFlight } = this.#limits;
+    const isNarrow = lane.slow && this.#slow.inFlight * 2 >= slowInFlight;
+    this.#groupOf(lane).waiting.hold(lane.id, lane.inFlight >= (isNarrow ? perSlowLane : perLane));
+  }
+
+  #groupOf(lane: EndpointLane): Group<J> {
+    return lane.slow ? this.#slow : this.#normal;
+  }
+
+  #sizeOf(lane: EndpointLane): number {
+    return lane.inFlight + this.#groupOf(lane).waiting.sizeOf(lane.id);
+  }
+
+  #windowOf(lane: EndpointLane): number {
+    return lane.slow ? this.#limits.slowWindow : this.#limits.window;
+  }
 }

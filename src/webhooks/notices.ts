@@ -62,7 +62,7 @@ export async function giveNotices({ database, clock, log, notify }: NoticeDeps):
       try {
         await notify(noticeOf(notice));
       } catch (error) {
-        log.warn({ webhook: webhookId, cause: (error as Error).message }, 'the account could not be notified');
+        log.warn({ webhook: webhookId, cause: (error as Error).message }, 'account notification failed');
         againAtMs = clock.now() + RETRY_MS;
       }
       await database.execute(settleNoticeOperation, { lease: { seq, fence }, againAtMs });

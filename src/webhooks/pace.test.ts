@@ -1,7 +1,7 @@
 /** How many attempts an account may start while mail comes in, and while none does. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ACCEPTING_MS, AT_ONCE, createPace } from './lanes.ts';
+import { ACCEPTING_MS, AT_ONCE, createPace } from './pace.ts';
 
 function startMost(pace: ReturnType<typeof createPace>, accountId: string, most: number): number {
   let started = 0;

@@ -56,7 +56,7 @@ for (const dialect of DIALECTS)
       const tooMany = await replay(whole('acc_3'));
       assert.ok(!tooMany.ok);
       assert.equal(tooMany.failure.code, 'CONFLICT');
-      assert.match(tooMany.failure.message, /More than 5 events would wait/);
+      assert.match(tooMany.failure.message, /More than 5 events would be queued/);
       await seed('acc_4', 5);
       const both = await Promise.all([replay(whole('acc_4')), replay(whole('acc_4'))]);
       assert.deepEqual(
@@ -76,6 +76,6 @@ for (const dialect of DIALECTS)
       assert.deepEqual(await countReplay(deps, whole('acc_5')), { ok: true, value: 0 }, 'they wait already');
       await seed('acc_5', 2);
       const tooMany = await countReplay(deps, whole('acc_5'));
-      assert.ok(!tooMany.ok && /More than 4 events would wait/.test(tooMany.failure.message));
+      assert.ok(!tooMany.ok && /More than 4 events would be queued/.test(tooMany.failure.message));
     });
   });

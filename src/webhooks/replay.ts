@@ -44,7 +44,7 @@ export function createReplay(deps: ReplayDeps): (replay: Replay) => Promise<Resu
   const running = new Set<string>();
   return async (replay) => {
     if (running.has(replay.webhookId)) {
-      const message = 'Another replay of this webhook is being queued; repeat the call when it is done.';
+      const message = 'Another replay of this webhook is being queued. Retry when it is done.';
       return refuse(failure('CONFLICT', { message }));
     }
     running.add(replay.webhookId);
@@ -96,6 +96,6 @@ async function choose({ database, mostWaiting = MOST_WAITING }: ReplayDeps, repl
 
 function tooMany(most: number): ReturnType<typeof failure> {
   return failure('CONFLICT', {
-    message: `More than ${most} events would wait for this webhook; choose a shorter time, or repeat the call when fewer wait.`,
+    message: `More than ${most} events would be queued for this webhook. Choose a shorter period, or retry when fewer are queued.`,
   });
 }

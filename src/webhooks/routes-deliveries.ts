@@ -63,7 +63,7 @@ export function webhookDeliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<C
     defineRoute({
       ...{ method: 'GET', path: '/webhooks/:id/deliveries', tag: 'webhooks', auth: 'key' },
       operationId: 'listWebhookDeliveries',
-      summary: 'What became of events sent to this webhook, newest event first',
+      summary: 'List the deliveries of a webhook, newest event first',
       description:
         'One record per event, from its first attempt on; retries and replays count as further attempts. A page of large events (mail that came in) is shorter than limit, and goes on behind its Link.',
       query: closed(pageFields),
@@ -88,7 +88,7 @@ export function webhookDeliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<C
     defineRoute({
       ...{ method: 'POST', path: '/webhooks/:id/deliveries/:deliveryId/retry', tag: 'webhooks', auth: 'key' },
       operationId: 'retryWebhookDelivery',
-      summary: 'Send one event again now',
+      summary: 'Resend an event to a webhook',
       description: 'At once, also where the schedule of its retries has ended. The webhook-id stays the same.',
       ...{ body: closed({}), bodyOptional: true },
       refusals: ['CONFLICT'],
@@ -109,7 +109,7 @@ export function webhookDeliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<C
     defineRoute({
       ...{ method: 'POST', path: '/webhooks/:id/replay', tag: 'webhooks', auth: 'key' },
       operationId: 'replayWebhookEvents',
-      summary: 'Send the events of a time again',
+      summary: 'Replay the events of a period to a webhook',
       description:
         'since and until are inclusive. Without eventTypes the types this webhook is registered for are sent, whether they were sent before or not; events of inbound routes only where they would have been sent to this webhook; what waits to be sent is not queued twice.',
       query: replayQuery,

@@ -183,7 +183,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'POST', path: '/webhooks', tag: 'webhooks', auth: 'key' },
       operationId: 'createWebhook',
-      summary: 'Register a webhook',
+      summary: 'Create a webhook',
       description: 'The answer holds the secret that signs its requests; it is not shown again.',
       body: endpointFields,
       furtherIssues,
@@ -203,7 +203,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'GET', path: '/webhooks/:id', tag: 'webhooks', auth: 'key' },
       operationId: 'getWebhook',
-      summary: 'Show a webhook',
+      summary: 'Get a webhook',
       description: 'Without its secret. disabledReason says why it was disabled, where the service did it.',
       response: { status: 200, schema: endpointSchema },
       async handle(request: Request) {
@@ -240,7 +240,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'DELETE', path: '/webhooks/:id', tag: 'webhooks', auth: 'key' },
       operationId: 'deleteWebhook',
-      summary: 'Delete a webhook and the record of its deliveries',
+      summary: 'Delete a webhook and its delivery history',
       description:
         'Nothing more is sent to it, retries included. One that an inbound route was made with goes with its route.',
       refusals: ['CONFLICT'],
@@ -253,7 +253,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
           return noSuchEndpoint;
         const drop = { webhookId: key.id, limit: DROP_AT_ONCE };
         while ((await database.execute(dropDeliveriesOperation, drop)) === DROP_AT_ONCE);
-        return answer({ message: 'The webhook is deleted.' });
+        return answer({ message: 'Webhook deleted.' });
       },
     }),
   ];
@@ -266,7 +266,7 @@ function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'POST', path: '/webhooks/:id/rotate-secret', tag: 'webhooks', auth: 'key' },
       operationId: 'rotateWebhookSecret',
-      summary: 'Make a new secret; the old one signs too for 24 h',
+      summary: 'Rotate the secret; the old one also signs for 24 h',
       description:
         'Until then every request carries a signature with each; the new secret is shown in this answer only.',
       ...{ body: closed({}), bodyOptional: true },
@@ -295,7 +295,7 @@ function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'POST', path: '/webhooks/:id/test', tag: 'webhooks', auth: 'key' },
       operationId: 'testWebhook',
-      summary: 'Send a signed test event now and answer its result',
+      summary: 'Send a signed test event and return the result',
       description: 'The event is a Delivery with "test": true. It is tried once, also when the webhook is disabled.',
       ...{ body: closed({}), bodyOptional: true },
       response: {

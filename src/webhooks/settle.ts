@@ -166,7 +166,7 @@ async function recordHealthOf(
     webhookId,
   );
   if (!row || health.atMs - row.failing_since < DISABLE_AFTER_MS) return false;
-  return disable(tx, { webhookId, reason: 'nothing but failures for five days', nowMs });
+  return disable(tx, { webhookId, reason: 'every delivery failed for five days', nowMs });
 }
 
 async function disable(

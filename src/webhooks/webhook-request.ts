@@ -27,14 +27,14 @@ export type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
 export const eventName = oneOf([...EVENT_TYPES]);
 export const nullable = <T extends ReturnType<typeof Type.String>>(schema: T) => Type.Union([schema, Type.Null()]);
 
-export const noSuchEndpoint = refuse(failure('NOT_FOUND', { message: 'There is no webhook with this id.' }));
+export const noSuchEndpoint = refuse(failure('NOT_FOUND', { message: 'No webhook has this id.' }));
 export const isDisabled = refuse(
-  failure('CONFLICT', { message: 'The webhook is disabled; enable it before deliveries are sent again.' }),
+  failure('CONFLICT', { message: 'The webhook is disabled. Enable it before you retry deliveries.' }),
 );
 
 export const isOfRoute = refuse(
   failure('CONFLICT', {
-    message: 'This webhook takes the mail of its inbound route and nothing else; change or delete that route.',
+    message: 'This webhook belongs to an inbound route. Change or delete the route instead.',
   }),
 );
 

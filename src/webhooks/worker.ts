@@ -24,8 +24,9 @@ import {
 } from '../work/work.ts';
 import { AttemptRunner, type AttemptRunnerDeps, NOT_STARTED, type WebhookItem } from './attempt.ts';
 import { clampDueOperation } from './claim.ts';
-import { createLanes, createPace, LANE_LIMITS, type Lane, type LaneLimits } from './lanes.ts';
+import { type EndpointLane, EndpointLanes, LANE_LIMITS, type LaneLimits } from './lanes.ts';
 import { giveNotices } from './notices.ts';
+import { createPace } from './pace.ts';
 import type { Settled } from './settle.ts';
 
 const CLAIM_BATCH = 256;
@@ -52,7 +53,7 @@ export interface WebhookDeps extends EngineOptions, AttemptRunnerDeps {
 export interface Webhooks extends Running {
   /** There may be new work; cheap, call it after every commit of events. */
   nudge(): void;
-  /** This process accepts mail: for a moment each account starts its attempts a few at a time (lanes.ts). */
+  /** This process accepts mail: for a moment each account starts its attempts a few at a time (pace.ts). */
   giveWay(): void;
   /** Deliveries in hand. */
   leases(): number;
@@ -60,10 +61,10 @@ export interface Webhooks extends Running {
 
 /** The lanes as the engine sees them. */
 class EndpointQueue implements FairQueue<WebhookItem> {
-  readonly lanes;
+  readonly lanes: EndpointLanes<WebhookItem>;
 
   constructor(limits: LaneLimits) {
-    this.lanes = createLanes<WebhookItem>(limits);
+    this.lanes = new EndpointLanes(limits);
   }
 
   admit(item: WebhookItem, { first }: { first: boolean }): boolean {
@@ -76,11 +77,11 @@ class EndpointQueue implements FairQueue<WebhookItem> {
   }
 
   capacity(): number {
-    return this.lanes.normalRows() < MOST_ROWS ? CLAIM_BATCH : 0;
+    return this.lanes.normalRows < MOST_ROWS ? CLAIM_BATCH : 0;
   }
 
   isFed(): boolean {
-    return this.lanes.normalRows() > LOW_ROWS;
+    return this.lanes.normalRows > LOW_ROWS;
   }
 
   resumable(names: readonly string[]): LaneGrant[] {
@@ -114,6 +115,10 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
 
   claim(request: ClaimRequest): Promise<Claimed<WebhookItem>> {
     return this.#runner.claim(request);
+  }
+
+  deadLetter(item: WebhookItem): Settled {
+    return this.#runner.deadLetter(item);
   }
 
   withoutAttempt(item: WebhookItem): Settled | undefined {
@@ -181,7 +186,7 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
   /** Marks lanes whose attempts hang as slow, and sends notifications that are due. */
   async tick(): Promise<void> {
     const before = performance.now() - SLOW_AFTER_MS;
-    const hanging = new Set<Lane<WebhookItem>>();
+    const hanging = new Set<EndpointLane>();
     for (const { startedMs, lane } of this.#inFlight) {
       if (startedMs === NOT_STARTED || !lane) continue;
       if (startedMs > before) break;
@@ -204,7 +209,6 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
 
 export function startWebhooks(deps: WebhookDeps): Webhooks {
   const { engine, pace } = new WebhookWorker(deps);
-  let stopped: Promise<unknown> | undefined;
   engine.begin();
   return {
     nudge: () => engine.nudge(),
@@ -212,8 +216,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
     leases: () => engine.size,
     stop: async () => {
       pace.stop();
-      stopped ??= engine.stop(STOP_WITHIN_MS);
-      await stopped;
+      await engine.stop(STOP_WITHIN_MS);
     },
   };
 }

@@ -84,7 +84,7 @@ export class BackPressure<I extends Item> {
         await this.#resume(lanes);
       }
     } catch (error) {
-      this.#deps.log.warn({ error: (error as Error).message }, 'parked work could not be resumed; the next sweep does');
+      this.#deps.log.warn({ error: (error as Error).message }, 'parked work not resumed; the next sweep retries');
     }
     this.#isResuming = false;
   }

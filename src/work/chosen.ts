@@ -3,7 +3,7 @@
  * played by hand. The steps are those of the engine (claim → run → settle), each row at the time that the caller gives it; there is no
  * queue, and what fails is given back by the caller. No row in quarantine is to be among them: nobody watches for crashes here.
  */
-import type { Item, Steps } from './kind.ts';
+import { type Item, type Steps, untriedResult } from './kind.ts';
 import type { Lease } from './store.ts';
 
 /** A kind of work of which single rows can be tried at any time. */
@@ -38,7 +38,7 @@ export async function runChosen<I extends Item, R extends Lease>(
   items: readonly I[],
 ): Promise<number> {
   if (items.length === 0) return 0;
-  const results = await Promise.all(items.map((item) => kind.withoutAttempt(item) ?? kind.attempt(item)));
+  const results = await Promise.all(items.map((item) => untriedResult(kind, item) ?? kind.attempt(item)));
   const lost = await kind.record(results);
   return results.length - lost.length;
 }

@@ -174,14 +174,14 @@ export function watchClock({ clock, log, kind, repair }: ClockWatchDeps): () => 
   let isSetBack = false;
   return async () => {
     const jumpMs = jumpOf();
-    if (Math.abs(jumpMs) > JUMP_MS) log.warn({ jumpMs: Math.round(jumpMs) }, 'the clock has jumped');
+    if (Math.abs(jumpMs) > JUMP_MS) log.warn({ jumpMs: Math.round(jumpMs) }, 'system clock jumped');
     if (jumpMs < -JUMP_MS) {
       isSetBack = true;
       isRepaired = false;
     }
     if (isRepaired) return;
     const rows = await repair({ isSetBack });
-    if (rows > 0) log.warn({ kind, rows }, 'work was due later than its schedule allows; brought forward');
+    if (rows > 0) log.warn({ kind, rows }, 'work due later than its schedule allows; rescheduled');
     isRepaired = true;
     isSetBack = false;
   };

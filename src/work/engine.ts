@@ -24,7 +24,7 @@ import type { Log } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
 import { BackPressure } from './back-pressure.ts';
 import { watchClock } from './clock.ts';
-import { type Item, NEXT_STATES, type State, type WorkKind } from './kind.ts';
+import { type Item, NEXT_STATES, type State, untriedResult, type WorkKind } from './kind.ts';
 import { isFreeOnly, LEASE_MS, Leases } from './leases.ts';
 import { openPoisonGuard, type PoisonGuard } from './poison.ts';
 import { Settler } from './settler.ts';
@@ -64,6 +64,7 @@ export class Engine<I extends Item, R extends Lease> {
   readonly #startedAt = performance.now();
   #loops: Promise<unknown> = Promise.resolve();
   #isStopping = false;
+  #stopped: Promise<number> | undefined;
   #running = 0;
   #quarantined = 0;
   #overQuota: string[] = [];
@@ -137,7 +138,7 @@ export class Engine<I extends Item, R extends Lease> {
 
   /** Extends leases that run short; false when the storage refuses, and then the next tick tries again. */
   extendLeases(): Promise<boolean> {
-    return this.#tolerate('leases could not be extended', async () => {
+    return this.#tolerate('lease renewal failed', async () => {
       for (const item of await this.#leases.extend()) this.#drop(item);
     });
   }
@@ -179,7 +180,7 @@ export class Engine<I extends Item, R extends Lease> {
   /** Untried, to the front of its lane, unless it needs no attempt any more. */
   putBack(item: I): void {
     this.#poison.unmark([item]);
-    this.#next(item, { result: this.#kind.withoutAttempt(item), first: true });
+    this.#next(item, { result: untriedResult(this.#kind, item), first: true });
   }
 
   /** Untried, to the database: it is due at once. */
@@ -197,9 +198,14 @@ export class Engine<I extends Item, R extends Lease> {
 
   /**
    * No attempt begins any more; those that run end, their results are recorded, and what waits is released, all within the
-   * time given. Answers how many results could not be recorded.
+   * time given. Returns how many results could not be recorded. Further calls wait for the same stop.
    */
-  async stop(withinMs: number): Promise<number> {
+  stop(withinMs: number): Promise<number> {
+    this.#stopped ??= this.#stop(withinMs);
+    return this.#stopped;
+  }
+
+  async #stop(withinMs: number): Promise<number> {
     const deadline = performance.now() + withinMs;
     this.#isStopping = true;
     this.#wakeUp.stop();
@@ -222,7 +228,7 @@ export class Engine<I extends Item, R extends Lease> {
       if (limit === 0) {
         await this.#wakeUp.sleep(LOOK_PAST_MS, 'capacity');
       } else if (
-        !(await this.#tolerate('due work could not be claimed', async () => {
+        !(await this.#tolerate('claim of due work failed', async () => {
           taken = await this.#claim(limit);
         }))
       ) {
@@ -262,9 +268,10 @@ export class Engine<I extends Item, R extends Lease> {
     });
     while (!this.#isStopping) {
       await this.extendLeases();
-      await this.#tolerate('the schedule could not be checked against the clock', repairClock);
-      await this.#tolerate('a tick failed', async () => this.#kind.tick());
-      if (this.isOpen) await this.#tolerate('parked work could not be resumed', () => this.#backPressure.sweep());
+      await this.#tolerate('schedule repair failed', repairClock);
+      await this.#tolerate('periodic work failed', async () => this.#kind.tick());
+      if (this.isOpen)
+        await this.#tolerate('parked work not resumed; the next sweep retries', () => this.#backPressure.sweep());
       this.#kind.start();
       await this.#wakeUp.sleep(this.#pollMs, 'stop');
     }
@@ -284,7 +291,7 @@ export class Engine<I extends Item, R extends Lease> {
     this.#leases.take(item);
     if (item.quarantined) this.#quarantined += 1;
     const recalled = this.#settler.recall(seq);
-    const result = recalled ? { ...recalled, fence } : this.#kind.withoutAttempt(item);
+    const result = recalled ? { ...recalled, fence } : untriedResult(this.#kind, item);
     this.#next(item, { result, first: item.quarantined });
   }
 
@@ -311,7 +318,7 @@ export class Engine<I extends Item, R extends Lease> {
     const isAway = error instanceof Unavailable;
     const rows = failed.map((item) => item.job.seq);
     if (!isAway)
-      this.#deps.log.error({ kind: this.#kind.kind, rows, error: error.stack }, 'an attempt failed in our own code');
+      this.#deps.log.error({ kind: this.#kind.kind, rows, error: error.stack }, 'work failed: internal error');
     for (const item of failed) {
       if (isAway) {
         this.release(item);

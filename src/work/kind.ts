@@ -1,13 +1,13 @@
 /**
  * What the engine needs to know of a kind of work, and what it knows of a piece of it.
  *
- * Deliveries and webhooks each have a fair queue of their own behind one interface. One queue for both would be more
- * complicated than the two: deliveries share out sessions (a slot sends mail after mail to one destination, for several
- * accounts, within a share of 500 and under pauses), webhooks share out single requests (lanes take turns, slow ones from a budget
- * of their own). They have in common what the engine asks for here, and nothing else.
+ * Each kind has a fair queue of its own, made of lanes that take turns (lanes.ts). One queue for all kinds would be more complicated than
+ * three: deliveries share sessions (a slot sends mail after mail to one destination, for several accounts, within a share of 500 and under
+ * pauses), webhooks share single requests (slow lanes have a budget of their own), and inbound mail shares memory. What they have in common
+ * is what the engine asks for here.
  */
 import type { Clock } from '../base/clock.ts';
-import type { ClaimLimits, Lease } from './store.ts';
+import { type ClaimLimits, DEAD_LETTER_AFTER_CRASHES, isQuarantined, type Lease } from './store.ts';
 
 /** A claimed row with what its attempt needs. */
 export interface Job extends Lease {
@@ -38,6 +38,11 @@ export interface Item<J extends Job = Job> {
   quarantined: boolean;
   /** When it happens by the clock of its mode, while that clock is moved. */
   atMs?: number;
+}
+
+/** A claimed job with its lease. */
+export function claimedItem<J extends Job>(job: J, leaseUntilMs: number): Item<J> {
+  return { job, state: 'claimed', leaseUntilMs, quarantined: isQuarantined(job) };
 }
 
 /** Unix ms by the clock of the item's mode. */
@@ -82,10 +87,17 @@ export interface Steps<I extends Item, R extends Lease> {
   /** As in the column of the table. */
   readonly kind: string;
   claim(request: ClaimRequest): Promise<Claimed<I>>;
-  /** The result of an item that ends or waits without an attempt; undefined when it is to be tried. */
+  /** The result of an item that was running in three crashes: it is not tried again. */
+  deadLetter(item: I): R;
+  /** The result of an item that ends or waits without an attempt; undefined if it is to be tried. */
   withoutAttempt(item: I): R | undefined;
   /** Records results in one transaction; answers the rows whose lease was lost, of which nothing was recorded. */
   record(results: R[]): Promise<readonly number[]>;
+}
+
+/** The result of an item that is not tried; undefined if it is to be tried. */
+export function untriedResult<I extends Item, R extends Lease>(kind: Steps<I, R>, item: I): R | undefined {
+  return item.job.crashes >= DEAD_LETTER_AFTER_CRASHES ? kind.deadLetter(item) : kind.withoutAttempt(item);
 }
 
 /** A kind whose rows the engine chooses. */

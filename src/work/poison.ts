@@ -54,7 +54,7 @@ export function openPoisonGuard<I extends Item>(deps: PoisonGuardDeps<I>): Poiso
       await database.execute(markRunningOperation, { leases, running });
       return true;
     } catch (error) {
-      log.warn({ rows: items.length, running, error: (error as Error).message }, 'a mark could not be written');
+      log.warn({ rows: items.length, running, error: (error as Error).message }, 'work rows not marked as running');
       return false;
     }
   };

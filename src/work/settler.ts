@@ -189,7 +189,7 @@ export class Settler<R extends Lease> {
 
   async #giveUp(result: R, error: Error): Promise<R[]> {
     const { seq, fence } = result;
-    this.#deps.log.error({ work: seq, error: error.message }, 'a result cannot be recorded');
+    this.#deps.log.error({ work: seq, error: error.message }, 'delivery result could not be recorded');
     this.#remember(result);
     const nowMs = this.#deps.now();
     const isWritten = await this.#tryPutBack({ ...EMPTY(), crashed: [{ seq, fence, dueMs: nowMs + CRASH_PAUSE_MS }] });
@@ -213,7 +213,7 @@ export class Settler<R extends Lease> {
       await this.#deps.database.execute(putBackOperation, { nowMs: this.#deps.now(), ...lists });
     } catch (error) {
       if (error instanceof Unavailable) return false;
-      this.#deps.log.error({ rows: rows.length, error: (error as Error).message }, 'rows cannot be put back');
+      this.#deps.log.error({ rows: rows.length, error: (error as Error).message }, 'work rows could not be released');
     }
     return true;
   }
@@ -225,7 +225,7 @@ export class Settler<R extends Lease> {
     }
     this.#pauseMs = paused ? FIRST_PAUSE_MS : 0;
     if (paused) this.#deps.log.error({}, 'results cannot be recorded; attempts wait for the storage');
-    else this.#deps.log.info({}, 'results are recorded again; attempts go on');
+    else this.#deps.log.info({}, 'results are recorded again; attempts continue');
     this.#deps.onPaused(paused);
   }
 }

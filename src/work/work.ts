@@ -20,6 +20,7 @@ export { enqueue, FIRST_FENCE, type NewWork, WORK } from './enqueue.ts';
 export {
   type Claimed,
   type ClaimRequest,
+  claimedItem,
   type FairQueue,
   type Item,
   type Job,
@@ -28,6 +29,7 @@ export {
   timeOf,
   type WorkKind,
 } from './kind.ts';
+export { Lanes } from './lanes.ts';
 export { isFreeOnly, LEASE_MS } from './leases.ts';
 export {
   backlogOperation,
@@ -37,7 +39,6 @@ export {
   DEAD_LETTER_AFTER_CRASHES,
   extendOperation,
   finish,
-  isQuarantined,
   type Lease,
   markRunning,
   markRunningOperation,

@@ -17,6 +17,7 @@ import {
   accountPageOperation,
   approvalPageOperation,
   credentialCountsOperation,
+  lastAttemptsOperation,
   lastMessageOperation,
   queueByAccountOperation,
   queueByDomainOperation,
@@ -104,7 +105,9 @@ export const endingPauses: Scenario = async (stage) => {
   assert.equal(await bring({}), 0);
   assert.equal((await stage.act(putOffPageOperation, { ...span, after: null, limit: 10 })).length, 1);
   const domains = await stage.act(queueByDomainOperation, { rows: 1_000 });
-  assert.deepEqual(domains.find(({ domain }) => domain === 'paused.example')?.depth, 2);
+  const paused = domains.find(({ domain }) => domain === 'paused.example');
+  assert.deepEqual([paused?.depth, paused?.nextDueMs, paused?.failedSeq], [2, nowMs, null]);
+  assert.deepEqual(await stage.act(lastAttemptsOperation, [seqs[0]!]), [], 'none was made');
 };
 
 export const sharedPauses: Scenario = async (stage) => {

@@ -67,7 +67,7 @@ test('of the two marks of space the smaller one counts', { skip, timeout: 240_00
     });
     assert.equal((await send(service)).status, 202);
     const near = await doctorOf(disk.folder, 'disk space', env);
-    assert.match(`${near.status} ${near.message}`, /^warn \d MB free, intake stops below 3 MB$/);
+    assert.match(`${near.status} ${near.message}`, /^warn \d MB free; no mail is accepted below 3 MB$/);
     rmSync(first);
     const second = fill(disk.folder, 2 * MEGABYTE);
     await waitUntil('the mark to be noticed', async () =>

@@ -248,9 +248,9 @@ test('what a node publishes explains the ceiling as the peer sees it', async (t)
   await waitUntil('half to be delivered', () => mx.sinks.peer!.messages.length >= 80);
   const [shown] = mx.rig.delivery.published();
   assert.deepEqual([shown!.key, [...shown!.domains!].sort()], ['acme', domains]);
-  assert.equal(shown!.limitReason, 'the most that the provider acme may have');
+  assert.equal(shown!.limitReason, 'the limit of the provider acme');
   assert.ok(shown!.messageMs! >= 50, `${shown!.messageMs} ms`);
-  const { messagesPerSecond, text } = explainDestination([shown!], 80);
+  const { messagesPerSecond, text } = explainDestination([shown!], { depth: 80, nextAttemptMs: null, replies: [] });
   assert.ok(messagesPerSecond! <= 40, text);
   const times = mx.sinks.peer!.messages.map(({ at }) => at);
   const observed = (times.length - 1) / ((times.at(-1)! - times[0]!) / 1_000);

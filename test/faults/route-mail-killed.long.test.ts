@@ -66,7 +66,7 @@ test('kill -9 between 250 and the event: each mail has one event at the webhook'
 test('a route takes no more than its own maxBytes, declared or not', async () => {
   await route('small@small.shop.example', 2_000);
   const talker = await openInbound(service.inboundPort);
-  const TOO_LARGE = /^552 5\.3\.4 the message is larger than 2000 bytes/;
+  const TOO_LARGE = /^552 5\.3\.4 message exceeds the maximum size of 2000 bytes/;
   assert.match(await bringMail(talker, 'small@small.shop.example', mailOf(2_001)), TOO_LARGE);
   assert.match(await talker.say('MAIL FROM:<> SIZE=2001'), /^250/);
   assert.match(await talker.say('RCPT TO:<small@small.shop.example>'), TOO_LARGE);

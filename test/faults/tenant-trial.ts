@@ -14,7 +14,7 @@ const WEBHOOKS = 100;
 const STREAMS = 20;
 /**
  * How many times as long sends may take beside the load, by medians; 2 is wanted. Two cores: 1.2 and 1.3 times (2.7 to 3.8 ms), 1.9
- * with two other programs that took all they could get; 10.8 times before webhooks gave way to mail (src/webhooks/lanes.ts), and 13 to
+ * with two other programs that took all they could get; 10.8 times before webhooks gave way to mail (src/webhooks/pace.ts), and 13 to
  * 19 with others at work.
  */
 const MOST = 4;

@@ -115,8 +115,8 @@ test('comments, trailing commas and several addresses in from and to', async () 
   assert.equal((await send({ to: 'ann@example.com,' })).body.data.totalRecipients, 1);
   assert.equal((await send({ to: 'ann@example.com,, bob@example.com (Bob, Sales)' })).body.data.totalRecipients, 2);
   const messageOf = async (change: object) => (await send(change)).body.error.details[0].message as string;
-  assert.equal(await messageOf({ from: 'a@shop.example, b@shop.example' }), 'holds 2 addresses; give one');
+  assert.equal(await messageOf({ from: 'a@shop.example, b@shop.example' }), 'has 2 addresses; use only one');
   assert.match(await messageOf({ from: 'shop@shop.example (ceo@bank.example)' }), /has an address in a comment/);
   assert.match(await messageOf({ to: 'Lee, Ann <ann@example.com>' }), /comma in double quotes/);
-  assert.equal(await messageOf({ to: ',' }), 'is empty but for commas');
+  assert.equal(await messageOf({ to: ',' }), 'has no address, only commas');
 });

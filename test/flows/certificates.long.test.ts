@@ -120,7 +120,7 @@ test('first self-signed, then ordered, then renewed, without a restart; an autho
   const failedOrders = new RegExp(`^postrider_certificate_failed_orders.*name="${MAIL}"`);
   const expiry = (source: string): RegExp =>
     new RegExp(`^postrider_certificate_expiry_seconds.*port="smtp".*name="${MAIL}".*source="${source}"`);
-  await waitUntil('both orders to fail', () => service.log.split('no certificate could be had').length === 3);
+  await waitUntil('both orders to fail', () => service.log.split('certificate order failed').length === 3);
   assert.equal((await service.api.get('/account')).status, 200, 'it serves');
   assert.ok((await gauge(service, expiry('self-signed'))) > 86_400);
   assert.equal(await gauge(service, failedOrders), 1);
@@ -140,7 +140,7 @@ test('first self-signed, then ordered, then renewed, without a restart; an autho
     () => serialOverHttps(service.httpsPort, pem).catch(() => undefined),
     120_000,
   );
-  assert.match(await checkOf(service, env, MAIL), /^ok good until .*, renewed from /);
+  assert.match(await checkOf(service, env, MAIL), /^ok valid until .*, renewed from /);
   assert.match(await checkOf(service, env, API), /^ok /);
   const left = await gauge(service, expiry('authority'));
   assert.ok(left > 0 && left <= LIFETIME_SECONDS, String(left));
@@ -266,7 +266,7 @@ test('of two nodes one orders and both answer the authority; both show each new 
   } finally {
     await client.end();
   }
-  const issuedBy = cluster.nodes.map((node) => node.log.split('a certificate was issued').length - 1);
+  const issuedBy = cluster.nodes.map((node) => node.log.split('certificate issued').length - 1);
   // The node that was killed may not have come to record its last one.
   const unrecorded = pebble.count(ISSUED) - issuedBy[0]! - issuedBy[1]!;
   assert.ok(issuedBy[1]! > 0 && (unrecorded === 0 || unrecorded === 1), `${issuedBy} of ${pebble.count(ISSUED)}`);

@@ -153,9 +153,9 @@ test('one byte more is refused, declared or not, and nothing of it is kept', asy
   const { content } = mailOfSize(MOST + 1);
   assert.match(
     await bring(TO, content, { size: MOST + 1 }),
-    /^RCPT 552 5\.3\.4 the message is larger than 25000000 bytes/,
+    /^RCPT 552 5\.3\.4 message exceeds the maximum size of 25000000 bytes/,
   );
-  assert.match(await bring(TO, content), /^552 5\.3\.4 the message is larger than 25000000 bytes/);
+  assert.match(await bring(TO, content), /^552 5\.3\.4 message exceeds the maximum size of 25000000 bytes/);
   assert.match(await bring(TO, content, { size: MOST }), /^552 5\.3\.4/, 'nor with a size that is not true');
   await waitUntil('what was begun to go', () => kept().files === before.files);
   assert.deepEqual(kept(), before);
@@ -187,7 +187,7 @@ test('a report of one byte more is refused, declared or not', async () => {
   const to = tokenAddress('bounce', newId('msg'));
   const before = kept();
   const tooLarge = returning(MOST_OF_A_REPORT + 1);
-  const refusal = /552 5\.3\.4 the message is larger than 50000000 bytes/;
+  const refusal = /552 5\.3\.4 message exceeds the maximum size of 50000000 bytes/;
   assert.match(await bring(to, tooLarge, { size: tooLarge.length }), refusal);
   assert.match(await bring(to, tooLarge), refusal);
   assert.deepEqual(kept(), before);

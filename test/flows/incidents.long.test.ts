@@ -98,7 +98,7 @@ for (const dialect of DIALECTS) {
       );
       const [slow, , policy] = found;
       assert.match(String(slow?.reply), /^451 4\.7\.1 .*greylisted/);
-      assert.match(String(slow?.advice), /come back later; it is tried again by itself\.$/);
+      assert.match(String(slow?.advice), /\(greylisting\); Postrider retries automatically\.$/);
       assert.equal(slow?.sampleMessageIds.length, 5);
       assert.ok(slow?.sampleMessageIds.every((id: string) => ids.slice(0, 12).includes(id)));
       assert.ok(Date.parse(slow?.nextAttemptAt) > Date.now());

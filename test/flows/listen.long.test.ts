@@ -149,7 +149,7 @@ test('it says that it is ready when the stream is open, and not before', async (
 test('wrong usage and a wrong key say so', async () => {
   const { dataDir } = service;
   const bad = await runCommand(['listen', '--forward', 'localhost', '--id', 'x', '--key', 'y'], { dataDir });
-  assert.deepEqual([bad.code, /--forward must be an address/.test(bad.stderr)], [2, true]);
+  assert.deepEqual([bad.code, /--forward must be an HTTP or HTTPS URL/.test(bad.stderr)], [2, true]);
   const args = ['listen', '--forward', machine.url, '--url', service.url, '--id', 'acc_x', '--key', 'pr_test_x'];
   const refused = await runCommand([...args, '--json'], { dataDir });
   assert.equal(refused.code, 1);

@@ -53,9 +53,9 @@ test('a mail has its line when it is accepted, and one for what became of each r
   assert.equal(delayed.reply, '451 4.3.0 later');
   assert.ok(Number(delayed.nextAttemptAtMs) > Date.now());
   const metrics = await (await fetch(`${service.url}/metrics`)).text();
-  assert.match(metrics, /^postrider_attempts_total\{class="2xx"\} 1$/m);
+  assert.match(metrics, /^postrider_delivery_attempts_total\{class="2xx"\} 1$/m);
   assert.match(metrics, /^postrider_disk_free_bytes\{disk="data directory"\} [1-9]\d+/m);
-  assert.match(metrics, /^# TYPE postrider_destination_waiting_messages gauge$/m);
+  assert.match(metrics, /^# TYPE postrider_destination_queued_messages gauge$/m);
   for (const line of [accepted, delivered, bounced, delayed]) assert.equal(line.level, 'info');
   assert.doesNotMatch(service.log, /S3cret|pr_live_/);
 });

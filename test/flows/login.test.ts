@@ -60,7 +60,7 @@ test('beside a service the sandbox key of first-run.json is used, and the live o
 test('without any of them the command says what to do', async () => {
   const none = await run(['send', ...MAIL]);
   assert.equal(none.code, 2);
-  assert.match(none.stderr, /Give --id and --key, run postrider login, or run this beside a service/);
+  assert.match(none.stderr, /use --id and --key, run postrider login, or run this command in the folder of a service/);
   const half = await run(['send', ...MAIL, '--id', service.live.accountId]);
   assert.match(half.stderr, /POSTRIDER_KEY is required/);
 });

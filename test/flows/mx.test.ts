@@ -227,7 +227,7 @@ test('mail that comes back to an inbound route ends there, also what a program s
   await waitUntil('loops to be counted', async () => {
     const { text } = await service.api.get('/metrics');
     const counts = ['own-mail', 'too-many-hops', 'auto-reply'].map((what) => {
-      const [, count] = new RegExp(`^postrider_inbound_mail_total\\{outcome="${what}"\\} (\\d+)$`, 'm').exec(text)!;
+      const [, count] = new RegExp(`^postrider_inbound_messages_total\\{outcome="${what}"\\} (\\d+)$`, 'm').exec(text)!;
       return Number(count);
     });
     return counts.join() === '2,1,0';

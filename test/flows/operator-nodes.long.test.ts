@@ -101,3 +101,33 @@ test('the other node shows the pause, and ends it: one probe, and then what wait
     ],
   );
 });
+
+test('mail that is deferred message by message is listed, with the last reply and the next attempt', async () => {
+  const REPLY = '451 4.3.0 mailbox is busy, try again later';
+  sink.setScript({ rcpt: REPLY });
+  for (const to of ['1', '2', '3']) {
+    const mail = { from: 'a@shop.example', to: `${to}@busy.example`, subject: 's', text: 't' };
+    assert.equal((await cluster.api.post('/send', mail)).status, 202);
+  }
+  const queue = async (): Promise<JsonObject> => (await operator.call('GET', '/operator/queue')).body as JsonObject;
+  await waitUntil('all to be deferred', async () => (await queue()).waiting === 3);
+  const { depth: total, due, leased, held, waiting } = await queue();
+  assert.equal(due + leased + held + waiting, total);
+
+  // A node that restarts has none of it in memory.
+  const [, back] = cluster.nodes;
+  await back!.kill('SIGTERM');
+  await back!.restart();
+  const shown = async () => (await destination())!;
+  await waitUntil('the destination to be listed', async () => (await shown())?.depth === 3);
+  const { depth: listed, pausedUntil, lastReplies, nextAttemptAt, explanation } = await shown();
+  assert.deepEqual([listed, pausedUntil, lastReplies[0]?.reply], [3, null, REPLY]);
+  const next = (await cluster.api.get('/messages?status=delayed')).body as unknown as JsonObject[];
+  const earliest = next.map((one) => one.nextAttemptAt as string).sort()[0];
+  assert.equal(nextAttemptAt, earliest, 'as the earliest of its messages');
+  assert.ok(explanation.includes(REPLY), explanation);
+  const byDomain = (await operator.call('GET', '/operator/destinations/busy.example')).body;
+  assert.equal(byDomain.depth, 3);
+  const status = await back!.cli('queue', 'status', 'busy.example');
+  assert.equal(status.destinations[0].waiting, 3);
+});

@@ -162,7 +162,7 @@ test('five days of nothing but failures disable a webhook of the sandbox in mome
   await waitUntil('another failure', () => gone.requests.length === 11);
   await advance(2 * 24 * HOUR);
   const { body } = await service.sandboxApi.get(`/webhooks/${made.body.webhookId}`);
-  assert.deepEqual([body.enabled, body.disabledReason], [false, 'nothing but failures for five days']);
+  assert.deepEqual([body.enabled, body.disabledReason], [false, 'every delivery failed for five days']);
   await gone.close();
 });
 

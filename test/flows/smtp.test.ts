@@ -261,7 +261,10 @@ test('X-Postrider-Track: each copy has links and a picture of its own, and follo
   assert.equal(clicked.click.url, 'https://shop.example/orders?a=1&b=2');
   assert.equal(clicked.recipient, 'open@example.com');
   const wrong = content.replace('opens, clicks', 'everything');
-  assert.match(await submit(talker, wrong, ['open@example.com']), /^550 5\.6\.0 X-Postrider-Track /);
+  assert.match(
+    await submit(talker, wrong, ['open@example.com']),
+    /^550 5\.6\.0 X-Postrider-Track: everything is not valid/,
+  );
   talker.destroy();
 });
 

@@ -119,7 +119,7 @@ test('links lead to the own host of a domain while it leads here and answers wit
   dns.zone[TRACK] = { CNAME: MAIL };
   const named = await verify();
   assert.equal(named.status, 'verified');
-  assert.match(named.note!, /once this service answers at .*\/health, with a certificate that is valid for it/);
+  assert.match(named.note!, /once Postrider answers at .*\/health, with a certificate that is valid for it/);
   await waitUntil('another look', async () => {
     const { body } = await service.api.get(`/domains/${domainId}/dns-records`);
     return (body as unknown as Record_[]).some(
@@ -131,7 +131,7 @@ test('links lead to the own host of a domain while it leads here and answers wit
   show(both);
   const served = await waitUntil('the certificate for both', async () => {
     const record = await verify();
-    return record.note === `Links of mail from shop.example lead to ${own}.` && record;
+    return record.note === `Links in email from shop.example point to ${own}.` && record;
   });
   assert.equal(served.status, 'verified');
   let round = 0;

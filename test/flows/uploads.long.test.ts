@@ -53,7 +53,7 @@ test('from the request for a larger limit to the files at the recipient', async 
   const attachments = files.map(entryOf);
   const refused = await service.api.post('/attachments', { attachments });
   assert.equal(refused.status, 413, refused.text);
-  assert.match(refused.body.error.message, /at most 2000000 bytes are approved/);
+  assert.match(refused.body.error.message, /the approved limit of this account is 2000000 bytes/);
 
   const asked = await service.api.post('/approvals', { requestedEmailBytes: 40_000_000, reason: 'Plans' });
   assert.equal(asked.status, 201, asked.text);

@@ -55,9 +55,9 @@ function peersToStart(): [name: string, fates: TlsPeer['fates'], options: SinkOp
     ['reset', BROKEN, { ...starttls, script: { starttls: { handshake: 'reset' } } }, /closed/],
     ['stalled', BROKEN, { ...starttls, script: { starttls: { handshake: 'stalled' } } }, /no TLS handshake within/],
     ['garbage', BROKEN, { ...starttls, script: { starttls: { handshake: 'garbage' } } }, /not TLS/],
-    ['s454', BROKEN, { ...starttls, script: { starttls: '454 4.7.0 TLS not available' } }, /refuses it: 454 4\.7\.0/],
-    ['s502', BROKEN, { ...starttls, script: { starttls: '502 5.5.1 no such command' } }, /refuses it: 502 5\.5\.1/],
-    ['s554', BROKEN, { ...starttls, script: { starttls: '554 5.7.3 not here' } }, /refuses it: 554 5\.7\.3/],
+    ['s454', BROKEN, { ...starttls, script: { starttls: '454 4.7.0 TLS not available' } }, /rejects it: 454 4\.7\.0/],
+    ['s502', BROKEN, { ...starttls, script: { starttls: '502 5.5.1 no such command' } }, /rejects it: 502 5\.5\.1/],
+    ['s554', BROKEN, { ...starttls, script: { starttls: '554 5.7.3 not here' } }, /rejects it: 554 5\.7\.3/],
     ['injected', NEVER, { ...starttls, script: { starttls: { inject: '250 injected\r\n' } } }],
   ];
 }

@@ -238,7 +238,7 @@ test('an MTA-STS policy holds for its three days while DNS and policy host are a
     clock.advance(afterMs);
     const id = await send(`later${waiting.length}@sts.example`);
     const { attempts } = await settled(id, 'delayed');
-    assert.match(attempts[0].reply, /the MTA-STS policy of sts\.example asks for TLS/);
+    assert.match(attempts[0].reply, /the MTA-STS policy of sts\.example requires TLS/);
     waiting.push(id);
   }
   assert.equal(asked(sink, 'MAIL'), mails, 'no envelope leaves while it holds');

@@ -98,10 +98,10 @@ function peers(): DanePeer[] {
       fate: 'waits',
       policy,
       records: [[3, 1, 1, another.cert]],
-      reply: /DANE policy of mx-stripped\.good\.test asks for TLS; .*STARTTLS/,
+      reply: /DANE policy of mx-stripped\.good\.test requires TLS; .*STARTTLS/,
     },
     { name: 'unusable', fate: 'encrypted', policy, certificate: another, records: [[1, 1, 1, own('unusable').cert]] },
-    { name: 'unusable-clear', fate: 'waits', policy, records: [[0, 0, 1, another.cert]], reply: /asks for TLS/ },
+    { name: 'unusable-clear', fate: 'waits', policy, records: [[0, 0, 1, another.cert]], reply: /requires TLS/ },
     { name: 'no-records', fate: 'clear', policy: 'opportunistic' },
     {
       ...{ name: 'alias', fate: 'encrypted', policy, certificate: own('behind'), exchanger: 'alias-of.good.test' },
@@ -111,7 +111,7 @@ function peers(): DanePeer[] {
       ...{ name: 'withheld', fate: 'waits', certificate: own('withheld') },
       // The records are in a zone whose signatures are no good: somebody may be withholding them.
       lines: (port) => [`_${port}._tcp.mx-withheld CNAME records.bogus.test.`],
-      reply: /whether mx-withheld\.good\.test asks for TLS by DANE cannot be found out/,
+      reply: /cannot tell whether mx-withheld\.good\.test requires TLS by DANE/,
     },
   ];
 }

@@ -51,7 +51,7 @@ async function assertHeldToDane({ outcomeOf }: DaneRig, user: string): Promise<v
       if (isGood) return;
       assert.equal(mailAt(peer), before.get(peer), `${name}: no envelope leaves`);
       assert.equal(detail.category, 'tls', name);
-      if (name !== 'injected') assert.match(attempt.reply!, /DANE policy of mx\..* asks for TLS/, name);
+      if (name !== 'injected') assert.match(attempt.reply!, /DANE policy of mx\..* requires TLS/, name);
     }),
   );
 }

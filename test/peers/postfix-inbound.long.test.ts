@@ -91,7 +91,9 @@ test('what is larger than the port or the route takes is returned by Postfix', {
   await submit(LARGE, mailOfSize(MOST).content);
   await said(/to=<large@in\.shop\.example>.*status=bounced .*552 5\.3\.4 .*25000000/);
   await submit(SMALL, mailOfSize(20_001).content);
-  await said(/to=<small@in\.shop\.example>.*status=bounced .*552 5\.3\.4 the message is larger than 20000 bytes/);
+  await said(
+    /to=<small@in\.shop\.example>.*status=bounced .*552 5\.3\.4 message exceeds the maximum size of 20000 bytes/,
+  );
   await submit(SMALL, mailOfSize(15_000).content);
   await waitUntil('the one that fits', async () => (await cameIn(SMALL)).length === 1);
   assert.equal((await cameIn(LARGE)).length, before);

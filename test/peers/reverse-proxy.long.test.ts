@@ -254,7 +254,7 @@ for (const [name, start] of [
         ...{ POSTRIDER_BASE_URL: `https://${NAME}:${port}`, POSTRIDER_DNS_SERVERS: dns.server },
       },
     });
-    assert.match(stdout, /^ok {4}public address: \S+ leads to this service$/m);
+    assert.match(stdout, /^ok {4}public address: \S+ points to this service$/m);
     assert.match(stdout, /^fail {2}certificate: \S+ clients do not trust it/m, 'it is signed by nobody');
   });
 }

@@ -111,7 +111,7 @@ test('openssl s_client speaks to the port with implicit TLS', { skip: missing('o
   assert.match(stdout, /^(?:554 5\.5\.0 |220 )/);
 });
 
-test('swaks sees that a wrong password is refused, and that AUTH is not offered in the clear', {
+test('swaks sees that a wrong password is refused, and that AUTH is not supported in the clear', {
   skip: missing('swaks'),
 }, async () => {
   const base = [

@@ -99,7 +99,7 @@ const EXPECTED: Record<
             category: 'blocked',
             owner: 'service',
             nextAttemptAt: RETRY,
-            advice: 'The operator should look; it is tried again by itself.',
+            advice: 'The operator should look; Postrider retries automatically.',
           },
         }),
       ],

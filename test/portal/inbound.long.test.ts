@@ -230,7 +230,7 @@ async function live({ page, service }: Stage, dns: Awaited<ReturnType<typeof fak
   await button(page, 'New route').first().click();
   await page.getByLabel('Mail for').fill('*@in.shop.example');
   await button(page, 'Create the route').click();
-  await page.getByText('Must be in a domain that this account has verified.').waitFor();
+  await page.getByText('Must be in a verified domain of this account.').waitFor();
   await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
   await button(page, 'Create the route').click();
   await title(page, '*@in.shop.example').waitFor();

@@ -226,9 +226,9 @@ test('nodes, the doctor, and the log of all accounts with its files', { skip }, 
   await page.getByRole('link', { name: 'Postmaster mail' }).click();
   await page.getByText('No mail to postmaster or abuse').waitFor();
   await page.getByRole('link', { name: 'Doctor' }).click();
-  await page.getByRole('region', { name: 'Well' }).getByText('every setting is valid').waitFor();
-  await page.getByText('Set POSTRIDER_BASE_URL to the https address').waitFor();
-  await page.getByRole('region', { name: 'Not looked at' }).getByText('not asked: DNS, mail servers').waitFor();
+  await page.getByRole('region', { name: 'Well' }).getByText('all settings are valid').waitFor();
+  await page.getByText('Set POSTRIDER_BASE_URL to the public https URL').waitFor();
+  await page.getByRole('region', { name: 'Not looked at' }).getByText('not checked: DNS, mail servers').waitFor();
   const answered = page.waitForResponse('**/operator/doctor');
   await page.getByRole('button', { name: 'Run again' }).click();
   assert.equal((await answered).status(), 200);

@@ -125,7 +125,7 @@ describe('how mail fares', { skip: noBrowser() }, () => {
     await page.getByRole('button', { name: /other\.example is not verified/ }).waitFor({ state: 'detached' });
     await page.getByRole('button', { name: /^to is required/ }).click();
     const dialog = page.getByRole('dialog', { name: 'INVALID_REQUEST' });
-    await dialog.getByText('The request is not valid; fix the fields named in details and send it again.').waitFor();
+    await dialog.getByText('The request is not valid. Fix the fields listed in details and send it again.').waitFor();
     await dialog.getByRole('cell', { name: 'to', exact: true }).waitFor();
     await dialog.getByText('POST /send').waitFor();
     await accessible();

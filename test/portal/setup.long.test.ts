@@ -90,7 +90,7 @@ test('a domain is added, is seen in the DNS without a click, and is removed unle
 
   await button(page, 'Rotate keys').click();
   await page
-    .getByText(/The next key: publish it; it signs once/)
+    .getByText(/The next key\. Publish it now\./)
     .first()
     .waitFor();
   assert.equal(await key.count(), 2, 'the present key and the next one');

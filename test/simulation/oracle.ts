@@ -277,7 +277,7 @@ function ofEvents(
 }
 
 /** The reply of a bounce that gives up what crashes our own code, or seems to. */
-const DEAD_LETTER = /failed three times in our own code/;
+const DEAD_LETTER = /internal error occurred three times/;
 
 function ofBounces(
   { peers, isDeadly, database, clockSetAtMs, reports }: Evidence,

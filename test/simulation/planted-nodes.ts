@@ -55,7 +55,7 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     file: 'work/store.ts',
     find: 'return [...bySeq].flatMap(([seq, { one }]) => (ended.has(seq) || moved.has(seq) ? [one] : []));',
     replace: 'return [...bySeq].map(([, { one }]) => one);',
-    finds: /a result cannot be recorded|another copy after/,
+    finds: /result could not be recorded|another copy after/,
   },
   'a node that lost its lease goes on to the dot': {
     seed: 7,

@@ -226,13 +226,8 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   },
   'a tenant waits for what another sent before': {
     file: 'delivery/queue/waiting-mail.ts',
-    find: 'const lane = this.#lanes.get(held.job.lane) ?? this.#newLane(held);',
-    replace: 'const lane = this.#lanes.get(held.domain) ?? this.#newLane(held);',
-    also: {
-      file: 'delivery/queue/waiting-mail.ts',
-      find: 'const lane: Lane = { name, domain, queue: [], head: 0 };\n    this.#lanes.set(name, lane);',
-      replace: 'const lane: Lane = { name: domain, domain, queue: [], head: 0 };\n    this.#lanes.set(domain, lane);',
-    },
+    find: 'return { account: accountOfLane(lane), lane };',
+    replace: "return { account: '', lane: '' };",
     finds: /for another tenant/,
   },
   'one slow server holds up all others': {

@@ -48,7 +48,7 @@ const LEASE_MARGIN_MS = 12_000;
 const HELD_LEAP_MS = 20_000;
 /** What a node says while it does not reach the database, and once it stood still. */
 const DATABASE_AWAY =
-  /the database is not ready|results cannot be recorded; attempts wait|nobody knows whether|an attempt hung|results that are not recorded|cannot be used: (?:timeout expired|the server does not answer|E[A-Z]+ )|the start failed: Error: E[A-Z]+ |"type":"(Unavailable|OutcomeUnknown)"/;
+  /database not ready|results cannot be recorded; attempts wait|commit outcome|delivery attempt timed out|unrecorded results|cannot be used: (?:timeout expired|the server does not answer|E[A-Z]+ )|the start failed: Error: E[A-Z]+ |"type":"(Unavailable|OutcomeUnknown)"/;
 const NO_STORAGE_FAULTS = { refused: 0, lost: 0 };
 
 export interface Report {
@@ -253,13 +253,13 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const onLog = (level: string, line: string): void => {
     // A storage that refuses is reported; our own code may not fail for it.
     const isExpected =
-      (failing && !/our own code|TypeError|cannot become/.test(line)) ||
+      (failing && !/internal error|TypeError|cannot become/.test(line)) ||
       (template.engine !== undefined && DATABASE_AWAY.test(line)) ||
       // A mail that was in hand at three deaths is not tried any more; a machine that sleeps verifies nothing meanwhile.
       (/dead-lettered/.test(line) && isDeadly(JSON.parse(line).messageId)) ||
       ((store || counts[IO_ERROR]) && /stored (content|file) of the message cannot be read/.test(line)) ||
-      (/(stored content|stored file) of the message|a mail that came in/.test(line) && hasFlipped(counts)) ||
-      /thread that verifies mail/.test(line);
+      (/(stored content|stored file) of the message|inbound message/.test(line) && hasFlipped(counts)) ||
+      /mail verifier thread/.test(line);
     if (level === 'error' && !isExpected) faults.push(`logged: ${line.trim().slice(0, 2_600)}`);
   };
   const isLong = extent.longestSeconds > DAY_MS / 1_000 && !contentFaults.inboundFlips;

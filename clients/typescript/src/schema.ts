@@ -5,7 +5,7 @@
 export interface paths {
   "/account": {
     /**
-     * The account: plan, limits, usage, settings
+     * Get the account: plan, limits, usage, settings
      * @description limits are what this account may have at most; usage counts the mode of the key.
      */
     get: operations["getAccount"];
@@ -17,7 +17,7 @@ export interface paths {
   };
   "/account/health": {
     /**
-     * How mail of the last seven days fared
+     * Get delivery, bounce, and complaint rates of the last 7 days
      * @description Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and the state of sending protection for live mail. A rate is rated only from its minimum number of messages on.
      */
     get: operations["getAccountHealth"];
@@ -31,12 +31,12 @@ export interface paths {
   };
   "/api-keys": {
     /**
-     * API keys that are in force, newest first
+     * List active API keys, newest first
      * @description Keys are shown by their ids; the key itself is never shown again.
      */
     get: operations["listApiKeys"];
     /**
-     * Make an API key
+     * Create an API key
      * @description The key itself is shown in this answer only. Without a choice it is of the caller's mode and of full scope. A sandbox key makes sandbox keys only.
      */
     post: operations["createApiKey"];
@@ -55,12 +55,12 @@ export interface paths {
   };
   "/approvals": {
     /**
-     * Requests for a larger email size, newest first
+     * List requests for a larger email size, newest first
      * @description Each with its status (pending, approved or rejected) and, once decided, the reason given.
      */
     get: operations["listApprovals"];
     /**
-     * Ask for a larger email size
+     * Request a larger email size
      * @description The operator decides. An approved limit is in force at once; GET /account shows it.
      */
     post: operations["requestApproval"];
@@ -74,14 +74,14 @@ export interface paths {
   };
   "/attachments/{submissionId}": {
     /**
-     * What of a submission has been uploaded
+     * Get the upload status of a submission
      * @description Says for each file whether it is waiting or uploaded; a client that was cut off goes on with those that wait.
      */
     get: operations["getAttachmentSubmission"];
   };
   "/audit": {
     /**
-     * Who changed what, newest first
+     * List changes, newest first
      * @description One entry for each change of this account: by whom (user, key, command line, the service itself), from where, before and after. Entries cannot be changed, and are kept 400 days.
      */
     get: operations["listAuditEntries"];
@@ -102,7 +102,7 @@ export interface paths {
   };
   "/domains": {
     /**
-     * Sender domains, newest first
+     * List sending domains, newest first
      * @description With the DNS records of each, and what the last verification found.
      */
     get: operations["listDomains"];
@@ -119,33 +119,33 @@ export interface paths {
   };
   "/domains/{id}": {
     /**
-     * One sender domain
+     * Get a sending domain
      * @description With the DNS records to publish, and what the last verification found.
      */
     get: operations["getDomain"];
     /**
-     * Remove a sender domain and its keys
+     * Delete a sending domain and its keys
      * @description Mail from it is refused from then on; mail that waits in the queue bounces instead of leaving unsigned.
      */
     delete: operations["deleteDomain"];
   };
   "/domains/{id}/dns-records": {
     /**
-     * The DNS records to publish, looked up right now
+     * Get the DNS records to publish, and check them now
      * @description Each with what was found beside what is wanted, as the zone's own servers have it and, where they cannot be asked, as a resolver does.
      */
     get: operations["getDomainDnsRecords"];
   };
   "/domains/{id}/rotate-keys": {
     /**
-     * Make the DKIM keys that sign next
+     * Rotate the DKIM keys of a domain
      * @description Publish their records, which are then in dnsRecords beside the present ones. They sign once every server of the zone has shown the RSA key for an hour; the old ones stay in dnsRecords for ten days more. Changes nothing where such keys wait already. Keys of 180 days are rotated by themselves, and the owners get a mail.
      */
     post: operations["rotateDomainKeys"];
   };
   "/domains/{id}/verify": {
     /**
-     * Look for the DKIM record in the DNS
+     * Verify a domain by its DKIM record
      * @description success tells whether the domain is verified; message says what is missing.
      */
     post: operations["verifyDomain"];
@@ -166,40 +166,40 @@ export interface paths {
   };
   "/health": {
     /**
-     * Whether the process lives
+     * Check whether the process is alive
      * @description Says only that the process answers. For traffic decisions use /ready.
      */
     get: operations["getHealth"];
   };
   "/inbound": {
     /**
-     * Mail that came in, newest first
+     * List inbound messages, newest first
      * @description Of the mode of the key, also what ended without an event.
      */
     get: operations["listInboundMail"];
   };
   "/inbound-files/{token}": {
     /**
-     * What a link of an event leads to
+     * Download the file of a link in an event
      * @description A mail or one of its attachments, without a key, until linksExpireAt; 10 at once of an account.
      */
     get: operations["getInboundFile"];
   };
   "/inbound-routes": {
     /**
-     * Inbound routes, newest first
+     * List inbound routes, newest first
      * @description Of the mode of the key, with the MX record of each and what the last look at it found.
      */
     get: operations["listInboundRoutes"];
     /**
-     * Make an inbound route
+     * Create an inbound route
      * @description Mail for match becomes an event Inbound: posted to url, signed with the secret in this answer, or sent to the webhooks that subscribe to Inbound. An address comes before a prefix, and that before *. Publish the MX record in dnsRecord.
      */
     post: operations["createInboundRoute"];
   };
   "/inbound-routes/{id}": {
     /**
-     * One inbound route
+     * Get an inbound route
      * @description With its MX record, and what the last look at it found.
      */
     get: operations["getInboundRoute"];
@@ -209,56 +209,56 @@ export interface paths {
      */
     put: operations["replaceInboundRoute"];
     /**
-     * Delete an inbound route, and its webhook
+     * Delete an inbound route and its webhook
      * @description Mail for it is refused from then on; what came stays in GET /inbound.
      */
     delete: operations["deleteInboundRoute"];
   };
   "/inbound-routes/{id}/verify": {
     /**
-     * Look for the MX record in the DNS
+     * Verify an inbound route by its MX record
      * @description Answers the route with what was found. Nothing is looked up in the sandbox.
      */
     post: operations["verifyInboundRoute"];
   };
   "/inbound/{id}": {
     /**
-     * One mail that came in
+     * Get an inbound message
      * @description With all that its event says, and links that are new.
      */
     get: operations["getInboundMail"];
   };
   "/inbound/{id}/attachments/{number}": {
     /**
-     * One attachment of a mail that came in
+     * Download an attachment of an inbound message
      * @description Decoded. Numbers are those of the list of attachments, from 0.
      */
     get: operations["getInboundAttachment"];
   };
   "/inbound/{id}/content": {
     /**
-     * The mail, byte for byte
+     * Download an inbound message
      * @description As it came. 404 once it is no longer kept.
      */
     get: operations["getInboundMailContent"];
   };
   "/incidents": {
     /**
-     * List what fails now, the heaviest first
+     * List current incidents, most severe first
      * @description Delayed and bounced messages by destination and reply, failing webhooks and domains, and live mail held by sending protection; each with advice on what to do.
      */
     get: operations["listIncidents"];
   };
   "/incidents/{id}": {
     /**
-     * Show an incident with its messages
+     * Get an incident with its messages
      * @description affectedMessages is a page of them, newest first. 404 once it is over.
      */
     get: operations["getIncident"];
   };
   "/incidents/{id}/retry": {
     /**
-     * Try all messages of an incident again now
+     * Retry all messages of an incident now
      * @description They become due; pauses and limits of the destination go on to rule. Of a webhook the deliveries that failed are sent again. At most 50,000 messages with one call.
      */
     post: operations["retryIncident"];
@@ -272,78 +272,78 @@ export interface paths {
   };
   "/messages/{id}": {
     /**
-     * Show a message with its attempts and its timeline
+     * Get a message with its attempts and timeline
      * @description attempts holds the whole SMTP dialogue of each attempt, timeline every event, oldest first.
      */
     get: operations["getMessage"];
     /**
-     * Move a scheduled message to another time
+     * Reschedule a message
      * @description A time that has passed sends it at once, as with POST /send.
      */
     patch: operations["rescheduleMessage"];
   };
   "/messages/{id}/cancel": {
     /**
-     * Cancel a message that has not left
+     * Cancel a message that was not sent
      * @description Possible while it is scheduled, queued or delayed; a Reject event tells of it. 409 CONFLICT once it has left.
      */
     post: operations["cancelMessage"];
   };
   "/messages/{id}/content": {
     /**
-     * The MIME message as it was accepted
+     * Download the MIME message as it was accepted
      * @description Byte for byte, before Received and DKIM-Signature are added. 404 once the content is no longer kept.
      */
     get: operations["getMessageContent"];
   };
   "/messages/{id}/resend": {
     /**
-     * Send the kept content again to the same recipient, as a new message
+     * Resend a message to the same recipient, as a new message
      * @description For a message that is settled: delivered, bounced, suppressed or cancelled. Mail that came over HTTP gets a new Message-ID. Takes an Idempotency-Key.
      */
     post: operations["resendMessage"];
   };
   "/messages/{id}/share": {
     /**
-     * Make a link that shows what became of a message
+     * Create a link that shows the status of a message
      * @description For anyone who gets it, without signing in: state, attempts, timeline and content, without tags, metadata, opens, clicks and other recipients. It changes nothing, and cannot be called back before it expires.
      */
     post: operations["shareMessage"];
   };
   "/metrics": {
     /**
-     * Counters and measurements for Prometheus
+     * Get metrics for Prometheus
      * @description In the Prometheus text format. Only for loopback, or with POSTRIDER_METRICS_TOKEN as bearer token.
      */
     get: operations["getMetrics"];
   };
   "/openapi.json": {
     /**
-     * This API as an OpenAPI 3.1 document
+     * Get the OpenAPI 3.1 document of this API
      * @description Made of the schemas that validate requests; GET /docs shows it in a browser.
      */
     get: operations["getOpenapi"];
   };
   "/operator/accounts": {
     /**
-     * All accounts, newest first
+     * List accounts, newest first
      * @description Filtered by a part of the name (without case), status and plan.
      */
     get: operations["listAccounts"];
     /**
-     * Make an account with a live and a sandbox key
+     * Create an account with a live and a sandbox key
      * @description The keys are shown in this answer only. The plan is paid where none is given.
      */
     post: operations["createAccount"];
   };
   "/operator/accounts/{id}": {
     /**
-     * One account: plan, limits, usage, health
+     * Get an account: plan, limits, usage, health
      * @description Usage and health are of live mail.
      */
     get: operations["getOperatorAccount"];
     /**
-     * Change plan, status, approved size, limits or thresholds of an account
+     * Change plan, status, email size, limits, or thresholds of an account
      * @description Only what is given changes. A suspended account is refused everywhere within a second, and its mail waits; active again, its mail leaves.
      */
     patch: operations["setAccount"];
@@ -357,7 +357,7 @@ export interface paths {
   };
   "/operator/accounts/{id}/support-access": {
     /**
-     * Start support access: read an account for an hour
+     * Start support access: read an account for 1 hour
      * @description Your session can read the account that X-Id names, with the role viewer. The access ends after an hour, when you sign out, or with DELETE. It is recorded in the audit log of the account.
      */
     post: operations["startSupportAccess"];
@@ -369,35 +369,35 @@ export interface paths {
   };
   "/operator/accounts/{id}/suspension": {
     /**
-     * What a suspension of the account would stop
+     * Preview the effect of suspending an account
      * @description Mail that would wait, keys and credentials that would be refused. Changes nothing.
      */
     get: operations["previewSuspension"];
   };
   "/operator/approvals": {
     /**
-     * Requests for larger mail of all accounts, newest first
+     * List requests for a larger email size of all accounts, newest first
      * @description Each with the history of who asks: age, mail and rates of 30 days, earlier requests.
      */
     get: operations["listApprovalRequests"];
   };
   "/operator/approvals/{id}/approve": {
     /**
-     * Raise the email size of the account to what was asked for
+     * Approve a larger email size
      * @description In force at once; a larger size that the account has already stays.
      */
     post: operations["approveRequest"];
   };
   "/operator/approvals/{id}/reject": {
     /**
-     * Refuse a larger email size
+     * Reject a larger email size
      * @description The account reads the reason.
      */
     post: operations["rejectRequest"];
   };
   "/operator/audit": {
     /**
-     * Who changed what in any account, newest first
+     * List changes in all accounts, newest first
      * @description As GET /audit, of all accounts and of the service itself.
      */
     get: operations["listServiceAuditEntries"];
@@ -418,14 +418,14 @@ export interface paths {
   };
   "/operator/destinations": {
     /**
-     * Where mail goes now: the paused first, then those with the most mail
-     * @description What each node published in the last seconds: up to 60 that are paused, and its 40 busiest. One that changes its position between two pages may be shown twice, or not.
+     * List destinations, paused ones first, then by queue depth
+     * @description Every destination with mail among the first 50,000 messages of the queue, and those that are paused. A destination that changes its position between two pages may be listed twice, or not at all.
      */
     get: operations["listDestinations"];
   };
   "/operator/destinations/{id}": {
     /**
-     * Why mail for a destination goes as fast or slow as it does
+     * Explain the sending rate of a destination
      * @description As in the list; `explanation` says what the limits imply, and which rule sets them.
      */
     get: operations["getDestination"];
@@ -439,42 +439,42 @@ export interface paths {
   };
   "/operator/doctor": {
     /**
-     * What is well, what to watch, what is broken
+     * Run the doctor checks
      * @description What `postrider doctor` says of the node that answers: settings, disks, certificates, backup, database, content store, DNS, the way out, the addresses that mail leaves from, the clock, sender domains. At most 30 seconds old; what strangers were asked and was well, ten minutes.
      */
     get: operations["examineService"];
   };
   "/operator/nodes": {
     /**
-     * The processes that share the database
+     * List the nodes that share the database
      * @description Each that gave a sign of life in the last ten seconds: its version, its roles, what it has in its hands.
      */
     get: operations["listNodes"];
   };
   "/operator/postmaster-mail": {
     /**
-     * Mail to postmaster and abuse, newest first
+     * List messages to postmaster and abuse, newest first
      * @description What people, providers and blocklists wrote to these addresses of the bounce domain. Reports on messages of this service are not listed: they become events. The newest 1,000 mails are kept, up to 200 MB, for as long as content is.
      */
     get: operations["listPostmasterMail"];
   };
   "/operator/postmaster-mail/{id}": {
     /**
-     * One mail to postmaster or abuse, with its text
+     * Get a message to postmaster or abuse, with its text
      * @description As in the list, and its text.
      */
     get: operations["getPostmasterMail"];
   };
   "/operator/postmaster-mail/{id}/content": {
     /**
-     * The mail to postmaster or abuse, byte for byte
+     * Download a message to postmaster or abuse
      * @description As it came, or without its files where `isWhole` is false.
      */
     get: operations["getPostmasterMailContent"];
   };
   "/operator/queue": {
     /**
-     * How the queue stands, in all and by account
+     * Get queue depth, in total and by account
      * @description Up to 50,000 messages, those that are due first, are looked at; depth is of the whole queue.
      */
     get: operations["getQueue"];
@@ -488,42 +488,42 @@ export interface paths {
   };
   "/password-reset": {
     /**
-     * Ask for a link to set a new password
+     * Request a password reset link
      * @description Always 202, whether the address has a user or not. The link goes out by mail and lives for an hour. Without a verified domain the service sends no mail: an operator uses postrider user reset-password.
      */
     post: operations["requestPasswordReset"];
   };
   "/ready": {
     /**
-     * Whether it can take traffic, or why not
+     * Check whether the service accepts traffic
      * @description A 200 has `status: "ready"` and no reasons. A 503 has `status: "not ready"` and the reasons (storage, disk, queue, or a service that is stopping) besides the members of every error.
      */
     get: operations["getReady"];
   };
   "/requests": {
     /**
-     * List what was refused in the last 7 days, newest first
+     * List rejected requests of the last 7 days, newest first
      * @description Every answer of 400 and above to a call with a valid key, every refused message of a batch, and every 4xx and 5xx reply in an SMTP session that is logged in. Without bodies and secrets.
      */
     get: operations["listRefusedRequests"];
   };
   "/sandbox/clock/advance": {
     /**
-     * Let time pass in this sandbox
+     * Advance the clock of the sandbox
      * @description Moves the clock of this account’s sandbox for good. What is due in that time (attempts, expiry, schedules, webhooks with their retries) happens now and in order, before the answer.
      */
     post: operations["advanceSandboxClock"];
   };
   "/sandbox/clock/reset": {
     /**
-     * Set the clock of this sandbox back to real time
+     * Reset the clock of the sandbox to real time
      * @description Removes all messages of this account’s sandbox first, with their events, webhook deliveries, received mail and statistics, because they carry times of the clock that was moved. Keys, webhooks, templates and suppressions stay.
      */
     post: operations["resetSandboxClock"];
   };
   "/sandbox/inbound": {
     /**
-     * Play a mail in, as if somebody had sent it to an inbound route
+     * Simulate an inbound message in the sandbox
      * @description Given as a whole, or in parts that are put together. Its event and its webhooks follow as for mail from outside.
      */
     post: operations["playInboundMail"];
@@ -542,21 +542,21 @@ export interface paths {
   };
   "/sandbox/inbox/wait": {
     /**
-     * Wait for a message, and show it with its content
+     * Wait for a message and get it with its content
      * @description The newest that matches if there is one, else the next one that comes; 404 when none came in time.
      */
     get: operations["waitForSandboxMessage"];
   };
   "/sandbox/inbox/{id}": {
     /**
-     * Show a captured message with its content
+     * Get a captured message with its content
      * @description With html, text, headers, the links in it, and what looks like a one-time code.
      */
     get: operations["getSandboxMessage"];
   };
   "/sandbox/inbox/{id}/outcome": {
     /**
-     * Play a further outcome on a captured message
+     * Simulate another outcome for a captured message
      * @description A message that still waits has its attempt now, with this outcome; one that was delivered may bounce or be complained about.
      */
     post: operations["playSandboxOutcome"];
@@ -577,7 +577,7 @@ export interface paths {
   };
   "/session": {
     /**
-     * The signed-in user, with the accounts they are in
+     * Get the signed-in user and their accounts
      * @description Which accounts X-Id may name, and with which role. Accounts that an operator reads by support access come last.
      */
     get: operations["getSession"];
@@ -601,47 +601,47 @@ export interface paths {
   };
   "/session/passkey/options": {
     /**
-     * Begin to sign in with a passkey
+     * Start a sign-in with a passkey
      * @description Names no user: the browser shows the passkeys that it has. To be answered within five minutes, once.
      */
     post: operations["offerPasskeySignIn"];
   };
   "/sessions": {
     /**
-     * Your sessions, newest first
+     * List your sessions, newest first
      * @description Where you are signed in: address, browser, and when it was last used.
      */
     get: operations["listSessions"];
   };
   "/sessions/{id}": {
     /**
-     * End one of your sessions
+     * End a session of the signed-in user
      * @description Its cookie is refused, on every node within a second.
      */
     delete: operations["endSession"];
   };
   "/shared/message": {
     /**
-     * What a link to a message shows
+     * Get the message of a shared link
      * @description With the token of the link instead of a key. 404 once the link has expired, or the message is gone.
      */
     get: operations["getSharedMessage"];
   };
   "/shared/message/content": {
     /**
-     * The content of the message that a link shows
+     * Get the message content of a shared link
      * @description As GET /messages/{id}/content. 404 also where the maker of the link has hidden it.
      */
     get: operations["getSharedMessageContent"];
   };
   "/smtp-credentials": {
     /**
-     * SMTP credentials that are in force, newest first
+     * List active SMTP credentials, newest first
      * @description Passwords are never shown again.
      */
     get: operations["listSmtpCredentials"];
     /**
-     * Make an SMTP credential
+     * Create an SMTP credential
      * @description The password is shown in this answer only. Without a choice it is of the caller's mode. A sandbox key makes sandbox credentials only.
      */
     post: operations["createSmtpCredential"];
@@ -655,14 +655,14 @@ export interface paths {
   };
   "/statistics": {
     /**
-     * Count what became of messages
+     * Count messages and events by hour or day
      * @description Each event counts in the hour and day of its own timestamp, and the numbers agree with GET /events. Kept for 400 days. Without groups every hour or day has a bucket; with groups only where there is something.
      */
     get: operations["getStatistics"];
   };
   "/suppressions": {
     /**
-     * Suppressed addresses, newest first
+     * List suppressed addresses, newest first
      * @description Of the mode of the key. Addresses are compared without case.
      */
     get: operations["listSuppressions"];
@@ -674,26 +674,26 @@ export interface paths {
   };
   "/suppressions.csv": {
     /**
-     * The whole list as CSV
+     * Export the list as CSV
      * @description Columns email, reason, sourceMessageId, expiresAt, createdAt; POST /suppressions/import takes it back.
      */
     get: operations["exportSuppressions"];
   };
   "/suppressions/import": {
     /**
-     * Add addresses from CSV
+     * Import addresses from CSV
      * @description Columns email and, if wanted, reason and expiresAt; a first line that names them is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.
      */
     post: operations["importSuppressions"];
   };
   "/suppressions/{email}": {
     /**
-     * Show whether an address is suppressed, and why
+     * Check whether an address is suppressed, and why
      * @description 404 where the address is not on the list.
      */
     get: operations["getSuppression"];
     /**
-     * Let an address receive again
+     * Remove an address from the suppression list
      * @description The next send to it leaves again.
      */
     delete: operations["deleteSuppression"];
@@ -705,31 +705,31 @@ export interface paths {
      */
     get: operations["listTemplates"];
     /**
-     * Make a template
+     * Create a template
      * @description Content in the Liquid language; a mistake is answered with its line and column.
      */
     post: operations["createTemplate"];
   };
   "/templates/render": {
     /**
-     * Preview what is not saved yet
+     * Preview an unsaved template
      * @description Variables without a value are left empty and listed.
      */
     post: operations["renderTemplateSources"];
   };
   "/templates/{id}": {
     /**
-     * One template, in its present version
+     * Get the current version of a template
      * @description By its id; a send may also use its name.
      */
     get: operations["getTemplate"];
     /**
-     * Replace a template; makes a new version
+     * Replace a template, as a new version
      * @description Replaces the whole. Sends from now on use the new version; accepted mail stays as it is.
      */
     put: operations["replaceTemplate"];
     /**
-     * Delete a template with all its versions
+     * Delete a template and all its versions
      * @description Mail that was accepted, scheduled mail too, is not touched: it was composed when it was accepted.
      */
     delete: operations["deleteTemplate"];
@@ -743,14 +743,14 @@ export interface paths {
   };
   "/templates/{id}/versions": {
     /**
-     * Versions of a template, newest first
+     * List the versions of a template, newest first
      * @description Every PUT and every restore made one.
      */
     get: operations["listTemplateVersions"];
   };
   "/templates/{id}/versions/{version}/restore": {
     /**
-     * Make a new version that says what an earlier one said
+     * Restore a version, as a new version
      * @description The template keeps the name it has.
      */
     post: operations["restoreTemplateVersion"];
@@ -764,19 +764,19 @@ export interface paths {
   };
   "/user/passkeys": {
     /**
-     * Your passkeys, newest first
+     * List your passkeys, newest first
      * @description By the names that they were given, with when each was last used.
      */
     get: operations["listPasskeys"];
     /**
-     * Add the passkey that the browser made
+     * Finish adding a passkey
      * @description From now on it signs in without password and code.
      */
     post: operations["addPasskey"];
   };
   "/user/passkeys/options": {
     /**
-     * Begin to add a passkey
+     * Start adding a passkey
      * @description What the browser makes one of. To be answered within five minutes, once.
      */
     post: operations["offerPasskey"];
@@ -795,19 +795,19 @@ export interface paths {
      */
     put: operations["confirmTotp"];
     /**
-     * Begin to set up an authenticator app
+     * Start setting up an authenticator app
      * @description Codes are asked for once one was confirmed with PUT /user/totp. Asking again draws another secret.
      */
     post: operations["offerTotp"];
     /**
-     * Ask for codes no more
+     * Turn off the authenticator app
      * @description The secret and the recovery codes are gone.
      */
     delete: operations["removeTotp"];
   };
   "/users": {
     /**
-     * The users of the account, newest first
+     * List the users of the account, newest first
      * @description Each with the role in this account, and whether a password was set yet.
      */
     get: operations["listUsers"];
@@ -824,7 +824,7 @@ export interface paths {
      */
     delete: operations["removeUser"];
     /**
-     * Change what a user may do in the account
+     * Change the role of a user in the account
      * @description In force at once, on other nodes within a second. The last owner stays one.
      */
     patch: operations["changeUserRole"];
@@ -836,14 +836,14 @@ export interface paths {
      */
     get: operations["listWebhooks"];
     /**
-     * Register a webhook
+     * Create a webhook
      * @description The answer holds the secret that signs its requests; it is not shown again.
      */
     post: operations["createWebhook"];
   };
   "/webhooks/{id}": {
     /**
-     * Show a webhook
+     * Get a webhook
      * @description Without its secret. disabledReason says why it was disabled, where the service did it.
      */
     get: operations["getWebhook"];
@@ -853,42 +853,42 @@ export interface paths {
      */
     put: operations["replaceWebhook"];
     /**
-     * Delete a webhook and the record of its deliveries
+     * Delete a webhook and its delivery history
      * @description Nothing more is sent to it, retries included. One that an inbound route was made with goes with its route.
      */
     delete: operations["deleteWebhook"];
   };
   "/webhooks/{id}/deliveries": {
     /**
-     * What became of events sent to this webhook, newest event first
+     * List the deliveries of a webhook, newest event first
      * @description One record per event, from its first attempt on; retries and replays count as further attempts. A page of large events (mail that came in) is shorter than limit, and goes on behind its Link.
      */
     get: operations["listWebhookDeliveries"];
   };
   "/webhooks/{id}/deliveries/{deliveryId}/retry": {
     /**
-     * Send one event again now
+     * Resend an event to a webhook
      * @description At once, also where the schedule of its retries has ended. The webhook-id stays the same.
      */
     post: operations["retryWebhookDelivery"];
   };
   "/webhooks/{id}/replay": {
     /**
-     * Send the events of a time again
+     * Replay the events of a period to a webhook
      * @description since and until are inclusive. Without eventTypes the types this webhook is registered for are sent, whether they were sent before or not; events of inbound routes only where they would have been sent to this webhook; what waits to be sent is not queued twice.
      */
     post: operations["replayWebhookEvents"];
   };
   "/webhooks/{id}/rotate-secret": {
     /**
-     * Make a new secret; the old one signs too for 24 h
+     * Rotate the secret; the old one also signs for 24 h
      * @description Until then every request carries a signature with each; the new secret is shown in this answer only.
      */
     post: operations["rotateWebhookSecret"];
   };
   "/webhooks/{id}/test": {
     /**
-     * Send a signed test event now and answer its result
+     * Send a signed test event and return the result
      * @description The event is a Delivery with "test": true. It is tried once, also when the webhook is disabled.
      */
     post: operations["testWebhook"];
@@ -1310,7 +1310,7 @@ export interface components {
       /** @enum {string} */
       kind: "delivery";
       /**
-       * @description delayed: tried again by itself. bounced: in the last 24 hours.
+       * @description delayed: retried automatically. bounced: in the last 24 hours.
        * @enum {string}
        */
       state: "delayed" | "bounced";
@@ -1351,7 +1351,7 @@ export interface components {
       /** @enum {string} */
       kind: "delivery";
       /**
-       * @description delayed: tried again by itself. bounced: in the last 24 hours.
+       * @description delayed: retried automatically. bounced: in the last 24 hours.
        * @enum {string}
        */
       state: "delayed" | "bounced";
@@ -1412,6 +1412,11 @@ export interface components {
        * @description Nothing is begun before; null where it is not paused.
        */
       pausedUntil: string | null;
+      /**
+       * Format: date-time
+       * @description When the next of its messages is due; in the past if it is due now. Null if nodes are delivering all of them.
+       */
+      nextAttemptAt: string | null;
       /**
        * Format: date-time
        * @description Since when it refuses our host; null where it does not.
@@ -1488,7 +1493,7 @@ export interface components {
       domainId: string;
       domain: string;
       /**
-       * @description pending: not verified yet; verified: its DKIM record was found, or an operator vouched for it; failing: it was verified, and the last check did not find the record any more; it may send for another 24 hours.
+       * @description pending: not verified yet; verified: its DKIM record was found, or an operator marked it as verified; failing: it was verified, and the last check did not find the record any more; it may send for another 24 hours.
        * @enum {string}
        */
       status: "pending" | "verified" | "failing";
@@ -1822,7 +1827,7 @@ export interface components {
       /** @enum {string} */
       mode: "live" | "sandbox";
       /**
-       * @description active: the MX of the domain was seen to lead here. Mail that arrives is taken in both.
+       * @description active: the MX record of the domain points to this service. Messages that arrive are accepted in both states.
        * @enum {string}
        */
       status: "pending" | "active";
@@ -1858,7 +1863,7 @@ export interface components {
       /** @enum {string} */
       mode: "live" | "sandbox";
       /**
-       * @description active: the MX of the domain was seen to lead here. Mail that arrives is taken in both.
+       * @description active: the MX record of the domain points to this service. Messages that arrive are accepted in both states.
        * @enum {string}
        */
       status: "pending" | "active";
@@ -2349,7 +2354,9 @@ export interface components {
       leased: number;
       /** @description Set aside because their account or destination has enough in memory. */
       held: number;
-      /** @description Tried at least once. */
+      /** @description Not due yet: they wait for their next attempt, their `sendAt`, or the end of a pause. */
+      waiting: number;
+      /** @description Tried at least once; each is also counted above. */
       deferred: number;
       /**
        * Format: date-time
@@ -2371,7 +2378,9 @@ export interface components {
           leased: number;
           /** @description Set aside because their account or destination has enough in memory. */
           held: number;
-          /** @description Tried at least once. */
+          /** @description Not due yet: they wait for their next attempt, their `sendAt`, or the end of a pause. */
+          waiting: number;
+          /** @description Tried at least once; each is also counted above. */
           deferred: number;
           /**
            * Format: date-time
@@ -3293,7 +3302,7 @@ export type external = Record<string, never>;
 export interface operations {
 
   /**
-   * The account: plan, limits, usage, settings
+   * Get the account: plan, limits, usage, settings
    * @description limits are what this account may have at most; usage counts the mode of the key.
    */
   getAccount: {
@@ -3331,7 +3340,7 @@ export interface operations {
     };
   };
   /**
-   * How mail of the last seven days fared
+   * Get delivery, bounce, and complaint rates of the last 7 days
    * @description Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and the state of sending protection for live mail. A rate is rated only from its minimum number of messages on.
    */
   getAccountHealth: {
@@ -3369,7 +3378,7 @@ export interface operations {
     };
   };
   /**
-   * API keys that are in force, newest first
+   * List active API keys, newest first
    * @description Keys are shown by their ids; the key itself is never shown again.
    */
   listApiKeys: {
@@ -3391,7 +3400,7 @@ export interface operations {
     };
   };
   /**
-   * Make an API key
+   * Create an API key
    * @description The key itself is shown in this answer only. Without a choice it is of the caller's mode and of full scope. A sandbox key makes sandbox keys only.
    */
   createApiKey: {
@@ -3476,7 +3485,7 @@ export interface operations {
     };
   };
   /**
-   * Requests for a larger email size, newest first
+   * List requests for a larger email size, newest first
    * @description Each with its status (pending, approved or rejected) and, once decided, the reason given.
    */
   listApprovals: {
@@ -3498,7 +3507,7 @@ export interface operations {
     };
   };
   /**
-   * Ask for a larger email size
+   * Request a larger email size
    * @description The operator decides. An approved limit is in force at once; GET /account shows it.
    */
   requestApproval: {
@@ -3554,7 +3563,7 @@ export interface operations {
     };
   };
   /**
-   * What of a submission has been uploaded
+   * Get the upload status of a submission
    * @description Says for each file whether it is waiting or uploaded; a client that was cut off goes on with those that wait.
    */
   getAttachmentSubmission: {
@@ -3577,7 +3586,7 @@ export interface operations {
     };
   };
   /**
-   * Who changed what, newest first
+   * List changes, newest first
    * @description One entry for each change of this account: by whom (user, key, command line, the service itself), from where, before and after. Entries cannot be changed, and are kept 400 days.
    */
   listAuditEntries: {
@@ -3671,7 +3680,7 @@ export interface operations {
     };
   };
   /**
-   * Sender domains, newest first
+   * List sending domains, newest first
    * @description With the DNS records of each, and what the last verification found.
    */
   listDomains: {
@@ -3753,7 +3762,7 @@ export interface operations {
     };
   };
   /**
-   * One sender domain
+   * Get a sending domain
    * @description With the DNS records to publish, and what the last verification found.
    */
   getDomain: {
@@ -3776,7 +3785,7 @@ export interface operations {
     };
   };
   /**
-   * Remove a sender domain and its keys
+   * Delete a sending domain and its keys
    * @description Mail from it is refused from then on; mail that waits in the queue bounces instead of leaving unsigned.
    */
   deleteDomain: {
@@ -3799,7 +3808,7 @@ export interface operations {
     };
   };
   /**
-   * The DNS records to publish, looked up right now
+   * Get the DNS records to publish, and check them now
    * @description Each with what was found beside what is wanted, as the zone's own servers have it and, where they cannot be asked, as a resolver does.
    */
   getDomainDnsRecords: {
@@ -3822,7 +3831,7 @@ export interface operations {
     };
   };
   /**
-   * Make the DKIM keys that sign next
+   * Rotate the DKIM keys of a domain
    * @description Publish their records, which are then in dnsRecords beside the present ones. They sign once every server of the zone has shown the RSA key for an hour; the old ones stay in dnsRecords for ten days more. Changes nothing where such keys wait already. Keys of 180 days are rotated by themselves, and the owners get a mail.
    */
   rotateDomainKeys: {
@@ -3845,7 +3854,7 @@ export interface operations {
     };
   };
   /**
-   * Look for the DKIM record in the DNS
+   * Verify a domain by its DKIM record
    * @description success tells whether the domain is verified; message says what is missing.
    */
   verifyDomain: {
@@ -3934,7 +3943,7 @@ export interface operations {
     };
   };
   /**
-   * Whether the process lives
+   * Check whether the process is alive
    * @description Says only that the process answers. For traffic decisions use /ready.
    */
   getHealth: {
@@ -3948,7 +3957,7 @@ export interface operations {
     };
   };
   /**
-   * Mail that came in, newest first
+   * List inbound messages, newest first
    * @description Of the mode of the key, also what ended without an event.
    */
   listInboundMail: {
@@ -3974,7 +3983,7 @@ export interface operations {
     };
   };
   /**
-   * What a link of an event leads to
+   * Download the file of a link in an event
    * @description A mail or one of its attachments, without a key, until linksExpireAt; 10 at once of an account.
    */
   getInboundFile: {
@@ -3997,7 +4006,7 @@ export interface operations {
     };
   };
   /**
-   * Inbound routes, newest first
+   * List inbound routes, newest first
    * @description Of the mode of the key, with the MX record of each and what the last look at it found.
    */
   listInboundRoutes: {
@@ -4019,7 +4028,7 @@ export interface operations {
     };
   };
   /**
-   * Make an inbound route
+   * Create an inbound route
    * @description Mail for match becomes an event Inbound: posted to url, signed with the secret in this answer, or sent to the webhooks that subscribe to Inbound. An address comes before a prefix, and that before *. Publish the MX record in dnsRecord.
    */
   createInboundRoute: {
@@ -4044,7 +4053,7 @@ export interface operations {
     };
   };
   /**
-   * One inbound route
+   * Get an inbound route
    * @description With its MX record, and what the last look at it found.
    */
   getInboundRoute: {
@@ -4101,7 +4110,7 @@ export interface operations {
     };
   };
   /**
-   * Delete an inbound route, and its webhook
+   * Delete an inbound route and its webhook
    * @description Mail for it is refused from then on; what came stays in GET /inbound.
    */
   deleteInboundRoute: {
@@ -4124,7 +4133,7 @@ export interface operations {
     };
   };
   /**
-   * Look for the MX record in the DNS
+   * Verify an inbound route by its MX record
    * @description Answers the route with what was found. Nothing is looked up in the sandbox.
    */
   verifyInboundRoute: {
@@ -4147,7 +4156,7 @@ export interface operations {
     };
   };
   /**
-   * One mail that came in
+   * Get an inbound message
    * @description With all that its event says, and links that are new.
    */
   getInboundMail: {
@@ -4170,7 +4179,7 @@ export interface operations {
     };
   };
   /**
-   * One attachment of a mail that came in
+   * Download an attachment of an inbound message
    * @description Decoded. Numbers are those of the list of attachments, from 0.
    */
   getInboundAttachment: {
@@ -4198,7 +4207,7 @@ export interface operations {
     };
   };
   /**
-   * The mail, byte for byte
+   * Download an inbound message
    * @description As it came. 404 once it is no longer kept.
    */
   getInboundMailContent: {
@@ -4221,7 +4230,7 @@ export interface operations {
     };
   };
   /**
-   * List what fails now, the heaviest first
+   * List current incidents, most severe first
    * @description Delayed and bounced messages by destination and reply, failing webhooks and domains, and live mail held by sending protection; each with advice on what to do.
    */
   listIncidents: {
@@ -4243,7 +4252,7 @@ export interface operations {
     };
   };
   /**
-   * Show an incident with its messages
+   * Get an incident with its messages
    * @description affectedMessages is a page of them, newest first. 404 once it is over.
    */
   getIncident: {
@@ -4272,7 +4281,7 @@ export interface operations {
     };
   };
   /**
-   * Try all messages of an incident again now
+   * Retry all messages of an incident now
    * @description They become due; pauses and limits of the destination go on to rule. Of a webhook the deliveries that failed are sent again. At most 50,000 messages with one call.
    */
   retryIncident: {
@@ -4346,7 +4355,7 @@ export interface operations {
     };
   };
   /**
-   * Show a message with its attempts and its timeline
+   * Get a message with its attempts and timeline
    * @description attempts holds the whole SMTP dialogue of each attempt, timeline every event, oldest first.
    */
   getMessage: {
@@ -4369,7 +4378,7 @@ export interface operations {
     };
   };
   /**
-   * Move a scheduled message to another time
+   * Reschedule a message
    * @description A time that has passed sends it at once, as with POST /send.
    */
   rescheduleMessage: {
@@ -4402,7 +4411,7 @@ export interface operations {
     };
   };
   /**
-   * Cancel a message that has not left
+   * Cancel a message that was not sent
    * @description Possible while it is scheduled, queued or delayed; a Reject event tells of it. 409 CONFLICT once it has left.
    */
   cancelMessage: {
@@ -4425,7 +4434,7 @@ export interface operations {
     };
   };
   /**
-   * The MIME message as it was accepted
+   * Download the MIME message as it was accepted
    * @description Byte for byte, before Received and DKIM-Signature are added. 404 once the content is no longer kept.
    */
   getMessageContent: {
@@ -4448,7 +4457,7 @@ export interface operations {
     };
   };
   /**
-   * Send the kept content again to the same recipient, as a new message
+   * Resend a message to the same recipient, as a new message
    * @description For a message that is settled: delivered, bounced, suppressed or cancelled. Mail that came over HTTP gets a new Message-ID. Takes an Idempotency-Key.
    */
   resendMessage: {
@@ -4471,7 +4480,7 @@ export interface operations {
     };
   };
   /**
-   * Make a link that shows what became of a message
+   * Create a link that shows the status of a message
    * @description For anyone who gets it, without signing in: state, attempts, timeline and content, without tags, metadata, opens, clicks and other recipients. It changes nothing, and cannot be called back before it expires.
    */
   shareMessage: {
@@ -4505,7 +4514,7 @@ export interface operations {
     };
   };
   /**
-   * Counters and measurements for Prometheus
+   * Get metrics for Prometheus
    * @description In the Prometheus text format. Only for loopback, or with POSTRIDER_METRICS_TOKEN as bearer token.
    */
   getMetrics: {
@@ -4519,7 +4528,7 @@ export interface operations {
     };
   };
   /**
-   * This API as an OpenAPI 3.1 document
+   * Get the OpenAPI 3.1 document of this API
    * @description Made of the schemas that validate requests; GET /docs shows it in a browser.
    */
   getOpenapi: {
@@ -4533,7 +4542,7 @@ export interface operations {
     };
   };
   /**
-   * All accounts, newest first
+   * List accounts, newest first
    * @description Filtered by a part of the name (without case), status and plan.
    */
   listAccounts: {
@@ -4561,7 +4570,7 @@ export interface operations {
     };
   };
   /**
-   * Make an account with a live and a sandbox key
+   * Create an account with a live and a sandbox key
    * @description The keys are shown in this answer only. The plan is paid where none is given.
    */
   createAccount: {
@@ -4586,7 +4595,7 @@ export interface operations {
     };
   };
   /**
-   * One account: plan, limits, usage, health
+   * Get an account: plan, limits, usage, health
    * @description Usage and health are of live mail.
    */
   getOperatorAccount: {
@@ -4609,7 +4618,7 @@ export interface operations {
     };
   };
   /**
-   * Change plan, status, approved size, limits or thresholds of an account
+   * Change plan, status, email size, limits, or thresholds of an account
    * @description Only what is given changes. A suspended account is refused everywhere within a second, and its mail waits; active again, its mail leaves.
    */
   setAccount: {
@@ -4665,7 +4674,7 @@ export interface operations {
     };
   };
   /**
-   * Start support access: read an account for an hour
+   * Start support access: read an account for 1 hour
    * @description Your session can read the account that X-Id names, with the role viewer. The access ends after an hour, when you sign out, or with DELETE. It is recorded in the audit log of the account.
    */
   startSupportAccess: {
@@ -4711,7 +4720,7 @@ export interface operations {
     };
   };
   /**
-   * What a suspension of the account would stop
+   * Preview the effect of suspending an account
    * @description Mail that would wait, keys and credentials that would be refused. Changes nothing.
    */
   previewSuspension: {
@@ -4734,7 +4743,7 @@ export interface operations {
     };
   };
   /**
-   * Requests for larger mail of all accounts, newest first
+   * List requests for a larger email size of all accounts, newest first
    * @description Each with the history of who asks: age, mail and rates of 30 days, earlier requests.
    */
   listApprovalRequests: {
@@ -4758,7 +4767,7 @@ export interface operations {
     };
   };
   /**
-   * Raise the email size of the account to what was asked for
+   * Approve a larger email size
    * @description In force at once; a larger size that the account has already stays.
    */
   approveRequest: {
@@ -4781,7 +4790,7 @@ export interface operations {
     };
   };
   /**
-   * Refuse a larger email size
+   * Reject a larger email size
    * @description The account reads the reason.
    */
   rejectRequest: {
@@ -4814,7 +4823,7 @@ export interface operations {
     };
   };
   /**
-   * Who changed what in any account, newest first
+   * List changes in all accounts, newest first
    * @description As GET /audit, of all accounts and of the service itself.
    */
   listServiceAuditEntries: {
@@ -4908,8 +4917,8 @@ export interface operations {
     };
   };
   /**
-   * Where mail goes now: the paused first, then those with the most mail
-   * @description What each node published in the last seconds: up to 60 that are paused, and its 40 busiest. One that changes its position between two pages may be shown twice, or not.
+   * List destinations, paused ones first, then by queue depth
+   * @description Every destination with mail among the first 50,000 messages of the queue, and those that are paused. A destination that changes its position between two pages may be listed twice, or not at all.
    */
   listDestinations: {
     parameters: {
@@ -4930,7 +4939,7 @@ export interface operations {
     };
   };
   /**
-   * Why mail for a destination goes as fast or slow as it does
+   * Explain the sending rate of a destination
    * @description As in the list; `explanation` says what the limits imply, and which rule sets them.
    */
   getDestination: {
@@ -4976,7 +4985,7 @@ export interface operations {
     };
   };
   /**
-   * What is well, what to watch, what is broken
+   * Run the doctor checks
    * @description What `postrider doctor` says of the node that answers: settings, disks, certificates, backup, database, content store, DNS, the way out, the addresses that mail leaves from, the clock, sender domains. At most 30 seconds old; what strangers were asked and was well, ten minutes.
    */
   examineService: {
@@ -4990,7 +4999,7 @@ export interface operations {
     };
   };
   /**
-   * The processes that share the database
+   * List the nodes that share the database
    * @description Each that gave a sign of life in the last ten seconds: its version, its roles, what it has in its hands.
    */
   listNodes: {
@@ -5004,7 +5013,7 @@ export interface operations {
     };
   };
   /**
-   * Mail to postmaster and abuse, newest first
+   * List messages to postmaster and abuse, newest first
    * @description What people, providers and blocklists wrote to these addresses of the bounce domain. Reports on messages of this service are not listed: they become events. The newest 1,000 mails are kept, up to 200 MB, for as long as content is.
    */
   listPostmasterMail: {
@@ -5026,7 +5035,7 @@ export interface operations {
     };
   };
   /**
-   * One mail to postmaster or abuse, with its text
+   * Get a message to postmaster or abuse, with its text
    * @description As in the list, and its text.
    */
   getPostmasterMail: {
@@ -5049,7 +5058,7 @@ export interface operations {
     };
   };
   /**
-   * The mail to postmaster or abuse, byte for byte
+   * Download a message to postmaster or abuse
    * @description As it came, or without its files where `isWhole` is false.
    */
   getPostmasterMailContent: {
@@ -5072,7 +5081,7 @@ export interface operations {
     };
   };
   /**
-   * How the queue stands, in all and by account
+   * Get queue depth, in total and by account
    * @description Up to 50,000 messages, those that are due first, are looked at; depth is of the whole queue.
    */
   getQueue: {
@@ -5111,7 +5120,7 @@ export interface operations {
     };
   };
   /**
-   * Ask for a link to set a new password
+   * Request a password reset link
    * @description Always 202, whether the address has a user or not. The link goes out by mail and lives for an hour. Without a verified domain the service sends no mail: an operator uses postrider user reset-password.
    */
   requestPasswordReset: {
@@ -5135,7 +5144,7 @@ export interface operations {
     };
   };
   /**
-   * Whether it can take traffic, or why not
+   * Check whether the service accepts traffic
    * @description A 200 has `status: "ready"` and no reasons. A 503 has `status: "not ready"` and the reasons (storage, disk, queue, or a service that is stopping) besides the members of every error.
    */
   getReady: {
@@ -5149,7 +5158,7 @@ export interface operations {
     };
   };
   /**
-   * List what was refused in the last 7 days, newest first
+   * List rejected requests of the last 7 days, newest first
    * @description Every answer of 400 and above to a call with a valid key, every refused message of a batch, and every 4xx and 5xx reply in an SMTP session that is logged in. Without bodies and secrets.
    */
   listRefusedRequests: {
@@ -5179,7 +5188,7 @@ export interface operations {
     };
   };
   /**
-   * Let time pass in this sandbox
+   * Advance the clock of the sandbox
    * @description Moves the clock of this account’s sandbox for good. What is due in that time (attempts, expiry, schedules, webhooks with their retries) happens now and in order, before the answer.
    */
   advanceSandboxClock: {
@@ -5203,7 +5212,7 @@ export interface operations {
     };
   };
   /**
-   * Set the clock of this sandbox back to real time
+   * Reset the clock of the sandbox to real time
    * @description Removes all messages of this account’s sandbox first, with their events, webhook deliveries, received mail and statistics, because they carry times of the clock that was moved. Keys, webhooks, templates and suppressions stay.
    */
   resetSandboxClock: {
@@ -5217,7 +5226,7 @@ export interface operations {
     };
   };
   /**
-   * Play a mail in, as if somebody had sent it to an inbound route
+   * Simulate an inbound message in the sandbox
    * @description Given as a whole, or in parts that are put together. Its event and its webhooks follow as for mail from outside.
    */
   playInboundMail: {
@@ -5293,7 +5302,7 @@ export interface operations {
     };
   };
   /**
-   * Wait for a message, and show it with its content
+   * Wait for a message and get it with its content
    * @description The newest that matches if there is one, else the next one that comes; 404 when none came in time.
    */
   waitForSandboxMessage: {
@@ -5319,7 +5328,7 @@ export interface operations {
     };
   };
   /**
-   * Show a captured message with its content
+   * Get a captured message with its content
    * @description With html, text, headers, the links in it, and what looks like a one-time code.
    */
   getSandboxMessage: {
@@ -5342,7 +5351,7 @@ export interface operations {
     };
   };
   /**
-   * Play a further outcome on a captured message
+   * Simulate another outcome for a captured message
    * @description A message that still waits has its attempt now, with this outcome; one that was delivered may bounce or be complained about.
    */
   playSandboxOutcome: {
@@ -5465,7 +5474,7 @@ export interface operations {
     };
   };
   /**
-   * The signed-in user, with the accounts they are in
+   * Get the signed-in user and their accounts
    * @description Which accounts X-Id may name, and with which role. Accounts that an operator reads by support access come last.
    */
   getSession: {
@@ -5549,7 +5558,7 @@ export interface operations {
     };
   };
   /**
-   * Begin to sign in with a passkey
+   * Start a sign-in with a passkey
    * @description Names no user: the browser shows the passkeys that it has. To be answered within five minutes, once.
    */
   offerPasskeySignIn: {
@@ -5563,7 +5572,7 @@ export interface operations {
     };
   };
   /**
-   * Your sessions, newest first
+   * List your sessions, newest first
    * @description Where you are signed in: address, browser, and when it was last used.
    */
   listSessions: {
@@ -5577,7 +5586,7 @@ export interface operations {
     };
   };
   /**
-   * End one of your sessions
+   * End a session of the signed-in user
    * @description Its cookie is refused, on every node within a second.
    */
   endSession: {
@@ -5600,7 +5609,7 @@ export interface operations {
     };
   };
   /**
-   * What a link to a message shows
+   * Get the message of a shared link
    * @description With the token of the link instead of a key. 404 once the link has expired, or the message is gone.
    */
   getSharedMessage: {
@@ -5614,7 +5623,7 @@ export interface operations {
     };
   };
   /**
-   * The content of the message that a link shows
+   * Get the message content of a shared link
    * @description As GET /messages/{id}/content. 404 also where the maker of the link has hidden it.
    */
   getSharedMessageContent: {
@@ -5628,7 +5637,7 @@ export interface operations {
     };
   };
   /**
-   * SMTP credentials that are in force, newest first
+   * List active SMTP credentials, newest first
    * @description Passwords are never shown again.
    */
   listSmtpCredentials: {
@@ -5650,7 +5659,7 @@ export interface operations {
     };
   };
   /**
-   * Make an SMTP credential
+   * Create an SMTP credential
    * @description The password is shown in this answer only. Without a choice it is of the caller's mode. A sandbox key makes sandbox credentials only.
    */
   createSmtpCredential: {
@@ -5698,7 +5707,7 @@ export interface operations {
     };
   };
   /**
-   * Count what became of messages
+   * Count messages and events by hour or day
    * @description Each event counts in the hour and day of its own timestamp, and the numbers agree with GET /events. Kept for 400 days. Without groups every hour or day has a bucket; with groups only where there is something.
    */
   getStatistics: {
@@ -5724,7 +5733,7 @@ export interface operations {
     };
   };
   /**
-   * Suppressed addresses, newest first
+   * List suppressed addresses, newest first
    * @description Of the mode of the key. Addresses are compared without case.
    */
   listSuppressions: {
@@ -5775,7 +5784,7 @@ export interface operations {
     };
   };
   /**
-   * The whole list as CSV
+   * Export the list as CSV
    * @description Columns email, reason, sourceMessageId, expiresAt, createdAt; POST /suppressions/import takes it back.
    */
   exportSuppressions: {
@@ -5789,7 +5798,7 @@ export interface operations {
     };
   };
   /**
-   * Add addresses from CSV
+   * Import addresses from CSV
    * @description Columns email and, if wanted, reason and expiresAt; a first line that names them is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.
    */
   importSuppressions: {
@@ -5812,7 +5821,7 @@ export interface operations {
     };
   };
   /**
-   * Show whether an address is suppressed, and why
+   * Check whether an address is suppressed, and why
    * @description 404 where the address is not on the list.
    */
   getSuppression: {
@@ -5835,7 +5844,7 @@ export interface operations {
     };
   };
   /**
-   * Let an address receive again
+   * Remove an address from the suppression list
    * @description The next send to it leaves again.
    */
   deleteSuppression: {
@@ -5880,7 +5889,7 @@ export interface operations {
     };
   };
   /**
-   * Make a template
+   * Create a template
    * @description Content in the Liquid language; a mistake is answered with its line and column.
    */
   createTemplate: {
@@ -5913,7 +5922,7 @@ export interface operations {
     };
   };
   /**
-   * Preview what is not saved yet
+   * Preview an unsaved template
    * @description Variables without a value are left empty and listed.
    */
   renderTemplateSources: {
@@ -5940,7 +5949,7 @@ export interface operations {
     };
   };
   /**
-   * One template, in its present version
+   * Get the current version of a template
    * @description By its id; a send may also use its name.
    */
   getTemplate: {
@@ -5963,7 +5972,7 @@ export interface operations {
     };
   };
   /**
-   * Replace a template; makes a new version
+   * Replace a template, as a new version
    * @description Replaces the whole. Sends from now on use the new version; accepted mail stays as it is.
    */
   replaceTemplate: {
@@ -6005,7 +6014,7 @@ export interface operations {
     };
   };
   /**
-   * Delete a template with all its versions
+   * Delete a template and all its versions
    * @description Mail that was accepted, scheduled mail too, is not touched: it was composed when it was accepted.
    */
   deleteTemplate: {
@@ -6064,7 +6073,7 @@ export interface operations {
     };
   };
   /**
-   * Versions of a template, newest first
+   * List the versions of a template, newest first
    * @description Every PUT and every restore made one.
    */
   listTemplateVersions: {
@@ -6093,7 +6102,7 @@ export interface operations {
     };
   };
   /**
-   * Make a new version that says what an earlier one said
+   * Restore a version, as a new version
    * @description The template keeps the name it has.
    */
   restoreTemplateVersion: {
@@ -6150,7 +6159,7 @@ export interface operations {
     };
   };
   /**
-   * Your passkeys, newest first
+   * List your passkeys, newest first
    * @description By the names that they were given, with when each was last used.
    */
   listPasskeys: {
@@ -6164,7 +6173,7 @@ export interface operations {
     };
   };
   /**
-   * Add the passkey that the browser made
+   * Finish adding a passkey
    * @description From now on it signs in without password and code.
    */
   addPasskey: {
@@ -6195,7 +6204,7 @@ export interface operations {
     };
   };
   /**
-   * Begin to add a passkey
+   * Start adding a passkey
    * @description What the browser makes one of. To be answered within five minutes, once.
    */
   offerPasskey: {
@@ -6256,7 +6265,7 @@ export interface operations {
     };
   };
   /**
-   * Begin to set up an authenticator app
+   * Start setting up an authenticator app
    * @description Codes are asked for once one was confirmed with PUT /user/totp. Asking again draws another secret.
    */
   offerTotp: {
@@ -6270,7 +6279,7 @@ export interface operations {
     };
   };
   /**
-   * Ask for codes no more
+   * Turn off the authenticator app
    * @description The secret and the recovery codes are gone.
    */
   removeTotp: {
@@ -6284,7 +6293,7 @@ export interface operations {
     };
   };
   /**
-   * The users of the account, newest first
+   * List the users of the account, newest first
    * @description Each with the role in this account, and whether a password was set yet.
    */
   listUsers: {
@@ -6354,7 +6363,7 @@ export interface operations {
     };
   };
   /**
-   * Change what a user may do in the account
+   * Change the role of a user in the account
    * @description In force at once, on other nodes within a second. The last owner stays one.
    */
   changeUserRole: {
@@ -6409,7 +6418,7 @@ export interface operations {
     };
   };
   /**
-   * Register a webhook
+   * Create a webhook
    * @description The answer holds the secret that signs its requests; it is not shown again.
    */
   createWebhook: {
@@ -6438,7 +6447,7 @@ export interface operations {
     };
   };
   /**
-   * Show a webhook
+   * Get a webhook
    * @description Without its secret. disabledReason says why it was disabled, where the service did it.
    */
   getWebhook: {
@@ -6499,7 +6508,7 @@ export interface operations {
     };
   };
   /**
-   * Delete a webhook and the record of its deliveries
+   * Delete a webhook and its delivery history
    * @description Nothing more is sent to it, retries included. One that an inbound route was made with goes with its route.
    */
   deleteWebhook: {
@@ -6522,7 +6531,7 @@ export interface operations {
     };
   };
   /**
-   * What became of events sent to this webhook, newest event first
+   * List the deliveries of a webhook, newest event first
    * @description One record per event, from its first attempt on; retries and replays count as further attempts. A page of large events (mail that came in) is shorter than limit, and goes on behind its Link.
    */
   listWebhookDeliveries: {
@@ -6551,7 +6560,7 @@ export interface operations {
     };
   };
   /**
-   * Send one event again now
+   * Resend an event to a webhook
    * @description At once, also where the schedule of its retries has ended. The webhook-id stays the same.
    */
   retryWebhookDelivery: {
@@ -6579,7 +6588,7 @@ export interface operations {
     };
   };
   /**
-   * Send the events of a time again
+   * Replay the events of a period to a webhook
    * @description since and until are inclusive. Without eventTypes the types this webhook is registered for are sent, whether they were sent before or not; events of inbound routes only where they would have been sent to this webhook; what waits to be sent is not queued twice.
    */
   replayWebhookEvents: {
@@ -6620,7 +6629,7 @@ export interface operations {
     };
   };
   /**
-   * Make a new secret; the old one signs too for 24 h
+   * Rotate the secret; the old one also signs for 24 h
    * @description Until then every request carries a signature with each; the new secret is shown in this answer only.
    */
   rotateWebhookSecret: {
@@ -6643,7 +6652,7 @@ export interface operations {
     };
   };
   /**
-   * Send a signed test event now and answer its result
+   * Send a signed test event and return the result
    * @description The event is a Delivery with "test": true. It is tried once, also when the webhook is disabled.
    */
   testWebhook: {

@@ -99,7 +99,7 @@ export class Attempts {
     try {
       return await this.#deps.isSuspended(accountId);
     } catch (error) {
-      this.#deps.log.warn({ error: (error as Error).message }, 'whether an account is suspended could not be read');
+      this.#deps.log.warn({ error: (error as Error).message }, 'account status lookup failed');
       return true;
     }
   }
@@ -176,7 +176,7 @@ export class Attempts {
 
   #cutOff(destination: Destination, group: Held[], { startedAtMs, pooled }: Cuttable): AttemptResult[] {
     const { results, log, deadlineMs } = this.#deps;
-    log.error({ messageId: group[0]!.job.messageId, deadlineMs }, 'an attempt hung and was cut off');
+    log.error({ messageId: group[0]!.job.messageId, deadlineMs }, 'delivery attempt timed out');
     const message = `the attempt did not end within ${Math.round(deadlineMs / 1000)} s and was cut off`;
     const outcome = classify({ stage: 'connect', cause: 'EDEADLINE', message, relay: isRelay(destination.key) });
     const session = pooled?.session;
@@ -187,7 +187,7 @@ export class Attempts {
       address: session?.remoteAddress ?? null,
       sourceAddress: session?.sourceAddress,
       tls: session?.tls ?? null,
-      tlsFallback: session?.tlsFallback ?? null,
+      tlsFallback: session?.tlsFallback,
       dialogue: [],
     };
     return group.map((held) => ({ held, kind: 'settled', settlement: results.of(held, { outcome, facts }) }));

@@ -239,10 +239,10 @@ function factsOf({ host, policy }: Candidate, error: SmtpError, need: TlsNeed) {
     address: error.remoteAddress ?? null,
     sourceAddress: error.sourceAddress,
     tls: error.tlsVersion ?? null,
-    tlsFallback: null,
+
     tlsPolicy: tlsPolicyName(policy, need),
-    tlsCipher: error.tlsCipher ?? null,
-    tlsPeerName: error.tlsPeerName ?? null,
+    tlsCipher: error.tlsCipher,
+    tlsPeerName: error.tlsPeerName,
     dialogue: error.dialogue,
   };
 }

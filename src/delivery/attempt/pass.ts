@@ -112,10 +112,10 @@ function factsOf(pass: Pass): AttemptFacts {
     address: session.remoteAddress,
     sourceAddress: session.sourceAddress,
     tls: session.tls ?? null,
-    tlsFallback: session.tlsFallback ?? null,
+    tlsFallback: session.tlsFallback,
     tlsPolicy,
-    tlsCipher: session.tlsCipher ?? null,
-    tlsPeerName: session.tlsPeerName ?? null,
+    tlsCipher: session.tlsCipher,
+    tlsPeerName: session.tlsPeerName,
     dialogue: dialogueOf(pass),
   };
 }

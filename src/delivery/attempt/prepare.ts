@@ -263,11 +263,11 @@ function reencodedOnce(email: { prepared: Sendable; content: Buffer }, needs: Se
 function refusalOf(session: SmtpSession, refused: Reencoded & { ok: false }): LocalRefusal {
   const { enhanced, text } = refused;
   const eightBit = enhanced === '5.6.3';
-  const lacks = eightBit ? '8-bit content (8BITMIME)' : 'internationalised mail (SMTPUTF8)';
+  const lacks = eightBit ? '8-bit content (8BITMIME)' : 'internationalized email (SMTPUTF8)';
   return {
     code: eightBit ? 554 : 553,
     enhanced,
-    text: `${session.remoteHost} does not take ${lacks}, and the message cannot be re-encoded: ${text}`,
+    text: `${session.remoteHost} does not support ${lacks}, and the message cannot be re-encoded: ${text}`,
   };
 }
 

@@ -160,7 +160,10 @@ test('signed content that would have to be re-encoded bounces with 5.6.3 and say
   const { content } = corpus().find((one) => one.name === 'smime-signed-8bit.eml')!;
   const { kind, category, smtpCode, enhancedCode, reply, remoteHost, suppressed } = await bounce(sevenBit, { content });
   assert.deepEqual([kind, category, smtpCode, enhancedCode], ['block', 'content-rejected', 554, '5.6.3']);
-  assert.match(String(reply), /does not take 8-bit content \(8BITMIME\), .* cannot be re-encoded: .*multipart\/signed/);
+  assert.match(
+    String(reply),
+    /does not support 8-bit content \(8BITMIME\), .* cannot be re-encoded: .*multipart\/signed/,
+  );
   assert.equal(remoteHost, '127.0.0.1');
   assert.equal(suppressed, false);
   const [mail] = await delivered(noUtf8, { content });
@@ -178,7 +181,7 @@ test('a sender that only SMTPUTF8 carries bounces with 5.6.7, in the envelope or
       String(failure.reply),
       /\(SMTPUTF8\), and the message cannot be re-encoded: the field From has an address/,
     );
-    assert.match(String(failure.advice), /send from an address in plain letters/);
+    assert.match(String(failure.advice), /send from an ASCII address/);
   }
   const sender = await bounce(sevenBit, { content: EIGHT_BIT, from: 'ünal@shop.example' });
   assert.deepEqual([sender.smtpCode, sender.enhancedCode, sender.owner], [553, '5.6.7', 'sender']);
@@ -211,7 +214,7 @@ test('one recipient with a UTF-8 local part costs the others nothing: they see i
       [failure!.category, failure!.owner, failure!.enhancedCode, failure!.suppressed],
       ['smtputf8', 'recipient', '5.6.7', false],
     );
-    assert.match(String(failure!.advice), /address in plain letters/);
+    assert.match(String(failure!.advice), /ask the recipient for an ASCII address/);
   }
   const [mail] = await delivered(whole, { content: addressed, smtpUtf8: true });
   assert.match(mail!.content.toString(), /To: Ünal <ünal@x\.example>, bob/, 'a server with SMTPUTF8 gets it as it is');

@@ -124,9 +124,9 @@ for (const mode of ['enforce', 'testing'] as const) {
         assert.equal(mailAt(peer), before.get(peer), `${name}: no envelope leaves`);
         assert.equal(detail.category, 'tls', name);
         if (mode === 'enforce' && name !== 'injected') {
-          assert.match(String(attempt.reply), new RegExp(`the MTA-STS policy of ${peer.domain} asks for TLS`), name);
+          assert.match(String(attempt.reply), new RegExp(`the MTA-STS policy of ${peer.domain} requires TLS`), name);
           assert.equal(detail.owner, 'remote');
-          assert.match(String(detail.advice), /domain asks for encryption/);
+          assert.match(String(detail.advice), /domain requires TLS/);
         }
         assert.doesNotMatch(String(attempt.reply), /error:|routines|ssl3/, name);
       }),
@@ -140,13 +140,13 @@ test('the reason is said in words, of certificate and of STARTTLS', async (t) =>
   const words: [string, RegExp][] = [
     [
       'wrong-name',
-      /asks for TLS with a certificate for mx\.wrong-name\.example; the certificate is for mx\.somewhere-else\.example$/,
+      /requires TLS with a certificate for mx\.wrong-name\.example; the certificate is for mx\.somewhere-else\.example$/,
     ],
     ['self-signed', /; the certificate is self-signed$/],
     ['expired', /; the certificate has expired$/],
-    ['without', /policy of without\.example asks for TLS; mx\.without\.example does not offer STARTTLS/],
-    ['s454', /asks for TLS; .*454 4\.7\.0 TLS not available/],
-    ['old', /asks for TLS; the server offers only versions of TLS that are too old/],
+    ['without', /policy of without\.example requires TLS; mx\.without\.example does not offer STARTTLS/],
+    ['s454', /requires TLS; .*454 4\.7\.0 TLS not available/],
+    ['old', /requires TLS; the server offers only versions of TLS that are too old/],
   ];
   for (const [name, pattern] of words) {
     const { attempt } = await rig.outcomeOf(`words@${name}.example`);

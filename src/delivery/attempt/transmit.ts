@@ -99,7 +99,7 @@ function stopwatch(nowMs: () => number): () => Clocked {
   return () => ({ startedAtMs, durationMs: Math.round(performance.now() - start) });
 }
 
-const NO_FACTS = { host: null, address: null, tls: null, tlsFallback: null, dialogue: [] };
+const NO_FACTS = { host: null, address: null, tls: null, dialogue: [] };
 const NO_HOSTS: ReadonlySet<string> = new Set();
 
 /** All are put back, and the session is as it was. */

@@ -67,7 +67,7 @@ export function createBlockedNotices(deps: BlockedNoticeDeps): BlockedNotices {
         await database.execute(blockNotifiedOperation, { destination: blocked.destination, nowMs });
       }
     } catch (error) {
-      log.warn({ error: (error as Error).message }, 'the operators could not be notified of a block');
+      log.warn({ error: (error as Error).message }, 'operator notification of a block failed');
     }
   };
 }

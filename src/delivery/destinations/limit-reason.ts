@@ -23,9 +23,11 @@ export function limitReason(destination: Destination, state: LimitState): string
 
 function reasonOfConnections({ pause, learned }: Destination, { limits, limit, proven, owner }: LimitState): string {
   if (!proven) {
-    return pause ? 'one probe ends its pause' : 'one at first, since it answered nothing in the last 10 minutes';
+    return pause
+      ? 'resumes after one successful probe'
+      : 'starts with one connection (no response in the last 10 minutes)';
   }
-  if (learned) return `its server refused more than ${learned.limit}`;
-  if (limit >= limits.ceiling) return `the most that ${owner} may have`;
-  return `each success adds to it, up to the ${limits.ceiling} of ${owner}`;
+  if (learned) return `its server rejected more than ${learned.limit} connections`;
+  if (limit >= limits.ceiling) return `the limit of ${owner}`;
+  return `each success adds one, up to ${limits.ceiling} for ${owner}`;
 }

@@ -35,7 +35,10 @@ export function openProbePermits(deps: { database: Database; clock: Clock; log: 
       const claim = { destination: key, holder, nowMs, untilMs: nowMs + PERMIT_MS };
       permits.set(key, await database.execute(claimProbeOperation, claim));
     } catch (error) {
-      log.warn({ destination: key, error: (error as Error).message }, 'the permit to probe could not be asked for');
+      log.warn(
+        { destination: key, error: (error as Error).message },
+        'probe of a paused destination could not be claimed',
+      );
     } finally {
       asking.delete(key);
     }

@@ -343,7 +343,7 @@ export class Registry {
       if (record.limit < most) record.limit = Math.min(most, record.limit + 1 / record.limit);
     }
     if (!pause) return 'none';
-    this.#deps.log.info({ destination: key, host: pause.host }, 'destination goes on after its pause');
+    this.#deps.log.info({ destination: key, host: pause.host }, 'destination resumed');
     return 'ended';
   }
 

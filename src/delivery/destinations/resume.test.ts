@@ -43,7 +43,9 @@ test('what is put off is counted after a restart, also for more domains than are
   assert.deepEqual([domains!.length, asked, replies[0]?.reply], [100, true, SLOW_DOWN]);
   const node = { id: 'a', host: 'h', version: '1', roles: [], startedAt: 0, seenAt: 0 };
   const nodes = [1, 2].map(() => ({ ...node, state: { destinations: [shown()!] } }));
-  const [view] = destinationsOf(nodes, [{ domain: domains![0]!, depth: 1 }]);
+  const [view] = destinationsOf(nodes, [{ domain: domains![0]!, depth: 1, nextDueMs: null, failedSeq: null }], {
+    isRelayed: false,
+  });
   assert.equal(view!.depth, shown()!.putOff, 'both nodes counted the same mail');
   rig.clock.set(pausedUntil!);
   await waitUntil('the pause to be over', () => rig.delivery.state().pausedDestinations.length === 0);

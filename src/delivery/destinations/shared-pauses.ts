@@ -128,7 +128,7 @@ export function openSharedPauses(deps: SharedPauseDeps): SharedPauses {
         await sync();
         if (unwritten.size > 0) await sync();
       } catch (error) {
-        log.warn({ error: (error as Error).message }, 'a pause could not be written');
+        log.warn({ error: (error as Error).message }, 'destination pause could not be stored');
       }
     },
     sync,

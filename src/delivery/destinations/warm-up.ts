@@ -199,7 +199,7 @@ export function openWarmUp({ database, clock, log, starts, sources, providerOf }
         return { provider, source: inHand.source, day, mails };
       });
       await database.execute(returnWarmUpShareOperation, given).catch((error: unknown) => {
-        log.warn({ error: (error as Error).message }, 'unused shares of the warm-up could not be given back');
+        log.warn({ error: (error as Error).message }, 'unused warm-up quota could not be returned');
       });
     },
   };

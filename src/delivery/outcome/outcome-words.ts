@@ -1,9 +1,9 @@
 /**
- * The words for what can become of a message: its category, whose turn it is to act, and one sentence of advice for
- * somebody who has never seen an SMTP reply. Events, the portal and the documentation show exactly these.
+ * Failure categories: who has to act, the kind of a permanent failure, and one sentence of advice for readers who have never seen an
+ * SMTP reply. Events, the portal and the documentation use exactly these.
  */
 
-/** Who can fix it. */
+/** Who has to act: the recipient, the account that sent, the operator of this installation, or the receiving server. */
 export type Owner = 'recipient' | 'sender' | 'service' | 'remote';
 
 /**
@@ -19,7 +19,7 @@ interface Explanation {
   advice: { temporary: string; permanent: string };
 }
 
-const retried = 'it is tried again by itself.';
+const retried = 'Postrider retries automatically.';
 
 export const explanations = {
   accepted: {
@@ -31,16 +31,16 @@ export const explanations = {
     owner: 'recipient',
     bounce: 'hard',
     advice: {
-      temporary: `The receiving server does not know this address at the moment; ${retried}`,
-      permanent: 'The address does not exist; ask the recipient for another one and stop sending to this one.',
+      temporary: `The receiving server temporarily does not recognize this address; ${retried}`,
+      permanent: 'The address does not exist; stop sending to it, and ask the recipient for a new one.',
     },
   },
   'mailbox-disabled': {
     owner: 'recipient',
     bounce: 'hard',
     advice: {
-      temporary: `The mailbox takes no mail at the moment; ${retried}`,
-      permanent: 'The mailbox is closed or disabled; ask the recipient for another address.',
+      temporary: `The mailbox is temporarily unavailable; ${retried}`,
+      permanent: 'The mailbox is disabled; ask the recipient for another address.',
     },
   },
   'mailbox-full': {
@@ -48,76 +48,76 @@ export const explanations = {
     bounce: 'soft',
     advice: {
       temporary: `The mailbox is full; ${retried}`,
-      permanent: 'The mailbox is full; send again later, or reach the recipient in another way.',
+      permanent: 'The mailbox is full; try again later, or contact the recipient another way.',
     },
   },
   'domain-not-found': {
     owner: 'recipient',
     bounce: 'hard',
     advice: {
-      temporary: `The domain of the address cannot be found at the moment; ${retried}`,
-      permanent: 'The domain of the address does not exist or takes no mail; look for a typing error after the @.',
+      temporary: `The domain of the address could not be resolved; ${retried}`,
+      permanent: 'The domain of the address does not exist or does not accept email; check it for typos.',
     },
   },
   blocked: {
     owner: 'service',
     bounce: 'block',
     advice: {
-      temporary: `The receiving server blocks the sending host; the operator should check its reverse DNS and look it up on block lists; ${retried}`,
+      temporary: `The receiving server blocks the sending host; your operator should check its reverse DNS and blocklists, and ${retried}`,
       permanent:
-        'The receiving server blocks the sending host; the operator should check its reverse DNS, look it up on block lists and ask to be removed.',
+        'The receiving server blocks the sending host; your operator should check its reverse DNS and blocklists, and request removal.',
     },
   },
   policy: {
     owner: 'remote',
     bounce: 'block',
     advice: {
-      temporary: `The receiving server does not take this mail for reasons of policy; ${retried}`,
+      temporary: `The receiving server deferred this email for policy reasons; ${retried}`,
       permanent:
-        "The receiving server refuses this mail for reasons of policy; check SPF, DKIM and DMARC of the sender's domain, then ask its postmaster.",
+        "The receiving server rejected this email for policy reasons; check SPF, DKIM and DMARC of the sender's domain, then contact its postmaster.",
     },
   },
   'content-rejected': {
     owner: 'sender',
     bounce: 'block',
     advice: {
-      temporary: `The receiving server hesitates over the content or size of this mail; ${retried}`,
+      temporary: `The receiving server deferred this email because of its content or size; ${retried}`,
       permanent:
-        'The receiving server refuses the content or size of this mail; change links, attachments or wording before sending again.',
+        'The receiving server rejected the content or size of this email; change links, attachments or wording before you send it again.',
     },
   },
   'rate-limited': {
     owner: 'remote',
     bounce: 'soft',
     advice: {
-      temporary: `The receiving server takes mail more slowly than it arrives; ${retried}`,
-      permanent: 'The receiving server takes no more mail for now; send again later and more slowly.',
+      temporary: `The receiving server limits the sending rate; ${retried}`,
+      permanent: "The receiving server's rate limit was reached; send again later and more slowly.",
     },
   },
   greylisted: {
     owner: 'remote',
     bounce: 'soft',
     advice: {
-      temporary: `The receiving server asks unknown senders to come back later; ${retried}`,
-      permanent: 'The receiving server refused a sender it does not know; send again later.',
+      temporary: `The receiving server defers unknown senders (greylisting); ${retried}`,
+      permanent: 'The receiving server rejected an unknown sender (greylisting); send again later.',
     },
   },
   smtputf8: {
     owner: 'recipient',
     bounce: 'soft',
     advice: {
-      temporary: `The receiving server does not take addresses with letters beyond ASCII at the moment; ${retried}`,
+      temporary: `The receiving server temporarily does not support internationalized addresses; ${retried}`,
       permanent:
-        'The receiving server does not take addresses with letters beyond ASCII; ask the recipient for an address in plain letters.',
+        'The receiving server does not support internationalized addresses; ask the recipient for an ASCII address.',
     },
   },
   tls: {
     owner: 'remote',
     bounce: 'block',
     advice: {
-      temporary: `No encrypted connection to the receiving server could be made; ${retried}`,
+      temporary: `A TLS connection to the receiving server could not be established; ${retried}`,
       permanent:
-        'This mail requires encryption and the receiving server offers none; send it without requireTls, or ask its postmaster.',
+        'This email requires TLS, which the receiving server does not support; send it without requireTls, or contact its postmaster.',
     },
   },
   network: {
@@ -132,24 +132,25 @@ export const explanations = {
     owner: 'remote',
     bounce: 'soft',
     advice: {
-      temporary: `The receiving server has a problem of its own; ${retried}`,
-      permanent: 'The receiving server has a problem of its own; ask its postmaster.',
+      temporary: `The receiving server reported a temporary error; ${retried}`,
+      permanent: 'The receiving server reported an error; contact its postmaster.',
     },
   },
   refused: {
     owner: 'remote',
     bounce: 'soft',
     advice: {
-      temporary: `The receiving server did not take this mail and did not say why; ${retried}`,
-      permanent: 'The receiving server refused this mail without a reason we know; its reply is all there is to go by.',
+      temporary: `The receiving server deferred this email without giving a reason; ${retried}`,
+      permanent: 'The receiving server rejected this email for an unknown reason; see its reply.',
     },
   },
   internal: {
     owner: 'service',
     bounce: 'soft',
     advice: {
-      temporary: `Something is wrong on the sending side; the operator should look at the reply, and ${retried}`,
-      permanent: 'Something is wrong on the sending side; the operator should look at the log before it is sent again.',
+      temporary: `An error occurred in this service; your operator should check the reply, and ${retried}`,
+      permanent:
+        'An error occurred in this service; your operator should check the log before the email is sent again.',
     },
   },
   'warm-up': {
@@ -157,7 +158,7 @@ export const explanations = {
     bounce: 'soft',
     advice: {
       temporary:
-        'The addresses that mail leaves from are new, and send so many mails a day to this provider and no more; it leaves by itself when the next day begins.',
+        "The sending addresses are warming up and have reached today's limit for this provider; sending continues at 00:00 UTC.",
       permanent: '',
     },
   },
@@ -166,33 +167,33 @@ export const explanations = {
     bounce: 'soft',
     advice: {
       temporary: '',
-      permanent: 'The mail could not be delivered within its lifetime; the reply is that of the last attempt.',
+      permanent: 'The email could not be delivered before it expired; see the reply to the last attempt.',
     },
   },
 } as const satisfies Record<string, Explanation>;
 
-/** Of our own refusal, where the words of `policy` would speak of a receiving server. */
+/** Postrider refused to send: the advice of `policy` is about a receiving server. */
 export const SENDER_UNVERIFIED_ADVICE =
-  "The sender's domain was removed from this account, or is not verified any more; add and verify it, then send the mail again.";
+  "The sender's domain was removed from this account or is no longer verified; add and verify it, then send the email again.";
 
-/** Of our own refusal where it is not the recipient whose address the server cannot take. */
+/** Postrider could not send: the sender's address, not the recipient's, requires SMTPUTF8. */
 export const SENDER_SMTPUTF8_ADVICE =
-  'The address of the sender, or an id in the header, has letters beyond ASCII, which the receiving server does not take; send from an address in plain letters.';
+  'The sender address or an id in the header has non-ASCII characters, which the receiving server does not support; send from an ASCII address.';
 
-/** Of our own refusal to connect to exchangers whose addresses are not public. */
+/** Postrider did not connect to MX hosts with private addresses. */
 export const PRIVATE_EXCHANGER_ADVICE =
-  'The mail exchangers of this domain have addresses that are not public, to which this service does not connect; where that is meant, the operator permits them with POSTRIDER_MX_ALLOW.';
+  'The mail servers of this domain have private IP addresses; if that is intended, your operator can allow them with POSTRIDER_MX_ALLOW.';
 
-/** Of a bounce by a server that had taken the mail, and whose own host is blocked where it passed it on. */
+/** A bounce by a server that had accepted the email and is blocked where it forwarded it. */
 export const REPORTED_BLOCK_ADVICE =
-  'A server that took this mail could not pass it on, for its own host is blocked there; reach the recipient in another way, or tell its postmaster.';
+  'A server that accepted this email could not forward it because that server is blocked; contact the recipient another way, or tell its postmaster.';
 
-/** Of our own refusal to send mail to ourselves. */
+/** Postrider refused to send email to itself. */
 export const LOOP_ADVICE =
-  'The DNS names this service itself as mail exchanger of this domain, which has no inbound route here: make one, or name the server that keeps its mailboxes, or give this service a host name of its own with POSTRIDER_SMTP_HOSTNAME.';
+  'The MX record of this domain points to this service, which has no inbound route for it: create a route, point the MX record to the server that has its mailboxes, or give this service its own host name with POSTRIDER_SMTP_HOSTNAME.';
 
-/** Where the recipient's domain asks for encryption (MTA-STS, DANE) that its own server does not provide. */
+/** The recipient's domain requires TLS (MTA-STS, DANE) that its own server does not provide. */
 export const TLS_POLICY_ADVICE =
-  "The recipient's domain asks for encryption that its own server does not provide at the moment, so that nothing is handed over; its postmaster can fix it, and it is tried again by itself.";
+  "The recipient's domain requires TLS that its own server does not currently provide; its postmaster can fix it, and Postrider retries automatically.";
 
 export type Category = keyof typeof explanations;

@@ -18,7 +18,7 @@
  * - Unknown words with a 5xx are `refused`, which is permanent and never suppresses.
  */
 import type { SmtpReply } from '../../mail/smtp-reply.ts';
-import type { LocalRefusal, SmtpStage } from '../../net/smtp-types.ts';
+import type { LocalRefusal, RecipientResult, SmtpStage } from '../../net/smtp-types.ts';
 import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
 import { errorSentence } from './error-words.ts';
 import {
@@ -35,19 +35,11 @@ import { asksForLater, isAboutAddress, matchReply, readingOf } from './reply-rul
 
 export type { Category, Owner } from './outcome-words.ts';
 
-/** What is known of one recipient's attempt. */
-export interface Evidence {
-  accepted?: boolean;
+/** What is known of one recipient's attempt: the result of a session, or what happened instead of one. */
+export interface Evidence extends Partial<RecipientResult> {
   stage: SmtpStage;
-  reply?: SmtpReply;
-  /** Error code of the socket, the resolver or our own code. */
-  cause?: string;
-  local?: LocalRefusal;
-  message?: string;
   /** The peer is the operator's relay, not the recipient's server. */
   relay: boolean;
-  /** The address it is about; replies that name it are understood better. */
-  recipient?: string;
   /** How many recipients the final dot was for; 1 by default. */
   recipientCount?: number;
 }
@@ -233,6 +225,6 @@ export function warmingUp(reply: string): Outcome {
 
 /** The outcome of a message that crashed its worker too often, and of one that no attempt can be made for. */
 export function deadLettered(): Outcome {
-  const text = 'handling this message failed three times in our own code; it is not tried again';
+  const text = 'an internal error occurred three times while handling this message; Postrider does not retry it';
   return outcome('permanent', { category: 'internal' }, { smtpCode: null, enhancedCode: '5.3.0', reply: text });
 }

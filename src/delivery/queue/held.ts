@@ -1,6 +1,6 @@
 /** A message in the hands of this process, and where it goes next. */
 import type { DeliveryJob } from '../../messages/messages.ts';
-import { type Item, isQuarantined } from '../../work/work.ts';
+import { claimedItem, type Item } from '../../work/work.ts';
 import type { Prepared } from '../attempt/prepare.ts';
 import type { Outcome } from '../outcome/outcome.ts';
 import type { Refusal } from '../outcome/signal.ts';
@@ -63,5 +63,5 @@ export function heldOf(
 ): Held {
   const email = { seq: job.emailSeq, inline: job.content, jobs: new Set<Held>(), trying: 0, prepared: undefined };
   job.content = null;
-  return { job, email, hop, domain, state: 'claimed', leaseUntilMs, returns: 0, quarantined: isQuarantined(job) };
+  return { ...claimedItem(job, leaseUntilMs), email, hop, domain, returns: 0 };
 }

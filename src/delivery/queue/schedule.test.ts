@@ -98,15 +98,6 @@ test('one destination has as many slots as its limit, and accounts alternate at 
   assert.deepEqual(order, ['acc_a', 'acc_b', 'acc_a', 'acc_b']);
 });
 
-test('a lane refers to nothing that has gone through it', () => {
-  const { schedule } = open();
-  for (let i = 0; i < 100; i += 1) schedule.add(mailFor('acc_a', 'x.example'));
-  const slot = schedule.open()!;
-  for (let i = 0; i < 60; i += 1) schedule.next(slot, ANY)![0]!.state = 'settling';
-  schedule.next(slot, ANY);
-  assert.equal(slot.queue.waiting.referred, 40);
-});
-
 test('a destination that was not heard of has one slot until it answers, then as many in the making as are open', () => {
   const { schedule, registry } = open();
   for (let i = 0; i < 50; i += 1) schedule.add(mailFor('acc_a', 'x.example'));

@@ -1,6 +1,6 @@
 /**
  * Which destination gets the next slot, and which message goes first. Destinations take slots of the process one after the
- * other, as destinations.ts lets them; within a destination accounts take turns (queue.ts). So the backlog of one tenant costs
+ * other, as the registry lets them; within a destination accounts take turns (waiting-mail.ts). So the backlog of one tenant costs
  * another one nothing but its share, and a domain that swallows connections holds no more than its limit.
  *
  * An account whose domains swallow them by the hundred holds four times as many slots as are free at most: of 500 it gets 400,
@@ -130,7 +130,7 @@ export class Schedule {
   /** A job stopped waiting in another way than by next(). */
   forget(held: Held): void {
     const queue = this.#queueOf(held.hop.destination);
-    queue.waiting.size -= 1;
+    queue.waiting.remove(held);
     this.#forgetIfEmpty(queue);
   }
 
@@ -216,7 +216,7 @@ export class Schedule {
     const first = kept ?? queue.waiting.next({ mayStart });
     if (!first) return undefined;
     const group = this.#mayShare(first.job) ? sameTransaction(first, mayStart) : [first];
-    queue.waiting.size -= group.length;
+    for (const held of group) if (held !== first) queue.waiting.remove(held);
     this.#registry.sending(queue.destination, group.length);
     return group;
   }
@@ -272,7 +272,7 @@ export class Schedule {
   #queueOf(key: string): Queue {
     let found = this.#queues.get(key);
     if (!found) {
-      found = { destination: this.#registry.of(key), waiting: new WaitingMail(key), row: undefined };
+      found = { destination: this.#registry.of(key), waiting: new WaitingMail(), row: undefined };
       this.#queues.set(key, found);
     }
     return found;

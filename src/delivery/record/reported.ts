@@ -36,7 +36,7 @@ const lateOf = ({ accountId, messageId }: SentCopy, nowMs: number) => ({
   ...{ accountId, messageId, atMs: nowMs, eventId: newId('evt', nowMs) },
 });
 
-const NAMED_ADVICE = 'The recipient marked this mail as spam; stop sending to this address.';
+const NAMED_ADVICE = 'The recipient reported this message as spam; stop sending to this address.';
 const UNNAMED_ADVICE =
   'Somebody who got this mail marked it as spam; the report does not show who, so that no address was suppressed.';
 

@@ -20,7 +20,7 @@ import { sameAddressKey } from '../../mail/address.ts';
 import { type DeliveryJob, SUPPRESSED } from '../../messages/messages.ts';
 import type { BlobRemover } from '../../storage/blobs/remove.ts';
 import type { Database } from '../../storage/database.ts';
-import { DEAD_LETTER_AFTER_CRASHES, timeOf } from '../../work/work.ts';
+import { timeOf } from '../../work/work.ts';
 import type { Pause } from '../destinations/pause-steps.ts';
 import type { Registry } from '../destinations/registry.ts';
 import { causeOf, causeText } from '../outcome/cause.ts';
@@ -71,14 +71,17 @@ export class Results {
     return settlementOf({ job: held.job, ...result, pause, nowMs: this.nowOf(held), random: random() });
   }
 
-  /** The settlement of a message that is not tried now: a dead letter, a suppressed address, a paused destination. */
+  /** The settlement of a message that was running in three crashes. */
+  deadLetter(held: Held): Settlement {
+    const { messageId, crashes } = held.job;
+    this.#deps.log.error({ messageId, crashes }, 'message dead-lettered: it crashed its workers');
+    return this.of(held, { outcome: deadLettered(), facts: null });
+  }
+
+  /** The settlement of a message that is not tried now: its address is suppressed, or its destination is paused. */
   withoutAttempt(held: Held, admission: Admission = { kind: 'run' }): Settlement | undefined {
-    const { messageId, crashes, suppressed } = held.job;
+    const { suppressed } = held.job;
     if (suppressed) return suppressedSettlementOf(held.job, this.nowOf(held));
-    if (crashes >= DEAD_LETTER_AFTER_CRASHES) {
-      this.#deps.log.error({ messageId, crashes }, 'message dead-lettered: it crashed its workers');
-      return this.of(held, { outcome: deadLettered(), facts: null });
-    }
     return admission.kind === 'wait' ? this.defer(held, admission.pause) : undefined;
   }
 
@@ -146,19 +149,10 @@ export function failureDetail(outcome: Outcome, facts: Pick<AttemptFacts, 'host'
   };
 }
 
-function attemptRecord(outcome: Outcome, facts: AttemptFacts): AttemptRecord {
+function attemptRecord(outcome: Outcome, { startedAtMs, ...facts }: AttemptFacts): AttemptRecord {
   return {
-    time: iso(facts.startedAtMs),
-    durationMs: facts.durationMs,
-    host: facts.host,
-    address: facts.address,
-    ...(facts.sourceAddress === undefined ? {} : { sourceAddress: facts.sourceAddress }),
-    tls: facts.tls,
-    ...(facts.tlsFallback === null ? {} : { tlsFallback: facts.tlsFallback }),
-    ...(facts.tlsPolicy ? { tlsPolicy: facts.tlsPolicy } : {}),
-    ...(facts.tlsCipher ? { tlsCipher: facts.tlsCipher } : {}),
-    ...(facts.tlsPeerName ? { tlsPeerName: facts.tlsPeerName } : {}),
-    dialogue: facts.dialogue,
+    time: iso(startedAtMs),
+    ...facts,
     reply: outcome.reply,
     outcome: outcome.kind === 'delivered' ? 'delivered' : outcome.kind === 'temporary' ? 'delayed' : 'bounced',
   };

@@ -17,37 +17,24 @@ export interface AttemptFacts {
   durationMs: number;
   host: string | null;
   address: string | null;
-  /** Our address, where the settings name some. */
+  /** Our address, if the settings name some. */
   sourceAddress?: string | undefined;
+  /** Such as `TLSv1.3`; null if the message went in the clear or no connection was made. */
   tls: string | null;
-  /** Why the mail went in the clear although TLS is offered, in words. */
-  tlsFallback: string | null;
-  /** Of the connection, as far as there was one. */
-  tlsPolicy?: TlsPolicyName | null;
-  tlsCipher?: string | null;
-  tlsPeerName?: string | null;
-  dialogue: AttemptRecord['dialogue'];
+  /** Why the message went in the clear although the host offers TLS, in words. */
+  tlsFallback?: string | undefined;
+  /** The policy that the connection had to meet. */
+  tlsPolicy?: TlsPolicyName | undefined;
+  tlsCipher?: string | undefined;
+  /** The name in the peer's certificate. */
+  tlsPeerName?: string | undefined;
+  dialogue: { atMs: number; direction: 'C' | 'S'; text: string }[];
 }
 
 /** One attempt as `GET /messages/{id}` shows it. */
-export interface AttemptRecord {
+export interface AttemptRecord extends Omit<AttemptFacts, 'startedAtMs'> {
   /** ISO time at which it began. */
   time: string;
-  durationMs: number;
-  host: string | null;
-  address: string | null;
-  /** Ours, where the settings name some. */
-  sourceAddress?: string;
-  /** Such as `TLSv1.3`, or null when the mail went in the clear or no connection was made. */
-  tls: string | null;
-  /** Why the mail went in the clear although the host offers TLS, in words. */
-  tlsFallback?: string;
-  /** What was asked of the connection: requireTls, dane, mta-sts, mta-sts-testing or opportunistic. */
-  tlsPolicy?: string;
-  tlsCipher?: string;
-  /** In the certificate of the peer. */
-  tlsPeerName?: string;
-  dialogue: { atMs: number; direction: 'C' | 'S'; text: string }[];
   /** The reply that decided, or what happened instead of one. */
   reply: string | null;
   outcome: 'delivered' | 'delayed' | 'bounced';

@@ -50,7 +50,7 @@ interface Place {
 /** Cause: the domain counts for another destination than the one that was asked for. */
 export const ELSEWHERE = 'ELSEWHERE';
 
-export const NO_FACTS = { host: null, address: null, tls: null, tlsFallback: null, dialogue: [] };
+export const NO_FACTS = { host: null, address: null, tls: null, dialogue: [] };
 
 const NO_SOURCE = {
   evidence: { stage: 'connect' as const, cause: 'EADDRNOTAVAIL', relay: false },

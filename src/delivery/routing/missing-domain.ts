@@ -46,7 +46,7 @@ export function openMissingDomains({ now, tookMailLately, log }: MissingDomainDe
     try {
       return await tookMailLately(accountId, domain);
     } catch (error) {
-      log.warn({ error: (error as Error).message }, 'whether a domain took mail lately could not be read');
+      log.warn({ error: (error as Error).message }, 'lookup of recent deliveries to a domain failed');
       return true;
     }
   };

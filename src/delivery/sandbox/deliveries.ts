@@ -62,6 +62,7 @@ export function createSandboxDeliveries(deps: SandboxDeliveryDeps): SandboxDeliv
       };
       return { items: jobs.map((job) => heldOf(job, place)), taken, overQuota: [] };
     },
+    deadLetter: (held) => results.deadLetter(held),
     withoutAttempt: (held) => results.withoutAttempt(held),
     attempt: (held) => playSandbox(held.job, { nowMs: results.nowOf(held), random: random() }),
     record: (settlements) => results.record(settlements),
@@ -107,7 +108,7 @@ export function createPlayByHand({ database, clock, deliveries, random = Math.ra
 
   return async (key, play) => {
     const { found, held } = await take(key);
-    if (!found) return refuse(failure('NOT_FOUND', { message: 'The inbox holds no message with this id.' }));
+    if (!found) return refuse(failure('NOT_FOUND', { message: 'No message in the inbox has this id.' }));
     if (held) {
       const settlement = settlementOf(held.job, { play, nowMs: timeOf(held, clock), random });
       const lost = await deliveries.record([settlement]);

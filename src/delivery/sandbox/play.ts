@@ -66,7 +66,7 @@ export const COMPLAINT = {
     feedbackType: 'abuse',
     remoteHost: HOST,
     owner: 'recipient',
-    advice: 'The recipient marked this mail as spam; stop sending to this address.',
+    advice: 'The recipient reported this message as spam; stop sending to this address.',
     suppressed: false,
   },
 };
@@ -100,7 +100,7 @@ export function playSandbox(job: DeliveryJob, { nowMs, random, play = ownPlay(jo
     host: HOST,
     address: null,
     tls: TLS,
-    tlsFallback: null,
+
     dialogue: dialogueOf(job, reply, accepted),
   };
   const settlement = settlementOf({ job, outcome, facts, nowMs, random });

@@ -176,8 +176,8 @@ export function fileNameIssue(name: string): string | undefined {
   if (name === '.' || name === '..') return 'must be the name of a file, not of a folder';
   if (hasForbiddenControl(name) || /[\t\u0080-\u009f]/.test(name))
     return 'has a line break or another control character';
-  if (DIRECTION_CONTROLS.test(name)) return 'has a control character that turns the direction of writing';
+  if (DIRECTION_CONTROLS.test(name)) return 'has a text direction control character';
   if (INVISIBLE.test(name)) return 'has an invisible character';
-  if (/:\$[a-z_]+[. ]*$/i.test(name)) return 'names a stream of a file (:$DATA), and not a file';
+  if (/:\$[a-z_]+[. ]*$/i.test(name)) return 'is the name of a file stream (:$DATA); use the name of a file';
   return undefined;
 }

@@ -108,8 +108,7 @@ export function mailboxItems(text: string): MailboxItems {
     const special = found ? found.index : text.length;
     if (special > at) {
       const words = text.slice(at, special);
-      if (draft.spec !== undefined && words.trim() !== '')
-        return refuse('has text behind an address in angle brackets');
+      if (draft.spec !== undefined && words.trim() !== '') return refuse('has text after an address in angle brackets');
       draft.phrase += words;
       draft.bareAt ||= words.includes('@');
       at = special;
@@ -118,25 +117,25 @@ export function mailboxItems(text: string): MailboxItems {
     const c = text[at]!;
     if (c === '"' || c === '(' || c === '[') {
       const end = behindClosed(text, at);
-      if (end < 0) return refuse(`has a ${c} that is not closed`);
+      if (end < 0) return refuse(`has an unclosed ${c}`);
       if (c === '(') {
         draft.comments.push(decodeWords(unescaped(text.slice(at + 1, end - 1))).trim());
         // RFC 5322 §3.2.2: a comment counts as white space.
         draft.phrase += ' ';
-      } else if (draft.spec !== undefined) return refuse('has text behind an address in angle brackets');
+      } else if (draft.spec !== undefined) return refuse('has text after an address in angle brackets');
       else draft.phrase += text.slice(at, end);
       at = end;
     } else if (c === '<') {
-      if (draft.spec !== undefined) return refuse('has two addresses without a comma between them');
+      if (draft.spec !== undefined) return refuse('has two addresses that are not separated by a comma');
       const end = closingBracket(text, at);
-      if (end < 0) return refuse('has a < without the > that closes it');
+      if (end < 0) return refuse('has an unclosed <');
       draft.spec = text.slice(at + 1, end);
       at = end + 1;
     } else if (c === ',') {
       finish();
       at += 1;
     } else if (c === ':') {
-      if (inGroup || draft.spec !== undefined) return refuse('has a colon where none may stand');
+      if (inGroup || draft.spec !== undefined) return refuse('has a misplaced colon');
       items.push({ kind: 'group', name: phraseText(draft.phrase) });
       draft = emptyDraft();
       inGroup = true;
@@ -147,7 +146,7 @@ export function mailboxItems(text: string): MailboxItems {
       else straySemicolon = true;
       inGroup = false;
       at += 1;
-    } else return refuse(`has the character ${c} where it may not stand`);
+    } else return refuse(`has a misplaced ${c}`);
   }
   finish();
   if (inGroup) items.push({ kind: 'groupEnd' });

@@ -153,20 +153,20 @@ export function downgradeField(name: string, value: string): DowngradedField {
   const line = (folded: string): DowngradedField => {
     const whole = `${name}: ${folded}\r\n`;
     if (whole.split('\r\n').every((one) => one.length <= MAX_LINE_BYTES)) return { ok: true, line: whole };
-    return { ok: false, text: `the field ${name} has no place to be folded once it is encoded` };
+    return { ok: false, text: `the field ${name} cannot be folded after encoding` };
   };
   if (ADDRESS_FIELDS.has(lower)) {
     const list = mailboxItems(text);
     if (list.ok) {
       const addresses = listText(list.items, SHOWN_FIELDS.has(lower));
       if (addresses !== undefined) return line(fold(addresses, column));
-      return { ok: false, text: `the field ${name} has an address that only SMTPUTF8 can carry` };
+      return { ok: false, text: `the field ${name} has an address that requires SMTPUTF8` };
     }
   }
   if (PARAMETER_FIELDS.has(lower)) return line(parametersText(text));
   if (ID_FIELDS.has(lower)) {
     const ids = idText(text);
-    if (ids === undefined) return { ok: false, text: `the field ${name} has an id that only SMTPUTF8 can carry` };
+    if (ids === undefined) return { ok: false, text: `the field ${name} has an id that requires SMTPUTF8` };
     return line(fold(ids, column));
   }
   return line(fold(lower.startsWith('list-') ? linksText(text, column) : wordsText(text, column), column));

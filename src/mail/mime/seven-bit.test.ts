@@ -103,18 +103,21 @@ test('addresses and ids that only SMTPUTF8 carries are refused with 5.6.7', () =
     'Sender: <ü>',
     'Return-Path: <ü@x>',
   ]) {
-    assert.match(refusal(`${field}\r\n\r\n`, HEADERS_ONLY), /^5\.6\.7 the field .* has an address that only SMTPUTF8/);
+    assert.match(
+      refusal(`${field}\r\n\r\n`, HEADERS_ONLY),
+      /^5\.6\.7 the field .* has an address that requires SMTPUTF8/,
+    );
   }
   for (const field of [
     'Message-ID: <ü@x.example>',
     'References: <a@b.example> <a@bücher.example>',
     'Content-ID: <ü>',
   ]) {
-    assert.match(refusal(`${field}\r\n\r\n`, HEADERS_ONLY), /^5\.6\.7 the field .* has an id that only SMTPUTF8/);
+    assert.match(refusal(`${field}\r\n\r\n`, HEADERS_ONLY), /^5\.6\.7 the field .* has an id that requires SMTPUTF8/);
   }
   assert.match(
     refusal(`List-Help: <https://x.example/${'ü'.repeat(450)}>\r\n\r\n`),
-    /^5\.6\.7 .* no place to be folded/,
+    /^5\.6\.7 .* cannot be folded after encoding/,
   );
 });
 

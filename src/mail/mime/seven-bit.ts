@@ -147,14 +147,14 @@ function convertBody(entity: Entity, body: Buffer): ConvertedBody | { text: stri
   const { encoding, type } = entity;
   if (isIdentity(encoding)) {
     if (isSevenBit(body)) return { body, encoding: encoding === '8bit' || encoding === 'binary' ? '7bit' : undefined };
-    if (!mayBeEncoded(type)) return { text: `a part of type ${type} holds 8-bit bytes and may not be encoded` };
+    if (!mayBeEncoded(type)) return { text: `a part of type ${type} has 8-bit bytes and cannot be encoded` };
     const encoded = isText(type) && !hasBareLineEnds(body) ? encodeTextBytes(body) : encodeBase64(body);
     return { body: encoded.data, encoding: encoded.encoding };
   }
   if (isAscii(body)) return { body, encoding: undefined };
   if (encoding === 'quoted-printable') return { body: repairQuotedPrintable(body), encoding: undefined };
   if (encoding === 'base64') return { body: repairBase64(body), encoding: undefined };
-  return { text: `a part is encoded as ${encoding.slice(0, 40)} and holds 8-bit bytes` };
+  return { text: `a part is encoded as ${encoding.slice(0, 40)} and has 8-bit bytes` };
 }
 
 /** What becomes of the body of a leaf. */

@@ -65,11 +65,11 @@ function readTags(value: string, reading: Reading): string | undefined {
   const tags = items(value);
   const bad = tags.find((tag) => !TAG.test(tag));
   if (bad !== undefined) {
-    return `X-Postrider-Tag holds ${quote(bad)}; a tag is 1 to 64 characters of A-Z, a-z, 0-9, _ and -, tags are separated by commas`;
+    return `X-Postrider-Tag: ${quote(bad)} is not valid; a tag is 1 to 64 characters of A-Z, a-z, 0-9, _ and -; separate tags with commas`;
   }
   reading.tags.push(...tags);
   return reading.tags.length > MAX_TAGS
-    ? `X-Postrider-Tag holds ${reading.tags.length} tags, at most ${MAX_TAGS} are accepted; remove some`
+    ? `X-Postrider-Tag has ${reading.tags.length} tags; at most ${MAX_TAGS} are accepted`
     : undefined;
 }
 
@@ -79,7 +79,7 @@ function readMetadata(field: ControlField, reading: Reading): string | undefined
   if (name === '' || name.length > MAX_METADATA_NAME_LENGTH) {
     return `${shown} must have a name of 1 to ${MAX_METADATA_NAME_LENGTH} characters behind X-Postrider-Metadata-`;
   }
-  if (reading.metadataNames.has(name.toLowerCase())) return `${shown} is given twice; send it once`;
+  if (reading.metadataNames.has(name.toLowerCase())) return `${shown} occurs more than once; send it once`;
   const value = decodeWords(field.value);
   if (hasForbiddenControl(value))
     return `${shown} has a line break or another control character in its value; remove it`;
@@ -98,9 +98,9 @@ function readTrack(value: string, reading: Reading): string | undefined {
   const known =
     words.every((word) => word === 'opens' || word === 'clicks') || (words.length === 1 && words[0] === 'none');
   if (!known || words.length === 0) {
-    return `X-Postrider-Track holds ${quote(value)}; write opens, clicks, both with a comma between them, or none`;
+    return `X-Postrider-Track: ${quote(value)} is not valid; use opens, clicks, "opens, clicks", or none`;
   }
-  if (reading.track !== undefined) return 'X-Postrider-Track is given twice; send it once';
+  if (reading.track !== undefined) return 'X-Postrider-Track occurs more than once; send it once';
   reading.track = words;
   return undefined;
 }
@@ -111,11 +111,11 @@ function readOne(field: ControlField, reading: Reading): string | undefined {
   if (lower === 'x-postrider-track') return readTrack(field.value, reading);
   if (lower.startsWith(METADATA)) return readMetadata(field, reading);
   if (lower === 'idempotency-key') {
-    if (reading.idempotencyKey !== undefined) return 'Idempotency-Key is given twice; send it once';
+    if (reading.idempotencyKey !== undefined) return 'Idempotency-Key occurs more than once; send it once';
     if (!KEY.test(field.value)) return 'Idempotency-Key must be 1 to 255 printable ASCII characters';
     reading.idempotencyKey = field.value;
   } else if (lower === 'x-sandbox-outcome') {
-    if (reading.sandboxOutcome !== undefined) return 'X-Sandbox-Outcome is given twice; send it once';
+    if (reading.sandboxOutcome !== undefined) return 'X-Sandbox-Outcome occurs more than once; send it once';
     reading.sandboxOutcome = field.value;
   }
   return undefined;

@@ -46,11 +46,11 @@ export function displayNameIssue(name: string, address: Address, { isEncoded = f
   const hides = isEncoded || decoded !== name || AT_LOOK_ALIKE.test(name);
   const own = name.toLowerCase() === address.address.toLowerCase();
   if (hides && !own && decoded.normalize('NFKC').includes('@')) {
-    return `has the display name ${quote(name)}, which hides another address in encoded text; leave the address out`;
+    return `has the display name ${quote(name)}, which hides another address in encoded text; remove that address`;
   }
   const plain = name.includes('@') && /[^ -~]/.test(name) ? name.replace(INVISIBLE, '') : name;
   if (isForeignAddress(name, address) || (plain !== name && isForeignAddress(plain.normalize('NFKC'), address))) {
-    return `has the display name ${quote(name)}, which is an address of another domain; leave it out`;
+    return `has the display name ${quote(name)}, which is an address of another domain; remove it`;
   }
   return undefined;
 }
@@ -73,12 +73,13 @@ function nameIssue(mailbox: MailboxItem & { kind: 'mailbox' }, address: Address)
   const { name, encoded, bareAt, comments } = mailbox;
   const own = name.toLowerCase() === address.address.toLowerCase();
   if (bareAt && !own && !hasNameControl(name)) {
-    return `has an @ in its display name (${quote(name)}); leave the address out of the display name`;
+    return `has an @ in its display name (${quote(name)}); remove the address from the display name`;
   }
   const issue = displayNameIssue(name, address, { isEncoded: encoded });
   if (issue !== undefined) return issue;
   for (const comment of comments) {
-    if (comment.normalize('NFKC').includes('@')) return `has an address in a comment (${quote(comment)}); leave it out`;
+    if (comment.normalize('NFKC').includes('@'))
+      return `has an address in a comment (${quote(comment)}); remove the comment`;
     if (hasNameControl(comment)) return 'has a control character in a comment';
   }
   return undefined;
@@ -94,15 +95,15 @@ export function readFrom(value: string, field: 'From' | 'Sender' = 'From'): From
   const bare = parseAddress(value);
   if (bare.ok && bare.value.name === '') return { ok: true, from: { address: bare.value, text: bare.value.address } };
   const list = mailboxItems(value);
-  if (!list.ok) return refused(`${list.reason} (${quote(value)}); give one address, such as Name <name@example.com>`);
-  if (list.straySemicolon) return refused(`has a semicolon behind no group (${quote(value)}); give one address`);
+  if (!list.ok)
+    return refused(`${list.reason} (${quote(value)}); use one address, for example Name <name@example.com>`);
+  if (list.straySemicolon) return refused(`has a semicolon that ends no group (${quote(value)}); use one address`);
   const { items } = list;
-  if (items.some((item) => item.kind !== 'mailbox'))
-    return refused(`holds a group (${quote(value)}); give one address`);
+  if (items.some((item) => item.kind !== 'mailbox')) return refused(`is a group (${quote(value)}); use one address`);
   if (items.length > 1)
-    return refused(`holds ${items.length} addresses (${quote(value)}); give one, and name others in Reply-To`);
+    return refused(`has ${items.length} addresses (${quote(value)}); use only one, and list others in Reply-To`);
   const [mailbox] = items;
-  if (mailbox?.kind !== 'mailbox') return refused('is empty; give one address');
+  if (mailbox?.kind !== 'mailbox') return refused('is empty; use one address');
   const parsed = parseAddress(mailbox.spec);
   if (!parsed.ok || parsed.value.name !== '') {
     const reason = parsed.ok ? 'has two addresses' : parsed.reason;

@@ -42,7 +42,7 @@ async function isRemoved({ blobs, log }: Removing, blobKey: string): Promise<boo
     await blobs.remove(blobKey);
     return true;
   } catch (error) {
-    log?.warn({ blobKey, error: (error as Error).message }, 'content could not be removed; the sweep will do it');
+    log?.warn({ blobKey, error: (error as Error).message }, 'content removal failed; the sweep will retry');
     return false;
   }
 }
@@ -72,7 +72,7 @@ export function createBlobRemover({ blobs, log }: { blobs: Blobs; log: Log }): B
   return {
     add: (keys) => {
       const room = MAX_WAITING - waiting.length;
-      if (keys.length > room) log.warn({ left: keys.length - room }, 'content to remove is left to the sweep');
+      if (keys.length > room) log.warn({ left: keys.length - room }, 'content removal postponed to the sweep');
       waiting.push(...keys.slice(0, Math.max(0, room)));
       // Each takes its first one as it begins.
       while (running < REMOVERS && waiting.length > 0) {

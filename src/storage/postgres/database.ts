@@ -217,7 +217,7 @@ async function warnOfAsynchronousStandbys(operations: Operations, log: Log): Pro
   if (!row?.standbys) return;
   log.warn(
     { standbys: row.standbys },
-    'the database has standbys, but none that commits wait for: mail accepted in the last moments is lost when one is promoted; set synchronous_standby_names',
+    'the database has standbys, but none that commits wait for: mail accepted just before a failover is lost; set synchronous_standby_names',
   );
 }
 

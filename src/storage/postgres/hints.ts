@@ -30,7 +30,7 @@ export function openPostgresHints({ address, log }: { address: PostgresAddress; 
       const fresh = await connectPostgres(address);
       if (stopping || !fresh.direct) {
         fresh.destroy();
-        if (!stopping) log.info('a pooler stands before the database: nodes find work by polling alone');
+        if (!stopping) log.info('connected through a pooler: nodes find new work by polling only');
         return;
       }
       const { client } = fresh;

@@ -39,7 +39,7 @@ export async function connectPatiently({
       if (!passesByItself(error) || performance.now() > until) {
         throw new Error(`the database ${shownAddress(address)} cannot be used: ${message}`, { cause: error });
       }
-      if (!isLogged) log.warn({ err: message }, 'the database cannot be reached yet; trying for half a minute');
+      if (!isLogged) log.warn({ err: message }, 'database unreachable; retrying for 30 s');
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }

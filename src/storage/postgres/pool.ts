@@ -175,7 +175,7 @@ export class PostgresPool {
   #fail(error: Error): void {
     if (this.#closing) return;
     const where = shownAddress(this.#options.address);
-    if (this.#state.ready) this.#options.log.error({ where, err: error.message }, 'the database is not ready');
+    if (this.#state.ready) this.#options.log.error({ where, err: error.message }, 'database not ready');
     // What everybody may read says where the cause is, and no more.
     const isAnswer = (error as { severity?: string }).severity !== undefined || error instanceof UnsuitableServer;
     const reason = isAnswer ? 'the database cannot be used' : 'the database cannot be reached';
@@ -215,7 +215,7 @@ export class PostgresPool {
       const connection = await connectForOperations(this.#options.address);
       this.#open += 1;
       if (!this.#state.ready) {
-        this.#options.log.info('the database is ready again');
+        this.#options.log.info('database ready again');
         this.#wholeSinceMs = performance.now();
       }
       this.#state = { ready: true };

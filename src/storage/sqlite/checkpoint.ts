@@ -48,7 +48,7 @@ export function startCheckpointer(options: CheckpointerOptions): Running {
         if (answer !== true) {
           const { error, isBroken } = answer as Failed;
           if (isBroken) options.onBroken(error);
-          else options.log.warn({ err: error }, 'checkpoint did not succeed');
+          else options.log.warn({ err: error }, 'checkpoint failed');
         }
         resolve(answer === true);
       };

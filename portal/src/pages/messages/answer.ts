@@ -106,7 +106,7 @@ const ANSWERS: Record<Message['status'], Make> = {
 };
 
 /** Advice for what is tried again says that it is; the time says it better. */
-const withoutRetry = (advice: string): string => advice.replace(/[;,]? (and )?it is tried again by itself\.$/, '.');
+const withoutRetry = (advice: string): string => advice.replace(/[;,]? (and )?Postrider retries automatically\.$/, '.');
 
 function delayed(message: Answered, say: Say): Answer {
   const delay = lastOf(message, 'deliveryDelay');

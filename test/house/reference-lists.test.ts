@@ -1,0 +1,151 @@
+/** The lists of names in docs/ are complete: events, statuses, categories, doctor checks, metrics, and log messages. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import test from 'node:test';
+import { createMetrics } from '../../src/base/metrics.ts';
+import { explanations } from '../../src/delivery/outcome/outcome-words.ts';
+import { EVENT_TYPES } from '../../src/events/event.ts';
+import { eventSchema } from '../../src/events/event-schema.ts';
+import { MESSAGE_STATUSES } from '../../src/messages/message.ts';
+import { readFiles, root } from './source-tree.ts';
+
+/** The rows of the tables under a heading of a page, or of all its tables, as cells without backquotes. */
+function rowsOf(page: string, heading?: string): string[][] {
+  const text = readFileSync(path.join(root, 'docs', page), 'utf8');
+  const section = heading === undefined ? text : (text.split(`\n## ${heading}\n`)[1] ?? '').split('\n## ')[0]!;
+  const lines = section.split('\n');
+  const rows = lines.filter((line, at) => line.startsWith('| `') && !lines[at + 1]?.startsWith('| ---'));
+  return rows.map((line) =>
+    line
+      .slice(1, -1)
+      .split(/(?<!\\)\|/)
+      .map((cell) => cell.replaceAll('`', '').trim()),
+  );
+}
+
+const sorted = (names: Iterable<string>): string[] => [...new Set(names)].sort();
+
+/** The rows name each of these, once; a first cell may have several names. */
+function assertListed(rows: string[][], names: Iterable<string>, separator?: string): void {
+  const listed = rows.flatMap(([cell]) => (separator === undefined ? [cell!] : cell!.split(separator)));
+  assert.deepEqual(sorted(listed), sorted(names));
+  assert.equal(new Set(listed).size, listed.length, 'each once');
+}
+
+const sources = readFiles(['src/**/*.ts']).filter((file) => !file.path.endsWith('.test.ts'));
+
+test('event types, message statuses, bounce kinds, owners and categories', () => {
+  const events = 'reference/events.md';
+  assertListed(rowsOf(events, 'Types'), EVENT_TYPES, ', ');
+  assertListed(rowsOf('get-started/concepts.md', 'Status of a message'), MESSAGE_STATUSES);
+  const { bounce } = eventSchema.properties;
+  assertListed(rowsOf(events, 'Bounce kinds'), (bounce.properties.kind as unknown as { enum: string[] }).enum);
+  assertListed(rowsOf(events, 'Owner'), (bounce.properties.owner as unknown as { enum: string[] }).enum);
+  const { accepted: _, ...categories } = explanations;
+  assertListed(rowsOf(events, 'Categories'), Object.keys(categories));
+  assert.deepEqual(
+    rowsOf(events, 'Categories').map(([name, owner, kind]) => [name, owner, kind]),
+    Object.entries(categories).map(([name, one]) => [name, one.owner, one.bounce]),
+  );
+});
+
+/** Names of checks in the source: of ok(), warn(), fail() and skip(), and of checks as objects. */
+function checksOf(text: string): string[] {
+  const constructed = /\b(?:(?:ok|warn|fail|skip|warnOfUncovered)\(\s*|(?:name|NAME)(?: =|:) )(?:'([^']+)'|`([^`]+)`)/g;
+  const withoutGroups = text.replace(/name: '[^']+',( isGuest: true,)? ask:/g, '');
+  return [...withoutGroups.matchAll(constructed)].map((match) => match[1] ?? match[2]!);
+}
+
+/** `domain ${domain.domain}` as the page writes it. */
+const PLACES: Readonly<Record<string, string>> = { domain: 'DOMAIN', certificate: 'NAME', port: 'NUMBER' };
+const withPlace = (name: string): string =>
+  name.replace(/^(\w+) \$\{.*$/, (_, first: string) => `${first} ${PLACES[first]}`);
+
+test('checks of the doctor', () => {
+  const files = sources.filter(({ path: name }) => /^src\/doctor\/|^src\/(roles|cli)\/doctor\.ts$/.test(name));
+  const checks = files.flatMap(({ text }) => checksOf(text));
+  // Its other texts are no checks.
+  const roles = sources.find(({ path: name }) => name === 'src/roles/certificates.ts')!;
+  const ordered = checksOf(roles.text).filter((name) => name.startsWith('certificate '));
+  assertListed(rowsOf('reference/doctor.md'), [...checks, ...ordered].map(withPlace));
+});
+
+/** Units that a gauge may end with. */
+const UNITS = /_(seconds|bytes|messages|events|connections|orders|open)$/;
+
+test('metrics, with their types; counters end with _total, times and sizes with their unit', async () => {
+  const text = await createMetrics().text();
+  const ours = [...text.matchAll(/^# TYPE (postrider_\w+) (\w+)$/gm)].map(([, name, type]) => [name!, type!]);
+  const gauges = sources
+    .filter(({ path: name }) => name.startsWith('src/roles/'))
+    .flatMap((file) => [...file.text.matchAll(/'(postrider_\w+)'/g)].map(([, name]) => [name!, 'gauge']));
+  const all = [...ours, ...gauges].sort();
+  assert.deepEqual(
+    rowsOf('reference/metrics.md')
+      .map(([name, type]) => [name, type])
+      .sort(),
+    all,
+  );
+  for (const [name, type] of all) {
+    assert.equal(name!.endsWith('_total'), type === 'counter', name!);
+    if (type === 'histogram') assert.match(name!, /_seconds$/);
+    if (type === 'gauge') assert.match(name!, UNITS);
+  }
+});
+
+/** Messages that are not literals where they are logged, by file; `…` is what varies. */
+const COMPOSED: Readonly<Record<string, string[]>> = {
+  'src/delivery/attempt/prepare.ts': ['the stored content …'],
+  'src/delivery/attempt/large.ts': ['a stored file …; it is not sent'],
+  'src/delivery/record/results.ts': ['mail delivered', 'mail delayed', 'mail bounced', 'mail suppressed'],
+  'src/inbound/report-handlers.ts': ['mail bounced late', 'mail delayed late', 'mail complained about'],
+  'src/reputation/protection.ts': [
+    'sending protection: warning ended',
+    'sending protection: account warned',
+    'sending protection: live mail held',
+  ],
+  'src/roles/blob-store.ts': ['POSTRIDER_BLOB_URL: …'],
+  'src/smtp/server.ts': ['PROXY protocol header missing or invalid; connection of a trusted proxy closed'],
+  'src/smtp/session-wire.ts': ['SMTP connection lost', 'TLS handshake failed'],
+  'src/work/engine.ts': [
+    'lease renewal failed',
+    'claim of due work failed',
+    'schedule repair failed',
+    'periodic work failed',
+    'parked work not resumed; the next sweep retries',
+  ],
+};
+
+/** The text between the brackets of a call that ends before `from`. */
+function argumentsAt(text: string, from: number): string {
+  let depth = 1;
+  let at = from;
+  while (depth > 0) {
+    if ('([{'.includes(text[at]!)) depth += 1;
+    if (')]}'.includes(text[at]!)) depth -= 1;
+    at += 1;
+  }
+  return text.slice(from, at - 1).trim();
+}
+
+test('log messages', () => {
+  const composed = new Set<string>();
+  const messages = sources.flatMap(({ path: file, text }) =>
+    [...text.matchAll(/\blog(?:\??\.(?:debug|info|warn|error|fatal)|\[[^\]]*\])\(/g)].flatMap((match) => {
+      const [, literal] = /'([^']*)',?$/.exec(argumentsAt(text, match.index + match[0].length)) ?? [];
+      if (literal !== undefined) return [literal];
+      composed.add(file);
+      return COMPOSED[file] ?? [`a composed message in ${file}`];
+    }),
+  );
+  assertListed(rowsOf('reference/logs.md'), messages);
+  assert.deepEqual([...composed].sort(), Object.keys(COMPOSED).sort());
+  for (const [file, all] of Object.entries(COMPOSED)) {
+    const { text } = sources.find(({ path: name }) => name === file)!;
+    for (const message of all) {
+      const parts = file.endsWith('results.ts') ? ['`mail $'] : message.split('…');
+      for (const part of parts) assert.ok(text.includes(part), `${file}: ${message}`);
+    }
+  }
+});
