@@ -60,6 +60,33 @@ test('a template is made, shown, replaced and deleted; every replacement is a ve
   for (const path of ['', '/versions']) await refused(api.get(`/templates/${templateId}${path}`), 404, 'NOT_FOUND');
 });
 
+test('a version that is not published is not used by sends until the next one that is', async () => {
+  const draft = await api.post('/templates?publish=false', { name: 'draft', html: 'one' });
+  assert.equal(draft.status, 201, draft.text);
+  assert.equal(draft.body.publishedVersion, 0);
+  const path = `/templates/${draft.body.templateId}`;
+  const used = async (): Promise<number | undefined> => {
+    const { status, body } = await api.post(`${path}/render`);
+    return status === 200 ? Number(String(body.html)) : undefined;
+  };
+  assert.equal(await used(), undefined);
+  const published = await api.put(path, { name: 'draft', html: '2' });
+  assert.deepEqual([published.body.version, published.body.publishedVersion], [2, 2]);
+  assert.equal(await used(), 2);
+  const next = await api.put(`${path}?publish=false`, { name: 'draft', html: '3' });
+  assert.deepEqual([next.body.version, next.body.publishedVersion, next.body.html], [3, 2, '3']);
+  assert.equal(await used(), 2);
+  const restored = await api.post(`${path}/versions/3/restore`);
+  assert.deepEqual([restored.body.version, restored.body.publishedVersion], [4, 4]);
+  assert.equal(await used(), 3);
+  const whole = await make({ name: 'whole', html: '1' });
+  assert.ok(!('publishedVersion' in whole));
+  const kept = await api.put(`/templates/${whole.templateId}?publish=false`, { name: 'whole', html: '2' });
+  assert.deepEqual([kept.body.version, kept.body.publishedVersion], [2, 1]);
+  assert.equal((await api.put(path, next.body)).status, 200, 'what is shown can be put back');
+  await refused(api.put(`${path}?publish=maybe`, { name: 'draft', html: '4' }), 400, 'INVALID_REQUEST');
+});
+
 test('a body shown can be put back as it is, with its empty parts', async () => {
   const { templateId, version, createdAt, updatedAt, ...body } = await make({ name: 'round', text: 'x' });
   const put = await api.put(`/templates/${templateId}`, body);

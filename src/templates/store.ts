@@ -34,7 +34,7 @@ interface VersionRow extends Omit<TemplateVersion, 'variables'> {
 
 const VERSION = `v.template_id AS "id", v.name, v.version, v.type, v.subject, v.html, v.text, v.layout_id AS "layoutId",
    v.variables, v.created_at AS "versionAt"`;
-const PRESENT = `${VERSION}, t.mode, t.created_at AS "createdAt", t.updated_at AS "updatedAt"
+const PRESENT = `${VERSION}, t.mode, t.published_version AS "publishedVersion", t.created_at AS "createdAt", t.updated_at AS "updatedAt"
    FROM template t JOIN template_version v ON v.template_id = t.id AND v.version = t.version`;
 
 function readVariables<T extends { variables: string }>(row: T): Omit<T, 'variables'> & Pick<Template, 'variables'> {
@@ -45,7 +45,7 @@ async function findTemplate(
   tx: Transaction,
   { accountId, mode, templateId }: TemplateKey,
 ): Promise<Template | undefined> {
-  const row = await tx.get<VersionRow & Pick<Template, 'mode' | 'createdAt' | 'updatedAt'>>(
+  const row = await tx.get<VersionRow & Pick<Template, 'mode' | 'publishedVersion' | 'createdAt' | 'updatedAt'>>(
     `SELECT ${PRESENT} WHERE t.id = ? AND t.account_id = ? AND t.mode IN ('live', ?)`,
     ...[templateId, accountId, mode],
   );
@@ -211,6 +211,8 @@ async function insertVersion(
 export interface TemplateToWrite extends TemplateKey {
   name: string;
   content: TemplateContent;
+  /** The version is not used by sends until it is published. */
+  isDraft?: boolean;
   nowMs: number;
 }
 
@@ -229,9 +231,10 @@ export const createTemplateOperation = change(
     const refused = await checkLayout(tx, made, made.content);
     if (refused) return { refused };
     await tx.run(
-      `INSERT INTO template (id, account_id, mode, name, version, layout_id, created_at, updated_at)
-       VALUES (?, ?, ?, ?, 1, ?, ?, ?)`,
+      `INSERT INTO template (id, account_id, mode, name, version, layout_id, created_at, updated_at, published_version)
+       VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?)`,
       ...[made.templateId, made.accountId, made.mode, made.name, made.content.layoutId, made.nowMs, made.nowMs],
+      made.isDraft === true ? 0 : null,
     );
     const { templateId: id, name, content, nowMs } = made;
     await insertVersion(tx, { id, version: 1, name, content, nowMs });
@@ -244,9 +247,12 @@ async function addVersion(tx: Transaction, changed: TemplateToWrite): Promise<Wr
   if (await isNameTaken(tx, changed, changed.name)) return { refused: 'name-taken' };
   const refused = await checkLayout(tx, changed, changed.content);
   if (refused) return { refused };
-  const { templateId: id, accountId, name, content, nowMs } = changed;
+  const { templateId: id, accountId, name, content, nowMs, isDraft = false } = changed;
+  const published = isDraft
+    ? 'coalesce(published_version, version)'
+    : 'CASE WHEN published_version IS NULL THEN NULL ELSE version + 1 END';
   const row = (await tx.get<{ version: number }>(
-    `UPDATE template SET name = ?, version = version + 1, layout_id = ?,
+    `UPDATE template SET name = ?, version = version + 1, published_version = ${published}, layout_id = ?,
        updated_at = CASE WHEN updated_at < ? THEN ? ELSE updated_at END
      WHERE id = ? AND account_id = ? RETURNING version`,
     ...[name, content.layoutId, nowMs, nowMs, id, accountId],

@@ -91,6 +91,17 @@ export const templates: Scenario = async (stage) => {
     ...['written', 'name-taken', 'written', 'written', 'written', 'layout-has-layout', 'layout-without-slot'],
     ...['layout-unknown', 'slot-needed', 'name-taken', 'not-found', 'written', 'written'],
   ]);
+  const draft = writing(stage, accountId, 'draft');
+  const made = await stage.act(createTemplateOperation, { ...draft, isDraft: true });
+  assert.equal('template' in made && made.template.publishedVersion, 0);
+  for (const [isDraft, published] of [
+    [true, 0],
+    [false, 3],
+    [true, 3],
+  ] as const) {
+    const next = await stage.act(replaceTemplateOperation, { ...draft, isDraft });
+    assert.equal('template' in next && next.template.publishedVersion, published);
+  }
   const extras = async (references: string[], asked: 'live' | 'sandbox' = 'live') =>
     stage.act(findExtrasOperation, { accountId, mode: asked, references });
   assert.deepEqual(

@@ -3051,6 +3051,8 @@ export interface components {
       version: number;
       /** Format: date-time */
       createdAt: string;
+      /** @description The version that sends use, if it was chosen; 0 while none is published. */
+      publishedVersion?: number;
       /** Format: date-time */
       updatedAt: string;
     };
@@ -5893,6 +5895,12 @@ export interface operations {
    * @description Content in the Liquid language; a mistake is answered with its line and column.
    */
   createTemplate: {
+    parameters: {
+      query?: {
+        /** @description false: sends keep the version they use now; of a new template they use none. */
+        publish?: boolean;
+      };
+    };
     requestBody: {
       content: {
         /**
@@ -5977,6 +5985,10 @@ export interface operations {
    */
   replaceTemplate: {
     parameters: {
+      query?: {
+        /** @description false: sends keep the version they use now; of a new template they use none. */
+        publish?: boolean;
+      };
       path: {
         /**
          * @description The templateId.

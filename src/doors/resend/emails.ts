@@ -103,10 +103,13 @@ async function wholeBytes(content: unknown): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
+/** An email without uploaded files has no more bytes. */
+const WHOLE = { text: 2_000_000, html: 2_000_000 };
+
 /** The mail as it was accepted; undefined once its content is not kept. */
 async function readContent(asked: Asked, messageId: string): Promise<ReadMail | undefined> {
   const answer = await asked.call('GET', `/messages/${messageId}/content`);
-  return answer.ok ? readMail(await wholeBytes(answer.content)) : undefined;
+  return answer.ok ? readMail(await wholeBytes(answer.content), WHOLE) : undefined;
 }
 
 async function show(deps: ResendDoorDeps, asked: Asked): Promise<Said> {

@@ -11,6 +11,7 @@ import { idOfUuid, isUuid, uuidOf } from '../../base/uuid-id.ts';
 import { compileBody } from '../../http/absent-fields.ts';
 import type { RouteDefinition } from '../../http/route.ts';
 import { mapOf } from '../../http/validate.ts';
+import { storedAnswerOperation } from '../../idempotency/idempotency.ts';
 import { attachment, readAttachments } from './attachment-content.ts';
 import { type Asked, endpoint, fault, open, type ResendDoorDeps, type Said, said } from './endpoint.ts';
 import { theirWords } from './errors.ts';
@@ -109,7 +110,7 @@ function templateReference(id: string): string {
 const LONGEST_KEY = 256;
 
 /** Keys here have one character more than ours: the longest one is replaced by its digest. */
-function idempotencyHeader({ request }: Asked): Record<string, string> {
+function idempotencyHeader({ request }: Asked): { 'idempotency-key'?: string } {
   const key = request.headerValues('idempotency-key').join(', ');
   if (request.headers['idempotency-key'] === undefined) return {};
   return { 'idempotency-key': key.length === LONGEST_KEY ? `sha256:${hash('sha256', key)}` : key };
@@ -188,10 +189,21 @@ async function sendAll(asked: Asked, mails: readonly { index: number; body: obje
   return ok(results.map((result, at) => ({ index: mails[at]!.index, result })));
 }
 
-async function sendStrictly(asked: Asked, mails: readonly { index: number; body: object }[]): Promise<Said> {
-  const isKeyed = asked.request.headers['idempotency-key'] !== undefined;
-  // What a key has accepted before is not checked anew: a template may have changed since.
-  const checked = isKeyed && asked.request.backPressure !== undefined ? ok(undefined) : await checkAll(asked, mails);
+/** Whether the batch has its answer: it is not checked anew then, because a template or a domain may have changed since. */
+async function isRepeat({ database, clock }: ResendDoorDeps, asked: Asked): Promise<boolean> {
+  const { 'idempotency-key': key } = idempotencyHeader(asked);
+  if (key === undefined) return false;
+  const { account, mode } = asked.caller;
+  const of = { accountId: account.id, mode, endpoint: '/send/batch', key, nowMs: clock.now() };
+  return (await database.execute(storedAnswerOperation, of)) !== null;
+}
+
+async function sendStrictly(
+  deps: ResendDoorDeps,
+  asked: Asked,
+  mails: readonly { index: number; body: object }[],
+): Promise<Said> {
+  const checked = (await isRepeat(deps, asked)) ? ok(undefined) : await checkAll(asked, mails);
   if (!checked.ok) return checked;
   const sent = await sendAll(asked, mails);
   if (!sent.ok) return sent;
@@ -228,7 +240,7 @@ async function sendBatch(deps: ResendDoorDeps, asked: Asked<unknown[]>): Promise
   const batch = await readBatch(deps, asked);
   if (validation === 'permissive') return sendPermissively(asked, batch);
   const [first] = batch.refused;
-  return first === undefined ? sendStrictly(asked, batch.mails) : refuse(first.failure);
+  return first === undefined ? sendStrictly(deps, asked, batch.mails) : refuse(first.failure);
 }
 
 const MAX_BODY_BYTES = 16_000_000;

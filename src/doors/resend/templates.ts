@@ -36,6 +36,9 @@ interface TemplateBody {
   updatedAt: string;
 }
 
+/** A new version that sends do not use yet. */
+const DRAFT = { publish: false };
+
 const NO_TEMPLATE = NOT_FOUND('Template');
 
 const nullableText = (maxLength: number) =>
@@ -199,24 +202,20 @@ async function describe(
 /** Creates a template that is not published. */
 async function create(deps: ResendDoorDeps, asked: Asked, change: Change): Promise<Said> {
   const extra = changedExtra(change, undefined);
-  const made = await asked.call('POST', '/templates', { body: ownBody(change, undefined, extra) });
+  const made = await asked.call('POST', '/templates', { query: DRAFT, body: ownBody(change, undefined, extra) });
   if (!made.ok) return made;
-  return describe(deps, asked, { templateId: made.body.templateId, extra, publishedVersion: 0 });
+  return describe(deps, asked, { templateId: made.body.templateId, extra });
 }
 
 async function change(deps: ResendDoorDeps, asked: Asked<Change>): Promise<Said> {
   const found = await findTemplate(deps, asked);
   if (!found.ok) return found;
-  const { template, record } = found.value;
+  const { template } = found.value;
   const extra = changedExtra(asked.body, found.value.extra);
   const { templateId } = template;
-  if (record.publishedVersion === null) {
-    // A template of our own API gets a draft with its first change here: what is published stays what it was.
-    const pinned = { templateId, extra: found.value.extra, publishedVersion: template.version };
-    const kept = await describe(deps, asked, pinned);
-    if (!kept.ok) return kept;
-  }
-  const replaced = await asked.call('PUT', `/templates/${templateId}`, { body: ownBody(asked.body, template, extra) });
+  const replaced = await asked.call('PUT', `/templates/${templateId}`, {
+    ...{ query: DRAFT, body: ownBody(asked.body, template, extra) },
+  });
   return replaced.ok ? describe(deps, asked, { templateId, extra }) : replaced;
 }
 
@@ -238,8 +237,8 @@ async function duplicate(deps: ResendDoorDeps, asked: Asked): Promise<Said> {
   for (let number = 1; ; number += 1) {
     const name = `${extra.name} (Copy${number === 1 ? '' : ` ${number}`})`;
     const copy: Extra = { ...extra, name, alias: null, publishedAt: null };
-    const made = await asked.call('POST', '/templates', { body: ownBody({}, template, copy) });
-    if (made.ok) return describe(deps, asked, { templateId: made.body.templateId, extra: copy, publishedVersion: 0 });
+    const made = await asked.call('POST', '/templates', { query: DRAFT, body: ownBody({}, template, copy) });
+    if (made.ok) return describe(deps, asked, { templateId: made.body.templateId, extra: copy });
     if (made.failure.code !== 'CONFLICT' || number === COPIES) return made;
   }
 }
