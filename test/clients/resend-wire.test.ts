@@ -3,6 +3,7 @@
  * unknown fields, attachments in every form, keys of every account, mode and scope, and what an operator sets.
  */
 import assert from 'node:assert/strict';
+import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { type Service, startService } from '../kit/start-service.ts';
@@ -380,6 +381,87 @@ test('requests that are refused are listed like those of our API', async () => {
     const { body } = await service.api.get('/requests?code=SENDER_NOT_VERIFIED');
     return (body as unknown as { endpoint: string }[]).some((one) => one.endpoint === 'POST /resend/emails');
   });
+});
+
+/** Sends bytes as they are, and answers status and body. */
+function exchange(head: readonly string[], body: string): Promise<{ status: number; body: Record<string, unknown> }> {
+  const { port } = new URL(service.url);
+  const key = service.live.apiKey;
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), '127.0.0.1');
+    let text = '';
+    socket.setEncoding('utf8');
+    socket.on('data', (chunk: string) => {
+      text += chunk;
+      const [, status, length] = /^HTTP\/1\.1 (\d+)[\s\S]*?content-length: (\d+)/i.exec(text) ?? [];
+      const at = text.indexOf('\r\n\r\n');
+      if (
+        status === undefined ||
+        length === undefined ||
+        at === -1 ||
+        Buffer.byteLength(text) < at + 4 + Number(length)
+      )
+        return;
+      resolve({ status: Number(status), body: JSON.parse(text.slice(at + 4)) });
+      socket.end();
+    });
+    socket.on('error', reject);
+    const lines = [...head, `Content-Length: ${Buffer.byteLength(body)}`].map((line) => line.replace('KEY', key));
+    socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`);
+  });
+}
+
+test('requests as SDKs of other languages write them', async () => {
+  const python = (line: string) => [
+    ...[
+      line,
+      'Host: localhost',
+      'User-Agent: resend-python:2.19.0',
+      'Accept-Encoding: gzip, deflate',
+      'Accept: application/json',
+    ],
+    ...['Connection: keep-alive', 'Authorization: Bearer KEY', 'Content-Type: application/json'],
+  ];
+  const sent = await exchange(
+    [...python('POST /emails HTTP/1.1'), 'Idempotency-Key: python-1'],
+    '{"from": "hello@shop.example", "to": ["py@example.com"], "subject": "h\\u00e9", "html": "<p>x</p>", "attachments": [{"filename": "a.txt", "content": [104, 105]}]}',
+  );
+  assert.equal(sent.status, 200, JSON.stringify(sent.body));
+  assert.ok((await received('py@example.com')).includes('aGk='), 'its attachments are lists of bytes');
+  const shown = await exchange(python(`GET /emails/${sent.body.id} HTTP/1.1`), '{}');
+  assert.deepEqual([shown.status, shown.body.object], [200, 'email']);
+  const domain = await exchange(python('POST /domains HTTP/1.1'), '{"name": "python.test"}');
+  const gone = await exchange(python(`DELETE /domains/${domain.body.id} HTTP/1.1`), '{}');
+  assert.deepEqual([gone.status, gone.body.deleted], [200, true]);
+
+  const go = [
+    'Host: localhost',
+    'User-Agent: resend-go/3.0.0',
+    'Authorization: Bearer KEY',
+    'Accept: application/json',
+    'Content-Type: application/json',
+    'Accept-Encoding: gzip',
+  ];
+  const goSent = await exchange(
+    ['POST /resend/emails HTTP/1.1', ...go],
+    '{"from":"hello@shop.example","to":["go@example.com"],"subject":"x","bcc":null,"cc":null,"reply_to":"","html":"<p>x</p>","text":"","tags":null,"attachments":null,"headers":null,"scheduled_at":""}\n',
+  );
+  assert.equal(goSent.status, 200, JSON.stringify(goSent.body));
+
+  const php = [
+    'Host: localhost',
+    'User-Agent: resend-php/1.0.0',
+    'Authorization: Bearer KEY',
+    'Accept: application/json',
+    'Content-Type: application/json',
+  ];
+  const phpSent = await exchange(
+    ['POST /emails HTTP/1.1', ...php],
+    '{"from":"hello@shop.example","to":"php@example.com","subject":"x","text":"x","headers":[],"tags":[],"attachments":[],"bcc":[],"cc":[],"reply_to":[]}',
+  );
+  assert.equal(phpSent.status, 200, JSON.stringify(phpSent.body));
+  const canceled = await exchange([`POST /emails/${phpSent.body.id}/cancel HTTP/1.1`, ...php], '');
+  assert.equal(canceled.status, 422, 'it has been sent, and an empty body is none');
 });
 
 test('an email that differs for each recipient is still one', async () => {

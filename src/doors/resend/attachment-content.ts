@@ -1,6 +1,6 @@
 /**
- * Attachments of a send, in each form that clients give them: Base64, a Node Buffer as JSON writes it, or the URL of a file that this
- * service fetches from a public address. Names and types that are not given are found.
+ * Attachments of a send, in each form that clients give them: Base64, a list of bytes, a Node Buffer as JSON writes it, or the URL of a
+ * file that this service fetches from a public address. Names and types that are not given are found.
  */
 import { type Static, Type } from 'typebox';
 import { ok, type Result } from '../../base/failure.ts';
@@ -14,6 +14,7 @@ const MAX_REDIRECTS = 3;
 
 const content = Type.Union([
   Type.String({ maxLength: 16_000_000 }),
+  Type.Unsafe<unknown[]>({ type: 'array', description: 'Bytes, as the SDKs for Python and Go write them.' }),
   open({ type: Type.Literal('Buffer'), data: Type.Unsafe<unknown[]>({ type: 'array' }) }),
 ]);
 
@@ -107,7 +108,9 @@ export async function readAttachments(http: HttpClient, given: readonly Given[])
     let base64 = typeof inline === 'string' ? inline : undefined;
     if (base64 === undefined) {
       const bytes =
-        typeof inline === 'object' ? ok(bytesOf(inline.data)) : await fetchFile(http, path!, `${field}.path`);
+        typeof inline === 'object'
+          ? ok(bytesOf('data' in inline ? inline.data : inline))
+          : await fetchFile(http, path!, `${field}.path`);
       if (!bytes.ok) return bytes;
       if (bytes.value === undefined) return fault(`${field}.content`, 'must be a Buffer, or its bytes in Base64');
       base64 = bytes.value.toString('base64');

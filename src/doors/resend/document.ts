@@ -53,6 +53,12 @@ function parameters({ path, method, idempotencyKey }: RouteDefinition<Caller>): 
   return [...inPath, ...inQuery, ...(idempotencyKey ? [key] : [])];
 }
 
+/** Routes without fields take `{}`, which some clients send with every request. */
+function hasFields({ body }: RouteDefinition<Caller>): boolean {
+  const { type, properties = {} } = (body ?? {}) as { type?: string; properties?: object };
+  return type === 'array' || Object.keys(properties).length > 0;
+}
+
 function operation(route: RouteDefinition<Caller>): Json {
   const path = route.path.slice(PREFIX.length);
   const content = (schema: unknown): Json => ({ 'application/json': { schema } });
@@ -62,7 +68,7 @@ function operation(route: RouteDefinition<Caller>): Json {
     summary: route.summary,
     tags: [path.split('/')[1]],
     ...(found.length > 0 && { parameters: found }),
-    ...(route.body !== undefined && {
+    ...(hasFields(route) && {
       requestBody: {
         required: route.bodyOptional !== true,
         content: content(shown(JSON.parse(JSON.stringify(route.body)))),

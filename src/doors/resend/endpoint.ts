@@ -117,8 +117,7 @@ export function unknownFields(value: unknown, written: Shape, path = ''): string
 
 const MOST_NAMED = 20;
 
-function ignoredHeader(value: unknown, schema: TSchema | undefined): Record<string, string> {
-  if (schema === undefined) return {};
+function ignoredHeader(value: unknown, schema: TSchema): Record<string, string> {
   const names = [...new Set(unknownFields(value, schema as Shape))].filter((name) => /^[\w.-]{1,64}$/.test(name));
   return names.length === 0 ? {} : { 'X-Ignored-Fields': names.slice(0, MOST_NAMED).join(', ') };
 }
@@ -151,18 +150,24 @@ export function endpoint<B extends TSchema | undefined = undefined>(
   definition: Endpoint<B>,
 ): RouteDefinition<Caller> {
   const { method, path, summary, scope, status = 200, handle, ...rest } = definition;
-  const body = definition.body ?? (method === 'POST' ? open({}) : undefined);
+  // Some clients send `{}` with every request, and their parameters with a GET.
+  const body: TSchema = definition.body ?? open({});
   return defineRoute({
     ...rest,
     ...{ method, path: `${PREFIX}${path}`, tag: 'resend', auth: 'key', ownQuery: true, summary },
     ...(scope !== undefined && { scope }),
-    ...(body !== undefined && { body, bodyOptional: hasOnlyOptionalFields(body) }),
+    ...{ body, bodyOptional: hasOnlyOptionalFields(body) },
     ...(definition.acceptsMail && { idempotencyKey: true }),
     response: { status },
     handle: async (request: Request): Promise<RouteAnswer> => {
       const answer = await handle(asked(deps, request) as Parameters<typeof handle>[0]);
       if (!answer.ok) return answer;
-      return { ok: true, status, body: answer.body, headers: ignoredHeader(request.body, body) };
+      return {
+        ok: true,
+        status,
+        body: answer.body,
+        headers: definition.body === undefined ? {} : ignoredHeader(request.body, body),
+      };
     },
   } as RouteDefinition<Caller>);
 }

@@ -58,11 +58,22 @@ function addressList(value: EmailBody['to']): string[] {
   return value === undefined ? [] : typeof value === 'string' ? value.split(',') : value;
 }
 
+/** Clients write an empty text or list for what is not set. */
+function withoutEmpty(body: EmailBody): EmailBody {
+  const optional = ['cc', 'bcc', 'reply_to', 'html', 'text', 'scheduled_at', 'topic_id', 'from', 'subject'] as const;
+  const isUnset = (name: (typeof optional)[number]): boolean => body[name]?.length === 0;
+  // An empty text by itself is an email without a body, and an empty subject one without a subject.
+  const isBare = body.html === undefined || body.html === '';
+  const unset = optional.filter((name) => isUnset(name) && !(name === 'text' && isBare) && name !== 'subject');
+  return unset.length === 0 ? body : { ...body, ...Object.fromEntries(unset.map((name) => [name, undefined])) };
+}
+
 /** What is missing, or not to be had here; undefined where the body can be sent. */
 function refusalOf(body: EmailBody, { caller }: Asked): Result<undefined> {
   const isTemplated = body.template !== undefined;
   for (const field of isTemplated ? (['to'] as const) : (['from', 'to', 'subject'] as const))
-    if (body[field] === undefined || body[field].length === 0) return fault(field, 'is required');
+    if (body[field] === undefined || (field !== 'subject' && body[field].length === 0))
+      return fault(field, 'is required');
   if (!isTemplated && body.html === undefined && body.text === undefined) return fault('html', 'is required');
   if (isTemplated && (body.html !== undefined || body.text !== undefined))
     return fault('template', 'cannot be combined with html or text');
@@ -79,7 +90,8 @@ function refusalOf(body: EmailBody, { caller }: Asked): Result<undefined> {
 }
 
 /** The body of our POST /send. */
-async function toSend(deps: ResendDoorDeps, asked: Asked, body: EmailBody): Promise<Result<Record<string, unknown>>> {
+async function toSend(deps: ResendDoorDeps, asked: Asked, given: EmailBody): Promise<Result<Record<string, unknown>>> {
+  const body = withoutEmpty(given);
   const refused = refusalOf(body, asked);
   if (!refused.ok) return refused;
   const attachments = await readAttachments(deps.http, body.attachments ?? []);
