@@ -60,6 +60,7 @@ export function reaching(level: 'warning' | 'critical', rates: Rates, thresholds
 
 /** What a sender can do about a rate. */
 export const ADVICE: Readonly<Record<RateName, string>> = {
-  bounceRate: 'Many addresses do not exist: confirm addresses when they are entered, and stop writing to old ones.',
-  complaintRate: 'Many recipients report the mail as spam: send only what they asked for, and make it easy to stop.',
+  bounceRate: 'Many addresses do not exist. Confirm addresses when they are entered, and remove old ones.',
+  complaintRate:
+    'Many recipients mark your email as spam. Send only email that they asked for, and make it easy to unsubscribe.',
 };

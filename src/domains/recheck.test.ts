@@ -110,7 +110,7 @@ test('a record that is gone: a mail at once, no more sending after a day, and al
   assert.equal(await after(HOUR), 'failing');
   const failingSince = (await domain()).failingSince!;
   assert.equal(mails.length, 1);
-  assert.match(mails[0]!.subject, /The DNS record of shop\.example is gone/);
+  assert.match(mails[0]!.subject, /DKIM record missing for shop\.example/);
   assert.ok(mails[0]!.text.includes(new Date(failingSince + DAY).toISOString()), mails[0]!.text);
   assert.match(mails[0]!.text, /Value: {4}v=DKIM1; k=rsa; p=/);
   for (let hour = 1; hour < 24; hour += 1) {

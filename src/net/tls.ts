@@ -93,6 +93,14 @@ export function peerNameOf(socket: TLSSocket, host: string): string | undefined 
   return leaf && ((isIP(host) === 0 ? leaf.checkHost(host) : leaf.checkIP(host)) ?? namesOf(leaf)[0]);
 }
 
+const STARTTLS_REJECTED = 'the server offers STARTTLS but rejects it: ';
+
+/** Why a session continues in the clear after a 4xx or 5xx to STARTTLS. */
 export function startTlsRefused(reply: SmtpReply): string {
-  return `the server offers STARTTLS but rejects it: ${reply.code} ${reply.text}`;
+  return `${STARTTLS_REJECTED}${reply.code} ${reply.text}`;
+}
+
+/** Whether a session is in the clear because the server rejected STARTTLS, and not because the handshake failed. */
+export function isStartTlsRefused(tlsFallback: string): boolean {
+  return tlsFallback.startsWith(STARTTLS_REJECTED);
 }

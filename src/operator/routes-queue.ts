@@ -21,7 +21,7 @@ import {
 import { type OperatorRouteDeps, operatorChanges, operatorRoute } from './operator-route.ts';
 import { queueByAccountOperation } from './store.ts';
 
-const UNKNOWN = 'No mail waits for this destination, and it is not paused.';
+const UNKNOWN = 'No messages are queued for this destination, and it is not paused.';
 
 export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock, nodes, isRelayed, queueDepth } = deps;

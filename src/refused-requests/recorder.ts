@@ -38,7 +38,7 @@ export interface RefusedRequest extends Owner {
   code: string;
   message: string;
   details: readonly Issue[];
-  /** Of the API key or the SMTP credential; undefined for somebody who is signed in. */
+  /** Of the API key or the SMTP credential. */
   credentialId: string | undefined;
   address: string;
 }

@@ -49,7 +49,6 @@ const refusedRequestSchema = named('RefusedRequest', {
   details: Type.Array(issueSchema),
   keyId: Type.Optional(Type.String({ description: 'Of the API key.' })),
   smtpCredentialId: Type.Optional(Type.String({ description: 'Of the SMTP credential.' })),
-  userId: Type.Optional(Type.String({ description: 'Of the user who was signed in.' })),
   address: Type.String({ description: 'IP address of the client.' }),
 });
 
@@ -60,14 +59,9 @@ function show(row: RefusedRow): Static<typeof refusedRequestSchema> {
     ...{ requestId, source: isApi ? 'api' : 'smtp', time: iso(at) },
     ...(typeof call === 'string' && (isApi ? { endpoint: call } : { verb: call })),
     ...{ status, code, message, details: JSON.parse(details) as Issue[] },
-    ...(typeof credentialId === 'string' && callerOf(credentialId, isApi)),
+    ...(typeof credentialId === 'string' && (isApi ? { keyId: credentialId } : { smtpCredentialId: credentialId })),
     address,
   };
-}
-
-function callerOf(id: string, isApi: boolean): { keyId?: string; smtpCredentialId?: string; userId?: string } {
-  if (id.startsWith('usr_')) return { userId: id };
-  return isApi ? { keyId: id } : { smtpCredentialId: id };
 }
 
 export function refusedRequestRoutes(deps: RefusedRequestRouteDeps): RouteDefinition<Caller>[] {

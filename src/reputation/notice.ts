@@ -9,7 +9,7 @@ export function noticeOf({ accountId, status, sinceMs, reason }: SendingProtecti
   return {
     accountId,
     key: `${accountId}:sending-protection-${status}:${since}`,
-    subject: isHeld ? 'Your live mail is held' : 'Your live mail may soon be held',
+    subject: isHeld ? 'Your live email is held' : 'Your live email may soon be held',
     text: [
       ...(reason === null ? [] : [reasonText(reason), ADVICE[reason.rate]]),
       '',
@@ -18,16 +18,16 @@ export function noticeOf({ accountId, status, sinceMs, reason }: SendingProtecti
       '',
       ...(isHeld
         ? [
-            'Live mail is accepted and held; none of it is sent. The time on hold does not count toward the 72 hours of a',
-            'message. A message that was sent with a shorter lifetime bounces when that ends.',
-            'Once the cause is fixed, an owner can release the mail: in the portal under Incidents, or with',
-            'POST /account/resume-sending. Rates are then counted from zero. Your operator can release it, too.',
+            'Postrider accepts live email and holds it. The time on hold does not count toward the 72-hour lifetime of a',
+            'message. A message with a shorter lifetime bounces when it expires.',
+            'Once the cause is fixed, an owner can release held email: in the portal under Incidents, or with',
+            'POST /account/resume-sending. Rates then reset to zero. Your operator can also release it.',
           ]
         : [
-            'Mail is still sent. If the rate is too high 15 minutes after this warning, or later, live mail is held until an',
-            'owner of the account or the operator of this service releases it.',
+            'Live email is still sent. If the rate is still too high 15 minutes after this warning, Postrider holds live',
+            'email until an owner of the account or your operator releases it.',
           ]),
-      'GET /account/health has the rates and their thresholds.',
+      'The overview in the portal and GET /account/health show the rates and their thresholds.',
       '',
     ].join('\n'),
   };

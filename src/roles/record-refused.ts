@@ -10,15 +10,18 @@ import type { RefusedCommand } from '../smtp/smtp.ts';
 
 type Recorder = Pick<RefusedRequests, 'record'>;
 
-/** Somebody who is signed in goes by their own id. */
-function ownerOf({ account, mode, keyId, actor }: Caller): Pick<RefusedRequest, 'accountId' | 'mode' | 'credentialId'> {
-  return { accountId: account.id, mode, credentialId: actor.kind === 'user' ? actor.id : keyId };
+function ownerOf({ account, mode, keyId }: Caller): Pick<RefusedRequest, 'accountId' | 'mode' | 'credentialId'> {
+  return { accountId: account.id, mode, credentialId: keyId };
+}
+
+/** Users who are signed in see why a call failed on the page that made it, such as an unfinished tag in the template editor. */
+function isRecorded(caller: Partial<Caller>): caller is Caller {
+  return caller.account !== undefined && caller.actor?.kind !== 'user';
 }
 
 export function recordCall(to: Recorder, clock: Clock, refused: RefusedCall<Caller>): void {
   const { caller, requestId, route: call, remoteAddress: address, status, refusal } = refused;
-  // Users and operators also make calls that belong to no account.
-  if ((caller as Partial<Caller>).account === undefined) return;
+  if (!isRecorded(caller)) return;
   const { code, message, details } = refusal;
   to.record({
     ...{
@@ -44,6 +47,7 @@ interface RefusedItem {
 
 export function recordItem(to: Recorder, clock: Clock, { request, index, refusal }: RefusedItem): void {
   const { caller, requestId, remoteAddress: address } = request;
+  if (!isRecorded(caller)) return;
   const { code, message } = refusal;
   to.record({
     ...{ ...ownerOf(caller), requestId, atMs: clock.now(), source: 'api', call: 'POST /send/batch' },

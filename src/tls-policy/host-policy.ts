@@ -5,7 +5,7 @@
  */
 
 import type { Inspection, OpenSmtpResult, PeerCertificate, SmtpError } from '../net/smtp-client.ts';
-import { namesOf } from '../net/tls.ts';
+import { isStartTlsRefused, namesOf } from '../net/tls.ts';
 
 /** As reports name them (RFC 8460 §4.3). */
 export type TlsFailureType =
@@ -120,8 +120,10 @@ function failureOf(opened: OpenSmtpResult, sentence: (error: SmtpError) => strin
     if (tls !== undefined) return undefined;
     if (tlsFallback === undefined)
       return { type: 'starttls-not-supported', message: `${remoteHost} offers no STARTTLS` };
-    const refused = /refuses it/.test(tlsFallback);
-    return { type: refused ? 'starttls-not-supported' : 'validation-failure', message: tlsFallback };
+    return {
+      type: isStartTlsRefused(tlsFallback) ? 'starttls-not-supported' : 'validation-failure',
+      message: tlsFallback,
+    };
   }
   const { error } = opened;
   // Bytes injected behind the reply to STARTTLS say nothing of the policy, but a great deal of the way.

@@ -81,7 +81,7 @@ export async function resetPassword(
 
 const MARKER = 'first-run';
 const OPERATOR_EMAIL = 'operator@localhost';
-const ACCOUNT_NAME = 'First account';
+const ACCOUNT_NAME = 'My account';
 
 export interface FirstRun {
   accountId: string;
@@ -141,7 +141,7 @@ async function rowsOf(drawn: FirstRun, nowMs: number) {
   const { accountId } = drawn;
   const createdAt = Date.parse(drawn.createdAt);
   const keyRow = (apiKey: string, mode: 'live' | 'sandbox') => ({
-    ...{ id: keyIdOf(apiKey), accountId, mode, scope: 'full' as const, name: 'first run', createdAt },
+    ...{ id: keyIdOf(apiKey), accountId, mode, scope: 'full' as const, name: 'Default key', createdAt },
     secretHash: apiKeyHash(apiKey),
   });
   const credentialRow = async (mode: 'live' | 'sandbox', username: string, password: string) => ({

@@ -48,15 +48,15 @@ const NO_LINK = refuse(
 
 const resetText = (link: string, nowMs: number): string =>
   [
-    'Somebody, most likely you, asked to set a new password. Do so here, within an hour:',
+    'You requested a new password for Postrider. Set it here. The link works once and expires in 1 hour:',
     '',
     link,
     '',
-    `If it was not you, nothing has changed and there is nothing to do. Asked for at ${new Date(nowMs).toISOString()}.`,
+    `If you did not request it, ignore this email: your password has not changed. Requested at ${new Date(nowMs).toISOString()}.`,
     '',
   ].join('\n');
 
-/** Whether invitations and links go out by mail. */
+/** Whether Postrider can send invitations and links by email. */
 export async function sendsMail({ database, mail }: Pick<PasswordDeps, 'database' | 'mail'>): Promise<boolean> {
   return mail.canSend && (await database.execute(sendsMailOperation, null));
 }

@@ -160,12 +160,12 @@ async function invite(
 }
 
 function invitation({ account, actor }: Caller, link: string, isNew: boolean): { subject: string; text: string } {
-  const who = actor.kind === 'user' ? actor.name : 'An owner';
-  const what = isNew ? 'Set a password and sign in, within a week:' : 'Sign in to see it:';
+  const who = actor.kind === 'user' ? actor.name : 'An account owner';
+  const what = isNew
+    ? 'Set a password to accept the invitation. The link works once and expires in 7 days:'
+    : 'Sign in to open the account:';
   return {
-    subject: 'You are invited to an account',
-    text: [`${who} has invited you to the account "${account.name}" of this mail service. ${what}`, '', link, ''].join(
-      '\n',
-    ),
+    subject: 'Invitation to a Postrider account',
+    text: [`${who} invited you to the account "${account.name}" on Postrider.`, '', what, '', link, ''].join('\n'),
   };
 }

@@ -137,3 +137,20 @@ test('a row that was recorded and claimed again before that was heard of goes ba
   await settler.drained();
   assert.deepEqual(released, [{ seq: 1, fence: 2 }]);
 });
+
+test('a row that is put back after the stop is released, so that it counts as no crash', async () => {
+  const written: PutBack[] = [];
+  const settler = settlerOf({
+    database: {
+      state: () => ({ ready: true }),
+      execute: async (_: unknown, rows: PutBack) => void written.push(rows),
+    } as unknown as Database,
+  });
+  await settler.drained();
+  settler.abandon();
+  settler.putBack('release', { seq: 7, fence: 1 });
+  assert.deepEqual(
+    written.map(({ release }) => release),
+    [[{ seq: 7, fence: 1 }]],
+  );
+});

@@ -64,7 +64,8 @@ export class Settler<R extends Lease> {
 
   putBack<K extends ListName>(list: K, row: Lists[K][number]): void {
     (this.#putBack[list] as unknown[]).push(row);
-    this.#schedule();
+    if (this.#isAbandoned) void this.#putBackOnce();
+    else this.#schedule();
   }
 
   /** The row is held by this process under a newer fence. */
@@ -100,6 +101,13 @@ export class Settler<R extends Lease> {
   abandon(): void {
     this.#isAbandoned = true;
     for (const resolve of this.#whenDrained.splice(0)) resolve();
+  }
+
+  /** Puts back a row that arrived after the stop, such as mail that was accepted during it: its lease would end as if its holder had died. */
+  async #putBackOnce(): Promise<void> {
+    const lists = this.#putBack;
+    this.#putBack = EMPTY();
+    await this.#tryPutBack(lists);
   }
 
   #schedule(): void {

@@ -93,7 +93,7 @@ test('a block of our host is met by one node, and the operator is notified once'
   const [notice] = office.messages;
   assert.deepEqual([notice!.from, notice!.to], ['postmaster@mail.provider.example', ['ops@provider.example']]);
   const text = notice!.content.toString();
-  assert.match(text, /^Subject: Our host is refused by listed\.example\r$/m);
+  assert.match(text, /^Subject: listed\.example blocks this host\r$/m);
   assert.match(text, /blocked using zen\.spamhaus\.org/);
   await rest(3_000);
   assert.deepEqual([office.accepted, listed.connections.total], [1, 1], 'once, and nobody knocks again');

@@ -3,6 +3,7 @@
  * of the secrets that came with it, not even in the rows.
  */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
@@ -13,6 +14,7 @@ import { type Service, startService } from '../kit/start-service.ts';
 import { DIALECTS } from '../kit/temp-database.ts';
 import { type TempPostgres, tempPostgres } from '../kit/temp-postgres.ts';
 import { waitUntil } from '../kit/wait-until.ts';
+import { openBrowser } from '../kit/whole-api.ts';
 
 /** Planted wherever a request has room for a value. */
 const SECRET = 's3cret-Value';
@@ -133,6 +135,22 @@ for (const dialect of DIALECTS) {
       const [newest] = await listed(service);
       assert.equal(newest?.requestId, refused.headers['x-request-id']);
       assert.equal(newest?.keyId, made.body.keyId);
+    });
+
+    test('what is refused to a user of the portal is on its page, and no row', async () => {
+      const { port } = new URL(service.url);
+      const browser = openBrowser(Number(port), `http://localhost:${port}`, '127.0.0.1');
+      const { signInUrl } = JSON.parse(readFileSync(path.join(service.dataDir, 'first-run.json'), 'utf8'));
+      const token = String(signInUrl).split('#token=')[1];
+      const password = 'correct horse battery staple';
+      assert.equal((await browser.call('PUT', '/password', { token, password })).status, 200);
+      const [before] = await listed(service);
+      const headers = { 'x-id': service.live.accountId };
+      const refused = await browser.call('POST', '/send?dryRun=true', { ...MAIL, html: '{% if' }, headers);
+      assert.equal(refused.body.error.code, 'TEMPLATE_INVALID');
+      const batch = await browser.call('POST', '/send/batch', { messages: [{ ...MAIL, to: 'none' }] }, headers);
+      assert.equal(batch.status, 200, batch.text);
+      assert.deepEqual((await listed(service))[0], before);
     });
 
     test('each refused message of a batch is a row, the others are none', async () => {

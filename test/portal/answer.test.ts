@@ -1,4 +1,4 @@
-/** The sentence on top of a message: every status has one, and it says what happened, whose turn it is, and what to do. */
+/** The sentence on top of a message: every status has one, and it says what happened, who has to act, and what to do. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Answered, answerOf, type Say } from '../../portal/src/pages/messages/answer.ts';
@@ -67,28 +67,32 @@ const EXPECTED: Record<
 > = {
   scheduled: [
     answered('scheduled', { sendAt: RETRY }),
-    ...([/^It leaves at 10:05 \(in 3 min\)\.$/, 'nobody', /moved or cancelled/] as const),
+    ...([/^Scheduled to send at 10:05 \(in 3 min\)\.$/, 'nobody', /reschedule or cancel/] as const),
   ],
-  queued: [answered('queued', { createdAt: LATER }), /^Accepted at 10:02\./, 'nobody', /within seconds/],
-  'queued for long': [answered('queued'), /^Accepted at 10:00\./, 'nobody', /waited 120 s/],
+  queued: [answered('queued', { createdAt: LATER }), /^Accepted at 10:02 and queued\.$/, 'nobody', /within seconds/],
+  'queued for long': [answered('queued'), /^Accepted at 10:00 and queued\.$/, 'nobody', /^Queued for 120 s: /],
   'queued again': [
     answered('queued', { attempts: [{ ...attempt, outcome: 'delayed' }] }),
-    ...([/next attempt is due now/, 'nobody', /leaves by itself/] as const),
+    ...([/^Retrying now\.$/, 'nobody', /within seconds/] as const),
   ],
-  sending: [answered('sending'), /being sent right now, attempt 1\./, 'nobody', /in a moment/],
+  sending: [answered('sending'), /^Sending now \(attempt 1\)\.$/, 'nobody', /a few seconds/],
   delayed: [
     answered('delayed', {
       nextAttemptAt: RETRY,
       timeline: [event('DeliveryDelay', { deliveryDelay: { ...soft, nextAttemptAt: LATER } })],
     }),
-    ...([/^Waiting: gmail\.com asked us to come back later\.$/, 'nobody', /try again at 10:05 \(in 3 min\)/] as const),
+    ...([
+      /^Delayed: gmail\.com asked to retry later \(greylisting\)\.$/,
+      'nobody',
+      /Next attempt at 10:05 \(in 3 min\)/,
+    ] as const),
   ],
   'delayed for another reason than at first': [
     answered('delayed', {
       attempts: [{ ...attempt, outcome: 'delayed', reply: '452 4.2.2 mailbox full' }],
       timeline: [event('DeliveryDelay', { deliveryDelay: { ...soft, nextAttemptAt: RETRY } })],
     }),
-    ...([/asked us to come back later/, 'nobody', /was answered “452 4\.2\.2 mailbox full”\.$/] as const),
+    ...([/asked to retry later/, 'nobody', /Last response: “452 4\.2\.2 mailbox full”\.$/] as const),
   ],
   'delayed on our side': [
     answered('delayed', {
@@ -104,15 +108,19 @@ const EXPECTED: Record<
         }),
       ],
     }),
-    ...([/blocks the host/, 'operator', /The operator should look\.$/] as const),
+    ...([/blocks the sending host/, 'operator', /The operator should look\.$/] as const),
   ],
   'delayed for a reason nobody knows': [
     answered('delayed'),
-    ...([/^Waiting: gmail\.com did not take it and did not say why\.$/, 'nobody', /keep trying until 10:00/] as const),
+    ...([
+      /^Delayed: gmail\.com deferred this email without giving a reason\.$/,
+      'nobody',
+      /keeps retrying until 10:00/,
+    ] as const),
   ],
   delivered: [
     answered('delivered', { timeline: [event('Delivery', { delivery })] }),
-    ...([/^Delivered to mx\.example\.com at 10:02, 0\.4 s after it was accepted\.$/, 'nobody', /spam/] as const),
+    ...([/^Delivered to mx\.example\.com at 10:02 \(0\.4 s after acceptance\)\.$/, 'nobody', /spam/] as const),
   ],
   'delivered as it was planned': [
     answered('delivered', { sendAt: LATER, timeline: [event('Delivery', { delivery })] }),
@@ -120,13 +128,13 @@ const EXPECTED: Record<
   ],
   'delivered in the clear': [
     answered('delivered', { timeline: [event('Delivery', { delivery: { ...delivery, tls: null } })] }),
-    ...([/^Delivered/, 'nobody', /without encryption: the server offers none/] as const),
+    ...([/^Delivered/, 'nobody', /without TLS: the receiving server doesn’t support TLS/] as const),
   ],
   'delivered and opened by a person': [
     answered('delivered', {
       timeline: [event('Delivery', { delivery }), event('Open', { open: { machine: false, userAgent: 'x' } })],
     }),
-    ...([/^Delivered/, 'nobody', /^It was opened/] as const),
+    ...([/^Delivered/, 'nobody', /^Opened\./] as const),
   ],
   'delivered and opened by a program': [
     answered('delivered', {
@@ -136,29 +144,29 @@ const EXPECTED: Record<
   ],
   'bounced hard': [
     answered('bounced', { timeline: [event('Bounce', { bounce: fault })] }),
-    /^gmail\.com refused it for good at 10:02: the mailbox does not exist\.$/,
-    ...(['you', /^The address is suppressed.*The address does not exist/] as const),
+    /^Bounced by gmail\.com at 10:02: the mailbox doesn’t exist\.$/,
+    ...(['you', /^The address is now suppressed.*The address does not exist/] as const),
   ],
-  'bounced hard, lifted since': [
+  'bounced hard, removed from the list since': [
     answered('bounced', { timeline: [event('Bounce', { bounce: fault })] }),
-    ...([/refused it for good/, 'you', /lifted since/] as const),
+    ...([/^Bounced by gmail/, 'you', /has since been removed from the suppression list/] as const),
     false,
   ],
   'bounced without a reply': [
     answered('bounced', {
       timeline: [event('Bounce', { bounce: { ...soft, category: 'network', smtpCode: null, advice: 'Look.' } })],
     }),
-    ...([/^Given up at 10:02: no server of it could be reached\.$/, 'you', /^Look\.$/] as const),
+    ...([/^Failed at 10:02: the receiving server couldn’t be reached\.$/, 'you', /^Look\.$/] as const),
   ],
   'bounced soft': [
     answered('bounced', {
       timeline: [event('Bounce', { bounce: { ...soft, category: 'mailbox-full', advice: 'Send again later.' } })],
     }),
-    ...([/refused it for good at 10:02: the mailbox is full/, 'you', /^Send again later\.$/] as const),
+    ...([/^Bounced by gmail\.com at 10:02: the mailbox is full/, 'you', /^Send again later\.$/] as const),
   ],
   'bounced, expired': [
     answered('bounced', { timeline: [event('Bounce', { bounce: { ...soft, category: 'expired' } })] }),
-    ...([/^Given up at 10:02, after 120 s: gmail\.com did not take it in time\.$/, 'you', /Send it again/] as const),
+    ...([/^Expired at 10:02 after 120 s: gmail\.com never accepted it\.$/, 'you', /then resend/] as const),
   ],
   'returned when its time was over elsewhere': [
     answered('bounced', {
@@ -167,32 +175,40 @@ const EXPECTED: Record<
         event('Bounce', { bounce: { ...soft, category: 'expired', late: true } }),
       ],
     }),
-    ...([/^mx\.example\.com took it, could not hand it on, and gave up at 10:02\.$/, 'you', /Send it again/] as const),
+    ...([
+      /^mx\.example\.com accepted the email, but couldn’t deliver it and gave up at 10:02\.$/,
+      'you',
+      /then resend/,
+    ] as const),
   ],
   'bounced after it was taken': [
     answered('bounced', { timeline: [event('Delivery', { delivery }, CREATED), event('Bounce', { bounce: fault })] }),
-    ...([/^mx\.example\.com took it, and returned it at 10:02/, 'you', /does not exist/] as const),
+    ...([/^mx\.example\.com accepted the email, then bounced it at 10:02/, 'you', /does not exist/] as const),
   ],
   'bounced on our side': [
     answered('bounced', {
       timeline: [event('Bounce', { bounce: { ...fault, category: 'internal', owner: 'service', smtpCode: null } })],
     }),
-    ...([/something is wrong on the sending side/, 'operator', /./] as const),
+    ...([/Postrider had an internal problem/, 'operator', /./] as const),
   ],
   complained: [
     answered('complained', {
       timeline: [event('Complaint', { complaint: { ...fault, feedbackType: 'abuse' } })],
     }),
-    ...([/marked it as spam at 10:02/, 'you', /suppressed.*Do not send/] as const),
+    ...([/^Marked as spam by the recipient at 10:02/, 'you', /suppressed.*Don’t email/] as const),
   ],
   suppressed: [
     answered('suppressed', { timeline: [event('Reject', { reject: { ...fault, reason: 'suppressed' } })] }),
-    ...([/never left: ann@gmail\.com is on the suppression list/, 'you', /Lift the suppression/] as const),
+    ...([
+      /^Not sent: ann@gmail\.com is on your suppression list/,
+      'you',
+      /remove the address from the suppression list/,
+    ] as const),
     true,
   ],
-  'suppressed, lifted since': [
+  'suppressed, removed from the list since': [
     answered('suppressed', { timeline: [event('Reject', { reject: { ...fault, reason: 'suppressed' } })] }),
-    ...([/never left/, 'you', /resend it/] as const),
+    ...([/^Not sent/, 'you', /You can resend the message/] as const),
     false,
   ],
   'suppressed in play': [
@@ -200,12 +216,12 @@ const EXPECTED: Record<
       mode: 'sandbox',
       timeline: [event('Reject', { reject: { ...fault, advice: 'The sandbox plays an address on the list.' } })],
     }),
-    ...([/the sandbox plays/, 'nobody', /Simulated/] as const),
+    ...([/the sandbox treated this address as suppressed/, 'nobody', /Simulated/] as const),
     false,
   ],
   cancelled: [
     answered('cancelled', { timeline: [event('Reject', { reject: { ...fault, reason: 'cancelled' } })] }),
-    ...([/^Cancelled at 10:02, before it left\.$/, 'nobody', /Resend it/] as const),
+    ...([/^Canceled at 10:02, before sending\.$/, 'nobody', /Resend it/] as const),
   ],
 };
 

@@ -49,7 +49,7 @@ test('events of another node, a cut, a pause, filters', { skip: noBrowser(), tim
   await t.test('are seen within a second', async () => {
     await page.goto('/app/sandbox/events');
     await page.getByText('No events yet').waitFor();
-    await page.getByRole('main').getByText('Live', { exact: true }).waitFor();
+    await page.getByRole('main').getByText('Auto-updating', { exact: true }).waitFor();
     const tookMs: number[] = [];
     for (const subject of ['one', 'two', 'three']) {
       await send(there, subject);
@@ -61,7 +61,7 @@ test('events of another node, a cut, a pause, filters', { skip: noBrowser(), tim
   });
 
   await t.test('are all there once after a cut', async () => {
-    const live = page.getByRole('main').getByText('Live', { exact: true });
+    const live = page.getByRole('main').getByText('Auto-updating', { exact: true });
     await context.setOffline(true);
     line.set({ kind: 'down' });
     await live.waitFor({ state: 'detached' });
@@ -103,7 +103,7 @@ test('events of another node, a cut, a pause, filters', { skip: noBrowser(), tim
     const event = JSON.parse(await json.innerText());
     assert.deepEqual([event.eventType, event.recipient, event.bounce.smtpCode], ['Bounce', 'bounced@example.com', 550]);
     assert.deepEqual(await faultsOf(page), []);
-    await page.getByRole('dialog').getByRole('link', { name: 'Open the message' }).click();
+    await page.getByRole('dialog').getByRole('link', { name: 'View message' }).click();
     await page.waitForURL(`**/app/sandbox/messages/${event.messageId}`);
   });
   const cut = /net::ERR_/;

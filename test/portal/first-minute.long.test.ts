@@ -39,9 +39,9 @@ async function firstMinute(page: Page, service: Service): Promise<number> {
   await page.locator('input[type=password]').fill(PASSWORD);
   await click(page.locator('button[type=submit]'));
   await page.waitForURL('**/app/sandbox/start');
-  await page.getByText('Waiting for the first mail').waitFor();
-  await click(page.getByRole('button', { name: 'Send it from here' }));
-  const arrived = panel(page, 'What arrives').getByRole('link', { name: /Hello from Postrider/ });
+  await page.getByText('Waiting for your first email').waitFor();
+  await click(page.getByRole('button', { name: 'Send test email' }));
+  const arrived = panel(page, 'Received emails').getByRole('link', { name: /Hello from Postrider/ });
   await arrived.getByText('Delivered').waitFor();
   await click(arrived);
   await page.getByRole('heading', { name: 'Hello from Postrider' }).waitFor();
@@ -73,33 +73,33 @@ test('examples, the list of what is missing, and roles', { skip: noBrowser(), ti
 
   await t.test('a real key is filled in, works, and is still there after another page', async () => {
     await page.goto('/app/live/start');
-    const example = page.getByRole('region', { name: /^How to send it, curl/ });
+    const example = page.getByRole('region', { name: /^Language, curl/ });
     assert.match(await example.innerText(), /\$POSTRIDER_KEY/);
-    await page.getByRole('button', { name: 'Fill in a real key' }).click();
-    await page.getByText('A real sandbox key is filled in').waitFor();
+    await page.getByRole('button', { name: 'Insert API key' }).click();
+    await page.getByText('Sandbox key inserted').waitFor();
     const [apiKey] = /pr_test_\w+/.exec(await example.innerText())!;
     const api = apiClient(() => service.url, { accountId: service.live.accountId, apiKey });
     const mail = { from: 'a@app.example', to: 'code@example.com', subject: 'By my own code', text: 'Hello' };
     assert.equal((await api.post('/send', mail)).status, 202);
     api.close();
-    await panel(page, 'What arrives').getByText('By my own code').waitFor();
+    await panel(page, 'Received emails').getByText('By my own code').waitFor();
     const keys = (await service.api.get('/api-keys')).body as unknown as { name: string; mode: string }[];
     assert.deepEqual(
-      keys.filter(({ name }) => name === 'First steps').map(({ mode }) => mode),
+      keys.filter(({ name }) => name === 'Get started').map(({ mode }) => mode),
       ['sandbox'],
     );
     await page.getByRole('link', { name: 'Events' }).click();
-    await page.getByRole('link', { name: 'First steps' }).click();
-    await page.getByText('A real sandbox key is filled in').waitFor();
+    await page.getByRole('link', { name: 'Get started' }).click();
+    await page.getByText('Sandbox key inserted').waitFor();
   });
 
   await t.test('SMTP credentials are filled into their examples', async () => {
-    await page.getByRole('button', { name: 'Fill in real SMTP credentials' }).click();
-    await page.getByText('Real sandbox credentials are filled in').waitFor();
+    await page.getByRole('button', { name: 'Insert SMTP credential' }).click();
+    await page.getByText('Sandbox SMTP credential inserted').waitFor();
     for (const language of ['swaks', 'Nodemailer', 'Python', 'Node', 'curl']) {
       await page.getByRole('combobox', { name: 'Language' }).click();
       await page.getByRole('option', { name: language, exact: true }).click();
-      const code = await page.getByRole('region', { name: `How to send it, ${language}` }).innerText();
+      const code = await page.getByRole('region', { name: `Language, ${language}` }).innerText();
       assert.doesNotMatch(code, /POSTRIDER_(?:KEY|SMTP)/, language);
     }
   });
@@ -108,25 +108,25 @@ test('examples, the list of what is missing, and roles', { skip: noBrowser(), ti
     const viewer = await visitors.visit(service.url, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
     await invited(visit, viewer, service, 'viewer');
     await viewer.page.goto('/app/sandbox/start');
-    await viewer.page.getByText('Your role is viewer').waitFor();
-    await viewer.page.getByText('Only owners make keys').waitFor();
-    assert.equal(await viewer.page.getByRole('button', { name: /Send it from here|Fill in/ }).count(), 0);
-    assert.equal(await panel(viewer.page, 'The service itself').count(), 0);
-    await viewer.page.getByText('There is a key for live mail').waitFor();
+    await viewer.page.getByText('Viewers can’t send.').waitFor();
+    await viewer.page.getByText('Only owners can create keys.').waitFor();
+    assert.equal(await viewer.page.getByRole('button', { name: /Send test email|Insert/ }).count(), 0);
+    assert.equal(await panel(viewer.page, 'System health').count(), 0);
+    await viewer.page.getByText('This account has a live API key.').waitFor();
     assert.deepEqual(await faultsOf(viewer.page), []);
     viewer.assertClean();
   });
 
   await t.test('the list agrees with the API, and changes with it', async () => {
-    const account = panel(page, 'Before you go live');
+    const account = panel(page, 'Go-live checklist');
     const item = (name: string): Locator => account.getByRole('listitem').filter({ hasText: name });
-    await item('A live key').getByText('Done').waitFor();
-    await item('A verified domain').getByText('To do').waitFor();
-    await item('Sending health').getByText('Cannot be known').waitFor();
+    await item('Create a live API key').getByText('Done').waitFor();
+    await item('Verify a domain').getByText('To do').waitFor();
+    await item('Sending health').getByText('Not checked').waitFor();
     await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
     await page.reload();
-    await item('A verified domain').getByText('Done').waitFor();
-    const node = panel(page, 'The service itself');
+    await item('Verify a domain').getByText('Done').waitFor();
+    const node = panel(page, 'System health');
     await node.getByText('Set POSTRIDER_BASE_URL').waitFor();
     assert.ok((await node.getByText('To do').count()) > 0);
     assert.deepEqual(await faultsOf(page), []);

@@ -41,16 +41,16 @@ async function assertNoFaults(page: Page): Promise<void> {
 async function make({ page, catcher, service }: Stage): Promise<string> {
   await page.goto(ROUTES);
   await page.getByText('No inbound routes yet').waitFor();
-  await button(page, 'New route').first().click();
-  await page.getByLabel('Mail for').fill('a*b@in.shop.example');
-  await page.getByLabel('Post it to').fill(catcher.url);
-  await button(page, 'Create the route').click();
+  await button(page, 'Create route').first().click();
+  await page.getByRole('textbox', { name: 'Address' }).fill('a*b@in.shop.example');
+  await page.getByLabel('Webhook URL (optional)').fill(catcher.url);
+  await page.getByRole('dialog').getByRole('button', { name: 'Create route' }).click();
   await page.getByText('Must be an address such as support@in.shop.example', { exact: false }).waitFor();
-  await page.getByLabel('Mail for').fill('reply+*@in.shop.example');
-  await button(page, 'Create the route').click();
-  await page.getByText('Shown once').waitFor();
+  await page.getByRole('textbox', { name: 'Address' }).fill('reply+*@in.shop.example');
+  await page.getByRole('dialog').getByRole('button', { name: 'Create route' }).click();
+  await page.getByText('Copy it now.').waitFor();
   assert.match(await page.getByText(/^whsec_/).innerText(), /^whsec_.{20,}/);
-  await button(page, 'I have kept it').click();
+  await button(page, 'Done').click();
   await title(page, 'reply+*@in.shop.example').waitFor();
   await assertNoFaults(page);
   const id = new URL(page.url()).pathname.split('/').at(-1)!;
@@ -78,7 +78,7 @@ async function read(stage: Stage): Promise<void> {
   };
   const { data } = (await service.sandboxApi.post('/send', order)).body;
   await page.goto('/app/sandbox/inbound');
-  await page.getByText('No mail came in yet').waitFor();
+  await page.getByText('No inbound emails yet').waitFor();
   const id = await play(stage, {
     ...{ to: `reply+${data.messageId}@in.shop.example`, from: 'ann@example.com', subject: 'Re: Order 17' },
     text: 'It came, thank you.\n\nOn Mon, 23 Nov 2026 at 10:00, Shop <shop@shop.example> wrote:\n> It is on its way.\n',
@@ -96,22 +96,22 @@ async function read(stage: Stage): Promise<void> {
   await page.getByRole('link', { name: 'Re: Order 17' }).click();
   await title(page, 'Re: Order 17').waitFor();
   assert.equal(new URL(page.url()).pathname, `/app/sandbox/inbound/${id}`);
-  const reply = page.getByRole('region', { name: 'The reply' });
+  const reply = page.getByRole('region', { name: 'Reply text' });
   await reply.getByText('It came, thank you.').waitFor();
   assert.equal(await reply.getByText('It is on its way.').count(), 0);
   await page.frameLocator('iframe').getByText('came', { exact: true }).waitFor();
   assert.equal(await page.title(), 'Re: Order 17 · Postrider', 'no script of the mail ran');
   await assertNoFaults(page);
-  const proof = page.getByRole('region', { name: 'Is it from whom it says' });
-  await proof.getByText('From is not proven, and example.com asks to reject such mail').waitFor();
-  await proof.getByText('bounces.example.com probably does not let this server send its mail').waitFor();
-  await proof.getByText('Signed by lists.example, and not changed since').waitFor();
+  const proof = page.getByRole('region', { name: 'Sender authentication' });
+  await proof.getByText('Failed: the policy of example.com is reject').waitFor();
+  await proof.getByText('bounces.example.com probably does not authorize this server').waitFor();
+  await proof.getByText('Valid signature from lists.example').waitFor();
   assert.equal(await proof.getByText('ARC', { exact: true }).count(), 0, 'nothing to say');
   await page.getByRole('tab', { name: 'Headers' }).click();
   await page.getByText('Subject: Re: Order 17').waitFor();
   await saved(stage, id);
   await foundById(stage, id);
-  await page.getByRole('link', { name: 'The message that it answers' }).click();
+  await page.getByRole('link', { name: 'View original message' }).click();
   await title(page, 'Order 17').waitFor();
   assert.equal(new URL(page.url()).pathname, `/app/sandbox/messages/${data.messageId}`);
 }
@@ -121,7 +121,7 @@ async function foundById({ page }: Stage, id: string): Promise<void> {
   await page.goto('/app/sandbox');
   await page.locator('h1').first().waitFor();
   await page.keyboard.press('ControlOrMeta+k');
-  await page.getByPlaceholder('Address, subject, message id or page').fill(id);
+  await page.getByPlaceholder('Search emails, pages, message IDs…').fill(id);
   await page.getByText(`Open ${id}`).click();
   await title(page, 'Re: Order 17').waitFor();
   assert.equal(new URL(page.url()).pathname, `/app/sandbox/inbound/${id}`);
@@ -134,7 +134,7 @@ async function saved({ page, service }: Stage, id: string): Promise<void> {
     return { name: download.suggestedFilename(), bytes: await readFile(await download.path()) };
   };
   assert.deepEqual(await downloadOf('Bill 17.pdf'), { name: 'Bill 17.pdf', bytes: ATTACHED });
-  const whole = await downloadOf('Download the mail');
+  const whole = await downloadOf('Download .eml');
   assert.equal(whole.name, `${id}.eml`);
   assert.equal(whole.bytes.toString(), (await service.sandboxApi.get(`/inbound/${id}/content`)).text);
 }
@@ -151,20 +151,20 @@ async function filter(stage: Stage, routeId: string): Promise<void> {
     headers,
   });
   await page.goto(`${ROUTES}/${routeId}`);
-  await page.getByRole('link', { name: 'Its mail' }).click();
-  const rows = page.getByRole('table', { name: 'Mail that came in' }).getByRole('row');
+  await page.getByRole('link', { name: 'View emails' }).click();
+  const rows = page.getByRole('table', { name: 'Received emails' }).getByRole('row');
   await rows.filter({ hasText: 'I am away' }).getByText('Automatic reply').waitFor();
   assert.equal(await rows.count(), 3);
-  await page.getByRole('combobox', { name: 'Outcome' }).click();
+  await page.getByRole('combobox', { name: 'Status' }).click();
   await page.getByRole('option', { name: 'Automatic reply' }).click();
   await rows.filter({ hasText: 'Re: Order 17' }).waitFor({ state: 'detached' });
   assert.equal(await rows.count(), 2);
   const { searchParams } = new URL(page.url());
   assert.deepEqual([searchParams.get('route'), searchParams.get('outcome')], [routeId, 'auto-reply']);
-  await page.getByRole('combobox', { name: 'Outcome' }).click();
-  await page.getByRole('option', { name: 'Goes round' }).click();
-  await page.getByText('No mail fits these filters').waitFor();
-  await button(page, 'Show all').click();
+  await page.getByRole('combobox', { name: 'Status' }).click();
+  await page.getByRole('option', { name: 'Mail loop' }).click();
+  await page.getByText('No emails match your filters').waitFor();
+  await button(page, 'Clear filters').click();
   await rows.filter({ hasText: 'Re: Order 17' }).waitFor();
   assert.equal(catcher.requests.length, 1, 'an automatic reply is posted nowhere');
 }
@@ -173,19 +173,19 @@ async function filter(stage: Stage, routeId: string): Promise<void> {
 async function change({ page, service }: Stage, routeId: string): Promise<void> {
   await page.goto(`${ROUTES}/${routeId}`);
   await page.getByRole('link', { name: 'Deliveries and secret' }).click();
-  await page.getByRole('link', { name: 'Changed and deleted there' }).waitFor();
+  await page.getByRole('link', { name: 'Managed by its inbound route' }).waitFor();
   await button(page, 'More actions').click();
   await page.getByRole('menuitem').first().waitFor();
   assert.equal(await page.getByRole('menuitem', { name: 'Delete' }).count(), 0);
   await page.goto(`${ROUTES}/${routeId}`);
   await button(page, 'Edit').click();
-  await page.getByLabel('Largest mail, in MB').fill('26');
+  await page.getByLabel('Maximum size (MB)').fill('26');
   await page.getByText('Must be a number from 0.001 to 25.').waitFor();
-  await page.getByLabel('Largest mail, in MB').fill('1.5');
-  await page.getByLabel('Post it to').fill('');
-  await page.getByLabel('Webhooks that subscribe to Inbound get it').check();
+  await page.getByLabel('Maximum size (MB)').fill('1.5');
+  await page.getByLabel('Webhook URL (optional)').fill('');
+  await page.getByLabel('Also send to webhooks subscribed to Inbound').check();
   await button(page, 'Save').click();
-  await page.getByText('Those that subscribe to Inbound get it').waitFor();
+  await page.getByText('All webhooks subscribed to Inbound').waitFor();
   const { body } = await service.sandboxApi.get(`/inbound-routes/${routeId}`);
   assert.deepEqual([body.url, body.webhookId, body.events, body.maxBytes], [null, null, true, 1_500_000]);
   assert.deepEqual((await service.sandboxApi.get('/webhooks')).body, []);
@@ -198,7 +198,7 @@ async function viewerReads({ page, context, assertClean }: Visit, { service }: S
   await page.goto(ROUTES);
   await page.getByRole('link', { name: 'reply+*@in.shop.example' }).click();
   await title(page, 'reply+*@in.shop.example').waitFor();
-  for (const name of ['Edit', 'Delete', 'New route']) assert.equal(await button(page, name).count(), 0, name);
+  for (const name of ['Edit', 'Delete', 'Create route']) assert.equal(await button(page, name).count(), 0, name);
   const headers = {
     ...{ 'X-Requested-With': 'postrider', 'X-Id': service.live.accountId, 'X-Mode': 'sandbox' },
     Origin: service.url,
@@ -211,7 +211,7 @@ async function viewerReads({ page, context, assertClean }: Visit, { service }: S
 async function remove({ page, service }: Stage, routeId: string): Promise<void> {
   await page.goto(`${ROUTES}/${routeId}`);
   await button(page, 'Delete').click();
-  await page.getByText('The route reply+*@in.shop.example is deleted.').waitFor();
+  await page.getByText('Route reply+*@in.shop.example deleted').waitFor();
   await button(page, 'Undo').click();
   await page.getByRole('link', { name: 'reply+*@in.shop.example' }).click();
   await button(page, 'Delete').click();
@@ -227,25 +227,25 @@ async function remove({ page, service }: Stage, routeId: string): Promise<void> 
 async function live({ page, service }: Stage, dns: Awaited<ReturnType<typeof fakeDns>>): Promise<void> {
   await page.clock.install();
   await page.goto('/app/live/inbound-routes');
-  await button(page, 'New route').first().click();
-  await page.getByLabel('Mail for').fill('*@in.shop.example');
-  await button(page, 'Create the route').click();
+  await button(page, 'Create route').first().click();
+  await page.getByRole('textbox', { name: 'Address' }).fill('*@in.shop.example');
+  await page.getByRole('dialog').getByRole('button', { name: 'Create route' }).click();
   await page.getByText('Must be in a verified domain of this account.').waitFor();
   await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
-  await button(page, 'Create the route').click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Create route' }).click();
   await title(page, '*@in.shop.example').waitFor();
   const record = page.getByRole('region', { name: 'MX record' });
   await record.getByText('in.shop.example', { exact: true }).waitFor();
-  await button(page, 'Check now').click();
+  await button(page, 'Verify MX record').click();
   await record.getByText('Missing').waitFor();
   await assertNoFaults(page);
   const [route] = (await service.api.get('/inbound-routes')).body as unknown as JsonObject[];
   dns.zone['in.shop.example'] = { MX: [[10, 'mx.elsewhere.example']] };
-  await button(page, 'Check now').click();
+  await button(page, 'Verify MX record').click();
   await record.getByText('10 mx.elsewhere.example', { exact: true }).waitFor();
   dns.zone['in.shop.example'] = { MX: [[10, route!.dnsRecord.value]] };
   await page.clock.fastForward(31_000);
-  await record.getByText('Mail for this domain leads here.').waitFor();
+  await record.getByText('MX record found.').waitFor();
   await page.goto('/app/live/inbound-routes');
   await page.getByRole('row', { name: '*@in.shop.example' }).getByText('Verified').waitFor();
   await assertNoFaults(page);
@@ -294,16 +294,16 @@ test('a bounce that comes by mail is in the timeline, behind the delivery', { sk
   await becomes('delivered');
   const { page, assertClean } = await signedIn(t, visitors, service);
   await page.goto(`/app/live/messages/${id}`);
-  const story = page.getByRole('region', { name: 'What happened' });
+  const story = page.getByRole('region', { name: 'Activity' });
   const happened = (what: string) => story.getByRole('strong').filter({ hasText: what });
   await happened('Delivered').waitFor();
-  assert.equal(await story.getByText('Reported by mail, after the delivery.').count(), 0);
+  assert.equal(await story.getByText('Asynchronous bounce (reported after acceptance)').count(), 0);
 
   const content = deliveryReport({ recipient: 'ann@example.com' });
   assert.match(await bring(service.inboundPort, { to: tokenAddress('bounce', id), content }), /^250 /);
   await becomes('bounced');
   await page.reload();
-  const bounce = story.getByRole('listitem').filter({ hasText: 'Reported by mail, after the delivery.' });
+  const bounce = story.getByRole('listitem').filter({ hasText: 'Asynchronous bounce (reported after acceptance)' });
   await bounce.getByRole('strong').filter({ hasText: 'Bounced' }).waitFor();
   await happened('Delivered').waitFor();
   assert.equal(await bounce.count(), 1);

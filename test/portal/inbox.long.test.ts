@@ -53,17 +53,17 @@ test('the inbox', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
 
   await t.test('shows mail as it comes, with what is found in it', async () => {
     await page.goto('/app/sandbox/inbox');
-    await page.getByText('No mail yet').waitFor();
+    await page.getByText('No emails yet').waitFor();
     await send(service, { subject: 'Your code', html: HTML, text: undefined, tags: ['code'] });
     await list.getByRole('link', { name: /Your code.*Delivered/ }).click();
     await page.getByRole('heading', { name: 'Your code' }).waitFor();
     await page.frameLocator('iframe').getByRole('heading', { name: 'Welcome, Ann' }).waitFor();
-    const found = page.getByRole('region', { name: 'Found in it' });
+    const found = page.getByRole('region', { name: 'Codes and links' });
     await found.getByText('482913').waitFor();
     const link = found.getByRole('link', { name: 'https://shop.example/go?a=1&b=2' });
     assert.equal(await link.getAttribute('rel'), 'noopener noreferrer');
     await page.getByRole('tab', { name: /Checks/ }).click();
-    await page.getByText('A link leads nowhere').waitFor();
+    await page.getByText('Empty link').waitFor();
     assert.deepEqual(await faultsOf(page), []);
     await page.getByRole('tab', { name: 'Headers' }).click();
     await page.getByText('Message-ID', { exact: true }).waitFor();
@@ -80,30 +80,30 @@ test('the inbox', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
   });
 
   await t.test('plays a further outcome, and says why one is refused', async () => {
-    const outcome = page.getByRole('combobox', { name: 'What happens to it next' });
+    const outcome = page.getByRole('combobox', { name: 'Simulate an outcome' });
     await outcome.fill('complained');
-    await page.getByRole('button', { name: 'Play it' }).click();
+    await page.getByRole('button', { name: 'Simulate' }).click();
     await list.getByRole('link', { name: /Your code.*Complained/ }).waitFor();
     assert.equal((await inbox())[0]?.outcome, 'Complained');
     await outcome.fill('delivered');
-    await page.getByRole('button', { name: 'Play it' }).click();
-    await page.getByText('That did not work').waitFor();
+    await page.getByRole('button', { name: 'Simulate' }).click();
+    await page.getByText('Something went wrong').waitFor();
   });
 
   await t.test('the clock says what it will bring, and brings it', async () => {
     await send(service, { to: 'delayed@example.com', subject: 'Slow' });
     await send(service, { subject: 'Later', sendAt: new Date(Date.now() + 1_800_000).toISOString() });
     await list.getByRole('link', { name: /Slow.*Delayed/ }).waitFor();
-    await page.getByRole('button', { name: 'Move the clock' }).click();
+    await page.getByRole('button', { name: 'Advance clock' }).click();
     const dialog = page.getByRole('dialog');
-    await dialog.getByText('Due in this time: 1 attempt, 1 scheduled mail').waitFor();
+    await dialog.getByText('Due in this period: 1 attempt, 1 scheduled email').waitFor();
     await dialog.getByText('15 min', { exact: true }).click();
-    await dialog.getByText('Due in this time: 1 attempt', { exact: true }).waitFor();
+    await dialog.getByText('Due in this period: 1 attempt', { exact: true }).waitFor();
     assert.deepEqual(await faultsOf(page), []);
     await dialog.getByText('1 h', { exact: true }).click();
-    await dialog.getByRole('button', { name: 'Move by 1 h' }).click();
-    await dialog.getByText('Moved. 2 attempts ran.').waitFor();
-    await dialog.getByText('No message is due in this time.').waitFor();
+    await dialog.getByRole('button', { name: 'Advance 1 h' }).click();
+    await dialog.getByText('Clock advanced. 2 attempts ran.').waitFor();
+    await dialog.getByText('Nothing is due in this period.').waitFor();
     await dialog.getByRole('button', { name: 'Close' }).click();
     await list.getByRole('link', { name: /Slow.*Delivered/ }).waitFor();
     await list.getByRole('link', { name: /Later.*Delivered/ }).waitFor();
@@ -127,20 +127,20 @@ test('the inbox', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
     await phone.page.getByRole('heading', { name: 'Your code' }).waitFor();
     assert.deepEqual(await faultsOf(phone.page), []);
     await phone.page.getByRole('list', { name: 'Messages' }).waitFor({ state: 'hidden' });
-    await phone.page.getByRole('link', { name: 'All mail' }).click();
+    await phone.page.getByRole('link', { name: 'Back to inbox' }).click();
     await phone.page.getByRole('list', { name: 'Messages' }).waitFor();
     assert.deepEqual(await faultsOf(phone.page), []);
     phone.assertClean();
   });
 
   await t.test('is emptied, and not if that is undone', async () => {
-    const button = page.getByRole('button', { name: 'Empty the inbox' });
+    const button = page.getByRole('button', { name: 'Clear inbox' });
     await button.click();
     await page.getByRole('button', { name: 'Undo' }).click();
     await list.getByRole('link', { name: /Your code/ }).waitFor();
     assert.equal((await inbox()).length, 3);
     await button.click();
-    await page.getByText('No mail yet').waitFor();
+    await page.getByText('No emails yet').waitFor();
     await waitUntil('the inbox to be empty', async () => (await inbox()).length === 0);
   });
   visit.assertClean();

@@ -53,10 +53,10 @@ test('why a mail bounced, and its bounces sent again', { skip: noBrowser(), time
   const { page } = visit;
   await page.goto('/app/live/messages?status=bounced');
   await page.getByRole('link', { name: 'To nobody@shop.example', exact: true }).click();
-  const answer = page.getByRole('region', { name: 'What became of it' });
-  await answer.getByText(/shop\.example refused it for good at .*: the mailbox does not exist\./).waitFor();
+  const answer = page.getByRole('region', { name: 'Status summary' });
+  await answer.getByText(/Bounced by shop\.example at .*: the mailbox doesn’t exist\./).waitFor();
   await page.getByText('Attempt 1').click();
-  const said = page.getByRole('list', { name: 'What was said' });
+  const said = page.getByRole('list', { name: 'SMTP transcript' });
   await said.getByText(REFUSAL).waitFor();
   await page.getByText('mx.shop.example').first().waitFor();
   await page
@@ -72,14 +72,14 @@ test('why a mail bounced, and its bounces sent again', { skip: noBrowser(), time
   await waitUntil('both events to be refused', () => catcher.requests.length >= 2);
   catcher.answer();
   await page.goto(`/app/live/webhooks/${hook.body.webhookId}`);
-  await page.getByRole('button', { name: 'Send events again' }).click();
+  await page.getByRole('button', { name: 'Replay events' }).click();
   await page
     .locator('.mantine-Pill-root', { hasText: 'Delivery' })
     .getByRole('button', { includeHidden: true })
     .click();
-  await page.getByText('1 event will be sent again').waitFor();
+  await page.getByText('1 event will be replayed').waitFor();
   const before = catcher.requests.length;
-  await page.getByRole('button', { name: 'Send 1 event again' }).click();
+  await page.getByRole('button', { name: 'Replay 1 event' }).click();
   await waitUntil('the bounce to come again', () =>
     catcher.requests.slice(before).some(({ body }) => JSON.parse(body).eventType === 'Bounce'),
   );

@@ -38,7 +38,7 @@ const row = (page: Page, subject: string) => page.getByRole('link', { name: subj
 
 async function openMessage(page: Page, id: string): Promise<void> {
   await page.goto(`/app/sandbox/messages/${id}`);
-  await page.getByRole('heading', { name: 'What happened' }).waitFor();
+  await page.getByRole('heading', { name: 'Activity' }).waitFor();
 }
 
 test('mail is found by what is known of it, and the filters stay in the address', { skip }, async (t) => {
@@ -59,7 +59,7 @@ test('mail is found by what is known of it, and the filters stay in the address'
   await row(page, 'Your invoice again').waitFor();
   assert.match(page.url(), /status=bounced/);
 
-  await page.getByRole('button', { name: 'Clear the filters' }).click();
+  await page.getByRole('button', { name: 'Clear filters' }).click();
   await row(page, 'Your order').waitFor();
   assert.doesNotMatch(page.url(), /status|q=/);
   await page.getByRole('button', { name: 'Filters', exact: true }).click();
@@ -72,7 +72,7 @@ test('mail is found by what is known of it, and the filters stay in the address'
   await page.getByRole('button', { name: 'Filters (1)' }).waitFor();
 
   await page.goto('/app/sandbox/messages?q=no+such+mail');
-  await page.getByText('No mail fits these filters').waitFor();
+  await page.getByText('No emails match your filters').waitFor();
   visit.assertClean();
 });
 
@@ -80,7 +80,7 @@ test('new mail comes in by itself, changes its state before the eyes, and is sav
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;
   await page.goto('/app/sandbox/messages');
-  await page.getByText('Live', { exact: true }).last().waitFor();
+  await page.getByText('Auto-updating', { exact: true }).waitFor();
   const id = await send('delayed@example.com', '=A formula');
   await row(page, '=A formula').waitFor();
   await page
@@ -95,7 +95,7 @@ test('new mail comes in by itself, changes its state before the eyes, and is sav
     .waitFor();
 
   const saved = page.waitForEvent('download');
-  await page.getByRole('button', { name: 'CSV' }).click();
+  await page.getByRole('button', { name: 'Export CSV' }).click();
   const csv = readFileSync(await (await saved).path(), 'utf8');
   assert.match(csv, /^\uFEFFSubject,Recipient,Status,Tags,Accepted\r\n/);
   assert.match(csv, /\r\n'=A formula,delayed@example\.com,delivered,/, 'a formula is none');
@@ -118,18 +118,18 @@ test('a message answers first; behind it are its attempts, its content and its f
   await becomes(id, 'bounced');
   await openMessage(page, id);
   await page.getByRole('heading', { level: 1, name: hostile }).waitFor();
-  const answer = page.getByRole('region', { name: 'What became of it' });
-  await answer.getByText(/example\.com refused it for good at .*: the mailbox does not exist\./).waitFor();
-  await answer.getByText('Your turn.').waitFor();
+  const answer = page.getByRole('region', { name: 'Status summary' });
+  await answer.getByText(/Bounced by example\.com at .*: the mailbox doesn’t exist\./).waitFor();
+  await answer.getByText('Action required.').waitFor();
 
   await page.getByText('Attempt 1').click();
-  await page.getByRole('list', { name: 'What was said' }).getByText('RCPT TO:<bounced@example.com>').waitFor();
+  await page.getByRole('list', { name: 'SMTP transcript' }).getByText('RCPT TO:<bounced@example.com>').waitFor();
   await page.frameLocator('iframe').getByText('Read me').waitFor();
   await page.getByRole('tab', { name: 'Text' }).click();
   await page.getByText('Plain words').waitFor();
   await page.getByRole('tab', { name: 'Headers' }).click();
   await page.getByText(/MIME-Version: 1\.0/).waitFor();
-  await page.getByRole('tab', { name: 'Files (1)' }).click();
+  await page.getByRole('tab', { name: 'Attachments (1)' }).click();
   const saved = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download invoice 17.pdf' }).click();
   const download = await saved;
@@ -137,9 +137,9 @@ test('a message answers first; behind it are its attempts, its content and its f
   assert.equal(readFileSync(await download.path(), 'utf8'), '%PDF-1.7\n');
 
   await page.getByRole('button', { name: 'Resend' }).click();
-  await page.getByText(/is sent to bounced@example\.com once more/).waitFor();
+  await page.getByText(/Sends the stored content to bounced@example\.com again/).waitFor();
   await page.getByRole('dialog').getByRole('button', { name: 'Resend' }).click();
-  await page.getByRole('link', { name: 'Open the new message' }).click();
+  await page.getByRole('link', { name: 'View new message' }).click();
   await page.waitForURL((url) => !url.pathname.endsWith(id));
   const again = page.url().split('/').at(-1)!;
   assert.equal((await service.sandboxApi.get(`/messages/${again}`)).body.to, 'bounced@example.com');
@@ -151,31 +151,31 @@ test('what waits is moved and cancelled, and a suppression is lifted, with a way
   const { page } = visit;
   const id = await send('later@example.com', 'See you', { sendAt: new Date(Date.now() + 7_200_000).toISOString() });
   await openMessage(page, id);
-  await page.getByText(/^It leaves at .* \(in 2 hr\.\)\.$/).waitFor();
-  await page.getByRole('button', { name: 'Move' }).click();
+  await page.getByText(/^Scheduled to send at .* \(in 2 hours\)\.$/).waitFor();
+  await page.getByRole('button', { name: 'Reschedule' }).click();
   const inTwoDays = new Date(Date.now() + 172_800_000).toISOString().slice(0, 16);
-  await page.getByLabel('To leave at').fill(inTwoDays);
-  await page.getByRole('button', { name: 'Move the message' }).click();
-  await page.getByText(/^It leaves at .* \(in 2 days\)\.$/).waitFor();
+  await page.getByLabel('New send time').fill(inTwoDays);
+  await page.getByRole('dialog').getByRole('button', { name: 'Reschedule' }).click();
+  await page.getByText(/^Scheduled to send at .* \(in 2 days\)\.$/).waitFor();
   const { sendAt } = (await service.sandboxApi.get(`/messages/${id}`)).body;
   assert.equal(Date.parse(sendAt), new Date(inTwoDays).getTime());
 
   await page.getByRole('button', { name: 'Cancel' }).click();
-  await page.getByRole('button', { name: 'Cancel the message' }).click();
-  await page.getByText(/^Cancelled at .*, before it left\.$/).waitFor();
+  await page.getByRole('button', { name: 'Cancel message' }).click();
+  await page.getByText(/^Canceled at .*, before sending\.$/).waitFor();
   assert.equal((await service.sandboxApi.get(`/messages/${id}`)).body.status, 'cancelled');
 
   await service.sandboxApi.post('/suppressions', { email: 'stopped@example.com' });
   await openMessage(page, await send('stopped@example.com', 'Not for you'));
-  await page.getByText('It never left: stopped@example.com is on the suppression list.').waitFor();
+  await page.getByText('Not sent: stopped@example.com is on your suppression list.').waitFor();
   const lift = async (): Promise<void> => {
-    await page.getByRole('button', { name: 'Lift the suppression' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Lift the suppression' }).click();
+    await page.getByRole('button', { name: 'Remove suppression' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove suppression' }).click();
   };
   await lift();
   await page.getByRole('button', { name: 'Undo' }).click();
   await lift();
-  await page.getByText(/lifted since: resend it/).waitFor();
+  await page.getByText(/has since been removed from the suppression list/).waitFor();
   assert.equal((await service.sandboxApi.get('/suppressions/stopped@example.com')).status, 404);
   visit.assertClean();
 });
@@ -190,9 +190,9 @@ test('a link shows the message to somebody who is not signed in, and what it hid
   await openMessage(page, id);
   const make = async (hides: boolean): Promise<string> => {
     await page.getByRole('button', { name: 'Share' }).click();
-    if (hides) await page.getByLabel('Hide the subject').check();
-    await page.getByRole('button', { name: 'Make the link' }).click();
-    const link = await page.getByRole('textbox', { name: 'The link' }).inputValue();
+    if (hides) await page.getByLabel('Hide subject').check();
+    await page.getByRole('button', { name: 'Create link' }).click();
+    const link = await page.getByRole('textbox', { name: 'Link' }).inputValue();
     await page.getByRole('button', { name: 'Done' }).click();
     return link.slice(link.indexOf('/shared'));
   };
@@ -203,17 +203,17 @@ test('a link shows the message to somebody who is not signed in, and what it hid
   await guest.page.goto(whole);
   await guest.page.getByRole('heading', { level: 1, name: 'A private matter' }).waitFor();
   await guest.page.getByText(/^Delivered to mx\.sandbox\.invalid at /).waitFor();
-  await guest.page.getByText(/This link is valid until/).waitFor();
+  await guest.page.getByText(/This link expires/).waitFor();
   await guest.page.frameLocator('iframe').getByText('Hello').waitFor();
   assert.equal(await guest.page.getByText('secret-tag').count(), 0);
   assert.equal(await guest.page.getByRole('button', { name: 'Resend' }).count(), 0);
   await guest.page.goto('about:blank');
   await guest.page.goto(hidden);
-  await guest.page.getByText('The content is not shown here').waitFor();
+  await guest.page.getByText('Content hidden').waitFor();
   assert.doesNotMatch(await guest.page.content(), /private matter/);
   await guest.page.goto('about:blank');
   await guest.page.goto(`${whole}x`);
-  await guest.page.getByRole('heading', { name: 'This link is not valid' }).waitFor();
+  await guest.page.getByRole('heading', { name: 'This link is invalid or has expired' }).waitFor();
   guest.assertClean();
   visit.assertClean();
 });
@@ -229,11 +229,11 @@ test('a viewer sees all of it, and finds no button that would be refused', { ski
   const id = await send('bounced@example.com', 'Only to look at');
   await becomes(id, 'bounced');
   await openMessage(page, id);
-  await page.getByText(/refused it for good/).waitFor();
-  for (const name of ['Resend', 'Share', 'Cancel', 'Move']) {
+  await page.getByText(/Bounced by example\.com/).waitFor();
+  for (const name of ['Resend', 'Share', 'Cancel', 'Reschedule']) {
     assert.equal(await page.getByRole('button', { name, exact: true }).count(), 0, name);
   }
   await page.goto('/app/sandbox/messages/msg_none');
-  await page.getByText('There is nothing here').waitFor();
+  await page.getByText('Not found').waitFor();
   visit.assertClean();
 });

@@ -72,9 +72,9 @@ test('the queue shows what waits and why, and a pause is ended', { skip }, async
   await row.getByText('Paused').waitFor({ timeout: 20_000 });
   await row.getByText(REFUSAL, { exact: true }).waitFor();
   await row.getByText(/mx\.busy\.example asked us to wait until .*; 3 mails wait\. Last reply: /).waitFor();
-  await page.getByRole('table', { name: 'By account' }).getByRole('link', { name: 'First account' }).waitFor();
+  await page.getByRole('table', { name: 'By account' }).getByRole('link', { name: 'My account' }).waitFor();
   await page.getByRole('button', { name: 'Resume mx.busy.example' }).click();
-  await page.getByText('One connection tries mx.busy.example').waitFor();
+  await page.getByText('Probing mx.busy.example…').waitFor();
   const { body } = await asked(visit, '/operator/audit?action=destination.resume');
   assert.equal(body[0].resourceId, 'mx.busy.example');
   visit.assertClean();
@@ -86,25 +86,25 @@ test('an account is made with keys shown once, found, changed, and suspended aft
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;
   await page.goto('/app/operator/accounts');
-  await page.getByRole('button', { name: 'New account' }).click();
+  await page.getByRole('button', { name: 'Create account' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel('Name').fill('Läden & <b>Co</b>');
-  await dialog.getByRole('button', { name: 'Make the account' }).click();
+  await dialog.getByRole('button', { name: 'Create account' }).click();
   const apiKey = await page.getByText(/^pr_live_/).innerText();
   const { accountId } = (await asked(visit, '/operator/accounts')).body[0];
   const client = apiClient(() => service.url, { accountId, apiKey });
   t.after(client.close);
   assert.equal((await client.get('/account')).status, 200);
   await page.keyboard.press('Escape');
-  await page.getByRole('button', { name: 'I have kept it' }).click();
+  await page.getByRole('button', { name: 'Done' }).click();
   await page.waitForURL(`**/operator/accounts/${accountId}`);
   await page.getByRole('heading', { level: 1, name: 'Läden & <b>Co</b>' }).waitFor();
   assert.equal(await page.getByText(apiKey).count(), 0);
 
-  await page.getByLabel('Mail size in MB').fill('30');
+  await page.getByLabel('Size limit (MB)').fill('30');
   await page.getByLabel('Webhooks').fill('7');
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByText('The account is changed').waitFor();
+  await page.getByText('Account saved').waitFor();
   const changed = (await asked(visit, `/operator/accounts/${accountId}`)).body;
   assert.deepEqual(
     [changed.approvedEmailBytes, changed.limits.webhooks, changed.limits.domains],
@@ -113,10 +113,10 @@ test('an account is made with keys shown once, found, changed, and suspended aft
 
   await page.getByRole('button', { name: 'Suspend…' }).click();
   await page.getByText('While suspended:').waitFor();
-  await page.getByText('Refused with 403').waitFor();
+  await page.getByText('rejected with 403').waitFor();
   assert.equal((await client.get('/account')).status, 200, 'nothing has happened yet');
   await page.getByRole('button', { name: 'Suspend now' }).click();
-  await page.getByRole('button', { name: 'Make it active again' }).waitFor();
+  await page.getByRole('button', { name: 'Reactivate account' }).waitFor();
   assert.equal((await client.get('/account')).status, 403);
   await page.goto('/app/operator/accounts');
   await page.getByLabel('Name').fill('läden');
@@ -125,8 +125,8 @@ test('an account is made with keys shown once, found, changed, and suspended aft
     .getByRole('row', { name: /Läden.*Suspended/ })
     .getByRole('link')
     .click();
-  await page.getByRole('button', { name: 'Make it active again' }).click();
-  await page.getByText('Its mail leaves now').waitFor();
+  await page.getByRole('button', { name: 'Reactivate account' }).click();
+  await page.getByText('Account reactivated.').waitFor();
   assert.equal((await client.get('/account')).status, 200);
   visit.assertClean();
 });
@@ -149,11 +149,11 @@ test('live mail held by sending protection is released', { skip }, async (t) => 
   const { accountId } = await newAccount(visit, 'Bouncy');
   hold(accountId);
   await page.goto(`/app/operator/accounts/${accountId}`);
-  await page.getByText('Sending protection: live mail is held').waitFor();
+  await page.getByText('Sending protection: live email is held').waitFor();
   await page.getByText('11.67 % of 1200 live messages hard-bounced').waitFor();
-  await page.getByRole('button', { name: 'Release held mail' }).click();
-  await page.getByText('Held mail is being sent').waitFor();
-  await page.getByText('Sending protection: live mail is held').waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Release held email' }).click();
+  await page.getByText('Held email is being sent').waitFor();
+  await page.getByText('Sending protection: live email is held').waitFor({ state: 'detached' });
   assert.equal((await asked(visit, `/operator/accounts/${accountId}`)).body.sendingProtection.status, 'good');
   const { body } = await asked(visit, `/operator/audit?action=account.resume-sending`);
   assert.equal(body.length, 1);
@@ -167,16 +167,16 @@ test('an operator looks at an account: a strip says so, nothing can be changed, 
   await page.goto(`/app/operator/accounts/${accountId}`);
   assert.equal((await asked(visit, '/account', accountId)).status, 404);
   await page.getByRole('button', { name: 'View as account (read-only)' }).click();
-  await page.getByText(/^Support access: viewing ACME, read-only until \d\d:\d\d\./).waitFor();
+  await page.getByText(/^Support access: viewing ACME, read-only until \d\d:\d\d/).waitFor();
   assert.equal(new URL(page.url()).pathname, '/app/live');
   await page.getByRole('link', { name: 'Team' }).click();
-  await page.getByText('Only owners change who is in the account.').waitFor();
-  assert.equal(await page.getByRole('button', { name: 'Invite' }).count(), 0);
+  await page.getByText('Only owners can manage team members.').waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Invite member' }).count(), 0);
   await page.reload();
   await page.getByText(/^Support access: viewing ACME/).waitFor();
   const log = (await asked(visit, '/audit', accountId)).body;
   assert.equal(log[0].action, 'account.start-support-access', 'its owners see it');
-  await page.getByRole('button', { name: 'Stop' }).click();
+  await page.getByRole('button', { name: 'Exit' }).click();
   await page.waitForURL(`**/operator/accounts/${accountId}`);
   await page.getByRole('button', { name: 'View as account (read-only)' }).waitFor();
   assert.equal((await asked(visit, '/account', accountId)).status, 404);
@@ -196,14 +196,14 @@ test('requests for larger mail are approved, undone, and rejected with a reason'
     );
   await ask(20_000_000);
   await page.goto('/app/operator/approvals');
-  const request = page.getByRole('region', { name: 'Archive asks for 20.0 MB' });
+  const request = page.getByRole('region', { name: 'Archive requests 20.0 MB' });
   await request.getByText('Scanned <i>invoices</i>').waitFor();
   await request.getByText('0 approved, 0 rejected').waitFor();
   await request.getByRole('button', { name: 'Approve 20.0 MB' }).click();
   await request.waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Undo' }).click();
   await request.getByRole('button', { name: 'Reject…' }).click();
-  await page.getByLabel('What the account reads').fill('Send links instead of files.');
+  await page.getByLabel('Reason (visible to the account)').fill('Send links instead of files.');
   await page.getByRole('button', { name: 'Reject', exact: true }).click();
   const decision = async () => ((await client.get('/approvals')).body as unknown as JsonObject[])[0]!;
   await waitUntil('the rejection to be sent', async () => (await decision()).status === 'rejected');
@@ -224,26 +224,26 @@ test('nodes, the doctor, and the log of all accounts with its files', { skip }, 
   await page.goto('/app/operator/nodes');
   await page.getByRole('row', { name: /api, smtp, delivery, webhooks/ }).waitFor();
   await page.getByRole('link', { name: 'Postmaster mail' }).click();
-  await page.getByText('No mail to postmaster or abuse').waitFor();
-  await page.getByRole('link', { name: 'Doctor' }).click();
-  await page.getByRole('region', { name: 'Well' }).getByText('all settings are valid').waitFor();
+  await page.getByText('No postmaster mail').waitFor();
+  await page.getByRole('link', { name: 'System health' }).click();
+  await page.getByRole('region', { name: 'Passed' }).getByText('all settings are valid').waitFor();
   await page.getByText('Set POSTRIDER_BASE_URL to the public https URL').waitFor();
-  await page.getByRole('region', { name: 'Not looked at' }).getByText('not checked: DNS, mail servers').waitFor();
+  await page.getByRole('region', { name: 'Skipped' }).getByText('not checked: DNS, mail servers').waitFor();
   const answered = page.waitForResponse('**/operator/doctor');
   await page.getByRole('button', { name: 'Run again' }).click();
   assert.equal((await answered).status(), 200);
 
   await newAccount(visit, 'Logged');
   await page.getByRole('link', { name: 'Audit log' }).click();
-  await page.getByLabel('Action').fill('account.create');
+  await page.getByLabel('Action', { exact: true }).fill('account.create');
   await page.waitForURL('**/audit?action=account.create');
   const shown = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'Logged' }) });
   await shown.getByRole('button', { name: 'Show account.create' }).click();
   await page.getByRole('dialog').getByRole('row', { name: 'name – Logged' }).waitFor();
   await page.keyboard.press('Escape');
-  const csv = (await download(page, 'CSV')).trim().split('\r\n');
+  const csv = (await download(page, 'Export CSV')).trim().split('\r\n');
   assert.match(csv[0]!, /^auditId,time/);
-  const lines = (await download(page, 'JSON lines')).trim().split('\n');
+  const lines = (await download(page, 'Export JSONL')).trim().split('\n');
   const entries = lines.map((line) => JSON.parse(line) as JsonObject);
   assert.equal(csv.length - 1, entries.length);
   assert.ok(
@@ -264,7 +264,7 @@ test('who is no operator reads whom these pages are for, and nothing is asked', 
   visit.page.on('request', (request) => calls.push(new URL(request.url()).pathname));
   for (const path of ['', `/accounts/${service.live.accountId}`, '/audit']) {
     await visit.page.goto(`/app/operator${path}`);
-    await visit.page.getByText('This part is for operators').waitFor();
+    await visit.page.getByText('Operators only').waitFor();
   }
   assert.deepEqual(
     calls.filter((path) => path.startsWith('/operator')),

@@ -55,9 +55,9 @@ describe('how mail fares', { skip: noBrowser() }, () => {
   test('a new account is led to its first steps', async () => {
     await page.goto('/app/live');
     await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
-    await page.getByRole('heading', { name: 'No mail in the last 30 days' }).waitFor();
+    await page.getByRole('heading', { name: 'No emails in the last 30 days' }).waitFor();
     await accessible();
-    await page.getByRole('main').getByRole('link', { name: 'First steps' }).click();
+    await page.getByRole('main').getByRole('link', { name: 'Get started' }).click();
     await page.waitForURL('**/app/live/start');
     visit.assertClean();
   });
@@ -72,13 +72,13 @@ describe('how mail fares', { skip: noBrowser() }, () => {
     await page.getByRole('button', { name: /^Accepted\s*5$/ }).waitFor();
     await page.getByRole('button', { name: /^Delivered\s*3$/ }).waitFor();
     await page.getByRole('button', { name: /^Delayed\s*2$/ }).waitFor();
-    await page.getByRole('link', { name: 'Mail to slow.example is delayed' }).waitFor();
-    await seen(/Too few to tell: 3 of at least 100/);
+    await page.getByRole('link', { name: 'Emails to slow.example are delayed' }).waitFor();
+    await seen(/Not enough data \(3 of 100 messages\)/);
     await page.locator('canvas').first().waitFor();
     await accessible();
 
     await page.getByRole('switch', { name: 'Show as table' }).first().click();
-    const rows = page.getByRole('region', { name: 'Messages over time' }).getByRole('row');
+    const rows = page.getByRole('region', { name: 'Email volume' }).getByRole('row');
     await rows.nth(7).waitFor();
     assert.equal(await rows.count(), 8, 'seven days and their names');
     assert.match((await rows.nth(1).textContent()) ?? '', /53200$/);
@@ -88,22 +88,22 @@ describe('how mail fares', { skip: noBrowser() }, () => {
 
     await page.getByText('24 h', { exact: true }).click();
     await page.waitForURL('**/app/live?range=24h');
-    await seen('The last 24 hours');
+    await seen('Last 24 hours');
     visit.assertClean();
   });
 
   test('all messages of an incident are tried again by one button', async () => {
     await page.goto('/app/live/incidents');
-    await page.getByRole('link', { name: 'Mail to slow.example is delayed' }).click();
-    await page.getByRole('heading', { level: 1, name: 'Mail to slow.example is delayed' }).waitFor();
+    await page.getByRole('link', { name: 'Emails to slow.example are delayed' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Emails to slow.example are delayed' }).waitFor();
     await seen(REPLY);
-    await seen('2 messages become due now. Limits and pauses of the destination still hold.');
+    await seen('Retries 2 messages now. Limits and pauses of the destination still apply.');
     await page.getByRole('link', { name: 'd@slow.example' }).waitFor();
     await accessible();
 
     sink.setScript({});
-    await page.getByRole('button', { name: 'Try all 2 again' }).click();
-    await page.getByRole('heading', { name: 'This incident is over' }).waitFor();
+    await page.getByRole('button', { name: 'Retry all 2' }).click();
+    await page.getByRole('heading', { name: 'This incident is resolved' }).waitFor();
     assert.deepEqual(
       await waitUntil('nothing to fail', async () => ((await incidents()).length === 0 ? [] : undefined)),
       [],
@@ -111,7 +111,7 @@ describe('how mail fares', { skip: noBrowser() }, () => {
     const { body } = await service.api.get('/messages?status=delivered');
     assert.equal(body.length, 5);
     await page.getByRole('link', { name: 'All incidents' }).click();
-    await page.getByRole('heading', { name: 'Nothing fails' }).waitFor();
+    await page.getByRole('heading', { name: 'No incidents' }).waitFor();
     visit.assertClean();
   });
 
@@ -141,14 +141,14 @@ describe('how mail fares', { skip: noBrowser() }, () => {
     await row.getByRole('cell').last().waitFor();
     assert.deepEqual(await row.getByRole('cell').allTextContents(), ['30d', '7d']);
     await accessible();
-    await dialog.getByRole('button', { name: 'All of the same' }).click();
+    await dialog.getByRole('button', { name: 'Show all for this resource' }).click();
     await page.waitForURL(`**/audit?resourceId=${service.live.accountId}`);
     await page.getByRole('button', { name: 'domain.add' }).waitFor({ state: 'detached' });
-    await page.getByRole('button', { name: 'Show all' }).click();
+    await page.getByRole('button', { name: 'Clear filters' }).click();
     await page.getByRole('button', { name: 'domain.add' }).waitFor();
 
     const download = page.waitForEvent('download');
-    await page.getByRole('button', { name: 'JSON lines' }).click();
+    await page.getByRole('button', { name: 'Export JSONL' }).click();
     const lines = readFileSync(await (await download).path(), 'utf8')
       .trimEnd()
       .split('\n');

@@ -48,12 +48,12 @@ test('somebody is invited by a link that is shown, made more, and removed after 
   assert.equal(await own.getByRole('button', { name: /Remove/ }).count(), 0, 'the last owner stays');
   assert.ok(await page.getByRole('combobox', { name: 'Role of operator@localhost' }).isDisabled());
 
-  await page.getByRole('button', { name: 'Invite' }).click();
+  await page.getByRole('button', { name: 'Invite member' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel('Email').fill('not an address');
   await dialog.getByLabel('Email').fill('ann@example.com');
   await dialog.getByLabel('Viewer').check();
-  await dialog.getByRole('button', { name: 'Invite' }).click();
+  await dialog.getByRole('button', { name: 'Send invitation' }).click();
   const link = await page.getByRole('region', { name: 'Invitation link' }).innerText();
   await page.getByRole('button', { name: 'Done' }).click();
   assert.equal((await members())['ann@example.com'], 'viewer');
@@ -63,16 +63,16 @@ test('somebody is invited by a link that is shown, made more, and removed after 
   const { pathname, hash } = new URL(link.trim());
   await guest.page.goto(pathname + hash);
   await guest.page.getByLabel('New password').fill('a sentence of my own');
-  await guest.page.getByRole('button', { name: 'Set the password and sign in' }).click();
+  await guest.page.getByRole('button', { name: 'Set password and continue' }).click();
   await guest.page.waitForURL('**/app/sandbox/start');
   await guest.page.goto('/app/live/team');
-  await guest.page.getByText('Only owners change who is in the account.').waitFor();
+  await guest.page.getByText('Only owners can manage team members.').waitFor();
   assert.equal(await guest.page.getByRole('button', { name: /Invite|Remove/ }).count(), 0);
   guest.assertClean();
 
   await page.getByRole('combobox', { name: 'Role of ann@example.com' }).click();
   await page.getByRole('option', { name: 'Owner' }).click();
-  await page.getByText('ann@example.com is owner now').waitFor();
+  await page.getByText('ann@example.com now has the role owner').waitFor();
   assert.equal((await members())['ann@example.com'], 'owner');
   const remove = page.getByRole('button', { name: 'Remove ann@example.com' });
   await remove.click();
@@ -94,7 +94,7 @@ test('settings are changed one by one, and variables merged', { skip }, async (t
   const { page } = visit;
   await page.goto('/app/live/settings');
   await page.getByLabel('Default sender').fill('Shop <orders@shop.example>');
-  await page.getByLabel('Keep the source').check();
+  await page.getByLabel('Keep placeholder').check();
   await page.getByLabel('7 days').check();
   await page.getByRole('region', { name: 'Sending' }).getByRole('button', { name: 'Save' }).click();
   await page.getByText('Settings saved').first().waitFor();
@@ -103,12 +103,12 @@ test('settings are changed one by one, and variables merged', { skip }, async (t
     ...{ missingVariables: 'keep', retainContent: '7d', defaultFrom: 'Shop <orders@shop.example>' },
   });
 
-  const variables = page.getByRole('region', { name: 'Variables of the account' });
+  const variables = page.getByRole('region', { name: 'Account variables' });
   await variables.getByLabel(/Company address/).fill('Shop Ltd<br>1 High Street');
   await variables.getByRole('button', { name: 'Remove old' }).click();
-  await variables.getByLabel('Name of the new variable').fill('1st');
-  await variables.getByText('Letters, digits and _, and no digit in front').waitFor();
-  await variables.getByLabel('Name of the new variable').fill('brand');
+  await variables.getByLabel('Variable name').fill('1st');
+  await variables.getByText('The name can’t start with a digit.').waitFor();
+  await variables.getByLabel('Variable name').fill('brand');
   await variables.getByRole('button', { name: 'Add' }).click();
   await variables.getByRole('textbox', { name: 'brand' }).fill('Shop');
   // What somebody else has set meanwhile stays.
@@ -168,7 +168,7 @@ test('an authenticator app: after signing in again, with codes that are asked fo
   const begin = page.getByRole('button', { name: 'Set up' });
   await waitUntil('the session to be old everywhere', async () => {
     await begin.click();
-    const old = page.getByText('Sign in again first');
+    const old = page.getByText('Confirm it’s you');
     await old
       .or(page.getByRole('img', { name: 'QR code for the authenticator app' }))
       .first()
@@ -185,10 +185,10 @@ test('an authenticator app: after signing in again, with codes that are asked fo
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('img', { name: 'QR code for the authenticator app' }).waitFor();
   const secret = await dialog.getByText(/^[A-Z2-7]{32}$/).innerText();
-  await dialog.getByLabel('Code that the app shows').fill('000000');
+  await dialog.getByLabel('6-digit code').fill('000000');
   await dialog.getByRole('button', { name: 'Confirm' }).click();
   await dialog.getByRole('alert').waitFor();
-  await dialog.getByLabel('Code that the app shows').fill(codeOf(secret, Date.now()));
+  await dialog.getByLabel('6-digit code').fill(codeOf(secret, Date.now()));
   await dialog.getByRole('button', { name: 'Confirm' }).click();
   const listed = page.getByRole('list', { name: 'Recovery codes' }).getByRole('listitem');
   await listed.nth(9).waitFor();
@@ -199,15 +199,15 @@ test('an authenticator app: after signing in again, with codes that are asked fo
     page.getByRole('button', { name: 'Download' }).click(),
   ]);
   assert.equal(readFileSync(await file.path(), 'utf8'), `${codes.join('\n')}\n`);
-  await page.getByRole('button', { name: 'I have kept it' }).click();
-  await page.getByText('Set up. 10 recovery codes are left.').waitFor();
+  await page.getByRole('button', { name: 'Done' }).click();
+  await page.getByText('On. 10 recovery codes left.').waitFor();
 
   const other = await visitors.visit(service.url);
   t.after(() => other.context.close());
   await other.page.goto('/sign-in');
   await fillSignIn(other.page, ben);
-  await other.page.getByRole('button', { name: 'I have a code' }).click();
-  await other.page.getByLabel('Code', { exact: true }).fill(codes[0]!);
+  await other.page.getByRole('button', { name: 'Use a two-factor code' }).click();
+  await other.page.getByLabel('Two-factor code', { exact: true }).fill(codes[0]!);
   await other.page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await other.page.waitForURL('**/app/live');
   await page.getByRole('region', { name: 'Authenticator app' }).getByRole('button', { name: 'Remove' }).click();
@@ -236,8 +236,8 @@ test('a passkey is added, signs in, and is removed', { skip }, async (t) => {
   await signInAs(visit, eva);
   await page.goto('/app/live/profile');
   const panel = page.getByRole('region', { name: 'Passkeys' });
-  await panel.getByLabel('Name of the passkey').fill('Laptop');
-  await panel.getByRole('button', { name: 'Add a passkey' }).click();
+  await panel.getByLabel('Passkey name').fill('Laptop');
+  await panel.getByRole('button', { name: 'Add passkey' }).click();
   await panel.getByText('Laptop').waitFor();
   await page.getByRole('button', { name: eva.email }).click();
   await page.getByRole('button', { name: 'Sign out' }).click();
@@ -249,7 +249,7 @@ test('a passkey is added, signs in, and is removed', { skip }, async (t) => {
     const answer = await visit.context.request.get('/user/passkeys');
     return (await answer.json()).length === 0;
   });
-  await panel.getByText('You have none yet.').waitFor();
+  await panel.getByText('No passkeys yet').waitFor();
   visit.assertClean();
 });
 
@@ -268,8 +268,8 @@ test('the password is changed, other sessions end, and the appearance is chosen'
   const statusOf = async (i: number) => (await others[i]!.context.request.get('/session')).status();
   const { page } = visit;
   await page.goto('/app/live/profile');
-  const list = page.getByRole('table', { name: 'Where you are signed in' });
-  await list.getByText('This one').waitFor();
+  const list = page.getByRole('table', { name: 'Active sessions' });
+  await list.getByText('This device').waitFor();
   assert.equal(await list.getByRole('button').count(), 2, 'this one is not ended here');
   await list.getByRole('button').first().click();
   await waitUntil('one session to end', async () => (await statusOf(1)) === 401);
@@ -277,11 +277,11 @@ test('the password is changed, other sessions end, and the appearance is chosen'
 
   await page.getByLabel('Current password').fill('wrong');
   await page.getByLabel('New password').fill('another sentence of mine');
-  await page.getByRole('button', { name: 'Change the password' }).click();
+  await page.getByRole('button', { name: 'Change password' }).click();
   await page.getByRole('region', { name: 'Password' }).getByRole('alert').waitFor();
   await page.getByLabel('Current password').fill(ida.password);
-  await page.getByRole('button', { name: 'Change the password' }).click();
-  await page.getByText('The password is changed.').waitFor();
+  await page.getByRole('button', { name: 'Change password' }).click();
+  await page.getByText('Password changed.').waitFor();
   assert.equal(await statusOf(0), 401);
   assert.equal((await visit.context.request.get('/session')).status(), 200);
   await signInAs(others[0]!, { email: ida.email, password: 'another sentence of mine' });

@@ -28,13 +28,13 @@ function hold({ dataDir, live }: Service): void {
 
 async function openIncident({ page }: Visit): Promise<void> {
   await page.goto('/app/live');
-  await page.getByRole('link', { name: 'Live mail is held' }).click();
-  await page.getByRole('heading', { level: 1, name: 'Live mail is held' }).waitFor();
+  await page.getByRole('link', { name: 'Live email is held' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Live email is held' }).waitFor();
   await page.getByText(WHY).waitFor();
-  await page.getByText('Many addresses do not exist', { exact: false }).waitFor();
+  await page.getByText('Many addresses don’t exist.', { exact: false }).waitFor();
 }
 
-const letLeave = ({ page }: Visit) => page.getByRole('button', { name: 'Release held mail' });
+const letLeave = ({ page }: Visit) => page.getByRole('button', { name: 'Release held email' });
 
 test('a viewer reads why live mail is held, and an owner releases it', { skip: noBrowser() }, async (t) => {
   const visitors = await startBrowser();
@@ -64,14 +64,14 @@ test('a viewer reads why live mail is held, and an owner releases it', { skip: n
   const checkedMs = Date.now();
   await owner.page.goto('/app/live');
   await owner.page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
-  assert.equal(await owner.page.getByText('Live mail is held').count(), 0);
+  assert.equal(await owner.page.getByText('Live email is held').count(), 0);
 
   // The delivery may use a check of the account for up to a second.
   await waitUntil('the check of the account to be out of date', () => Date.now() - checkedMs > 1_000);
   hold(service);
   const held = [await send('a@x.example'), await send('b@x.example')];
   await openIncident(viewer);
-  await viewer.page.getByText('An owner of the account decides.').waitFor();
+  await viewer.page.getByText('Only account owners can release held email.').waitFor();
   assert.equal(await letLeave(viewer).count(), 0);
   assert.equal(await resume(viewer), 403, 'nor past the page');
   await openIncident(owner);
@@ -80,16 +80,16 @@ test('a viewer reads why live mail is held, and an owner releases it', { skip: n
   assert.equal(sink.accepted, 1, 'none has left so far');
 
   await letLeave(owner).click();
-  await owner.page.getByText('Held mail is being sent.').waitFor();
-  await owner.page.getByRole('heading', { name: 'This incident is over' }).waitFor();
-  await viewer.page.getByRole('heading', { name: 'This incident is over' }).waitFor();
+  await owner.page.getByText('Held email is being sent.').waitFor();
+  await owner.page.getByRole('heading', { name: 'This incident is resolved' }).waitFor();
+  await viewer.page.getByRole('heading', { name: 'This incident is resolved' }).waitFor();
   await waitUntil('the mail', async () => (await Promise.all(held.map(statusOf))).every((one) => one === 'delivered'));
   assert.equal(sink.accepted, 3);
   assert.equal(await resume(owner), 409, 'control: an owner may, and nothing is held');
   const [row] = (await service.api.get('/audit?action=account.resume-sending')).body as unknown as JsonObject[];
   assert.deepEqual([row!.actor.kind, row!.actor.name], ['user', 'operator@localhost']);
   await owner.page.goto('/app/live/incidents');
-  await owner.page.getByRole('heading', { name: 'Nothing fails' }).waitFor();
+  await owner.page.getByRole('heading', { name: 'No incidents' }).waitFor();
   owner.assertClean();
   viewer.assertClean();
 });

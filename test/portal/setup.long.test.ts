@@ -60,12 +60,12 @@ test('a domain is added, is seen in the DNS without a click, and is removed unle
   skip,
 }, async (t) => {
   const { page, assertClean } = await visit(t, '/app/live/domains');
-  await button(page, 'Add a domain').first().click();
+  await button(page, 'Add domain').first().click();
   await page.getByRole('textbox', { name: 'Domain' }).fill('not a domain');
-  await button(page, 'Add the domain').click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Add domain' }).click();
   await page.getByRole('textbox', { name: 'Domain' }).and(page.locator('[aria-invalid=true]')).waitFor();
   await page.getByRole('textbox', { name: 'Domain' }).fill('mail.shop.example');
-  await button(page, 'Add the domain').click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Add domain' }).click();
   await page.getByRole('heading', { level: 1, name: 'mail.shop.example' }).waitFor();
   const key = page.getByRole('region', { name: 'DKIM key (RSA)' });
   await key.getByText('Missing').waitFor();
@@ -78,58 +78,58 @@ test('a domain is added, is seen in the DNS without a click, and is removed unle
   await page.getByRole('option', { name: 'Amazon Route 53' }).click();
   await key.getByText(name.replace('.shop.example', ''), { exact: true }).waitFor();
   await key.getByText(`"${value.slice(0, 255)}" "${value.slice(255)}"`).waitFor();
-  await button(page, 'Export all records').click();
+  await button(page, 'Export records').click();
   await page.getByRole('region', { name: 'mail.shop.example, Zone file' }).getByText(`${name}. 3600 IN TXT`).waitFor();
   await page.keyboard.press('Escape');
 
   dns.zone[name] = { TXT: [value] };
   await page.clock.fastForward(31_000);
-  await seen(page, /^Nothing to do: mail from mail\.shop\.example/);
+  await seen(page, /^Email from mail\.shop\.example and its subdomains is signed with DKIM\./);
   await key.getByText('Verified').waitFor();
   assert.equal((await service.api.get(`/domains/${domainId}`)).body.status, 'verified');
 
-  await button(page, 'Rotate keys').click();
+  await button(page, 'Rotate DKIM keys').click();
   await page
     .getByText(/The next key\. Publish it now\./)
     .first()
     .waitFor();
   assert.equal(await key.count(), 2, 'the present key and the next one');
-  assert.equal(await button(page, 'Rotate keys').count(), 0, 'they wait already');
+  assert.equal(await button(page, 'Rotate DKIM keys').count(), 0, 'they wait already');
 
-  await button(page, 'Remove').click();
-  await seen(page, 'No domain yet');
+  await button(page, 'Delete').click();
+  await seen(page, 'No domains yet');
   await button(page, 'Undo').click();
   await page.getByRole('link', { name: 'mail.shop.example' }).click();
-  await button(page, 'Remove').click();
-  await seen(page, 'No domain yet');
+  await button(page, 'Delete').click();
+  await seen(page, 'No domains yet');
   await letUndoPass(page, /^\/domains\/dom_/);
   assert.equal((await service.api.get(`/domains/${domainId}`)).status, 404);
 
   await page.goto('/app/sandbox/domains');
   await page.getByRole('link', { name: 'Switch to Live' }).waitFor();
-  assert.equal(await button(page, 'Add a domain').count(), 0);
+  assert.equal(await button(page, 'Add domain').count(), 0);
   assertClean();
 });
 
 test('an address is suppressed, found, and lifted', { skip }, async (t) => {
   const { page, assertClean } = await visit(t, '/app/sandbox/suppressions');
-  await button(page, 'Add an address').click();
+  await button(page, 'Add address').click();
   await page.getByRole('textbox', { name: 'Address', exact: true }).fill('Ann@Example.com');
   await page.getByRole('combobox', { name: 'Reason' }).last().click();
   await page.getByRole('option', { name: 'Complaint' }).click();
-  await button(page, 'Suppress the address').click();
-  await seen(page, 'ann@example.com gets no mail from now on.');
+  await button(page, 'Add to suppression list').click();
+  await seen(page, 'ann@example.com added to the suppression list.');
   const kept = await service.sandboxApi.get('/suppressions/ann@example.com');
   assert.equal(kept.body.reason, 'complaint');
 
   await page.getByRole('searchbox', { name: 'Address contains' }).fill('ben');
   await page.waitForURL(/email=ben/);
-  await seen(page, 'No such address is suppressed');
-  await button(page, 'Show all').click();
-  await button(page, 'Lift the suppression of ann@example.com').click();
+  await seen(page, 'No addresses match your filters');
+  await button(page, 'Clear filters').click();
+  await button(page, 'Remove ann@example.com').click();
   await gone(page, 'ann@example.com');
   await button(page, 'Undo').click();
-  await button(page, 'Lift the suppression of ann@example.com').click();
+  await button(page, 'Remove ann@example.com').click();
   await letUndoPass(page, /^\/suppressions\/ann/);
   assert.equal((await service.sandboxApi.get('/suppressions/ann@example.com')).status, 404);
   assertClean();
@@ -144,7 +144,7 @@ test('a list is imported in parts, each line is accounted for, and the list is e
   const { page, assertClean } = await visit(t, '/app/sandbox/suppressions');
   await button(page, 'Import').click();
   await page.locator('input[type=file]').setInputFiles(file);
-  await seen(page, '2,500 lines will be imported, in 2 parts.');
+  await seen(page, '2,500 addresses will be imported, in 2 parts.');
   await page.getByRole('cell', { name: 'person4@customer.example' }).waitFor();
   await page.getByRole('dialog').getByRole('button', { name: 'Import', exact: true }).click();
   await seen(page, '2,498 imported');
@@ -161,7 +161,7 @@ test('a list is imported in parts, each line is accounted for, and the list is e
 test('a key is made, works, and is replaced by another', { skip }, async (t) => {
   const { page, assertClean } = await visit(t, '/app/live/keys');
   const secret = async (pattern: RegExp): Promise<string> => {
-    await seen(page, 'Shown once. Keep it in a safe place now');
+    await seen(page, 'Copy it now.');
     const text = await page.getByRole('dialog').innerText();
     return pattern.exec(text)![0];
   };
@@ -173,22 +173,22 @@ test('a key is made, works, and is replaced by another', { skip }, async (t) => 
     api.close();
     return status;
   };
-  await button(page, 'New API key').click();
+  await button(page, 'Create API key').click();
   await page.getByRole('textbox', { name: 'Name' }).fill('web shop');
   await page.getByRole('dialog').getByRole('radio', { name: 'Sandbox' }).check();
   await page.getByRole('combobox', { name: 'Allowed senders' }).fill('orders@shop.example');
-  await button(page, 'Make it').click();
+  await button(page, 'Create').click();
   const first = await secret(/pr_test_\w+/);
   await page.keyboard.press('Escape');
-  await button(page, 'I have kept it').click();
-  await page.getByRole('row', { name: /web shop.*Sandbox.*Send only.*orders@shop\.example/ }).waitFor();
+  await button(page, 'Done').click();
+  await page.getByRole('row', { name: /web shop.*Sandbox.*Sending access.*orders@shop\.example/ }).waitFor();
   assert.equal(await statusOf(first), 200);
 
   await button(page, 'Rotate web shop').click();
-  await button(page, 'Make the new one').click();
+  await button(page, 'Create replacement').click();
   const second = await secret(/pr_test_\w+/);
-  await button(page, 'I have kept it').click();
-  await button(page, 'Revoke the old one').click();
+  await button(page, 'Done').click();
+  await button(page, 'Revoke old one').click();
   assert.deepEqual(
     [await statusOf(first), await statusOf(second)],
     [200, 200],
@@ -207,33 +207,33 @@ test('a key is made, works, and is replaced by another', { skip }, async (t) => 
 
 test('an SMTP credential comes with settings for frameworks; a plan without SMTP says so', { skip }, async (t) => {
   const { page, assertClean } = await visit(t, '/app/sandbox/keys?tab=smtp');
-  await button(page, 'New SMTP credential').click();
+  await button(page, 'Create SMTP credential').click();
   const modes = page.getByRole('dialog').getByRole('radiogroup', { name: 'Mode' }).getByRole('radio');
   await modes.first().waitFor();
   assert.equal(await modes.count(), 1);
-  await button(page, 'Make it').click();
+  await button(page, 'Create').click();
   await page.getByRole('combobox', { name: 'Language' }).click();
   await page.getByRole('option', { name: 'Django' }).click();
-  const snippet = await page.getByRole('region', { name: 'Ready to use, Django' }).innerText();
+  const snippet = await page.getByRole('region', { name: 'Quickstart, Django' }).innerText();
   assert.match(snippet, /EMAIL_HOST = '127\.0\.0\.1'/);
   assert.match(snippet, /EMAIL_HOST_USER = 'smtp_\w+'/);
-  await button(page, 'I have kept it').click();
+  await button(page, 'Done').click();
 
   await service.cli('account', 'set', service.live.accountId, '--plan', 'free');
   t.after(() => service.cli('account', 'set', service.live.accountId, '--plan', 'enterprise'));
   for (const one of (await service.api.get('/smtp-credentials')).body as never as { smtpCredentialId: string }[])
     await service.api.delete(`/smtp-credentials/${one.smtpCredentialId}`);
   await page.reload();
-  await seen(page, 'Your plan has no SMTP');
+  await seen(page, 'SMTP isn’t available on your plan');
   assertClean();
 });
 
 test('a larger limit is asked for, granted, and holds', { skip }, async (t) => {
   const { page, assertClean } = await visit(t, '/app/live/approvals');
-  await page.getByRole('textbox', { name: 'Size of the largest mail' }).fill('30');
-  await page.getByRole('textbox', { name: 'What it is for' }).fill('Plans for our customers');
-  await button(page, 'Send the request').click();
-  await page.getByRole('row', { name: /30\.0 MB Pending The operator’s turn/ }).waitFor();
+  await page.getByRole('textbox', { name: 'New limit' }).fill('30');
+  await page.getByRole('textbox', { name: 'Use case' }).fill('Plans for our customers');
+  await button(page, 'Submit request').click();
+  await page.getByRole('row', { name: /30\.0 MB Pending Waiting for review/ }).waitFor();
   const granted = await page.evaluate(async () => {
     const headers = { 'X-Requested-With': 'postrider' };
     const answer = await fetch('/operator/approvals?status=pending', { headers });
@@ -242,7 +242,7 @@ test('a larger limit is asked for, granted, and holds', { skip }, async (t) => {
   });
   assert.equal(granted, 200);
   await page.clock.fastForward(11_000);
-  await page.getByRole('row', { name: /30\.0 MB Approved Mail up to 30\.0 MB goes through/ }).waitFor();
+  await page.getByRole('row', { name: /30\.0 MB Approved You can now send emails up to 30\.0 MB/ }).waitFor();
   await page.getByText('30.0 MB', { exact: true }).first().waitFor();
 
   const { id } = await uploadAll(service.sandboxApi, [{ bytes: Buffer.alloc(14_600_000, 7), name: 'plan.pdf' }]);
@@ -264,10 +264,10 @@ test('a viewer reads all of it on a phone in the dark, and finds nothing to chan
   const { page } = viewer;
   const pages: [at: string, text: string, buttons: RegExp][] = [
     ['/app/live/domains', 'news.shop.example', /Add/],
-    [`/app/live/domains/${domainId}`, 'Not in the DNS yet. Add it with the name and value below.', /Check|Remove/],
-    ['/app/live/suppressions', 'ann@example.com', /Add|Import|Lift/],
-    ['/app/live/keys', 'An owner of the account makes, rotates and revokes these.', /New|Rotate|Revoke/],
-    ['/app/live/approvals', 'An owner of the account can ask for a larger limit.', /Send/],
+    [`/app/live/domains/${domainId}`, 'Record not found. Add it with the name and value below.', /Verify|Delete/],
+    ['/app/live/suppressions', 'ann@example.com', /Add|Import|Remove/],
+    ['/app/live/keys', 'Only account owners can manage credentials.', /Create|Rotate|Revoke/],
+    ['/app/live/approvals', 'Only account owners can request an increase.', /Submit/],
   ];
   for (const [at, text, buttons] of pages) {
     await page.goto(at);

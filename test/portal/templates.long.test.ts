@@ -58,14 +58,14 @@ async function typeAtEnd(page: Page, text: string): Promise<void> {
 
 test('a template is made, written with a preview of what is typed, and saved', { skip }, async (t) => {
   const { page, assertClean } = await visited(t, '/app/live/templates');
-  await page.getByRole('button', { name: 'New template' }).first().click();
+  await page.getByRole('button', { name: 'Create template' }).first().click();
   await page.getByRole('textbox', { name: 'Name' }).fill('welcome');
-  await page.getByRole('button', { name: 'Make the template' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Create template' }).click();
   await page.getByRole('heading', { name: 'welcome', level: 1 }).waitFor();
   await see(mail(page), 'Hello there,');
   await typeAtEnd(page, '<p>Your code is {{ code }}.</p>');
-  await see(page, 'code has no value.');
-  await see(page, 'Not saved yet');
+  await see(page, 'Missing value: code');
+  await see(page, 'Unsaved changes');
   await page.getByRole('textbox', { name: 'code' }).fill('482913');
   await see(mail(page), 'Your code is 482913.');
   await page.getByRole('radio', { name: 'Text', exact: true }).locator('..').click();
@@ -78,9 +78,9 @@ test('a template is made, written with a preview of what is typed, and saved', {
   assert.match(html, /\{\{ code \}\}/);
   await page.getByRole('link', { name: 'Templates' }).first().click();
   await page.getByRole('link', { name: 'welcome' }).waitFor();
-  await page.getByRole('button', { name: 'New template' }).click();
+  await page.getByRole('button', { name: 'Create template' }).click();
   await page.getByRole('textbox', { name: 'Name' }).fill('welcome');
-  await page.getByRole('button', { name: 'Make the template' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Create template' }).click();
   await see(page, /has this name/);
   assertClean();
 });
@@ -92,7 +92,7 @@ test('a mistake is marked where it is, and the keyboard gets out of the editor',
   await typeAtEnd(page, '  {% if name %}');
   const mistake = page.getByRole('button', { name: /^HTML is not a valid template: .*\(line 3, column 3\)$/ });
   await mistake.waitFor();
-  await page.getByRole('tab', { name: 'Subject and HTML, has a mistake' }).waitFor();
+  await page.getByRole('tab', { name: 'Subject and HTML, has errors' }).waitFor();
   await waitUntil('the mark', async () => (await editor(page).getAttribute('aria-invalid')) === 'true');
   await see(mail(page), 'Order');
   assert.deepEqual(await faultsOf(page), []);
@@ -104,7 +104,7 @@ test('a mistake is marked where it is, and the keyboard gets out of the editor',
   await page.keyboard.press('Tab');
   assert.equal(await hasFocus(page), false);
   await page.getByRole('button', { name: 'Save as version 2' }).click();
-  await see(page, 'That did not work');
+  await see(page, 'Something went wrong');
   assert.equal((await found(id)).version, 1);
   await typeAtEnd(page, '{% endif %}');
   await mistake.waitFor({ state: 'detached' });
@@ -118,9 +118,9 @@ test('changes are kept when the page is left, offered again, and discarded with 
   const { page, assertClean } = await visited(t, `/app/live/templates/${id}`);
   await typeAtEnd(page, '<p>typed</p>');
   await page.getByRole('link', { name: 'Templates' }).first().click();
-  await see(page, 'Your changes to kept are not saved.');
+  await see(page, 'Your unsaved changes to kept are stored in this browser.');
   await page.getByRole('link', { name: 'kept' }).click();
-  await see(page, 'These are your unsaved changes of');
+  await see(page, 'Restored your draft from');
   await see(mail(page), 'typed');
   await page.reload();
   await see(mail(page), 'typed');
@@ -132,13 +132,13 @@ test('changes are kept when the page is left, offered again, and discarded with 
   // Somebody else saves meanwhile: nothing is lost of either.
   await service.api.put(`/templates/${id}`, { name: 'kept', html: '<p>theirs</p>' });
   await page.getByRole('button', { name: 'Save as version 2' }).click();
-  await see(page, 'Somebody saved version 2 while you were writing.');
+  await see(page, 'Version 2 was saved while you were editing.');
   assert.equal((await found(id)).html, '<p>theirs</p>');
   await save(page, 3);
   assert.match((await found(id)).html, /typed/);
   await page.reload();
   await see(mail(page), 'typed');
-  assert.equal(await page.getByText('Not saved yet').count(), 0);
+  assert.equal(await page.getByText('Unsaved changes').count(), 0);
   assertClean();
 });
 
@@ -157,7 +157,7 @@ test('variables of the text are suggested, and a layout stands around it', { ski
   await page.getByRole('textbox', { name: 'Default of slogan' }).fill('since 1887');
   await see(mail(page), 'The shop, since 1887');
   await page.getByRole('textbox', { name: 'Default of items' }).fill('[{ "name": ');
-  await see(page, 'Write a list as JSON');
+  await see(page, 'Enter a JSON array');
   await page.getByRole('textbox', { name: 'Default of items' }).fill('[{ "name": "Tea" }]');
   await see(mail(page), 'Tea');
   await page.getByRole('checkbox', { name: 'Required: slogan' }).uncheck();
@@ -183,19 +183,19 @@ test('sample sets are kept in the browser, and one click changes between them', 
   await page.getByRole('textbox', { name: 'order.number' }).fill('17');
   await see(mail(page), 'Hello Ann');
   await page.getByRole('button', { name: 'New set' }).click();
-  await page.getByRole('textbox', { name: 'Name of the set' }).fill('Ben');
+  await page.getByRole('textbox', { name: 'Set name' }).fill('Ben');
   await page.keyboard.press('Enter');
   await page.getByText('JSON', { exact: true }).click();
   const json = page.getByRole('textbox', { name: 'Values as JSON' });
   assert.deepEqual(JSON.parse(await json.inputValue()), { name: 'Ann', order: { number: '17' } });
   await json.fill('{ "name": "Ben", ');
-  await see(page, 'This is no JSON object yet.');
+  await see(page, 'Invalid JSON. Preview not updated.');
   await json.fill('{ "name": "Ben", "order": { "number": 18 } }');
   await see(mail(page), 'Hello Ben');
   assert.deepEqual(await faultsOf(page), []);
   await page.reload();
   await see(mail(page), 'Hello Ben');
-  await page.getByText('First sample', { exact: true }).click();
+  await page.getByText('Default', { exact: true }).click();
   await see(mail(page), 'Hello Ann');
   await see(page, 'For Ann');
   assertClean();
@@ -208,19 +208,19 @@ test('any two versions are compared, and an earlier one restored', { skip }, asy
   const { page, assertClean } = await visited(t, `/app/live/templates/${id}?view=versions`);
   // The first row has the names of the columns.
   const row = (at: number): Locator => page.getByRole('row').nth(at);
-  await see(row(1), 'Present');
+  await see(row(1), 'Current');
   await see(row(2), 'Subject, HTML');
   await see(editor(page, 'Version 2'), '<p>second</p>');
   await see(editor(page, 'Version 3'), '<p>third</p>');
   assert.deepEqual(await faultsOf(page), []);
-  await page.getByRole('button', { name: 'Compare version 2 with the one before' }).click();
+  await page.getByRole('button', { name: 'Compare version 2 with the previous one' }).click();
   await page.getByText('Subject •').click();
   await see(editor(page, 'Version 1'), 'One');
-  await page.getByText('One text').click();
+  await page.getByText('Unified', { exact: true }).click();
   await editor(page, 'Version 1 → Version 2').waitFor();
   assert.deepEqual(await faultsOf(page), []);
   await page.getByRole('button', { name: 'Restore version 1' }).click();
-  await see(page, 'Version 4 says what version 1 said.');
+  await see(page, 'Restored version 1 as version 4.');
   const { subject, html, version } = await found(id);
   assert.deepEqual([subject, html, version], ['One', HTML, 4]);
   assertClean();
@@ -229,15 +229,15 @@ test('any two versions are compared, and an earlier one restored', { skip }, asy
 test('in the sandbox a live template is sent and copied, not changed', { skip }, async (t) => {
   const id = await made({ name: 'shared', subject: 'Hello {{ name }}', html: '<p>Hello {{ name }}</p>' });
   const { page, assertClean } = await visited(t, `/app/sandbox/templates/${id}`);
-  await see(page, 'This is a live template.');
+  await see(page, 'Live template (read-only in the sandbox)');
   assert.equal(await page.getByRole('button', { name: /^Save/ }).count(), 0);
   assert.equal(await editor(page).getAttribute('aria-readonly'), 'true');
   await page.getByRole('textbox', { name: 'name', exact: true }).fill('Ann');
   await see(mail(page), 'Hello Ann');
-  await page.getByRole('button', { name: 'Send a test' }).click();
+  await page.getByRole('button', { name: 'Send test email' }).click();
   await page.getByRole('textbox', { name: 'To' }).fill('ann@example.com');
-  await page.getByRole('button', { name: 'Send it' }).click();
-  const link = page.getByRole('link', { name: 'Look at it in the inbox' });
+  await page.getByRole('button', { name: 'Send test', exact: true }).click();
+  const link = page.getByRole('link', { name: 'View in inbox' });
   const messageId = (await link.getAttribute('href'))!.split('/').at(-1)!;
   assert.deepEqual(await faultsOf(page), []);
   const message = await waitUntil('the mail to be in the inbox', async () => {
@@ -250,15 +250,15 @@ test('in the sandbox a live template is sent and copied, not changed', { skip },
     const { body } = await service.sandboxApi.get('/statistics?groupBy=template');
     return body.buckets?.some(({ group }: { group: string }) => group === id);
   });
-  await page.getByText('Where used').click();
-  const messages = page.getByRole('link', { name: 'Show the messages (1)' });
+  await page.getByText('Usage', { exact: true }).last().click();
+  const messages = page.getByRole('link', { name: 'View messages (1)' });
   assert.equal(await messages.getAttribute('href'), `/app/sandbox/messages?template=${id}`);
-  await page.getByRole('button', { name: 'Make a sandbox copy' }).click();
+  await page.getByRole('button', { name: 'Create sandbox copy' }).click();
   await see(page, 'Sandbox only');
   assert.notEqual(page.url().split('/').at(-1), id);
   await typeAtEnd(page, '<p>A try</p>');
-  await page.getByRole('button', { name: 'Send a test' }).click();
-  await see(page, 'This sends version 1 as it is saved, without your changes.');
+  await page.getByRole('button', { name: 'Send test email' }).click();
+  await see(page, 'Sends version 1 as saved. Save first to include your changes.');
   await page.keyboard.press('Escape');
   await save(page, 2);
   await page.getByRole('link', { name: 'Templates' }).first().click();
@@ -274,17 +274,17 @@ test('in the sandbox a live template is sent and copied, not changed', { skip },
 test('a template is found by its name, and deleted with an undo', { skip }, async (t) => {
   const id = await made({ name: 'old-news', subject: '=1+1', html: '<p>Old</p>', type: 'marketing' });
   const { page, assertClean } = await visited(t, '/app/live/templates');
-  await page.getByRole('searchbox', { name: 'Find by name' }).fill('OLD');
+  await page.getByRole('searchbox', { name: 'Search templates' }).fill('OLD');
   await page.waitForURL(/name=OLD/);
   await see(page.getByRole('row'), 'Marketing');
   await waitUntil('the others to be gone', async () => (await page.getByRole('row').count()) === 2);
   await page.getByRole('button', { name: 'Delete old-news' }).click();
-  await see(page, 'No template has such a name');
+  await see(page, 'No templates match your search');
   await page.getByRole('button', { name: 'Undo' }).click();
   await page.getByRole('link', { name: 'old-news' }).click();
   await page.getByRole('button', { name: 'More actions' }).click();
   await page.getByRole('menuitem', { name: 'Delete' }).click();
-  await see(page, /^old-news is deleted/);
+  await see(page, /^old-news deleted/);
   assert.equal((await found(id)).name, 'old-news');
   await page.getByRole('heading', { name: 'Templates', level: 1 }).waitFor();
   assert.equal(await page.getByRole('link', { name: 'old-news' }).count(), 0);
@@ -305,13 +305,13 @@ test('who may only read sees templates, and no way to change them', { skip }, as
   await signInAs(visit, { email, password: PASSWORD });
   const { page } = visit;
   await page.goto(`/app/live/templates/${id}`);
-  await see(page, 'Your role may read templates.');
+  await see(page, 'You have read-only access to templates.');
   await see(mail(page), 'Hello {{ name }}');
-  assert.equal(await page.getByRole('button', { name: /Save|Send a test|More actions/ }).count(), 0);
+  assert.equal(await page.getByRole('button', { name: /Save|Send test|More actions/ }).count(), 0);
   assert.deepEqual(await faultsOf(page), []);
   await page.goto('/app/live/templates');
   await page.getByRole('link', { name: 'to-read' }).waitFor();
-  assert.equal(await page.getByRole('button', { name: /New template|Delete/ }).count(), 0);
+  assert.equal(await page.getByRole('button', { name: /Create template|Delete/ }).count(), 0);
   assert.deepEqual(await faultsOf(page), []);
   visit.assertClean();
 });

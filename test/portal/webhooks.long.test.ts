@@ -47,22 +47,22 @@ async function choose(page: Page, name: string): Promise<void> {
 async function make({ page, catcher }: Stage): Promise<{ id: string; secret: string }> {
   await page.goto(LIST);
   await page.getByText('No webhooks yet').waitFor();
-  await button(page, 'New webhook').first().click();
-  await page.getByLabel('Address').fill('ftp://shop.example/');
-  await button(page, 'Create the webhook').click();
+  await button(page, 'Create webhook').first().click();
+  await page.getByLabel('Endpoint URL').fill('ftp://shop.example/');
+  await page.getByRole('dialog').getByRole('button', { name: 'Create webhook' }).click();
   await page.getByText('Must be a URL that starts with https:// or http://.').waitFor();
-  await page.getByLabel('Address').fill(catcher.url);
+  await page.getByLabel('Endpoint URL').fill(catcher.url);
   await page.getByLabel('Complaint').uncheck();
   await page.getByLabel('Send', { exact: true }).check();
   await page.getByLabel('Description').fill('Order service');
-  await button(page, 'Create the webhook').click();
-  await page.getByText('Shown once').waitFor();
+  await page.getByRole('dialog').getByRole('button', { name: 'Create webhook' }).click();
+  await page.getByText('Copy it now.').waitFor();
   const secret = await page.getByText(/^whsec_/).innerText();
   await page.getByText('PHP', { exact: true }).click();
   await page.getByText('hash_equals').waitFor();
   await page.keyboard.press('Escape');
-  assert.equal(await page.getByText('Shown once').isVisible(), true, 'a slip does not lose the secret');
-  await button(page, 'I have kept it').click();
+  assert.equal(await page.getByText('Copy it now.').isVisible(), true, 'a slip does not lose the secret');
+  await button(page, 'Done').click();
   await page.getByRole('heading', { name: 'Order service', level: 1 }).waitFor();
   return { id: new URL(page.url()).pathname.split('/').at(-1)!, secret };
 }
@@ -70,13 +70,13 @@ async function make({ page, catcher }: Stage): Promise<{ id: string; secret: str
 async function testEvents({ page, catcher }: Stage): Promise<void> {
   const result = page.getByRole('region', { name: 'Test event' });
   catcher.answer({ status: 503, body: '<b>closed for today</b>' });
-  await button(page, 'Send a test event').click();
-  await result.getByText('Your receiver did not take the test event').waitFor();
+  await button(page, 'Send test event').click();
+  await result.getByText('Test event failed').waitFor();
   await result.getByText('The endpoint answered 503.').waitFor();
   await result.getByText('<b>closed for today</b>').waitFor();
   catcher.answer({ body: 'thanks' });
-  await button(page, 'Send a test event').click();
-  await result.getByText('Your receiver took the test event').waitFor();
+  await button(page, 'Send test event').click();
+  await result.getByText('Test event delivered').waitFor();
   await result.getByText('thanks').waitFor();
 }
 
@@ -97,8 +97,8 @@ async function deliveries(stage: Stage, id: string): Promise<void> {
   assert.match(page.url(), /delivery=del_/);
   assert.deepEqual(await faultsOf(page), []);
   catcher.answer({ body: 'ok' });
-  await drawer.getByRole('button', { name: 'Send it again' }).click();
-  await drawer.getByText('Your receiver took it.').waitFor();
+  await drawer.getByRole('button', { name: 'Redeliver' }).click();
+  await drawer.getByText('Delivered to your endpoint.').waitFor();
   await drawer.getByRole('button', { name: 'Close' }).click();
   await page.getByText(/1 of the last 2 succeeded, 1 pending/).waitFor();
 }
@@ -112,30 +112,30 @@ async function replays(stage: Stage, id: string): Promise<void> {
     const { body } = await service.sandboxApi.post(`/webhooks/${id}/replay?dryRun=true`, EVERY);
     return body.events === 8;
   });
-  await button(page, 'Send events again').click();
-  await page.getByText('8 events will be sent again').waitFor();
-  await page.getByRole('combobox', { name: 'Time' }).click();
-  await page.getByRole('option', { name: 'Choose' }).click();
+  await button(page, 'Replay events').click();
+  await page.getByText('8 events will be replayed').waitFor();
+  await page.getByRole('combobox', { name: 'Period' }).click();
+  await page.getByRole('option', { name: 'Custom range' }).click();
   await page.getByLabel('From').fill('2090-01-01T00:00');
-  await page.getByText('“From” is later than “To”.').waitFor();
+  await page.getByText('Start must be before end.').waitFor();
   await page.getByLabel('From').fill('2020-01-01T00:00');
-  await page.getByText('8 events will be sent again').waitFor();
+  await page.getByText('8 events will be replayed').waitFor();
   for (const name of ['Send', 'Bounce'])
     await page.locator('.mantine-Pill-root', { hasText: name }).getByRole('button', { includeHidden: true }).click();
-  await page.getByText('3 events will be sent again').waitFor();
+  await page.getByText('3 events will be replayed').waitFor();
   assert.deepEqual(await faultsOf(page), []);
   const before = catcher.requests.length;
-  await button(page, 'Send 3 events again').click();
-  await page.getByText('3 events have been handed to your receiver').waitFor();
+  await button(page, 'Replay 3 events').click();
+  await page.getByText('Replay complete: 3 events sent').waitFor();
   await waitUntil('three requests', () => catcher.requests.length === before + 3);
 }
 
 async function rotates({ page }: Stage, first: string): Promise<void> {
-  await choose(page, 'New secret');
-  await button(page, 'Make a new secret').click();
-  await page.getByText('Both secrets sign until').waitFor();
+  await choose(page, 'Rotate secret');
+  await button(page, 'Rotate secret').click();
+  await page.getByText('Both secrets are valid until').waitFor();
   assert.notEqual(await page.getByText(/^whsec_/).innerText(), first);
-  await button(page, 'I have kept it').click();
+  await button(page, 'Done').click();
 }
 
 /** A request that came is genuine; printed again it is not, and the page says why. */
@@ -143,14 +143,14 @@ async function checks({ page, catcher }: Stage, secret: string): Promise<void> {
   const { headers, body } = catcher.requests.at(-1)!;
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   const field = (name: string) => page.getByRole('textbox', { name });
-  await choose(page, 'Check a signature');
-  await page.getByText('Paste the headers, the body and the secret').waitFor();
+  await choose(page, 'Verify signature');
+  await page.getByText('Paste the headers, the body, and the secret').waitFor();
   await field('Headers').fill(lines.join('\n'));
   await field('Raw body').fill(body);
   await field('Secret').fill(secret);
-  await page.getByText('All is right: this request is genuine').waitFor();
+  await page.getByText('Valid signature').waitFor();
   await field('Raw body').fill(JSON.stringify(JSON.parse(body), null, 2));
-  await page.getByText('you verify parsed JSON that was printed again').waitFor();
+  await page.getByText('The body was parsed and serialized again.').waitFor();
   assert.deepEqual(await faultsOf(page), []);
   await page.keyboard.press('Escape');
 }
@@ -158,14 +158,14 @@ async function checks({ page, catcher }: Stage, secret: string): Promise<void> {
 async function disables({ page, service }: Stage, id: string): Promise<void> {
   const isEnabled = async () => (await service.sandboxApi.get(`/webhooks/${id}`)).body.enabled;
   await choose(page, 'Disable');
-  await page.getByText('This webhook is disabled: nothing is sent to it').waitFor();
+  await page.getByText('This webhook is disabled').waitFor();
   assert.equal(await isEnabled(), false);
-  await button(page, 'Send events again').click();
-  await page.getByText('Enable the webhook before you send something again.').waitFor();
-  assert.equal(await button(page, 'Send again').isEnabled(), false);
+  await button(page, 'Replay events').click();
+  await page.getByText('Enable the webhook before you replay events.').waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Replay', exact: true }).isEnabled(), false);
   await button(page, 'Cancel').click();
   await button(page, 'Enable').click();
-  await page.getByText('The webhook is enabled.').waitFor();
+  await page.getByText('Webhook enabled.').waitFor();
   assert.equal(await isEnabled(), true);
 }
 
@@ -186,15 +186,15 @@ async function reads({ service }: Stage, { page }: { page: Page }, id: string): 
   await page.goto(`${LIST}/${id}`);
   await page.getByRole('heading', { name: 'Order service', level: 1 }).waitFor();
   await page.getByRole('button', { name: 'Bounce', exact: true }).click();
-  await page.getByText('Your receiver took it.').waitFor();
-  const changing = /Send|Enable|More actions|New webhook/;
+  await page.getByText('Delivered to your endpoint.').waitFor();
+  const changing = /Send|Redeliver|Enable|More actions|Create webhook/;
   assert.equal(await page.getByRole('dialog').getByRole('button', { name: changing }).count(), 0);
   await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
   await page.getByRole('dialog').waitFor({ state: 'hidden' });
   assert.equal(
     await page
       .locator('main')
-      .getByRole('button', { name: /^(Send (a|ev)|Enable|More)/ })
+      .getByRole('button', { name: /^(Send test|Replay|Enable|More)/ })
       .count(),
     0,
   );

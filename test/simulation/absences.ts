@@ -31,6 +31,16 @@ export function mayBeLost(process: Process | undefined, atMs: number, recordMs =
   return process?.absences?.some(covers) ?? false;
 }
 
+/** Whether something that the process began and ended between two times may never have been recorded. */
+export function mayBeLostBetween(
+  process: Process | undefined,
+  { fromMs, untilMs }: { fromMs: number; untilMs: number },
+  recordMs = RECORD_MS,
+): boolean {
+  const covers = (one: Absence): boolean => !one.isShort && one.fromMs < untilMs + recordMs && one.untilMs >= fromMs;
+  return process?.absences?.some(covers) ?? false;
+}
+
 /** Whether the process may not have known at that time what the others wrote, or could not write what it knew. */
 export function isOutOfTouch(process: Process | undefined, atMs: number): boolean {
   const covers = ({ fromMs, untilMs }: Absence): boolean => atMs > fromMs - READ_MS && atMs <= untilMs + READ_MS;

@@ -7,10 +7,14 @@
  *   --only X      nothing but these parts of a world      --planted B   with a bug of planted.ts; its worlds are not kept
  *   --json        the sums as JSON                        --keep F      keeps worlds in this folder
  *   --nodes       worlds of one to three nodes that share a PostgreSQL database
+ *   --hours N     worlds for so long instead, after a fault too, from a seed of the day on unless given; prints the branches that they reached
  */
+import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
+import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { keep, onlyOf } from './kept.ts';
+import { inWords as branchesInWords, type Reached, readReached } from './reached.ts';
 import { startSimulation } from './simulate-process.ts';
 import { unseen } from './states.ts';
 import { add, type Failed, noSums, type Sums } from './sums.ts';
@@ -19,11 +23,19 @@ const YEAR_MS = 365.25 * 86_400_000;
 const PROGRESS_MS = 10_000;
 /** A process of its own takes a second to start, and keeps a little of each world. */
 const SEEDS_OF_PROCESS = { least: 10, most: 1_000 };
+/** The same where the time decides how many there are: a process that has begun comes to its end. */
+const SEEDS_OF_HOURS = 100;
+/** More seeds than a day has time for. */
+const SEEDS_OF_DAY = 1_000_000;
+const SOURCES = path.join(import.meta.dirname, '../../src');
+/** What the branches are counted of. */
+const COUNTED = ['delivery', 'webhooks', 'send'];
 
 const { values } = parseArgs({
   options: {
     seeds: { type: 'string', default: '1' },
-    seed: { type: 'string', default: '1' },
+    seed: { type: 'string' },
+    hours: { type: 'string' },
     only: { type: 'string' },
     planted: { type: 'string' },
     keep: { type: 'string' },
@@ -33,13 +45,18 @@ const { values } = parseArgs({
     nodes: { type: 'boolean', default: false },
   },
 });
-const seeds = Number(values.seeds);
+const hours = values.hours === undefined ? undefined : Number(values.hours);
+const seeds = hours === undefined ? Number(values.seeds) : SEEDS_OF_DAY;
+const first = Number(values.seed ?? (hours === undefined ? 1 : firstOfDay(new Date())));
+const goesOn = values.all || hours !== undefined;
 const { planted } = values;
 const cores = os.availableParallelism();
 const startedMs = performance.now();
 /** Of each process. */
 const soFar: Sums[] = [];
 const running = new Set<{ kill(): void }>();
+const kept: string[] = [];
+const coverage = hours === undefined ? undefined : mkdtempSync(path.join(os.tmpdir(), 'postrider-branches-'));
 let isStopped = false;
 let broken = 0;
 let failed = 0;
@@ -48,7 +65,7 @@ const passedOn = [
   ...(planted === undefined ? [] : ['--planted', planted]),
   // What was made smaller is as small as it gets.
   ...(values.only === undefined ? ['--shrink'] : ['--only', values.only]),
-  ...(values.all ? ['--all'] : []),
+  ...(goesOn ? ['--all'] : []),
   ...(values.trace ? ['--trace'] : []),
   ...(values.nodes ? ['--nodes'] : []),
 ];
@@ -57,11 +74,12 @@ function onFailed(failed: Failed): void {
   const { seed, faults, parts, trace } = failed;
   console.log(`seed ${seed} (trace ${trace}):\n  ${faults.join('\n  ')}`);
   const isKept = values.only === undefined && (planted === undefined || values.keep !== undefined);
-  if (isKept) console.log(`  kept in ${keep(failed, { planted, nodes: values.nodes, folder: values.keep })}`);
+  if (isKept) kept.push(keep(failed, { planted, nodes: values.nodes, folder: values.keep }));
+  if (isKept) console.log(`  kept in ${kept.at(-1)}`);
   const bug = planted === undefined ? '' : ` --planted '${planted}'`;
   const nodes = values.nodes ? '--nodes ' : '';
   console.log(`  repeat it with: npm run simulate -- ${nodes}--seed ${seed} --only ${onlyOf(parts)}${bug}`);
-  if (!values.all) stop();
+  if (!goesOn) stop();
 }
 
 function stop(): void {
@@ -69,12 +87,20 @@ function stop(): void {
   for (const one of running) one.kill();
 }
 
+/** 20261127000000 on 27 November 2026. */
+function firstOfDay(day: Date): number {
+  return Number(day.toISOString().slice(0, 10).replaceAll('-', '')) * SEEDS_OF_DAY;
+}
+
+const isOver = (): boolean => hours !== undefined && performance.now() - startedMs > hours * 3_600_000;
+
 /** One process after the other, with the next seeds that nobody has begun. */
 async function runNext(left: Iterator<{ seed: number; count: number }>): Promise<void> {
-  for (let next = left.next(); !next.done && !isStopped; next = left.next()) {
+  for (let next = left.next(); !next.done && !isStopped && !isOver(); next = left.next()) {
     const { seed, count } = next.value;
     const at = soFar.push(noSums()) - 1;
     const simulation = startSimulation([...passedOn, '--seed', String(seed), '--seeds', String(count)], {
+      ...(coverage && { coverage }),
       onFailed,
       onProgress: (sums) => {
         soFar[at] = sums;
@@ -92,8 +118,8 @@ async function runNext(left: Iterator<{ seed: number; count: number }>): Promise
 
 function* pieces(): Generator<{ seed: number; count: number }> {
   const { least, most } = SEEDS_OF_PROCESS;
-  const size = Math.min(most, Math.max(least, Math.ceil(seeds / cores)));
-  const [first, end] = [Number(values.seed), Number(values.seed) + seeds];
+  const size = hours === undefined ? Math.min(most, Math.max(least, Math.ceil(seeds / cores))) : SEEDS_OF_HOURS;
+  const end = first + seeds;
   for (let seed = first; seed < end; seed += size) yield { seed, count: Math.min(size, end - seed) };
 }
 
@@ -104,8 +130,13 @@ const left = pieces();
 await Promise.all(Array.from({ length: cores }, () => runNext(left)));
 clearInterval(showing);
 const sums = add(soFar);
+const reached =
+  coverage === undefined ? undefined : readReached({ folder: coverage, sources: SOURCES, counted: COUNTED });
+if (coverage) rmSync(coverage, { recursive: true, force: true });
 console.log(
-  values.json ? JSON.stringify({ ...sums, failed, unseen: unseen(sums.transitions) }) : words({ ...sums, failed }),
+  values.json
+    ? JSON.stringify({ ...sums, failed, unseen: unseen(sums.transitions), kept, reached })
+    : words({ ...sums, failed }, reached),
 );
 if (broken > 0) console.error(`${broken} processes broke off`);
 process.exitCode = failed + broken > 0 ? 1 : 0;
@@ -113,10 +144,11 @@ process.exitCode = failed + broken > 0 ? 1 : 0;
 function inWords({ seeds: done, failed: bad, twice, steps, simulatedMs }: Sums): string {
   const years = (simulatedMs / YEAR_MS).toFixed(2);
   const seconds = Math.round((performance.now() - startedMs) / 1000);
-  return `${done} of ${seeds} seeds, ${bad} with faults, ${twice} run twice; ${years} simulated years in ${steps} steps, ${seconds} s`;
+  const all = hours === undefined ? `${done} of ${seeds} seeds` : `${done} seeds from ${first} on`;
+  return `${all}, ${bad} with faults, ${twice} run twice; ${years} simulated years in ${steps} steps, ${seconds} s`;
 }
 
-function words(of: Sums): string {
+function words(of: Sums, reached: Reached | undefined): string {
   const list = (counts: Record<string, number>): string =>
     Object.entries(counts)
       .sort(([, a], [, b]) => b - a)
@@ -128,5 +160,7 @@ function words(of: Sums): string {
     `what befell them:\n${list(of.counts)}`,
     `changes of state (before>after):\n${list(of.transitions)}`,
     `never seen: states ${never.states.join(', ') || 'none'}; changes ${never.transitions.join(', ') || 'none'}`,
+    ...(reached ? [branchesInWords(reached)] : []),
+    ...(kept.length > 0 ? [`kept: ${kept.join(', ')}`] : []),
   ].join('\n');
 }

@@ -34,6 +34,10 @@ export interface WantedMail {
   isReused: boolean;
   /** Of a file that is uploaded before the mail is sent; 0 for none. */
   fileBytes: number;
+  /** How long its content is kept, where the customer says so. */
+  retain?: 'none' | '7d';
+  /** Of the template that has its text, in place of its own. */
+  templateId?: string;
 }
 
 /** What the file of a mail holds. */
@@ -61,6 +65,13 @@ export interface Entry {
   isGivenUp: boolean;
   /** That a 503 said that nothing was accepted, and the customer left it at that. */
   isTurnedAway: boolean;
+  /** Times that a request to move it named, Unix ms; once one is acknowledged that alone. */
+  movedToMs: number[];
+  /** How often it may have been sent again, and the messages of that. */
+  resends: number;
+  resentIds: string[];
+  /** That its recipient was let off the suppression list before. */
+  isWelcome: boolean;
   /** Answers that no customer should see. */
   strange: string[];
 }
@@ -69,12 +80,15 @@ export interface Entry {
 export const newEntry = (mail: WantedMail): Entry => ({
   ...{ mail, attempts: 0, acknowledged: [], acknowledgedAtMs: undefined, cancelled: new Map() },
   ...{ isShown: false, isGivenUp: false, isTurnedAway: false, strange: [] },
+  ...{ movedToMs: [], resends: 0, resentIds: [], isWelcome: false },
 });
 
 export interface Answer {
   status: number;
   headers: string;
   body: string;
+  /** Of the next page, or of what follows in a log. */
+  cursor: string | undefined;
 }
 
 const ANSWER_MS = 60_000;
@@ -105,7 +119,9 @@ export function request(
       const length = Number(/\r\ncontent-length: (\d+)/i.exec(text.slice(0, head))?.[1] ?? 0);
       const rest = text.slice(head + 4);
       if (Buffer.byteLength(rest) < length) return;
-      resolve({ status: Number(text.slice(9, 12)), headers: text.slice(0, head).toLowerCase(), body: rest });
+      const fields = text.slice(0, head);
+      const cursor = /\r\nx-next-cursor: (.*)/i.exec(fields)?.[1];
+      resolve({ status: Number(text.slice(9, 12)), headers: fields.toLowerCase(), body: rest, cursor });
       end();
     });
     const lines = [`${method} ${path} HTTP/1.1`, `Host: ${OUR_ADDRESS}`, 'Connection: close', ...headers];
@@ -126,10 +142,16 @@ export function apiCall(
 }
 
 /** What asks for the mail, as POST /send has it. */
-const requestOf = (mail: WantedMail, { domain }: Tenant) => ({
-  ...{ from: `Shop <orders@${domain}>`, to: mail.to, subject: mail.key, text: 'x'.repeat(mail.length) },
-  ...{ expiresAfterSeconds: mail.expiresAfterSeconds, requireTls: mail.requireTls, metadata: { key: mail.key } },
+export const requestOf = (mail: WantedMail, { domain }: Tenant) => ({
+  from: `Shop <orders@${domain}>`,
+  to: mail.to,
+  subject: mail.key,
+  ...(mail.templateId === undefined ? { text: 'x'.repeat(mail.length) } : { templateId: mail.templateId }),
+  expiresAfterSeconds: mail.expiresAfterSeconds,
+  requireTls: mail.requireTls,
+  metadata: { key: mail.key },
   ...(mail.sendAtMs !== undefined && { sendAt: new Date(mail.sendAtMs).toISOString() }),
+  ...(mail.retain !== undefined && { retainContent: mail.retain }),
 });
 
 export interface Accepted {

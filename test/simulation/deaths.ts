@@ -59,7 +59,10 @@ export function planDeaths(world: Mortal): void {
   });
 
   const deaths = draw.chance(0.35) ? 0 : Math.min(extent.deaths, 1 + draw.below(4));
-  const drawn = Array.from({ length: deaths }, () => 50 + draw.below(draw.chance(0.7) ? 800 : 4_000));
+  const drawn = Array.from(
+    { length: deaths },
+    () => 50 + draw.below(draw.chance(extent.isDay ? 0.5 : 0.7) ? 800 : 4_000),
+  );
   const atSteps = drawn.sort((a, b) => a - b);
   if (deaths > 0) cuts.begun(node, 'a start');
   timeline.beforeStep = () => {

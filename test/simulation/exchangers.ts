@@ -19,6 +19,8 @@ export function startExchangers(world: {
   flood: Flood | undefined;
   /** That no server has a fault. */
   isPerfect: boolean;
+  /** The share of servers without one. */
+  goodServers: number;
   policies: Policies;
   choices: Choices;
   onBegun(guest: Process | undefined): void;
@@ -26,7 +28,7 @@ export function startExchangers(world: {
   onTaken(copy: Copy): void;
   count(what: string): void;
 }): Peer[] {
-  const { network, random, dns, flood, isPerfect, choices, policies, ...listening } = world;
+  const { network, random, dns, flood, isPerfect, goodServers, choices, policies, ...listening } = world;
   const { count } = listening;
   const peers: Peer[] = [];
   const open = (name: string, address: string, manners: Manners): void => {
@@ -58,7 +60,8 @@ export function startExchangers(world: {
     );
     for (const [host, name] of names.entries()) {
       const drawn = drawManners(random, { isOnly: hosts === 1 });
-      const manners = choices.faults(name, isPerfect ? PERFECT : drawn, PERFECT);
+      const isGood = isPerfect || random.stream(`${name} is good`).chance(goodServers);
+      const manners = choices.faults(name, isGood ? PERFECT : drawn, PERFECT);
       if (policies.enforced.has(domain)) count('a policy that asks for TLS');
       open(name, `5.10.${at}.${host + 1}`, {
         ...manners,

@@ -16,6 +16,7 @@ import type { DnsFaults } from './dns.ts';
 import type { Extent } from './extent.ts';
 import { AWAKE_MS, type Flood } from './flood.ts';
 import { here } from './globals.ts';
+import { type Deeds, drawHabits } from './habits.ts';
 import type { Lives } from './lives.ts';
 import type { Network } from './network.ts';
 import type { SimulatedNode } from './node.ts';
@@ -23,17 +24,21 @@ import type { Peer } from './peers.ts';
 import { domainOf, NOWHERE, PEERS, type Policies } from './policies.ts';
 import { FIRST_ID, MAX_AGE_SECONDS, type PolicyHost } from './policy-hosts.ts';
 import type { Random } from './random.ts';
+import { Reader } from './readers.ts';
 import type { Receiver } from './receivers.ts';
 import { type Reporters, ROUTE_ADDRESS } from './reporters.ts';
 import type { ObjectStore } from './s3-store.ts';
+import type { Signing } from './signing.ts';
 import { type ContentFaults, planContentFaults } from './stored-content.ts';
-import type { Template, Tenant } from './template.ts';
+import { SENDER_DOMAIN, type Template, type Tenant } from './template.ts';
 import type { SimulatedThreads } from './threads.ts';
 import type { Process, Timeline } from './timeline.ts';
 
 export const START_MS = Date.parse('2026-11-23T09:00:00Z');
 export const DAY_MS = 86_400_000;
-const EVENTS = ['Send', 'Delivery', 'DeliveryDelay', 'Bounce', 'Reject', 'Complaint', 'Unsubscribe', 'Inbound'];
+const HOUR_MS = 3_600_000;
+/** Within which half of the mail of a long world is sent. */
+const EARLY_MS = HOUR_MS / 3;
 
 export interface World {
   choices: Choices;
@@ -53,6 +58,8 @@ export interface World {
   receiver: Receiver;
   extent: Extent;
   contentFaults: ContentFaults;
+  /** That content is kept for a day alone. */
+  isContentShort: boolean;
   /** Where content is kept, in place of the disk. */
   store: ObjectStore | undefined;
   policies: Policies;
@@ -60,6 +67,11 @@ export interface World {
   /** Where the node takes mail. */
   reporters: Reporters | undefined;
   ledger: Entry[];
+  signing: Signing;
+  /** What customers did after their mail was accepted. */
+  deeds: Deeds;
+  /** Who follows the log and reads what the API shows; undefined where nobody does. */
+  reader: Reader | undefined;
   /** Two tenants at a slow server, where the world is about that. */
   flood: Flood | undefined;
   deathsMs: number[];
@@ -78,14 +90,21 @@ export interface World {
 }
 
 function drawMail(random: Random, at: number, { choices, extent, contentFaults, policies }: World): WantedMail {
-  const recipients = random.chance(0.8) ? 1 : Math.min(extent.recipients, 2 + random.below(3));
+  const recipients = random.chance(extent.single) ? 1 : Math.min(extent.recipients, 2 + random.below(3));
   // Some write to the same people again.
   const number = random.chance(0.35) ? 0 : at;
-  const to = Array.from({ length: recipients }, (_, one) => `r${number}.${one}@${domainOf((number + one) % PEERS)}`);
+  // To one domain in one transaction, or to one after the other.
+  const step = extent.isDay && random.stream('domains').chance(0.7) ? 0 : 1;
+  const to = Array.from({ length: recipients }, (_, one) => {
+    const domain = domainOf((number + one * step) % PEERS);
+    return `r${number}.${one}@${domain}`;
+  });
   // Mail over SMTP lives for three days: dear where no server may be good enough for it.
-  const isOverHttp = random.chance(0.7) || (extent.isSmall && policies.enforced.size + policies.signed.size > 0);
+  const isOverHttp =
+    random.chance(extent.isDay ? 0.85 : 0.7) || (extent.isSmall && policies.enforced.size + policies.signed.size > 0);
   const via = isOverHttp ? 'http' : 'smtp';
   const further = random.stream('further');
+  const kept = random.stream('retention');
   const isOdd = (name: string, share: number): boolean =>
     further.chance(share) && via === 'http' && choices.has(`customers-${name}`);
   return {
@@ -99,6 +118,7 @@ function drawMail(random: Random, at: number, { choices, extent, contentFaults, 
     fileBytes: 0,
     isImpatient: isOdd('impatient', 0.5),
     isReused: isOdd('reused', 0.1),
+    ...(kept.chance(0.2) && via === 'http' && { retain: kept.pick(['none', '7d'] as const) }),
   };
 }
 
@@ -107,20 +127,26 @@ export function live(world: World, template: Template): void {
   const { timeline, node, random, ledger, choices } = world;
   const draw = random.stream('customers');
   keepPolicies(world);
+  if (world.signing.isChecked) proveDomain(world);
   node.start();
   const { extent } = world;
-  const mails = Math.ceil(extent.mails * (1 + draw.below(draw.chance(0.8) ? 5 : 14)));
-  const spanMs = draw.chance(0.5) ? 2_000 : draw.between(10_000, extent.longestSpanMs);
+  // Which lasts for an hour.
+  const moreMails = world.flood ? 0 : extent.moreMails;
+  const mails = moreMails + Math.ceil(extent.mails * (1 + draw.below(draw.chance(0.8) ? 5 : 14)));
+  const spanMs = spanOf(draw, world);
   world.busy += 1;
   void (async () => {
     const { shop } = template.tenants;
-    await create(shop, '/webhooks', { url: world.receiver.url, events: EVENTS });
+    for (const { url, types } of world.receiver.endpoints) await create(shop, '/webhooks', { url, events: types });
     if (world.reporters) await create(shop, '/inbound-routes', { match: ROUTE_ADDRESS, events: true });
     for (let at = 0; at < mails; at += 1) {
       const entry = newEntry(drawMail(draw.stream(`mail ${at}`), at, world));
       if (!choices.has(entry.mail.key)) continue;
       ledger.push(entry);
-      const afterMs = draw.stream(`time ${at}`).between(0, spanMs);
+      const time = draw.stream(`time ${at}`);
+      const isLast = at === mails - 1;
+      const isEarly = extent.isDay && time.chance(0.5);
+      const afterMs = isLast ? spanMs : time.between(0, isEarly ? Math.min(spanMs, EARLY_MS) : spanMs);
       for (let copy = 0; copy < (entry.mail.isDoubled ? 2 : 1); copy += 1) {
         const own = draw.stream(`mail ${at} ${copy}`);
         world.busy += 1;
@@ -133,9 +159,11 @@ export function live(world: World, template: Template): void {
     }
     if (world.flood) world.count('two tenants at a slow server');
     for (const run of furtherMail(world, template)) begin(world, draw.between(0, spanMs), run);
+    for (const run of world.flood ? [] : habitsOf(world, template)) begin(world, draw.between(0, spanMs), run);
     if (world.flood) pour(world, template, world.flood);
     world.busy -= 1;
   })();
+  planReading(world, template);
   if (world.flood) return;
   const { cluster } = world;
   const deaths = { ...world, random: random.stream('deaths') };
@@ -144,6 +172,12 @@ export function live(world: World, template: Template): void {
   else planDeaths(deaths);
   // Leases of several nodes go by the clock of the database: theirs are set one by one.
   if (!cluster) planClock(world);
+}
+
+/** Within which customers send, ms. */
+function spanOf(draw: Random, { extent, flood }: World): number {
+  if (extent.isDay && !flood) return draw.between(1.01 * DAY_MS, extent.longestSpanMs);
+  return draw.chance(0.5) ? 2_000 : draw.between(10_000, Math.min(extent.longestSpanMs, HOUR_MS));
 }
 
 /** Somebody does something after a while; the world is not over before it is done. */
@@ -195,6 +229,18 @@ function furtherMail(world: World, template: Template): (() => Promise<unknown>)
   return runs;
 }
 
+function habitsOf(world: World, template: Template): (() => Promise<unknown>)[] {
+  const { random, ledger, deeds, choices, clockSetAtMs, extent, count } = world;
+  const draw = random.stream('habits');
+  const drawn = (key: string): WantedMail => drawMail(draw.stream(`${key} drawn`), 100, world);
+  const isSteady = (): boolean => clockSetAtMs.length === 0;
+  const { rotate } = world.signing;
+  return drawHabits(
+    { template, rotate, random: draw, ledger, deeds, startMs: START_MS, isSteady, drawn, count, share: extent.habits },
+    choices,
+  );
+}
+
 /** One tenant floods a server, the other has mail for it too. */
 function pour(world: World, template: Template, { fromMs, flood, victims }: Flood): void {
   const { ledger, choices } = world;
@@ -212,6 +258,21 @@ function pour(world: World, template: Template, { fromMs, flood, victims }: Floo
   }
 }
 
+/** In most worlds a client follows the log, comes back after minutes or hours, and reads everything in the end. */
+function planReading(world: World, template: Template): void {
+  const draw = world.random.stream('reader');
+  if (!draw.chance(world.extent.readers) || !world.choices.has('reader')) return;
+  const reader = new Reader(template, draw.stream('pages'), START_MS);
+  world.reader = reader;
+  world.count('a client that reads');
+  const longestMs = draw.pick([5_000, 600_000, 3 * 3_600_000]);
+  for (let polls = draw.below(4); polls > 0; polls -= 1)
+    begin(world, draw.between(0, longestMs), () => followOnce(reader));
+}
+
+/** One look at what is new, which may fail: the next one goes on from the same place. */
+const followOnce = (reader: Reader): Promise<unknown> => reader.follow().catch(() => false);
+
 /** As it was fetched some day. */
 function keepPolicies({ policies: { enforced, publishing }, threads, node, cluster }: World): void {
   const known = [...enforced].filter((domain) => publishing.get(domain)?.isKept !== false);
@@ -225,6 +286,17 @@ function keepPolicies({ policies: { enforced, publishing }, threads, node, clust
       ...[START_MS, START_MS, START_MS + 1_000 * MAX_AGE_SECONDS],
     );
   }
+}
+
+/** The record of the RSA key was found in the DNS when the world begins: the domain is checked every hour from then on. */
+function proveDomain({ threads, node, cluster }: World): void {
+  const database = cluster?.rows ?? threads.connection(node.file, 'write');
+  const [domain] = database.all<{ id: string }>('SELECT id FROM domain WHERE domain = ?', SENDER_DOMAIN);
+  database.all('UPDATE domain SET checked_at = ? WHERE id = ?', START_MS, domain!.id);
+  database.all(
+    `UPDATE dkim_key SET published_at = ? WHERE domain_id = ? AND algorithm = 'rsa' AND state = 'active'`,
+    ...[START_MS, domain!.id],
+  );
 }
 
 /** The wall clock is set, forward or back. */

@@ -27,8 +27,15 @@ interface Start {
   clocks: number;
 }
 
+/** From the end of a process to the time at which the next one has taken over what it left, virtual ms. */
+export interface Down {
+  fromMs: number;
+  untilMs: number;
+}
+
 export class Lives {
   readonly faults: string[] = [];
+  readonly downs: Down[] = [];
   starts = 0;
   /** By what it is about: how many of the starts found it in hand. */
   readonly #deaths = new Map<string, number>();
@@ -37,15 +44,20 @@ export class Lives {
   readonly #clocks: () => number;
   #watched: SimulatedNode | undefined;
   #latest: Start | undefined;
+  #process: SimulatedNode['process'];
+  #kills = 0;
+  /** Whether the storage refused something so far. */
+  readonly #isRefused: () => boolean;
 
-  constructor(timeline: Timeline, clocks: () => number) {
+  constructor(timeline: Timeline, { clocks, isRefused }: { clocks: () => number; isRefused: () => boolean }) {
     this.#timeline = timeline;
     this.#clocks = clocks;
+    this.#isRefused = isRefused;
   }
 
   /** Of a node with a store of its own; those that share one take over from each other. */
   watch(node: SimulatedNode): void {
-    const { start, stop } = node;
+    const { start, stop, kill, cutPower } = node;
     this.#watched = node;
     node.start = () => {
       this.starts += 1;
@@ -53,6 +65,11 @@ export class Lives {
       for (const { subject } of held) this.#deaths.set(subject, (this.#deaths.get(subject) ?? 0) + 1);
       start();
       const { process } = node;
+      const { nowMs } = this.#timeline;
+      // A planned stop lets nothing begin from its start on.
+      const fromMs = (this.#process?.endedMs ?? nowMs) - STOPPED_MS;
+      this.downs.push({ fromMs, untilMs: nowMs + TAKEN_OVER_MS });
+      this.#process = process;
       this.#latest = { atMs: this.#timeline.nowMs, process, held, clocks: this.#clocks() };
     };
     node.stop = async () => {
@@ -60,8 +77,27 @@ export class Lives {
       const isStopped = await stop();
       const tookMs = this.#timeline.nowMs - fromMs;
       if (tookMs > STOPPED_MS) this.faults.push(`a planned stop took ${(tookMs / 1000).toFixed(0)} s`);
+      if (isStopped) this.#checkStopped(node);
       return isStopped;
     };
+    node.kill = () => {
+      this.#kills += 1;
+      kill();
+    };
+    node.cutPower = () => {
+      this.#kills += 1;
+      cutPower();
+    };
+  }
+
+  /** A planned stop leaves nothing in progress, and counts as no crash. */
+  #checkStopped({ rows }: SimulatedNode): void {
+    const [row] = rows?.all<{ held: number; crashed: number }>(
+      `SELECT count(*) FILTER (WHERE leased > 0) AS held, count(*) FILTER (WHERE crashes > 0) AS crashed FROM work`,
+    ) ?? [{ held: 0, crashed: 0 }];
+    if (row!.held > 0 && !this.#isRefused()) this.faults.push(`a planned stop left ${row!.held} rows in progress`);
+    if (row!.crashed > 0 && this.#kills === 0 && !this.#isRefused())
+      this.faults.push(`${row!.crashed} rows count a crash, and no process died`);
   }
 
   /** At how many starts it was in hand. */

@@ -6,17 +6,23 @@ import { createHash } from 'node:crypto';
 import { type Absence, mayBeLost } from './absences.ts';
 import { type Entry, fileOf, lengthOf } from './customers.ts';
 import { daneFaults } from './dane.ts';
+import { dialogueFaults } from './dialogue-oracle.ts';
+import type { Suppressed } from './habits.ts';
+import type { Down } from './lives.ts';
 import type { Rows } from './node.ts';
 import type { Copy, Peer } from './peers.ts';
 import { isNowhere, type Policies } from './policies.ts';
 import { type PolicyHost, policyFaults } from './policy-hosts.ts';
 import type { Receiver } from './receivers.ts';
-import { REFUSALS } from './refusals.ts';
+import { REFUSALS, refusalBehind } from './refusals.ts';
 import { reportedFaults } from './reported-oracle.ts';
 import type { Report } from './reporters.ts';
 import { type Attempt, type Conditions, scheduleFaults } from './schedule-oracle.ts';
+import { type Signing, signingFaults } from './signing.ts';
 import { TRANSITIONS } from './states.ts';
 import { suppressionFaults } from './suppression-oracle.ts';
+import { appliedFaults } from './tls-policy-oracle.ts';
+import { webhookFaults } from './webhook-oracle.ts';
 
 export interface Evidence {
   ledger: readonly Entry[];
@@ -26,6 +32,8 @@ export interface Evidence {
   policyHosts: readonly PolicyHost[];
   /** That the storage refused something. */
   isRefused: boolean;
+  /** That several nodes share the database. */
+  isShared: boolean;
   /** What came back. */
   reports: readonly Report[];
   /** Whose live events go to the endpoint. */
@@ -42,7 +50,20 @@ export interface Evidence {
   /** The wall clock at the beginning, and after it was set, in Unix ms. */
   startMs: number;
   clockSetAtMs: readonly number[];
+  signing: Signing;
+  /** That no question to the DNS is lost. */
+  isDnsSteady: boolean;
+  /** Addresses that customers put on the suppression list. */
+  manually: readonly Suppressed[];
+  /** That content is kept for a day alone. */
+  isContentShort: boolean;
+  /** The wall clock in the end. */
+  nowMs: number;
   conditions: Conditions;
+  /** When our only node was down. */
+  downs: readonly Down[];
+  /** At how many starts a message was in progress. */
+  deathsOf(messageId: string): number;
   /** From an answer to its record at most. */
   recordMs: number;
   /** Whether the world came to an end by itself. */
@@ -59,6 +80,8 @@ export interface MessageRow {
   created_at: number;
   send_at: number | null;
   subject: string;
+  /** The Message-ID of its copies. */
+  header: string;
 }
 
 export interface EventRow {
@@ -81,18 +104,20 @@ const END: Record<string, string> = {
   ...{ delivered: 'Delivery', bounced: 'Bounce', suppressed: 'Reject', cancelled: 'Reject' },
 };
 const MOST_CONNECTIONS = 20;
+const DAY_MS = 86_400_000;
 /** What was in hand at so many deaths is given up. */
 export const DEADLY = 3;
 
 export function faultsOf(evidence: Evidence): string[] {
   const messages = evidence.database.all<MessageRow>(
-    `SELECT m.id, m.mode, m.recipient, m.status, m.attempts, m.expires_at, m.created_at, m.send_at, e.subject FROM message m JOIN email e ON e.seq = m.email_seq`,
+    `SELECT m.id, m.mode, m.recipient, m.status, m.attempts, m.expires_at, m.created_at, m.send_at, e.subject, e.header_message_id AS header FROM message m JOIN email e ON e.seq = m.email_seq`,
   );
   const events = evidence.database.all<EventRow>(
     `SELECT id, account_id, mode, type, message_id, at, detail,
        coalesce(json_extract(detail, '$.bounce.late'), json_extract(detail, '$.deliveryDelay.late')) AS late
      FROM event ORDER BY seq`,
   );
+  const attempts = attemptsOf(evidence);
   const copies = evidence.peers.flatMap((peer) => peer.copies).sort((a, b) => a.atMs - b.atMs);
   return [
     ...(evidence.isOver ? [] : ['a message or an event has not come to its end within eight days']),
@@ -100,27 +125,42 @@ export function faultsOf(evidence: Evidence): string[] {
     ...ofCopies(evidence, { messages, copies }),
     ...ofCancellations(evidence, messages, copies),
     ...ofStates(evidence, messages),
-    ...ofEvents(evidence, { messages, events }),
+    ...ofEvents({ messages, events }),
+    ...webhookFaults({ ...evidence, events, isDeadly: evidence.deathsMs.length >= DEADLY }),
     ...ofBounces(evidence, { messages, events }),
     ...ofTimes(evidence, copies),
-    ...scheduleFaults({ ...evidence, messages, events, attempts: attemptsOf(evidence) }),
-    ...suppressionFaults({ ...evidence, messages, events }),
+    ...ofMoves(evidence, messages),
+    ...ofLifetimes(evidence, messages),
+    ...ofContent(evidence),
+    ...scheduleFaults({ ...evidence, messages, events, attempts }),
+    ...dialogueFaults({ ...evidence, messages, attempts }),
+    ...suppressionFaults({ ...evidence, messages, events, attempts }),
     ...ofPeers(evidence),
     ...daneFaults(evidence.policies.dane, copies),
+    ...appliedFaults({ ...evidence, attempts, messages }),
+    ...signingFaults(evidence.signing, {
+      copies,
+      isSteady: evidence.isDnsSteady && evidence.clockSetAtMs.length === 0 && !evidence.isShared,
+    }),
     ...policyFaults(evidence.policyHosts, copies, evidence),
     ...reportedFaults({ ...evidence, copies, isSure: (copy) => isSureWithin(evidence.recordMs, copy) }),
   ];
 }
 
+type Recorded = Pick<Attempt, 'reply' | 'host' | 'outcome' | 'tlsPolicy' | 'dialogue'> & { time: string };
+
 function attemptsOf({ database }: Evidence): Attempt[] {
   const rows = database.all<Attempt & { record: string }>('SELECT message_id, number, at, record FROM attempt');
-  return rows.map(({ record, ...row }) => ({ ...row, startedMs: Date.parse(JSON.parse(record).time) }));
+  return rows.map(({ record, ...row }) => {
+    const { time, reply, host, outcome, tlsPolicy, dialogue } = JSON.parse(record) as Recorded;
+    return { ...row, startedMs: Date.parse(time), reply, host, outcome, tlsPolicy, dialogue };
+  });
 }
 
 function ofAnswers({ ledger }: Evidence, messages: readonly MessageRow[]): string[] {
   const faults: string[] = [];
   const known = new Map(messages.map((one) => [one.id, one]));
-  for (const { mail, acknowledged, strange, isShown, isGivenUp, isTurnedAway } of ledger) {
+  for (const { mail, acknowledged, strange, isShown, isGivenUp, isTurnedAway, resends } of ledger) {
     if (isGivenUp) faults.push(`${mail.key} was never acknowledged`);
     const isRefused = isTurnedAway && acknowledged.length === 0 && !mail.isDoubled;
     if (isRefused && messages.some((one) => one.subject === mail.key))
@@ -137,13 +177,21 @@ function ofAnswers({ ledger }: Evidence, messages: readonly MessageRow[]): strin
       }
     }
     for (const recipient of mail.to) {
+      // A mail that is sent again is another message.
+      const most = 1 + resends;
       const rows = messages.filter((one) => one.subject === mail.key && one.recipient === recipient);
-      if (rows.length > 1) faults.push(`key ${mail.key}: ${rows.length} messages to ${recipient}`);
+      if (rows.length > most) faults.push(`key ${mail.key}: ${rows.length} messages to ${recipient}`);
       if (rows.length === 0 && acknowledged.length > 0)
         faults.push(`lost: ${mail.key} to ${recipient} was acknowledged`);
     }
   }
   return faults;
+}
+
+/** What names a message and its copies alike: a mail that is sent again has another Message-ID. */
+function nameOf(one: Copy | MessageRow): string {
+  const header = 'header' in one ? one.header : one.messageId;
+  return `${header.replace(/[<>]/g, '')} ${one.recipient}`;
 }
 
 function ofCancellations({ ledger }: Evidence, messages: readonly MessageRow[], copies: readonly Copy[]): string[] {
@@ -153,8 +201,7 @@ function ofCancellations({ ledger }: Evidence, messages: readonly MessageRow[], 
     if (entry === undefined) continue;
     const atMs = entry.cancelled.get(message.id)!;
     if (message.status !== 'cancelled') faults.push(`${message.id} was cancelled, and is ${message.status}`);
-    const isOwn = (copy: Copy): boolean => copy.subject === message.subject && copy.recipient === message.recipient;
-    const after = copies.filter((copy) => isOwn(copy) && copy.dotAtMs > atMs && !copy.isOfTheDead);
+    const after = copies.filter((copy) => nameOf(copy) === nameOf(message) && copy.dotAtMs > atMs && !copy.isOfTheDead);
     if (after.length > 0) faults.push(`${message.id} was cancelled, and came to its recipient after that`);
   }
   return faults;
@@ -166,7 +213,7 @@ function ofCopies(
 ): string[] {
   const faults: string[] = [];
   const wanted = new Map(ledger.map((one) => [one.mail.key, one.mail]));
-  const byMessage = Map.groupBy(copies, (copy) => `${copy.subject} ${copy.recipient}`);
+  const byMessage = Map.groupBy(copies, nameOf);
   for (const copy of copies) {
     const mail = wanted.get(copy.subject);
     if (!mail?.to.includes(copy.recipient)) faults.push(`phantom: ${copy.subject} came to ${copy.recipient}`);
@@ -184,12 +231,18 @@ function ofCopies(
     if (mail?.requireTls === 'verified' && !copy.isCertified && !dane.has(copy.peer))
       faults.push(`policy: ${copy.subject} asks for a certificate and came without`);
   }
-  const known = new Set(messages.map(({ subject, recipient }) => `${subject} ${recipient}`));
+  const known = new Set(messages.map(nameOf));
   for (const [name] of byMessage) if (!known.has(name)) faults.push(`${name} came, and there is no such message`);
+  const resent = new Map(ledger.map(({ mail, resends }) => [mail.key, resends]));
+  for (const [, own] of Map.groupBy(copies, (copy) => `${copy.subject} ${copy.recipient}`)) {
+    const [{ subject, recipient }] = own as [Copy];
+    if (new Set(own.map((copy) => copy.messageId)).size > 1 + (resent.get(subject) ?? 0))
+      faults.push(`copies of ${subject} to ${recipient} differ in Message-ID`);
+  }
   const reported = new Set(reports.map((one) => one.messageId));
   for (const message of messages) {
     if (message.mode === 'sandbox') continue;
-    const own = byMessage.get(`${message.subject} ${message.recipient}`) ?? [];
+    const own = byMessage.get(nameOf(message)) ?? [];
     if (message.status === 'delivered' && own.length === 0)
       faults.push(`${message.id} is delivered, and nobody took it`);
     const sure = own.find((copy) => isSureWithin(recordMs, copy));
@@ -198,7 +251,6 @@ function ofCopies(
     // A server may take long over a dot of a node that is dead by then.
     const after = own.filter((copy) => sure && copy !== sure && copy.dotAtMs > sure.atMs && !copy.isOfTheDead);
     if (after.length > 0) faults.push(`${message.id}: another copy after one that was answered`);
-    if (new Set(own.map((copy) => copy.messageId)).size > 1) faults.push(`${message.id}: copies differ in Message-ID`);
   }
   return faults;
 }
@@ -222,20 +274,7 @@ function ofStates({ database }: Evidence, messages: readonly MessageRow[]): stri
   return faults;
 }
 
-interface FailedRow {
-  event_id: string;
-  attempts: number;
-  error: string;
-}
-
-/** Of an event that is given up, as published, and of one that crashes our own code, or seems to. */
-const SCHEDULED_ATTEMPTS = 10;
-const DEAD_EVENT = /failed over this delivery three times/;
-
-function ofEvents(
-  { receiver, subscriber, database, deathsMs, isShort }: Evidence,
-  { messages, events }: { messages: readonly MessageRow[]; events: readonly EventRow[] },
-): string[] {
+function ofEvents({ messages, events }: { messages: readonly MessageRow[]; events: readonly EventRow[] }): string[] {
   const faults: string[] = [];
   const byMessage = Map.groupBy(events, (event) => event.message_id);
   for (const { id, status } of messages) {
@@ -250,28 +289,6 @@ function ofEvents(
       faults.push(`${id} is ${status} with events ${types.join(', ')}`);
     if (own.filter(({ type, late }) => type === 'DeliveryDelay' && late !== 1).length > 1)
       faults.push(`${id}: delayed twice in the log`);
-  }
-  const ended = database.all<FailedRow>(
-    "SELECT event_id, attempts, error FROM webhook_delivery WHERE status = 'failed'",
-  );
-  const failed = new Set(ended.map((one) => one.event_id));
-  for (const { event_id: id, attempts, error } of ended) {
-    const isDeadLetter = DEAD_EVENT.test(error) && deathsMs.length >= DEADLY;
-    if (attempts < (isShort ? Number.POSITIVE_INFINITY : SCHEDULED_ATTEMPTS) && !isDeadLetter)
-      faults.push(`the event ${id} was given up after ${attempts} attempts: ${error}`);
-  }
-  const accepted = new Set(receiver.received.filter((one) => one.isAccepted).map((one) => one.eventId));
-  const ids = new Map<string, Set<string>>();
-  for (const { eventId, webhookId } of receiver.received) {
-    ids.set(eventId, (ids.get(eventId) ?? new Set()).add(webhookId));
-  }
-  for (const { id, type, account_id: accountId, mode } of events) {
-    if (accountId !== subscriber || mode !== 'live') continue;
-    if (!accepted.has(id) && !failed.has(id)) faults.push(`the event ${type} ${id} never came to its endpoint`);
-  }
-  for (const [id, own] of ids) {
-    if (own.size > 1) faults.push(`the event ${id} came under ${own.size} ids`);
-    if (!events.some((event) => event.id === id)) faults.push(`the endpoint got ${id}, which is in no log`);
   }
   return faults;
 }
@@ -298,17 +315,60 @@ function ofBounces(
     const [setAtMs] = clockSetAtMs;
     if (setAtMs === undefined || createdAt >= setAtMs || (bounce?.at ?? 0) < setAtMs) continue;
     // The one published exception: the server has asked us to wait until after the lifetime, or blocks our host.
-    if (reply?.startsWith('421 ') || reply === REFUSALS.listed.reply) continue;
+    if (reply?.startsWith('421 ') || refusalBehind(reply, recipient)?.isBlock) continue;
     const tried = database.all<{ at: number }>('SELECT at FROM attempt WHERE message_id = ?', id);
     if (!tried.some(({ at }) => at >= setAtMs)) faults.push(`${id} expired by a clock that was set, untried since`);
   }
   return faults;
 }
 
+/** Unix ms before which no copy may come. */
+const earliestOf = ({ mail, movedToMs }: Entry): number =>
+  movedToMs.length > 0 ? Math.min(...movedToMs) : (mail.sendAtMs ?? 0);
+
+/** Mail that was moved is scheduled for the time that was acknowledged last. */
+function ofMoves({ ledger }: Evidence, messages: readonly MessageRow[]): string[] {
+  return ledger.flatMap(({ mail, movedToMs, cancelled }) => {
+    const [toMs] = movedToMs;
+    if (toMs === undefined || movedToMs.length > 1 || cancelled.size > 0) return [];
+    const rows = messages.filter(({ subject, send_at: sendAtMs }) => subject === mail.key && (sendAtMs ?? 0) < toMs);
+    return rows.map(({ id, send_at: sendAtMs }) => `${id} was moved to ${toMs}, and is scheduled for ${sendAtMs}`);
+  });
+}
+
+/** The lifetime of mail counts from the later of its acceptance and the time for which it is scheduled. */
+function ofLifetimes({ ledger }: Evidence, messages: readonly MessageRow[]): string[] {
+  const seconds = new Map(
+    ledger.flatMap(({ mail, resends }) =>
+      mail.via === 'http' && resends === 0 ? [[mail.key, mail.expiresAfterSeconds] as const] : [],
+    ),
+  );
+  return messages.flatMap(({ id, subject, expires_at: expiresAt, created_at: createdAt, send_at: sendAt }) => {
+    const wanted = seconds.get(subject);
+    const own = (expiresAt - Math.max(createdAt, sendAt ?? 0)) / 1_000;
+    return wanted === undefined || Math.abs(own - wanted) < 2 ? [] : [`${id} expires after ${own} s, of ${wanted}`];
+  });
+}
+
+/** Content that nobody wants once its mail is settled is gone then, and all other content is kept for a day at least. */
+function ofContent({ database, isContentShort, clockSetAtMs, nowMs }: Evidence): string[] {
+  const rows = database.all<{ seq: number; subject: string; retain: string; gone: number; createdMs: number }>(
+    `SELECT e.seq, e.subject, e.retain, CASE WHEN content IS NULL AND blob_key IS NULL THEN 1 ELSE 0 END AS gone,
+       e.created_at AS "createdMs" FROM email e`,
+  );
+  const keptMs = isContentShort ? DAY_MS : 7 * DAY_MS;
+  return rows.flatMap(({ subject, retain, gone, createdMs }) => {
+    if (retain === 'none')
+      return gone === 1 ? [] : [`the content of ${subject} is kept, though its customer wants that not`];
+    const isYoung = clockSetAtMs.length === 0 && nowMs < createdMs + keptMs;
+    return gone === 1 && isYoung ? [`the content of ${subject} is gone before its time`] : [];
+  });
+}
+
 /** Mail that was asked to wait did. */
 function ofTimes({ ledger, startMs, clockSetAtMs }: Evidence, copies: readonly Copy[]): string[] {
   if (clockSetAtMs.length > 0) return [];
-  const wanted = new Map(ledger.map(({ mail }) => [mail.key, mail.sendAtMs ?? 0]));
+  const wanted = new Map(ledger.map((entry) => [entry.mail.key, earliestOf(entry)]));
   const early = copies.filter((copy) => startMs + copy.atMs < (wanted.get(copy.subject) ?? 0));
   return early.map((copy) => `${copy.subject} came before its time`);
 }

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { GuestBook } from './guest-book.ts';
 import type { Network, SimSocket } from './network.ts';
 import type { Random } from './random.ts';
-import { drawRefusal, REFUSALS, type RefusalKind } from './refusals.ts';
+import { drawRefusals, type Refusal, type RefusalKind, refusalOf, replyTo } from './refusals.ts';
 import type { Process } from './timeline.ts';
 import { SimTlsSocket } from './tls.ts';
 
@@ -20,6 +20,8 @@ export interface Copy {
   length: number;
   /** MAIL FROM. */
   returnPath: string;
+  /** DKIM (RFC 6376). */
+  signatures: readonly { domain: string; selector: string }[];
   /** SHA-256 of the file in it, if there is one. */
   fileDigest: string | undefined;
   /** When its session began, when it was taken, and when its dot had come. */
@@ -48,8 +50,8 @@ export interface Manners {
   /** Shares of commands that are answered so. */
   temporary: number;
   permanent: number;
-  /** How it refuses those for good. */
-  refusal: RefusalKind;
+  /** How it refuses those. */
+  refusals: readonly RefusalKind[];
   /** Shares of sessions. */
   closing: number;
   stalls: number;
@@ -63,13 +65,29 @@ export interface Manners {
   dotMs: { quick: number; slow: number; slowShare: number };
 }
 
+/** A recipient that a server was asked about. */
+export interface Asked {
+  recipient: string;
+  atMs: number;
+  sender: Process | undefined;
+  reply: string;
+  /** When the reply had come whole to the client. */
+  heardAtMs: number | undefined;
+}
+
 export interface Peer {
   readonly name: string;
   readonly address: string;
   readonly manners: Manners;
   readonly copies: Copy[];
+  /** Recipients that it was asked about. */
+  readonly asked: Asked[];
   /** Recipients that were refused for good. */
   readonly refused: Set<string>;
+  /** Those of them that it said it does not know. */
+  readonly unknown: Set<string>;
+  /** When it asked for time, sent a connection away, blocked our host or fell silent, virtual ms. */
+  readonly restraints: number[];
   /** Mails whose sender was refused: their recipients may not have come any more. */
   refusedSenders: number;
   /** Most connections at a moment, and those beyond its limit that were sent away, but for what overtook the end of another one. */
@@ -87,7 +105,7 @@ export const PERFECT: Manners = {
     greylistMs: 0,
     temporary: 0,
     permanent: 0,
-    refusal: 'no mailbox',
+    refusals: ['no mailbox'],
     closing: 0,
     stalls: 0,
   },
@@ -103,8 +121,8 @@ export function drawManners(random: Random, { isOnly }: { isOnly: boolean }): Ma
     connections: is(0.3) ? 1 + random.below(3) : 20,
     greylistMs: is(0.25) ? random.between(10_000, 400_000) : 0,
     temporary: is(0.4) ? random.between(0.05, 0.5) : 0,
-    permanent: is(0.3) ? random.between(0.02, 0.3) : 0,
-    refusal: drawRefusal(random.stream('refusal')),
+    permanent: is(0.35) ? random.between(0.03, 0.5) : 0,
+    refusals: drawRefusals(random.stream('refusal')),
     closing: is(0.2) ? random.between(0.05, 0.5) : 0,
     stalls: is(0.15) ? random.between(0.05, 0.3) : 0,
     lostAnswers: is(0.25) ? random.between(0.05, 0.4) : 0,
@@ -138,6 +156,17 @@ function digestOfFile(lines: readonly string[]): string | undefined {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
+/** Domain and selector of each DKIM-Signature, whose tags may stand on several lines. */
+function signaturesOf(lines: readonly string[]): Copy['signatures'] {
+  const header = lines
+    .slice(0, lines.indexOf(''))
+    .join('\r\n')
+    .replace(/\r\n[ \t]+/g, ' ');
+  const fields = header.split('\r\n').filter((line) => /^dkim-signature:/i.test(line));
+  const tagOf = (field: string, name: string): string => new RegExp(`[;:\\s]${name}=([^;\\s]+)`).exec(field)?.[1] ?? '';
+  return fields.map((field) => ({ domain: tagOf(field, 'd'), selector: tagOf(field, 's') }));
+}
+
 export function startPeer(
   network: Network,
   options: {
@@ -160,7 +189,10 @@ export function startPeer(
     address,
     manners,
     copies: [],
+    asked: [],
     refused: new Set(),
+    unknown: new Set(),
+    restraints: [],
     refusedSenders: 0,
     mostOpen: 0,
     turnedAway: [],
@@ -201,13 +233,18 @@ export function startPeer(
       timeline.after(50, 'hang up', () => socket.destroy());
     };
 
-    const refusal = REFUSALS[manners.refusal];
-    /** Refuses what comes to that, and these recipients with it. */
-    const refuses = (at: typeof refusal.at, to: readonly string[]): boolean => {
-      if (refusal.at !== at || !random.chance(manners.permanent)) return false;
-      count(`refused for good: ${manners.refusal}`);
-      if (refusal.isFinal) for (const one of to) peer.refused.add(one);
-      return true;
+    const restrained = (): void => void peer.restraints.push(timeline.nowMs);
+    /** Refuses what comes to that, and these recipients with it; undefined where it does not. */
+    const refuses = (at: Refusal['at'], to: readonly string[]): RefusalKind | undefined => {
+      const kinds = manners.refusals.filter((one) => refusalOf(one).at === at);
+      if (kinds.length === 0 || !random.chance(manners.permanent)) return undefined;
+      const kind = random.pick(kinds);
+      const { isFinal, suppresses, isBlock } = refusalOf(kind);
+      count(`refused: ${kind}`);
+      if (isFinal) for (const one of to) peer.refused.add(one);
+      if (suppresses && to.length === 1) peer.unknown.add(to[0]!);
+      if (isBlock) restrained();
+      return kind;
     };
 
     const recipient = (to: string): string => {
@@ -215,7 +252,8 @@ export function startPeer(
         peer.refused.add(to);
         return '503 5.5.1 no sender';
       }
-      if (refuses('RCPT', [to])) return refusal.reply;
+      const kind = refuses('RCPT', [to]);
+      if (kind) return replyTo(kind, to);
       if (random.chance(manners.temporary)) {
         count('4xx to a recipient');
         return '451 4.3.0 try again later';
@@ -241,13 +279,14 @@ export function startPeer(
       const text = lines.slice(lines.indexOf('')).filter((one) => /^x+=?$/.test(one));
       const length = text.join('').replaceAll('=', '').length;
       const fileDigest = digestOfFile(lines);
+      const signatures = signaturesOf(lines);
       const copies: Copy[] = [];
       const heard = (): void => {
         for (const copy of copies) copy.heardAtMs = timeline.nowMs;
       };
       for (const to of envelope.to) {
         const copy: Copy = {
-          ...{ recipient: to, length, fileDigest, subject: find('subject'), messageId: find('message-id') },
+          ...{ recipient: to, length, fileDigest, signatures, subject: find('subject'), messageId: find('message-id') },
           ...{
             returnPath: envelope.from,
             sinceMs,
@@ -278,9 +317,11 @@ export function startPeer(
         envelope = { from: '', to: [] };
         return say('452 4.3.1 later');
       }
-      if (refuses('dot', envelope.to)) {
+      const kind = refuses('dot', envelope.to);
+      if (kind) {
+        const [first] = envelope.to;
         envelope = { from: '', to: [] };
-        return say(refusal.reply);
+        return say(replyTo(kind, first!));
       }
       options.onDot();
       const came = { dotAtMs: timeline.nowMs, sender: socket.guest, isOfTheDead: socket.isAlone };
@@ -295,6 +336,7 @@ export function startPeer(
       commands += 1;
       if (commands === closesAfter) {
         count('421 in a session');
+        restrained();
         return hangUp('421 4.3.2 closing');
       }
       const verb = line.slice(0, 4).toUpperCase();
@@ -306,14 +348,23 @@ export function startPeer(
       if (verb === 'STAR') return startTls();
       if (verb === 'MAIL') {
         envelope = { from: /<(.*?)>/.exec(line)?.[1] ?? '', to: [] };
-        isSenderRefused = refuses('MAIL', []);
+        const kind = refuses('MAIL', []);
+        isSenderRefused = kind !== undefined;
         if (isSenderRefused) peer.refusedSenders += 1;
-        return say(isSenderRefused ? refusal.reply : '250 2.1.0 ok');
+        return say(kind ? replyTo(kind, '') : '250 2.1.0 ok');
       }
       if (verb === 'RCPT') {
-        const reply = recipient(/<(.*?)>/.exec(line)?.[1] ?? '');
-        guests.answered({ took: reply.startsWith('2'), guest: socket.guest });
-        return say(reply);
+        const to = /<(.*?)>/.exec(line)?.[1] ?? '';
+        const reply = recipient(to);
+        const { guest: sender } = socket;
+        const one: Asked = { recipient: to, atMs: timeline.nowMs, sender, reply, heardAtMs: undefined };
+        if (!socket.isAlone) peer.asked.push(one);
+        guests.answered({ took: reply.startsWith('2'), guest: sender });
+        return say(reply, () =>
+          socket.whenHeard(() => {
+            one.heardAtMs = timeline.nowMs;
+          }),
+        );
       }
       if (verb === 'DATA') {
         if (envelope.to.length === 0) return say('503 5.5.1 no recipients');
@@ -364,6 +415,7 @@ export function startPeer(
     socket.on('end', () => stream.end());
     if (isStalling) {
       count('a session stalled');
+      restrained();
       socket.removeAllListeners('data');
       socket.resume();
       return;
@@ -373,11 +425,13 @@ export function startPeer(
     if (busy && (guests.isResting || (nowMs >= busy.fromMs && nowMs < busy.untilMs))) {
       if (!guests.isResting) guests.asksFor(busy.asksForMs, socket);
       count('a server that asked for time');
+      restrained();
       return hangUp(`421 4.7.0 too busy, try again in ${busy.asksForMs / 1000} seconds`);
     }
     if (open > manners.connections) {
       if (guests.held > manners.connections) peer.turnedAway.push({ atMs: timeline.nowMs, guest: socket.guest });
       count('a connection beyond the limit');
+      restrained();
       return hangUp('421 4.7.0 too many connections from your address');
     }
     say(`220 ${name} ESMTP`);

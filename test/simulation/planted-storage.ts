@@ -16,6 +16,7 @@ export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
     finds: /^lost: |SUBMISSION_NOT_FOUND/,
   },
   'a sync of the database left out': {
+    seed: 17,
     file: 'storage/sqlite/connection.ts',
     find: "raw.exec('PRAGMA synchronous=FULL');",
     replace: "raw.exec('PRAGMA synchronous=NORMAL');",
@@ -59,7 +60,7 @@ export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
     finds: /is named by a row, and gone|content of the message is missing/,
   },
   'what a failed write left is not removed': {
-    seed: 233,
+    seed: 10,
     file: 'storage/blobs/disk.ts',
     find: '      await unlink(temporary).catch(() => undefined);\n      throw error;\n    }\n  };',
     replace: '      throw error;\n    }\n  };',

@@ -4,9 +4,13 @@
  */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of source text
 import { registerHooks } from 'node:module';
+import { PLANTED_CUSTOMERS } from './planted-customers.ts';
 import { PLANTED_DISK } from './planted-disk.ts';
 import { PLANTED_NODES } from './planted-nodes.ts';
 import { PLANTED_OMISSIONS } from './planted-omissions.ts';
+import { PLANTED_READERS } from './planted-readers.ts';
+import { PLANTED_REPLIES } from './planted-replies.ts';
+import { PLANTED_SCHEDULES } from './planted-schedules.ts';
 import { PLANTED_STORAGE } from './planted-storage.ts';
 import { placePattern, placesOf } from './source-place.ts';
 
@@ -27,6 +31,10 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   ...PLANTED_STORAGE,
   ...PLANTED_OMISSIONS,
   ...PLANTED_DISK,
+  ...PLANTED_SCHEDULES,
+  ...PLANTED_READERS,
+  ...PLANTED_CUSTOMERS,
+  ...PLANTED_REPLIES,
   'delivered before the answer to the dot': {
     file: 'net/smtp-transaction.ts',
     find: "const accepted = stage === 'dot' && positive(reply);",
@@ -353,11 +361,15 @@ export function plant(name: string): RegExp {
   return first.finds ?? /./;
 }
 
-/** Uploads to a store in S3 go up in parts of 64 KB, not of 16 MB: a world is too small for those. */
-export function cutIntoSmallParts(): void {
+/** Limits that a world is too small for: uploads to a store in S3 go up in parts of 64 KB, and few events wait in memory for an endpoint. */
+export function makeLimitsSmall(): void {
   const find = 'export const PART_BYTES = 16 * 1024 * 1024;';
   const replace = 'export const PART_BYTES = 64 * 1024;';
-  change('small parts', [{ file: 'storage/blobs/s3-multipart.ts', find, replace }]);
+  const lanes = { find: '  window: 1_500,\n  slowWindow: 60,', replace: '  window: 3,\n  slowWindow: 2,' };
+  change('small limits', [
+    { file: 'storage/blobs/s3-multipart.ts', find, replace },
+    { file: 'webhooks/lanes.ts', ...lanes },
+  ]);
 }
 
 function change(name: string, changes: readonly Planted[]): void {

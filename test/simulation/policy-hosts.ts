@@ -47,6 +47,9 @@ export interface PolicyHost {
   readonly domain: string;
   readonly isKept: boolean;
   readonly served: readonly Served[];
+  /** When it was asked for its policy, and when it published another one, virtual ms. */
+  readonly askedMs: readonly number[];
+  readonly changedMs: number | undefined;
 }
 
 interface Starting {
@@ -67,6 +70,7 @@ export function startPolicyHost(
   const { timeline } = network;
   const { fails, change, isKept } = choices.faults(`mta-sts.${domain}`, publishing, { ...publishing, fails: 0 });
   const served: Served[] = [];
+  const askedMs: number[] = [];
   const host = `mta-sts.${domain}`;
   const publish = (id: string): void => {
     const name = `_mta-sts.${domain}`;
@@ -77,6 +81,7 @@ export function startPolicyHost(
   if (change) dns.at(change.atMs, () => publish('2'));
 
   const session = (socket: SimSocket): void => {
+    askedMs.push(timeline.nowMs);
     const failure = random.chance(fails) ? random.pick(FAILURES) : undefined;
     if (failure) count(`a policy host that fails: ${failure}`);
     const certificate = { key: 0, isValid: failure !== 'certificate' };
@@ -116,7 +121,7 @@ export function startPolicyHost(
     });
   };
   network.listen(`${address}:443`, session);
-  return { domain, isKept, served };
+  return { domain, isKept, served, askedMs, changedMs: change?.atMs };
 }
 
 /** From an answer to its record: a node that dies in between cannot know. */

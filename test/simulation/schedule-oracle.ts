@@ -1,10 +1,14 @@
 /**
- * Mail that was put off is tried again when the published schedule says so, and mail that nothing stands in the way of is there at once: a
- * message that ends in time may have waited for nothing until then. The schedule stands here once more, as it is published.
+ * Compares the attempts of every message with the published retry schedule, from both sides: none comes early, none comes late while nothing
+ * delays it, their numbers have no gaps, and every recipient that a mail server was asked about belongs to a recorded attempt. The
+ * schedule is written down here once more, as the contract publishes it.
  */
+import { mayBeLostBetween } from './absences.ts';
+import type { Down } from './lives.ts';
 import type { EventRow, MessageRow } from './oracle.ts';
 import { type Manners, PERFECT, type Peer } from './peers.ts';
 import type { Policies } from './policies.ts';
+import { refusalBehind, refusalOf } from './refusals.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -17,8 +21,22 @@ const JITTER = 1 / 10;
 const LONGEST_PAUSE_MS = 1.1 * HOUR_MS;
 /** From the time at which mail is due to its attempt, and to its end where nothing fails. */
 const PROMPT_MS = MINUTE_MS;
+/** How long an attempt may last at a server that answers, so that a death may have cut off one that began so long before. */
+const ATTEMPT_MS = 2 * MINUTE_MS;
+/** What rounding and the way of a request add to a time. */
+export const ROUNDING_MS = 2;
+/** The longest time that bytes take from one end of a connection to the other. */
+const LATENCY_MS = 5_000;
+/** An attempt that loses a session it reuses is recorded with the start of the next one. */
+const RECONNECTED_MS = 30_000;
+/** The longest attempt: one that tries every server of a domain, each of which stalls. */
+export const LONGEST_ATTEMPT_MS = 20 * MINUTE_MS;
 
 export interface Conditions {
+  /** That no connection hangs and nothing is refused, whatever happens to the process. */
+  isSteady: boolean;
+  /** That the storage did not record something when it was asked to. */
+  isRefused: boolean;
   /** That no connection hangs, and nothing befell our node since its start. */
   isPrompt: boolean;
   /** That nothing fails between our node and the mail servers besides. */
@@ -31,6 +49,13 @@ export interface Attempt {
   /** When it was over, and when it began, Unix ms. */
   at: number;
   startedMs: number;
+  /** The reply that decided, where one was given, and the server. */
+  reply: string | null;
+  host: string | null;
+  outcome: string;
+  /** What was asked of the connection. */
+  tlsPolicy: string | undefined;
+  dialogue: readonly { direction: 'C' | 'S'; text: string }[];
 }
 
 export interface ScheduleEvidence {
@@ -41,6 +66,16 @@ export interface ScheduleEvidence {
   messages: readonly MessageRow[];
   events: readonly EventRow[];
   attempts: readonly Attempt[];
+  /** The wall clock at the beginning, Unix ms. */
+  startMs: number;
+  /** That several nodes share the database; their clocks differ. */
+  isShared: boolean;
+  /** When our only node was down, virtual ms. */
+  downs: readonly Down[];
+  /** From an answer to its record at most. */
+  recordMs: number;
+  /** At how many starts a message was in progress. */
+  deathsOf(messageId: string): number;
 }
 
 export function scheduleFaults(evidence: ScheduleEvidence): string[] {
@@ -48,7 +83,10 @@ export function scheduleFaults(evidence: ScheduleEvidence): string[] {
   const live = messages.filter(({ mode }) => mode === 'live');
   return [
     ...ofDelays(evidence),
-    ...(conditions.isPrompt ? live.flatMap((one) => ofWaits(evidence, one)) : []),
+    ...live.flatMap((one) => ofNumbers(evidence, one)),
+    ...live.flatMap((one) => ofEarly(evidence, one)),
+    ...ofAsked(evidence),
+    ...(conditions.isSteady ? live.flatMap((one) => ofLate(evidence, one)) : []),
     ...(conditions.isPerfect ? live.flatMap((one) => ofUnhindered(evidence, one)) : []),
   ];
 }
@@ -62,12 +100,12 @@ function mannersOf({ peers }: ScheduleEvidence, recipient: string): Manners[] {
 }
 
 /** Whether a server of the domain says, or falls silent as if it said, that all of its mail is to wait. */
-const mayPause = ({ busy, closing, stalls, connections, permanent, refusal }: Manners): boolean =>
+const mayPause = ({ busy, closing, stalls, connections, permanent, refusals }: Manners): boolean =>
   busy !== undefined ||
   closing > 0 ||
   stalls > 0 ||
   connections < PERFECT.connections ||
-  (permanent > 0 && refusal === 'listed');
+  (permanent > 0 && refusals.some((one) => refusalOf(one).isBlock === true));
 
 /** What the log says of the next attempt. */
 function ofDelays(evidence: ScheduleEvidence): string[] {
@@ -89,26 +127,99 @@ function ofDelays(evidence: ScheduleEvidence): string[] {
   });
 }
 
+const ownOf = ({ attempts }: ScheduleEvidence, id: string): Attempt[] =>
+  attempts.filter((one) => one.message_id === id).sort((a, b) => a.number - b.number);
+
+const isBlocked = ({ reply }: Attempt, recipient: string): boolean => refusalBehind(reply, recipient)?.isBlock === true;
+
+/** Attempts are numbered from 1 without a gap, and the message counts as many: none advances the schedule without a record. */
+function ofNumbers(evidence: ScheduleEvidence, { id, attempts }: MessageRow): string[] {
+  const numbers = ownOf(evidence, id).map(({ number }) => number);
+  const isWhole = numbers.every((number, at) => number === at + 1) && attempts === numbers.length;
+  return isWhole ? [] : [`the attempts of ${id} are numbered ${numbers.join()}, and it counts ${attempts}`];
+}
+
+/** No attempt is made before its delay is over, but for the last one, which is made at the end of the lifetime. */
+function ofEarly(evidence: ScheduleEvidence, { id, recipient, expires_at: expiresAtMs }: MessageRow): string[] {
+  if (evidence.clockSetAtMs.length > 0 || evidence.isShared) return [];
+  const own = ownOf(evidence, id);
+  /** A dial that fails is charged to all mail that waits for it, whenever that became due. */
+  const begins = ({ startedMs, at }: Attempt): number =>
+    evidence.attempts.some((one) => one.startedMs === startedMs && one.message_id !== id) ? at : startedMs;
+  return own.flatMap((one, at) => {
+    const next = own[at + 1];
+    if (next === undefined) return [];
+    const nextMs = begins(next);
+    const delay = delayMs(one.number, isBlocked(one, recipient) ? 'blocked' : undefined);
+    const earliestMs = Math.min(expiresAtMs, one.at + (1 - JITTER) * delay) - ROUNDING_MS;
+    if (nextMs >= earliestMs) return [];
+    return [`attempt ${next.number} of ${id} came ${Math.round(earliestMs - nextMs)} ms before its time`];
+  });
+}
+
+/** Every recipient that a mail server was asked about belongs to an attempt that is recorded, unless its sender ended before that. */
+function ofAsked(evidence: ScheduleEvidence): string[] {
+  const { peers, messages, attempts, clockSetAtMs, isShared, conditions, startMs, recordMs } = evidence;
+  if (clockSetAtMs.length > 0 || isShared || conditions.isRefused) return [];
+  const recipients = new Map(messages.map(({ id, recipient }) => [id, recipient]));
+  const byRecipient = Map.groupBy(attempts, (one) => recipients.get(one.message_id));
+  return peers.flatMap(({ name, asked }) =>
+    asked.flatMap(({ recipient, atMs, sender }) => {
+      const ms = startMs + atMs;
+      const own = byRecipient.get(recipient) ?? [];
+      if (own.some(({ startedMs, at }) => startedMs <= ms + RECONNECTED_MS && at >= ms - LATENCY_MS)) return [];
+      const during = { fromMs: atMs - LATENCY_MS, untilMs: atMs + LONGEST_ATTEMPT_MS };
+      // A planned stop cuts off an attempt that lasts too long.
+      const isCutOff = sender?.endedMs !== undefined && sender.endedMs < during.untilMs;
+      if (isCutOff || mayBeLostBetween(sender, during, recordMs)) return [];
+      return [`${name} was asked about ${recipient} in no attempt that is recorded, at ${Math.round(atMs)}`];
+    }),
+  );
+}
+
 /** When each attempt was due at the latest, and when it was made. */
-function ofWaits(evidence: ScheduleEvidence, message: MessageRow): string[] {
+function ofLate(evidence: ScheduleEvidence, message: MessageRow): string[] {
   const { id, recipient, status, created_at: createdMs, send_at: sendAtMs, expires_at: expiresAtMs } = message;
-  if (!isUnhurried(evidence, recipient)) return [];
-  const own = evidence.attempts.filter((one) => one.message_id === id).sort((a, b) => a.number - b.number);
+  // A message that was in progress at two deaths waits for a quiet moment.
+  if (!isUnhurried(evidence, recipient) || evidence.deathsOf(id) > 1) return [];
+  const restraints = restraintsOf(evidence, recipient);
+  const own = ownOf(evidence, id);
   let dueMs = Math.max(createdMs, sendAtMs ?? 0);
   const faults: string[] = [];
-  for (const { number, at, startedMs } of own) {
-    if (startedMs > dueMs + PROMPT_MS) faults.push(`attempt ${number} of ${id} was ${startedMs - dueMs} ms late`);
-    dueMs = Math.min(expiresAtMs, at + (1 + JITTER) * delayMs(number));
+  for (const one of own) {
+    const { number, at, startedMs } = one;
+    const pausedMs = restraints.findLast((ms) => ms <= startedMs);
+    const fromMs = pausedMs === undefined ? dueMs : Math.max(dueMs, pausedMs + LONGEST_PAUSE_MS);
+    const lateMs = startedMs - upFrom(evidence, fromMs) - PROMPT_MS;
+    if (lateMs > 0) faults.push(`attempt ${number} of ${id} was ${Math.round(lateMs)} ms late`);
+    dueMs = Math.min(
+      expiresAtMs,
+      at + (1 + JITTER) * delayMs(number, isBlocked(one, recipient) ? 'blocked' : undefined),
+    );
   }
   if (status === 'bounced' && own.length === 0) faults.push(`${id} bounced untried`);
   return faults;
 }
 
-/** Whether mail to it never waits for other mail, or for what its servers say of all of it. */
+/** When an attempt that is due at a time is due at the latest, as our node was down then or died soon after. */
+function upFrom({ downs, startMs }: ScheduleEvidence, dueMs: number): number {
+  let ms = dueMs;
+  for (const { fromMs, untilMs } of downs) {
+    if (startMs + fromMs <= ms + PROMPT_MS + ATTEMPT_MS && startMs + untilMs > ms) ms = startMs + untilMs;
+  }
+  return ms;
+}
+
+/** When servers of the domain asked for time, or seemed to, Unix ms. */
+function restraintsOf({ peers, startMs }: ScheduleEvidence, recipient: string): number[] {
+  const own = peers.filter(({ name }) => name.endsWith(`.${domainOf(recipient)}`));
+  return own.flatMap(({ restraints }) => restraints.map((ms) => startMs + ms)).sort((a, b) => a - b);
+}
+
+/** Whether mail to it never waits for other mail, or for the answer of a policy host. */
 function isUnhurried(evidence: ScheduleEvidence, recipient: string): boolean {
   const { policies } = evidence;
-  const manners = mannersOf(evidence, recipient);
-  return manners.length > 0 && !manners.some(mayPause) && !policies.publishing.has(domainOf(recipient));
+  return mannersOf(evidence, recipient).length > 0 && !policies.publishing.has(domainOf(recipient));
 }
 
 const isPerfect = (manners: Manners): boolean =>

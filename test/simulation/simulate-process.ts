@@ -10,6 +10,8 @@ import type { Failed, Sums } from './sums.ts';
 const PROCESS = path.join(import.meta.dirname, 'simulate.ts');
 
 export interface Listening {
+  /** A folder for the branches that it reaches, as V8 counts them. */
+  coverage?: string;
   /** Called with each world that has a fault. */
   onFailed?(failed: Failed): void;
   onProgress?(sums: Sums): void;
@@ -27,7 +29,8 @@ export interface Ran {
 }
 
 export function startSimulation(args: readonly string[], listening: Listening = {}) {
-  const env = { ...process.env, NODE_TEST_CONTEXT: undefined };
+  const { coverage } = listening;
+  const env = { ...process.env, NODE_TEST_CONTEXT: undefined, ...(coverage && { NODE_V8_COVERAGE: coverage }) };
   const child: ChildProcess = spawn(process.execPath, [PROCESS, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const ran: Ran = { sums: undefined, isKilled: false, failed: [], output: '' };
   const heard = (text: string): void => {

@@ -15,7 +15,7 @@ import 'undici';
 import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { readKept } from './kept.ts';
-import { cutIntoSmallParts, plant } from './planted.ts';
+import { makeLimitsSmall, plant } from './planted.ts';
 import type { World } from './seeds.ts';
 import type { Failed, Sums } from './sums.ts';
 
@@ -37,7 +37,7 @@ const { values } = parseArgs({
   },
 });
 const finds = values.planted === undefined ? /./ : plant(values.planted);
-cutIntoSmallParts();
+makeLimitsSmall();
 
 // Loaded when time, sockets and threads are those of the world, and a bug is in its place.
 const { runSeeds } = await import('./seeds.ts');

@@ -28,12 +28,20 @@ export interface Tenant {
   domain: string;
 }
 
+/** A DKIM record: its selector and its text. */
+export interface SigningKey {
+  selector: string;
+  value: string;
+}
+
 export interface Template {
   folder: string;
   databaseFile: string;
   secretKey: Buffer;
   /** Who sends most of the mail, who floods, and the first one's sandbox. */
   tenants: { shop: Tenant; flood: Tenant; sandbox: Tenant };
+  /** The keys of the shop's domain, RSA first. */
+  signing: readonly SigningKey[];
   /** Of the shop. */
   smtp: { username: string; password: string };
   /** Of worlds with several nodes: the database server's, as it is at their beginning. */
@@ -108,9 +116,11 @@ export async function makeTemplate(base: string, engine?: PostgresEngine): Promi
     const added = await addDomain({ ...context, secretKey, by }, { accountId, domain, verified: true });
     if (!added.ok) throw new Error('the domain was refused');
     const of = (key: string): Tenant => ({ accountId, apiKey: key, domain });
-    return { live: of(apiKey), sandbox: of(sandboxApiKey) };
+    const keys = added.value.domain.keys.toSorted((a, b) => (a.algorithm > b.algorithm ? -1 : 1));
+    const signing = keys.map(({ selector, publicKey: value }) => ({ selector, value }));
+    return { live: of(apiKey), sandbox: of(sandboxApiKey), signing };
   };
-  const { live: shop, sandbox } = await tenantOf('Shop', SENDER_DOMAIN);
+  const { live: shop, sandbox, signing } = await tenantOf('Shop', SENDER_DOMAIN);
   const { live: flood } = await tenantOf('Flood', 'flood.example');
   const credential = await createSmtpCredential(context, { accountId: shop.accountId, mode: 'live' });
   if (!credential.ok) throw new Error('the credential was refused');
@@ -124,5 +134,5 @@ export async function makeTemplate(base: string, engine?: PostgresEngine): Promi
   }
   const { username, password } = credential.value;
   const tenants = { shop, flood, sandbox };
-  return { folder, databaseFile, secretKey, tenants, smtp: { username, password }, engine };
+  return { folder, databaseFile, secretKey, tenants, signing, smtp: { username, password }, engine };
 }

@@ -5,6 +5,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { randomText } from '../../src/base/ids.ts';
+import { EVENT_TYPES, type EventType } from '../../src/events/events.ts';
 import { OWN_RECORD_MS, RECORD_MS } from './absences.ts';
 import { Choices } from './choices.ts';
 import { createCluster } from './cluster.ts';
@@ -12,7 +13,7 @@ import { whole } from './damaged-mail.ts';
 import { Disk } from './disk.ts';
 import { createDns } from './dns.ts';
 import { startExchangers, startPolicyHosts } from './exchangers.ts';
-import { drawExtent } from './extent.ts';
+import { drawExtent, type Extent } from './extent.ts';
 import { AWAKE_MS, drawFlood, floodFaults } from './flood.ts';
 import { enterWorld, timesFilled } from './globals.ts';
 import { DAY_MS, live, START_MS, type World } from './life.ts';
@@ -22,11 +23,12 @@ import { createNode, type NodeOptions, type Rows, type SimulatedNode } from './n
 import { DEADLY, faultsOf } from './oracle.ts';
 import type { Copy } from './peers.ts';
 import { drawPolicies, NO_POLICIES } from './policies.ts';
-import { seededRandom } from './random.ts';
-import { drawReceiver, NO_RECEIVER, startReceiver } from './receivers.ts';
+import { type Random, seededRandom } from './random.ts';
+import { drawFurther, drawManners, NO_FAULTS, startReceiver } from './receivers.ts';
 import { Reporters } from './reporters.ts';
 import { NO_STORE_FAULTS, ObjectStore } from './s3-store.ts';
 import type { Conditions } from './schedule-oracle.ts';
+import { startSigning } from './signing.ts';
 import { drawContentFaults, SAFE, type StoredEvidence, storedFaults } from './stored-content.ts';
 import type { Template } from './template.ts';
 import { SimulatedThreads } from './threads.ts';
@@ -114,22 +116,32 @@ async function lived(world: World, { template, onStep }: RunOptions): Promise<Re
   const { ledger, peers, receiver, deathsMs, isDeadly } = world;
   faults.push(
     ...world.lives.faults,
+    ...world.deeds.faults,
     ...faultsOf({
       ...{ ledger, peers, receiver, deathsMs, isDeadly, database, isOver },
       startMs: START_MS,
+      manually: world.deeds.suppressed,
+      signing: world.signing,
+      isDnsSteady: world.lookups.lost + world.lookups.failed === 0,
+      isContentShort: world.isContentShort,
+      nowMs: Date.now(),
       isShort: world.extent.isSmall,
       policies: world.policies,
       policyHosts: world.policyHosts,
       isRefused: isRefused(world),
+      isShared: world.cluster !== undefined,
       outages: world.cluster?.server.outages ?? [],
       reports: whole(world.reporters?.reports ?? [], database),
       subscriber: template.tenants.shop.accountId,
       clockSetAtMs: world.clockSetAtMs,
       conditions: conditionsOf(world),
+      downs: world.lives.downs,
+      deathsOf: (id) => world.lives.deathsOf(id),
       recordMs: world.cluster || world.isFailing ? RECORD_MS : OWN_RECORD_MS,
     }),
     ...(world.flood ? floodFaults(world.flood, ledger, peers) : []),
     ...storedFaults(storedEvidence(world, database)),
+    ...(world.reader?.faultsOf(database, world.cluster !== undefined) ?? []),
   );
   const [removed] = database.all<{ n: number }>(
     'SELECT count(*) AS n FROM email WHERE content IS NULL AND blob_key IS NULL',
@@ -151,9 +163,15 @@ const IO_ERROR = 'an I/O error of the disk';
 function conditionsOf(world: World): Conditions {
   const { network, lookups, counts, lives, store, flood, clockSetAtMs } = world;
   const { resets, silences, blackHoles } = network.faults;
-  const isSteady = clockSetAtMs.length === 0 && !isRefused(world) && !store && !flood && !counts[IO_ERROR];
-  const isPrompt = isSteady && lives.starts === 1 && silences + blackHoles === 0;
-  return { isPrompt, isPerfect: isPrompt && resets + lookups.lost + lookups.failed === 0 && !hasFlipped(counts) };
+  const isUndisturbed = clockSetAtMs.length === 0 && !isRefused(world) && !store && !flood && !counts[IO_ERROR];
+  const isSteady = isUndisturbed && world.cluster === undefined && silences + blackHoles === 0;
+  const isPrompt = isSteady && lives.starts === 1;
+  return {
+    isRefused: isRefused(world),
+    isSteady,
+    isPrompt,
+    isPerfect: isPrompt && resets + lookups.lost + lookups.failed === 0 && !hasFlipped(counts),
+  };
 }
 
 const hasFlipped = (counts: World['counts']): boolean =>
@@ -228,25 +246,32 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const onTaken = (copy: Copy): void => reporters?.taken(copy);
   const policies = flood ? NO_POLICIES : drawPolicies(random, { choices, isShared });
   const peers = startExchangers({
+    goodServers: extent.goodServers,
     ...{ policies, flood, isPerfect, network, dns, choices, count, onTaken, random: random.stream('peers') },
     onBegun: (guest) => dots.begun(guest),
     onDot: () => dots.came(),
   });
+  const signing = startSigning({ dns, template, random: random.stream('signing') });
   const hosting = { policies, network, dns, choices, count, random: random.stream('policy host answers') };
   const policyHosts = startPolicyHosts(hosting);
   const hooks = random.stream('receiver');
+  const further = flood ? [] : drawFurther(random.stream('further endpoints'), extent.further);
   const receiver = startReceiver(network, {
-    ...{
-      manners: choices.faults('endpoint', drawReceiver(hooks), NO_RECEIVER),
-      random: hooks,
-      count,
-      badUntilMs: extent.badUntilMs,
-    },
+    plans: [
+      {
+        types: drawTypes(random.stream('first endpoint'), extent),
+        manners: choices.faults('endpoint', drawManners(hooks), NO_FAULTS),
+      },
+      ...further.filter((_, at) => choices.has(`endpoint-${at + 1}`)),
+    ],
+    random: hooks,
+    count,
+    badUntilMs: extent.badUntilMs,
   });
   const faults: string[] = [];
   const deathsMs: number[] = [];
   const clockSetAtMs: number[] = [];
-  const lives = new Lives(timeline, () => clockSetAtMs.length);
+  const lives = new Lives(timeline, { clocks: () => clockSetAtMs.length, isRefused: () => failing });
   // Several nodes take over from each other without a start.
   const isDeadly = (messageId: string): boolean =>
     (template.engine ? deathsMs.length : lives.deathsOf(messageId)) >= DEADLY;
@@ -294,16 +319,37 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   if (flood && cluster) for (const { guests } of peers) guests.isSharedBy(cluster.nodes.length, AWAKE_MS);
   const world: World = {
     ...{ choices, random, timeline, network, threads, disk, node, cluster, peers, receiver, reporters, faults },
-    ...{ count, counts, ledger: [], flood, store, policies, policyHosts, deathsMs, busy: 0, dots, clockSetAtMs },
+    ...{
+      count,
+      counts,
+      ledger: [],
+      deeds: { faults: [], suppressed: [] },
+      reader: undefined,
+      flood,
+      store,
+      policies,
+      policyHosts,
+      deathsMs,
+      busy: 0,
+      dots,
+      clockSetAtMs,
+    },
+    signing,
     ...{ contentFaults, extent, lives, isDeadly, lookups, isFailing: failing },
+    isContentShort: contentDays !== undefined,
   };
   return world;
 }
+
+/** What the first endpoint asks for: everything, in most worlds. */
+const drawTypes = (random: Random, { fewTypes }: Extent): readonly EventType[] =>
+  random.chance(fewTypes) ? EVENT_TYPES.filter((type) => type === 'Bounce' || random.chance(0.2)) : EVENT_TYPES;
 
 /** Whether the world came to its end. */
 async function run(world: World): Promise<boolean> {
   const { timeline } = world;
   let lookedMs = 0;
+  let isRead = world.reader === undefined;
   const most = world.cluster ? MOST_CLUSTER_STEPS : MOST_STEPS;
   while (timeline.nowMs < LONGEST_MS && timeline.steps < most) {
     if (!(await timeline.step())) break;
@@ -312,10 +358,23 @@ async function run(world: World): Promise<boolean> {
     if (world.cluster && timeline.nowMs < lookedMs + CLUSTER_REST_MS) continue;
     lookedMs = timeline.nowMs;
     const next = nextDue(world);
+    if (next === undefined && !isRead) {
+      isRead = true;
+      readAll(world);
+      continue;
+    }
     if (next === undefined) return stopNode(world);
     if (Number.isFinite(next) && next > timeline.nowMs + LEAP_MS) timeline.leap(next);
   }
   return false;
+}
+
+/** The client that reads sees everything once nothing happens any more. */
+function readAll(world: World): void {
+  world.busy += 1;
+  void world.reader!.readAll().then(() => {
+    world.busy -= 1;
+  });
 }
 
 /**

@@ -2459,8 +2459,6 @@ export interface components {
       keyId?: string;
       /** @description Of the SMTP credential. */
       smtpCredentialId?: string;
-      /** @description Of the user who was signed in. */
-      userId?: string;
       /** @description IP address of the client. */
       address: string;
     };

@@ -21,9 +21,9 @@ const hasGaps = ({ values }: Series): boolean => values.includes(null);
 
 const variable = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-const day = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', timeZone: 'UTC' });
-const hour = new Intl.DateTimeFormat('en', { hour: '2-digit', minute: '2-digit', hour12: false });
-const midnight = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric' });
+const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' });
+const hour = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+const midnight = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' });
 
 function mark(unit: ChartProps['unit'], seconds: number): string {
   const at = new Date(seconds * 1_000);

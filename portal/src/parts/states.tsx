@@ -31,7 +31,7 @@ export function EmptyState({ icon, title, isPage = false, children, action }: St
   return (
     <div className={classes.state}>
       {icon}
-      <Title order={isPage ? 1 : 2} size="h3">
+      <Title order={isPage ? 1 : 2} size="h3" ta="center">
         {title}
       </Title>
       {children !== undefined && (

@@ -1,7 +1,8 @@
-/** Times: how long ago, or in how long, with the exact time on the pointer and for screen readers; numbers and sizes. */
+/** Times, numbers and sizes. Dates and numbers have the format of the browser's locale, hours a 24-hour clock. */
 import { Tooltip } from '@mantine/core';
 import { useSyncExternalStore } from 'react';
 
+/** Relative times are words, so they have the language of the texts. */
 const LANGUAGE = 'en';
 const STEPS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ['day', 86_400_000],
@@ -9,14 +10,14 @@ const STEPS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ['minute', 60_000],
   ['second', 1_000],
 ];
-const relative = new Intl.RelativeTimeFormat(LANGUAGE, { numeric: 'auto', style: 'short' });
-const absolute = new Intl.DateTimeFormat(LANGUAGE, { dateStyle: 'medium', timeStyle: 'medium' });
-const short = new Intl.DateTimeFormat(LANGUAGE, {
+const relative = new Intl.RelativeTimeFormat(LANGUAGE, { numeric: 'auto' });
+const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long', hourCycle: 'h23' });
+const short = new Intl.DateTimeFormat(undefined, {
   month: 'short',
   day: 'numeric',
   hour: '2-digit',
   minute: '2-digit',
-  hour12: false,
+  hourCycle: 'h23',
 });
 
 /** One clock for all times of the page. */
@@ -39,7 +40,7 @@ export function useNow(): number {
 
 export function ago(atMs: number, now: number): string {
   const distance = atMs - Math.max(now, 0);
-  if (Math.abs(distance) < 5_000) return 'now';
+  if (Math.abs(distance) < 5_000) return distance > 0 ? 'now' : 'just now';
   for (const [unit, length] of STEPS)
     if (Math.abs(distance) >= length) return relative.format(Math.round(distance / length), unit);
   return 'now';
@@ -61,10 +62,10 @@ export function Time({ at, exact = false }: { at: string; exact?: boolean }) {
   );
 }
 
-const counted = new Intl.NumberFormat(LANGUAGE);
+const counted = new Intl.NumberFormat();
 export const count = (value: number): string => counted.format(value);
 export const percent = (share: number): string =>
-  new Intl.NumberFormat(LANGUAGE, { style: 'percent', maximumFractionDigits: share < 0.1 ? 2 : 1 }).format(share);
+  new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: share < 0.1 ? 2 : 1 }).format(share);
 
 /** 1 MB = 1,000,000 bytes, as everywhere in the API. */
 export function size(bytes: number): string {

@@ -77,7 +77,7 @@ export const ACCOUNT_PAGES: readonly NavigationGroup[] = [
     name: navigation.administration,
     pages: [
       { name: navigation.usage, path: '/usage', icon: IconChartBar },
-      { name: navigation.approvals, path: '/approvals', icon: IconClipboardCheck },
+      { name: navigation.sizeLimit, path: '/approvals', icon: IconClipboardCheck },
       { name: navigation.team, path: '/team', icon: IconUsers },
       { name: navigation.audit, path: '/audit', icon: IconHistory },
       { name: navigation.settings, path: '/settings', icon: IconSettings, isFor: isOwner },

@@ -9,7 +9,7 @@ import { useScope } from '../scope.ts';
 import { supportAccess } from '../texts/operator.ts';
 import classes from './shell.module.css';
 
-const clock = new Intl.DateTimeFormat('en', { hour: '2-digit', minute: '2-digit', hour12: false });
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 
 export function SupportAccess() {
   const { account } = useScope();

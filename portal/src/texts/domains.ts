@@ -2,204 +2,199 @@ import type { DnsRecord } from '../pages/domains/zone.ts';
 
 export const domains = {
   title: 'Domains',
-  lead: 'Live mail leaves only from domains that are verified here. A domain covers its subdomains.',
-  sandbox: 'Domains are shared with live mail and changed in Live. In the sandbox you may send from any address.',
-  list: 'Domains that you send from',
-  add: 'Add a domain',
+  lead: 'You can send live email only from verified domains. A verified domain covers its subdomains.',
+  sandbox: 'Domains are managed in Live. In the sandbox you can send from any address.',
+  list: 'Sending domains',
+  add: 'Add domain',
   name: 'Domain',
-  nameHint: 'What stands behind the @ of your senders, such as shop.example.',
-  submit: 'Add the domain',
+  nameHint: 'The part after the @ in your From addresses, e.g. shop.example.',
+  submit: 'Add domain',
   status: 'Status',
-  next: 'What to do',
+  next: 'Next step',
   checked: 'Last checked',
-  never: 'Not yet',
+  never: 'Never',
   added: 'Added',
-  emptyTitle: 'No domain yet',
-  emptyHint: 'Add the domain that your mail comes from, then publish its DNS records. That takes about ten minutes.',
-  emptyViewer: 'An owner or member of the account can add one.',
+  emptyTitle: 'No domains yet',
+  emptyHint: 'Add the domain you send from, then publish its DNS records. It takes about ten minutes.',
+  emptyViewer: 'Ask an owner or member to add one.',
   nextOf: {
     pending: 'Publish its DNS records',
-    verified: 'Nothing: mail leaves signed',
-    failing: 'Publish its DKIM record again',
+    verified: 'None: ready to send',
+    failing: 'Republish the DKIM record',
   },
 };
 
 export const domainPage = {
-  checkNow: 'Check now',
-  rotate: 'Rotate keys',
-  rotateHint: 'Makes the DKIM keys that sign next. The present ones go on signing until the new records are published.',
-  remove: 'Remove',
-  removed: (domain: string) => `${domain} is removed. Mail from it is refused, and what waits bounces.`,
+  checkNow: 'Verify DNS records',
+  rotate: 'Rotate DKIM keys',
+  rotateHint: 'Generates new DKIM keys. The current keys keep signing until the new records are published.',
+  remove: 'Delete',
+  removed: (domain: string) => `${domain} deleted. Postrider rejects new emails from it, and queued ones bounce.`,
   panel: 'Status',
   lastCheck: 'Last checked',
-  notChecked: 'Not checked yet.',
-  checking: 'Looking at the DNS…',
-  every: 'This page looks at the DNS every 30 seconds and turns green by itself.',
-  foundElsewhere: 'The DKIM record is in the DNS. Check the domain in Live to finish.',
-  pending: 'Your turn: publish the records below at your DNS provider. A new record can take up to an hour to be seen.',
-  verified: (domain: string) => `Nothing to do: mail from ${domain} and its subdomains leaves signed.`,
-  recommended: 'The records below that are not verified help your mail into inboxes.',
-  vouched:
-    'An operator vouched for this domain, so mail leaves. Publish the records all the same: receivers look for them.',
+  notChecked: 'Not checked yet',
+  checking: 'Checking DNS…',
+  every: 'Postrider checks every 30 seconds. This page updates automatically.',
+  foundElsewhere: 'The DKIM record was found. Switch to Live to finish verification.',
+  pending: 'Add the records below at your DNS provider. Changes can take up to an hour to propagate.',
+  verified: (domain: string) => `Email from ${domain} and its subdomains is signed with DKIM. No action needed.`,
+  recommended: 'Publish the remaining records below to improve deliverability.',
+  vouched: 'Your operator approved this domain, so you can send. Emails fail DKIM until you publish the records below.',
   failing:
-    'Your turn: the DKIM record was in the DNS and is not any more. Receivers cannot check the signature of your mail, and a day later no more is accepted. Publish the record again.',
+    'The DKIM record is missing, so receiving servers can’t verify your signatures. Republish it: Postrider rejects email from this domain 24 hours after the record disappeared.',
   records: 'DNS records',
   provider: 'Your DNS provider',
-  providerHint: 'Where the records of your domain are kept. Names and values below are as its form wants them.',
+  providerHint: 'Names and values below have this provider’s format.',
   zone: 'Zone',
-  zoneHint: 'The domain as your provider lists it.',
-  steps: 'How to enter them',
+  zoneHint: 'The zone’s name at your provider.',
+  steps: 'Instructions',
   type: 'Type',
   recordName: 'Name',
-  empty: '(leave empty)',
+  empty: '(leave blank)',
   value: 'Value',
-  published: 'Published now',
+  published: 'Current value',
   ttl: 'TTL',
   ttlValue: 'Automatic, or 3600 seconds',
-  copyName: (purpose: string) => `Copy the name of ${purpose}`,
-  copyValue: (purpose: string) => `Copy the value of ${purpose}`,
-  fullName: (name: string) => `The whole name is ${name}.`,
+  copyName: (purpose: string) => `Copy name of ${purpose}`,
+  copyValue: (purpose: string) => `Copy value of ${purpose}`,
+  fullName: (name: string) => `Full name: ${name}`,
   required: 'Required',
   optional: 'Recommended',
-  export: 'Export all records',
-  exportHint: 'All records at once, as a zone file or for Terraform.',
-  save: 'Save the file',
+  export: 'Export records',
+  exportHint: 'Download all records as a zone file, or as Terraform for Cloudflare or Route 53.',
+  save: 'Download',
   format: 'Format',
   zoneFile: 'Zone file',
-  cloudflare: 'Terraform, Cloudflare',
-  route53: 'Terraform, Route 53',
+  cloudflare: 'Cloudflare',
+  route53: 'Route 53',
 };
 
 /** What each record is for. */
 export const purposes = {
   rsa: {
     name: 'DKIM key (RSA)',
-    why: 'Signs your mail. Every receiver understands this one, and it proves that the domain is yours.',
+    why: 'Signs your email and proves that you own the domain. Supported by all mailbox providers.',
   },
   ed25519: {
     name: 'DKIM key (Ed25519)',
-    why: 'A second, shorter signature. Mail is signed with it too once it is found.',
+    why: 'Optional second signature with a modern algorithm. Used once the record is found.',
   },
   spf: {
     name: 'SPF',
-    why: 'Tells receivers that this service may send for your domain. A domain has one SPF record only.',
+    why: 'Authorizes Postrider to send for your domain. A domain can have only one SPF record.',
   },
   dmarc: {
     name: 'DMARC',
-    why: 'Tells receivers what to do with mail that only pretends to be yours. Large mailbox providers ask for it.',
+    why: 'Tells receiving servers how to handle email that fails authentication. Large mailbox providers require it.',
   },
   tracking: {
-    name: 'Links',
-    why: 'Links of your mail (unsubscribe, tracking) lead to a host of your own name, which receivers see as yours.',
+    name: 'Tracking domain (CNAME)',
+    why: 'Serves unsubscribe and tracking links from your own domain.',
   },
   'return-path': {
-    name: 'Return path',
-    why: 'Bounces come back under a name of your own, which receivers see as yours.',
+    name: 'Return-Path',
+    why: 'Receives bounces under your own domain, so SPF aligns with DMARC.',
   },
   'mta-sts': {
-    name: 'TLS policy of the return path (MTA-STS)',
-    why: 'Others then bring bounces in TLS only. The policy itself is a file that a web server gives out.',
+    name: 'TLS policy of the Return-Path (MTA-STS)',
+    why: 'Requires TLS for bounces sent to you. A web server must also serve the policy file over HTTPS.',
   },
   'tls-rpt': {
-    name: 'TLS reports of the return path',
-    why: 'Others then report where TLS failed when they brought bounces.',
+    name: 'TLS reports of the Return-Path',
+    why: 'Requests reports about TLS failures for bounces.',
   },
 };
 
-export const statuses = { missing: 'Missing', different: 'Different' };
+export const statuses = { missing: 'Missing', different: 'Incorrect' };
 
-/** How a record is, and what to do; what the service has found out in detail comes behind it. */
+/** A record’s status and what to do about it. The detailed result of the check follows it. */
 export const found: Record<DnsRecord['status'], string> = {
-  verified: 'Found in the DNS as it should be.',
-  missing: 'Not in the DNS yet. Add it with the name and value below.',
-  different:
-    'Something else is published under this name. Leave one record of this kind there, with exactly the value below.',
-  unknown: 'The DNS did not answer, or it cannot be known from here. Nothing to do yet: it is looked up again.',
-  pending: 'Not looked up yet.',
+  verified: 'Record found.',
+  missing: 'Record not found. Add it with the name and value below.',
+  different: 'Found a different value. Replace it with the value below, and keep only one record of this kind.',
+  unknown: 'Postrider couldn’t check this record and will retry automatically.',
+  pending: 'Not checked yet.',
 };
 
-const whole = 'Paste the value as it is, in one piece and without quotes.';
-const apart = 'The value is in quotes and cut after 255 characters. Paste all of it, quotes included.';
+const whole = 'Paste the value as one string, without quotes.';
+const apart = 'The value is split into quoted strings of 255 characters. Paste all of it, including the quotes.';
 
 export const providers = {
   other: {
-    name: 'Another provider',
+    name: 'Other provider',
     steps: [
-      'Open the DNS records of your domain and add a record for each one below, of the type that it says.',
-      'If the form adds your domain to the name by itself, enter only the part before it.',
-      'Paste the value without quotes. If a value is refused as too long, cut it into quoted strings of 255 characters.',
+      'Open your domain’s DNS settings and add each record below.',
+      'If your provider appends the domain automatically, enter only the part before it.',
+      'Paste the value without quotes. If it’s too long, split it into quoted strings of 255 characters.',
     ],
   },
   cloudflare: {
     name: 'Cloudflare',
     steps: [
-      'In the dashboard choose the domain, then DNS, Records, Add record, and the type that the record below says.',
-      `@ stands for the domain itself. ${whole} Cloudflare adds the quotes.`,
-      'TXT records are never proxied. If you add an address record for mail as well, turn its proxy off (DNS only).',
+      'In the Cloudflare dashboard, go to your domain → DNS → Records → Add record, and choose the record type.',
+      `@ is the domain itself. ${whole} Cloudflare adds the quotes.`,
+      'TXT records are never proxied. For A/AAAA/CNAME records, set Proxy status to “DNS only”.',
     ],
   },
   route53: {
     name: 'Amazon Route 53',
     steps: [
-      'Open Hosted zones, choose the zone, then Create record, and the type that the record below says.',
-      `Leave the name empty for the domain itself. ${apart}`,
-      'One record holds all TXT values of a name: if one is there, edit it and put this value on a line of its own.',
+      'In the Route 53 console, go to Hosted zones → your zone → Create record, and choose the record type.',
+      `Leave the name blank for the domain itself. ${apart}`,
+      'Route 53 keeps all TXT values of a name in one record. If one exists, edit it and add this value on a new line.',
     ],
   },
   squarespace: {
     name: 'Squarespace (formerly Google Domains)',
     steps: [
-      'Open Domains, choose the domain, then DNS, DNS settings, and Add record under Custom records.',
-      `Host is the name; @ stands for the domain itself. ${whole}`,
+      'Go to Domains → your domain → DNS → DNS settings → Custom records → Add record, and choose the record type.',
+      `Enter the name as Host; @ is the domain itself. ${whole}`,
     ],
   },
   godaddy: {
     name: 'GoDaddy',
     steps: [
-      'Open My products, then DNS beside the domain, Add new record, and the type that the record below says.',
-      `GoDaddy adds the domain to the name; @ stands for the domain itself. ${whole}`,
+      'Go to My Products → your domain → DNS → Add New Record, and choose the record type.',
+      `GoDaddy appends the domain to the name; @ is the domain itself. ${whole}`,
     ],
   },
   namecheap: {
     name: 'Namecheap',
     steps: [
-      'Open Domain list, Manage, Advanced DNS, then Add new record, and the type that the record below says.',
-      `Namecheap adds the domain to the host; @ stands for the domain itself. ${whole}`,
+      'Go to Domain List → Manage → Advanced DNS → Add New Record, and choose the record type.',
+      `Namecheap appends the domain to the host; @ is the domain itself. ${whole}`,
     ],
   },
   hetzner: {
     name: 'Hetzner',
-    steps: [
-      'Open DNS, choose the zone, then Add record, and the type that the record below says.',
-      `@ stands for the domain itself. ${apart}`,
-    ],
+    steps: ['Go to DNS → your zone → Add record, and choose the record type.', `@ is the domain itself. ${apart}`],
   },
   ovh: {
     name: 'OVHcloud',
     steps: [
-      'Open Web Cloud, Domain names, choose the domain, then DNS zone, Add an entry, and the type that the record below says (not the assistants for SPF, DKIM or DMARC).',
-      `Leave the subdomain empty for the domain itself. ${whole}`,
+      'Go to Web Cloud → Domain names → your domain → DNS zone → Add an entry, and choose the record type. Don’t use the SPF, DKIM, and DMARC assistants.',
+      `Leave the subdomain blank for the domain itself. ${whole}`,
     ],
   },
   ionos: {
     name: 'IONOS',
     steps: [
-      'Open Domains & SSL, choose the domain, then DNS, Add record, and the type that the record below says.',
-      `@ stands for the domain itself. ${whole}`,
+      'Go to Domains & SSL → your domain → DNS → Add record, and choose the record type.',
+      `@ is the domain itself. ${whole}`,
     ],
   },
   gandi: {
     name: 'Gandi',
     steps: [
-      'Open Domain, choose the domain, then DNS records, Add record, and the type that the record below says.',
-      `@ stands for the domain itself. ${apart}`,
+      'Go to Domain → your domain → DNS Records → Add record, and choose the record type.',
+      `@ is the domain itself. ${apart}`,
     ],
   },
   digitalocean: {
     name: 'DigitalOcean',
     steps: [
-      'Open Networking, Domains, choose the domain, then the type that the record below says.',
-      `@ stands for the domain itself. ${whole}`,
+      'Go to Networking → Domains → your domain, and choose the record type.',
+      `@ is the domain itself. ${whole}`,
     ],
   },
 };

@@ -1,79 +1,82 @@
-/** What is read of mail that came in, and of the routes that it comes in by. */
+/** Texts about inbound emails and inbound routes. */
 export const inboundMail = {
-  title: 'Inbound mail',
-  lead: 'Mail that came in for your inbound routes, newest first.',
-  list: 'Mail that came in',
-  columns: { subject: 'Subject', from: 'From', to: 'To', outcome: 'Outcome', size: 'Size', received: 'Received' },
+  title: 'Inbound',
+  lead: 'Emails received by your inbound routes, newest first.',
+  list: 'Received emails',
+  columns: { subject: 'Subject', from: 'From', to: 'To', outcome: 'Status', size: 'Size', received: 'Received' },
   noSubject: '(no subject)',
-  nobody: '(nobody, as bounces are)',
+  nobody: '(empty sender, as in bounces)',
   route: 'Inbound route',
-  anyRoute: 'Any route',
-  outcome: 'Outcome',
-  anyOutcome: 'Any outcome',
-  clear: 'Show all',
-  none: 'No mail came in yet',
-  noneHint: 'It appears here when somebody writes to an address of an inbound route.',
-  noneSandbox: 'It appears here when you play one in: POST /sandbox/inbound.',
-  noneFiltered: 'No mail fits these filters',
-  noneFilteredHint: 'Take one of them away to see more.',
+  anyRoute: 'All routes',
+  outcome: 'Status',
+  anyOutcome: 'All statuses',
+  clear: 'Clear filters',
+  none: 'No inbound emails yet',
+  noneHint: 'Emails sent to your inbound routes appear here.',
+  noneSandbox: 'Emails that you simulate with the API appear here. Sandbox routes don’t receive external email.',
+  noneFiltered: 'No emails match your filters',
+  noneFilteredHint: 'Try removing a filter.',
   toRoutes: 'Inbound routes',
-  files: (number: number) => `${number} ${number === 1 ? 'file' : 'files'}`,
+  files: (number: number) => `${number} ${number === 1 ? 'attachment' : 'attachments'}`,
 };
 
 export const outcomes = {
-  event: { name: 'Event', why: 'Your application was notified by an event.' },
+  event: { name: 'Processed', why: 'An Inbound event was created for your webhooks.' },
   'auto-reply': {
     name: 'Automatic reply',
-    why: 'A program wrote it in reply to a mail. It has no event, so that two programs do not write to one another for ever.',
+    why: 'An automatic reply, e.g. an out-of-office note. It creates no event, to prevent mail loops.',
   },
-  'own-mail': { name: 'Own mail', why: 'It is a mail of this account that came back. It has no event.' },
+  'own-mail': {
+    name: 'Own email',
+    why: 'This account sent the email itself. It creates no event, to prevent mail loops.',
+  },
   'too-many-hops': {
-    name: 'Goes round',
-    why: 'It passed more than 30 servers, as mail does that goes round. It has no event.',
+    name: 'Mail loop',
+    why: 'The email passed through more than 30 servers, which indicates a mail loop. It creates no event.',
   },
 };
 
 export const inboundPage = {
-  parent: 'Inbound mail',
+  parent: 'Inbound',
   lead: (from: string, to: string) => `From ${from} to ${to}`,
-  download: 'Download the mail',
+  download: 'Download .eml',
   facts: 'Details',
   names: {
-    outcome: 'Outcome',
+    outcome: 'Status',
     from: 'From',
     to: 'To',
     envelopeFrom: 'Envelope sender',
-    replies: 'Replies to',
+    replies: 'In reply to',
     route: 'Inbound route',
-    event: 'Event id',
-    automatic: 'Written by',
+    event: 'Event ID',
+    automatic: 'Auto-submitted',
     headerId: 'Message-ID',
     size: 'Size',
     received: 'Received',
-    id: 'Id',
+    id: 'ID',
   },
-  toMessage: 'The message that it answers',
-  toRoute: 'The route that took it',
-  program: 'A program',
-  reply: 'The reply',
-  replyHint: 'Its text without the mail quoted below and without a signature, as the event has it.',
+  toMessage: 'View original message',
+  toRoute: 'View route',
+  program: 'Yes',
+  reply: 'Reply text',
+  replyHint: 'Without the quoted text and signature, as in the webhook event.',
   attachments: 'Attachments',
-  attachmentsHint: 'They come from a stranger. Open only what you expect.',
-  unreadable: 'Not all of it could be read.',
-  gone: 'The content is no longer kept',
-  goneHint: 'What was written in a mail is kept as long as content is. The rest stays.',
+  attachmentsHint: 'Attachments come from an external sender. Open them with care.',
+  unreadable: 'Parts of this email couldn’t be read.',
+  gone: 'Content deleted',
+  goneHint: 'Content is deleted after your content retention period. Addresses and metadata are kept.',
 };
 
-const temporary = 'The DNS could not be asked; it is not known';
-const broken = 'What the domain publishes has an error';
+const temporary = 'DNS lookup failed (temporary error)';
+const broken = 'The domain’s record is invalid';
 const named = (domain: string | null): string => domain ?? 'the domain';
-/** In front of a sentence. */
+/** For the start of a sentence. */
 const first = (domain: string | null): string => domain ?? 'The domain';
 
-/** What is said of SPF, DKIM, DMARC and ARC (RFC 8601). */
+/** Results of SPF, DKIM, DMARC, and ARC (RFC 8601). */
 export const authentication = {
-  title: 'Is it from whom it says',
-  hint: 'Looked up when it came. A reply that passed through a mailing list or was forwarded may fail and be honest.',
+  title: 'Sender authentication',
+  hint: 'Checked on arrival. Forwarded and mailing-list email can fail and still be legitimate.',
   names: { spf: 'SPF', dmarc: 'DMARC', arc: 'ARC' },
   signature: (number: number, count: number): string => (count > 1 ? `DKIM ${number}` : 'DKIM'),
   words: {
@@ -83,101 +86,103 @@ export const authentication = {
     fail: 'Fail',
     softfail: 'Soft fail',
     policy: 'Policy',
-    temperror: 'Not known',
-    permerror: 'Error',
+    temperror: 'Temporary error',
+    permerror: 'Permanent error',
   },
-  unsigned: 'It is not signed',
+  unsigned: 'No signature',
   spf: (result: string, domain: string | null): string => {
-    if (result === 'pass') return `${first(domain)} lets this server send its mail`;
-    if (result === 'fail') return `${first(domain)} does not let this server send its mail`;
-    if (result === 'softfail') return `${first(domain)} probably does not let this server send its mail`;
+    if (result === 'pass') return `${first(domain)} authorizes this server`;
+    if (result === 'fail') return `${first(domain)} does not authorize this server`;
+    if (result === 'softfail') return `${first(domain)} probably does not authorize this server`;
     if (result === 'temperror') return temporary;
     if (result === 'permerror') return broken;
-    return `${first(domain)} does not say which servers send its mail`;
+    if (result === 'neutral') return `${first(domain)} doesn’t say whether this server is authorized`;
+    return `${first(domain)} has no SPF record`;
   },
   dkim: (result: string, domain: string | null): string => {
-    if (result === 'pass') return `Signed by ${named(domain)}, and not changed since`;
-    if (result === 'fail') return `Names ${named(domain)}, which has not signed this, or it was changed since`;
+    if (result === 'pass') return `Valid signature from ${named(domain)}`;
+    if (result === 'fail') return `Signature from ${named(domain)} is invalid (forged or modified)`;
     if (result === 'temperror') return temporary;
-    return `The signature that names ${named(domain)} could not be used`;
+    return `Signature from ${named(domain)} couldn’t be checked`;
   },
   dmarc: ({ result, policy, domain }: { result: string; policy: string | null; domain: string | null }): string => {
-    if (result === 'pass') return `From is genuine: it is mail of ${named(domain)}`;
+    if (result === 'pass') return `The From domain ${named(domain)} is authenticated`;
     if (result === 'temperror') return temporary;
-    if (result === 'permerror') return 'From cannot be checked';
-    if (result === 'none') return `${first(domain)} says nothing on mail that only pretends to be its own`;
-    if (policy === 'reject') return `From is not proven, and ${named(domain)} asks to reject such mail`;
-    if (policy === 'quarantine') return `From is not proven, and ${named(domain)} asks to take such mail for spam`;
-    return `From is not proven; ${named(domain)} asks for nothing to be done`;
+    if (result === 'permerror') return 'The From domain can’t be checked';
+    if (result === 'none') return `${first(domain)} has no DMARC policy`;
+    if (policy === 'reject') return `Failed: the policy of ${named(domain)} is reject`;
+    if (policy === 'quarantine') return `Failed: the policy of ${named(domain)} is quarantine`;
+    return `Failed: the policy of ${named(domain)} is none`;
   },
   arc: {
-    none: 'What servers on the way saw could not be checked',
-    pass: 'Servers on the way sealed what they saw, and the seals are whole',
-    fail: 'A seal of the servers on the way is broken',
+    none: 'No valid ARC chain',
+    pass: 'Valid ARC chain',
+    fail: 'Broken ARC chain',
   },
 };
 
 export const inboundRoutes = {
   title: 'Inbound routes',
-  lead: 'Addresses that mail comes in for, and where your application gets it.',
+  lead: 'Receive email at your addresses and forward it to your application.',
   list: 'Inbound routes',
-  create: 'New route',
-  columns: { match: 'Mail for', target: 'Goes to', mx: 'MX record', checked: 'Checked', size: 'Largest mail' },
-  webhooks: 'Webhooks that subscribe to Inbound',
-  nowhere: 'Listed here only',
+  create: 'Create route',
+  columns: { match: 'Address', target: 'Destination', mx: 'MX record', checked: 'Last checked', size: 'Maximum size' },
+  webhooks: 'Webhooks subscribed to Inbound',
+  nowhere: 'Store only',
   empty: 'No inbound routes yet',
-  emptyHint: 'A route takes mail for an address, a prefix or a whole domain, and turns each into an event.',
+  emptyHint:
+    'A route receives email for an address, a prefix, or an entire domain, and turns each email into an event.',
   never: 'Never',
 };
 
 export const routePage = {
   parent: 'Inbound routes',
-  mail: 'Its mail',
-  verify: 'Check now',
+  mail: 'View emails',
+  verify: 'Verify MX record',
   edit: 'Edit',
   remove: 'Delete',
-  removed: (match: string) => `The route ${match} is deleted.`,
-  about: 'About',
+  removed: (match: string) => `Route ${match} deleted`,
+  about: 'Details',
   names: {
-    match: 'Mail for',
-    url: 'Posted to',
-    webhook: 'Its webhook',
+    match: 'Address',
+    url: 'Webhook URL',
+    webhook: 'Dedicated webhook',
     events: 'Webhooks',
-    size: 'Largest mail',
-    id: 'Id',
+    size: 'Maximum size',
+    id: 'ID',
     created: 'Created',
-    updated: 'Changed',
+    updated: 'Last updated',
   },
   toWebhook: 'Deliveries and secret',
-  getIt: 'Those that subscribe to Inbound get it',
-  doNot: 'Only the one of this route gets it',
-  listedOnly: 'None gets it: it is listed here only',
+  getIt: 'All webhooks subscribed to Inbound',
+  doNot: 'Only this route’s webhook',
+  listedOnly: 'None (store only)',
   mx: 'MX record',
-  found: 'Mail for this domain leads here.',
-  ask: 'Publish this record where the DNS of your domain is kept. Mail that arrives is taken even before it is seen here.',
-  every: 'This page looks at the DNS every 30 seconds, and the service does so by itself.',
-  caution: 'The MX record of a domain decides where all of its mail goes. Use a subdomain, unless it has no mailboxes.',
-  record: { type: 'Type', name: 'Name', priority: 'Priority', value: 'Value', published: 'Published now' },
-  copyName: 'Copy the name',
-  copyValue: 'Copy the value',
-  lastCheck: 'Last check',
+  found: 'MX record found. Email for this domain is delivered to Postrider.',
+  ask: 'Add this record at your DNS provider. Postrider accepts email even before it finds the record.',
+  every: 'Postrider checks every 30 seconds. This page updates automatically.',
+  caution: 'Changing a domain’s MX record redirects all of its email. Use a subdomain if the domain has mailboxes.',
+  record: { type: 'Type', name: 'Name', priority: 'Priority', value: 'Value', published: 'Current value' },
+  copyName: 'Copy name',
+  copyValue: 'Copy value',
+  lastCheck: 'Last checked',
   notChecked: 'Not checked yet',
-  sandbox: 'Routes of the sandbox take no mail from outside. “As code” shows the call that plays one in.',
+  sandbox: 'Sandbox routes don’t receive external email. Use the API to simulate one.',
 };
 
 export const routeForm = {
-  createTitle: 'New inbound route',
-  editTitle: 'Edit the route',
-  match: 'Mail for',
-  matchHint: 'One address; a prefix such as reply+*@in.shop.example; or *@in.shop.example for every address.',
-  url: 'Post it to',
-  urlHint: 'https:// or http://. It gets a webhook with a secret of its own. Leave empty to use your other webhooks.',
-  events: 'Webhooks that subscribe to Inbound get it',
-  size: 'Largest mail, in MB',
-  sizeHint: 'Larger mail is refused to its sender. At most 25.',
+  createTitle: 'Create inbound route',
+  editTitle: 'Edit inbound route',
+  match: 'Address',
+  matchHint: 'One address, a prefix (reply+*@in.shop.example), or all addresses of a domain (*@in.shop.example).',
+  url: 'Webhook URL (optional)',
+  urlHint: 'Creates a dedicated webhook with its own signing secret. Leave blank to use your other webhooks.',
+  events: 'Also send to webhooks subscribed to Inbound',
+  size: 'Maximum size (MB)',
+  sizeHint: 'Larger emails are rejected. Maximum 25 MB.',
   sizeBad: 'Must be a number from 0.001 to 25.',
   cancel: 'Cancel',
-  create: 'Create the route',
+  create: 'Create route',
   save: 'Save',
-  saved: 'The route is saved.',
+  saved: 'Route saved',
 };

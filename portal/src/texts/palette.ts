@@ -1,10 +1,10 @@
 export const palette = {
-  placeholder: 'Address, subject, message id or page',
-  nothing: 'Nothing found',
-  operator: 'Run the service',
+  placeholder: 'Search emails, pages, message IDs…',
+  nothing: 'No results',
+  operator: 'Operator console',
   pages: 'Pages',
-  mail: 'Mail',
+  mail: 'Messages',
   noSubject: '(no subject)',
   message: (id: string) => `Open ${id}`,
-  all: (text: string) => `Show all mail with “${text}”`,
+  all: (text: string) => `Search emails for “${text}”`,
 };

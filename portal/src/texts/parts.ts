@@ -1,42 +1,42 @@
-/** What is read in the parts that many pages are made of. */
+/** Texts of the parts that many pages share. */
 export const copying = {
   copy: 'Copy',
   copied: 'Copied',
   language: 'Language',
-  asCode: 'As code',
-  asCodeTitle: 'The call behind this page',
-  asCodeHint: 'With a key of the account in POSTRIDER_KEY.',
+  asCode: 'API request',
+  asCodeTitle: 'API request for this page',
+  asCodeHint: 'Set POSTRIDER_KEY to an API key of this account.',
 };
 
 export const lists = {
-  more: 'Show more',
+  more: 'Load more',
   loadingMore: 'Loading more',
-  end: 'That is all.',
-  csv: 'CSV',
-  csvMany: (rows: number) => `The file has the first ${rows} rows.`,
-  csvFailed: 'The file could not be made',
+  end: 'End of list',
+  csv: 'Export CSV',
+  csvMany: (rows: number) => `Exported the first ${rows} rows.`,
+  csvFailed: 'Export failed',
 };
 
 export const shared = { toLive: 'Switch to Live' };
 export const charts = { asTable: 'Show as table', time: 'Time', none: '–' };
 
-export const undoing = { undo: 'Undo', failed: 'That did not work' };
+export const undoing = { undo: 'Undo', failed: 'Something went wrong' };
 
 export const secrets = {
-  once: 'Shown once. Keep it in a safe place now: nobody can show it again.',
-  done: 'I have kept it',
+  once: 'Copy it now. You won’t be able to see it again.',
+  done: 'Done',
 };
 
 export const preview = {
-  title: 'Preview of the mail',
-  images: 'Show remote images',
-  imagesHint: 'Remote images tell their sender that the mail was looked at.',
+  title: 'Email preview',
+  images: 'Load remote images',
+  imagesHint: 'Loading remote images can trigger open tracking.',
   desktop: 'Desktop',
   phone: 'Phone',
   width: 'Width',
 };
 
 export const editor = {
-  leave: 'Tab indents. To leave with the keyboard, press Escape and then Tab.',
-  readOnly: 'Read only. To leave with the keyboard, press Escape and then Tab.',
+  leave: 'Press Esc, then Tab to leave the editor.',
+  readOnly: 'Read-only. Press Esc, then Tab to leave.',
 };

@@ -1,51 +1,50 @@
-/** What is read about the person who is signed in. */
+/** Texts about the signed-in user. */
 import { count } from '../parts/time.tsx';
 
 export const profile = {
-  title: 'Your profile',
-  you: 'You',
+  title: 'Profile',
+  you: 'User',
   email: 'Email',
-  operator: 'Operator of this service',
+  operator: 'Operator',
   accounts: 'Accounts',
   noAccounts: 'None',
   appearance: 'Appearance',
-  appearanceHint: 'In this browser.',
+  appearanceHint: 'Saved in this browser.',
 };
 
 export const again = {
-  title: 'Sign in again first',
-  hint: 'To change how you sign in, your session must be at most 15 minutes old. You come back to this page.',
+  title: 'Confirm it’s you',
+  hint: 'For security, sign in again to change your sign-in settings. You then return to this page.',
   action: 'Sign in again',
 };
 
 export const password = {
   title: 'Password',
-  lead: 'Every other session of yours ends when it changes.',
+  lead: 'Changing your password signs you out everywhere else.',
   current: 'Current password',
   next: 'New password',
-  hint: 'At least 12 characters. A sentence is good.',
-  submit: 'Change the password',
-  changed: 'The password is changed. Your other sessions have ended.',
+  hint: 'At least 12 characters.',
+  submit: 'Change password',
+  changed: 'Password changed. You’ve been signed out everywhere else.',
 };
 
 export const authenticator = {
   title: 'Authenticator app',
-  off: 'Not set up. With it, signing in with the password asks for a code of your phone.',
-  on: (recoveryCodes: number) =>
-    `Set up. ${count(recoveryCodes)} recovery ${recoveryCodes === 1 ? 'code is' : 'codes are'} left.`,
+  off: 'Off. If you turn it on, signing in with a password also requires a code from your phone.',
+  on: (recoveryCodes: number) => `On. ${count(recoveryCodes)} recovery ${recoveryCodes === 1 ? 'code' : 'codes'} left.`,
   few: 'Few recovery codes are left. Remove the app and set it up again to get ten new ones.',
   begin: 'Set up',
   remove: 'Remove',
   removed: 'Authenticator app removed',
-  scan: 'Scan this with your authenticator app.',
+  scan: 'Scan this QR code with your authenticator app.',
   qr: 'QR code for the authenticator app',
-  type: 'Or type in this secret:',
-  code: 'Code that the app shows',
+  type: 'Or enter this key manually:',
+  code: '6-digit code',
   confirm: 'Confirm',
   cancel: 'Cancel',
-  confirmTitle: 'Set up an authenticator app',
-  codesTitle: 'Your recovery codes',
-  codesLead: 'Each stands in for a code once, when your phone is not at hand.',
+  confirmTitle: 'Set up authenticator app',
+  codesTitle: 'Recovery codes',
+  codesLead: 'Use a recovery code if you lose access to your phone. Each code works once.',
   codes: 'Recovery codes',
   download: 'Download',
   fileName: 'postrider-recovery-codes.txt',
@@ -53,15 +52,14 @@ export const authenticator = {
 
 export const passkeys = {
   title: 'Passkeys',
-  lead: 'Sign in with your finger, face or PIN, without a password.',
-  unavailable:
-    'This browser has no passkeys here. They need a current browser, and an address with https or localhost.',
-  none: 'You have none yet.',
-  name: 'Name of the passkey',
-  nameHint: 'Such as “Laptop”',
-  add: 'Add a passkey',
+  lead: 'Sign in with your fingerprint, face, or device PIN.',
+  unavailable: 'Passkeys require a current browser, and HTTPS or localhost.',
+  none: 'No passkeys yet',
+  name: 'Passkey name',
+  nameHint: 'e.g. “MacBook”',
+  add: 'Add passkey',
   added: 'Passkey added',
-  notMade: 'The browser made no passkey.',
+  notMade: 'Passkey setup was canceled.',
   remove: 'Remove',
   removeOf: (name: string) => `Remove ${name}`,
   removed: (name: string) => `Passkey ${name} removed`,
@@ -71,19 +69,19 @@ export const passkeys = {
 };
 
 export const sessions = {
-  title: 'Where you are signed in',
+  title: 'Active sessions',
   browser: 'Browser',
   unknown: 'Unknown',
-  address: 'Address',
+  address: 'IP address',
   began: 'Signed in',
-  used: 'Last used',
-  ends: 'Ends',
-  current: 'This one',
+  used: 'Last active',
+  ends: 'Expires',
+  current: 'This device',
   actions: 'Actions',
-  end: 'End',
-  endOf: (browser: string, address: string) => `End ${browser} at ${address}`,
-  endOthers: 'End all others',
-  ended: 'Session ended',
-  othersEnded: 'All other sessions ended',
+  end: 'Sign out',
+  endOf: (browser: string, address: string) => `Sign out ${browser} at ${address}`,
+  endOthers: 'Sign out all other sessions',
+  ended: 'Session signed out',
+  othersEnded: 'All other sessions signed out',
   none: 'None',
 };

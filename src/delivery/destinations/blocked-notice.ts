@@ -1,6 +1,6 @@
 /**
- * Notifies the operators by mail that a destination refuses our host: at the first refusal, and once a day while it lasts. Whichever node
- * sees it does so; the key of the notice makes that one mail. What could not be given is tried again a minute later.
+ * Notifies operators by email that a destination blocks this host: at the first refusal, and once a day while it lasts. Any node may send
+ * it; the key of the notice prevents duplicates. A failed notice is retried after a minute.
  */
 import { hash } from 'node:crypto';
 import { type Clock, iso } from '../../base/clock.ts';
@@ -30,22 +30,22 @@ export function blockedNoticeOf(
   const key = hash('sha256', JSON.stringify([destination, blockedSince, day])).slice(0, KEY_CHARACTERS);
   const { reply } = JSON.parse(outcome) as Outcome;
   const meanwhile = hasFallback
-    ? 'After 15 minutes its mail goes by POSTRIDER_FALLBACK_ROUTE until it takes ours again.'
-    : 'Its mail waits until then. Nothing bounces before its lifetime is over, and nobody is suppressed.';
+    ? 'After 15 minutes, messages use POSTRIDER_FALLBACK_ROUTE until the destination accepts mail from this host again.'
+    : 'Until then, messages are deferred. They bounce only when they expire, and no recipient is suppressed.';
   return {
     key: `blocked:${key}`,
-    subject: `Our host is refused by ${destination.slice(0, 200)}`,
+    subject: `${destination.slice(0, 200)} blocks this host`,
     text: [
-      'A mail server refuses mail from this host.',
+      'A receiving server blocks mail from this host.',
       '',
       `Destination:  ${destination}`,
-      `Server:       ${host ?? 'not known'}`,
+      `Server:       ${host ?? 'unknown'}`,
       `Since:        ${iso(blockedSince)}`,
-      `It says:      ${reply ?? 'nothing'}`,
+      `Reply:        ${reply ?? 'none'}`,
       '',
-      'Look the address of this host up on block lists, set its reverse DNS, and ask to be removed.',
-      `One mail an hour asks again. ${meanwhile}`,
-      'GET /operator/destinations shows when it is over.',
+      'Check the IP address of this host against blocklists, set its reverse DNS, and request removal.',
+      `Postrider retries one message per hour. ${meanwhile}`,
+      'The queue page of the operator console and GET /operator/destinations show when the block ends.',
       '',
     ].join('\n'),
   };

@@ -14,7 +14,7 @@ import {
   StatementError,
   UnsuitableServer,
 } from './errors.ts';
-import { type Session, SLOW_MS, settings, type TransactionMode, transact } from './transaction.ts';
+import { type Session, SLOW_MS, settings, statementNames, type TransactionMode, transact } from './transaction.ts';
 import { type PostgresAddress, type PostgresHost, shownHost, type TlsOptions, tlsAttempts } from './url.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -35,6 +35,7 @@ export class PostgresConnection implements Session {
   readonly facts: ServerFacts;
   /** No pooler in between that hands the session to others: prepared statements and LISTEN stay. */
   readonly direct: boolean;
+  readonly statementOf = statementNames();
   broken: string | undefined;
   warning: string | undefined;
 

@@ -57,7 +57,7 @@ export function translate(sql: string): string {
   return text;
 }
 
-/** Statements of one process, by their text. */
+/** Statements of one connection, by their text. */
 export function statementNames(): (sql: string) => Statement {
   const known = new Map<string, Known>();
   let names = 0;
@@ -77,8 +77,6 @@ export function statementNames(): (sql: string) => Statement {
     return { text: found.text, name: undefined };
   };
 }
-
-const statementOf = statementNames();
 
 const LOCK_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 20_000;
@@ -133,6 +131,8 @@ export interface Session {
   readonly direct: boolean;
   /** The level of synchronous_commit that transactions run with, whatever the server's setting becomes later. */
   readonly synchronousCommit: string;
+  /** Translates a statement, and names it if it is used often. */
+  statementOf(sql: string): Statement;
   /** What the server warned of last; cleared at the beginning of a transaction. */
   warning: string | undefined;
   /** Set once the connection is of no use any more. */
@@ -226,7 +226,7 @@ class Statements {
   #send<T>(sql: string, params: SqlValue[], pick: (result: QueryResult) => T): Promise<T> {
     if (this.#isClosed) throw new Error('a statement was sent after its operation had ended');
     const { client, direct } = this.#session;
-    const { text, name } = statementOf(sql);
+    const { text, name } = this.#session.statementOf(sql);
     const values = params.map(asParameter);
     corkWrites(client);
     // Watched as it comes, so that an error is known before the answer to a COMMIT that was sent behind it.

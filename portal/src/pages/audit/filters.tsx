@@ -48,7 +48,7 @@ export function AuditFilters({ entries, isFiltered }: { entries: readonly AuditE
               removeButtonProps={{ 'aria-label': audit.remove, 'aria-hidden': false, tabIndex: 0 }}
               onRemove={() => setSearch({ [name]: undefined })}
             >
-              {audit.filtered(search[name])}
+              {search[name]}
             </Pill>
           ),
       )}

@@ -73,7 +73,7 @@ function remarkOf(record: DnsRecord): string | undefined {
 
 /** For BIND and all that read its files: names with their last dot, so that no origin is added. */
 export function zoneFileOf(domain: string, records: readonly DnsRecord[]): string {
-  const lines = [`; DNS records of ${domain} for mail that is sent with Postrider`];
+  const lines = [`; DNS records of ${domain} for Postrider`];
   for (const record of records) {
     const remark = remarkOf(record);
     if (remark !== undefined) lines.push(`; ${remark}`);

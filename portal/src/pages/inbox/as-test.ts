@@ -1,4 +1,4 @@
-/** A mail as a test that waits for one like it: for node:test, pytest and Playwright. */
+/** Tests that wait for an email like this one: for node:test, pytest, and Playwright. */
 import { asTest } from '../../texts/inbox.ts';
 
 export interface TestedMail {
@@ -14,14 +14,14 @@ const TIMEOUT_SECONDS = 30;
 const text = (value: string): string => `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 const lines = (...all: (string | false)[]): string => all.filter((one) => one !== false).join('\n');
 
-/** Waiting for the mail in JavaScript. */
+/** Waits for the email in JavaScript. */
 function script(mail: TestedMail, indent: string): string {
   return lines(
     `const query = new URLSearchParams({ to: ${text(mail.to)}, timeoutSeconds: '${TIMEOUT_SECONDS}' });`,
     `const response = await fetch(\`${mail.url}/sandbox/inbox/wait?\${query}\`, {`,
     `  headers: { 'X-Id': ${text(mail.accountId)}, 'X-Api-Key': process.env.POSTRIDER_KEY },`,
     '});',
-    'const mail = await response.json();',
+    'const email = await response.json();',
   ).replaceAll('\n', `\n${indent}`);
 }
 
@@ -33,10 +33,10 @@ function node(mail: TestedMail): string {
     `test('${asTest.testName}', async () => {`,
     `  // ${asTest.send}`,
     `  ${script(mail, '  ')}`,
-    '  assert.equal(response.status, 200, JSON.stringify(mail));',
-    `  assert.equal(mail.subject, ${text(mail.subject)});`,
-    mail.hasCode && '  assert.match(mail.codes[0], /^[0-9A-Z-]{4,}$/);',
-    mail.hasLink && "  assert.ok(mail.links[0].startsWith('http'));",
+    '  assert.equal(response.status, 200, JSON.stringify(email));',
+    `  assert.equal(email.subject, ${text(mail.subject)});`,
+    mail.hasCode && '  assert.match(email.codes[0], /^[0-9A-Z-]{4,}$/);',
+    mail.hasLink && "  assert.ok(email.links[0].startsWith('http'));",
     '});',
   );
 }
@@ -49,9 +49,9 @@ function playwright(mail: TestedMail): string {
     `  // ${asTest.send}`,
     `  ${script(mail, '  ')}`,
     '  expect(response.status).toBe(200);',
-    `  expect(mail.subject).toBe(${text(mail.subject)});`,
-    mail.hasCode && "  await page.getByLabel('Code').fill(mail.codes[0]);",
-    mail.hasLink && '  await page.goto(mail.links[0]);',
+    `  expect(email.subject).toBe(${text(mail.subject)});`,
+    mail.hasCode && "  await page.getByLabel('Code').fill(email.codes[0]);",
+    mail.hasLink && '  await page.goto(email.links[0]);',
     '});',
   );
 }
@@ -61,17 +61,17 @@ function python(mail: TestedMail): string {
     'import json, os, urllib.parse, urllib.request',
     '',
     '',
-    'def test_mail_arrives():',
+    'def test_email_arrives():',
     `    # ${asTest.send}`,
     `    query = urllib.parse.urlencode({'to': ${text(mail.to)}, 'timeoutSeconds': ${TIMEOUT_SECONDS}})`,
     '    request = urllib.request.Request(',
     `        f'${mail.url}/sandbox/inbox/wait?{query}',`,
     `        headers={'X-Id': ${text(mail.accountId)}, 'X-Api-Key': os.environ['POSTRIDER_KEY']})`,
     `    with urllib.request.urlopen(request, timeout=${TIMEOUT_SECONDS + 5}) as response:`,
-    '        mail = json.load(response)',
-    `    assert mail['subject'] == ${text(mail.subject)}`,
-    mail.hasCode && "    assert mail['codes'][0]",
-    mail.hasLink && "    assert mail['links'][0].startswith('http')",
+    '        email = json.load(response)',
+    `    assert email['subject'] == ${text(mail.subject)}`,
+    mail.hasCode && "    assert email['codes'][0]",
+    mail.hasLink && "    assert email['links'][0].startswith('http')",
   );
 }
 

@@ -16,7 +16,7 @@ import { incidents, incident as texts } from '../../texts/incidents.ts';
 import classes from './incidents.module.css';
 import { Todo } from './todo.tsx';
 import { type Affected, useIncident } from './use-incident.ts';
-import { howMany, type Incident, whatFails, whoseTurn } from './words.ts';
+import { categoryName, howMany, type Incident, whatFails, whoseTurn } from './words.ts';
 
 const REFRESH_MS = 1_000;
 
@@ -85,7 +85,7 @@ function factsOf(one: Incident): FactList {
   return [
     ...common,
     [texts.next, one.nextAttemptAt && <Time key="next" at={one.nextAttemptAt} exact />],
-    [texts.category, one.category.replaceAll('-', ' ')],
+    [texts.category, categoryName(one.category)],
     [texts.code, codes === '' ? undefined : codes],
     [texts.reply, one.reply === null ? undefined : <Quote key="reply" of={one.reply} />],
   ];

@@ -9,7 +9,7 @@ import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { incidents } from '../../texts/incidents.ts';
 import classes from './incidents.module.css';
-import { howMany, type Incident, whatFails } from './words.ts';
+import { adviceOf, howMany, type Incident, whatFails } from './words.ts';
 
 /** Webhooks and domains fail without an event. */
 const EVERY_MS = 15_000;
@@ -32,11 +32,11 @@ const COLUMNS: readonly Column<Incident>[] = [
     name: incidents.columns.advice,
     cell: (one) => (
       <>
-        {one.advice}
+        {adviceOf(one)}
         {replyOf(one) !== undefined && <div className={classes.reply}>{replyOf(one)}</div>}
       </>
     ),
-    text: ({ advice }) => advice,
+    text: adviceOf,
     width: '42%',
   },
 ];

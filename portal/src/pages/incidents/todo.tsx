@@ -9,7 +9,7 @@ import { done, failed } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
 import { incident as texts } from '../../texts/incidents.ts';
 import classes from './incidents.module.css';
-import type { Incident } from './words.ts';
+import { adviceOf, type Incident } from './words.ts';
 
 export function Todo({ incident }: { incident: Incident }) {
   const { mode } = useScope();
@@ -17,7 +17,7 @@ export function Todo({ incident }: { incident: Incident }) {
   return (
     <Panel title={texts.advice}>
       <Text size="sm" mb="sm">
-        {incident.advice}
+        {adviceOf(incident)}
       </Text>
       {incident.kind === 'delivery' &&
         (incident.state === 'delayed' ? (

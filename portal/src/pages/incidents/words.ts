@@ -1,4 +1,4 @@
-/** Incidents in words: the same on the overview, in the list and on their own pages. */
+/** Texts of an incident: the same on the overview, in the list, and on its own page. */
 import type { Answer } from '../../api.ts';
 import { incidents } from '../../texts/incidents.ts';
 
@@ -15,6 +15,20 @@ export function howMany(one: Incident): string {
   if (one.kind === 'delivery') return incidents.messages(one.messages);
   if (one.kind === 'webhook') return incidents.deliveries(one.deliveries);
   return incidents.allItsMail;
+}
+
+/** The API's advice names API calls; the portal has buttons and pages for them. */
+export function adviceOf(one: Incident): string {
+  const { advice } = incidents;
+  if (one.kind === 'webhook') return advice[one.state](one.host);
+  if (one.kind === 'domain') return advice.domain(one.record.name);
+  if (one.kind === 'reputation') return [advice.rates[one.rate ?? ''], advice[one.state]].filter(Boolean).join(' ');
+  return one.advice;
+}
+
+/** Such as "Mailbox full" for `mailbox-full`. */
+export function categoryName(category: string): string {
+  return category.charAt(0).toUpperCase() + category.slice(1).replaceAll('-', ' ');
 }
 
 export function whoseTurn(one: Incident): string {

@@ -131,22 +131,22 @@ export function MessagesPage() {
           csvRows={() => pagesOf(scope.caller, 'listMessages', { query: { limit: 100, ...list.query } }, undefined)}
         />
       )}
-      {isPaused && <SearchOn {...{ parts, isEmpty: isEmptySearch, searchOn }} />}
+      {isPaused && <SearchOn isEmpty={isEmptySearch} searchOn={searchOn} />}
     </Page>
   );
 }
 
-function SearchOn({ parts, isEmpty, searchOn }: { parts: number; isEmpty: boolean; searchOn(): void }) {
+function SearchOn({ isEmpty, searchOn }: { isEmpty: boolean; searchOn(): void }) {
   const button = <Button onClick={searchOn}>{messageList.searchOn}</Button>;
   if (isEmpty)
     return (
       <EmptyState title={messageList.nothing} action={button}>
-        {messageList.paused(parts)}
+        {messageList.paused}
       </EmptyState>
     );
   return (
     <Group justify="center" mt="sm">
-      <Text c="dimmed">{messageList.paused(parts)}</Text>
+      <Text c="dimmed">{messageList.paused}</Text>
       {button}
     </Group>
   );

@@ -44,7 +44,7 @@ const COLUMNS: readonly Column<Destination>[] = [
     text: ({ destinationId }) => destinationId,
     width: '20rem',
   },
-  { name: queue.waiting, cell: ({ depth }) => count(depth), text: ({ depth }) => depth, width: '5rem', atEnd: true },
+  { name: queue.queued, cell: ({ depth }) => count(depth), text: ({ depth }) => depth, width: '5rem', atEnd: true },
   {
     name: queue.connections,
     cell: ({ connections, limit }) => queue.ofLimit(connections, limit),
@@ -65,7 +65,14 @@ const COLUMNS: readonly Column<Destination>[] = [
   },
 ];
 
-function stateText({ pausedUntil, blockedSince, fallback }: Destination): string {
+/** No node has its mail in memory: all of it waits for its next attempt. */
+function isRetrying({ nodes, nextAttemptAt }: Destination): boolean {
+  return nodes.length === 0 && nextAttemptAt !== null;
+}
+
+function stateText(destination: Destination): string {
+  const { pausedUntil, blockedSince, fallback, nextAttemptAt } = destination;
+  if (isRetrying(destination)) return `${queue.retrying}; ${queue.nextAttempt} ${nextAttemptAt}`;
   const blocked = blockedSince === null ? [] : [`${queue.blocked} ${queue.since} ${blockedSince}`];
   const paused = pausedUntil === null ? [] : [`${queue.paused} ${queue.until} ${pausedUntil}`];
   const states = [...blocked, ...paused, ...(fallback ? [queue.byFallback] : [])];
@@ -73,7 +80,17 @@ function stateText({ pausedUntil, blockedSince, fallback }: Destination): string
 }
 
 function State({ of: destination }: { of: Destination }) {
-  const { pausedUntil, blockedSince, fallback } = destination;
+  const { pausedUntil, blockedSince, fallback, nextAttemptAt } = destination;
+  if (isRetrying(destination)) {
+    return (
+      <Group gap="xs">
+        <Badge tone="wait">{queue.retrying}</Badge>
+        <span>
+          {queue.nextAttempt} <Time at={nextAttemptAt!} exact />
+        </span>
+      </Group>
+    );
+  }
   if (pausedUntil === null && blockedSince === null) return <Badge tone="good">{queue.flowing}</Badge>;
   return (
     <Group gap="xs">

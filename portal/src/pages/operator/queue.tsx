@@ -52,7 +52,7 @@ function QueueContent() {
   );
 }
 
-const FIGURES = ['due', 'leased', 'held', 'deferred'] as const;
+const FIGURES = ['due', 'leased', 'held', 'waiting'] as const;
 
 const COLUMNS: readonly Column<OfAccount>[] = [
   {

@@ -7,7 +7,7 @@ import { Panel } from '../../parts/page.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { overview } from '../../texts/overview.ts';
-import { howMany, whatFails } from '../incidents/words.ts';
+import { adviceOf, howMany, whatFails } from '../incidents/words.ts';
 import classes from './overview.module.css';
 
 /** The tiles count webhooks by the same answer. */
@@ -41,7 +41,7 @@ export function Failing() {
               <span className={classes.dimmed}>
                 {howMany(one)}, {overview.since} <Time at={one.since} exact={mode === 'sandbox'} />
               </span>
-              <div>{one.advice}</div>
+              <div>{adviceOf(one)}</div>
             </div>
           </li>
         ))}

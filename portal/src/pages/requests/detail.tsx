@@ -43,7 +43,6 @@ export function RequestDetail({ of: one, onSame }: { of: RefusedRequest; onSame(
           [texts.requestId, idOf(one.requestId)],
           [texts.key, idOf(one.keyId)],
           [texts.credential, idOf(one.smtpCredentialId)],
-          [texts.user, idOf(one.userId)],
           [texts.address, idOf(one.address)],
         ]}
       />

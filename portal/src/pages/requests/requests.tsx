@@ -20,11 +20,9 @@ export const callOfRequest = ({ endpoint, verb }: RefusedRequest): string => end
 /** Who called, by name where there is one. */
 function useCallers(): (one: RefusedRequest) => string {
   const keys = useCall('listApiKeys', NAMED).data ?? [];
-  const users = useCall('listUsers', NAMED).data ?? [];
-  return ({ keyId, smtpCredentialId, userId }) => {
+  return ({ keyId, smtpCredentialId }) => {
     const key = keys.find((one) => one.keyId === keyId)?.name;
-    const user = users.find((one) => one.userId === userId)?.email;
-    return key ?? user ?? keyId ?? smtpCredentialId ?? userId ?? '';
+    return key ?? keyId ?? smtpCredentialId ?? '';
   };
 }
 

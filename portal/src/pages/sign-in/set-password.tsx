@@ -59,7 +59,7 @@ function SetPassword({ title, lead, next }: { title: string; lead: string; next:
         <Stack gap="sm">
           {problem !== null && (
             <Alert color="red" role="alert" p="xs">
-              {problem.message} {problem instanceof PostriderError && problem.status === 401 ? newPassword.used : ''}
+              {problem instanceof PostriderError && problem.status === 401 ? newPassword.used : problem.message}
             </Alert>
           )}
           <input type="text" name="username" autoComplete="username" hidden readOnly />

@@ -77,7 +77,7 @@ export function healthCheck(asked: Asked<Answer<'getAccountHealth'>>): Check {
       return { state: 'unknown', message: checklist.healthFew(minimumMessages) };
     if (messages === 0) return { state: 'unknown', message: checklist.healthNone };
     if (status === 'good')
-      return { state: 'done', message: checklist.healthGood(messages.toLocaleString('en'), periodDays) };
+      return { state: 'done', message: checklist.healthGood(messages.toLocaleString(), periodDays) };
     return { state: status === 'critical' ? 'broken' : 'todo', message: advice.join(' ') };
   });
 }

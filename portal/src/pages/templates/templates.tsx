@@ -141,9 +141,7 @@ export function TemplatesPage() {
         csvName="templates"
         csvRows={() => pagesOf(caller, 'listTemplates', {}, undefined)}
         empty={
-          name === ''
-            ? { title: list.empty, hint: list.emptyHint, action: createButton }
-            : { title: list.nothing, hint: list.nothingHint }
+          name === '' ? { title: list.empty, hint: list.emptyHint, action: createButton } : { title: list.nothing }
         }
       />
       <CreateTemplate isOpen={isCreating} onClose={() => setCreating(false)} />

@@ -38,7 +38,7 @@ const COLUMNS: readonly Column<WebhookDelivery>[] = [
     width: '7rem',
   },
   { name: names.attempts, cell: ({ attempts }) => attempts, text: ({ attempts }) => attempts, width: '5rem' },
-  { name: names.answer, cell: answerOf, text: answerOf, width: '6rem' },
+  { name: names.answer, cell: answerOf, text: answerOf, width: '7rem' },
   {
     name: names.took,
     cell: ({ latencyMs }) => (latencyMs === null ? NONE : duration(latencyMs / 1_000)),

@@ -1,0 +1,92 @@
+/**
+ * Compares what mail servers answered about a recipient with what is recorded of the attempt: every refusal that reached our node is in its
+ * dialogue, and where one server of the domain deferred the message, another one's permanent refusal in the same attempt does not
+ * bounce it.
+ */
+import { mayBeLostBetween } from './absences.ts';
+import type { MessageRow } from './oracle.ts';
+import type { Asked, Peer } from './peers.ts';
+import { REFUSALS } from './refusals.ts';
+import { type Attempt, type Conditions, LONGEST_ATTEMPT_MS, ROUNDING_MS } from './schedule-oracle.ts';
+
+export interface DialogueEvidence {
+  peers: readonly Peer[];
+  messages: readonly MessageRow[];
+  attempts: readonly Attempt[];
+  /** The wall clock at the beginning, Unix ms. */
+  startMs: number;
+  clockSetAtMs: readonly number[];
+  /** Clocks of several nodes differ. */
+  isShared: boolean;
+  recordMs: number;
+  conditions: Conditions;
+}
+
+interface Heard extends Asked {
+  peer: string;
+}
+
+export function dialogueFaults(evidence: DialogueEvidence): string[] {
+  const { peers, messages, attempts, clockSetAtMs, isShared, conditions } = evidence;
+  if (clockSetAtMs.length > 0 || isShared || conditions.isRefused) return [];
+  const heard = peers.flatMap(({ name: peer, asked }) =>
+    asked.filter((one) => isHeardRefusal(one, evidence)).map((one) => ({ ...one, peer })),
+  );
+  const byRecipient = Map.groupBy(heard, ({ recipient }) => recipient);
+  const byMessage = Map.groupBy(attempts, (one) => one.message_id);
+  const live = messages.filter(({ mode }) => mode === 'live');
+  // Which of several messages to an address a server was asked about is not known.
+  const alone = [...Map.groupBy(live, ({ recipient }) => recipient).values()].filter((own) => own.length === 1).flat();
+  return alone.flatMap((message) => {
+    const refusals = byRecipient.get(message.recipient) ?? [];
+    const own = byMessage.get(message.id) ?? [];
+    return [
+      ...refusals.flatMap((one) => ofRefusal(evidence, { message, attempts: own, refusal: one })),
+      ...own.flatMap((attempt) => ofBounce(evidence, { message, attempt, refusals })),
+    ];
+  });
+}
+
+/** Whether the reply reached our node, which lived to record it. */
+function isHeardRefusal({ atMs, heardAtMs, sender, reply }: Asked, { recordMs }: DialogueEvidence): boolean {
+  if (heardAtMs === undefined || !/^[45]/.test(reply)) return false;
+  // Those beyond the limit of a transaction are put back, and are in the next one.
+  if (reply === REFUSALS['too many recipients'].reply) return false;
+  const during = { fromMs: atMs, untilMs: heardAtMs + LONGEST_ATTEMPT_MS };
+  // A planned stop cuts off an attempt that lasts too long.
+  const isCutOff = sender?.endedMs !== undefined && sender.endedMs < during.untilMs;
+  return !isCutOff && !mayBeLostBetween(sender, during, recordMs);
+}
+
+/** Whether the refusal came during the attempt. */
+const isWithin = ({ startMs }: DialogueEvidence, { startedMs, at }: Attempt, { atMs, heardAtMs }: Heard): boolean =>
+  startMs + atMs >= startedMs - ROUNDING_MS && startMs + heardAtMs! <= at + ROUNDING_MS;
+
+function ofRefusal(
+  evidence: DialogueEvidence,
+  { message, attempts, refusal }: { message: MessageRow; attempts: readonly Attempt[]; refusal: Heard },
+): string[] {
+  const attempt = attempts.find((one) => isWithin(evidence, one, refusal));
+  const shown = new Set(attempt?.dialogue.filter(({ direction }) => direction === 'S').map(({ text }) => text));
+  if (refusal.reply.split('\r\n').every((line) => shown.has(line))) return [];
+  const name = attempt
+    ? `attempt ${attempt.number} of ${message.id} does not show`
+    : `no attempt of ${message.id} shows`;
+  return [`${name} that ${refusal.peer} answered ${refusal.reply} at ${Math.round(refusal.atMs)}`];
+}
+
+function ofBounce(
+  evidence: DialogueEvidence,
+  { message, attempt, refusals }: { message: MessageRow; attempt: Attempt; refusals: readonly Heard[] },
+): string[] {
+  if (attempt.outcome !== 'bounced' || attempt.at >= message.expires_at) return [];
+  const { number, host } = attempt;
+  const deferring = refusals.find(
+    (one) => isWithin(evidence, attempt, one) && one.reply.startsWith('4') && one.peer !== host,
+  );
+  return deferring === undefined
+    ? []
+    : [
+        `attempt ${number} of ${message.id} ended by ${host}, and ${deferring.peer} had deferred it: ${deferring.reply}`,
+      ];
+}

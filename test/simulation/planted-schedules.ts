@@ -1,0 +1,117 @@
+/** Planted bugs of retry schedules: attempts that come early or late, or that advance the schedule without a record. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of source text
+import type { Planted } from './planted.ts';
+
+export const PLANTED_SCHEDULES: Readonly<Record<string, Planted>> = {
+  'an attempt that a crash cut off advances the schedule': {
+    seed: 13,
+    file: 'work/store.ts',
+    find: '`UPDATE work SET leased = 0, due = ?, crashes',
+    replace: '`UPDATE work SET leased = 0, due = ?, attempts = attempts + 1, crashes',
+    finds: /are numbered/,
+  },
+  'a crash starts the schedule again': {
+    seed: 98,
+    file: 'work/store.ts',
+    find: '`UPDATE work SET leased = 0, due = ?, crashes',
+    replace: '`UPDATE work SET leased = 0, due = ?, attempts = 0, crashes',
+    finds: /are numbered|before its time/,
+  },
+  'what was put off untried counts as an attempt': {
+    seed: 3,
+    file: 'work/store.ts',
+    find: 'attempts = attempts + lease.tried,',
+    replace: 'attempts = attempts + 1,',
+    finds: /are numbered/,
+  },
+  'each retry comes one step early': {
+    seed: 1,
+    file: 'base/backoff.ts',
+    find: 'return DELIVERY_DELAYS_MS[attempts - 1] ?? 6 * HOUR;',
+    replace: 'return DELIVERY_DELAYS_MS[Math.max(0, attempts - 2)] ?? 6 * HOUR;',
+    finds: /attempt \d+ of msg_\w+ came \d+ ms before its time/,
+  },
+  'jitter brings retries forward by half': {
+    seed: 1,
+    file: 'base/backoff.ts',
+    find: 'return Math.round(delayMs * (0.9 + 0.2 * random));',
+    replace: 'return Math.round(delayMs * (0.5 + 0.6 * random));',
+    finds: /before its time/,
+  },
+  'a restart brings all deferred mail forward': {
+    seed: 2,
+    file: 'work/store.ts',
+    find: 'crashes = crashes + ${CRASH} WHERE leased > 0`, nowMs);',
+    replace: 'crashes = crashes + ${CRASH} WHERE leased > 0 OR attempts > 0`, nowMs);',
+    finds: /before its time/,
+  },
+  'a host that is blocked tries again on the usual schedule': {
+    seed: 127,
+    file: 'base/backoff.ts',
+    find: 'return BLOCKED_DELAYS_MS[attempts - 1] ?? 6 * HOUR;',
+    replace: 'return DELIVERY_DELAYS_MS[attempts - 1] ?? 6 * HOUR;',
+    finds: /before its time|was put off for/,
+  },
+  'later retries are an hour late': {
+    seed: 6,
+    file: 'work/store.ts',
+    find: 'SET leased = ${FREE}, due = lease.due, attempts',
+    replace: 'SET leased = ${FREE}, due = lease.due + CASE WHEN work.attempts > 0 THEN 3600000 ELSE 0 END, attempts',
+    finds: /attempt \d+ of .* late/,
+  },
+  'an event is sent again one step early': {
+    seed: 5,
+    file: 'base/backoff.ts',
+    find: 'return WEBHOOK_DELAYS_MS[attempts - 1];',
+    replace: 'return WEBHOOK_DELAYS_MS[attempts > 1 && attempts < 10 ? attempts - 2 : attempts - 1];',
+    finds: /attempt \d+ of evt_\w+ came to .* before its time/,
+  },
+  'an event is sent again too late': {
+    seed: 8,
+    file: 'webhooks/settle.ts',
+    find: "againAtMs: one.result === 'retry' ? (one.nextAttemptMs ?? one.atMs) : null,",
+    replace: "againAtMs: one.result === 'retry' ? (one.nextAttemptMs ?? one.atMs) + 600_000 : null,",
+    finds: /after its time/,
+  },
+  'Retry-After of an endpoint is overlooked': {
+    seed: 3,
+    file: 'webhooks/attempt.ts',
+    find: "const asked = outcome.ok ? retryAfterMs(outcome.headers['retry-after']",
+    replace: "const asked = outcome.ok ? retryAfterMs(outcome.headers['x-retry-after']",
+    finds: /came to .* before its time/,
+  },
+  'an event that was accepted slowly is sent again': {
+    seed: 1,
+    file: 'webhooks/attempt.ts',
+    find: "if (outcome.ok && outcome.status >= 200 && outcome.status < 300) return { kind: 'succeeded', nextAttemptMs: null };",
+    replace:
+      "if (outcome.ok && outcome.status >= 200 && outcome.status < 300 && outcome.latencyMs < 1_000) return { kind: 'succeeded', nextAttemptMs: null };",
+    finds: /came again to .* after its success/,
+  },
+  'an endpoint that is gone is tried again': {
+    seed: 9,
+    file: 'webhooks/attempt.ts',
+    find: "if (outcome.ok && outcome.status === 410) return { kind: 'gone', nextAttemptMs: null };",
+    replace: '',
+    finds: /answered 410, and is not disabled|events after its 410/,
+  },
+  'an endpoint that is gone is marked, and still receives': {
+    seed: 9,
+    file: 'webhooks/claim.ts',
+    find: 'if (event && target?.enabled) jobs.push(job);',
+    replace: 'if (event && target) jobs.push(job);',
+    also: {
+      file: 'webhooks/settle.ts',
+      find: '  await unsubscribe(tx, webhookId);\n',
+      replace: '',
+    },
+    finds: /events after its 410/,
+  },
+  'a redirect counts as a success': {
+    seed: 9,
+    file: 'webhooks/attempt.ts',
+    find: 'if (outcome.ok && outcome.status >= 200 && outcome.status < 300)',
+    replace: 'if (outcome.ok && outcome.status >= 200 && outcome.status < 400)',
+    finds: /never came to its endpoint/,
+  },
+};

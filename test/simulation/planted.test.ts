@@ -1,0 +1,23 @@
+/** Planted bugs stay in step with the source that they change; planted.slow.test.ts has the simulation find each of them. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { PLANTED } from './planted.ts';
+import { PLANTED_NODES } from './planted-nodes.ts';
+import { placesOf } from './source-place.ts';
+
+const SOURCES = path.join(import.meta.dirname, '../../src');
+
+test('each planted bug finds its place in the source exactly once', () => {
+  const changes = Object.entries({ ...PLANTED, ...PLANTED_NODES }).flatMap(([name, bug]) =>
+    [bug, ...(bug.also ? [bug.also] : [])].map(({ file, find }) => ({ name, file, find })),
+  );
+  const wrong = changes.filter(
+    ({ file, find }) => placesOf(readFileSync(path.join(SOURCES, file), 'utf8'), find) !== 1,
+  );
+  assert.deepEqual(
+    wrong.map(({ name, file }) => `${name}: ${file}`),
+    [],
+  );
+});

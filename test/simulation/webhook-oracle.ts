@@ -1,0 +1,199 @@
+/**
+ * Compares what webhook endpoints received with the log of events and with the published schedule, from both sides: every event reaches each
+ * endpoint that asks for its type and no other, no attempt comes early, none comes late where nothing stands in its way, none follows
+ * the tenth or a recorded success, and an endpoint that answered 410 receives nothing more. Redirects are never followed.
+ */
+import { mayBeLost, mayBeLostBetween } from './absences.ts';
+import type { Rows } from './node.ts';
+import type { EventRow } from './oracle.ts';
+import type { Endpoint, Received, Receiver } from './receivers.ts';
+import type { Conditions } from './schedule-oracle.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+/** The delay after attempt n, as published in the contract. */
+const DELAYS_MS = [
+  5_000,
+  5 * MINUTE_MS,
+  30 * MINUTE_MS,
+  2 * HOUR_MS,
+  5 * HOUR_MS,
+  10 * HOUR_MS,
+  14 * HOUR_MS,
+  20 * HOUR_MS,
+  24 * HOUR_MS,
+];
+const JITTER = 1 / 10;
+const SCHEDULED_ATTEMPTS = 10;
+const TIMEOUT_MS = 15_000;
+/** From the time at which an attempt is due to its request, where nothing fails. */
+const PROMPT_MS = MINUTE_MS;
+/** The longest time that bytes take from one end of a connection to the other. */
+const LATENCY_MS = 5_000;
+/** How long a machine may sleep while nothing but its own timers is due (world.ts). */
+const ASLEEP_MS = 20_000;
+/** The error of a delivery that is given up because it crashed its process, or seems to have. */
+const DEAD_LETTER = /failed over this delivery three times/;
+
+/** The errors of deliveries that an endpoint ended with its 410: the one it answered, and those queued behind it. */
+const NO_MORE = /answered 410|the endpoint is disabled/;
+
+export interface WebhookEvidence {
+  receiver: Receiver;
+  /** The account whose live events go to the endpoints. */
+  subscriber: string;
+  database: Rows;
+  events: readonly EventRow[];
+  /** That a process died often enough to give up what it was doing each time. */
+  isDeadly: boolean;
+  /** That the endpoints take everything after some minutes. */
+  isShort: boolean;
+  /** That several nodes share the database; their clocks differ. */
+  isShared: boolean;
+  /** That the storage refused to record something. */
+  isRefused: boolean;
+  conditions: Conditions;
+  /** The wall clock at the beginning, and after it was set, in Unix ms. */
+  startMs: number;
+  clockSetAtMs: readonly number[];
+  /** From an answer to its record at most. */
+  recordMs: number;
+}
+
+interface DeliveryRow {
+  webhook_id: string;
+  event_id: string;
+  status: string;
+  attempts: number;
+  error: string;
+}
+
+export function webhookFaults(evidence: WebhookEvidence): string[] {
+  const { receiver, database, events } = evidence;
+  const webhooks = database.all<{ id: string; url: string; enabled: number }>('SELECT id, url, enabled FROM webhook');
+  const deliveries = database.all<DeliveryRow>(
+    'SELECT webhook_id, event_id, status, attempts, error FROM webhook_delivery',
+  );
+  const faults = receiver.endpoints.flatMap((endpoint) => {
+    // Two webhooks with one URL exist where the answer to the request that created the first one was lost.
+    const own = webhooks.filter(({ url }) => url === endpoint.url);
+    const ids = new Set(own.map(({ id }) => id));
+    const rows = deliveries.filter(({ webhook_id: id }) => ids.has(id));
+    const goneMs = goneSince(evidence, endpoint);
+    return [
+      ...ofGivenUp(evidence, rows),
+      ...ofReceived(evidence, endpoint, rows),
+      ...(goneMs === undefined
+        ? []
+        : ofGone(evidence, { endpoint, goneMs, enabled: own.filter((one) => one.enabled) })),
+      ...(own.length === 1 ? ofSchedule(evidence, endpoint) : []),
+    ];
+  });
+  if (receiver.followed > 0) faults.push(`${receiver.followed} redirects of webhook endpoints were followed`);
+  const known = new Set(events.map(({ id }) => id));
+  for (const { eventId } of receiver.endpoints.flatMap(({ received }) => received)) {
+    if (!known.has(eventId)) faults.push(`an endpoint got ${eventId}, which is in no log`);
+  }
+  return faults;
+}
+
+/** When our side learned for certain that an endpoint is gone; undefined where it did not. */
+function goneSince({ recordMs }: WebhookEvidence, { received }: Endpoint): number | undefined {
+  const said = received.find(
+    ({ treatment, heardAtMs, sender }) =>
+      treatment === 410 && heardAtMs !== undefined && !mayBeLost(sender, heardAtMs, recordMs),
+  );
+  return said?.heardAtMs;
+}
+
+function ofGivenUp({ isShort, isDeadly }: WebhookEvidence, rows: readonly DeliveryRow[]): string[] {
+  return rows.flatMap(({ event_id: id, status, attempts, error }) => {
+    if (status !== 'failed' || NO_MORE.test(error) || (DEAD_LETTER.test(error) && isDeadly)) return [];
+    const least = isShort ? Number.POSITIVE_INFINITY : SCHEDULED_ATTEMPTS;
+    return attempts < least ? [`the event ${id} was given up after ${attempts} attempts: ${error}`] : [];
+  });
+}
+
+/** Every event of the endpoint's types came to it under one id, and no event of another type did. */
+function ofReceived(
+  { events, subscriber }: WebhookEvidence,
+  { url, types, received, manners }: Endpoint,
+  rows: readonly DeliveryRow[],
+): string[] {
+  const faults: string[] = [];
+  const accepted = new Set(received.filter((one) => one.isAccepted).map((one) => one.eventId));
+  const failed = new Set(rows.filter(({ status }) => status === 'failed').map((one) => one.event_id));
+  const isGone = manners.goneAfter > 0 && received.some(({ treatment }) => treatment === 410);
+  for (const { id, type, account_id: accountId, mode } of events) {
+    const isWanted = accountId === subscriber && mode === 'live' && types.includes(type);
+    if (isWanted && !isGone && !accepted.has(id) && !failed.has(id))
+      faults.push(`the event ${type} ${id} never came to its endpoint ${url}`);
+  }
+  for (const type of new Set(received.map((one) => one.type))) {
+    if (!types.includes(type)) faults.push(`${url} got events of type ${type}, which it does not ask for`);
+  }
+  for (const [id, own] of Map.groupBy(received, (one) => one.eventId)) {
+    const names = new Set(own.map(({ webhookId }) => webhookId));
+    if (names.size > 1) faults.push(`the event ${id} came under ${names.size} ids`);
+  }
+  return faults;
+}
+
+/** After a 410 was recorded the endpoint is disabled, and nothing begins there any more. */
+function ofGone(
+  { recordMs, isShared, isRefused }: WebhookEvidence,
+  { endpoint, goneMs, enabled }: { endpoint: Endpoint; goneMs: number; enabled: readonly unknown[] },
+): string[] {
+  const { url, received } = endpoint;
+  const faults = enabled.length > 0 ? [`${url} answered 410, and is not disabled`] : [];
+  if (isShared || isRefused) return faults;
+  const untilMs = goneMs + recordMs + TIMEOUT_MS + LATENCY_MS;
+  const after = received.filter(({ atMs }) => atMs > untilMs).length;
+  if (after > 0) faults.push(`${url} got ${after} events after its 410`);
+  return faults;
+}
+
+/** Attempts of each event against the schedule. Attempts that never reached the endpoint whole are not seen here. */
+function ofSchedule(evidence: WebhookEvidence, { url, received }: Endpoint): string[] {
+  const { clockSetAtMs, isShared, isRefused, conditions, recordMs, events, startMs } = evidence;
+  if (clockSetAtMs.length > 0 || isShared || isRefused) return [];
+  const faults: string[] = [];
+  const loggedMs = new Map(events.map(({ id, at }) => [id, at - startMs]));
+  for (const [id, own] of Map.groupBy(received, (one) => one.eventId)) {
+    const first = own[0]!.atMs - (loggedMs.get(id) ?? 0);
+    if (conditions.isPerfect && first > PROMPT_MS) faults.push(`the event ${id} came to ${url} after ${first} ms`);
+    /** Attempts that were certainly recorded; those that did not reach the endpoint come on top. */
+    let recorded = 0;
+    for (const [at, one] of own.entries()) {
+      const next = own[at + 1];
+      const endedMs = endOf(one);
+      if (mayBeLostBetween(one.sender, { fromMs: one.atMs - LATENCY_MS, untilMs: endedMs.most }, recordMs)) continue;
+      recorded += 1;
+      if (next === undefined) continue;
+      const delayMs = DELAYS_MS[recorded - 1];
+      if (delayMs === undefined) {
+        faults.push(`the event ${id} was tried more than ${SCHEDULED_ATTEMPTS} times at ${url}`);
+        break;
+      }
+      if (one.isAccepted && one.heardAtMs !== undefined) {
+        faults.push(`the event ${id} came again to ${url} after its success`);
+        break;
+      }
+      const askedMs = one.heardAtMs === undefined ? 0 : one.retryAfterMs;
+      const earlyMs = endedMs.least + Math.max((1 - JITTER) * delayMs, askedMs) - 2 - next.atMs;
+      if (earlyMs > 0)
+        faults.push(`attempt ${recorded + 1} of ${id} came to ${url} ${Math.round(earlyMs)} ms before its time`);
+      const lateMs = next.atMs - endedMs.most - Math.max((1 + JITTER) * delayMs, one.retryAfterMs) - PROMPT_MS;
+      if (conditions.isPerfect && lateMs > 0)
+        faults.push(`attempt ${recorded + 1} of ${id} came to ${url} ${Math.round(lateMs)} ms after its time`);
+    }
+  }
+  return faults;
+}
+
+/** When an attempt ended for its sender: at the least, and at the most where nothing happened to the connection. */
+function endOf({ treatment, atMs, endedMs, heardAtMs }: Received): { least: number; most: number } {
+  if (treatment === 'hang') return { least: atMs + TIMEOUT_MS - LATENCY_MS, most: atMs + TIMEOUT_MS + ASLEEP_MS };
+  if (treatment === 'cut' || heardAtMs !== undefined) return { least: endedMs, most: endedMs + LATENCY_MS };
+  return { least: atMs - LATENCY_MS, most: atMs + TIMEOUT_MS + ASLEEP_MS };
+}
