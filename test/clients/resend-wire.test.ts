@@ -178,6 +178,8 @@ test('the same paths are ours with X-Api-Key, and without a bearer token', async
   assert.equal((await call('GET', '/health', {})).body.status, 'ok', 'a probe may have a token');
   const metrics = await fetch(`${service.url}/metrics`, { headers: { authorization: 'Bearer x' } });
   assert.match(await metrics.text(), /^# HELP/);
+  const upload = await call('PUT', '/uploads/none', { body: {} });
+  assert.equal(upload.body.error.code, 'UPLOAD_URL_INVALID', 'an upload may come with the headers of the client');
   assert.equal((await service.anonymous.get('/resend/emails')).body.name, 'missing_api_key');
 });
 
@@ -473,7 +475,9 @@ test('an email that differs for each recipient is still one', async () => {
   });
   assert.equal(sent.status, 202, sent.text);
   const posted = await waitUntil('three events', () => {
-    const bodies = files.requests.map((one) => one.body).filter((body) => body.includes('"subject":"One"'));
+    const bodies = files.requests
+      .map((one) => one.body)
+      .filter((body) => /"email\.delivered".*"subject":"One"/.test(body));
     return bodies.length === 3
       ? bodies.map((body) => JSON.parse(body).data as { email_id: string; to: string[] })
       : undefined;

@@ -34,8 +34,9 @@ interface ResendDoor {
 
 const BEARER = /^Bearer +(\S+) *$/i;
 const UNAUTHORIZED = refuse(failure('UNAUTHORIZED'));
-/** Paths of our own at the root that take a bearer token, or are asked for with one. */
-const OURS = /^\/(?:metrics|health|ready|mcp|openapi|openapi\.json|docs)(?:[/?]|$)/;
+/** Paths of our own that are requested without an API key, and sometimes with a bearer token: by probes, clients that upload, and pages. */
+const OURS =
+  /^\/(?:metrics|health|ready|mcp|openapi|openapi\.json|docs|uploads|inbound-files|shared|unsubscribe|t|\.well-known)(?:[/?]|$)/;
 
 function tokenOf(authorization: string | undefined): string | undefined {
   return BEARER.exec(authorization ?? '')?.[1];
