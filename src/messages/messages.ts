@@ -58,6 +58,7 @@ export {
   type Role,
   SIMULATED_SUPPRESSED,
   SUPPRESSED,
+  shownStatus,
 } from './message.ts';
 export {
   dropOldestWeekOperation,

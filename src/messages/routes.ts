@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
-import type { Clock } from '../base/clock.ts';
+import { type Clock, iso } from '../base/clock.ts';
 import { type Failure, failure, invalid, ok, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { eventSchema } from '../events/event-schema.ts';
@@ -34,7 +34,8 @@ import {
   searchMessagesOperation,
 } from './api-store.ts';
 import { readContent } from './content.ts';
-import { MESSAGE_STATUSES, type MessageRow, type MessageStatus, messageBody } from './message.ts';
+import { findEmailOperation } from './email-store.ts';
+import { MESSAGE_STATUSES, type MessageRow, type MessageStatus, messageBody, shownStatus } from './message.ts';
 
 interface MessageRouteDeps {
   database: Database;
@@ -145,6 +146,42 @@ const detailSchema = named('MessageDetail', {
   timeline: Type.Array(eventSchema),
 });
 
+const emailSchema = named('Email', {
+  emailId: Type.String({ description: "The first recipient's messageId." }),
+  mode: messageShape.mode,
+  from: messageShape.from,
+  subject: messageShape.subject,
+  tags: messageShape.tags,
+  metadata: messageShape.metadata,
+  headerMessageId: messageShape.headerMessageId,
+  createdAt: messageShape.createdAt,
+  recipients: Type.Array(
+    closed({
+      messageId: messageShape.messageId,
+      email: Type.String(),
+      role: messageShape.role,
+      status: messageShape.status,
+    }),
+  ),
+});
+
+function emailBody(copies: readonly MessageRow[]): Record<string, unknown> {
+  const first = copies[0]!;
+  return {
+    emailId: first.id,
+    mode: first.mode,
+    from: first.header_from,
+    subject: first.subject,
+    tags: JSON.parse(first.tags),
+    metadata: JSON.parse(first.metadata),
+    headerMessageId: first.header_message_id,
+    createdAt: iso(first.created_at),
+    recipients: copies.map((copy) => ({
+      ...{ messageId: copy.id, email: copy.recipient, role: copy.role, status: shownStatus(copy) },
+    })),
+  };
+}
+
 export const noSuchMessage = refuse(failure('NOT_FOUND', { message: 'No message has this id.' }));
 
 export function keyOf(request: Request<unknown>): MessageKey {
@@ -205,6 +242,17 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
           attempts: found.attempts.map((record) => JSON.parse(record) as unknown),
           timeline: found.timeline.map(eventBody),
         });
+      },
+    }),
+    defineRoute({
+      ...{ method: 'GET', path: '/emails/:id', tag: 'messages', auth: 'key' },
+      operationId: 'getEmail',
+      summary: 'Show an email with its recipients',
+      description: 'By its emailId, or by the messageId of any of its recipients.',
+      response: { status: 200, schema: emailSchema },
+      async handle(request: Request) {
+        const copies = await database.execute(findEmailOperation, keyOf(request));
+        return copies.length === 0 ? noSuchMessage : answer(emailBody(copies));
       },
     }),
     defineRoute({

@@ -15,7 +15,7 @@ type Who = 'viewer' | 'member' | 'owner' | 'user' | 'operator' | 'anybody';
 
 const TABLE: Record<Who, string> = {
   viewer: `
-    GET /messages · GET /messages/:id · GET /messages/:id/content · GET /events · GET /events/stream · GET /requests
+    GET /emails/:id · GET /messages · GET /messages/:id · GET /messages/:id/content · GET /events · GET /events/stream · GET /requests
     GET /statistics · GET /webhooks · GET /webhooks/:id · GET /webhooks/:id/deliveries · GET /suppressions
     GET /suppressions.csv · GET /suppressions/:email · GET /templates · GET /templates/:id · GET /templates/:id/versions · GET /domains · GET /domains/:id
     GET /domains/:id/dns-records · GET /sandbox/inbox · GET /sandbox/inbox/:id · GET /sandbox/inbox/wait · GET /account

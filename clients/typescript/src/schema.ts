@@ -150,6 +150,13 @@ export interface paths {
      */
     post: operations["verifyDomain"];
   };
+  "/emails/{id}": {
+    /**
+     * Show an email with its recipients
+     * @description By its emailId, or by the messageId of any of its recipients.
+     */
+    get: operations["getEmail"];
+  };
   "/events": {
     /**
      * List events, or follow them
@@ -1563,6 +1570,29 @@ export interface components {
           message: string;
           remedy: string;
         }[];
+    };
+    /** Email */
+    Email: {
+      /** @description The first recipient's messageId. */
+      emailId: string;
+      /** @enum {string} */
+      mode: "live" | "sandbox";
+      from: string;
+      subject: string;
+      tags: string[];
+      metadata: {
+        [key: string]: string;
+      };
+      headerMessageId: string;
+      createdAt: string;
+      recipients: ({
+          messageId: string;
+          email: string;
+          /** @enum {string} */
+          role: "to" | "cc" | "bcc";
+          /** @enum {string} */
+          status: "scheduled" | "queued" | "sending" | "delayed" | "delivered" | "bounced" | "complained" | "suppressed" | "cancelled";
+        })[];
     };
     /** Event */
     Event: {
@@ -3872,6 +3902,29 @@ export interface operations {
       200: {
         content: {
           "application/json": components["schemas"]["DomainVerification"];
+        };
+      };
+    };
+  };
+  /**
+   * Show an email with its recipients
+   * @description By its emailId, or by the messageId of any of its recipients.
+   */
+  getEmail: {
+    parameters: {
+      path: {
+        /**
+         * @description The emailId, or any messageId of the email.
+         * @example msg_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Email"];
         };
       };
     };
@@ -6715,6 +6768,7 @@ export type DomainIncident = components['schemas']['DomainIncident'];
 export type DomainRequest = components['schemas']['DomainRequest'];
 export type DomainVerification = components['schemas']['DomainVerification'];
 export type DryRunResponse = components['schemas']['DryRunResponse'];
+export type Email = components['schemas']['Email'];
 export type Event = components['schemas']['Event'];
 export type Health = components['schemas']['Health'];
 export type InboundContent = components['schemas']['InboundContent'];
@@ -6832,6 +6886,7 @@ export const routes = {
   getDomainDnsRecords: ['GET', '/domains/{id}/dns-records'],
   rotateDomainKeys: ['POST', '/domains/{id}/rotate-keys'],
   verifyDomain: ['POST', '/domains/{id}/verify'],
+  getEmail: ['GET', '/emails/{id}'],
   listEvents: ['GET', '/events'],
   streamEvents: ['GET', '/events/stream'],
   getHealth: ['GET', '/health'],

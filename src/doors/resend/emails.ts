@@ -17,6 +17,7 @@ import {
   findEmailOperation,
   listEmailsOperation,
   type MessageStatus,
+  shownStatus,
 } from '../../messages/messages.ts';
 import { addressesOf } from '../../webhooks/webhooks.ts';
 import { type Asked, endpoint, fault, NOT_FOUND, open, type ResendDoorDeps, type Said, said } from './endpoint.ts';
@@ -56,8 +57,7 @@ const EVENT_OF: Readonly<Record<MessageStatus, LastEvent>> = {
 
 function lastEventOf(copy: EmailCopy): LastEvent {
   if (copy.status === 'delivered' && copy.engagement !== null) return copy.engagement === 2 ? 'clicked' : 'opened';
-  const isSending = (copy.leased ?? 0) > 0 && ['scheduled', 'queued', 'delayed'].includes(copy.status);
-  return isSending ? 'sent' : EVENT_OF[copy.status];
+  return EVENT_OF[shownStatus(copy)];
 }
 
 /** The worst of the copies. */
