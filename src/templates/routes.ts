@@ -317,7 +317,7 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       response: { status: 200, schema: renderResponse },
       async handle(request: Request<Static<typeof renderRequest>>) {
         const { templateId } = keyOf(request);
-        const found = isTemplateId(templateId) ? await templates.find(ownerOf(request), templateId) : undefined;
+        const found = isTemplateId(templateId) ? await templates.findPresent(ownerOf(request), templateId) : undefined;
         if (!found) return noSuchTemplate;
         if ('unusable' in found) return refuse(found.unusable);
         await timeSlice();

@@ -309,20 +309,26 @@ export interface TemplateHead {
   layoutVersion: number | null;
 }
 
-export const templateHeadOperation = operation(
-  'templates.head',
-  'read',
-  (tx, asked: { accountId: string; mode: Mode; reference: string }) =>
-    tx.get<TemplateHead>(
-      `SELECT t.id, coalesce(t.published_version, t.version) AS version, t.layout_id AS "layoutId",
+export interface HeadRequest {
+  accountId: string;
+  mode: Mode;
+  /** An id or a name. */
+  reference: string;
+  /** The present version, published or not. */
+  isPresent?: boolean;
+}
+
+export const templateHeadOperation = operation('templates.head', 'read', (tx, asked: HeadRequest) =>
+  tx.get<TemplateHead>(
+    `SELECT t.id, ${asked.isPresent === true ? 't.version' : 'coalesce(t.published_version, t.version)'} AS version, t.layout_id AS "layoutId",
          coalesce(l.published_version, l.version) AS "layoutVersion"
        FROM template t LEFT JOIN template l ON l.id = t.layout_id AND l.account_id = t.account_id
          AND l.mode IN ('live', t.mode)
        WHERE t.account_id = ? AND ${isTemplateId(asked.reference) ? 't.id' : 't.name'} = ? AND t.mode IN ('live', ?)
-         AND coalesce(t.published_version, t.version) > 0
+         ${asked.isPresent === true ? '' : 'AND coalesce(t.published_version, t.version) > 0'}
        ORDER BY t.mode DESC LIMIT 1`,
-      ...[asked.accountId, asked.reference, asked.mode],
-    ),
+    ...[asked.accountId, asked.reference, asked.mode],
+  ),
 );
 
 /** The versions that a head names; undefined when one was removed since. */
