@@ -175,12 +175,24 @@ export const sandbox: Scenario = async (stage) => {
   const complaint = { id: stage.id('evt'), type: 'Complaint', detail: {} } as const;
   const followedBy = { to: 'complained', event: complaint } as const;
   await stage.act(settleOperation, [settlement(stage, jobs[0]!, { followedBy, sandboxOutcome: 'Complained' })]);
-  const page = { accountId, nowMs: stage.nowMs + 1, before: null, limit: 10, to: null, subject: null, tag: null };
+  const page = {
+    accountId,
+    nowMs: stage.nowMs + 1,
+    before: null,
+    limit: 10,
+    to: null,
+    subject: null,
+    tag: null,
+    sinceMs: null,
+  };
   await stage.act(listInboxOperation, page);
   await stage.act(listInboxOperation, { ...page, limit: 1 });
   await stage.act(listInboxOperation, { ...page, before: idsOf(mails[1]!)[0]! });
   for (const subject of ['ONE', 'ä', 'Ä']) await stage.act(listInboxOperation, { ...page, subject });
   await stage.act(listInboxOperation, { ...page, to: 'ADA@EXAMPLE.COM', tag: 'order' });
+  const all = await stage.act(listInboxOperation, { ...page, sinceMs: stage.nowMs });
+  assert.equal(all.length, (await stage.act(listInboxOperation, page)).length);
+  assert.deepEqual(await stage.act(listInboxOperation, { ...page, sinceMs: stage.nowMs + 1 }), []);
   await stage.act(findInboxOperation, { accountId, messageId: idsOf(mails[0]!)[0]!, nowMs: stage.nowMs });
   await stage.act(findInboxOperation, {
     accountId,

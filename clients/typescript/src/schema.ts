@@ -5325,6 +5325,8 @@ export interface operations {
         subject?: string;
         /** @description One tag, exactly. */
         tag?: string;
+        /** @description Accepted at or after, by the clock of the sandbox. */
+        since?: string;
         /** @description How many to show, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the page before. */
@@ -5367,6 +5369,8 @@ export interface operations {
         subject?: string;
         /** @description One tag, exactly. */
         tag?: string;
+        /** @description Accepted at or after, by the clock of the sandbox. */
+        since?: string;
         /** @description 30 by default. */
         timeoutSeconds?: number;
       };
