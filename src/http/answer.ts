@@ -7,7 +7,6 @@
  * is read and no more, however long and however fast it comes.
  */
 import { STATUS_CODES } from 'node:http';
-import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import {
   catalogue,
@@ -21,17 +20,7 @@ import {
 import type { Log } from '../base/log.ts';
 import { compressedJson } from './encoding.ts';
 import type { Exchange } from './exchange.ts';
-import type { AnswerHeaders, Refusal, RouteAnswer } from './route.ts';
-
-/** An answer that is ready to be written. */
-export interface HttpAnswer {
-  status: number;
-  contentType: string;
-  content: string | Buffer | Readable;
-  headers?: AnswerHeaders | undefined;
-  /** Why, where it is a refusal. */
-  refusal?: Failure;
-}
+import type { HttpAnswer, Refusal, RouteAnswer } from './route.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
