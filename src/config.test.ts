@@ -150,13 +150,13 @@ test('a warm-up names the day on which addresses began to send', () => {
     assert.match(refusal(name, value), /allowed: none, or the day on which the addresses began to send/, value);
   }
   assert.throws(() => readConfig({ ...sources, [name]: '192.0.2.2=2026-11-23' }), {
-    message: /^POSTRIDER_WARMUP="192\.0\.2\.2=2026-11-23" is not valid; .* 192\.0\.2\.2 is none$/,
+    message: /^POSTRIDER_WARMUP="192\.0\.2\.2=2026-11-23" is not valid; .* 192\.0\.2\.2 is not one of them$/,
   });
   const relay = { POSTRIDER_ROUTE: 'smtp://relay.test', [name]: '2026-11-23' };
-  assert.throws(() => readConfig(relay), { message: /has no effect behind a relay/ });
+  assert.throws(() => readConfig(relay), { message: /has no effect with a relay/ });
 });
 
-test('a certificate and its key go together', () => {
+test('a certificate requires its key, and the key its certificate', () => {
   for (const name of ['POSTRIDER_SMTP_TLS_CERT', 'POSTRIDER_SMTP_TLS_KEY']) {
     assert.throws(() => readConfig({ [name]: '/etc/one.pem' }), {
       name: 'ConfigError',
@@ -220,7 +220,7 @@ test('blobs are kept in a folder or in S3, and S3 needs its two variables', () =
     ['AKIA', 'hunter2', 'token'],
   );
   for (const name of Object.keys(keys)) {
-    const line = new RegExp(`${name} is not set, and POSTRIDER_BLOB_URL=s3://`);
+    const line = new RegExp(`${name} is not set, but POSTRIDER_BLOB_URL=s3://`);
     assert.throws(() => readConfig({ POSTRIDER_BLOB_URL: url, ...keys, [name]: undefined }), line);
   }
   assert.deepEqual(readConfig({ POSTRIDER_BLOB_URL: 'file:///mnt/mail%20blobs' }).blobs, {
