@@ -302,7 +302,7 @@ test('a wait that the authority asks for is kept', async (t) => {
     (await temp.database.execute(certificatesOperation, directory))[0];
   await waitUntil('its answer', async () => (await row())?.error != null);
   const { error, nextAt } = (await row())!;
-  assert.match(error!, /^ca\.example answers 429: rateLimited: too many accounts$/);
+  assert.match(error!, /^ca\.example returned 429: rateLimited: too many accounts$/);
   assert.ok(nextAt >= clock.now() + 90_000_000);
   assert.equal(asked, 1);
 });

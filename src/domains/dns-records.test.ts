@@ -109,8 +109,8 @@ test('the domain that the bounce domain belongs to shows what that asks senders 
     ],
     [
       { [sts]: { TXT: ['v=STSv1; id=1;', 'v=STSv1; id=2;'] }, [rpt]: { TXT: ['v=TLSRPTv1; rua=postmaster'] } },
-      ['different', /There are 2 of them/],
-      ['different', /not written as it must be/],
+      ['different', /There are 2 of these records/],
+      ['different', /has a syntax error/],
     ],
     [{ [sts]: { fail: 'SERVFAIL' }, [rpt]: { fail: 'SERVFAIL' } }, ['unknown', /try again/], ['unknown', /try again/]],
   ];
@@ -168,14 +168,14 @@ test('a key under a name that the form made of the one that was entered', async 
     const doubled = await keyWith([rsa], `${NAME}.${zone}`);
     assert.equal(doubled.status, 'missing');
     const within = NAME.slice(0, -zone.length - 1);
-    assert.ok(doubled.note!.includes(`The record is at ${NAME}.${zone}, where nobody looks`), doubled.note!);
-    assert.ok(doubled.note!.includes(`enter ${within} as its name in the zone ${zone}.`), doubled.note!);
+    assert.ok(doubled.note!.includes(`The record is published at ${NAME}.${zone} instead of `), doubled.note!);
+    assert.ok(doubled.note!.includes(`Enter ${within} as its name in the zone ${zone}.`), doubled.note!);
     assert.deepEqual(doubled.found, [rsa]);
   }
   const short = await keyWith([rsa], 's1._domainkey.shop.example');
   assert.match(
     short.note!,
-    /a part of the name is missing: enter s1\._domainkey\.mail as its name in the zone shop\.example\./,
+    /a part of the name is missing\. Enter s1\._domainkey\.mail as its name in the zone shop\.example\./,
   );
 });
 
@@ -263,16 +263,19 @@ async function keyAt(own: (string[] | null)[], resolved: string[] | null) {
 test("the zone's own servers are asked: a new record counts before resolvers see it", async () => {
   const fresh = await keyAt([[rsa], [rsa]], []);
   assert.deepEqual([fresh.record.status, fresh.isEverywhere], ['verified', true]);
-  assert.match(fresh.record.note!, /own servers have it; resolvers still show nothing/);
+  assert.match(
+    fresh.record.note!,
+    /authoritative servers have the record\. Resolvers can return the cached result \(nothing\)/,
+  );
   const replaced = await keyAt([[rsa], [rsa]], ['v=DKIM1; k=rsa; p=OLD']);
-  assert.match(replaced.record.note!, /resolvers still show “v=DKIM1; k=rsa; p=OLD”/);
+  assert.match(replaced.record.note!, /Resolvers can return the cached result \(“v=DKIM1; k=rsa; p=OLD”\)/);
   for (const { questions } of authorities) assert.ok(questions.includes(`TXT ${NAME}`));
 });
 
 test('a record that is gone at its servers is gone, whatever resolvers remember', async () => {
   const gone = await keyAt([[], []], [rsa]);
   assert.deepEqual([gone.record.status, gone.isSomewhere], ['missing', false]);
-  assert.match(gone.record.note!, /Resolvers still show the record that was there before\.$/);
+  assert.match(gone.record.note!, /Resolvers still return the previous record\.$/);
 });
 
 test('servers that differ are named', async () => {

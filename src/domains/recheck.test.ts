@@ -225,7 +225,7 @@ test('a server that does not answer holds new keys up for a day, and no longer; 
   for (let hour = 0; hour < 3; hour += 1) await after(HOUR);
   assert.deepEqual(await signs(), old, 'the second one never showed them');
   const { records: shown } = await verify();
-  assert.match(shown.find(({ name }) => name.startsWith(next[0]!))!.note!, /Not heard from: ns2\.shop\.example/);
+  assert.match(shown.find(({ name }) => name.startsWith(next[0]!))!.note!, /No response from ns2\.shop\.example/);
   publish([second], await records('active'));
   await after(HOUR);
   publish([second], silent);
