@@ -147,7 +147,7 @@ test('a warm-up names the day on which addresses began to send', () => {
     { address: null, firstDay: firstDay + 1 },
   ]);
   for (const value of ['yesterday', '2026-02-30', '2026-11-23,2026-11-24', 'eth0=2026-11-23', '192.0.2.1=', ',']) {
-    assert.match(refusal(name, value), /allowed: none, or the day on which the addresses began to send/, value);
+    assert.match(refusal(name, value), /allowed: none, or the day on which the addresses started to send/, value);
   }
   assert.throws(() => readConfig({ ...sources, [name]: '192.0.2.2=2026-11-23' }), {
     message: /^POSTRIDER_WARMUP="192\.0\.2\.2=2026-11-23" is not valid; .* 192\.0\.2\.2 is not one of them$/,

@@ -51,5 +51,5 @@ test('a paused destination comes first with all that is put off, and one may be 
   assert.ok(text.includes(`\ngoogle\n  ${explanation}`) && !text.includes('busy'), text);
   const unknown = await run(['queue', 'status', 'other.example']);
   assert.equal(unknown.code, 1);
-  assert.match(unknown.stderr, /no mail waits for other\.example, and it is not paused/);
+  assert.match(unknown.stderr, /other\.example has no queued mail and is not paused/);
 });

@@ -46,7 +46,7 @@ test('an interrupted send is continued with its key, a finished one and a differ
 test('a send that another process is at is left to it', () => {
   open();
   handOver(process.ppid);
-  assert.throws(() => open(), /is being sent by process \d+: wait for it, or delete/);
+  assert.throws(() => open(), /is already being sent by process \d+: wait for it to finish, or delete/);
 });
 
 test('a key that the service may have forgotten is not used again, and old files go', () => {

@@ -44,7 +44,7 @@ test('a mail that is taken is shown with its dialogue', async () => {
   assert.match(stdout, /^msg_\S+ from postmaster@shop\.example to ann@friend\.example\n/);
   assert.match(stdout, /mx\.friend\.example \[127\.0\.0\.2\], TLSv1\.3: delivered/);
   assert.match(stdout, / ms {2}C: RCPT TO:<ann@friend\.example>/);
-  assert.match(stdout, /\ndelivered: look whether it is in the inbox/);
+  assert.match(stdout, /\ndelivered; check whether it is in the inbox/);
   assert.equal(sink.messages.length, 1);
   assert.match(sink.messages[0]!.content.toString(), /^DKIM-Signature:[\s\S]*Subject: Test of the mail service/m);
 });
