@@ -45,7 +45,7 @@ test('the bounce domain leads here, its SPF lets us send, and the port is ours; 
     'ok: b.example points to mx.other.example, not to this host, which accepts no mail',
   ]);
   greeting = '220 other.example\r\n';
-  assert.match((await look(GOOD))[0]!, /^warn: port .* is not the inbound port of this service: says "220 other/);
+  assert.match((await look(GOOD))[0]!, /^warn: port .* is not the inbound port of this service: it says "220 other/);
 });
 
 test('the SPF of the bounce domain lets every address send that mail leaves from; behind a relay nothing is said of it', async (t) => {

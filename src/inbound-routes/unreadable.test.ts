@@ -114,7 +114,7 @@ for (const dialect of DIALECTS) {
     const { eventId, detail, recipient, sizeBytes } = (await w.find(mail))!;
     assert.match(eventId!, /^evt_/);
     const { inbound } = JSON.parse(detail);
-    assert.deepEqual(inbound.unreadable, ['None of it: its stored content was changed.']);
+    assert.deepEqual(inbound.unreadable, ['The complete message is unreadable: its stored content was changed.']);
     assert.deepEqual([inbound.text, inbound.attachments, inbound.envelope.from], [null, [], 'ann@x.example']);
     assert.equal(recipient, 'support@in.shop.example');
     assert.ok(sizeBytes > 100 && inbound.sizeBytes === sizeBytes);
@@ -130,7 +130,7 @@ test('content that is away is asked for again for a week, and ends then', async 
   w.goesAway();
   const mail = await w.store(ROUTE);
   const worker = w.begin();
-  const putOff = (): number => w.lines.filter((line) => line.includes('cannot be read at the moment')).length;
+  const putOff = (): number => w.lines.filter((line) => line.includes('inbound message deferred')).length;
   for (let tries = 1; tries <= 34; tries += 1) {
     await waitUntil(`try ${tries}`, () => putOff() === tries);
     assert.equal(await w.find(mail), undefined);
@@ -139,5 +139,5 @@ test('content that is away is asked for again for a week, and ends then', async 
   }
   await waitUntil('its event', async () => (await w.find(mail))?.eventId);
   const { inbound } = JSON.parse((await w.find(mail))!.detail);
-  assert.deepEqual(inbound.unreadable, ['None of it: its content was away for a week.']);
+  assert.deepEqual(inbound.unreadable, ['The complete message is unreadable: its content was away for a week.']);
 });

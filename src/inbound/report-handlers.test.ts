@@ -178,7 +178,7 @@ test('a bounce that is quicker than the record of the delivery waits for it; one
   const jobs = await r.claim();
   const bounce = deliveryReport({ recipient: 'ann@example.com', headerMessageId });
   await r.receive(bounce, [returnPath(ann)], 0);
-  await waitUntil('it to be put off', () => r.lines.some((line) => line.includes('cannot be read at the moment')));
+  await waitUntil('it to be put off', () => r.lines.some((line) => line.includes('inbound message deferred')));
   await r.deliver(jobs);
   r.clock.advance(70_000);
   await waitUntil('the bounce', async () => (await r.types(ann)).includes('Bounce'));
