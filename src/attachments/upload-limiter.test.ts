@@ -64,7 +64,7 @@ test('an account with as many uploads as it may have is refused, and others go o
   const refused = await app.put({ ...four!, body: bytes });
   assert.equal(code(refused), '503 OVERLOADED');
   assert.ok(Number(refused.headers['retry-after']) > 0);
-  assert.match(refused.body.error.message, /3 files of this account/);
+  assert.match(refused.body.error.message, /3 uploads of this account/);
   assert.equal(code(await app.put({ ...other!, body: bytes })), '200');
   assert.deepEqual((await held.go()).map(code), ['200', '200', '200']);
   assert.equal(code(await app.put({ ...four!, body: bytes })), '200', 'once they have ended there is room again');

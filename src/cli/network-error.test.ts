@@ -56,8 +56,8 @@ test('an answer that is not of the API', async (t) => {
     [504, 'text/plain', 'x', /returned 504: the proxy cannot reach the service/],
     [301, 'text/html', '<html>', /returned a redirect \(301\)/],
     [200, 'application/json', '{"a"', /with application\/json, not JSON of the Postrider API/],
-    [200, 'application/json', 'null', /not with the JSON/],
-    [204, '', '', /answers 204 with no JSON/],
+    [200, 'application/json', 'null', /not JSON/],
+    [204, '', '', /returned 204 with no JSON/],
   ];
   let current = answers[0]!;
   const server = createHttpServer((request, response) => {

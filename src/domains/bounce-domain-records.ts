@@ -50,7 +50,7 @@ interface Wanted {
 
 function findingOf(answer: DnsAnswer<string[]>, { name, kind, shape, more }: Wanted): Finding {
   if (answer.status === 'temporary')
-    return { status: 'unknown', found: null, note: `The DNS did not answer for ${name}; try again in a few minutes.` };
+    return { status: 'unknown', found: null, note: `The DNS lookup of ${name} failed. Try again in a few minutes.` };
   const texts = answer.status === 'found' ? answer.value.filter((text) => kind.test(text)) : [];
   if (texts.length === 1 && shape.test(texts[0]!)) return { status: 'verified', found: texts, note: null };
   if (texts.length === 0) return { status: 'missing', found: [], note: more ?? null };

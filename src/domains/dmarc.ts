@@ -122,7 +122,7 @@ function recordAt(answer: DnsAnswer<string[]>): DmarcRecord | undefined {
 export function findDmarc(domain: string, answer: DnsAnswer<string[]>): Finding {
   const name = `_dmarc.${domain}`;
   if (answer.status === 'temporary')
-    return { status: 'unknown', found: null, note: `The DNS did not answer for ${name}; try again in a few minutes.` };
+    return { status: 'unknown', found: null, note: `The DNS lookup of ${name} failed. Try again in a few minutes.` };
   const texts = answer.status === 'found' ? answer.value : [];
   const records = texts.filter(isDmarc);
   const [text] = records;

@@ -241,7 +241,7 @@ async function inheritedDmarc(domain: string, dns: Dns): Promise<Finding | undef
   const applied = await appliedDmarc(domain, dns);
   if (applied === undefined) return undefined;
   if (applied === 'unknown') {
-    const note = `There is no DMARC record at _dmarc.${domain}, and the DNS did not answer for the domains above it; try again in a few minutes.`;
+    const note = `There is no DMARC record at _dmarc.${domain}, and the DNS lookup of the domains above it failed. Try again in a few minutes.`;
     return { status: 'unknown', found: null, note };
   }
   const { publishedAt, record } = applied;
@@ -269,7 +269,7 @@ async function findReturnPath(record: DnsRecord, lookUp: LookUp): Promise<Findin
     return {
       status: 'unknown',
       found: null,
-      note: `The DNS did not answer for ${record.name}; try again in a few minutes.`,
+      note: `The DNS lookup of ${record.name} failed. Try again in a few minutes.`,
     };
   if (own.status !== 'found') return alias;
   const ourHosts = ours.status === 'found' ? ours.value.hosts.map(({ host }) => host) : [];
@@ -307,7 +307,7 @@ async function lookUpTracking(domain: SenderDomain, lookUp: LookUp): Promise<Che
 
 function findAlias({ name, value }: DnsRecord, answer: DnsAnswer<string>): Finding {
   if (answer.status === 'temporary')
-    return { status: 'unknown', found: null, note: `The DNS did not answer for ${name}; try again in a few minutes.` };
+    return { status: 'unknown', found: null, note: `The DNS lookup of ${name} failed. Try again in a few minutes.` };
   if (answer.status !== 'found') return { status: 'missing', found: [], note: null };
   const target = answer.value.replace(/\.$/, '').toLowerCase();
   if (target === value.toLowerCase()) return { status: 'verified', found: [target], note: null };

@@ -47,7 +47,7 @@ export function findKey(wanted: { name: string; value: string }, answer: DnsAnsw
     return {
       status: 'unknown',
       found: null,
-      note: `The DNS did not answer for ${name}; try again in a few minutes.`,
+      note: `The DNS lookup of ${name} failed. Try again in a few minutes.`,
     };
   }
   const texts = answer.status === 'found' ? answer.value : [];

@@ -232,5 +232,5 @@ function withoutRecord(domain: string, texts: string[], suggested: { value: stri
 }
 
 function notAnswered(name: string): string {
-  return `The DNS did not answer for ${name}; try again in a few minutes.`;
+  return `The DNS lookup of ${name} failed. Try again in a few minutes.`;
 }

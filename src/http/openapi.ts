@@ -341,7 +341,7 @@ function webhooks({ schema, types }: NonNullable<OpenapiOptions['events']>, comp
     ...{ name, in: 'header', required: true, description, schema: text, example },
   }));
   const answers = {
-    '2XX': { description: 'Taken. Anything else, or no answer within 15 s, is tried again.' },
+    '2XX': { description: 'Accepted. Postrider retries after any other response, or if there is none within 15 s.' },
     '410': { description: 'The endpoint is gone: it is disabled.' },
   };
   return Object.fromEntries(
