@@ -122,7 +122,7 @@ async function makeDue({ database, name }: Rig, fence: number): Promise<void> {
 }
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: a first certificate is good, sealed, and taken by a node that starts later`, {
+  test(`${dialect}: a first certificate is valid, encrypted, and used by a node that starts later`, {
     skip,
   }, async (t) => {
     const rig = await rigOf(t, dialect);
@@ -148,7 +148,7 @@ for (const dialect of DIALECTS) {
     assert.equal(rig.count(ORDERED), 1);
   });
 
-  test(`${dialect}: of two nodes one orders, and both show the certificate`, { skip }, async (t) => {
+  test(`${dialect}: one of two nodes orders, and both use the certificate`, { skip }, async (t) => {
     const rig = await rigOf(t, dialect);
     const nodes = [rig.node(), rig.node(), rig.node()];
     for (const one of nodes) one.start();
@@ -160,7 +160,7 @@ for (const dialect of DIALECTS) {
     assert.equal(new Set(nodes.map((one) => one.shown[0]!.cert)).size, 1);
   });
 
-  test(`${dialect}: a name that cannot be checked is asked for once, then later; what is in use stays`, {
+  test(`${dialect}: a name that cannot be validated is ordered once, then later; the current certificate stays`, {
     skip,
   }, async (t) => {
     const rig = await rigOf(t, dialect);
@@ -190,7 +190,7 @@ for (const dialect of DIALECTS) {
     assert.equal(rig.count(ISSUED), 2);
   });
 
-  test(`${dialect}: an order that was taken over changes nothing any more`, { skip }, async (t) => {
+  test(`${dialect}: an order that another node has taken over changes nothing`, { skip }, async (t) => {
     const rig = await rigOf(t, dialect);
     await rig.run(isShown);
     const { directory } = pebble;
@@ -201,7 +201,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('nonces that the authority refuses are replaced', { skip }, async (t) => {
+test('rejected nonces are replaced', { skip }, async (t) => {
   const rig = await rigOf(t);
   let refused = 0;
   const counting = (async (url: string, init: RequestInit) => {
@@ -217,7 +217,7 @@ test('nonces that the authority refuses are replaced', { skip }, async (t) => {
   assert.equal((await rig.row())!.error, 'made due');
 });
 
-test('an authority that is away is asked again within a minute, and gets its order when it is back', {
+test('an unreachable authority is retried within a minute, and gets its order when it is back', {
   skip,
 }, async (t) => {
   const rig = await rigOf(t);
@@ -235,7 +235,7 @@ test('an authority that is away is asked again within a minute, and gets its ord
   await pebble.kill();
 });
 
-test('a stop amid an order waits for nothing, and leaves it due soon', { skip }, async (t) => {
+test('a stop during an order does not wait, and leaves the name due soon', { skip }, async (t) => {
   const rig = await rigOf(t);
   // It never checks the challenge: its DNS does not answer.
   pebble.zone[rig.name] = { fail: 'timeout' };
@@ -250,7 +250,7 @@ test('a stop amid an order waits for nothing, and leaves it due soon', { skip },
   assert.ok(row.nextAt < Date.now() + 70_000);
 });
 
-test('a challenge is answered to its token alone, and only while it is under way', { skip }, async (t) => {
+test('a challenge is answered for its token only, and only while the order is in progress', { skip }, async (t) => {
   const rig = await rigOf(t);
   const ask = async (token: string): Promise<[number, string | null, string]> => {
     const response = await fetch(`http://127.0.0.1:${httpPort}/.well-known/acme-challenge/${token}`);
@@ -267,7 +267,7 @@ test('a challenge is answered to its token alone, and only while it is under way
   assert.equal((await ask(token))[0], 404);
 });
 
-test('a key that does not open ends nothing', { skip }, async (t) => {
+test('a key that cannot be decrypted ends nothing', { skip }, async (t) => {
   const rig = await rigOf(t);
   await rig.run(isShown);
   const other = await rig.run((one) => one.failures()[0]?.failures === 0, { secretKey: Buffer.alloc(32, 8) });
@@ -276,7 +276,7 @@ test('a key that does not open ends nothing', { skip }, async (t) => {
   assert.equal(rig.count(ORDERED), 1);
 });
 
-test('a wait that the authority asks for is kept', async (t) => {
+test('the Retry-After of the authority is respected', async (t) => {
   const temp = await tempDatabase();
   t.after(() => temp.close());
   const clock = fakeClock(Date.now());
@@ -307,7 +307,7 @@ test('a wait that the authority asks for is kept', async (t) => {
   assert.equal(asked, 1);
 });
 
-test('delays grow from a quarter of an hour to a day, below five in any hour', () => {
+test('delays grow from 15 minutes to a day, with fewer than five attempts in any hour', () => {
   const refused = new AcmeError('x');
   const after = (failures: number, error = refused): number => retryAt(0, failures, error) / MINUTE;
   const base = [15, 30, 60, 120, 240, 480, 1440, 1440];
@@ -322,7 +322,7 @@ test('delays grow from a quarter of an hour to a day, below five in any hour', (
   assert.equal(after(1, new AcmeError('x', { retryAfterMs: 1e12 })), 7 * 24 * 60);
 });
 
-test('a certificate is renewed when a third of its life is left, whatever the clock says', () => {
+test('a certificate is renewed when a third of its lifetime is left, whatever the clock', () => {
   const day = 86_400_000;
   const issued = { expiresAtMs: 90 * day, lifetimeMs: 90 * day };
   assert.equal(renewalAt(0, issued, 0), 60 * day);

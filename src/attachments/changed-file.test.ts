@@ -77,7 +77,7 @@ function spoil(place: string): Buffer {
   return bytes;
 }
 
-test('a file that nobody touched is not read again', async () => {
+test('an unchanged file is not read again', async () => {
   const { id } = await uploaded([someBytes(200_000)]);
   assert.equal(code(await app.send(account, id)), '202');
   assert.deepEqual(read, []);
@@ -98,7 +98,7 @@ test('other bytes of the same length are refused, and the file is named', async 
   assert.equal(code(await app.send(account, id)), '202', 'with its own bytes again it goes');
 });
 
-test('setting the time of the last write back hides nothing', async () => {
+test('resetting the modification time hides nothing', async () => {
   const { id, places } = await uploaded([someBytes(5_000)]);
   const { atime, mtime } = statSync(places[0]!);
   spoil(places[0]!);
@@ -106,7 +106,7 @@ test('setting the time of the last write back hides nothing', async () => {
   assert.equal(code(await app.send(account, id)), '409 ATTACHMENT_UPLOAD_INCOMPLETE');
 });
 
-test('a file that was exchanged for another of the same length is refused', async () => {
+test('a file that was replaced with one of the same length is refused', async () => {
   const { id, places } = await uploaded([someBytes(5_000)]);
   const { atime, mtime } = statSync(places[0]!);
   writeFileSync(`${places[0]}.part`, someBytes(5_000));
@@ -115,7 +115,7 @@ test('a file that was exchanged for another of the same length is refused', asyn
   assert.equal(code(await app.send(account, id)), '409 ATTACHMENT_UPLOAD_INCOMPLETE');
 });
 
-test('a file with its own bytes but another time, or copied back, is read once and taken', async () => {
+test('a file with the right bytes but another time, or copied back, is read once and accepted', async () => {
   for (const touch of [
     (place: string) => utimesSync(place, new Date(), new Date()),
     (place: string) => {
@@ -133,7 +133,7 @@ test('a file with its own bytes but another time, or copied back, is read once a
   }
 });
 
-test('a file of which nothing is known, as after an upgrade, is read once and judged by its bytes', async () => {
+test('a file without a stamp, as after an upgrade, is read once and verified by its bytes', async () => {
   const { id, places } = await uploaded([someBytes(5_000)]);
   forgetStamps();
   assert.equal(code(await dryRun(id)), '200');
@@ -143,7 +143,7 @@ test('a file of which nothing is known, as after an upgrade, is read once and ju
   assert.equal(code(await app.send(account, id)), '409 ATTACHMENT_UPLOAD_INCOMPLETE');
 });
 
-test('a file uploaded again after it was spoiled is taken', async () => {
+test('a file uploaded again after it was corrupted is accepted', async () => {
   const bytes = someBytes(5_000);
   const { id, places, uploads } = await uploaded([bytes]);
   spoil(places[0]!);

@@ -43,7 +43,7 @@ async function store(key: string, bytes: Buffer): Promise<void> {
   );
 }
 
-test('the URL is the storage’s, bound to size, type and digest, and the same until it expires', async () => {
+test('the URL points to the storage, is bound to size, type, and digest, and stays the same until it expires', async () => {
   asked.length = 0;
   const bytes = someBytes(1_000);
   const { body } = await app.register('acc_1', [manifestEntry(bytes)], 'key');
@@ -69,7 +69,7 @@ test('the URL is the storage’s, bound to size, type and digest, and the same u
   assert.equal(fresh.attachmentUploads[0].uploadUrl, `https://store.test/${key}?signed=${app.clock.now()}`);
 });
 
-test('what was stored is counted and hashed when it is sent', async () => {
+test('the stored file is counted and hashed when it is sent', async () => {
   const bytes = someBytes(200_000);
   asked.length = 0;
   const { body } = await app.register('acc_2', [

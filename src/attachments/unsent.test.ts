@@ -30,7 +30,7 @@ function assertFull(answer: Answer, retryAfter: number): void {
   assert.match(answer.body.error.message, /10000000 bytes\. Send some of them/);
 }
 
-test('beyond the bound nothing is registered, for this account and mode alone; sending makes room', async () => {
+test('above the limit nothing is registered, for this account and mode only; sending frees capacity', async () => {
   const account = someAccount();
   const first = await app.uploaded(account, [bytes]);
   assert.equal((await app.register(account, declared(3_000_000, 3_000_000), 'known')).status, 201);
@@ -46,13 +46,13 @@ test('beyond the bound nothing is registered, for this account and mode alone; s
   assertFull(await app.register(account, [small]), 15 * 60);
 });
 
-test('a submission counts for 2 MB at least, without a limit of another kind', async () => {
+test('a submission counts for at least 2 MB, without another limit', async () => {
   const account = someAccount();
   for (let i = 0; i < 5; i += 1) assert.equal((await app.register(account, declared(0))).status, 201);
   assertFull(await app.register(account, declared(0)), 15 * 60);
 });
 
-test('what was never uploaded counts while its URLs live, what was uploaded until it is removed', async () => {
+test('files that were not uploaded count until their URLs expire, uploaded files until they are deleted', async () => {
   const account = someAccount();
   await app.uploaded(account, [bytes]);
   assert.equal((await app.register(account, declared(4 * LEAST), 'late')).status, 201);

@@ -18,7 +18,7 @@ const everything = {
 };
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: rows younger than 400 days are neither changed nor removed nor replaced; older ones may go`, async () => {
+  test(`${dialect}: rows younger than 400 days cannot be changed, deleted, or replaced; older ones can be deleted`, async () => {
     const temp = await tempDatabase(dialect);
     const run = async (sql: string): Promise<void> => {
       if (temp.url === undefined) {

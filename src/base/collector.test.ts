@@ -10,7 +10,7 @@ function makeGarbage(pieces: number): number {
   return bytes;
 }
 
-test('what was made and dropped is collected, and the flag that exposes the collector is not left on', async () => {
+test('garbage is collected, and the flag that exposes the collector is reset', async () => {
   collectGarbage();
   const before = process.memoryUsage().arrayBuffers;
   const made = makeGarbage(64);

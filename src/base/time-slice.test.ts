@@ -19,7 +19,7 @@ async function job(name: string, pieces: number, done: string[]): Promise<void> 
   }
 }
 
-test('short work goes on at once', async (t) => {
+test('short work continues immediately', async (t) => {
   await new Promise((resolve) => setImmediate(resolve));
   // The process may be paused in between; no time passes here.
   const now = performance.now();
@@ -29,7 +29,7 @@ test('short work goes on at once', async (t) => {
   await new Promise((resolve) => setImmediate(resolve));
 });
 
-test('many long jobs together hold the loop no longer than one, and go on in turn', async () => {
+test('many long jobs together block the loop no longer than one, and alternate', async () => {
   const done: string[] = [];
   let others = 0;
   let isOver = false;

@@ -34,7 +34,7 @@ test('bash completes commands, options, their values, and files', { skip: missin
   assert.deepEqual(offered('nothing', ''), []);
 });
 
-test('zsh and fish know the same words', async (t) => {
+test('zsh and fish complete the same words', async (t) => {
   const { run, json } = commandFolder(t);
   const zsh = (await run(['completion', 'zsh'])).stdout;
   assert.match(zsh, /^#compdef postrider\n/);

@@ -10,7 +10,7 @@ const HOST = 'localhost';
 const [ONE, TWO] = ['198.51.100.1', '198.51.100.2'];
 const GOOD: FakeZone = { 'b.example': { MX: [[10, 'localhost']], TXT: ['v=spf1 a:localhost -all'] } };
 
-test('the bounce domain leads here, its SPF lets us send, and the port is ours; each that is not has its line', async (t) => {
+test('the bounce domain points here, its SPF allows this host, and the port is ours; each problem has its line', async (t) => {
   const fake = await fakeDns();
   t.after(fake.close);
   let greeting = `220 ${HOST} ESMTP Postrider\r\n`;
@@ -48,7 +48,7 @@ test('the bounce domain leads here, its SPF lets us send, and the port is ours; 
   assert.match((await look(GOOD))[0]!, /^warn: port .* is not the inbound port of this service: it says "220 other/);
 });
 
-test('the SPF of the bounce domain lets every address send that mail leaves from; behind a relay nothing is said of it', async (t) => {
+test('the SPF of the bounce domain allows every source address; not checked with a relay', async (t) => {
   const fake = await fakeDns();
   t.after(fake.close);
   const sendingHost = 'mail.sender.example';

@@ -11,7 +11,7 @@ import { openDns } from '../net/dns.ts';
 import { createDkimKeyring, createSenderCheck } from './domains.ts';
 import { domainRoutes } from './routes.ts';
 
-test('a domain is added, published, verified, listed and removed', async (t) => {
+test('a domain is added, published, verified, listed, and deleted', async (t) => {
   const { database, close } = await tempDatabase();
   t.after(close);
   const clock = fakeClock();

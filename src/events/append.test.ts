@@ -14,7 +14,7 @@ afterEach(async () => {
 });
 
 for (const dialect of DIALECTS) {
-  test(`the id of an event carries its time (${dialect})`, async () => {
+  test(`the id of an event contains its time (${dialect})`, async () => {
     const { database, close } = await tempDatabase(dialect);
     closers.push(close);
     const atMs = Date.now() + 40 * 86_400_000;
@@ -42,7 +42,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('only what is an id is given another time', () => {
+test('only an id gets another time', () => {
   assert.equal(idAt('evt_1', 5), 'evt_1');
   assert.equal(idAt('x'.repeat(25), 5), 'x'.repeat(25));
   const id = newId('evt', 7);

@@ -45,7 +45,7 @@ test('a transaction in another database is measured, and logged once', async (t)
   });
 });
 
-test('the embedded database has no such transaction', async (t) => {
+test('the embedded database never has such a transaction', async (t) => {
   const { database, close } = await tempDatabase('sqlite');
   t.after(close);
   assert.equal((await database.execute(logBlockerOperation, null)).xid, null);

@@ -36,7 +36,7 @@ test('the most specific route that has the method', () => {
   assert.equal(found('GET', '/templates/a%2Fb%25'), '/templates/:id {"id":"a/b%"}');
 });
 
-test('the most specific one, in whatever order the routes are defined, and whatever stands between them', () => {
+test('the most specific route, in whatever order they are defined', () => {
   const paths = [
     '/inbox/:id',
     '/x',
@@ -62,7 +62,7 @@ test('the most specific one, in whatever order the routes are defined, and whate
   }
 });
 
-test('what is not there names the methods that are', () => {
+test('an unknown method gets the list of known ones', () => {
   assert.equal(found('DELETE', '/templates/render'), 'GET,HEAD,POST,PUT');
   assert.equal(found('HEAD', '/templates/x/render'), 'POST');
   for (const path of [
@@ -78,7 +78,7 @@ test('what is not there names the methods that are', () => {
   }
 });
 
-test('contradicting definitions do not start', () => {
+test('contradicting definitions throw at the start', () => {
   assert.throws(() => createRouter([route('GET /a/:x'), route('GET /a/:y')]), /two routes answer GET/);
   assert.throws(() => createRouter([route('GET a')]), /slash/);
 });

@@ -17,7 +17,7 @@ function issues(body: string | Buffer): string[] {
   return result.failure.details.map((issue) => `${issue.field}|${issue.message}`);
 }
 
-test('refusals name the field or the place', () => {
+test('issues name the field or the position', () => {
   const cases: [string | Buffer, string[]][] = [
     ['', ['|is empty; send a JSON object']],
     ['{"a":1,"a":2}', ['a|is given more than once']],
@@ -47,7 +47,7 @@ test('refusals name the field or the place', () => {
   for (const [body, expected] of cases) assert.deepEqual(issues(body), expected, String(body));
 });
 
-test('what only looks odd is accepted', () => {
+test('unusual but valid texts are accepted', () => {
   const bodies = [
     '{"a":"{\\"a\\":1}","b":"\\\\"}',
     '{"a":"\\ud83d\\ude00","constructor":"Bob & Sons"}',
@@ -61,7 +61,7 @@ test('what only looks odd is accepted', () => {
   }
 });
 
-test('any JSON value comes out as JSON.parse has it, with all digits of integers', () => {
+test('any JSON value is parsed as by JSON.parse, with all digits of integers', () => {
   fc.assert(
     fc.property(fc.json({ maxDepth: 6, stringUnit: 'grapheme' }), (text) => {
       const result = parseStrictJson(Buffer.from(text));
@@ -94,7 +94,7 @@ test('integers that a double cannot hold are bigints, all other numbers are numb
   assert.equal(parseStrictJson(Buffer.from(`[${'9'.repeat(400)}]`)).ok, false);
 });
 
-test('a text is validated the same whether an escape has it walked place by place or not', () => {
+test('a text is validated in the same way with and without an escape', () => {
   const member = fc.oneof(
     fc.constantFrom('a', 'b', 'constructor', 'prototype', '__proto__', '1'),
     fc.string({ maxLength: 3 }),
@@ -119,7 +119,7 @@ test('a text is validated the same whether an escape has it walked place by plac
   );
 });
 
-test('the place of a syntax error is where the engine also stops', () => {
+test('the position of a syntax error is where V8 stops too', () => {
   fc.assert(
     fc.property(
       fc.json({ maxDepth: 3 }),
@@ -148,7 +148,7 @@ function isWholeJson(text: string): boolean {
   return explain(`${text} ]`).endsAt === text.length + 1 && explain(`[${text}\n]x`).endsAt === text.length + 3;
 }
 
-test('sixteen hostile megabytes cost less than a second and pollute nothing', () => {
+test('sixteen hostile megabytes take less than a second and pollute nothing', () => {
   const bodies = [
     '['.repeat(16e6),
     `{${Array.from({ length: 1e6 }, (_, index) => `"k${index}":1`).join(',')}}`,

@@ -61,7 +61,7 @@ async function setup(t: TestContext) {
   return { ...shared, dns, make, createMany, shown, after, looksIn };
 }
 
-test('a route is active within minutes of its record, and pending again within an hour of its end', async (t) => {
+test('a route is active within minutes of its record, and pending again within an hour of its removal', async (t) => {
   const { dns, make, shown, after } = await setup(t);
   const id = await make('*@in.shop.example');
   assert.equal((await shown(id)).status, 'pending');
@@ -78,7 +78,7 @@ test('a route is active within minutes of its record, and pending again within a
   assert.deepEqual([withdrawn.status, withdrawn.dnsRecord.found], ['pending', ['10 mx.elsewhere.example']]);
 });
 
-test('a DNS that does not answer changes nothing, neither what is active nor what was found', async (t) => {
+test('a failed DNS lookup changes nothing', async (t) => {
   const { dns, make, shown, after } = await setup(t);
   dns.zone['in.shop.example'] = HERE;
   dns.zone['other.shop.example'] = ELSEWHERE;
@@ -94,7 +94,7 @@ test('a DNS that does not answer changes nothing, neither what is active nor wha
   assert.notEqual((await shown(pending)).checkedAt, before.checkedAt);
 });
 
-test('a pending route is looked at less and less often, and at least every hour', async (t) => {
+test('a pending route is checked less and less often, and at least every hour', async (t) => {
   const { make, looksIn } = await setup(t);
   await make('*@in.shop.example');
   assert.equal(await looksIn(5), 5);
@@ -104,7 +104,7 @@ test('a pending route is looked at less and less often, and at least every hour'
   assert.equal(await looksIn(4 * 60), 4);
 });
 
-test('routes of one domain are one look, and domains beyond a batch are looked at in the same round', async (t) => {
+test('routes of one domain need one lookup, and domains after a batch are checked in the same round', async (t) => {
   const { dns, createMany, make, shown, after } = await setup(t);
   const ids = await Promise.all(['a', 'b', 'c'].map((local) => make(`${local}@in.shop.example`)));
   await createMany(520);
@@ -116,7 +116,7 @@ test('routes of one domain are one look, and domains beyond a batch are looked a
   for (const id of ids) assert.equal((await shown(id)).status, 'active');
 });
 
-test('a process that is not chosen looks at nothing', async (t) => {
+test('a process that is not responsible checks nothing', async (t) => {
   const { database, clock, log, mx, dns, make, after } = await setup(t);
   await make('*@in.shop.example');
   dns.questions.length = 0;

@@ -101,7 +101,7 @@ async function world(t: { after(run: () => unknown): void }, dialect: Dialect = 
 }
 
 for (const dialect of DIALECTS) {
-  test(`changed content is read once: a mail of a route has its event, a report is set aside (${dialect})`, async (t) => {
+  test(`corrupt content is read once: route mail has its event, a report is quarantined (${dialect})`, async (t) => {
     const w = await world(t, dialect);
     const [mail] = [await w.store(ROUTE), await w.store(REPORT)];
     w.damage();
@@ -125,7 +125,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('content that is away is asked for again for a week, and ends then', async (t) => {
+test('unavailable content is retried for a week, and then ends', async (t) => {
   const w = await world(t);
   w.goesAway();
   const mail = await w.store(ROUTE);

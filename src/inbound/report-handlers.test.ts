@@ -120,7 +120,7 @@ const addressOf = (use: TokenUse, messageId: string, daysAgo = 0): string =>
   `${tokens.make(use, { messageId }, Date.now() - daysAgo * DAY_MS)}@bounces.example`;
 
 for (const dialect of DIALECTS)
-  test(`a bounce that comes twice to two nodes at once is one Bounce, and so with delays and complaints (${dialect})`, async () => {
+  test(`a bounce that arrives at two nodes at the same time is one Bounce, and so are delays and complaints (${dialect})`, async () => {
     const r = await rig(dialect, 2);
     const { headerMessageId, ids } = await r.mail('ann@example.com', 'bob@example.com', 'eve@example.com');
     await r.deliver(await r.claim());
@@ -149,7 +149,7 @@ for (const dialect of DIALECTS)
     assert.match(await r.metrics.text(), /^postrider_messages_bounced_total\{mode="live"\} 1$/m);
   });
 
-test('what proves nothing, is about other mail, or is no report, changes nothing and is counted', async () => {
+test('reports without proof, about other mail, or of another kind change nothing and are counted', async () => {
   const r = await rig();
   const { headerMessageId, ids } = await r.mail('ann@example.com');
   const [ann] = ids as [string];
@@ -171,7 +171,7 @@ test('what proves nothing, is about other mail, or is no report, changes nothing
   assert.deepEqual(await r.types(ann), ['Send', 'Delivery', 'Bounce'], 'control: with its token it counts');
 });
 
-test('a bounce that is quicker than the record of the delivery waits for it; one of mail that waits here changes nothing', async () => {
+test('a bounce that arrives before the delivery is recorded waits for it; one about queued mail changes nothing', async () => {
   const r = await rig();
   const { headerMessageId, ids } = await r.mail('ann@example.com');
   const [ann] = ids as [string];
@@ -190,7 +190,7 @@ test('a bounce that is quicker than the record of the delivery waits for it; one
   assert.deepEqual([await r.types(bob), (await r.counted()).unfit], [['Send'], 2]);
 });
 
-test('a complaint without its recipient is an event and suppresses nobody, but where the token names the copy', async () => {
+test('a complaint without its recipient is an event and suppresses no address, unless the token names the copy', async () => {
   const r = await rig();
   const [one, two, three] = [
     await r.mail('ann@example.com'),
@@ -214,7 +214,7 @@ test('a complaint without its recipient is an event and suppresses nobody, but w
   );
 });
 
-test('one recipient cannot complain for another: who is named is believed by a token of his own copy', async () => {
+test('a recipient cannot complain for another: the recipient needs the token of the copy', async () => {
   const r = await rig();
   const { headerMessageId, ids } = await r.mail('ann@example.com', 'bob@example.com', 'eve@example.com');
   const [ann, bob, eve] = ids as [string, string, string];
@@ -244,7 +244,7 @@ test('one recipient cannot complain for another: who is named is believed by a t
   assert.deepEqual(await r.counted(), { complaint: 3, repeated: 4 });
 });
 
-test('a mail to the address in List-Unsubscribe unsubscribes, once, whatever it says', async () => {
+test('a message to the address in List-Unsubscribe unsubscribes, once, whatever its content', async () => {
   const r = await rig();
   const { ids } = await r.mail('ann@example.com');
   await r.deliver(await r.claim());
