@@ -1,4 +1,4 @@
-/** What a list of allowed senders takes in, what it covers, and what a bound key hands on. */
+/** Lists of allowed senders: valid entries, the addresses they cover, and the senders that a restricted key can pass on. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseAddress } from '../mail/address.ts';

@@ -1,4 +1,4 @@
-/** Requests for a larger email size: what the account may ask, and what the operator alone decides. */
+/** Requests for a larger email size: what accounts can request, and what only the operator decides. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type RouteServer, serveRoutes } from '../../test/kit/call-routes.ts';

@@ -1,4 +1,4 @@
-/** Callers by key and account id: one refusal for all reasons, changes felt in time, no database on the hot path. */
+/** Callers by key and account id: one refusal for all failures, changes that take effect in time, no database on the hot path. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
@@ -82,7 +82,7 @@ test('all failures get the same refusal', async (t) => {
   ];
   const answers = new Set<string>();
   await authenticate(first.apiKey, first.account.id);
-  // The second time nothing is new any more, and costs the same all the same.
+  // The second round hits the caches and must cost the same.
   for (const [name, key, account] of [...cases, ...cases]) {
     const before = reads();
     const result = await authenticate(key, account);

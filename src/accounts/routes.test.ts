@@ -1,4 +1,4 @@
-/** The account's HTTP surface through the real shell: settings, keys, credentials, and what is refused. */
+/** HTTP routes of the account: settings, keys, credentials, and refusals. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { type Called, serveRoutes } from '../../test/kit/call-routes.ts';
@@ -272,7 +272,7 @@ test('a revoked credential is refused over SMTP immediately, and a changed setti
   const other = (await call('POST', '/smtp-credentials', { mode: 'live' })).body;
   assert.ok((await logins.logIn(username, password)).ok);
   assert.ok((await logins.logIn(other.username, other.password)).ok);
-  // The clock stands: nothing that is remembered grows old.
+  // The clock does not advance, so no cache entry expires.
   assert.equal((await server.call('DELETE', `/smtp-credentials/${id}`, foreign)).status, 404);
   assert.ok((await logins.stillAllowed(username)).ok);
   assert.equal((await call('PATCH', '/account', { retainContent: '7d' })).status, 200);

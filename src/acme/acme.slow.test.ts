@@ -1,6 +1,6 @@
 /**
- * Orders at a real authority (Pebble), counted in its log: on both databases, by one node and by two, and all that goes wrong on the
- * way. Its log says what was asked of it; a start of ours looks at what is due at once.
+ * Orders at a real ACME server (Pebble), counted in its log: on both databases, by one node and by two, with failures. Each start checks
+ * due names immediately.
  */
 import assert from 'node:assert/strict';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
@@ -42,7 +42,7 @@ before(async () => {
 after(() => pebble?.close());
 
 interface Node extends Acme {
-  /** What it was given to show, newest last. */
+  /** Challenges it was given, newest last. */
   shown: { name: string; key: string; cert: string }[];
   log: string[];
 }
@@ -50,14 +50,14 @@ interface Node extends Acme {
 interface Rig {
   temp: TempDatabase;
   database: Database;
-  /** A name that resolves to the port of this rig, and that no other test has. */
+  /** A name that resolves to the port of this rig and is used by no other test. */
   name: string;
   /** Another process with this database; not started. */
   node(options?: Partial<AcmeOptions>): Node;
   /** Starts a node, waits until `isDone`, and stops it. */
   run(isDone: (node: Node) => boolean | Promise<boolean>, options?: Partial<AcmeOptions>): Promise<Node>;
   row(): Promise<CertificateRow | undefined>;
-  /** What the authority's log says of this name, so often. */
+  /** How often the authority's log mentions this name. */
   count(what: RegExp): number;
   app: HttpApp;
 }
@@ -115,7 +115,7 @@ async function rigOf(t: TestContext, dialect: (typeof DIALECTS)[number] = 'sqlit
 
 const isShown = (node: Node): boolean => node.shown.length > 0;
 
-/** As if the delay were over. `fence` is the number of orders so far. */
+/** Simulates the end of the delay. `fence` is the number of orders so far. */
 async function makeDue({ database, name }: Rig, fence: number): Promise<void> {
   const { directory } = pebble;
   assert.ok(await database.execute(orderFailedOperation, { directory, name, fence, error: 'made due', nextAt: 0 }));
@@ -140,7 +140,7 @@ for (const dialect of DIALECTS) {
     const leftAtRenewal = (row.expiresAt! - row.nextAt) / (row.expiresAt! - Date.parse(leaf.validFrom));
     assert.ok(leftAtRenewal > 0.33 && leftAtRenewal < 0.39, String(leftAtRenewal));
     assert.ok(!Buffer.from(row.keySealed!).includes('PRIVATE KEY'), 'the key is sealed');
-    // A restart takes what is kept before anything is asked, and asks for nothing.
+    // A restart loads the stored certificate and makes no request.
     const second = rig.node();
     await second.load();
     assert.deepEqual(second.shown, first.shown);
@@ -166,7 +166,7 @@ for (const dialect of DIALECTS) {
     const rig = await rigOf(t, dialect);
     await rig.run(isShown);
     await makeDue(rig, 1);
-    // Nobody listens there.
+    // No process listens there.
     pebble.zone[rig.name] = { A: ['127.0.0.9'] };
     const failed = await rig.run(async () => ((await rig.row())?.error ?? 'made due') !== 'made due');
     assert.equal(rig.count(ORDERED), 2);
@@ -177,7 +177,7 @@ for (const dialect of DIALECTS) {
     assert.ok(row.nextAt > Date.now() + 12 * MINUTE && row.nextAt < Date.now() + 17 * MINUTE);
     assert.ok(failed.log.some((line) => line.includes('certificate order failed') && line.includes(rig.name)));
     assert.equal(failed.shown.length, 1, 'what is kept');
-    // Restarts do not ask again before the time.
+    // A restart does not order earlier.
     for (let starts = 0; starts < 3; starts += 1) await rig.run((one) => one.failures()[0]?.failures === 1);
     assert.deepEqual([rig.count(ORDERED), rig.count(ISSUED)], [2, 1]);
 
@@ -228,7 +228,7 @@ test('an unreachable authority is retried within a minute, and gets its order wh
   assert.match(row.error!, /cannot be reached: .*ECONNREFUSED/);
   assert.ok(row.nextAt > Date.now() && row.nextAt < Date.now() + 70_000);
   assert.deepEqual([failed.shown.length, failed.failures()], [0, [{ name: rig.name, failures: 1 }]]);
-  // It has forgotten the account meanwhile, whose key stays.
+  // The authority has forgotten the account; the key stays.
   await pebble.start();
   await makeDue(rig, 1);
   await rig.run(isShown);
@@ -237,7 +237,7 @@ test('an unreachable authority is retried within a minute, and gets its order wh
 
 test('a stop during an order does not wait, and leaves the name due soon', { skip }, async (t) => {
   const rig = await rigOf(t);
-  // It never checks the challenge: its DNS does not answer.
+  // It never validates the challenge, because its DNS does not respond.
   pebble.zone[rig.name] = { fail: 'timeout' };
   const one = rig.node();
   one.start();
@@ -327,7 +327,7 @@ test('a certificate is renewed when a third of its lifetime is left, whatever th
   const issued = { expiresAtMs: 90 * day, lifetimeMs: 90 * day };
   assert.equal(renewalAt(0, issued, 0), 60 * day);
   assert.ok(Math.abs(renewalAt(0, issued, 1) - 55.5 * day) < day / 10);
-  // A clock a year ahead orders no second one soon; one a year behind does not wait for a year.
+  // A clock a year ahead does not cause a second order soon; one a year behind does not wait for a year.
   assert.equal(renewalAt(400 * day, issued, 0), 430 * day);
   assert.equal(renewalAt(-400 * day, issued, 0), -340 * day);
 });

@@ -1,6 +1,6 @@
 /**
- * Uploaded files that were changed on the disk before the send: other bytes of the same length are refused, and whatever only
- * looks different is read once and taken. Reading is counted at the storage.
+ * Uploaded files that were changed on disk before the send: other bytes of the same length are refused, and files that only look different
+ * are read once and accepted. Reads are counted at the storage.
  */
 import assert from 'node:assert/strict';
 import { copyFileSync, readFileSync, renameSync, statSync, utimesSync, writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 let app: UploadApp;
 let accounts = 0;
 let account = '';
-/** Files whose bytes were read, as often as they were. */
+/** Files that were read, once per read. */
 let read: string[] = [];
 
 const counted = (blobs: Blobs): Blobs => ({
@@ -39,7 +39,7 @@ beforeEach(() => {
 
 interface Uploaded {
   id: string;
-  /** Where each file is stored. */
+  /** Path of each file. */
   places: string[];
   uploads: { uploadUrl: string; requiredHeaders: Record<string, string> }[];
 }
@@ -69,7 +69,7 @@ function forgetStamps(): void {
   database.close();
 }
 
-/** Other bytes of the same length in place, as an editor or a failing disk leaves them. */
+/** Overwrites the file with other bytes of the same length, as an editor or a failing disk would. */
 function spoil(place: string): Buffer {
   const bytes = readFileSync(place);
   bytes[bytes.length - 1] = bytes.at(-1)! ^ 1;

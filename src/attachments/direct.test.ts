@@ -1,6 +1,6 @@
 /**
- * Uploads to a storage that takes them itself: URLs are those of the storage, and nothing it says is believed: size and
- * digest are looked at when the mail is sent. The storage here is the folder on disk with a presigned address in front.
+ * Direct uploads to the storage: the URLs are the storage's, and nothing is trusted: size and digest are checked when the email is sent.
+ * The storage here is a folder on disk with a presigned address in front of it.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -33,7 +33,7 @@ after(() => app.close());
 
 const code = (answer: Answer): string => `${answer.status} ${answer.body.error?.code ?? ''}`.trim();
 
-/** What the storage does with a PUT. */
+/** Simulates the storage's handling of a PUT. */
 async function store(key: string, bytes: Buffer): Promise<void> {
   await app.blobs.putStream(
     (async function* () {

@@ -43,7 +43,7 @@ const file = fc.record({
 const files = fc.array(file, { minLength: 1, maxLength: 10 });
 const bySize = (list: readonly { name: string; contentType: string; content: Uint8Array }[]) =>
   list.map(({ name, contentType, content }) => ({ name, contentType, sizeBytes: content.length }));
-/** As the upload flow composes: nothing travels as it is, because no content is at hand. */
+/** Composes like the upload flow: every file is encoded, because no content is available. */
 const opaque = (list: readonly { name: string; contentType: string; content: Uint8Array }[]) =>
   list.map((one) => ({ ...one, contentType: one.contentType.replace('message/rfc822', 'application/octet-stream') }));
 

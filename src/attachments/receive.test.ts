@@ -1,4 +1,4 @@
-/** Uploads on their way in: what comes is what was announced, slow clients are given up, and nobody holds up anybody else. */
+/** Streaming uploads: exactly the announced bytes, slow clients are aborted, and no client delays others. */
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { PassThrough } from 'node:stream';
@@ -13,12 +13,12 @@ const RATE: LeastRate = { stallMs: 10_000, graceMs: 10_000, bytesPerSecond: 1_00
 
 interface Running {
   body: PassThrough;
-  /** All that was given out so far. */
+  /** All bytes yielded so far. */
   received(): Buffer;
   done: Promise<void>;
 }
 
-/** Receives a body of these bytes, which the test writes. */
+/** Receives a body that the test writes. */
 function start(writers: Semaphore, bytes: Buffer, rate = RATE): Running {
   const body = new PassThrough();
   const pieces: Buffer[] = [];
@@ -39,7 +39,7 @@ function start(writers: Semaphore, bytes: Buffer, rate = RATE): Running {
   return { body, received: () => Buffer.concat(pieces), done };
 }
 
-/** A byte now and then, and the rest once it is told to hurry. */
+/** Sends a byte occasionally, and the remaining bytes once it is told to hurry. */
 async function trickle({ body }: Running, bytes: Buffer, hurry: () => boolean): Promise<void> {
   let at = 0;
   for (; at < bytes.length && !hurry(); at += 1) {
@@ -149,6 +149,6 @@ test('if the consumer stops, the body is left unread; wrong bytes end it', async
   const short = start(writers, bytes);
   short.body.end(bytes.subarray(1));
   await assert.rejects(short.done, failsAs('other-size'));
-  // Nobody took a permit along.
+  // All permits were released.
   await writers.acquire();
 });

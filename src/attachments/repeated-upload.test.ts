@@ -1,4 +1,4 @@
-/** A file whose upload is repeated while the batch is read. */
+/** A file that is uploaded again while the batch is read. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import type { Answer, JsonObject } from '../../test/kit/api.ts';
@@ -8,10 +8,10 @@ import { waitUntil } from '../../test/kit/wait-until.ts';
 
 let app: UploadApp;
 let looks = 0;
-/** Called before each look at a stored file. */
+/** Called before each check of a stored file. */
 let onLook: () => Promise<void> = async () => {};
 before(async () => {
-  // An upload within a look asks for the stamp of what it has stored.
+  // An upload during a check requests the stamp of its own file.
   let isWithin = false;
   const looking = async (): Promise<void> => {
     if (isWithin) return;
@@ -37,7 +37,7 @@ afterEach(() => {
 const code = (answer: Answer): string => `${answer.status} ${answer.body.error?.code ?? ''}`.trim();
 let accounts = 0;
 
-/** A complete submission, and a repeated upload of its file that is over once the bytes before it are gone. */
+/** A complete submission, and a repeated upload of its file that ends once the previous bytes are deleted. */
 async function complete() {
   accounts += 1;
   const account = `acc_${accounts}`;

@@ -1,4 +1,4 @@
-/** POST /attachments and GET /attachments/{submissionId} through the real HTTP shell on a real database. */
+/** POST /attachments and GET /attachments/{submissionId} over real HTTP with a real database. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { JsonObject } from '../../test/kit/api.ts';
@@ -17,7 +17,7 @@ const bytes = someBytes(1_000);
 const entry = manifestEntry(bytes);
 const code = (answer: { status: number; body: JsonObject }): string => `${answer.status} ${answer.body.error?.code}`;
 let accounts = 0;
-/** Every test has accounts of its own. */
+/** Every test has its own accounts. */
 const someAccount = (): string => {
   accounts += 1;
   return `acc_${accounts}`;
@@ -148,7 +148,7 @@ test('the same key with the same manifest returns the same submission, with new 
   assert.equal(refreshed.body.expiresAt, app.clock.now() + 15 * MINUTES);
   const [fresh] = refreshed.body.attachmentUploads;
   assert.notEqual(fresh.uploadUrl, old.uploadUrl);
-  // The old URL is dead whatever the clock says.
+  // The old URL is invalid regardless of the clock.
   app.clock.advance(-10 * MINUTES);
   assert.equal(
     code(await app.put({ url: old.uploadUrl, headers: old.requiredHeaders, body: bytes })),

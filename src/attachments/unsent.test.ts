@@ -1,4 +1,4 @@
-/** What the files may come to that an account has registered and not sent. */
+/** The limit on the registered but unsent files of an account. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Answer } from '../../test/kit/api.ts';
@@ -6,7 +6,7 @@ import { manifestEntry, someBytes } from '../../test/kit/upload.ts';
 import { type UploadApp, uploadApp } from '../../test/kit/upload-app.ts';
 
 const MINUTES = 60_000;
-/** What a submission counts for at least. */
+/** Minimum bytes that a submission counts for. */
 const LEAST = 2_000_000;
 let app: UploadApp;
 let accounts = 0;
@@ -61,7 +61,7 @@ test('files that were not uploaded count until their URLs expire, uploaded files
   app.clock.advance(1);
   assert.equal((await app.register(account, declared(4 * LEAST))).status, 201);
   assertFull(await app.register(account, [small]), 15 * 60);
-  // With new URLs the first one would count again.
+  // With new URLs the first submission would count again.
   assertFull(await app.register(account, declared(4 * LEAST), 'late'), 15 * 60);
   app.clock.advance(15 * MINUTES);
   const late = await app.register(account, declared(4 * LEAST), 'late');

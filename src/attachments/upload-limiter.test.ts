@@ -1,4 +1,4 @@
-/** The limits of uploads: what one account holds with slow connections is not taken from the others. */
+/** Upload limits: slow connections of one account do not use up the capacity of others. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { manifestEntry, type PutAnswer, someBytes } from '../../test/kit/upload.ts';
@@ -28,7 +28,7 @@ async function files(account: string, count: number, mode: 'live' | 'sandbox' = 
   }));
 }
 
-/** Uploads that have begun, and go on when they are told to. */
+/** Starts uploads that continue when they are told to. */
 async function stalled(list: File[]): Promise<{ go(): Promise<PutAnswer[]> }> {
   let begun = 0;
   let go = (): void => undefined;

@@ -15,7 +15,7 @@ const grant: UploadGrant = {
   contentType: 'application/pdf',
 };
 
-/** Path and query as the server sees them, behind whatever serves the base URL. */
+/** Path and query as the server receives them from a proxy. */
 const pathOf = (url: string): string => url.slice(place.baseUrl.length);
 const opens = (path: string, held: UploadGrant = grant, by = urls): boolean => {
   const claim = by.read(path);

@@ -1,4 +1,4 @@
-/** The PUT to an upload URL through the real HTTP shell: what is refused before a byte is read, and what is kept. */
+/** The PUT to an upload URL over real HTTP: refusals before the body is read, and stored files. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -18,7 +18,7 @@ let account = '';
 /** Called with each piece that reaches the storage; may wait. */
 let onPiece: () => Promise<void> = async () => {};
 
-/** Storage that a test can hold back. */
+/** Storage that a test can delay. */
 function observed(blobs: Blobs): Blobs {
   return {
     ...blobs,
@@ -42,7 +42,7 @@ afterEach(() => {
   onPiece = async () => {};
 });
 
-/** On an app of its own, since the other tests are not to meet so short limits when the machine is slow. */
+/** Uses a separate app, because such short limits would fail the other tests on a slow machine. */
 async function inHaste(run: () => Promise<void>): Promise<void> {
   const usual = app;
   app = await uploadApp({ rate: { stallMs: 400, graceMs: 600, bytesPerSecond: 1_000_000 }, around: observed });
@@ -62,7 +62,7 @@ interface Open {
   headers: Record<string, string>;
 }
 
-/** An open submission of one file, of an account of its own. */
+/** Creates an open submission of one file, in a new account. */
 async function open(bytes: Buffer, contentType = 'application/pdf'): Promise<Open> {
   accounts += 1;
   account = `acc_${accounts}`;
@@ -172,7 +172,7 @@ test('another Content-Length is refused before the body is read', async () => {
   const { pathname } = new URL(url);
   for (const length of ['9', '11', '0', '99999999999']) {
     const head = `PUT ${pathname} HTTP/1.1\r\nHost: a\r\nContent-Type: application/pdf\r\nContent-Length: ${length}\r\n\r\n`;
-    // No byte of the body is sent: an answer can only come from the headers.
+    // The body is never sent, so the response depends on the headers only.
     const text = await speak(app.port, head, (said) => said.includes('UPLOAD_MISMATCH'));
     assert.match(text, /^HTTP\/1\.1 422 /);
   }
@@ -268,7 +268,7 @@ async function stallAndCrawl(): Promise<void> {
   assert.equal(await statusOf(id), 'waiting');
 }
 
-/** A byte at a time, never quite stalling. */
+/** Sends a byte at a time without ever stalling completely. */
 async function* crawl(bytes: Buffer): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < 40; at += 1) {
     yield bytes.subarray(at, at + 1);
@@ -328,7 +328,7 @@ test('one URL cannot occupy the service: up to eight simultaneous uploads of a f
   });
   onPiece = () => gate;
   const nine = Array.from({ length: 9 }, () => app.put({ url, headers, body: bytes }));
-  // The others cannot end before they are let go.
+  // The other uploads cannot end before they are released.
   const refused = await Promise.race(nine);
   assert.equal(code(refused), '503 OVERLOADED');
   assert.ok(Number(refused.headers['retry-after']) > 0);

@@ -1,4 +1,4 @@
-/** The database itself refuses to change the audit log, also when asked by SQL of the service's own role, on both databases. */
+/** The database refuses changes to the audit log, even through SQL with the service's own role, on both databases. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { ByteQueue } from './byte-queue.ts';
 
-/** Counts the bytes that are copied from one buffer into another. */
+/** Counts the bytes that are copied between buffers. */
 function countCopied(t: TestContext): () => number {
   let copied = 0;
   const copy = Buffer.prototype.copy;

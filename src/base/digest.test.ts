@@ -1,4 +1,4 @@
-/** One digest for one JSON value, and another one for every other value. */
+/** Equal JSON values have equal digests, and different ones different digests. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { jsonDigest } from './digest.ts';

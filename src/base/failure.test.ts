@@ -1,4 +1,4 @@
-/** What a refusal says: the first issue, how many there are besides, and nothing that a caller could make long. */
+/** Messages of failures: the first issue, the number of others, and nothing of unlimited length. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { catalogue, failure, type Issue, invalid } from './failure.ts';

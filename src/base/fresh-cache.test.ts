@@ -1,4 +1,4 @@
-/** Age, coalescing, refresh ahead and bounds of the cache, with a clock that stands still until moved. */
+/** Age, coalescing, background refresh, and limits of the cache, with a manual clock. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';

@@ -1,4 +1,4 @@
-/** Ids: their shape, their order, and that every character is as likely as any other. */
+/** Ids: format, order, and uniform random characters. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { newId, randomText, timeOfId } from './ids.ts';

@@ -1,4 +1,4 @@
-/** Permits: so many at once, handed on in the order of asking, and given back by work that fails. */
+/** Permits: limited, granted in order, and released by failing work. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-/** Backups and exports on the command line: what is in them, how they are named, and to whom what is restored belongs. */
+/** Backups and exports on the command line: their content, their names, and the owner of restored files. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {

@@ -1,4 +1,4 @@
-/** The command line as a process of its own on a directory of its own: answers, exit codes, and what stdout holds. */
+/** The command line as a separate process with its own directory: output, exit codes, and stdout. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -177,7 +177,7 @@ test('a port or an address that cannot be bound is one line that names the setti
   await fail({ POSTRIDER_HTTP_PORT: String(port) }, inUse);
   assert.deepEqual(printed.splice(0), [''], 'a first start asks for the port before it makes anything');
   assert.ok(!existsSync(path.join(dataDir, 'first-run.json')));
-  // A later one does not: where the credentials are that were made before the port was asked for is told then, and only then.
+  // A second start does not: only the first one prints the file of the credentials.
   mkdirSync(dataDir, { recursive: true });
   writeFileSync(path.join(dataDir, 'serving.lock'), '');
   await fail({ POSTRIDER_HTTP_PORT: String(port) }, inUse);
@@ -315,7 +315,7 @@ test('a change by a command takes effect in a running service within a second', 
 
 test('doctor names missing parts and how to fix them', async (t) => {
   const { run } = commandFolder(t);
-  // A relay and a resolver on loopback that nobody listens on: refused at once, whatever the network outside.
+  // A relay and a resolver on loopback without a listener: refused immediately, independent of the network.
   const offline = { POSTRIDER_ROUTE: 'smtp://127.0.0.1:1', POSTRIDER_DNS_SERVERS: '127.0.0.1:1', POSTRIDER_TYPO: 'x' };
   const before = await run(['doctor', '--json'], offline);
   assert.equal(before.code, 1);

@@ -1,4 +1,4 @@
-/** The commands that are promised to operators, with their arguments and options; `--json` answers lists under their plural. */
+/** The documented commands with their arguments and options; `--json` prints lists under their plural. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { commandFolder } from '../../test/kit/command-folder.ts';

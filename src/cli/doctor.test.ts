@@ -1,4 +1,4 @@
-/** `postrider doctor` on a data directory: what it says of backups and the secret key, and that it leaves strangers alone when asked to. */
+/** `postrider doctor` on a data directory: backups, the secret key, and no network access when offline. */
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -47,7 +47,7 @@ test('the age of the last backup is read from the backup itself', async (t) => {
   await ageTo(9);
   const old = await check('backup');
   assert.deepEqual([old.status, old.message], ['warn', 'the last backup is 9 days old']);
-  // A backup that was not made counts for nothing.
+  // A failed backup does not count.
   assert.equal((await run(['backup', path.join(folder, 'one.backup')])).code, 1);
   assert.equal((await check('backup')).message, 'the last backup is 9 days old');
 });

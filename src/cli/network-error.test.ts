@@ -1,4 +1,4 @@
-/** What the command line says when nothing, or not the API, answers. */
+/** Errors of the command line if there is no response, or one that is not from the API. */
 import assert from 'node:assert/strict';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Server } from 'node:net';

@@ -1,4 +1,4 @@
-/** What `postrider queue status` says of destinations, from what nodes published: the same figures and the same order as the API. */
+/** `postrider queue status` prints the figures that nodes publish, in the same order as the API. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { commandFolder } from '../../test/kit/command-folder.ts';

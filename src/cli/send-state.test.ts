@@ -18,14 +18,14 @@ after(() => rmSync(home, { recursive: true, force: true }));
 
 const command = { to: 'ann@example.com', items: [{ sha256: 'a' }] };
 const open = (what: unknown = command, nowMs = NOW) => openSendState({ HOME: home }, what, nowMs);
-/** As another process left it. */
+/** As left by another process. */
 function handOver(pid: number): void {
   for (const name of readdirSync(folder)) {
     const file = path.join(folder, name);
     writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), pid }));
   }
 }
-/** More than Linux and macOS give to a process. */
+/** Higher than any process id on Linux and macOS. */
 const DEAD = 2 ** 30;
 
 test('an interrupted send is continued with its key, a finished one and a different one are not', () => {

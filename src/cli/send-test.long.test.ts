@@ -1,4 +1,4 @@
-/** `postrider doctor --send-test` through a real service to a mail server on loopback. */
+/** `postrider doctor --send-test` through a real service to an SMTP server on loopback. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { commandHere } from '../../test/kit/command-here.ts';

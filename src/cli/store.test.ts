@@ -1,4 +1,4 @@
-/** What a command works with beside a shared database. */
+/** The store of a command with a shared database. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';

@@ -1,4 +1,4 @@
-/** What a first start prints. */
+/** The output of a first start. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { welcome } from './serve.ts';

@@ -1,4 +1,4 @@
-/** Block lists by a DNS of the test: listed, clear, and answers that mean nothing. */
+/** Blocklists with a fake DNS: listed, clear, and meaningless responses. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';

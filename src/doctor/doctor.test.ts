@@ -1,4 +1,4 @@
-/** All checks together: what is asked again and when, counted at the servers that are asked; what a relay changes; PostgreSQL's backups. */
+/** All checks together: which are repeated and when, counted at the queried servers; relays; PostgreSQL backups. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';

@@ -1,4 +1,4 @@
-/** What the doctor says of the way back, with a real resolver that asks a scripted server, and real ports. */
+/** Checks of inbound mail, with a real resolver that queries a scripted server, and real ports. */
 import assert from 'node:assert/strict';
 import net, { type AddressInfo } from 'node:net';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-/** Port 25 and the DNS, with mail servers and a DNS on loopback; what was said is counted there. */
+/** Port 25 and the DNS, with SMTP servers and a DNS server on loopback that record the dialogues. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import test, { type TestContext } from 'node:test';

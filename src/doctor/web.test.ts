@@ -1,4 +1,4 @@
-/** The clock, the public address and certificates, with web servers on loopback that are wrong in every way. */
+/** The clock, the public address, and certificates, with faulty web servers on loopback. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
@@ -37,7 +37,7 @@ async function web(t: TestContext, answer: http.RequestListener, certificate?: T
   return `${certificate ? 'https' : 'http'}://${NAME}:${(server.address() as AddressInfo).port}`;
 }
 
-/** A server whose clock goes wrong by so much. */
+/** A server whose clock is off by this much. */
 const dated =
   (offsetMs: number, headers: Record<string, string> = {}): http.RequestListener =>
   (_, response) => {

@@ -58,7 +58,7 @@ test('a record is verified if receivers act on it', () => {
   assert.equal(findDmarc('shop.example', { status: 'no-such-domain', secure: false }).status, 'missing');
 });
 
-/** A DNS with these records; names in `fails` do not answer. Counts what is looked up. */
+/** A DNS with these records; lookups of names in `fails` fail. Counts the lookups. */
 function scripted(zone: Record<string, string[]>, { fails = [] as string[], exists = [] as string[] } = {}) {
   const asked: string[] = [];
   const resolveTxt = async (name: string): Promise<DnsAnswer<string[]>> => {

@@ -1,6 +1,6 @@
 /**
- * What the DNS says of the records of a domain, by real resolvers that ask scripted servers: each mistake of people and forms has its
- * sentence, and the zone's own servers count more than a resolver.
+ * The DNS records of a domain, with real resolvers that query scripted servers: each common mistake has its note, and authoritative servers
+ * take precedence over a resolver.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -28,7 +28,7 @@ before(async () => {
   for (const host of ['ns1.shop.example', 'ns2.shop.example']) {
     const authority = await fakeDns();
     authorities.push(authority);
-    // Asked again each time, as a zone's own servers are.
+    // Queried each time, like authoritative servers.
     servers.push({ host, dns: freshly(authority) });
   }
   const generated = await generateDkimKeys();
@@ -249,7 +249,7 @@ test('the return path without a CNAME: the MX records of the bounce domain, and 
   assert.match(without.note!, /publish at bounces\.mail\.shop\.example, as its only SPF record: v=spf1 /);
 });
 
-/** The key's record with these texts at the zone's servers and at the resolver; null: no answer. */
+/** The key's record with these texts at the authoritative servers and at the resolver; null: no response. */
 async function keyAt(own: (string[] | null)[], resolved: string[] | null) {
   const zoneOf = (texts: string[] | null) => ({
     [NAME]: texts === null ? ({ fail: 'SERVFAIL' } as const) : { TXT: texts },
@@ -293,7 +293,7 @@ test('unresponsive servers are listed; if none responds, the resolver is used', 
   assert.equal((await keyAt([null, null], null)).record.status, 'unknown');
 });
 
-/** The resolver, whose zones have servers at public addresses; those lead to the scripted ones. */
+/** The resolver, whose zones have servers at public addresses; the addresses are mapped to the scripted servers. */
 function resolverWithServers(): { dns: Dns; asked: string[][] } {
   const dns = freshly(resolver);
   const asked: string[][] = [];

@@ -233,7 +233,7 @@ test('a message is signed with Ed25519 while the last check has found its key', 
   records.delete(nameOf(ed!));
   records.delete(nameOf(rsa!));
   assert.deepEqual(await check(), ['rsa'], 'a failing domain still signs with RSA');
-  // Another process verified it: felt within a second, though the keys themselves are kept in memory.
+  // Another process verified it: this takes effect within a second, although the keys are cached.
   const other = { ...verifying, database: { ...database, execute: database.execute.bind(database) } };
   records.set(nameOf(ed!), foundAnswer([ed!.publicKey]));
   records.set(nameOf(rsa!), foundAnswer([rsa!.publicKey]));

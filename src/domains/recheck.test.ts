@@ -1,6 +1,6 @@
 /**
- * The hourly look at records, the stop a day after one is gone, mails to the owners, and keys that follow one another: over the real
- * storage, with a scripted DNS server for the resolver and one for each server of the zone.
+ * The hourly check of records, the block a day after one disappeared, emails to the owners, and key rotation: over the real storage, with a
+ * scripted DNS server for the resolver and one per authoritative server.
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -20,7 +20,7 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const MINUTE = 60_000;
 
-/** A verified domain with two servers, and what looks after it. */
+/** A verified domain with two authoritative servers, and its checks. */
 async function setup(t: TestContext) {
   const { database, close } = await tempDatabase();
   t.after(close);
@@ -204,7 +204,7 @@ test('new keys sign once every server has had them for an hour; the old ones sta
   assert.ok(retired.note!.includes(`Keep the record until ${until}`), retired.note!);
   await after(10 * DAY - HOUR);
   assert.equal((await keys('retired')).length, 2);
-  // Once the old ones are gone nobody asks for them, and nothing fails.
+  // Once the old records are deleted, no check looks for them and nothing fails.
   publish(servers, await records('active'));
   assert.equal(await after(2 * HOUR), 'verified');
   assert.deepEqual(

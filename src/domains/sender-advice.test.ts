@@ -1,4 +1,4 @@
-/** What a dry run says of how the sender's domain stands, with a scripted DNS server. */
+/** The advice of a dry run about the sender's domain, with a scripted DNS server. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import test from 'node:test';

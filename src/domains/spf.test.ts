@@ -1,4 +1,4 @@
-/** What an SPF record means for our host: every shape of record against a scripted DNS, and advice that extends what is there. */
+/** SPF records and the sending host: every form of record with a scripted DNS, and advice that extends the existing record. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type FakeDns, fakeDns } from '../../test/kit/fake-dns.ts';

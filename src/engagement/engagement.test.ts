@@ -15,7 +15,7 @@ function signedToken(text: string, purpose: string): string {
   return `${payload}.${createHmac('sha256', key).update(payload).digest().subarray(0, 18).toString('base64url')}`;
 }
 
-/** What Base64 shows at any of its four alignments. */
+/** Base64 of the text at any of the four alignments. */
 function readable(token: string): string {
   return [0, 1, 2, 3].map((skip) => Buffer.from(token.slice(skip), 'base64url').toString('latin1')).join('\n');
 }

@@ -1,4 +1,4 @@
-/** Tracked links and pictures: what they lead to, the events they make, who is taken for a machine, and how many are kept. */
+/** Tracked links and images: redirects, events, bot detection, and limits. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { PERSON, type RecipientPages, recipientPages } from '../../test/kit/recipient-pages.ts';
@@ -132,7 +132,7 @@ test('repetitions within a minute count once, bots do not hide people, and there
   await delivered(messageId, 10_000);
   const [a, b] = [...mail.html!.matchAll(/href="([^"]+)"/g)].map((match) => match[1]!);
   const clicks = async () => (await eventsOf(messageId)).filter((one) => one.type === 'Click');
-  /** Clicks are written in their order: when the last one shows, all are done. */
+  /** Clicks are written in order: when the last one is listed, all are. */
   const settled = async (): Promise<void> => {
     const marker = await sent({ html: '<p>x</p>', enableOpenTracking: true });
     await call('GET', /src="([^"]+)"/.exec(marker.mail.html!)![1]!);

@@ -1,4 +1,4 @@
-/** The unsubscribe page and one-click: opening changes nothing, posting unsubscribes once, and links cannot be forged. */
+/** The unsubscribe page and one-click: GET changes nothing, POST unsubscribes once, and links cannot be forged. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { PERSON, type RecipientPages, recipientPages } from '../../test/kit/recipient-pages.ts';
@@ -193,7 +193,7 @@ test('unknown links return a page, for every method', async () => {
       `${link.slice(0, start)}%00`,
     );
   }
-  // One purpose's token is not another's.
+  // Tokens of one purpose are not valid for another.
   forged.push(links[0]!.replace('/unsubscribe/', '/t/'), links[1]!.replace('/t/', '/unsubscribe/'));
   forged.push('https://mail.test/t/aHR0cHM6Ly9ldmlsLnRlc3Q.AAAAAAAAAAAAAAAAAAAAAAAA');
   for (const link of forged) {

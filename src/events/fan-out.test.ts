@@ -1,6 +1,6 @@
 /**
- * What an event costs in an account with many endpoints, counted in statements and rows: it touches the endpoints that
- * want its type, in as many statements as for one, and nothing of the others.
+ * The cost of an event in an account with many endpoints, in statements and rows: it touches only the endpoints that are subscribed to its
+ * type, in as many statements as for one.
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
@@ -28,7 +28,7 @@ async function endpoints(count: number, events: string[], owner = accountId): Pr
   }
 }
 
-/** Statements, rows read and rows written by accepting one mail, which appends one Send event. */
+/** Counts statements, rows read, and rows written when one message is accepted, which appends one Send event. */
 async function cost() {
   counted.statements = 0;
   counted.read = 0;
@@ -39,7 +39,7 @@ async function cost() {
 const waiting = (): number => Number(rows("SELECT count(*) AS n FROM work WHERE kind = 'webhook'")[0]?.n);
 
 test('three thousand endpoints with other subscriptions cost an event nothing', async () => {
-  // The first row of a table has no number before it.
+  // The first row of a table has no predecessor.
   await cost();
   const alone = await cost();
   await endpoints(3_000, ['Bounce', 'Complaint']);

@@ -1,4 +1,4 @@
-/** Waking those who follow the log, where the last of them leaves at the wrong moment. */
+/** Waking followers of the log if the last one leaves during a query. */
 import { test } from 'node:test';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import type { Database } from '../storage/database.ts';

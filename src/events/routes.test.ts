@@ -1,4 +1,4 @@
-/** GET /events: filters, pages that are exact while events are written, and the log that is followed. */
+/** GET /events: filters, pages that are exact during writes, and following the log. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Api } from '../../test/kit/api.ts';
@@ -220,7 +220,7 @@ test('a page of large events is shorter, and the next one continues where it sto
     written.push(await seedInbound(database, { accountId, recipient, text: large }));
     if (index % 10 === 0) await seed(accountId, 1);
   }
-  // Larger than a page may be, and shown all the same.
+  // Larger than a page, but still returned.
   written.push(await seedInbound(database, { accountId, recipient, text: 'y'.repeat(5_000_000) }));
   for (const [query, expected, mostBytes] of [
     ['limit=100', written.toReversed(), 4_100_000],

@@ -1,7 +1,4 @@
-/**
- * The log as a stream: resumed at any place while many write, on both databases; what a slow reader, a revoked key, and a
- * stop do to it.
- */
+/** The log as a stream: resumed at any place during many writes, on both databases; slow readers, a revoked key, and a stop. */
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { seedMail } from '../../test/kit/seed-mail.ts';
@@ -31,7 +28,7 @@ interface Sent {
   data: Record<string, unknown> | undefined;
 }
 
-/** The messages in a text of whole frames; comments are left out. */
+/** Parses the messages in a text of complete frames, without comments. */
 function parse(text: string): Sent[] {
   return text.split('\n\n').flatMap((block) => {
     const lines = block.split('\n');
@@ -88,7 +85,7 @@ for (const dialect of DIALECTS) {
           if (data) seen.push(String(data.eventId));
           place = placeOf(id);
           left -= 1;
-          // The rest of the page is lost on the way, as with a connection that breaks.
+          // The remaining page is lost, as if the connection broke.
           if (left === 0) break;
         }
         if (left <= 0 || seen.length === 480) break;
@@ -190,7 +187,7 @@ test('a reader that reads nothing costs a page or two, and is disconnected', asy
   for (let i = 0; i < 40; i += 1) await seedMail(database, { accountId, recipients });
   calls.length = 0;
   const { made } = stream({ accountId, stalledMs: 200, lookMs: 10 });
-  // Somebody asks for the first piece and then for no more.
+  // The client reads the first piece and then nothing more.
   await new Promise<void>((resolve) => made.once('readable', () => resolve()));
   const closed = new Promise((resolve) => made.once('close', resolve));
   await closed;

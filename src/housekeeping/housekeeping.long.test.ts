@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => rig.close());
 
-/** One round of its own; `orphanMs` 0 makes two rounds enough. */
+/** One separate round; with `orphanMs` 0 two rounds are sufficient. */
 async function rounds(count = 1, deps: Partial<HousekeepingDeps> = {}): Promise<void> {
   const keeping = startHousekeeping({
     database: rig.storage.database,

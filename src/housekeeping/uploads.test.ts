@@ -1,4 +1,4 @@
-/** What the housekeeping removes of uploads, and above all what it never does. */
+/** Which uploads housekeeping deletes, and which it must never delete. */
 import assert from 'node:assert/strict';
 import { utimesSync } from 'node:fs';
 import path from 'node:path';
@@ -13,7 +13,7 @@ import { startHousekeeping } from './housekeeping.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** URLs live for 15 minutes, and what was not sent a day longer. */
+/** URLs are valid for 15 minutes, and unsent files are kept a day longer. */
 const OVERDUE = DAY + 15 * 60_000;
 
 let app: UploadApp;
@@ -24,7 +24,7 @@ afterEach(() => app.close());
 
 interface RoundsOptions {
   count?: number;
-  /** 0 takes the second round for an hour later. */
+  /** With 0 the second round counts as an hour later. */
   looksApartMs?: number;
   /** Does without the list of uploaded blobs. */
   withoutNames?: boolean;
@@ -44,7 +44,7 @@ async function rounds({ count = 2, looksApartMs = 0, withoutNames = false }: Rou
   await keeping.stop();
 }
 
-/** Changes the data behind the service's back. */
+/** Changes the data without the service. */
 function tamper(sql: string, ...params: string[]): void {
   const direct = new DatabaseSync(path.join(app.temp.folder, 'postrider.db'), { timeout: 5_000 });
   direct.prepare(sql).run(...params);
@@ -107,7 +107,7 @@ test('an upload that ends after its submission was deleted is refused and leaves
   const answer = await app.put({ url, headers, body: slow() });
   assert.ok(removed);
   assert.equal(answer.body.error.code, 'UPLOAD_URL_INVALID');
-  // The client is not kept waiting for the removal.
+  // The client does not wait for the deletion.
   await waitUntil('the bytes to be gone', () => app.stored().length === 0);
 });
 
@@ -157,7 +157,7 @@ test('files in two emails are kept until neither has its content', async () => {
   assert.deepEqual(app.stored(), []);
 });
 
-/** Makes every file look as old as that. */
+/** Gives every file this age. */
 async function age(days: number): Promise<void> {
   for await (const { key } of app.blobs.list()) {
     const at = Date.now() / 1000 - days * 86_400;
@@ -172,7 +172,7 @@ test('the orphan sweep keeps files of open and sent submissions', async () => {
   await age(10);
   await rounds({ count: 3 });
   assert.equal(app.stored().length, 2);
-  // The control: without the names of the uploads both would be taken for orphans.
+  // The control: without the names of the uploads both would count as orphans.
   await rounds({ count: 3, withoutNames: true });
   assert.deepEqual(app.stored(), []);
 });

@@ -1,4 +1,4 @@
-/** Null and [] in request bodies: left out and {} where the schema gives them no meaning of their own. */
+/** Null and [] in request bodies: absent and {} unless the schema gives them a meaning. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

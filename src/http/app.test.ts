@@ -1,6 +1,6 @@
 /**
- * The surface as a client meets it: every refusal in the one shape and in the published order, the same on routes that
- * the shell parses for and on those that parse for themselves; answers of every kind.
+ * The API as a client sees it: every error response has the same shape and the documented order, on routes whose body the pipeline parses
+ * and on those that parse it themselves; responses of every kind.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -22,7 +22,7 @@ interface RefusalBody {
   requestId: string;
 }
 
-/** Checks the one shape and returns what varies. */
+/** Checks the common shape and returns the parts that vary. */
 async function refusal(
   response: Response,
   code: FailureCode,
@@ -50,7 +50,7 @@ function post(path: string, body: string | Buffer, headers: Record<string, strin
 
 const good = JSON.stringify({ name: 'n' });
 
-/** Each with what the refusal must be; none of them may differ between the two kinds of route. */
+/** Each request with its expected refusal, which must not differ between the two kinds of route. */
 const faultyRequests: {
   what: string;
   headers?: Record<string, string>;

@@ -1,4 +1,4 @@
-/** The path of a base URL: taken from requests, and added to what clients follow. */
+/** The path of a base URL: removed from requests, and added to URLs for clients. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { basePathOf, withBasePath, withoutBasePath } from './base-path.ts';

@@ -1,4 +1,4 @@
-/** Bodies that do not fit their schema: what does fit is validated further, and every issue is named at once. */
+/** Bodies that do not match their schema: valid parts are validated further, and all issues are reported together. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Type } from 'typebox';

@@ -1,6 +1,6 @@
 /**
- * Load and the graceful stop: what is in work is answered, what comes too late or too much is refused with 503 and
- * Retry-After on a port that stays open until the end, and nothing outlives the deadline.
+ * Overload and graceful shutdown: requests in progress are completed, requests that are too late or too many get 503 with Retry-After on a
+ * port that stays open until the end, and nothing outlives the deadline.
  */
 
 import assert from 'node:assert/strict';
@@ -33,9 +33,9 @@ const always = defineRoute({
 
 interface Kept {
   ask(bytes: string): void;
-  /** What came, once the server has closed. */
+  /** The received text, once the server has closed. */
   ended: Promise<string>;
-  /** What came so far. */
+  /** The text received so far. */
   text(): string;
 }
 
@@ -92,7 +92,7 @@ test('while stopping, a request on a connection still in use gets 503 with Retry
   t.after(() => shell.close());
   let finish: () => unknown = () => undefined;
   const accepted = once(shell.app.server, 'connection') as Promise<[Socket]>;
-  // Begun before the stop and complete after it: such a connection is not idle.
+  // Started before the stop and complete after it: such a connection is not idle.
   const answering = new Promise<string>((resolve) => {
     let text = '';
     const socket = connect(shell.port, '127.0.0.1', () => socket.write('POST /held HTTP/1.1\r\nHost: a\r\n'));
@@ -249,7 +249,7 @@ test('back-pressure refuses routes that accept mail with its reason, and no othe
   assert.equal((await fetch(`${shell.url}/notes/1`, { headers: KEY_HEADERS })).status, 200);
 });
 
-// What is refused as the third of a second is not so after a pause.
+// The third request in a second is refused, but not after a pause.
 test('requests per second and key', (t) => againIfPaused(() => threeAtOnce(t)));
 
 async function threeAtOnce(t: TestContext): Promise<void> {

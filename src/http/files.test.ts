@@ -1,4 +1,4 @@
-/** Files for browsers: compressed as they are accepted, known by their ETag, and never a path of a file system. */
+/** Static files: compressed as accepted, identified by ETag, and never read by request path. */
 import assert from 'node:assert/strict';
 import { get, type IncomingMessage } from 'node:http';
 import { after, before, test } from 'node:test';

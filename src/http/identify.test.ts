@@ -1,4 +1,4 @@
-/** Who makes a call: key before session, X-Id and X-Mode, roles, and what pages of other sites may not do. */
+/** Authentication: key before session, X-Id and X-Mode, roles, and requests from other sites. */
 import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders } from 'node:http';
 import { test } from 'node:test';

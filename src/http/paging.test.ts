@@ -1,11 +1,11 @@
-/** Pages: limits, cursors that lead exactly on, and cursors that are not ours. */
+/** Pages: limits, cursors that continue exactly, and invalid cursors. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { cursorOf, type Page, pageAnswer, readPage } from './paging.ts';
 
 const ROWS = Array.from({ length: 60 }, (_, index) => ({ at: 1_000 - Math.floor(index / 7), id: `msg_${99 - index}` }));
 
-/** What a store does with a page: newest first, strictly after the key, one row more than asked. */
+/** Simulates a store: newest first, strictly after the key, one row more than requested. */
 function fetchRows({ limit, after }: Page): typeof ROWS {
   const start = after === undefined ? 0 : ROWS.findIndex((row) => row.id === after[1]) + 1;
   return ROWS.slice(start, start + limit + 1);

@@ -1,4 +1,4 @@
-/** Paths to routes: fixed before parameter, per method, decoded once, and definitions that contradict each other. */
+/** Routing: fixed segments before parameters, per method, decoded once, and contradicting definitions. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createRouter } from './pipeline.ts';
@@ -46,7 +46,7 @@ test('the most specific route, in whatever order they are defined', () => {
     '/:kind/list/:c',
     '/inbox/clock/move',
   ];
-  // All orders of seven.
+  // All permutations of seven.
   const orders = paths.reduce<string[][]>(
     (all, one) =>
       all.flatMap((order) => Array.from({ length: order.length + 1 }, (_, at) => order.toSpliced(at, 0, one))),

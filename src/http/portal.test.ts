@@ -1,4 +1,4 @@
-/** The portal's page, its files and its frames as a browser gets them; and what is there when it was not built. */
+/** The portal's page, its files, and its frames as a browser gets them; and the response if it was not built. */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';

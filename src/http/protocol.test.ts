@@ -1,6 +1,6 @@
 /**
- * Bytes that no client library sends, over raw sockets: ambiguous framing is refused once and ends the connection, limits hold
- * for headers, bodies and time, and whatever happens the answer has the one shape.
+ * Bytes that no client library sends, over raw sockets: ambiguous framing is refused once and ends the connection, limits apply to headers,
+ * bodies, and time, and every response has the same shape.
  */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -61,10 +61,10 @@ test('a client that does not read its response is cut off, and one that waits fo
   const stalled = connect(own.port, '127.0.0.1', () => stalled.write('GET /endless HTTP/1.1\r\nHost: a\r\n\r\n'));
   t.after(() => stalled.destroy());
   stalled.on('error', () => undefined).pause();
-  // The other place is taken until it is cut off.
+  // The other slot is used until it is cut off.
   await waitUntil('its place to be taken', async () => (await fetch(`${own.url}/stream`)).status === 503);
   await waitUntil('its place to be free', async () => (await fetch(`${own.url}/stream`)).status === 200);
-  // Nothing came or went on this connection for longer than on that one.
+  // This connection was idle for longer than the other.
   own.held.release();
   assert.equal(readAnswers(await waiting)[0]?.status, 200);
 });
@@ -173,7 +173,7 @@ for (const [what, line, framing, status, code] of [
     });
     await waitUntil('the end of the connection', () => bytesRead > 0);
     assertRefusal(readAnswers(text)[0], status, code);
-    // One megabyte that the route takes, one that is thrown away, and what was on its way then.
+    // One megabyte for the route, one that is discarded, and the bytes in transit.
     assert.ok(bytesRead < 5_000_000, `${bytesRead} bytes`);
     await more.close();
   });

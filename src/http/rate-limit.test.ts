@@ -1,9 +1,9 @@
-/** A process grants its share of a limit, follows a share that changes, and never grants nothing at all. */
+/** A process grants its share of a limit, follows a changing share, and always grants something. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createRateLimiter } from './rate-limit.ts';
 
-/** Requests granted in so many seconds to a client that asks a thousand times a second. */
+/** Requests granted in this many seconds to a client that makes a thousand requests per second. */
 function grantedIn(limiter: ReturnType<typeof createRateLimiter>, fromMs: number, seconds: number): number {
   let granted = 0;
   for (let ms = 0; ms < seconds * 1000; ms += 1) if (!limiter.take('key_a', fromMs + ms).failure) granted += 1;

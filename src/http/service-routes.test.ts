@@ -1,4 +1,4 @@
-/** Health, readiness, metrics, the OpenAPI document and its pages: who may see what, and in which shape. */
+/** Health, readiness, metrics, the OpenAPI document and its pages: access and format. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import http from 'node:http';

@@ -1,7 +1,4 @@
-/**
- * Strict JSON: what is refused and how it is told, that everything else is exactly what JSON.parse makes of it, and that a
- * hostile body is cheap.
- */
+/** Strict JSON: refused texts and their messages, otherwise the same result as JSON.parse, and low cost for hostile bodies. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -65,7 +62,7 @@ test('any JSON value is parsed as by JSON.parse, with all digits of integers', (
   fc.assert(
     fc.property(fc.json({ maxDepth: 6, stringUnit: 'grapheme' }), (text) => {
       const result = parseStrictJson(Buffer.from(text));
-      // The generator may make keys that are refused on purpose.
+      // The generator may create keys that are refused on purpose.
       if (!result.ok) assert.match(text, /__proto__|\\u0000|\\u[dD]|e\+?\d{3}/);
       else assert.deepEqual(result.value, parseExactJson(text));
     }),
@@ -141,10 +138,10 @@ test('the position of a syntax error is where V8 stops too', () => {
   );
 });
 
-/** explain is only asked about broken texts; for a whole one it reaches the end with nothing left to want. */
+/** explain is only used for invalid texts; for a valid one it reaches the end. */
 function isWholeJson(text: string): boolean {
   if (text.trim() === '') return false;
-  // A text that is whole stays whole with a blank behind it and breaks with a bracket behind it, at that bracket.
+  // A valid text stays valid with a trailing blank and becomes invalid with a trailing bracket, at that bracket.
   return explain(`${text} ]`).endsAt === text.length + 1 && explain(`[${text}\n]x`).endsAt === text.length + 3;
 }
 
@@ -161,7 +158,7 @@ test('sixteen hostile megabytes take less than a second and pollute nothing', ()
   ].map((text) => Buffer.from(text));
   for (const body of bodies) {
     let ms = Number.POSITIVE_INFINITY;
-    // A busy neighbour makes the same work several times as long, but seldom three times in a row.
+    // A busy machine slows the work down several times, but rarely three times in a row.
     for (let tries = 0; ms >= 1_000 && tries < 3; tries += 1) {
       const before = runningMs();
       const result = parseStrictJson(body);

@@ -1,4 +1,4 @@
-/** The port with TLS: the same answers as the other, the certificate of the moment, and the same end. */
+/** The TLS port: the same responses as the other port, the current certificate, and the same shutdown. */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-/** Idempotency keys: one message whatever is repeated, and nothing kept of what was refused. */
+/** Idempotency keys: one message regardless of retries, and nothing stored for refused requests. */
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

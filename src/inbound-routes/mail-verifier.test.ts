@@ -1,4 +1,4 @@
-/** What mail proves, over a scripted DNS; and that nothing in a mail or in the DNS makes verifying it endless or lets it hold up the service. */
+/** Authentication results with a scripted DNS; no message and no DNS response makes verification endless or blocks the service. */
 import assert from 'node:assert/strict';
 import { createPrivateKey } from 'node:crypto';
 import { after, before, test } from 'node:test';

@@ -1,4 +1,4 @@
-/** What a match may be, and which local parts it takes. */
+/** Valid matches, and the local parts that they accept. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { matchText, parseMatch, wantedLocals } from './match.ts';

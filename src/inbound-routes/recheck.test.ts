@@ -1,4 +1,4 @@
-/** Looks at the MX of routes by themselves: over the real storage and routes, with a scripted DNS server and a clock that is moved. */
+/** Automatic MX checks of routes: over the real storage and routes, with a scripted DNS server and a manual clock. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { serveRoutes } from '../../test/kit/call-routes.ts';
@@ -18,7 +18,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const HERE = { MX: [[10, 'mail.sender.test'] as [number, string]] };
 const ELSEWHERE = { MX: [[10, 'mx.elsewhere.example'] as [number, string]] };
-/** It does not answer; a `timeout` would be waited for. */
+/** It fails immediately; a `timeout` would take time. */
 const AWAY = { fail: 'SERVFAIL' } as const;
 
 async function setup(t: TestContext) {
@@ -44,7 +44,7 @@ async function setup(t: TestContext) {
     clock.advance(ms);
     await checks.run();
   };
-  /** Pending routes, each with a domain of its own. */
+  /** Pending routes, each with its own domain. */
   const createMany = async (count: number): Promise<void> => {
     const limits = { inboundRoutes: HIGHEST_LIMIT };
     await database.execute(setAccountOperation, {
@@ -52,7 +52,7 @@ async function setup(t: TestContext) {
     });
     await Promise.all(Array.from({ length: count }, (_, index) => make(`a@n${index}.shop.example`)));
   };
-  /** In how many of so many minutes somebody asked for the MX. */
+  /** In how many of this many minutes the MX was looked up. */
   const looksIn = async (minutes: number): Promise<number> => {
     dns.questions.length = 0;
     for (let minute = 0; minute < minutes; minute += 1) await after(MINUTE);

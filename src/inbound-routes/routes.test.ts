@@ -1,4 +1,4 @@
-/** Inbound routes through the real shell, with a resolver that asks a scripted DNS server. */
+/** Inbound routes over real HTTP, with a resolver that queries a scripted DNS server. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { serveRoutes } from '../../test/kit/call-routes.ts';

@@ -1,4 +1,4 @@
-/** Mail that came in, and whose stored content was changed or is away for good: it ends, and who waits for it hears of it. */
+/** Inbound messages whose stored content was changed or is lost: they end, and their event reports it. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -74,7 +74,7 @@ async function world(t: { after(run: () => unknown): void }, dialect: Dialect = 
     await database.execute(storeInboundOperation, [{ ...facts, ...times, client, id }]);
     return id;
   };
-  /** One bit of each blob. */
+  /** Flips one bit of each blob. */
   const damage = (): void => {
     for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
       if (!/^..\/\w{26}-/.test(name)) continue;
@@ -92,7 +92,7 @@ async function world(t: { after(run: () => unknown): void }, dialect: Dialect = 
     goesAway: () => {
       isAway = true;
     },
-    /** How many have been removed, once their content is past its time. */
+    /** Returns how many were deleted once their content expired. */
     removed: async () => {
       removed += (await database.execute(removeInboundOperation, { beforeMs: clock.now() + DAY_MS, limit: 10 })).count;
       return removed;
@@ -118,7 +118,7 @@ for (const dialect of DIALECTS) {
     assert.deepEqual([inbound.text, inbound.attachments, inbound.envelope.from], [null, [], 'ann@x.example']);
     assert.equal(recipient, 'support@in.shop.example');
     assert.ok(sizeBytes > 100 && inbound.sizeBytes === sizeBytes);
-    // Neither waits for anybody any more.
+    // Neither has a work row anymore.
     await waitUntil('both to be past their time', async () => (await w.removed()) === 2);
     assert.equal(w.reads(), 2);
     assert.equal(w.lines.filter((line) => line.includes('is not what was written')).length, 2);

@@ -1,4 +1,4 @@
-/** Reports at their dot: recorded together without a row; stored with their work where that cannot be. */
+/** Small reports: recorded together during DATA without a row, or stored with their work if that fails. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { OutcomeUnknown, Unavailable } from '../base/failure.ts';

@@ -1,4 +1,4 @@
-/** Mail to postmaster and abuse: what is forwarded, what is listed, and what becomes an event instead. */
+/** Mail to postmaster and abuse: forwarded, listed, or converted to an event. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { afterEach, test } from 'node:test';
@@ -52,7 +52,7 @@ async function rig({ dialect = 'sqlite', ...given }: Partial<OperatorMailOptions
   closers.push(() => worker.stop());
   const list = (before: string | null = null, limit = 100) =>
     database.execute(listOperatorMailOperation, { before, limit });
-  /** How many mails were dealt with. */
+  /** Number of processed messages. */
   const counted = async (): Promise<number> => {
     const all = (await metrics.text()).matchAll(/^postrider_inbound_reports_total\{.*\} (\d+)$/gm);
     return [...all].reduce((sum, [, count]) => sum + Number(count), 0);
@@ -109,7 +109,7 @@ for (const dialect of DIALECTS)
       assert.ok(body.includes(said), said);
   });
 
-/** Content, envelope sender, and what becomes of it: null where it is not for operators. */
+/** Content, envelope sender, and result: null if it is not for operators. */
 const MAILS: Record<string, [content: string | Buffer, forwarding: string | null, envelopeFrom?: string]> = {
   'a notice of a blocklist, which is automatic': [
     mail([

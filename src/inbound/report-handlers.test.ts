@@ -1,4 +1,4 @@
-/** Mail that comes back becomes events: each once, by whichever node and however often it comes; forged mail changes nothing. */
+/** Reports become events: each once, on any node and however often it arrives; forged mail changes nothing. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { afterEach, test } from 'node:test';
@@ -63,7 +63,7 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
   };
   const sum = async () => Object.values(await counted()).reduce((total, count) => total + count, 0);
 
-  /** Accepts one mail; `settle` says what becomes of its copies. */
+  /** Accepts one message; `settle` determines the result of its copies. */
   const mail = async (...recipients: string[]) => {
     const accepted = acceptance({ accountId, nowMs: clock.now(), recipients });
     await database.execute(acceptOperation, accepted);
@@ -83,7 +83,7 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
     await database.execute(settleOperation, settled);
   };
 
-  /** Stores what came in, the same to as many addresses as there are uses, and waits until all of it is counted. */
+  /** Stores one message for as many addresses as there are uses, and waits until all are counted. */
   const receive = async (content: Buffer, uses: Use[], results = uses.length): Promise<void> => {
     const before = await sum();
     const client = { address: '192.0.2.1', helo: 'mx.example', tls: null };
@@ -96,7 +96,7 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
     assert.equal(await sum(), before + results);
   };
   const events = async (messageId: string) => {
-    // Upwards the log ends before what other transactions may still write.
+    // With order asc the log ends before events that other transactions may still write.
     const page = { accountId, mode: 'live' as const, order: 'desc' as const, after: null, limit: 100, messageId };
     const rows = await database.execute(readEventsOperation, { ...page, sinceMs: null, untilMs: null });
     return rows.map(({ type, detail }) => ({ type, detail: JSON.parse(detail) as Detail })).reverse();

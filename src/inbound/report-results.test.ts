@@ -1,4 +1,4 @@
-/** What reports are believed of: which copy they mean, and what of them changes nothing. */
+/** How far reports are trusted: the copies they are about, and the parts that change nothing. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { feedbackId } from '../mail/compose/header.ts';
@@ -31,7 +31,7 @@ const bounce = (messageId: string | null, ...recipients: Partial<ReportedRecipie
     ...{ mail: { messageId, feedbackId: null, to: [] }, isForMachines: true, mentioned: [] as string[] },
   }) satisfies Report;
 
-/** Which messages it changes, then what is counted of the rest. */
+/** The messages it changes, then the counts of the others. */
 function shown({ results, ignored, isTooEarly }: ReportResults): string {
   const what = results.map((one) => `${one.type} ${one.messageId}${one.suppress ? ' suppressed' : ''}`);
   return [...what, ...ignored, ...(isTooEarly ? ['too early'] : [])].join(', ');

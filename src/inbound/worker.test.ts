@@ -1,4 +1,4 @@
-/** Mail that came in and the handlers of it: once each, in turns, again when something is away, aside when our code fails over it. */
+/** Inbound messages and their handlers: processed once, in round-robin order, retried during outages, and quarantined after crashes. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { afterEach, test } from 'node:test';
@@ -193,7 +193,7 @@ for (const [name, flood, other] of floods)
     };
     for (let index = 0; index < 100; index += 1) await r.store(flood);
     const id = await r.store(other);
-    // Nobody is done before all of it is in hand.
+    // No message ends before all are in progress.
     r.onRead(async () => void (await waitUntil('all to be claimed', () => claimed >= 101)));
     r.start();
     await waitUntil('the mail behind the flood', () => r.read.some((mail) => mail.id === id));

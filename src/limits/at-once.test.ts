@@ -19,7 +19,7 @@ const content = { type: 'transactional', subject: 'x', html: null, text: 'x', la
 
 type Make = (database: Database, accountId: string, mode: Mode) => Promise<unknown>;
 
-/** Makes one more; answers what the operation says. */
+/** Creates one more; returns the result of the operation. */
 const MAKE: Partial<Record<LimitName, Make>> = {
   webhooks: ({ execute }, accountId, mode) =>
     execute(createEndpointOperation, {

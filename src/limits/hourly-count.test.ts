@@ -1,4 +1,4 @@
-/** What an account may have in an hour, by a clock that is moved. */
+/** The count of an account per hour, with a manual clock. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
