@@ -63,7 +63,6 @@ export interface Caller {
   deliveryReports?: DeliveryReports;
   /** Role of a logged-in user in the account; keys and credentials have no role. */
   role?: MemberRole;
-  /** Whether the logged-in user is an operator. */
   isOperator?: boolean;
 }
 

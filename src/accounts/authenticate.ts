@@ -33,7 +33,6 @@ const suspended = refuse(failure('ACCOUNT_SUSPENDED'));
 /** Cache of the authenticator, for code that changes keys or accounts; called after the commit. */
 export interface KnownCallers {
   evictKey(keyId: string): void;
-  /** Evicts all keys of the account. */
   evictAccount(accountId: string): void;
 }
 
@@ -148,7 +147,6 @@ const refused = refuse(failure('UNAUTHORIZED', { message: 'Authentication failed
 /** Cache of SMTP logins, for code that changes credentials or accounts; called after the commit. */
 export interface KnownLogins {
   evictCredential(credentialId: string): void;
-  /** Evicts all credentials of the account. */
   evictAccount(accountId: string): void;
 }
 

@@ -83,7 +83,6 @@ interface AccountRouteOptions {
   clock: Clock;
   /** Authentication cache: a revoked key and a changed setting must take effect with the next request. */
   callers: KnownCallers;
-  /** Cache of SMTP logins in this process. */
   logins: KnownLogins;
   submissionPorts(): SubmissionPorts;
   /** Wakes the delivery, because mail may be due. */
@@ -321,7 +320,6 @@ const approvalSchema = named('Approval', {
   createdAt: Type.String({ format: 'date-time' }),
 });
 
-/** An approval as the API shows it. */
 function approvalBody(approval: Omit<Approval, 'decidedAt'>): Record<string, unknown> {
   return {
     approvalId: approval.id,

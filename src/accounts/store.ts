@@ -122,7 +122,6 @@ interface SettingsPatch {
   id: string;
   /** Merged into the existing variables; null removes one. */
   variables: Record<string, string | null>;
-  /** The other settings that change. */
   settings: Partial<Omit<AccountSettings, 'variables'>>;
   /** Limits on all variables together. */
   maximumVariables: number;
@@ -219,7 +218,6 @@ interface NewApproval {
   requestedEmailBytes: number;
   reason: string;
   nowMs: number;
-  /** Maximum pending requests of an account. */
   maximumPending: number;
 }
 

@@ -47,7 +47,6 @@ export interface AcmeOptions {
   clock: Clock;
   log: Log;
   secretKey: Uint8Array;
-  /** URL of the authority's directory. */
   directory: string;
   /** Contact address for the authority. */
   email: string;
@@ -56,7 +55,6 @@ export interface AcmeOptions {
   userAgent: string;
   /** Called with a certificate to use for a name: stored ones on load(), and each new one. */
   onCertificate(name: string, certificate: { key: string; cert: string }): void;
-  /** HTTP client for requests to the authority. */
   fetch?: typeof fetch;
 }
 

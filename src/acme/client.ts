@@ -43,7 +43,6 @@ export interface AcmeReply<T> {
   body: T;
   /** The body before it was parsed. */
   text: string;
-  /** URL of the created resource. */
   location: string | undefined;
   retryAfterMs: number | undefined;
 }
@@ -61,7 +60,6 @@ export interface AcmeClient {
 }
 
 export interface ClientOptions {
-  /** URL of the directory. */
   directory: string;
   /** EC P-256, private. */
   accountKey: KeyObject;

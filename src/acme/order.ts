@@ -22,7 +22,6 @@ export interface Issued {
 
 export interface OrderOptions extends ClientOptions {
   name: string;
-  /** Contact address for the authority. */
   email: string;
   /** Resolves once requests for this token at the name get this answer. */
   publish(token: string, answer: string): Promise<void>;

@@ -7,10 +7,8 @@ import { locked, operation, presentTime, serverTime } from '../storage/operation
 import { type TableRow, table } from '../storage/rows.ts';
 
 const CERTIFICATE = table('acme_certificate', {
-  /** URL of the authority's directory. */
   directory: 'text',
   name: 'text',
-  /** Number of the last claim. */
   fence: 'int',
   /** Claims since the last certificate that did not result in one. */
   failures: 'int',
@@ -46,7 +44,6 @@ export const accountKeyOperation = operation(
   },
 );
 
-/** Certificates of one authority, by name. */
 export const certificatesOperation = operation('acme.certificates', 'read', (tx, directory: string) =>
   tx.all<CertificateRow>(
     `SELECT directory, name, failures, next_at AS "nextAt", error, certificate, key_sealed AS "keySealed",

@@ -51,7 +51,6 @@ export class UploadReader {
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #arrivedBytes = 0;
-  /** Total time spent waiting for the client. */
   #waitedMs = 0;
   #wake = (): void => undefined;
 
@@ -120,7 +119,6 @@ export class UploadReader {
 }
 
 interface ReceiveOptions {
-  /** Expected size. */
   sizeBytes: number;
   sha256: Uint8Array;
   /** One permit is held while the consumer processes a piece. */

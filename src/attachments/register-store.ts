@@ -9,7 +9,6 @@ import { operation, type Transaction } from '../storage/operation.ts';
 import { BATCH_COLUMNS, type BatchFile, type BatchRow, type UploadBatch, withFiles } from './store.ts';
 
 export interface Registration {
-  /** Id for a new submission. */
   id: string;
   accountId: string;
   mode: Mode;
@@ -22,7 +21,6 @@ export interface Registration {
   countedBytes: number;
   /** Maximum bytes of the account's unsent submissions in this mode, including this one. */
   maximumUnsentBytes: number;
-  /** How long unsent files are kept after their URLs expire. */
   keepUnsentMs: number;
   /**
    * Whether an email could contain the files and can be accepted now; otherwise an existing submission may be found by its key, but none is

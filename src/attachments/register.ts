@@ -63,7 +63,6 @@ export function leastEmailBytes(files: readonly { name: string; contentType: str
 }
 
 interface EmailLimits {
-  /** Limit that the operator has approved for the account. */
   approvedEmailBytes: number;
   /** Limit that no approval can exceed. */
   maximumEmailBytes: number;
@@ -232,7 +231,6 @@ async function uploadOf(
   return { uploadUrl: presigned.url, requiredHeaders: { ...headers, ...Object.fromEntries(given) } };
 }
 
-/** The response of GET /attachments/{submissionId}. */
 interface SubmissionState {
   attachmentSubmissionId: string;
   expiresAt: number;

@@ -112,7 +112,6 @@ const WRITERS = 3;
 interface UploadRequest {
   /** Path and query exactly as received. */
   url: string;
-  /** Returns all values of this header. */
   headerValues(name: string): string[];
   /** From Content-Length; undefined if the body is chunked. */
   announcedBytes: number | undefined;

@@ -28,7 +28,6 @@ export interface Origin {
   /** Used if the changed row does not name its account. */
   readonly accountId: string | null;
   readonly mode: Mode | null;
-  /** IP address of the client. */
   readonly address: string | null;
   readonly requestId: string | null;
 }
@@ -69,7 +68,6 @@ const AUDIT = table('audit', {
 /** Longer texts (a template's html) are cut; template versions are stored completely elsewhere. */
 const SHOWN_TEXT = 2_000;
 
-/** By the name of the operation. */
 const trails = new Map<string, Trail<never, never>>();
 
 /** Defines an operation that writes an audit entry if it is executed through `changedBy()`; otherwise it behaves as `operation()`. */
@@ -92,11 +90,9 @@ export function changedBy(database: Database, by: Origin): Database {
 }
 
 interface Change {
-  /** Name of the operation. */
   name: string;
   args: unknown;
   by: Origin;
-  /** Id of the row. */
   id: string;
 }
 

@@ -39,7 +39,6 @@ export class ByteQueue {
     this.#end += piece.length;
   }
 
-  /** Removes `count` bytes from the front. */
   drop(count: number): void {
     this.#start += count;
     const rest = this.length;

@@ -5,7 +5,6 @@
  */
 
 interface CatalogueEntry {
-  /** HTTP status of the response. */
   status: number;
   /** SMTP reply for the same failure on the submission port. */
   smtp: string;
@@ -163,7 +162,6 @@ export interface Failure {
   retryAfterSeconds?: number;
   /** With RATE_LIMITED: the number of requests allowed at the same time, for the `RateLimit-*` headers. */
   limit?: number;
-  /** Methods for an `Allow` header. */
   allow?: string[];
 }
 

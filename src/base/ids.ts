@@ -39,7 +39,6 @@ let used = pool.length;
 /** Buffer for the characters; appending them one by one would allocate a string for each. */
 const scratch = Buffer.alloc(64);
 
-/** Returns the code of one random character in [0-9A-Za-z]. */
 function randomCode(): number {
   for (;;) {
     if (used === pool.length) {

@@ -11,7 +11,6 @@ export interface Counter {
 }
 
 export interface Histogram {
-  /** One observation, in seconds. */
   observe(seconds: number): void;
 }
 
@@ -44,7 +43,6 @@ export interface Metrics {
   /** Attempts at the last hop, by the class of the deciding reply; `none` without a reply. */
   attemptsByReply: Record<'2xx' | '4xx' | '5xx' | 'none', Counter>;
   webhookAttempts: Record<'succeeded' | 'failed', Counter>;
-  /** Accepted messages by source. */
   acceptedBySource: Record<'http' | 'smtp', Counter>;
   /** Connections to the submission port. */
   smtpSessions: { opened(): void; closed(): void };
@@ -69,7 +67,6 @@ export interface Metrics {
   readQueueFrom(read: () => QueueState | Promise<QueueState>): void;
   /** Sets the source of labeled gauges, which is read on each scrape. */
   readGaugeFrom(about: { name: string; help: string }, read: () => LabelledValue[]): void;
-  /** Returns all metrics in Prometheus' text format. */
   text(): Promise<string>;
   readonly contentType: string;
 }

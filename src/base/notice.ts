@@ -6,7 +6,6 @@ export interface Notice {
   text: string;
 }
 
-/** A notification of the operators of the service. */
 export type OperatorNotice = Omit<Notice, 'accountId'>;
 
 /** Resolves when the notice is queued, or if there is no recipient. */

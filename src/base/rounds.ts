@@ -9,7 +9,6 @@ export interface Rounds extends Running {
 }
 
 interface RoundOptions {
-  /** Name of the work in the log. */
   name: string;
   everyMs: number;
   log: Log;

@@ -141,7 +141,6 @@ export function apiTarget(call: ApiCall): ApiTarget {
   throw new UsageError(`the saved key belongs to ${kept.base}, not to ${url}: use --id and --key too`);
 }
 
-/** The credentials that `postrider login` saves. */
 function targetToKeep(call: ApiCall): ApiTarget {
   const { profile: _, ...options } = call.options;
   const { url, accountId, apiKey } = given({ ...call, options });

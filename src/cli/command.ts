@@ -58,7 +58,6 @@ export class CommandError extends Error {
   }
 }
 
-/** The command was called with invalid arguments or options. */
 export class UsageError extends Error {
   override name = 'UsageError';
 }

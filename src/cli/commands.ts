@@ -13,7 +13,6 @@ export interface Definition {
   /** One or two words, and arguments in commander's syntax: `<required>`, `[optional]`. */
   usage: string;
   summary: string;
-  /** Required options. */
   required?: Option[];
   options?: Option[];
   /** Without the name of the program. */
@@ -37,7 +36,6 @@ const flag = (flags: string, description: string): Option => new Option(flags, d
 const text = (flags: string, description: string): Option => flag(flags, description).argParser(notEmpty);
 const choice = (flags: string, description: string, choices: readonly string[]): Option =>
   flag(flags, description).choices(choices);
-/** An option that can be repeated. */
 const several = (flags: string, description: string): Option =>
   flag(flags, description).argParser((value: string, before: string[] | undefined) => [...(before ?? []), value]);
 
@@ -338,5 +336,4 @@ const CLIENT: Section = {
   ],
 };
 
-/** In the order of the help. */
 export const SECTIONS: readonly Section[] = [SERVICE, ACCOUNTS, SENDING, CLIENT, STORAGE];

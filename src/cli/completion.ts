@@ -113,7 +113,6 @@ compdef _postrider postrider
 `;
 }
 
-/** Options of the program are offered for every command. */
 function ownOptions({ words, options }: CompletionNode): OptionCandidate[] {
   return words === '' ? options : options.filter(({ word }) => word !== '--help' && word !== '--json');
 }

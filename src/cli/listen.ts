@@ -71,7 +71,6 @@ interface Listening {
   signal: AbortSignal;
   /** Called once, when the stream is open for the first time. */
   ready(): void;
-  /** Posts one event; `body` is its JSON. */
   deliver(body: string): Promise<void>;
 }
 

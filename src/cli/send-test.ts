@@ -59,7 +59,6 @@ interface Following {
   api: ApiClient;
   messageId: string;
   waitMs: number;
-  /** Called once per attempt. */
   onAttempt(attempt: Attempt): void;
 }
 

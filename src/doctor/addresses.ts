@@ -52,7 +52,6 @@ export async function sourcesOf(local: readonly string[], heloName: string, dns:
   return { seen: [...seen, ...behind.filter((one) => !seen.includes(one))], translated };
 }
 
-/** Returns an address in its canonical spelling. */
 const plain = (address: string): string => (isIP(address) === 0 ? address : ipaddr.parse(address).toString());
 
 function includes(addresses: readonly string[], wanted: string): boolean {

@@ -62,7 +62,6 @@ export interface Asking {
   isGuest?: true;
 }
 
-/** The inputs of all checks. */
 export interface Subject {
   config: Config;
   clock: Clock;
@@ -70,7 +69,6 @@ export interface Subject {
   database(): Promise<{ checks: Check[]; facts: Facts | undefined }>;
   /** Writes, reads, lists, and deletes a blob; rejects if that fails. */
   probeBlobs(): Promise<void>;
-  /** Whether network checks are allowed. */
   network: boolean;
   /** Runs a network check or returns its cached result; runs it by default. */
   answered?(asking: Asking): Promise<Check[]>;
@@ -136,7 +134,6 @@ async function askStrangers(subject: Subject, domains: SenderDomain[]): Promise<
 
 type Resolver = ReturnType<typeof openDns>;
 
-/** Checks that apply to every service. */
 function askings({ config, clock }: Subject, dns: Resolver): Asking[] {
   const { doctorClockUrl: url } = config;
   return [

@@ -41,7 +41,6 @@ export function checkDkimKeys(domains: readonly SenderDomain[]): Check[] {
 interface Source {
   dns: Dns;
   sendingHost: string;
-  /** Public addresses that mail leaves from. */
   addresses: readonly string[];
 }
 

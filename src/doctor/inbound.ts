@@ -67,7 +67,6 @@ async function spfOf(
   return warn(NAME, `the SPF record of ${bounceDomain} does not include ${sendingHost}`, remedy);
 }
 
-/** Connects to the MX port like a remote server. */
 async function portOf(
   { smtpHostname: host, mxPort, inboundPort }: Settings,
   hosts: string[],

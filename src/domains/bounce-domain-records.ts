@@ -41,7 +41,6 @@ export function tlsRecordsOf(bounceDomain: string): TlsRecord[] {
 
 interface Wanted {
   name: string;
-  /** Matches the start of all records of this kind. */
   kind: RegExp;
   shape: RegExp;
   /** Additional sentence if the record is missing. */

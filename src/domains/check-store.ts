@@ -197,7 +197,6 @@ export const domainNoticesOperation = operation(
   },
 );
 
-/** Marks a notice as given. */
 export const noticeGivenOperation = operation(
   'domains.noticeGiven',
   'write',

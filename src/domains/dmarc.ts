@@ -58,7 +58,6 @@ interface ReadRecord {
 
 const KNOWN_POLICIES = 'must be none, quarantine or reject';
 
-/** Parses the text of a DMARC record. */
 function readRecord(text: string): ReadRecord {
   const { tags, twice } = tagsOf(text);
   if (twice !== undefined)

@@ -51,7 +51,6 @@ export interface RecordSettings {
 }
 
 export interface LookUp extends RecordSettings {
-  /** A resolver. */
   dns: Dns;
   /** Finds the zone's authoritative servers; if none are known, the resolver's answer is used. */
   serversOf?: FindServers;

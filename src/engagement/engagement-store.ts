@@ -94,7 +94,6 @@ export interface Tracked extends Copy {
   kind: 'open' | 'click';
   /** Set for a click. */
   url: string | null;
-  /** Whether the request looks like a bot's. */
   isBot: boolean;
   userAgent: string;
   eventId: string;

@@ -38,7 +38,6 @@ import {
 interface RouteDeps {
   database: Database;
   clock: Clock;
-  /** Notifies webhooks of a new event. */
   nudge(): void;
 }
 

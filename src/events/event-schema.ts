@@ -7,7 +7,6 @@ const nullable = (type: 'string' | 'integer', description: string) =>
   Type.Unsafe<string | number | null>({ type: [type, 'null'], description });
 const time = Type.String({ format: 'date-time' });
 
-/** Fields of every failure. */
 const whose = {
   owner: oneOf(['recipient', 'sender', 'service', 'remote'], { description: 'Whose move it is.' }),
   advice: Type.String({ description: 'One sentence that explains what to do.' }),
@@ -44,7 +43,6 @@ const deliveryFields = {
   latencyMs: Type.Integer({ description: 'From acceptance to delivery.' }),
 };
 
-/** Fields of the delivery result. */
 const outcomes = {
   delivery: Type.Optional(closed(deliveryFields)),
   deliveryDelay: Type.Optional(
@@ -86,7 +84,6 @@ const dmarc = closed({
 });
 const arc = closed({ result: oneOf(['none', 'pass', 'fail']), reason });
 
-/** Authentication results of an inbound message. */
 const authentication = named('AuthenticationResults', {
   spf,
   dkim: Type.Array(dkim, { description: 'One entry per signature; empty without signatures.' }),
@@ -94,7 +91,6 @@ const authentication = named('AuthenticationResults', {
   arc,
 });
 
-/** Content of an inbound message. */
 export const inboundContentSchema = named('InboundContent', {
   inboundId: Type.String(),
   inboundRouteId: Type.String(),

@@ -22,7 +22,6 @@ import type { EventRow, EventType } from './event.ts';
 /** Maximum bytes of inbound content in one page: some 30 ms of JSON. A page has at least one event, regardless of its size. */
 export const PAGE_BYTES = 4_000_000;
 
-/** Place of an event in the log. */
 export interface EventPlace {
   position: number;
   seq: number;
@@ -53,10 +52,8 @@ export interface EventPage {
 interface LogOrder {
   position: string;
   settled: string;
-  /** Query for the last assigned position. */
   end: string;
   order(direction: 'ASC' | 'DESC'): string;
-  /** Returns a condition that compares the event with a place. */
   beside(compare: '<' | '<=' | '>' | '>=', place: EventPlace): Fragment;
 }
 
@@ -122,7 +119,6 @@ export function fittingOf<T extends { mailBytes: number | null }>(rows: readonly
   return end === -1 ? rows : rows.slice(0, end);
 }
 
-/** Adds the content of inbound mail to the rows. */
 async function withMail(tx: Transaction, rows: readonly ChosenRow[]): Promise<EventRow[]> {
   const ofMail = rows.filter(({ mailBytes }) => mailBytes !== null).map(({ message_id: id }) => ({ id }));
   if (ofMail.length === 0) return [...rows];
@@ -241,7 +237,6 @@ async function rangesOf(tx: Transaction, page: EventPage): Promise<(SeqRange | n
   return isTimed ? rangesOfTime(tx, page) : [null];
 }
 
-/** Reads all matching events, regardless of their size. */
 export const readEventsOperation = operation('events.read', 'read', async (tx, page: EventPage) =>
   withMail(tx, await chooseEvents(tx, page)),
 );
@@ -294,7 +289,6 @@ export interface LogOwner {
   mode: Mode;
 }
 
-/** The place before every event. */
 export const BEGINNING: EventPlace = { position: 0, seq: 0 };
 
 /**

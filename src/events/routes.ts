@@ -70,7 +70,6 @@ export interface EventRouteDeps {
   secretKey: Uint8Array;
   followers: Followers;
   searches: Searches;
-  /** Limit on the open streams of an account. */
   streams: ConcurrencyLimiter;
   /** Returns whether a request still has a valid key or session; called while a stream is open. */
   isAllowed(request: IdentifiedRequest, access: Access): Promise<boolean>;

@@ -22,7 +22,6 @@ import type { Log } from '../base/log.ts';
 import type { Exchange } from './exchange.ts';
 import type { AnswerHeaders, Refusal, RouteAnswer } from './route.ts';
 
-/** A response that is ready to be written. */
 export interface HttpAnswer {
   status: number;
   contentType: string;

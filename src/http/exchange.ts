@@ -48,13 +48,11 @@ export class ActiveSet<T extends ActiveMember> {
     return true;
   }
 
-  /** Iterates over the current members. */
   [Symbol.iterator](): Iterator<T> {
     return [...this.#members][Symbol.iterator]();
   }
 }
 
-/** Requests in progress, of all routes or of one. */
 export interface Load {
   inWork: number;
   atMost?: number;
@@ -98,10 +96,8 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   countedIn: Load | undefined = undefined;
   activeIndex = -1;
   waits = false;
-  /** Whether its refusals are logged. */
   acceptsMail = false;
   backPressure: Failure | undefined = undefined;
-  /** Whether the connection must close after this response. */
   mustClose = false;
   /** A handler consumes this body; no other code may wait for its end. */
   isStreamed = false;

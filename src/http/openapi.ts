@@ -50,7 +50,6 @@ function plain(schema: TSchema): Json {
 
 const text = { type: 'string' } as const;
 
-/** Collects the named schemas and returns references to them. */
 class Components {
   readonly schemas: Record<string, Json> = {};
   readonly #examples: Readonly<Record<string, unknown>>;

@@ -23,7 +23,6 @@ interface Routed {
   path: string;
 }
 
-/** Why mail is currently not accepted. */
 export interface BackPressure {
   code: 'OVERLOADED' | 'UNAVAILABLE';
   reason: string;

@@ -116,7 +116,6 @@ interface PortalOptions {
   hasIdentityProvider: boolean;
   /** Path of the base URL, without a trailing slash (base-path.ts). */
   basePath?: string;
-  /** Folder of the built portal. */
   folder?: string;
 }
 

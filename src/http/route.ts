@@ -29,7 +29,6 @@ export interface CallerKey {
   keyId: string;
   scope: Scope;
   mode: Mode;
-  /** The actor recorded for changes. */
   actor: Actor;
   /** Role of a logged-in user in the account; keys have none. */
   role?: MemberRole;
@@ -151,7 +150,6 @@ export interface RouteDefinition<
   path: string;
   /** Name of the method in generated clients. Not needed for hidden routes. */
   operationId?: string;
-  /** One line for /openapi.json. */
   summary: string;
   description?: string;
   tag: string;

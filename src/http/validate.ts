@@ -74,7 +74,6 @@ export function named<P extends TProperties>(title: string, properties: P): TObj
   return closed(properties, { title });
 }
 
-/** Response of calls that return nothing but a confirmation. */
 export const confirmationSchema = named('Confirmation', { message: Type.String() });
 
 /**

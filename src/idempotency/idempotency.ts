@@ -80,7 +80,6 @@ export interface Answer {
   replayed: boolean;
 }
 
-/** Compares a stored response with a request with this body. */
 function replay({ bodyHash, ...stored }: StoredAnswer, { value, ofBytes }: BodyDigest): Result<Answer> {
   const isSame = Buffer.compare(bodyHash, value) === 0 || (ofBytes && Buffer.compare(bodyHash, ofBytes()) === 0);
   if (!isSame) return refuse(failure('IDEMPOTENCY_KEY_REUSED'));
@@ -127,7 +126,6 @@ interface KeyedCall {
   keys: readonly string[];
   /** Body that a repeat must have in common with the first request. */
   body: Uint8Array | string;
-  /** Status of the stored response. */
   status: number;
 }
 

@@ -14,7 +14,6 @@ const NOT_RUN = { 'Content-Security-Policy': "default-src 'none'; sandbox" };
 const GONE = refuse(failure('NOT_FOUND', { message: 'The content of this message has been deleted.' }));
 const NO_FILE = refuse(failure('NOT_FOUND', { message: 'This message has no such attachment.' }));
 
-/** Identifies the bytes of a message. */
 type MailKey = Pick<InboundMessage, 'id' | 'accountId' | 'mode'>;
 
 interface Kept {
@@ -72,7 +71,6 @@ function savedAs(name: string): Record<string, string> {
   return { ...NOT_RUN, 'Content-Disposition': `attachment; filename="${ascii}"; filename*=UTF-8''${coded}` };
 }
 
-/** Yields the bytes of a range. */
 async function* range(
   source: AsyncIterable<Buffer>,
   { from, to }: { from: number; to: number },

@@ -8,5 +8,4 @@ export { forgetInboundOperation, removeInboundMessagesOperation } from './messag
 export type { MxSettings } from './mx.ts';
 export { startRouteChecks } from './recheck.ts';
 
-/** The largest message that a route accepts. */
 export const MAX_INBOUND_BYTES = 25_000_000;

@@ -51,7 +51,6 @@ interface InHand {
   mail: Mail;
   settle(results: AuthenticationResults): void;
   questions: number;
-  /** Time for all DNS queries of the message. */
   dnsMs: number;
   /** By performance.now(), from the first query. */
   dnsUntil: number | undefined;
@@ -60,7 +59,6 @@ interface InHand {
   isRetry: boolean;
 }
 
-/** One thread with its messages, until it ends. */
 interface Thread {
   worker: Worker;
   mails: Map<number, InHand>;

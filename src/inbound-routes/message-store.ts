@@ -181,7 +181,6 @@ export const recordInboundOperation = batch(
   },
 );
 
-/** Records a simulated message. */
 export const playInboundOperation = operation(
   'inboundRoutes.play',
   'write',

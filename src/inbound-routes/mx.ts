@@ -5,7 +5,6 @@ import type { MxStatus } from './store.ts';
 export interface MxSettings {
   /** Host name of this installation, which MX records must point to. */
   host: string;
-  /** Other valid host names. */
   alsoHosts: readonly string[];
 }
 

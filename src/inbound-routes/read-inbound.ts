@@ -10,7 +10,6 @@ import type { AuthenticationResults } from './authentication-results.ts';
 import { type InboundLinks, LINK_MS } from './links.ts';
 import type { ReadInbound } from './message-store.ts';
 
-/** The facts about a message except its bytes. */
 export interface InboundSource {
   id: string;
   accountId: string;

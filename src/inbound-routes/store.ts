@@ -46,7 +46,6 @@ export interface InboundRoute {
   local: string;
   domain: string;
   webhookId: string | null;
-  /** URL of its own webhook. */
   url: string | null;
   /** 1: webhooks that subscribe to Inbound receive its events. */
   events: number;
@@ -68,7 +67,6 @@ const TRAIL = {
   shows: ['local_part', 'domain', 'webhook_id', 'events', 'max_bytes', 'mx_status'],
 };
 
-/** Result of a DNS check. */
 export interface MxCheck {
   status: MxStatus;
   found: string[] | null;
@@ -193,7 +191,6 @@ export const replaceRouteOperation = change(
   { ...TRAIL, action: 'inbound-route.replace' },
 );
 
-/** Updates the route's own webhook. */
 async function endpointAfter(
   tx: Transaction,
   { webhookId, accountId, mode }: InboundRoute,

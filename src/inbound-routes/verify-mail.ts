@@ -23,12 +23,10 @@ import {
 
 export interface MailToVerify {
   content: Uint8Array;
-  /** Address of the SMTP client. */
   address: string;
   helo: string;
   /** Empty for the null sender. */
   envelopeFrom: string;
-  /** Host name of this server. */
   hostname: string;
 }
 
@@ -88,7 +86,6 @@ function beyondLimits(bytes: Uint8Array): string | undefined {
     : undefined;
 }
 
-/** Returns the tags that determine how the body is hashed. */
 function hashedAs(signature: string): string {
   const tags = signature.split(';').map((tag) => tag.replaceAll(/[ \t]+/g, ''));
   const hash = tags.flatMap((tag) => (tag.startsWith('a=') ? tag.split('-').slice(1) : []));

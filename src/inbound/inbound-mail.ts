@@ -7,7 +7,6 @@ import type { Mode } from '../base/mode.ts';
 import type { ReturnPathClaim } from '../mail/token-address.ts';
 import type { Transaction } from '../storage/operation.ts';
 
-/** The purpose of a recipient address. */
 export type Use =
   /** `b+TOKEN@…`, the return path of a copy that was sent: a report of its delivery is expected. */
   | { kind: 'return-path'; copy: ReturnPathClaim }
@@ -36,7 +35,6 @@ export interface InboundMail {
     /** TLS version such as `TLSv1.3`; null if unencrypted. */
     tls: string | null;
   };
-  /** Size of the stored content. */
   sizeBytes: number;
   /**
    * The message as received, byte for byte, dots unstuffed, without a Received field of Postrider. For reports, and for operator mail that
@@ -85,7 +83,6 @@ export interface Handler<F, L extends InboundLease | null = InboundLease> {
   record(found: readonly Found<F, L>[]): Promise<RecordedFindings>;
 }
 
-/** By what the recipient is for. */
 // biome-ignore lint/suspicious/noExplicitAny: each has findings of its own
 export type Handlers = Readonly<Record<Use['kind'], Handler<any>>>;
 

@@ -17,9 +17,7 @@ const ENOUGH = 8;
 const MOST_IN_HAND = 64;
 
 export interface IntakeDeps {
-  /** Handler for mail to return paths. */
   reports: Handler<unknown, InboundLease | null>;
-  /** Stores messages with their work. */
   store(mails: NewInbound[]): Promise<void>;
   /** Called when events may have been written. */
   onRecorded(): void;
