@@ -91,7 +91,7 @@ test('a deferred message is followed, each attempt once, until the timeout', asy
 test('a sandbox key and a refused account are reported', async () => {
   const key = ['--url', service.url, '--id', service.sandbox.accountId, '--key', service.sandbox.apiKey];
   const sandbox = await doctor('--send-test', 'ann@friend.example', ...key);
-  assert.deepEqual([sandbox.code, /needs a live key/.test(sandbox.stderr)], [2, true]);
+  assert.deepEqual([sandbox.code, /requires a live key/.test(sandbox.stderr)], [2, true]);
   const foreign = await doctor('--send-test', 'ann@friend.example', '--from', 'me@other.example');
   assert.equal(foreign.code, 1);
   assert.match(foreign.stdout + foreign.stderr, /SENDER_NOT_VERIFIED/);
