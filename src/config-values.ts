@@ -1,6 +1,6 @@
 /**
- * What a setting is, and how its text becomes its value. Each reader throws the part of a sentence that says what is allowed, for
- * the line that config.ts makes of it.
+ * Parsers for the values of settings. A parser throws an Error whose message names the accepted values; config.ts adds the
+ * variable and the value.
  */
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -10,14 +10,14 @@ import { parseAddress } from './mail/address.ts';
 import { parseCidrs } from './net/address-guard.ts';
 import { parseS3Url, type S3Location } from './storage/blobs/s3-location.ts';
 
-/** A variable of the environment, and what becomes of its text. */
+/** An environment variable and its parser. */
 export interface Setting<T> {
   name: string;
-  /** The default as documentation shows it. */
+  /** The default as shown in the documentation. */
   shown: string;
   meaning: string;
   fallback(): T;
-  /** Turns text into a value, or throws a sentence part that says what is allowed. */
+  /** Parses the text; throws an Error whose message names the accepted values. */
   read(text: string): T;
 }
 
@@ -33,7 +33,7 @@ export function setting<T>(
 
 export const none = (): undefined => undefined;
 
-/** A variable that bears the name others gave it. */
+/** A variable without the POSTRIDER_ prefix, such as PGPASSWORD. */
 export function foreign(name: string, meaning: string): Setting<string | undefined> {
   return { name, shown: 'none', meaning, read: String, fallback: none };
 }
@@ -42,7 +42,7 @@ export const emptyList = (): string[] => [];
 
 export type Role = 'api' | 'smtp' | 'delivery' | 'webhooks' | 'inbound';
 export const ROLES: readonly Role[] = ['api', 'smtp', 'delivery', 'webhooks', 'inbound'];
-/** Where none are named; `inbound` is one of them where its port is set. */
+/** The roles if none are configured; config.ts adds `inbound` if its port is set. */
 export const DEFAULT_ROLES: readonly Role[] = ['api', 'smtp', 'delivery', 'webhooks'];
 
 export interface RelayRoute {
@@ -76,7 +76,7 @@ export const integer =
     return value;
   };
 
-/** A number of bytes, also with a unit. */
+/** Parses a number of bytes, with or without a unit. */
 export function byteSize(text: string): number {
   const bytes = parseBytes(text);
   if (bytes === undefined) throw new Error(BYTES_ALLOWED);
@@ -91,7 +91,7 @@ export const words =
     return found;
   };
 
-/** Ranges in CIDR notation; an address is the range of itself. */
+/** Parses a list of CIDR ranges; an address without a prefix length becomes a range of one address. */
 export const cidrs = (text: string): string[] => {
   const list = parseCidrs(text);
   if (!list.ok) throw new Error('a comma-separated list of CIDRs or addresses such as 10.0.0.0/8, ::1');
@@ -106,7 +106,7 @@ export function httpAddress(text: string): string {
   return text.replace(/\/+$/, '');
 }
 
-/** http is for a provider of tests, which is on this machine. */
+/** Parses the issuer URL; http is allowed only on this machine, for tests. */
 export function oidcIssuer(text: string): string {
   const url = new URL(httpAddress(text));
   if (url.protocol === 'http:' && !/^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)) {
@@ -115,7 +115,7 @@ export function oidcIssuer(text: string): string {
   return text;
 }
 
-/** The directory of a certificate authority; ACME is spoken over https only (RFC 8555 §6.1). */
+/** Parses the directory URL of a certificate authority; ACME requires https (RFC 8555 §6.1). */
 export function acmeDirectory(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol !== 'https:' || url.username || url.hash) {
@@ -124,13 +124,13 @@ export function acmeDirectory(text: string): string {
   return text;
 }
 
-/** One that a certificate authority takes (RFC 8555 §7.3): a single address, without header fields. */
+/** Parses a contact that a certificate authority accepts: a single address without header fields (RFC 8555 §7.3). */
 export function contactEmail(text: string): string {
   if (!/^[^\s@,?]+@[^\s@,?]+\.[^\s@,?]+$/.test(text)) throw new Error('an address such as postmaster@example.com');
   return text;
 }
 
-/** A bare address that mail can have, without a name or brackets. */
+/** Parses an email address without a display name or angle brackets. */
 export function emailAddress(text: string): string {
   const parsed = parseAddress(text);
   const isBare = parsed.ok && parsed.value.name === '' && !/[<>]/.test(text);
@@ -166,7 +166,7 @@ function decoded(text: string, allowed: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new Error(`${allowed}; a % that stands for itself is written %25`);
+    throw new Error(`${allowed}; write a literal % as %25`);
   }
 }
 
@@ -183,7 +183,7 @@ export function dnsServers(text: string): string[] {
   return list;
 }
 
-/** Whether they are this machine's shows when they are bound. */
+/** Parses IP addresses; whether they belong to this machine is known only when they are bound. */
 export function ipAddresses(text: string): string[] {
   const list = text
     .split(',')
@@ -195,9 +195,9 @@ export function ipAddresses(text: string): string[] {
   return [...new Set(list)];
 }
 
-/** Since when an address that mail leaves from is in use. */
+/** The day on which a source address started to send. */
 export interface WarmUpStart {
-  /** Null for all that are not named. */
+  /** Null: applies to all addresses that are not listed. */
   address: string | null;
   /** Days since 1970. */
   firstDay: number;
@@ -207,7 +207,7 @@ const DAY_MS = 86_400_000;
 
 function firstDayOf(text: string): number | undefined {
   const atMs = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN;
-  // 31 February is no day, whatever becomes of it.
+  // Date.parse() turns 31 February into a day in March.
   const isDay = !Number.isNaN(atMs) && new Date(atMs).toISOString().startsWith(text);
   return isDay ? atMs / DAY_MS : undefined;
 }
@@ -224,7 +224,7 @@ export function warmUp(text: string): WarmUpStart[] {
   const isEachOnce = new Set(starts.map((start) => start?.address)).size === starts.length;
   if (!isEachOnce || starts.some((start) => !start)) {
     throw new Error(
-      'the day on which the addresses began to send such as 2026-11-23, or for each address its own such as 192.0.2.10=2026-11-23, 192.0.2.11=2026-12-01',
+      'the day on which the addresses started to send, such as 2026-11-23, or one day per address, such as 192.0.2.10=2026-11-23, 192.0.2.11=2026-12-01',
     );
   }
   return starts as WarmUpStart[];
@@ -283,7 +283,7 @@ export const domainName = (text: string): string => {
   return text.toLowerCase();
 };
 
-/** One that mail can come from. */
+/** Parses a domain that can send mail: its top-level domain must contain a letter. */
 export const senderDomain = (text: string): string => {
   const name = /\.[a-z0-9-]*[a-z][a-z0-9-]*$/i.test(text) ? text : '';
   try {
@@ -293,7 +293,7 @@ export const senderDomain = (text: string): string => {
   }
 };
 
-/** At most ten. */
+/** Parses a list of up to ten domains. */
 export const domainNames = (text: string): string[] => {
   const allowed = 'a comma-separated list of one to ten domains such as gmail.com, outlook.com';
   const list = text
@@ -310,7 +310,7 @@ export const domainNames = (text: string): string[] => {
   });
 };
 
-/** An address or a name; whether it is one of this machine shows when it is listened on. */
+/** Parses an address or host name to listen on. */
 export const listenHost = (text: string): string => {
   if (isIP(text) !== 0) return text;
   try {
@@ -325,10 +325,10 @@ export const token = (text: string): string => {
   return text;
 };
 
-/** The value as a line for the operator may show it: no secret, and no credentials of an address. */
+/** Returns the value for error messages, without secrets and without credentials in URLs. */
 export function shownValue(name: string, text: string): string {
   if (/SECRET|TOKEN/.test(name)) return '(not shown)';
-  // To the last @: a password that was not encoded may hold one.
+  // Masks up to the last @, because an unencoded password may contain one.
   if (/ROUTE|_URL$/.test(name)) {
     const masked = text.replace(/^([a-z0-9+.-]+:\/\/)?.*@/is, (_, scheme = '') => `${scheme}***:***@`);
     return JSON.stringify(masked.replace(/([?&][^=&]*(?:pass|key|secret|token)[^=&]*=)[^&]*/gi, '$1***'));
@@ -336,20 +336,20 @@ export function shownValue(name: string, text: string): string {
   return JSON.stringify(text);
 }
 
-/** A wrong or unknown variable; its message is the one line for the operator. */
+/** An invalid variable; the message is the line that the operator sees. */
 export class ConfigError extends Error {
   override name = 'ConfigError';
 }
 
-/** Another process has the port. It may end, so a restart can help. */
+/** Another process uses the port. A restart may help once that process ends. */
 export class PortInUse extends ConfigError {
   override name = 'PortInUse';
 }
 
-/** Defaults that are words, which may be written out as well. */
+/** Defaults that can also be written as the value. */
 export const DEFAULT_WORDS = new Set(['off', 'none']);
 
-/** What a setting was given; undefined where it is unset, or the word for its default. */
+/** Returns the configured text of a setting; undefined if it is unset or names its default (`off`, `none`). */
 export function givenText(
   { name, shown }: Pick<Setting<unknown>, 'name' | 'shown'>,
   environment: Record<string, string | undefined>,
@@ -359,7 +359,7 @@ export function givenText(
   return DEFAULT_WORDS.has(shown) && text.trim() === shown ? undefined : text;
 }
 
-/** Settings that hold a secret: each can come from the file that NAME_FILE names, as Docker and Kubernetes provide secrets. */
+/** Settings that contain secrets. Each can also be read from the file in NAME_FILE, for Docker and Kubernetes secrets. */
 export const SECRET_SETTINGS: readonly string[] = [
   'POSTRIDER_DATABASE_URL',
   'PGPASSWORD',
@@ -373,7 +373,7 @@ export const SECRET_SETTINGS: readonly string[] = [
   'POSTRIDER_OIDC_CLIENT_SECRET',
 ];
 
-/** The environment with the contents of the files of secrets in it. Throws ConfigError if a file cannot be used. */
+/** Returns the environment with the contents of NAME_FILE files added. Throws ConfigError if a file cannot be used. */
 export function withSecretFiles(environment: Record<string, string | undefined>): Record<string, string | undefined> {
   const filled = { ...environment };
   for (const name of SECRET_SETTINGS) {
@@ -397,7 +397,7 @@ export function withSecretFiles(environment: Record<string, string | undefined>)
   return filled;
 }
 
-/** Of this machine, as far as it can stand in a HELO. */
+/** Returns the host name of this machine, or `localhost` if the name is not valid in HELO. */
 export function hostName(): string {
   const name = os.hostname().toLowerCase();
   return /^[a-z0-9.-]+$/.test(name) && name.length > 0 ? name : 'localhost';

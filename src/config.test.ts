@@ -17,7 +17,7 @@ function refusal(name: string, value: string): string {
   return assert.fail(`${name}=${value} was accepted`);
 }
 
-test('the password of the database may stand apart, and then needs no encoding', () => {
+test('the database password can be a separate variable, and is then not encoded', () => {
   const url = 'postgres://postrider@db/postrider';
   assert.equal(readConfig({ POSTRIDER_DATABASE_URL: url, PGPASSWORD: 'a/b@c %' }).databaseUrl?.password, 'a/b@c %');
   const both = { POSTRIDER_DATABASE_URL: 'postgres://postrider:a%2Fb@db/postrider', PGPASSWORD: 'other' };
@@ -51,7 +51,7 @@ test('the HTTP port is bound to an address or a name', () => {
   }
 });
 
-test('TLS reports come from a domain that mail can come from', () => {
+test('TLS reports are sent by a valid sender domain', () => {
   for (const value of [
     'example',
     'a@example.com',
@@ -65,7 +65,7 @@ test('TLS reports come from a domain that mail can come from', () => {
   assert.equal(readConfig({ POSTRIDER_REPORT_DOMAIN: 'Reports.Example.com' }).reportDomain, 'reports.example.com');
 });
 
-test('mail to postmaster goes to an address, and not to one of the bounce domain', () => {
+test('mail to postmaster is forwarded to an address outside the bounce domain', () => {
   for (const value of [
     'ops',
     'ops@',
@@ -85,7 +85,7 @@ test('mail to postmaster goes to an address, and not to one of the bounce domain
   assert.equal(readConfig({ ...round, POSTRIDER_POSTMASTER: 'ops@example.net' }).postmaster, 'ops@example.net');
 });
 
-test('the word that stands for the default may be written out', () => {
+test('the name of the default can be written as the value', () => {
   const words: [string, string][] = [
     ['POSTRIDER_INBOUND_PORT', 'off'],
     ['POSTRIDER_BOUNCE_DOMAIN', 'none'],
@@ -105,7 +105,7 @@ test('the word that stands for the default may be written out', () => {
   assert.deepEqual(readConfig({ POSTRIDER_SMTP_HOSTNAME: 'none' }).smtpHostname, 'none', 'where it is no such word');
 });
 
-test('ranges may be single addresses', () => {
+test('ranges can be single addresses', () => {
   for (const [name, key] of [
     ['POSTRIDER_MX_ALLOW', 'mxAllow'],
     ['POSTRIDER_WEBHOOK_ALLOW', 'webhookAllow'],
@@ -118,7 +118,7 @@ test('ranges may be single addresses', () => {
   }
 });
 
-test('a port to connect to is never 0, and a token has no minimum', () => {
+test('a port to connect to is never 0, and a token has no minimum length', () => {
   for (const value of ['0', '65536', 'smtp', '-1']) {
     assert.match(refusal('POSTRIDER_MX_PORT', value), /a port from 1 to 65535$/);
   }
@@ -137,7 +137,7 @@ test('source addresses are addresses, each once', () => {
   assert.deepEqual(read, ['192.0.2.1', '2001:db8::1']);
 });
 
-test('a warm-up names the day on which addresses began to send', () => {
+test('a warm-up names the day on which addresses started to send', () => {
   const name = 'POSTRIDER_WARMUP';
   const firstDay = Date.UTC(2026, 10, 23) / 86_400_000;
   assert.deepEqual(readConfig({ [name]: '2026-11-23' }).warmUp, [{ address: null, firstDay }]);
@@ -147,16 +147,16 @@ test('a warm-up names the day on which addresses began to send', () => {
     { address: null, firstDay: firstDay + 1 },
   ]);
   for (const value of ['yesterday', '2026-02-30', '2026-11-23,2026-11-24', 'eth0=2026-11-23', '192.0.2.1=', ',']) {
-    assert.match(refusal(name, value), /allowed: none, or the day on which the addresses began to send/, value);
+    assert.match(refusal(name, value), /allowed: none, or the day on which the addresses started to send/, value);
   }
   assert.throws(() => readConfig({ ...sources, [name]: '192.0.2.2=2026-11-23' }), {
-    message: /^POSTRIDER_WARMUP="192\.0\.2\.2=2026-11-23" is not valid; .* 192\.0\.2\.2 is none$/,
+    message: /^POSTRIDER_WARMUP="192\.0\.2\.2=2026-11-23" is not valid; .* 192\.0\.2\.2 is not one of them$/,
   });
   const relay = { POSTRIDER_ROUTE: 'smtp://relay.test', [name]: '2026-11-23' };
-  assert.throws(() => readConfig(relay), { message: /has no effect behind a relay/ });
+  assert.throws(() => readConfig(relay), { message: /has no effect with a relay/ });
 });
 
-test('a certificate and its key go together', () => {
+test('a certificate requires its key, and the key its certificate', () => {
   for (const name of ['POSTRIDER_SMTP_TLS_CERT', 'POSTRIDER_SMTP_TLS_KEY']) {
     assert.throws(() => readConfig({ [name]: '/etc/one.pem' }), {
       name: 'ConfigError',
@@ -165,7 +165,7 @@ test('a certificate and its key go together', () => {
   }
 });
 
-test('an authority is spoken to over https, and gets an address to write to', () => {
+test('a certificate authority has an https URL, and gets a contact address', () => {
   for (const value of ['http://ca.example/dir', 'ca.example', 'https://user:pass@ca.example/dir', 'https://']) {
     assert.match(refusal('POSTRIDER_ACME_DIRECTORY', value), /an https address, such as/);
   }
@@ -176,7 +176,7 @@ test('an authority is spoken to over https, and gets an address to write to', ()
   }
 });
 
-test('a relay has a port that can be connected to, and credentials that can be read', () => {
+test('a relay has a port that can be connected to, and credentials that can be decoded', () => {
   for (const value of ['smtp://h:0', 'smtps://h:0', 'smtp://h:65536', 'smtp://', 'http://h', 'smtp://u:%zz@h']) {
     assert.match(refusal('POSTRIDER_ROUTE', value), /smtp:\/\/user:pass@host:587/);
   }
@@ -207,7 +207,7 @@ test('the line names the value, but no secret and no credentials', () => {
   }
 });
 
-test('blobs are kept in a folder or in S3, and S3 needs its two variables', () => {
+test('blobs are stored in a folder or in S3, and S3 requires its two variables', () => {
   const url = 's3://mail/a?endpoint=http://minio:9000&region=home';
   const keys = { AWS_ACCESS_KEY_ID: 'AKIA', AWS_SECRET_ACCESS_KEY: 'hunter2' };
   const config = readConfig({ POSTRIDER_BLOB_URL: url, ...keys, AWS_SESSION_TOKEN: 'token' });
@@ -220,7 +220,7 @@ test('blobs are kept in a folder or in S3, and S3 needs its two variables', () =
     ['AKIA', 'hunter2', 'token'],
   );
   for (const name of Object.keys(keys)) {
-    const line = new RegExp(`${name} is not set, and POSTRIDER_BLOB_URL=s3://`);
+    const line = new RegExp(`${name} is not set, but POSTRIDER_BLOB_URL=s3://`);
     assert.throws(() => readConfig({ POSTRIDER_BLOB_URL: url, ...keys, [name]: undefined }), line);
   }
   assert.deepEqual(readConfig({ POSTRIDER_BLOB_URL: 'file:///mnt/mail%20blobs' }).blobs, {
@@ -238,7 +238,7 @@ test('blobs are kept in a folder or in S3, and S3 needs its two variables', () =
   }
 });
 
-test('the inbound role runs by itself where its port is set and no roles are named, and never without a port', () => {
+test('the inbound role is added if its port is set and no roles are configured, and never without a port', () => {
   const rolesOf = (environment: Record<string, string>): string => readConfig(environment).roles.join(',');
   assert.equal(rolesOf({}), 'api,smtp,delivery,webhooks');
   assert.equal(rolesOf({ POSTRIDER_INBOUND_PORT: '25' }), 'api,smtp,delivery,webhooks,inbound');
@@ -279,7 +279,7 @@ test('a secret can come from a file', (t) => {
   assert.deepEqual(misspelt.unknownSettings, ['POSTRIDER_HTTP_PORT_FILE'], 'it holds no secret');
 });
 
-test('quotes that an env file kept, and spaces around a value', () => {
+test('quotes that an env file keeps, and spaces around a value', () => {
   for (const [name, value] of [
     ['POSTRIDER_SMTP_PORT', '"587"'],
     ['POSTRIDER_DATA_DIR', "'/var/lib/postrider'"],

@@ -1,7 +1,7 @@
 /**
- * One table of settings: name, default, meaning, and how its text is read; the only reader of the environment. A wrong
- * value stops the start with one line that names the variable, the value and what is allowed. docs/reference/settings.md is
- * generated from this table and checked against it.
+ * The table of settings: name, default, meaning, and parser. This is the only code that reads the environment. An invalid
+ * value stops the start with one line that names the variable, the value, and the accepted values.
+ * docs/reference/settings.md is generated from this table.
  */
 
 import { assertTogether, notValid } from './config-together.ts';
@@ -61,52 +61,61 @@ export {
   type WarmUpStart,
 } from './config-values.ts';
 
-/** As --version and the API's description say it. */
+/** The version that `--version` and the API description show. */
 export const VERSION = '0.1.0';
 
 export const settings = {
-  dataDir: setting('DATA_DIR', './data', 'embedded database, files, generated keys', String, () => './data'),
+  dataDir: setting(
+    'DATA_DIR',
+    './data',
+    'folder of the embedded database, the stored files, and the generated keys',
+    String,
+    () => './data',
+  ),
   databaseUrl: setting<PostgresAddress | undefined>(
     'DATABASE_URL',
     'embedded SQLite',
-    'or `postgres://…`',
+    'PostgreSQL database (`postgres://…`) to use instead of embedded SQLite; write special characters of the password as `%XX`',
     parsePostgresUrl,
     none,
   ),
   databasePassword: foreign(
     'PGPASSWORD',
-    'password of the database as it is, where `POSTRIDER_DATABASE_URL` has none (there special characters are written as %XX)',
+    'database password, unescaped; used if `POSTRIDER_DATABASE_URL` contains no password',
   ),
   blobs: setting<BlobStoreAddress>(
     'BLOB_URL',
     'files in the data dir',
-    'or `file:///path` (a shared directory), or `s3://bucket/prefix?endpoint=…&region=…` with the AWS variables',
+    'where message content and attachments are stored: `file:///path` (a shared directory) or `s3://bucket/prefix?endpoint=…&region=…` (with the AWS variables)',
     blobStoreAddress,
     () => ({ kind: 'disk', folder: undefined }),
   ),
-  awsAccessKeyId: foreign('AWS_ACCESS_KEY_ID', 'key of the S3-compatible store; only read with `s3://…`'),
-  awsSecretAccessKey: foreign('AWS_SECRET_ACCESS_KEY', 'its secret'),
-  awsSessionToken: foreign('AWS_SESSION_TOKEN', 'where the key is a temporary one'),
-  httpPort: setting('HTTP_PORT', '3000', 'API, uploads, portal', port, () => 3000),
+  awsAccessKeyId: foreign(
+    'AWS_ACCESS_KEY_ID',
+    'access key ID for the S3-compatible store; read only if `POSTRIDER_BLOB_URL` is `s3://…`',
+  ),
+  awsSecretAccessKey: foreign('AWS_SECRET_ACCESS_KEY', 'secret access key that belongs to `AWS_ACCESS_KEY_ID`'),
+  awsSessionToken: foreign('AWS_SESSION_TOKEN', 'session token, required with temporary credentials'),
+  httpPort: setting('HTTP_PORT', '3000', 'port of the API, uploads, and the portal', port, () => 3000),
   httpHost: setting('HTTP_HOST', '0.0.0.0', 'address that the HTTP port is bound to', listenHost, () => '0.0.0.0'),
   httpsPort: setting<number | undefined>(
     'HTTPS_PORT',
     'off',
-    'the same with TLS (443), on the same address',
+    'HTTPS port (443 in production) of the API, uploads, and the portal, on the address of the HTTP port',
     port,
     none,
   ),
   baseUrl: setting<string | undefined>(
     'BASE_URL',
     'http://localhost:PORT',
-    'public address, used in upload URLs and links; can have a path, behind a proxy that strips it',
+    'public URL, used in upload URLs and links; can include a path if your reverse proxy strips it',
     httpAddress,
     none,
   ),
   smtpPort: setting<number | undefined>(
     'SMTP_PORT',
-    '587, or 2587 where 587 may not be bound and none was asked for',
-    'submission',
+    "587, or 2587 if the process can't bind 587 and no port is configured",
+    'port of SMTP submission with STARTTLS',
     port,
     none,
   ),
@@ -114,262 +123,274 @@ export const settings = {
   smtpsPort: setting<number | undefined>(
     'SMTPS_PORT',
     'off',
-    'submission with TLS from the first byte (465)',
+    'port of SMTP submission with implicit TLS (465 in production)',
     port,
     none,
   ),
-  smtpHostname: setting('SMTP_HOSTNAME', "the host's name", 'banner, HELO, Received', domainName, hostName),
+  smtpHostname: setting(
+    'SMTP_HOSTNAME',
+    "the host's name",
+    'host name in the SMTP banner, HELO, and `Received` header fields',
+    domainName,
+    hostName,
+  ),
   smtpTlsCert: setting<string | undefined>(
     'SMTP_TLS_CERT',
     'self-signed, generated',
-    'PEM file for SMTP and HTTPS, reloaded when it changes',
+    'PEM file with the TLS certificate chain for SMTP and HTTPS; reloaded when it changes',
     String,
     none,
   ),
   smtpTlsKey: setting<string | undefined>(
     'SMTP_TLS_KEY',
     'self-signed, generated',
-    'PEM file for SMTP and HTTPS, reloaded when it changes',
+    'PEM file with the private key of the TLS certificate; reloaded when it changes',
     String,
     none,
   ),
   acmeEmail: setting<string | undefined>(
     'ACME_EMAIL',
     'off',
-    'certificates are ordered (ACME) with this contact, where no PEM files are set; you agree to the terms of the authority',
+    'contact address for the certificate authority. If it is set and no PEM files are configured, Postrider obtains TLS certificates with ACME. By setting it you accept the terms of the authority',
     contactEmail,
     none,
   ),
   acmeDirectory: setting(
     'ACME_DIRECTORY',
     "Let's Encrypt's",
-    'directory of the certificate authority',
+    'ACME directory URL of the certificate authority',
     acmeDirectory,
     () => 'https://acme-v02.api.letsencrypt.org/directory',
   ),
   smtpMaxConnectionsPerAddress: setting(
     'SMTP_MAX_CONNECTIONS_PER_ADDRESS',
     '50',
-    'submission connections from one address at a time',
+    'maximum simultaneous submission connections from one address',
     integer(1, 100_000),
     () => 50,
   ),
   inboundPort: setting<number | undefined>(
     'INBOUND_PORT',
     'off',
-    'receives bounces, feedback reports and mail for inbound routes (25 in production), on the address of SMTP submission',
+    'port that receives bounces, feedback reports, and mail for inbound routes (25 in production), on the address of SMTP submission',
     port,
     none,
   ),
   inboundMaxConnectionsPerAddress: setting(
     'INBOUND_MAX_CONNECTIONS_PER_ADDRESS',
     '10',
-    'connections to the inbound port from one address at a time',
+    'maximum simultaneous connections to the inbound port from one address',
     integer(1, 100_000),
     () => 10,
   ),
   bounceDomain: setting<string | undefined>(
     'BOUNCE_DOMAIN',
     'none',
-    'domain of the return path, to which bounces come back: its MX leads to the inbound port; without it, MAIL FROM is the sender',
+    'domain of the return path that receives bounces; its MX record must point to the inbound port. Without it, MAIL FROM is the sender',
     senderDomain,
     none,
   ),
   postmaster: setting<string | undefined>(
     'POSTMASTER',
     'none',
-    'address that receives what people, providers and blocklists write to `postmaster@` and `abuse@` of the bounce domain; without it such mail is only listed for operators',
+    'address to forward mail for `postmaster@` and `abuse@` of the bounce domain to. Without it, operators only see that mail in a list',
     emailAddress,
     none,
   ),
   reportDomain: setting<string | undefined>(
     'REPORT_DOMAIN',
     'none',
-    'domain that TLS reports (TLS-RPT) to recipients come from and are signed by: a sender domain that is verified here. Without it none are sent',
+    'verified sender domain that sends and signs TLS reports (TLS-RPT) to recipient domains. Without it, Postrider sends no reports',
     senderDomain,
     none,
   ),
   route: setting<Route>(
     'ROUTE',
     'mx',
-    'or `smtp://[user:pass@]host:port` / `smtps://…`: all live mail goes to that relay',
+    'route of live mail: `mx` (direct delivery to MX hosts) or a relay that receives all of it (`smtp://[user:pass@]host:port` or `smtps://…`)',
     route,
     () => ({ kind: 'mx' }),
   ),
   fallbackRoute: setting<RelayRoute | undefined>(
     'FALLBACK_ROUTE',
     'none',
-    '`smtp://[user:pass@]host:port` / `smtps://…`: relay that takes mail for destinations that block our host',
+    'relay (`smtp://[user:pass@]host:port` or `smtps://…`) for mail to destinations that block this host',
     relay,
     none,
   ),
-  mxPort: setting('MX_PORT', '25', 'for tests', remotePort, () => 25),
+  mxPort: setting('MX_PORT', '25', 'port of MX hosts; change it for tests only', remotePort, () => 25),
   mxAllow: setting(
     'MX_ALLOW',
     'none',
-    'private addresses and ranges (CIDR) that MX delivery may connect to (refused by default)',
+    'private addresses and ranges (CIDR) that MX delivery may connect to; Postrider refuses private addresses by default',
     cidrs,
     emptyList,
   ),
   sourceAddresses: setting(
     'SOURCE_ADDRESSES',
     "the system's choice",
-    'comma-separated addresses of this machine that mail leaves from, in turn, each to peers of its family (IPv4, IPv6)',
+    'comma-separated local addresses to send mail from, used in round-robin order within each address family (IPv4, IPv6)',
     ipAddresses,
     emptyList,
   ),
   warmUp: setting<WarmUpStart[]>(
     'WARMUP',
     'none',
-    'the day on which the addresses that mail leaves from began to send, such as `2026-11-23`, or for each its own (`192.0.2.10=2026-11-23, …`): for six weeks each sends so many mails a day to each large provider, and the rest waits',
+    'day on which your source addresses started to send, for example `2026-11-23`, or one day per address (`192.0.2.10=2026-11-23, …`). For six weeks, Postrider limits the messages per day from each address to each large provider and queues the others',
     warmUp,
     () => [],
   ),
   providers: setting<string | undefined>(
     'PROVIDERS',
     'none',
-    'JSON file with limits of destinations, merged over `src/delivery/destinations/providers.json`',
+    'JSON file with limits per destination, merged over `src/delivery/destinations/providers.json`',
     String,
     none,
   ),
   dnsServers: setting(
     'DNS_SERVERS',
     "the system's",
-    'comma-separated, `address` or `address:port`',
+    'comma-separated DNS servers, each `address` or `address:port`',
     dnsServers,
     emptyList,
   ),
   dnssec: setting<'off' | 'trust'>(
     'DNSSEC',
     'off',
-    'whose word that an answer was validated by DNSSEC is believed: `off` that of DNS servers on this host (127.0.0.1, ::1) alone, `trust` that of every server in `POSTRIDER_DNS_SERVERS` or of the system (they validate, and nobody can change what they say on the way)',
+    'which resolvers are trusted to validate DNSSEC (AD bit): `off` trusts only those on this host (127.0.0.1, ::1); `trust` also trusts those in `POSTRIDER_DNS_SERVERS` or of the system. Use `trust` only if they validate and the network path to them is secure',
     words(['trust']),
     () => 'off',
   ),
   secretKey: setting<Buffer | undefined>(
     'SECRET_KEY',
     'generated in the data dir',
-    '32 bytes in Base64; encrypts webhook secrets and private keys at rest',
+    'key that encrypts webhook secrets and private keys at rest (32 bytes in Base64)',
     secretKey,
     none,
   ),
   webhookAllow: setting(
     'WEBHOOK_ALLOW',
     'none',
-    'private addresses and ranges (CIDR) that webhooks may go to',
+    'private addresses and ranges (CIDR) that webhooks may connect to',
     cidrs,
     emptyList,
   ),
   metricsToken: setting<string | undefined>(
     'METRICS_TOKEN',
     'none',
-    'bearer token for `/metrics` from elsewhere than loopback',
+    'bearer token that `/metrics` requires from clients outside loopback',
     token,
     none,
   ),
   oidcIssuer: setting<string | undefined>(
     'OIDC_ISSUER',
     'none',
-    'identity provider (OpenID Connect) at which users may sign in too; https, or http on this machine',
+    'URL of an OpenID Connect provider that users can log in with (`https`, or `http` on this machine)',
     oidcIssuer,
     none,
   ),
   oidcClientId: setting<string | undefined>(
     'OIDC_CLIENT_ID',
     'none',
-    'what this service is called there',
+    'client ID of Postrider at the OpenID Connect provider',
     String,
     none,
   ),
   oidcClientSecret: setting<string | undefined>(
     'OIDC_CLIENT_SECRET',
     'none',
-    'its secret there, if it has one',
+    'client secret, if the provider issued one',
     String,
     none,
   ),
   doctorNetwork: setting(
     'DOCTOR_NETWORK',
     'on',
-    '`off`: the doctor asks nothing of the DNS, mail servers, block lists and the web',
+    '`off` skips all doctor checks that need the network',
     words(['on', 'off'] as const),
     () => 'on' as const,
   ),
   doctorDomains: setting(
     'DOCTOR_DOMAINS',
     'gmail.com, outlook.com, yahoo.com',
-    'domains whose mail servers the doctor connects to, to see whether port 25 leads out',
+    'domains whose MX hosts the doctor connects to, to check that outbound port 25 is open',
     domainNames,
     () => ['gmail.com', 'outlook.com', 'yahoo.com'],
   ),
   doctorBlocklists: setting(
     'DOCTOR_BLOCKLISTS',
     'zen.spamhaus.org, b.barracudacentral.org, bl.spamcop.net',
-    'DNS block lists that the doctor asks about the addresses mail leaves from; or `none`',
+    'DNS blocklists that the doctor queries for your source addresses, or `none`',
     (text) => (text === 'none' ? [] : domainNames(text)),
     () => ['zen.spamhaus.org', 'b.barracudacentral.org', 'bl.spamcop.net'],
   ),
   doctorClockUrl: setting(
     'DOCTOR_CLOCK_URL',
     'http://www.google.com/generate_204',
-    'whose Date header the doctor compares the clock with',
+    'URL whose `Date` response header the doctor compares with the system clock',
     httpAddress,
     () => 'http://www.google.com/generate_204',
   ),
   trustedProxies: setting(
     'TRUSTED_PROXIES',
     'none',
-    'addresses and ranges (CIDR) of reverse proxies: their `X-Forwarded-For` and `X-Forwarded-Proto` apply, and on the SMTP ports they must send the PROXY protocol (v1 or v2)',
+    'addresses and ranges (CIDR) of your reverse proxies. Postrider trusts their `X-Forwarded-For` and `X-Forwarded-Proto`; on the SMTP ports they must send the PROXY protocol (v1 or v2)',
     cidrs,
     emptyList,
   ),
   rateLimit: setting<number | undefined>(
     'RATE_LIMIT',
     'off',
-    'requests per second and key',
+    'maximum API requests per second and key',
     integer(1, 1_000_000),
     none,
   ),
   minFreeBytes: setting(
     'MIN_FREE_BYTES',
     '500,000,000',
-    'intake stops when less than the smaller of this (bytes, or such as `500MB`) and 10 % of the disk is free',
+    'minimum free disk space (bytes, or with a unit such as `500MB`). Postrider stops accepting mail below this value or below 10 % of the disk, whichever is smaller',
     byteSize,
     () => 500_000_000,
   ),
   roles: setting<Role[]>(
     'ROLES',
     DEFAULT_ROLES.join(','),
-    'which roles this process runs (housekeeping runs with delivery); `inbound` is one more, which runs by itself where POSTRIDER_INBOUND_PORT is set and no roles are named',
+    'roles that this process runs (`delivery` includes housekeeping). If `POSTRIDER_INBOUND_PORT` is set, the default also includes `inbound`',
     roles,
     () => [...DEFAULT_ROLES],
   ),
   doors: setting<Door[]>(
     'DOORS',
     'none',
-    'comma-separated interfaces of other services that this one also speaks: `resend`. Programs written for them need another base URL and nothing else',
+    'comma-separated interfaces of other services that Postrider also offers: `resend`. Programs written for that service work with another base URL',
     doors,
     () => [],
   ),
-  uploadTtlSeconds: setting('UPLOAD_TTL_SECONDS', '900', 'how long upload URLs live', integer(1, 86_400), () => 900),
+  uploadTtlSeconds: setting(
+    'UPLOAD_TTL_SECONDS',
+    '900',
+    'how long upload URLs are valid, in seconds',
+    integer(1, 86_400),
+    () => 900,
+  ),
   contentDays: setting(
     'CONTENT_DAYS',
     '30',
-    'for how many days the content of mail is kept at most, whatever `retainContent` asks for',
+    'maximum days to keep message content; applies even if `retainContent` is longer',
     integer(1, 30),
     () => 30,
   ),
   eventDays: setting(
     'EVENT_DAYS',
     '90',
-    'for how many days messages, events and the log of webhooks are kept; bounces (14 days) and unsubscribe mails (90 days) that come when their message is no longer kept change nothing',
+    'days to keep messages, events, and webhook logs. A bounce (valid for 14 days) or unsubscribe email (valid for 90 days) has no effect after its message was deleted',
     integer(7, 3650),
     () => 90,
   ),
   logLevel: setting(
     'LOG_LEVEL',
     'info',
-    'fatal, error, warn, info, debug, trace or silent',
+    'minimum log level: `fatal`, `error`, `warn`, `info`, `debug`, `trace`, or `silent`',
     words(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const),
     () => 'info' as const,
   ),
@@ -377,7 +398,7 @@ export const settings = {
 
 type Values = { [K in keyof typeof settings]: ReturnType<(typeof settings)[K]['fallback']> };
 export interface Config extends Values {
-  /** Names that look like settings and are none: most likely misspelt, and worth a warning. */
+  /** Unknown variables that start with `POSTRIDER_`: probably misspelled, so each produces a warning. */
   unknownSettings: readonly string[];
 }
 
@@ -393,7 +414,7 @@ export function readConfig(given: Environment): Config {
       values[key] = one.fallback();
       continue;
     }
-    // Docker's --env-file and systemd's Environment keep quotes that a shell would remove. A secret may have them.
+    // Docker's --env-file and systemd's Environment keep quotes that a shell would remove. Secrets may contain quotes.
     if (/^(["']).*\1$/s.test(text.trim()) && !SECRET_SETTINGS.includes(one.name)) {
       throw notValid(one.name, text, 'the value without quotes around it');
     }
@@ -415,12 +436,12 @@ export function readConfig(given: Environment): Config {
   return config;
 }
 
-/** The address of the service as far as its settings say it; one that takes a free port learns its own when it listens. */
+/** Returns the public URL according to the settings. A service on port 0 knows its URL only once it listens. */
 export function publicUrl({ baseUrl, httpPort }: Pick<Config, 'baseUrl' | 'httpPort'>): string {
   return baseUrl ?? `http://localhost:${httpPort}`;
 }
 
-/** Variables of the command line's own (address, account and key of the API it talks to). */
+/** Variables that only the command line reads: URL, account ID, and API key. */
 export const CLIENT_VARIABLES = ['POSTRIDER_URL', 'POSTRIDER_ID', 'POSTRIDER_KEY'] as const;
 
 function unknownSettings(environment: Record<string, string | undefined>): string[] {

@@ -1,9 +1,9 @@
-/** The program: hands its arguments to the command line and ends with the exit code that comes back. */
+/** The entry point: runs the command line and exits with its exit code. */
 import { runCommandLine } from './cli/command-line.ts';
 
-// Whatever is made holds mail, keys and hashes of passwords, the database's own files among it.
+// New files contain mail, keys, and password hashes, so only the owner may read them.
 process.umask(0o077);
-// A reader that went away (head, a closed terminal) must not end a running service.
+// A closed pipe or terminal must not stop a running service.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 const code = await runCommandLine(process.argv.slice(2), process.env, {
   out: (text) => process.stdout.write(text),
@@ -11,7 +11,7 @@ const code = await runCommandLine(process.argv.slice(2), process.env, {
   outIsTerminal: process.stdout.isTTY === true,
   errIsTerminal: process.stderr.isTTY === true,
 });
-// Output to a pipe may be in transit, and exit() would discard it.
+// exit() would discard output that is not yet written to a pipe.
 await Promise.all(
   [process.stdout, process.stderr].map(
     (stream) => new Promise((resolve) => stream.write('', () => resolve(undefined))),

@@ -1,4 +1,4 @@
-/** What a list of allowed senders takes in, what it covers, and what a bound key hands on. */
+/** Lists of allowed senders: valid entries, the addresses they cover, and the senders that a restricted key can pass on. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseAddress } from '../mail/address.ts';
@@ -15,7 +15,7 @@ const may = (allowed: readonly string[], from: string): boolean => {
   return maySendAs(allowed, address.value);
 };
 
-test('addresses are compared as mailboxes are, domains cover their subdomains and nothing beside them', () => {
+test('addresses are compared as mailboxes, and domains cover their subdomains and nothing else', () => {
   const allowed = read('Shop@Example.com', 'bücher.example', 'shop@example.com');
   assert.deepEqual(allowed, ['shop@example.com', 'xn--bcher-kva.example']);
   const yes = ['SHOP@example.COM', '"The Shop" <shop@example.com>', 'a@bücher.example', 'b@x.xn--bcher-kva.example'];
@@ -31,7 +31,7 @@ test('addresses are compared as mailboxes are, domains cover their subdomains an
   assert.ok(may([], 'anyone@anywhere.example'), 'an empty list binds to nothing');
 });
 
-test('what is neither an address nor a domain is refused by its place, and so is a list that is too long', () => {
+test('an entry that is neither an address nor a domain is reported by index, and so is a list that is too long', () => {
   const refused = readAllowedSenders(['a@b.example', 'localhost', '@b.example', 'Ann <a@b.example>', 'a b', '']);
   assert.ok(!refused.ok);
   assert.deepEqual(
@@ -43,7 +43,7 @@ test('what is neither an address nor a domain is refused by its place, and so is
   assert.ok(!readAllowedSenders(names(21)).ok);
 });
 
-test('a bound key hands on what it has or less', () => {
+test('a restricted key can pass on its senders or fewer', () => {
   const own = read('example.com');
   const given = (asked?: string[]) => {
     const senders = handedOn(own, asked);

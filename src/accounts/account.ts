@@ -1,8 +1,7 @@
 /**
- * The account (one workspace), who calls on its behalf, how both are read from their rows, and the senders that a key or credential
- * is bound to: addresses, and domains with their subdomains, as a verified domain covers its own. These are kept in the form in which
- * addresses are compared (lower case, A-labels); an empty list binds to nothing. They hold in both modes, and beside what the account
- * itself may send from.
+ * The account (one workspace), the authenticated caller, how both are read from their rows, and the allowed senders of a key or credential:
+ * addresses, and domains including their subdomains. Allowed senders are stored in the form used to compare addresses (lower case,
+ * A-labels); an empty list means no restriction. They apply in both modes, in addition to the senders that the account itself may use.
  */
 import type { Actor } from '../base/actor.ts';
 import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
@@ -17,7 +16,7 @@ export type AccountStatus = 'active' | 'suspended';
 export type Scope = 'send' | 'full';
 export type MissingVariables = 'error' | 'empty' | 'keep';
 
-/** Ports that take mail by SMTP: STARTTLS on `port`; TLS from the first byte on `tlsPort`, null where there is none. */
+/** Ports for SMTP submission: STARTTLS on `port`, implicit TLS on `tlsPort` (null if there is none). */
 export interface SubmissionPorts {
   port: number;
   tlsPort: number | null;
@@ -26,9 +25,9 @@ export interface SubmissionPorts {
 export const STANDARD_EMAIL_BYTES = 2_000_000;
 export const MAXIMUM_EMAIL_BYTES = 40_000_000;
 
-/** What PATCH /account changes; kept as JSON. */
+/** Settings that PATCH /account changes; stored as JSON. */
 export interface AccountSettings {
-  /** Values of the account's own variables, such as company_address_html. */
+  /** Template variables of the account, such as company_address_html. */
   variables: Record<string, string>;
   missingVariables: MissingVariables;
   retainContent: 'none' | '7d' | '30d';
@@ -42,29 +41,28 @@ export interface Account {
   status: AccountStatus;
   approvedEmailBytes: number;
   settings: AccountSettings;
-  /** Limits that an operator has set for this account; all others are the standard ones. */
+  /** Limits that an operator has set for this account; the standard limits apply to all others. */
   limits: Partial<Limits>;
   /** Unix ms. */
   createdAt: number;
 }
 
-/** Whether the sender of mail that bounces receives a delivery report though the client did not request one. */
+/** Whether the sender of a message that bounces receives a delivery report that the client did not request. */
 export type DeliveryReports = 'off' | 'failures';
 
-/** The authenticated caller: the account, and what its key allows. */
+/** The authenticated caller: the account and the permissions of its key. */
 export interface Caller {
   account: Account;
   mode: Mode;
   scope: Scope;
   keyId: string;
-  /** Addresses and domains that its key or credential is bound to; empty: to none. */
+  /** Addresses and domains that the key or credential is restricted to; empty means unrestricted. */
   allowedSenders: readonly string[];
   actor: Actor;
-  /** Of an SMTP credential. */
+  /** Set for an SMTP credential. */
   deliveryReports?: DeliveryReports;
-  /** What a signed-in user is in the account; keys and credentials have no role. */
+  /** Role of a logged-in user in the account; keys and credentials have no role. */
   role?: MemberRole;
-  /** Whether the signed-in user runs the service. */
   isOperator?: boolean;
 }
 
@@ -97,7 +95,7 @@ export function accountOf(row: AccountRow): Account {
   };
 }
 
-/** By id. `hold` ends the statement for a transaction that goes on to change the row. */
+/** Reads an account by id. `hold` is appended to the statement, to lock the row in a transaction that changes it. */
 export async function readAccount(tx: Transaction, id: string, hold = ''): Promise<Account | undefined> {
   const row = await tx.get<AccountRow>(`SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id = ? ${hold}`, id);
   return row && accountOf(row);
@@ -105,7 +103,7 @@ export async function readAccount(tx: Transaction, id: string, hold = ''): Promi
 
 export type Revoked = 'revoked' | 'unknown' | 'other-mode';
 
-/** A key or credential that is to stop working: of one account or (null) of any, of one mode or (null) of either. */
+/** A key or credential to revoke, in one account or (null) any, in one mode or (null) either. */
 export interface Revocation {
   id: string;
   accountId: string | null;
@@ -129,7 +127,7 @@ export async function revoke(
   return changed === 1 ? 'revoked' : 'unknown';
 }
 
-/** Where a page begins and how long it is; `before` is the last id of the page in front of it. */
+/** Start and length of a page; `before` is the last id of the previous page. */
 export interface PageRequest {
   before: string | null;
   limit: number;
@@ -138,7 +136,7 @@ export interface PageRequest {
 export const MAXIMUM_SENDERS = 20;
 const DOMAIN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** The form that is compared, or undefined when the text is neither an address nor a domain. */
+/** Returns the form used for comparison, or undefined if the text is neither an address nor a domain. */
 function comparable(text: string): string | undefined {
   if (text.includes('@')) {
     const address = parseAddress(text);
@@ -156,7 +154,7 @@ export function allowedSenderIssues(list: readonly (string | undefined)[]): Issu
   );
 }
 
-/** The list as it is kept; INVALID_REQUEST names every entry that is none. */
+/** Returns the list in its stored form; INVALID_REQUEST names every invalid entry. */
 export function readAllowedSenders(list: readonly string[]): Result<readonly string[]> {
   const issues = allowedSenderIssues(list);
   if (list.length > MAXIMUM_SENDERS) {
@@ -174,7 +172,7 @@ export function maySendAs(allowed: readonly string[], from: Address): boolean {
   return allowed.length === 0 || covers(allowed, sameAddressKey(from));
 }
 
-/** What a key made with a bound one is bound to: the same unless asked for, and never to more (FORBIDDEN). */
+/** Returns the senders of a key that a restricted key creates: by default the same ones, and never more (FORBIDDEN). */
 export function handedOn(own: readonly string[], asked: readonly string[] | undefined): Result<readonly string[]> {
   const wanted = readAllowedSenders(asked ?? own);
   if (!wanted.ok || own.length === 0) return wanted;
@@ -186,7 +184,7 @@ export function handedOn(own: readonly string[], asked: readonly string[] | unde
   );
 }
 
-/** As it stands in a row. */
+/** Returns the value for the database column. */
 export function sendersColumn(allowed: readonly string[] = NO_SENDERS): string | null {
   return allowed.length === 0 ? null : JSON.stringify(allowed);
 }

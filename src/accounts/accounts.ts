@@ -1,6 +1,5 @@
 /**
- * Accounts and who acts for them: API keys, SMTP credentials, and the authentication of callers on both
- * protocols. Secrets are stored as hashes only.
+ * Accounts, API keys, and SMTP credentials, and the authentication of callers over HTTP and SMTP. Secrets are stored only as hashes.
  */
 export {
   ACCOUNT_COLUMNS,

@@ -1,4 +1,4 @@
-/** Requests for a larger email size: what the account may ask, and what the operator alone decides. */
+/** Requests for a larger email size: what accounts can request, and what only the operator decides. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type RouteServer, serveRoutes } from '../../test/kit/call-routes.ts';
@@ -56,7 +56,7 @@ const decide = (id: string, status: 'approved' | 'rejected', reason: string | nu
 const limitOf = async (caller: Credentials): Promise<number> =>
   (await server.call('GET', '/account', caller)).body.approvedEmailBytes;
 
-test('a request is pending until it is decided, and shows what was decided', async () => {
+test('a request is pending until it is decided, and then includes the decision', async () => {
   const caller = await someAccount();
   const first = await ask(caller, { requestedEmailBytes: 10_000_000, reason: 'Invoices with drawings' });
   assert.equal(first.status, 201);
@@ -81,7 +81,7 @@ test('a request is pending until it is decided, and shows what was decided', asy
   assert.deepEqual((await server.call('GET', '/approvals', await someAccount())).body, []);
 });
 
-test('lists come in pages', async () => {
+test('lists are paginated', async () => {
   const caller = await someAccount();
   for (let i = 1; i <= 3; i += 1) {
     await ask(caller, { requestedEmailBytes: 2_000_000 + i, reason: 'x' });
@@ -101,7 +101,7 @@ test('lists come in pages', async () => {
   }
 });
 
-test('an approved limit is in force at once, is never lowered, and is decided once', async () => {
+test('an approved limit takes effect immediately, is never lowered, and is decided once', async () => {
   const caller = await someAccount();
   const large = (await ask(caller, { requestedEmailBytes: 30_000_000, reason: 'x' })).body.approvalId;
   const small = (await ask(caller, { requestedEmailBytes: 5_000_000, reason: 'x' })).body.approvalId;
@@ -118,7 +118,7 @@ test('an approved limit is in force at once, is never lowered, and is decided on
   assert.equal(await decide('apr_000000000000000000000', 'approved'), null);
 });
 
-test('sizes outside 2,000,001 to 40,000,000, and reasons that are none, are refused', async () => {
+test('sizes outside 2,000,001 to 40,000,000 and blank reasons are refused', async () => {
   const caller = await someAccount();
   for (const requestedEmailBytes of [2_000_000, 40_000_001, 0, -1, 2.5, '3000000', null, undefined]) {
     const answer = await ask(caller, { requestedEmailBytes, reason: 'x' });
@@ -146,7 +146,7 @@ test('sizes outside 2,000,001 to 40,000,000, and reasons that are none, are refu
     assert.equal((await ask(caller, { requestedEmailBytes, reason: 'two\nlines' })).status, 201);
 });
 
-test('no account approves itself', async () => {
+test('an account cannot approve its own request', async () => {
   const caller = await someAccount();
   const wanted = { requestedEmailBytes: 40_000_000, reason: 'x' };
   const attempts: Record<string, unknown>[] = [
@@ -173,7 +173,7 @@ test('no account approves itself', async () => {
   assert.equal(await limitOf(caller), 2_000_000);
 });
 
-test('a key for sending may not ask; undecided requests have a bound', async () => {
+test('a key with scope send cannot request approvals, and pending requests are limited', async () => {
   const caller = await someAccount();
   const wish = { accountId: caller.id, mode: 'live', scope: 'send', name: null } as const;
   const made = await createKey({ database: temp.database, clock }, wish);

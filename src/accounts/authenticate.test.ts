@@ -1,4 +1,4 @@
-/** Callers by key and account id: one refusal for all reasons, changes felt in time, no database on the hot path. */
+/** Callers by key and account id: one refusal for all failures, changes that take effect in time, no database on the hot path. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
@@ -34,7 +34,7 @@ async function setup(t: TestContext) {
   return { ...temp, clock, making, first, second, authenticate, reads: () => reads };
 }
 
-test('a key with its account is known, with mode, scope and plan', async (t) => {
+test('a valid key with its account is authenticated, with mode, scope, and plan', async (t) => {
   const { authenticate, first, making, reads } = await setup(t);
   const live = await authenticate(first.apiKey, first.account.id);
   assert.ok(live.ok);
@@ -56,7 +56,7 @@ test('a key with its account is known, with mode, scope and plan', async (t) => 
   assert.equal(reads(), before);
 });
 
-test('every stranger gets the same refusal', async (t) => {
+test('all failures get the same refusal', async (t) => {
   const { authenticate, first, second, database, clock, reads } = await setup(t);
   const revoked = await createKey(
     { database, clock },
@@ -82,7 +82,7 @@ test('every stranger gets the same refusal', async (t) => {
   ];
   const answers = new Set<string>();
   await authenticate(first.apiKey, first.account.id);
-  // The second time nothing is new any more, and costs the same all the same.
+  // The second round hits the caches and must cost the same.
   for (const [name, key, account] of [...cases, ...cases]) {
     const before = reads();
     const result = await authenticate(key, account);
@@ -94,7 +94,7 @@ test('every stranger gets the same refusal', async (t) => {
   assert.match([...answers][0]!, /UNAUTHORIZED/);
 });
 
-test('revocation, suspension and another plan are felt within a second', async (t) => {
+test('revocation, suspension, and a plan change take effect within a second', async (t) => {
   const { authenticate, first, database, clock } = await setup(t);
   const call = async () => {
     const result = await authenticate(first.apiKey, first.account.id);
@@ -141,7 +141,7 @@ test('a password matches its own hash only', async () => {
   await assert.rejects(verifyPassword('x', 'x'), /unknown form/);
 });
 
-test('log-ins, and what ends them', async (t) => {
+test('logins, and what ends their validity', async (t) => {
   const { database, close } = await tempDatabase();
   t.after(close);
   const clock = fakeClock();
@@ -211,7 +211,7 @@ test('log-ins, and what ends them', async (t) => {
   assert.equal(answers.size, 1);
 });
 
-test('a free plan gets no credential', async (t) => {
+test('an account on a free plan cannot create a credential', async (t) => {
   const { database, close } = await tempDatabase();
   t.after(close);
   const making = { database, clock: fakeClock() };

@@ -1,12 +1,12 @@
 /**
- * Who calls, over HTTP with an API key and over SMTP with a log-in, through caches that keep the hot path free of the database. What
- * is cached is at most 700 ms old, so that what another process changes (a revoked key, a suspended account, another plan) is felt
- * within a second; what this process changes is forgotten, and felt at once. Every reason for not knowing the caller gets the same
- * refusal after the same work.
+ * Authenticates callers, over HTTP with an API key and over SMTP with a login, through caches that keep the hot path free of the database.
+ * Cached data is at most 700 ms old, so changes by another process (a revoked key, a suspended account, another plan) take effect within a
+ * second. Changes by this process evict the cache entry and take effect immediately. All authentication failures get the same response
+ * after the same work.
  *
- * An API key is `pr_live_` or `pr_test_`, the 21 characters of its id, and 32 random ones (190 bits). The id finds the row, so that
- * nothing is compared with another key's secret; of the whole key only its SHA-256 is stored. The secret has too many bits to be
- * guessed from a fast hash, and a slow one would cost every request.
+ * An API key is `pr_live_` or `pr_test_`, the 21 characters of its id, and 32 random characters (190 bits). The id finds the row, so a
+ * secret is compared with one key only; only the SHA-256 of the key is stored. The secret has too many bits to guess from a fast hash, and
+ * a slow hash would cost every request.
  */
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Actor } from '../base/actor.ts';
@@ -21,24 +21,23 @@ import { type CredentialHolder, findCredentialOperation, findKeyOperation } from
 import { NOBODYS_PASSWORD, verifyPassword } from './passwords.ts';
 import { isHeldOperation } from './protection-store.ts';
 
-/** Age of what an authentication may rest on. */
+/** Maximum age of cached authentication data. */
 const FRESH_MS = 700;
 const KEYS_KEPT = 10_000;
-/** Longer than any key; a longer text is checked by its beginning and is refused as every unknown key. */
+/** Longer than any key. Only this many characters of a longer text are hashed; it is then refused like any unknown key. */
 const LONGEST_KEY = 256;
 
 const unauthorized = refuse(failure('UNAUTHORIZED'));
 const suspended = refuse(failure('ACCOUNT_SUSPENDED'));
 
-/** What the authenticator remembers, for those who change it; called after the commit. */
+/** Cache of the authenticator, for code that changes keys or accounts; called after the commit. */
 export interface KnownCallers {
   evictKey(keyId: string): void;
-  /** All keys of the account. */
   evictAccount(accountId: string): void;
 }
 
 export interface Authenticator extends KnownCallers {
-  /** Answers at once for a key it has seen within the last moments; rejects with Unavailable as the database does. */
+  /** Returns synchronously for a recently seen key; rejects with Unavailable if the database does. */
   (apiKey: string | undefined, accountId: string | undefined): Result<Caller> | Promise<Result<Caller>>;
   /** The same for a key that names no account: the caller is the key's own account. */
   ofKey(apiKey: string): Result<Caller> | Promise<Result<Caller>>;
@@ -55,7 +54,7 @@ export function createAuthenticator(options: { database: Database; clock: Clock 
     clock: options.clock,
     maxAgeMs: FRESH_MS,
     limit: KEYS_KEPT,
-    // An unknown key is looked up each time: an answer from memory would be quicker than the others.
+    // Unknown keys are not cached: a response from memory would be faster than the others and reveal that the key is unknown.
     absentLimit: 0,
     read: async ({ keyId, digest }) => {
       const secretHash = Buffer.from(digest, 'base64');
@@ -69,7 +68,7 @@ export function createAuthenticator(options: { database: Database; clock: Clock 
   const resultFor = (known: Known | undefined, accountId: string | undefined): Result<Caller> =>
     known !== undefined && known.accountId === accountId ? known.result : unauthorized;
 
-  /** The refusal after the work that it costs for a key that nobody has. */
+  /** Returns the refusal after the same work as for an unknown key. */
   const afterLookUp = async (): Promise<Result<Caller>> => {
     await options.database.execute(findKeyOperation, { keyId: keyIdOf(''), secretHash: randomBytes(32) });
     return unauthorized;
@@ -99,12 +98,12 @@ export function createAuthenticator(options: { database: Database; clock: Clock 
 
 const PREFIXES: Record<Mode, string> = { live: 'pr_live_', sandbox: 'pr_test_' };
 const SHAPE = /^pr_(?:live|test)_([0-9A-Za-z]{21})_[0-9A-Za-z]{32}$/;
-/** An id that no key has: what does not look like a key is looked up all the same. */
+/** An id that no key has. Texts that do not look like a key are looked up with it. */
 const NOBODY = 'key_000000000000000000000';
 
 interface NewApiKey {
   keyId: string;
-  /** Shown once. */
+  /** Returned only once. */
   apiKey: string;
   secretHash: Uint8Array;
 }
@@ -115,12 +114,12 @@ export function newApiKey(mode: Mode, nowMs: number): NewApiKey {
   return { keyId, apiKey, secretHash: apiKeyHash(apiKey) };
 }
 
-/** What is stored of a key: the SHA-256 of all of it. */
+/** Returns the SHA-256 of the complete key, the only form that is stored. */
 export function apiKeyHash(apiKey: string): Uint8Array {
   return hash('sha256', apiKey, 'buffer');
 }
 
-/** The id of the row that a presented key belongs to, if any; an id without a row when the text is no key at all. */
+/** Returns the id in a presented key, or an id without a row if the text is not a key. */
 export function keyIdOf(apiKey: string): string {
   const match = SHAPE.exec(apiKey);
   return match ? `key_${match[1]}` : NOBODY;
@@ -129,8 +128,8 @@ export function keyIdOf(apiKey: string): string {
 const ACCOUNTS_KEPT = 10_000;
 
 /**
- * Whether live mail of an account has to wait (the account is suspended, or its mail is held). The delivery asks before each attempt.
- * False for mail of the service itself, which has no account. Rejects with Unavailable as the database does.
+ * Reports whether live mail of an account is on hold, because the account is suspended or its mail is held. Delivery checks this before
+ * each attempt. Always false for mail of the service itself, which has no account. Rejects with Unavailable if the database does.
  */
 export function createSuspensionCheck(options: {
   database: Database;
@@ -155,24 +154,23 @@ const LONGEST = 256;
 
 const refused = refuse(failure('UNAUTHORIZED', { message: 'Authentication failed. Check username and password.' }));
 
-/** What is remembered of log-ins, for those who change it; called after the commit. */
+/** Cache of SMTP logins, for code that changes credentials or accounts; called after the commit. */
 export interface KnownLogins {
   evictCredential(credentialId: string): void;
-  /** All credentials of the account. */
   evictAccount(accountId: string): void;
 }
 
 export interface SmtpAuthenticator extends KnownLogins {
   /**
-   * The caller of a log-in that was right a moment ago; undefined when that is not known, whatever the reason. Costs no
-   * argon2, so that those who guess do not hold up those who know.
+   * Returns the caller of a recent successful login; undefined if it is not cached, for any reason. Does not compute argon2, so password
+   * guessing does not delay known clients.
    */
   recall(username: string, password: string): Promise<Caller | undefined>;
-  /** The caller of a log-in (its keyId is the credential's id); the same refusal for every reason. */
+  /** Returns the caller of a login (keyId is the id of the credential); all failures get the same refusal. */
   logIn(username: string, password: string): Promise<Result<Caller>>;
   /**
-   * The caller as of now, for the next MAIL of an open session: refused once revoked, suspended or without SMTP. `caller` is who the
-   * user name logged in as.
+   * Returns the current caller, for the next MAIL of an open session; refused if revoked, suspended, or without SMTP. `caller` is the caller
+   * that logged in with the user name.
    */
   stillAllowed(username: string, caller?: Caller): Result<Caller> | Promise<Result<Caller>>;
 }
@@ -188,8 +186,8 @@ function callerOf(holder: CredentialHolder): Caller {
 }
 
 /**
- * A password that was right is remembered (as a keyed hash, in memory only), so that a client that connects for each mail does not
- * cost an argon2 each time; the row behind it is still read again.
+ * Caches correct passwords (as a keyed hash, in memory only), so that a client that connects for each message does not cost an argon2
+ * computation each time. The credential's row is still read again.
  */
 export function createSmtpAuthenticator(options: { database: Database; clock: Clock }): SmtpAuthenticator {
   const processKey = randomBytes(32);

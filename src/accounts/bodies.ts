@@ -21,16 +21,16 @@ const mode = oneOf(['live', 'sandbox']);
 const scope = oneOf(['send', 'full']);
 
 const limitShape: Record<LimitName, TInteger> = {
-  webhooks: Type.Integer({ description: 'Resources are counted in all, live and sandbox together.' }),
+  webhooks: Type.Integer({ description: 'Limits on resources count live and sandbox together.' }),
   domains: Type.Integer(),
   templates: Type.Integer(),
   apiKeys: Type.Integer(),
   smtpCredentials: Type.Integer(),
   inboundRoutes: Type.Integer(),
-  openSubmissions: Type.Integer({ description: 'Not sent yet, with upload URLs that live or with files.' }),
-  eventStreams: Type.Integer({ description: 'Held open at once.' }),
-  inboxWaits: Type.Integer({ description: 'Held open at once.' }),
-  inboundMailPerHour: Type.Integer({ description: 'Mail for inbound routes from outside; more is put off.' }),
+  openSubmissions: Type.Integer({ description: 'Not sent yet, with valid upload URLs or uploaded files.' }),
+  eventStreams: Type.Integer({ description: 'Open at the same time.' }),
+  inboxWaits: Type.Integer({ description: 'Open at the same time.' }),
+  inboundMailPerHour: Type.Integer({ description: 'Messages from outside for inbound routes. More are deferred.' }),
 };
 
 export const accountSchema = named('Account', {
@@ -40,9 +40,9 @@ export const accountSchema = named('Account', {
   status: oneOf(['active', 'suspended']),
   approvedEmailBytes: Type.Integer(),
   limits: closed({
-    maximumEmailBytes: Type.Integer({ description: 'Of an email without the upload flow.' }),
-    approvedEmailBytes: Type.Integer({ description: 'Of an email with the upload flow.' }),
-    maximumFinalMimeBytes: Type.Integer({ description: 'Above which no approval goes.' }),
+    maximumEmailBytes: Type.Integer({ description: 'Maximum size of an email without the upload flow.' }),
+    approvedEmailBytes: Type.Integer({ description: 'Maximum size of an email with the upload flow.' }),
+    maximumFinalMimeBytes: Type.Integer({ description: 'Highest size that can be approved.' }),
     recipientsPerEmail: Type.Integer(),
     ...limitShape,
   }),
@@ -56,10 +56,10 @@ export const accountSchema = named('Account', {
       port: Type.Integer({ description: 'With STARTTLS.' }),
       tlsPort: Type.Unsafe<number | null>({
         type: ['integer', 'null'],
-        description: 'With TLS from the first byte; null where the service has no such port.',
+        description: 'With implicit TLS; null if the service has no such port.',
       }),
     },
-    { description: 'Ports that take mail by SMTP, at the host of this API.' },
+    { description: 'Ports for SMTP submission, on the host of this API.' },
   ),
   settings: closed({
     variables: mapOf(Type.String(), { maxProperties: 200 }),
@@ -92,10 +92,10 @@ export function accountBody(account: Account, usage: Usage, smtp: SubmissionPort
 }
 
 const threshold = closed({
-  warning: Type.Number({ description: 'High from this share on; 0: never.' }),
-  critical: Type.Number({ description: 'Too high from this share on; 0: never.' }),
+  warning: Type.Number({ description: 'Share at which the rate is high; 0 disables the level.' }),
+  critical: Type.Number({ description: 'Share at which the rate is too high; 0 disables the level.' }),
   minimumMessages: Type.Integer({
-    description: 'The rate counts once this many messages were delivered, bounced or complained about.',
+    description: 'Minimum number of messages (delivered, bounced, or complained about) before the rate is evaluated.',
   }),
 });
 
@@ -104,18 +104,18 @@ const nullableTime = (description: string) => orNull({ format: 'date-time', desc
 const protectionSchema = closed(
   {
     status: oneOf(['good', 'warned', 'held'], {
-      description: 'held: live mail is accepted and queued, and is sent once an owner or the operator releases it.',
+      description: 'held: live mail is accepted and queued, but not sent until an owner or an operator releases it.',
     }),
     since: nullableTime('Null while it is good.'),
-    reason: orNull({ description: 'The rate and its thresholds, as they were then.' }),
-    countedSince: nullableTime('When held mail was last released; earlier mail no longer counts.'),
+    reason: orNull({ description: 'The rate and its thresholds at that time.' }),
+    countedSince: nullableTime('When held mail was last released; earlier messages no longer count.'),
   },
-  { description: 'Watches hard bounces and complaints of live mail over the last day and the last seven.' },
+  { description: 'Monitors hard bounces and complaints of live mail over the last day and the last 7 days.' },
 );
 
 export const healthSchema = named('AccountHealth', {
   status: oneOf(['good', 'warning', 'critical'], {
-    description: 'The worse of both rates; good while there are too few messages to say more.',
+    description: 'The worse of both rates; good while there are too few messages to rate.',
   }),
   periodDays: Type.Integer(),
   messages: Type.Integer(),
@@ -123,27 +123,27 @@ export const healthSchema = named('AccountHealth', {
   bounced: Type.Integer(),
   complained: Type.Integer(),
   queued: Type.Integer(),
-  bounceRate: Type.Number({ description: 'Share of the messages delivered, bounced or complained about.' }),
+  bounceRate: Type.Number({ description: 'Share of the messages that were delivered, bounced, or complained about.' }),
   complaintRate: Type.Number(),
   thresholds: closed(
     { bounceRate: threshold, complaintRate: threshold },
-    { description: 'What large mailbox providers publish or act on, unless the operator has set others.' },
+    { description: 'Thresholds that large mailbox providers publish or enforce, unless the operator has set others.' },
   ),
   advice: Type.Array(Type.String()),
   sendingProtection: Type.Optional(protectionSchema),
 });
 
-/** With `sendingProtection` for live mail only: mail in the sandbox is never held. */
+/** Includes `sendingProtection` for live mail only; sandbox mail is never held. */
 export function healthBody<H extends object>(health: H, protection: SendingProtection | undefined) {
   return { ...health, ...(protection && { sendingProtection: protectionBody(protection) }) };
 }
 
 export const resumeRequest = named('ResumeSendingRequest', {
-  confirm: Type.Literal(true, { description: 'Confirms that the cause is fixed and held mail is to be sent.' }),
+  confirm: Type.Literal(true, { description: 'Confirms that the cause is fixed and that held mail can be sent.' }),
 });
 
 const allowedSenders = Type.Array(Type.String(), {
-  description: 'Addresses and domains (with their subdomains) that it may send from; empty: any that the account may.',
+  description: 'Addresses and domains (including subdomains) that it can send from. Empty: any sender of the account.',
 });
 const keyFields = {
   keyId: Type.String(),
@@ -156,7 +156,7 @@ const keyFields = {
 export const keySchema = named('ApiKey', keyFields);
 export const newKeySchema = named('NewApiKey', {
   ...keyFields,
-  apiKey: Type.String({ description: 'Shown this once.' }),
+  apiKey: Type.String({ description: 'Returned only in this response.' }),
 });
 
 export function keyBody(key: Omit<ApiKeyRecord, 'accountId'>): Record<string, unknown> {
@@ -172,7 +172,7 @@ export function keyBody(key: Omit<ApiKeyRecord, 'accountId'>): Record<string, un
 
 const deliveryReports = oneOf(['off', 'failures'], {
   description:
-    'failures: the envelope sender of mail that bounces receives a delivery report, also when RCPT has no NOTIFY. NOTIFY=NEVER wins.',
+    'failures: the envelope sender receives a delivery report when a message bounces, even if RCPT has no NOTIFY. NOTIFY=NEVER takes precedence.',
 });
 const credentialFields = {
   smtpCredentialId: Type.String(),
@@ -185,7 +185,7 @@ const credentialFields = {
 export const credentialSchema = named('SmtpCredential', credentialFields);
 export const newCredentialSchema = named('NewSmtpCredential', {
   ...credentialFields,
-  password: Type.String({ description: 'Shown this once.' }),
+  password: Type.String({ description: 'Returned only in this response.' }),
 });
 
 export function credentialBody(row: Omit<CredentialRecord, 'accountId'>): Record<string, unknown> {
@@ -202,7 +202,8 @@ export function credentialBody(row: Omit<CredentialRecord, 'accountId'>): Record
 const sendersWanted = Type.Optional(
   Type.Array(Type.String({ minLength: 1, maxLength: 320 }), {
     maxItems: MAXIMUM_SENDERS,
-    description: 'Addresses and domains (with their subdomains); any other From is 403. Empty or absent: any.',
+    description:
+      'Addresses and domains (including subdomains) that it can send from; any other From returns 403. Empty or absent: unrestricted.',
   }),
 );
 

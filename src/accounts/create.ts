@@ -1,5 +1,5 @@
 /**
- * Making accounts, keys and credentials: ids and secrets are drawn here, hashed, and stored. Each secret is answered once and cannot
+ * Creates accounts, keys, and credentials: generates ids and secrets, and stores only their hashes. Each secret is returned once and cannot
  * be read again.
  */
 import type { Clock } from '../base/clock.ts';
@@ -56,7 +56,7 @@ interface NewKey {
   mode: Mode;
   scope: Scope;
   name: string | null;
-  /** Bound to none when absent. */
+  /** Unrestricted if absent. */
   allowedSenders?: readonly string[];
 }
 
@@ -65,7 +65,7 @@ export function newKeyRow(wanted: NewKey, nowMs: number): { row: NewKeyRow; apiK
   return { apiKey, row: { ...wanted, id: keyId, secretHash, createdAt: nowMs } };
 }
 
-/** An account with a live and a sandbox key of full scope. */
+/** Creates an account with a live and a sandbox key of full scope. */
 export async function createAccount(
   context: AccountContext,
   wanted: { name: string; plan: Plan },
@@ -78,7 +78,7 @@ export async function createAccount(
   return { account, apiKey: live.apiKey, sandboxApiKey: sandbox.apiKey };
 }
 
-/** An API key; NOT_FOUND when there is no such account, INVALID_REQUEST for senders that are none, LIMIT_REACHED. */
+/** Creates an API key; NOT_FOUND if the account does not exist, INVALID_REQUEST for invalid senders, or LIMIT_REACHED. */
 export async function createKey(
   context: AccountContext,
   wanted: NewKey,
@@ -99,7 +99,7 @@ interface CreatedCredential {
   createdAt: number;
 }
 
-/** An SMTP credential, whose user name is its id; NOT_FOUND, PLAN_NOT_ELIGIBLE, INVALID_REQUEST or LIMIT_REACHED. */
+/** Creates an SMTP credential whose username is its id; NOT_FOUND, PLAN_NOT_ELIGIBLE, INVALID_REQUEST, or LIMIT_REACHED. */
 export async function createSmtpCredential(
   context: AccountContext,
   wanted: {

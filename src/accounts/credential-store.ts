@@ -1,6 +1,6 @@
 /**
- * The rows of API keys, SMTP credentials and the users of the portal. Of a key its SHA-256 comes here, of a password its argon2id
- * hash. Keys and credentials are revoked, never removed, so that what they did can still be read.
+ * Rows of API keys, SMTP credentials, and portal users. Keys are stored as SHA-256, passwords as argon2id hashes. Keys and credentials are
+ * revoked, never deleted, so their history remains readable.
  */
 
 import { timingSafeEqual } from 'node:crypto';
@@ -28,7 +28,7 @@ export interface NewKeyRow {
   mode: Mode;
   scope: Scope;
   name: string | null;
-  /** Bound to none when absent. */
+  /** Unrestricted if absent. */
   allowedSenders?: readonly string[];
   secretHash: Uint8Array;
   createdAt: number;
@@ -122,8 +122,8 @@ export const revokeKeyOperation = change(
 const DUMMY_HASH = new Uint8Array(32);
 
 /**
- * The holder of a living key with this id and hash. A row is read and a hash compared whether the id exists or not (the
- * nearest older key stands in), so that the time tells nothing of which ids exist.
+ * Finds the holder of an active key by id and hash. A row is read and a hash compared even if the id does not exist (the nearest older key
+ * is used), so the response time does not reveal which ids exist.
  */
 export const findKeyOperation = operation(
   'accounts.findKey',
@@ -158,7 +158,7 @@ export interface NewCredentialRow {
   accountId: string;
   mode: Mode;
   username: string;
-  /** Bound to none when absent. */
+  /** Unrestricted if absent. */
   allowedSenders?: readonly string[];
   /** `off` when absent. */
   deliveryReports?: DeliveryReports;
@@ -236,7 +236,7 @@ export const revokeCredentialOperation = change(
   { ...CREDENTIAL_TRAIL, action: 'smtp-credential.revoke' },
 );
 
-/** A living credential with its account and the hash of its password. */
+/** An active credential with its account and the hash of its password. */
 export interface CredentialHolder {
   credentialId: string;
   mode: Mode;

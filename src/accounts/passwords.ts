@@ -1,13 +1,13 @@
 /**
- * Passwords of SMTP credentials and of people: argon2id (RFC 9106) in the PHC string form, computed in the thread pool. At
- * most two are computed at a time, since each takes 19 MiB and 30 ms of a core and the pool also serves the disk; those
- * that wait beyond a bound are turned away rather than queued without end.
+ * Passwords of SMTP credentials and users: argon2id (RFC 9106) in the PHC string format, computed in the thread pool. At most two are
+ * computed at a time, because each takes 19 MiB and 30 ms of a core and the pool also serves disk access. If too many are waiting, further
+ * ones are refused instead of queued.
  */
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { Unavailable } from '../base/failure.ts';
 
-/** OWASP's first choice for argon2id: 19 MiB, two passes, one lane. */
+/** OWASP's first recommendation for argon2id: 19 MiB, two passes, one lane. */
 const MEMORY_KIB = 19_456;
 const PASSES = 2;
 const LANES = 1;
@@ -22,10 +22,10 @@ const computeArgon2 = promisify(argon2);
 const waiting: (() => void)[] = [];
 let running = 0;
 
-/** How a computation waits: `ahead` puts one for somebody who is known in front of those who may be guessing. */
+/** How a computation is queued; `ahead` puts logins of known users before others, which may be guesses. */
 interface Waiting {
   ahead?: boolean;
-  /** Fewer than may wait in all. */
+  /** Lower limit on waiting computations than the default. */
   atMost?: number;
 }
 
@@ -35,7 +35,7 @@ async function inTurn<T>(
 ): Promise<T> {
   if (running >= AT_ONCE) {
     if (waiting.length >= (ahead ? 2 * WAITING_AT_MOST : atMost))
-      throw new Unavailable('too many log-ins are waiting', 'OVERLOADED');
+      throw new Unavailable('too many logins are waiting', 'OVERLOADED');
     await new Promise<void>((resolve) => (ahead ? waiting.unshift(resolve) : waiting.push(resolve)));
   } else running += 1;
   try {
@@ -49,7 +49,7 @@ async function inTurn<T>(
 
 const unpadded = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64').replace(/=+$/, '');
 
-/** The PHC string of a password, with a salt of its own. */
+/** Returns the PHC string of a password, with a random salt. */
 export async function hashPassword(password: string): Promise<string> {
   const nonce = randomBytes(SALT_BYTES);
   const tag = await inTurn(() =>
@@ -65,7 +65,7 @@ export async function hashPassword(password: string): Promise<string> {
   return `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${unpadded(nonce)}$${unpadded(tag)}`;
 }
 
-/** Whether the password is the one of the PHC string. Compared in constant time; throws when the string is none of ours. */
+/** Returns whether the password matches the PHC string, in constant time; throws if the string has another format. */
 export async function verifyPassword(password: string, phc: string, queue?: Waiting): Promise<boolean> {
   const match = PHC.exec(phc);
   if (!match) throw new Error('a stored password has an unknown form');
@@ -85,5 +85,5 @@ export async function verifyPassword(password: string, phc: string, queue?: Wait
   return timingSafeEqual(tag, wanted);
 }
 
-/** Of no password: verified against when a user name is unknown, so that the answer takes as long. */
+/** A hash of no real password, verified if the username is unknown, so that the response takes the same time. */
 export const NOBODYS_PASSWORD = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${'A'.repeat(22)}$${'A'.repeat(43)}`;

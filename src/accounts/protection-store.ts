@@ -1,6 +1,7 @@
 /**
- * Sending protection of an account's live mail, stored in the account's row: good, warned, or held until an owner or an operator releases
- * it. A decision names the state that it was made from, so that only one of two concurrent decisions applies; its notice is written with it.
+ * Sending protection for an account's live mail, stored in the account's row: good, warned, or held until an owner or an operator releases
+ * it. A decision names the state it is based on, so only one of two concurrent decisions applies. Its notice is written in the same
+ * transaction.
  */
 import { change } from '../audit/audit.ts';
 import { LIFETIME_MS } from '../base/backoff.ts';
@@ -13,7 +14,7 @@ export type ProtectionStatus = 'good' | 'warned' | 'held';
 /** The rate at the time of the warning or hold. */
 export interface ProtectionReason {
   rate: RateName;
-  /** Share of the answered messages. */
+  /** Share of the messages with a known result. */
   share: number;
   answered: number;
   /** Length of the period that the rate covers, in days up to the decision. */
@@ -72,10 +73,12 @@ async function readProtection(tx: Transaction, id: string): Promise<SendingProte
   return row === undefined ? null : protectionOf(row);
 }
 
-/** Null when there is no such account. */
+/** Null if the account does not exist. */
 export const sendingProtectionOperation = operation('accounts.sendingProtection', 'read', readProtection);
 
-/** Whether live mail of an account waits: the account is suspended, or its mail is held. False if the account does not exist. */
+/**
+ * Returns whether live mail of an account is on hold: the account is suspended, or its mail is held. False if the account does not exist.
+ */
 export const isHeldOperation = operation(
   'accounts.isHeld',
   'read',
@@ -86,7 +89,7 @@ export const isHeldOperation = operation(
     )) !== undefined,
 );
 
-/** Accounts that are warned, whose rates may have fallen since. */
+/** Warned accounts whose rates may have fallen since. */
 export const warnedOperation = operation('accounts.warned', 'read', async (tx, _: null): Promise<string[]> => {
   const rows = await tx.all<{ id: string }>(
     `SELECT id FROM account WHERE protection_status <> 'good' AND protection_status = 'warned' ORDER BY id`,
@@ -104,7 +107,9 @@ interface ProtectionDecision {
 
 const PROTECTION_TRAIL = { table: 'account', shows: ['protection_status', 'protection'] };
 
-/** False, and nothing is changed, if the state is another one by now. A warning and a hold are notified; a return to good is not. */
+/**
+ * Returns false and changes nothing if the state has changed meanwhile. A warning and a hold are notified; a return to good is not.
+ */
 export const decideProtectionOperation = change(
   'accounts.decideProtection',
   async (tx, { id, from, to, reason, nowMs }: ProtectionDecision): Promise<boolean> => {
@@ -124,7 +129,7 @@ export const decideProtectionOperation = change(
 
 interface Resume {
   id: string;
-  /** Mail that was answered before no longer counts. */
+  /** Messages with a result before this point no longer count. */
   countedFrom: CountedFrom;
   nowMs: number;
 }
@@ -155,10 +160,13 @@ interface Held {
   nowMs: number;
 }
 
-/** From when on the lifetime of a message runs. */
+/** Start of a message's lifetime. */
 const START = 'coalesce(send_at, created_at)';
 
-/** The time during which mail was held, from when it was due, does not count for its lifetime; a shorter lifetime that the sender set stays. */
+/**
+ * The time during which a message was held after it was due does not count toward its lifetime. A shorter lifetime set by the sender is
+ * unchanged.
+ */
 async function extendLifetimes(tx: Transaction, { accountId, sinceMs, nowMs }: Held): Promise<void> {
   await tx.run(
     `UPDATE message SET expires_at = expires_at + CAST(? AS BIGINT) - CASE WHEN ${START} > ? THEN ${START} ELSE ? END

@@ -2,12 +2,12 @@
 import { iso } from '../base/clock.ts';
 import type { ProtectionReason, SendingProtection } from './protection-store.ts';
 
-/** Rounded down, so that a share below a threshold is not shown as the threshold. */
+/** Rounds down, so that a share below a threshold is not displayed as the threshold. */
 const percent = (share: number): string => `${Math.floor(share * 100_000 + 1e-6) / 1_000} %`;
 
 const MEANT = { bounceRate: 'hard-bounced', complaintRate: 'were complained about' } as const;
 
-/** The rate, what it is a share of, and the thresholds. */
+/** Describes the rate, its base, and the thresholds. */
 export function reasonText({ rate, share, answered, periodDays, threshold }: ProtectionReason): string {
   const period = periodDays === 1 ? 'In the last 24 hours' : `In the last ${periodDays} days`;
   const { warning, critical } = threshold;

@@ -1,4 +1,4 @@
-/** The account's HTTP surface through the real shell: settings, keys, credentials, and what is refused. */
+/** HTTP routes of the account: settings, keys, credentials, and refusals. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { type Called, serveRoutes } from '../../test/kit/call-routes.ts';
@@ -43,7 +43,7 @@ async function setup(t: TestContext, plan: Plan = 'paid') {
 const code = (called: Called): string => called.body.error?.code;
 const fields = (called: Called): string[] => called.body.error?.details.map((one: { field: string }) => one.field);
 
-test('GET /account shows plan, limits, usage and settings', async (t) => {
+test('GET /account returns plan, limits, usage, and settings', async (t) => {
   const { call, account } = await setup(t);
   const shown = await call('GET', '/account');
   assert.equal(shown.status, 200);
@@ -71,7 +71,7 @@ test('GET /account shows plan, limits, usage and settings', async (t) => {
   assert.equal(health.body.status, 'good');
 });
 
-test('PATCH /account merges, removes by null, and answers the account', async (t) => {
+test('PATCH /account merges, removes by null, and returns the account', async (t) => {
   const { call } = await setup(t);
   await call('PATCH', '/account', {
     variables: { a: '1', company_address_html: '<b>x</b>' },
@@ -105,7 +105,7 @@ test('the next request after PATCH /account has the new settings, with any key o
   for (const key of [apiKey, sandboxApiKey]) assert.equal(await settingOf(key), 'empty');
 });
 
-test('usage counts what was accepted a moment ago; a large account is counted every few seconds', async (t) => {
+test('usage includes recently accepted messages; a large account is counted every few seconds', async (t) => {
   const { call, account, database, clock } = await setup(t);
   const accept = () =>
     database.execute(
@@ -126,7 +126,7 @@ test('usage counts what was accepted a moment ago; a large account is counted ev
   assert.equal(await counted(), 4);
 });
 
-test('PATCH /account refuses what is not its to change, and changes nothing then', async (t) => {
+test('PATCH /account refuses fields it cannot change, and then changes nothing', async (t) => {
   const { call } = await setup(t);
   const refusals: [unknown, string[]][] = [
     [{ plan: 'enterprise', approvedEmailBytes: 4e7, status: 'active' }, ['plan', 'approvedEmailBytes', 'status']],
@@ -155,7 +155,7 @@ test('PATCH /account refuses what is not its to change, and changes nothing then
   assert.deepEqual(Object.keys((await call('GET', '/account')).body.settings.variables), ['a', 'b', 'c', 'd', 'e']);
 });
 
-test('API keys: made, shown once, listed in pages, revoked, and never those of others', async (t) => {
+test('API keys are created, returned once, listed in pages, and revoked, but never those of others', async (t) => {
   const { call, clock, server, account, foreign } = await setup(t);
   const made = await call('POST', '/api-keys', { mode: 'sandbox', scope: 'send', name: 'ci' });
   assert.equal(made.status, 201);
@@ -194,7 +194,7 @@ test('API keys: made, shown once, listed in pages, revoked, and never those of o
   assert.deepEqual(fields(refused).sort(), ['accountId', 'mode', 'name']);
 });
 
-test('SMTP credentials: made, shown once, listed, revoked; none on a free plan', async (t) => {
+test('SMTP credentials are created, returned once, listed, and revoked; none on a free plan', async (t) => {
   const { call, server, foreign } = await setup(t);
   const made = await call('POST', '/smtp-credentials', {});
   assert.equal(made.status, 201);
@@ -217,7 +217,7 @@ test('SMTP credentials: made, shown once, listed, revoked; none on a free plan',
   assert.deepEqual((await call('GET', '/smtp-credentials')).body, []);
 });
 
-test('cursors that are not of the list are refused', async (t) => {
+test('invalid cursors are refused', async (t) => {
   const { call } = await setup(t);
   for (const [path, foreign] of [
     ['/api-keys', 'smtp_000000000000000000000'],
@@ -237,7 +237,7 @@ test('a free plan has no SMTP', async (t) => {
   assert.equal(code(refused), 'PLAN_NOT_ELIGIBLE');
 });
 
-test('health goes by the published thresholds, and says nothing of too few messages', () => {
+test('health uses the documented thresholds, and does not rate too few messages', () => {
   const health = (delivered: number, bounced: number, complained: number) =>
     healthOf([
       { status: 'delivered', messages: delivered, sinceRecently: 0 },
@@ -265,14 +265,14 @@ test('health goes by the published thresholds, and says nothing of too few messa
   assert.equal(health(1, 0, 0).thresholds.complaintRate.critical, 0.003);
 });
 
-test('a credential that is revoked is refused over SMTP at once, and so is a setting felt', async (t) => {
+test('a revoked credential is refused over SMTP immediately, and a changed setting applies', async (t) => {
   const { call, logins, foreign, server } = await setup(t);
   const made = (await call('POST', '/smtp-credentials', { mode: 'sandbox' })).body;
   const { smtpCredentialId: id, username, password } = made;
   const other = (await call('POST', '/smtp-credentials', { mode: 'live' })).body;
   assert.ok((await logins.logIn(username, password)).ok);
   assert.ok((await logins.logIn(other.username, other.password)).ok);
-  // The clock stands: nothing that is remembered grows old.
+  // The clock does not advance, so no cache entry expires.
   assert.equal((await server.call('DELETE', `/smtp-credentials/${id}`, foreign)).status, 404);
   assert.ok((await logins.stillAllowed(username)).ok);
   assert.equal((await call('PATCH', '/account', { retainContent: '7d' })).status, 200);

@@ -1,7 +1,7 @@
 /**
- * The account's own HTTP surface: the account and its settings, API keys, SMTP credentials, requests for a larger email size. All of
- * it concerns the caller's account alone; keys, credentials and settings are shared by both modes, usage and health are those of the
- * key's mode. Deciding on a size is the operator's, and has no place on this surface: no account approves itself.
+ * HTTP routes of the account itself: the account and its settings, API keys, SMTP credentials, and requests for a larger email size. All
+ * routes concern the caller's account only. Keys, credentials, and settings are shared by both modes; usage and health depend on the key's
+ * mode. Only operators decide about sizes, on another surface.
  */
 
 import { type TSchema, Type } from 'typebox';
@@ -63,7 +63,7 @@ function pageRequest(page: Page): PageRequest {
   return { before: (page.after?.[0] as string | undefined) ?? null, limit: page.limit + 1 };
 }
 
-/** Whether this caller makes and revokes what is of this mode. */
+/** Returns whether this caller can create and revoke resources of this mode. */
 function mayManage(caller: Caller, mode: Mode): boolean {
   return caller.mode === 'live' || mode === 'sandbox';
 }
@@ -82,12 +82,11 @@ function revokedAnswer(revoked: Revoked, what: string): RouteAnswer {
 interface AccountRouteOptions {
   database: Database;
   clock: Clock;
-  /** What authentication remembers: a revoked key and a changed setting are to be felt by the very next request. */
+  /** Authentication cache: a revoked key and a changed setting must take effect with the next request. */
   callers: KnownCallers;
-  /** The same for log-ins over SMTP in this process. */
   logins: KnownLogins;
   submissionPorts(): SubmissionPorts;
-  /** Mail may be due. */
+  /** Wakes the delivery, because mail may be due. */
   nudge(): void;
 }
 
@@ -106,9 +105,9 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       ...{ method: 'GET', path: '/account', tag: 'account', auth: 'key' },
       operationId: 'getAccount',
       summary: 'Get the account: plan, limits, usage, settings',
-      description: 'limits are what this account may have at most; usage counts the mode of the key.',
+      description: '`limits` are the maximums of this account. `usage` counts messages in the mode of the key.',
       response: { status: 200, schema: bodies.accountSchema },
-      // Read afresh: the caller's copy may be a moment old, and a setting just made is to be seen.
+      // Reads the row again: the caller's cached copy may be outdated, and a new setting must be visible.
       handle: async ({ caller }) =>
         shown((await database.execute(accountOperation, caller.account.id)) ?? caller.account, caller),
     }),
@@ -116,8 +115,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       ...{ method: 'PATCH', path: '/account', tag: 'account', auth: 'key', role: 'owner', changesShared: true },
       operationId: 'updateAccount',
       summary: "Change the account's settings",
-      description:
-        'Merged into what is there: only what is given changes, null removes a variable. Answers the account.',
+      description: 'Merges the given fields into the settings; null removes a variable. Returns the account.',
       body: settingsPatchSchema,
       bodyOptional: true,
       furtherIssues: settingsIssues,
@@ -137,7 +135,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       operationId: 'getAccountHealth',
       summary: 'Get delivery, bounce, and complaint rates of the last 7 days',
       description:
-        'Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and the state of sending protection for live mail. A rate is rated only from its minimum number of messages on.',
+        'Bounce and complaint rates over the last 7 days compared with the thresholds of large mailbox providers, for the mode of the key, and the state of sending protection for live mail. A rate is evaluated only above its minimum number of messages.',
       response: { status: 200, schema: bodies.healthSchema },
       handle: async ({ caller: { account, mode } }) => {
         const protection = await database.execute(sendingProtectionOperation, account.id);
@@ -151,7 +149,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       operationId: 'resumeSending',
       summary: 'Release held live mail',
       description:
-        'Call this once the cause is fixed. Sends the live mail that sending protection holds, and counts bounces and complaints from zero. 409 if no mail is held.',
+        'Call this after you fixed the cause. Sends the live mail that sending protection holds, and counts bounces and complaints from zero. Returns 409 if no mail is held.',
       body: bodies.resumeRequest,
       refusals: ['CONFLICT'],
       response: { status: 200, schema: confirmationSchema },
@@ -174,7 +172,7 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/api-keys', tag: 'account', auth: 'key' },
       operationId: 'listApiKeys',
       summary: 'List active API keys, newest first',
-      description: 'Keys are shown by their ids; the key itself is never shown again.',
+      description: 'Lists keys by id. The keys themselves cannot be read again.',
       query: pageQuery,
       response: { status: 200, schema: Type.Array(bodies.keySchema) },
       handle: (request) =>
@@ -189,7 +187,7 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       operationId: 'createApiKey',
       summary: 'Create an API key',
       description:
-        "The key itself is shown in this answer only. Without a choice it is of the caller's mode and of full scope. A sandbox key makes sandbox keys only.",
+        "The key itself is returned only in this response. By default it has the caller's mode and full scope. A sandbox key can create sandbox keys only.",
       body: bodies.newKeyRequest,
       furtherIssues: ({ allowedSenders = [] }) => allowedSenderIssues(allowedSenders),
       bodyOptional: true,
@@ -260,7 +258,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       ...{ method: 'GET', path: '/smtp-credentials', tag: 'account', auth: 'key' },
       operationId: 'listSmtpCredentials',
       summary: 'List active SMTP credentials, newest first',
-      description: 'Passwords are never shown again.',
+      description: 'Passwords cannot be read again.',
       query: pageQuery,
       response: { status: 200, schema: Type.Array(bodies.credentialSchema) },
       handle: (request) =>
@@ -275,7 +273,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       operationId: 'createSmtpCredential',
       summary: 'Create an SMTP credential',
       description:
-        "The password is shown in this answer only. Without a choice it is of the caller's mode. A sandbox key makes sandbox credentials only.",
+        "The password is returned only in this response. By default the credential has the caller's mode. A sandbox key can create sandbox credentials only.",
       body: bodies.newCredentialRequest,
       furtherIssues: ({ allowedSenders = [] }) => allowedSenderIssues(allowedSenders),
       bodyOptional: true,
@@ -321,18 +319,18 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
 }
 
 const MAXIMUM_PENDING = 100;
-const TOO_MANY = `This account has ${MAXIMUM_PENDING} requests that are not decided yet; ask the operator to decide them first.`;
+const TOO_MANY = `This account already has ${MAXIMUM_PENDING} pending requests. Ask the operator to decide them first.`;
 
 const requestedEmailBytes = Type.Integer({
   minimum: STANDARD_EMAIL_BYTES + 1,
   maximum: MAXIMUM_EMAIL_BYTES,
-  description: 'Size of a complete email that the account wants to send.',
+  description: 'Size in bytes of the largest complete email that the account wants to send.',
 });
 const reason = Type.String({
   minLength: 1,
   maxLength: 2_000,
   pattern: '^(?=[\\s\\S]*\\S)[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$',
-  description: 'what it is for, in words, for the operator who decides',
+  description: 'the reason for the request, for the operator who decides',
 });
 
 const approvalSchema = named('Approval', {
@@ -344,7 +342,6 @@ const approvalSchema = named('Approval', {
   createdAt: Type.String({ format: 'date-time' }),
 });
 
-/** An approval as the API shows it. */
 function approvalBody(approval: Omit<Approval, 'decidedAt'>): Record<string, unknown> {
   return {
     approvalId: approval.id,
@@ -363,7 +360,8 @@ export function approvalRoutes({ database, clock }: { database: Database; clock:
       ...{ ...common, method: 'GET' },
       operationId: 'listApprovals',
       summary: 'List requests for a larger email size, newest first',
-      description: 'Each with its status (pending, approved or rejected) and, once decided, the reason given.',
+      description:
+        'Each request has a status (pending, approved, or rejected) and, once decided, the reason given by the operator.',
       query: pageQuery,
       response: { status: 200, schema: Type.Array(approvalSchema) },
       handle: (request) =>
@@ -377,7 +375,7 @@ export function approvalRoutes({ database, clock }: { database: Database; clock:
       ...{ ...common, method: 'POST', role: 'owner', changesShared: true },
       operationId: 'requestApproval',
       summary: 'Request a larger email size',
-      description: 'The operator decides. An approved limit is in force at once; GET /account shows it.',
+      description: 'The operator decides. An approved limit takes effect immediately; GET /account returns it.',
       body: named('ApprovalRequest', { requestedEmailBytes, reason }),
       response: { status: 201, schema: approvalSchema },
       refusals: ['CONFLICT'],

@@ -1,6 +1,6 @@
 /**
- * PATCH /account: which settings may change and how. Variables are merged by name and removed by null; every issue is
- * named. What only the operator changes (plan, status, limits) is an unknown field here.
+ * PATCH /account: which settings can change, and how. Variables are merged by name and removed by null; every issue is reported. Fields
+ * that only operators change (plan, status, limits) are unknown fields here.
  */
 import { Type } from 'typebox';
 import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
@@ -55,7 +55,7 @@ function variableIssues(variables: Record<string, string | null>): Issue[] {
   return issues;
 }
 
-/** What is wrong with settings that fit their schema. */
+/** Returns issues of settings that match their schema. */
 export function settingsIssues({ variables = {}, defaultFrom }: SettingsRequest): Issue[] {
   const issues = variableIssues(variables);
   if (typeof defaultFrom === 'string') {
@@ -65,7 +65,7 @@ export function settingsIssues({ variables = {}, defaultFrom }: SettingsRequest)
   return issues;
 }
 
-/** Merges a validated request into the settings; answers the account as it is then. */
+/** Merges a validated request into the settings; returns the account afterwards. */
 export async function patchSettings(
   database: Database,
   accountId: string,

@@ -1,7 +1,7 @@
 /**
- * The rows of accounts: making them (with their first keys), changing what the operator or the account itself may change,
- * counting what they sent, and telling whose a message is; and their requests for a larger email size, which the operator decides once.
- * Approving raises the account's limit in the same transaction, and never lowers one that is larger already.
+ * Rows of accounts: creating them (with their first keys), changing them, counting their messages, and finding the account of a message.
+ * Also requests for a larger email size, which the operator decides once; approving raises the account's limit in the same transaction and
+ * never lowers it.
  */
 import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
@@ -66,18 +66,18 @@ export interface AccountChange {
   plan: Plan | null;
   status: AccountStatus | null;
   approvedEmailBytes: number | null;
-  /** Limits by name; null restores the standard one. */
+  /** Limits by name; null restores the standard limit. */
   limits?: Partial<Record<LimitName, number | null>>;
-  /** Thresholds of sending protection; they replace all that were set before. */
+  /** Thresholds of sending protection; they replace all earlier ones. */
   thresholds?: SetThresholds;
-  /** Unix ms; lets mail that waited for the end of a suspension leave now. */
+  /** Unix ms; if set, mail on hold because of a suspension becomes due now. */
   nowMs?: number;
 }
 
-/** Longer than the delivery defers mail of a suspended account before it checks the account again. */
+/** Longer than the interval at which delivery checks a suspended account again. */
 const LONGEST_WAIT_MS = 300_000;
 
-/** Makes mail due that waited because its account was suspended or its mail was held; mail that waits for its own schedule is unchanged. */
+/** Makes mail due that was on hold because its account was suspended or its mail was held; scheduled mail is unchanged. */
 export async function wakeMail(tx: Transaction, accountId: string, nowMs: number): Promise<void> {
   await tx.run(
     `UPDATE work SET due = ?
@@ -92,7 +92,9 @@ export async function wakeMail(tx: Transaction, accountId: string, nowMs: number
   );
 }
 
-/** What only the operator changes; null leaves a field. Answers the account, or null when there is none. */
+/**
+ * Changes fields that only operators can change; null leaves a field unchanged. Returns the account, or null if it does not exist.
+ */
 export const setAccountOperation = change(
   'accounts.set',
   async (tx, change: AccountChange): Promise<Account | null> => {
@@ -118,11 +120,10 @@ export const setAccountOperation = change(
 
 interface SettingsPatch {
   id: string;
-  /** Merged into the variables; null removes one. */
+  /** Merged into the existing variables; null removes one. */
   variables: Record<string, string | null>;
-  /** The other settings that change. */
   settings: Partial<Omit<AccountSettings, 'variables'>>;
-  /** Bounds on all variables together. */
+  /** Limits on all variables together. */
   maximumVariables: number;
   maximumVariableBytes: number;
 }
@@ -151,12 +152,12 @@ export const patchSettingsOperation = change(
   { ...ACCOUNT_TRAIL, action: 'account.update' },
 );
 
-/** The account and mode that a message belongs to, for the operator, who has its id alone; null when there is none. */
+/** Returns the account and mode of a message, for an operator who has only its id; null if it does not exist. */
 export const messageHolderOperation = operation(
   'accounts.messageHolder',
   'read',
   async (tx, messageId: string): Promise<{ accountId: string; mode: Mode } | null> => {
-    // By way of its events, which are found by the message's id alone; every message has one.
+    // Uses the events, which are indexed by message id; every message has at least one.
     const row = await tx.get<{ accountId: string; mode: Mode }>(
       'SELECT account_id AS "accountId", mode FROM event WHERE message_id = ? LIMIT 1',
       messageId,
@@ -172,8 +173,8 @@ export interface MessageCounts {
 }
 
 /**
- * Messages by status since a point in time, known by the time part of their ids (`fromId`), and how many of them are
- * younger than `recentMs`. Looks at the newest `limit` only, so that a huge account does not hold up other readers.
+ * Counts messages by status since a point in time, given as the time part of an id (`fromId`), and how many are younger than `recentMs`.
+ * Reads the newest `limit` messages only, so a huge account does not delay other readers.
  */
 export const messageCountsOperation = operation(
   'accounts.messageCounts',
@@ -217,13 +218,12 @@ interface NewApproval {
   requestedEmailBytes: number;
   reason: string;
   nowMs: number;
-  /** Undecided requests that an account may have. */
   maximumPending: number;
 }
 
 const APPROVAL_TRAIL = { table: 'approval', shows: ['requested_email_bytes', 'reason', 'status', 'decision_reason'] };
 
-/** False when the account has as many undecided requests as it may have. */
+/** Returns false if the account already has the maximum number of pending requests. */
 export const askApprovalOperation = change(
   'accounts.askApproval',
   async (tx, approval: NewApproval): Promise<boolean> => {
@@ -261,7 +261,7 @@ export const approvalsOperation = operation(
   },
 );
 
-/** Of all accounts, for the operator: undecided ones first, then newest first. */
+/** Lists requests of all accounts, for the operator: pending ones first, then newest first. */
 export const allApprovalsOperation = operation('accounts.allApprovals', 'read', (tx, limit: number) =>
   tx.all<Approval>(
     `SELECT ${COLUMNS} FROM approval ORDER BY CASE status WHEN 'pending' THEN 0 ELSE 1 END, id DESC LIMIT ?`,
@@ -276,7 +276,7 @@ interface Decision {
   nowMs: number;
 }
 
-/** `decided: false` and the approval as it is when somebody decided before; null when there is none. */
+/** `decided: false` with the current request if it was already decided; null if it does not exist. */
 export type Decided = { decided: boolean; approval: Approval; approvedEmailBytes: number };
 
 export const decideApprovalOperation = change(

@@ -1,23 +1,23 @@
-/** From which rates of bounces and complaints sending protection acts: the standard thresholds, and those that an operator has set instead. */
+/** Rates of bounces and complaints at which sending protection acts: the standard thresholds, and overrides by the operator. */
 import type { Issue } from '../base/failure.ts';
 
-/** From which share on a rate is high, and too high; 0 switches a level off. Nothing is said of fewer messages than `minimumMessages`. */
+/** Shares at which a rate is high or too high; 0 disables a level. Rates of fewer than `minimumMessages` are not evaluated. */
 export interface Threshold {
   warning: number;
   critical: number;
-  /** Messages that were answered for, in the period. */
+  /** Minimum messages with a known result in the period. */
   minimumMessages: number;
 }
 
 export const RATES = ['bounceRate', 'complaintRate'] as const;
 export type RateName = (typeof RATES)[number];
 export type Thresholds = Readonly<Record<RateName, Threshold>>;
-/** What the operator has set for one account; what is left out is standard. */
+/** Overrides by the operator for one account; missing values are standard. */
 export type SetThresholds = Partial<Record<RateName, Partial<Threshold>>>;
 
 /**
- * Complaints: 0.1 % is much and 0.3 % too much for Google and Yahoo (their rules for senders); bounces: 5 and 10 %, as Amazon SES puts
- * accounts under review and pauses them. Of a thousand messages one complaint is 0.1 %: of fewer it says nothing.
+ * Complaints: Google and Yahoo consider 0.1 % high and 0.3 % too high (their sender guidelines). Bounces: Amazon SES puts accounts under
+ * review at 5 % and pauses them at 10 %. Below a thousand messages a single complaint would exceed 0.1 %.
  */
 export const THRESHOLDS: Thresholds = {
   bounceRate: { warning: 0.05, critical: 0.1, minimumMessages: 100 },
@@ -32,7 +32,7 @@ export function thresholdsOf(set: SetThresholds): Thresholds {
   };
 }
 
-/** Warnings that come too late: mail is held at a rate that is reached before or together with them. A level that is off is ignored. */
+/** Returns issues of warning levels that are reached together with or after the hold. Disabled levels are ignored. */
 export function thresholdIssues(set: SetThresholds): Issue[] {
   const thresholds = thresholdsOf(set);
   return RATES.flatMap((name) => {
@@ -47,7 +47,7 @@ export function thresholdIssues(set: SetThresholds): Issue[] {
   });
 }
 
-/** Rates of messages that were answered for. */
+/** Rates of messages with a known result. */
 export type Rates = Readonly<Record<RateName, number>> & { readonly answered: number };
 
 /** The rates that have reached a level. */
@@ -58,9 +58,9 @@ export function reaching(level: 'warning' | 'critical', rates: Rates, thresholds
   });
 }
 
-/** What a sender can do about a rate. */
+/** Advice for senders, by rate. */
 export const ADVICE: Readonly<Record<RateName, string>> = {
   bounceRate: 'Many addresses do not exist. Confirm addresses when they are entered, and remove old ones.',
   complaintRate:
-    'Many recipients mark your email as spam. Send only email that they asked for, and make it easy to unsubscribe.',
+    'Many recipients mark your email as spam. Send only email that they requested, and make it easy to unsubscribe.',
 };

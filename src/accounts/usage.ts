@@ -1,7 +1,7 @@
 /**
- * What an account has sent and how it fared, counted over the newest messages of one mode. The figures are exact as of the
- * call; only where counting has become dear, for tens of thousands of messages, are they kept for a few seconds. Counting
- * stops at a bound, so that the figures of a huge account are a floor.
+ * Counts the messages of an account and their results, over the newest messages of one mode. Figures are exact at the time of the call;
+ * above tens of thousands of messages, where counting is expensive, they are cached for a few seconds. Counting stops at a limit, so
+ * figures of a huge account are lower bounds.
  */
 import type { Clock } from '../base/clock.ts';
 import { createFreshCache } from '../base/fresh-cache.ts';
@@ -31,7 +31,7 @@ export interface Usage {
 }
 
 interface Health {
-  /** Good as long as there are too few messages to say more. */
+  /** Good while there are too few messages to rate. */
   status: 'good' | 'warning' | 'critical';
   periodDays: number;
   messages: number;
@@ -39,7 +39,7 @@ interface Health {
   bounced: number;
   complained: number;
   queued: number;
-  /** Shares of the messages that were answered for: delivered, bounced or complained. */
+  /** Shares of the messages that were delivered, bounced, or complained about. */
   bounceRate: number;
   complaintRate: number;
   thresholds: Thresholds;
@@ -54,14 +54,14 @@ interface Period {
 
 export interface UsageReader {
   usage(accountId: string, mode: Mode): Promise<Usage>;
-  /** Against the standard thresholds unless others are given. */
+  /** Uses the standard thresholds unless others are given. */
   health(accountId: string, mode: Mode, thresholds?: Thresholds): Promise<Health>;
 }
 
 export function createUsageReader(options: {
   database: Database;
   clock: Clock;
-  /** Messages up to which each call counts again; 30,000 by default. */
+  /** Up to this number of messages each call counts again; default 30,000. */
   exactUpTo?: number;
 }): UsageReader {
   const { database, clock } = options;
@@ -113,7 +113,7 @@ function total(rows: MessageCounts[], wanted: (status: string) => boolean): numb
 
 const rounded = (share: number): number => Math.round(share * 10_000) / 10_000;
 
-/** How the rates stand against the thresholds. */
+/** Compares the rates with the thresholds. */
 export function healthOf(rows: MessageCounts[], thresholds: Thresholds = THRESHOLDS): Health {
   const of = (name: string): number => total(rows, (status) => status === name);
   const [delivered, bounced, complained] = [of('delivered'), of('bounced'), of('complained')];

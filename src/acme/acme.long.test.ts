@@ -1,6 +1,6 @@
 /**
- * Orders at a real authority (Pebble), counted in its log: on both databases, by one node and by two, and all that goes wrong on the
- * way. Its log says what was asked of it; a start of ours looks at what is due at once.
+ * Orders at a real ACME server (Pebble), counted in its log: on both databases, by one node and by two, with failures. Each start checks
+ * due names immediately.
  */
 import assert from 'node:assert/strict';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
@@ -42,7 +42,7 @@ before(async () => {
 after(() => pebble?.close());
 
 interface Node extends Acme {
-  /** What it was given to show, newest last. */
+  /** Challenges it was given, newest last. */
   shown: { name: string; key: string; cert: string }[];
   log: string[];
 }
@@ -50,14 +50,14 @@ interface Node extends Acme {
 interface Rig {
   temp: TempDatabase;
   database: Database;
-  /** A name that resolves to the port of this rig, and that no other test has. */
+  /** A name that resolves to the port of this rig and is used by no other test. */
   name: string;
   /** Another process with this database; not started. */
   node(options?: Partial<AcmeOptions>): Node;
   /** Starts a node, waits until `isDone`, and stops it. */
   run(isDone: (node: Node) => boolean | Promise<boolean>, options?: Partial<AcmeOptions>): Promise<Node>;
   row(): Promise<CertificateRow | undefined>;
-  /** What the authority's log says of this name, so often. */
+  /** How often the authority's log mentions this name. */
   count(what: RegExp): number;
   app: HttpApp;
 }
@@ -115,14 +115,14 @@ async function rigOf(t: TestContext, dialect: (typeof DIALECTS)[number] = 'sqlit
 
 const isShown = (node: Node): boolean => node.shown.length > 0;
 
-/** As if the delay were over. `fence` is the number of orders so far. */
+/** Simulates the end of the delay. `fence` is the number of orders so far. */
 async function makeDue({ database, name }: Rig, fence: number): Promise<void> {
   const { directory } = pebble;
   assert.ok(await database.execute(orderFailedOperation, { directory, name, fence, error: 'made due', nextAt: 0 }));
 }
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: a first certificate is good, sealed, and taken by a node that starts later`, {
+  test(`${dialect}: a first certificate is valid, encrypted, and used by a node that starts later`, {
     skip,
   }, async (t) => {
     const rig = await rigOf(t, dialect);
@@ -140,7 +140,7 @@ for (const dialect of DIALECTS) {
     const leftAtRenewal = (row.expiresAt! - row.nextAt) / (row.expiresAt! - Date.parse(leaf.validFrom));
     assert.ok(leftAtRenewal > 0.33 && leftAtRenewal < 0.39, String(leftAtRenewal));
     assert.ok(!Buffer.from(row.keySealed!).includes('PRIVATE KEY'), 'the key is sealed');
-    // A restart takes what is kept before anything is asked, and asks for nothing.
+    // A restart loads the stored certificate and makes no request.
     const second = rig.node();
     await second.load();
     assert.deepEqual(second.shown, first.shown);
@@ -148,7 +148,7 @@ for (const dialect of DIALECTS) {
     assert.equal(rig.count(ORDERED), 1);
   });
 
-  test(`${dialect}: of two nodes one orders, and both show the certificate`, { skip }, async (t) => {
+  test(`${dialect}: one of two nodes orders, and both use the certificate`, { skip }, async (t) => {
     const rig = await rigOf(t, dialect);
     const nodes = [rig.node(), rig.node(), rig.node()];
     for (const one of nodes) one.start();
@@ -160,13 +160,13 @@ for (const dialect of DIALECTS) {
     assert.equal(new Set(nodes.map((one) => one.shown[0]!.cert)).size, 1);
   });
 
-  test(`${dialect}: a name that cannot be checked is asked for once, then later; what is in use stays`, {
+  test(`${dialect}: a name that cannot be validated is ordered once, then later; the current certificate stays`, {
     skip,
   }, async (t) => {
     const rig = await rigOf(t, dialect);
     await rig.run(isShown);
     await makeDue(rig, 1);
-    // Nobody listens there.
+    // No process listens there.
     pebble.zone[rig.name] = { A: ['127.0.0.9'] };
     const failed = await rig.run(async () => ((await rig.row())?.error ?? 'made due') !== 'made due');
     assert.equal(rig.count(ORDERED), 2);
@@ -177,7 +177,7 @@ for (const dialect of DIALECTS) {
     assert.ok(row.nextAt > Date.now() + 12 * MINUTE && row.nextAt < Date.now() + 17 * MINUTE);
     assert.ok(failed.log.some((line) => line.includes('certificate order failed') && line.includes(rig.name)));
     assert.equal(failed.shown.length, 1, 'what is kept');
-    // Restarts do not ask again before the time.
+    // A restart does not order earlier.
     for (let starts = 0; starts < 3; starts += 1) await rig.run((one) => one.failures()[0]?.failures === 1);
     assert.deepEqual([rig.count(ORDERED), rig.count(ISSUED)], [2, 1]);
 
@@ -190,7 +190,7 @@ for (const dialect of DIALECTS) {
     assert.equal(rig.count(ISSUED), 2);
   });
 
-  test(`${dialect}: an order that was taken over changes nothing any more`, { skip }, async (t) => {
+  test(`${dialect}: an order that another node has taken over changes nothing`, { skip }, async (t) => {
     const rig = await rigOf(t, dialect);
     await rig.run(isShown);
     const { directory } = pebble;
@@ -201,7 +201,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('nonces that the authority refuses are replaced', { skip }, async (t) => {
+test('rejected nonces are replaced', { skip }, async (t) => {
   const rig = await rigOf(t);
   let refused = 0;
   const counting = (async (url: string, init: RequestInit) => {
@@ -217,7 +217,7 @@ test('nonces that the authority refuses are replaced', { skip }, async (t) => {
   assert.equal((await rig.row())!.error, 'made due');
 });
 
-test('an authority that is away is asked again within a minute, and gets its order when it is back', {
+test('an unreachable authority is retried within a minute, and gets its order when it is back', {
   skip,
 }, async (t) => {
   const rig = await rigOf(t);
@@ -228,16 +228,16 @@ test('an authority that is away is asked again within a minute, and gets its ord
   assert.match(row.error!, /cannot be reached: .*ECONNREFUSED/);
   assert.ok(row.nextAt > Date.now() && row.nextAt < Date.now() + 70_000);
   assert.deepEqual([failed.shown.length, failed.failures()], [0, [{ name: rig.name, failures: 1 }]]);
-  // It has forgotten the account meanwhile, whose key stays.
+  // The authority has forgotten the account; the key stays.
   await pebble.start();
   await makeDue(rig, 1);
   await rig.run(isShown);
   await pebble.kill();
 });
 
-test('a stop amid an order waits for nothing, and leaves it due soon', { skip }, async (t) => {
+test('a stop during an order does not wait, and leaves the name due soon', { skip }, async (t) => {
   const rig = await rigOf(t);
-  // It never checks the challenge: its DNS does not answer.
+  // It never validates the challenge, because its DNS does not respond.
   pebble.zone[rig.name] = { fail: 'timeout' };
   const one = rig.node();
   one.start();
@@ -250,7 +250,7 @@ test('a stop amid an order waits for nothing, and leaves it due soon', { skip },
   assert.ok(row.nextAt < Date.now() + 70_000);
 });
 
-test('a challenge is answered to its token alone, and only while it is under way', { skip }, async (t) => {
+test('a challenge is answered for its token only, and only while the order is in progress', { skip }, async (t) => {
   const rig = await rigOf(t);
   const ask = async (token: string): Promise<[number, string | null, string]> => {
     const response = await fetch(`http://127.0.0.1:${httpPort}/.well-known/acme-challenge/${token}`);
@@ -267,7 +267,7 @@ test('a challenge is answered to its token alone, and only while it is under way
   assert.equal((await ask(token))[0], 404);
 });
 
-test('a key that does not open ends nothing', { skip }, async (t) => {
+test('a key that cannot be decrypted ends nothing', { skip }, async (t) => {
   const rig = await rigOf(t);
   await rig.run(isShown);
   const other = await rig.run((one) => one.failures()[0]?.failures === 0, { secretKey: Buffer.alloc(32, 8) });
@@ -276,7 +276,7 @@ test('a key that does not open ends nothing', { skip }, async (t) => {
   assert.equal(rig.count(ORDERED), 1);
 });
 
-test('a wait that the authority asks for is kept', async (t) => {
+test('the Retry-After of the authority is respected', async (t) => {
   const temp = await tempDatabase();
   t.after(() => temp.close());
   const clock = fakeClock(Date.now());
@@ -302,12 +302,12 @@ test('a wait that the authority asks for is kept', async (t) => {
     (await temp.database.execute(certificatesOperation, directory))[0];
   await waitUntil('its answer', async () => (await row())?.error != null);
   const { error, nextAt } = (await row())!;
-  assert.match(error!, /^ca\.example answers 429: rateLimited: too many accounts$/);
+  assert.match(error!, /^ca\.example returned 429: rateLimited: too many accounts$/);
   assert.ok(nextAt >= clock.now() + 90_000_000);
   assert.equal(asked, 1);
 });
 
-test('delays grow from a quarter of an hour to a day, below five in any hour', () => {
+test('delays grow from 15 minutes to a day, with fewer than five attempts in any hour', () => {
   const refused = new AcmeError('x');
   const after = (failures: number, error = refused): number => retryAt(0, failures, error) / MINUTE;
   const base = [15, 30, 60, 120, 240, 480, 1440, 1440];
@@ -322,12 +322,12 @@ test('delays grow from a quarter of an hour to a day, below five in any hour', (
   assert.equal(after(1, new AcmeError('x', { retryAfterMs: 1e12 })), 7 * 24 * 60);
 });
 
-test('a certificate is renewed when a third of its life is left, whatever the clock says', () => {
+test('a certificate is renewed when a third of its lifetime is left, whatever the clock', () => {
   const day = 86_400_000;
   const issued = { expiresAtMs: 90 * day, lifetimeMs: 90 * day };
   assert.equal(renewalAt(0, issued, 0), 60 * day);
   assert.ok(Math.abs(renewalAt(0, issued, 1) - 55.5 * day) < day / 10);
-  // A clock a year ahead orders no second one soon; one a year behind does not wait for a year.
+  // A clock a year ahead does not cause a second order soon; one a year behind does not wait for a year.
   assert.equal(renewalAt(400 * day, issued, 0), 430 * day);
   assert.equal(renewalAt(-400 * day, issued, 0), -340 * day);
 });

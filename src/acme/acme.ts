@@ -1,13 +1,13 @@
 /**
- * Certificates from an authority (ACME, RFC 8555), ordered and renewed by the service itself. One order for each name, so that a
- * name which cannot be proven takes no other's certificate away. The state is in the database: whichever node finds a name due claims
- * it, all nodes answer the challenge (routes.ts), and all take what was issued within seconds, without a restart.
+ * Orders and renews TLS certificates from a certificate authority (ACME, RFC 8555). Each name has its own order, so a name that cannot be
+ * validated does not affect the others. The state is in the database: the node that finds a name due claims it, all nodes respond to the
+ * challenge (routes.ts), and all use a new certificate within seconds, without a restart.
  *
- *     due ─claim─▶ ordering ─┬─▶ issued: due again when about a third of its life is left
- *                            └─▶ failed: due again after 15 min, 30 min, 1, 2, 4, 8, 24 h; sooner if the authority was away
+ *     due ─claim─▶ ordering ─┬─▶ issued: due again when about a third of its lifetime is left
+ *                            └─▶ failed: due again after 15 min, 30 min, 1, 2, 4, 8, 24 h; sooner if the authority is unreachable
  *
- * A failure ends nothing: what is in use stays in use. The delays keep below the limits of authorities, such as Let's Encrypt's five
- * failed checks of a name in an hour; one that asks to wait longer is obeyed, and no restart shortens a delay.
+ * After a failure the current certificate stays in use. The delays stay below the limits of authorities, such as Let's Encrypt's five
+ * failed validations of a name per hour; Retry-After is respected, and a restart does not shorten a delay.
  */
 import { createPrivateKey } from 'node:crypto';
 import { jitter } from '../base/backoff.ts';
@@ -32,13 +32,13 @@ import {
 export { type CertificateRow, certificatesOperation } from './store.ts';
 
 const LOOK_MS = 5_000;
-/** Of one order; below the shortest delay, so that no other node claims a name meanwhile. */
+/** Time limit of one order; below the shortest delay, so that no other node claims the name in the meantime. */
 const ORDER_MS = 300_000;
 const MINUTE = 60_000;
 const DELAYS_MS = [15, 30, 60, 120, 240, 480, 1440].map((minutes) => minutes * MINUTE);
-/** What an authority asks to wait is believed up to here. */
+/** Maximum Retry-After that is respected. */
 const LONGEST_DELAY_MS = 7 * 86_400_000;
-/** Part of the life of a certificate that is left at its renewal at least; up to a twentieth more, by chance. */
+/** Minimum part of a certificate's lifetime that is left at its renewal; up to a twentieth more, at random. */
 const LEFT_AT_RENEWAL = 1 / 3;
 const RENEWAL_SPREAD = 1 / 20;
 
@@ -47,32 +47,30 @@ export interface AcmeOptions {
   clock: Clock;
   log: Log;
   secretKey: Uint8Array;
-  /** URL of the authority's directory. */
   directory: string;
-  /** Whom the authority writes to. */
+  /** Contact address for the authority. */
   email: string;
   /** Host names that this process needs certificates for, at present. */
   names(): readonly string[];
   userAgent: string;
-  /** Takes a certificate for a name into use: what is kept at load(), and each new one. */
+  /** Called with a certificate to use for a name: stored ones on load(), and each new one. */
   onCertificate(name: string, certificate: { key: string; cert: string }): void;
-  /** Speaks to the authority. */
   fetch?: typeof fetch;
 }
 
 export interface Acme extends Running {
-  /** Takes what is kept into use; call it before ports are opened. */
+  /** Loads the stored certificates; call it before ports are opened. */
   load(): Promise<void>;
-  /** Begins to order and renew; call it when the port that answers the authority is open. */
+  /** Starts to order and renew; call it when the port that answers challenges is open. */
   start(): void;
-  /** Failed orders of each name since its last certificate, as of the last look. */
+  /** Failed orders of each name since its last certificate, as of the last check. */
   failures(): { name: string; failures: number }[];
 }
 
 const accountContext = (directory: string): string => `acme account:${directory}`;
 const keyContext = (directory: string, name: string): string => `acme certificate:${directory}:${name}`;
 
-/** When a certificate issued now is renewed: never before a third of its life, whatever the clock here says. */
+/** Returns when a certificate issued now is renewed: never before a third of its lifetime, even if the local clock is wrong. */
 export function renewalAt(
   nowMs: number,
   { expiresAtMs, lifetimeMs }: Omit<Issued, 'key' | 'cert'>,
@@ -83,14 +81,17 @@ export function renewalAt(
   return Math.round(nowMs + Math.max(lifetimeMs / 3, atMs));
 }
 
-/** After the given number of failures in a row; an authority that is away is asked again soon, since it counts nothing then. */
+/**
+ * Returns the time of the next order after this many consecutive failures. An unreachable authority is retried soon, because it does not
+ * count such attempts.
+ */
 export function retryAt(nowMs: number, failures: number, error: Pick<AcmeError, 'isAway' | 'retryAfterMs'>): number {
   const scheduled = DELAYS_MS[Math.min(failures, DELAYS_MS.length) - 1]!;
   const delayMs = error.isAway ? Math.min(scheduled, MINUTE * 2 ** Math.min(failures - 1, 10)) : scheduled;
   return nowMs + Math.max(jitter(delayMs, Math.random()), Math.min(error.retryAfterMs ?? 0, LONGEST_DELAY_MS));
 }
 
-/** Nothing is asked before load() and start(). */
+/** Makes no requests before load() and start(). */
 export function createAcme(options: AcmeOptions): Acme {
   const { database, clock, log, directory, names } = options;
   const stopping = new AbortController();
@@ -152,7 +153,7 @@ export function createAcme(options: AcmeOptions): Acme {
   };
 }
 
-/** Orders the certificate of a name unless another node does, and records what became of it. */
+/** Orders the certificate of a name unless another node does, and records the result. */
 async function tryOrder(options: AcmeOptions, name: string, stopping: AbortSignal): Promise<void> {
   const { database, clock, log, directory } = options;
   const delaysMs = DELAYS_MS.map((ms) => jitter(ms, Math.random()));
@@ -176,7 +177,7 @@ async function tryOrder(options: AcmeOptions, name: string, stopping: AbortSigna
   }
 }
 
-const STOPPED = new AcmeError('the service was stopped meanwhile', { isAway: true });
+const STOPPED = new AcmeError('the service was stopped during the order', { isAway: true });
 
 interface Claim extends Claimed {
   directory: string;
@@ -185,7 +186,7 @@ interface Claim extends Claimed {
 
 async function recordFailure({ database, clock, log }: AcmeOptions, claim: Claim, error: Error): Promise<void> {
   const { failures, ...fenced } = claim;
-  // Anything else is a fault of ours or of the database; the authority may have counted an order by then.
+  // Any other error is a bug or a database error; the authority may already have counted an order.
   const known = error instanceof AcmeError ? error : new AcmeError(error.message);
   const nextAt = retryAt(clock.now(), failures, known);
   await database.execute(orderFailedOperation, { ...fenced, error: known.message, nextAt });

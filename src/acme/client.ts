@@ -1,7 +1,7 @@
 /**
- * What a certificate authority is asked, and how (ACME, RFC 8555): the directory, nonces, signed requests, polling. Every request
- * bears a fresh nonce and a signature of the account's key (ES256); one whose nonce the authority no longer knows is repeated with
- * the nonce of its refusal (§6.5). Nothing else is repeated here: an order that fails is tried again by schedule.
+ * ACME client (RFC 8555): directory, nonces, signed requests, polling. Every request has a fresh nonce and a signature with the account's
+ * key (ES256). A request with an outdated nonce is repeated with the nonce of the error response (§6.5). Other failures are not retried
+ * here; acme.ts retries the order.
  */
 import { createHash, createPublicKey, type KeyObject, sign } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -15,14 +15,14 @@ const ERROR_PREFIX = 'urn:ietf:params:acme:error:';
 
 type AcmeErrorFacts = Partial<{ type: string | undefined; retryAfterMs: number | undefined; isAway: boolean }>;
 
-/** The authority refused, or cannot be reached. The message is for the operator. */
+/** The authority refused a request or is unreachable. The message is for the operator. */
 export class AcmeError extends Error {
   override name = 'AcmeError';
-  /** As in §6.7, without its prefix: `rateLimited`; undefined where there is none. */
+  /** Error type as in §6.7, without its prefix: `rateLimited`; undefined if there is none. */
   readonly type: string | undefined;
-  /** How long the authority asks to wait (§6.6). */
+  /** Retry-After of the authority (§6.6). */
   readonly retryAfterMs: number | undefined;
-  /** It could not be reached, or cannot work now: nothing was asked that it would count. */
+  /** The authority is unreachable or unavailable: it does not count the attempt. */
   readonly isAway: boolean;
 
   constructor(message: string, { type, retryAfterMs, isAway = false }: AcmeErrorFacts = {}) {
@@ -41,33 +41,31 @@ export interface Problem {
 
 export interface AcmeReply<T> {
   body: T;
-  /** The same before it was parsed. */
+  /** The body before it was parsed. */
   text: string;
-  /** URL of what was made. */
   location: string | undefined;
   retryAfterMs: number | undefined;
 }
 
 export interface AcmeClient {
-  /** Asks with the key itself, and from then on as the account that the answer names. */
+  /** Signs with the key itself, and from then on as the account in the response. */
   openAccount(payload: object): Promise<void>;
   newOrder(payload: object): Promise<AcmeReply<unknown>>;
-  /** Without a payload: reads (§6.3). */
+  /** Without a payload: POST-as-GET (§6.3). */
   post<T>(url: string, payload?: object): Promise<AcmeReply<T>>;
-  /** Reads again and again until `isDone`, as slowly as the authority asks. */
+  /** Polls until `isDone`, at the interval that the authority requests. */
   poll<T>(url: string, isDone: (body: T) => boolean): Promise<T>;
-  /** What proves control of a name to anyone who asks for the token (§8.1). */
+  /** Returns the key authorization of a token, which proves control of a name (§8.1). */
   keyAuthorization(token: string): string;
 }
 
 export interface ClientOptions {
-  /** URL of the directory. */
   directory: string;
   /** EC P-256, private. */
   accountKey: KeyObject;
   /** Required by §6.1. */
   userAgent: string;
-  /** Gives up what is under way. */
+  /** Aborts pending requests. */
   signal: AbortSignal;
   fetch: typeof fetch;
 }
@@ -118,7 +116,7 @@ async function readText(response: Response): Promise<string> {
   return Buffer.concat(parts).toString('utf8');
 }
 
-/** Asks for the directory at once; rejects with AcmeError like all its calls. */
+/** Fetches the directory immediately; rejects with AcmeError, as do all its methods. */
 export async function openAcmeClient(options: ClientOptions): Promise<AcmeClient> {
   const { accountKey } = options;
   const jwk = publicJwk(accountKey);
@@ -178,7 +176,7 @@ export async function openAcmeClient(options: ClientOptions): Promise<AcmeClient
       const problem = parsed(text) as Problem | undefined;
       const type = problem?.type?.replace(ERROR_PREFIX, '');
       if (type === 'badNonce' && tries < NONCE_TRIES) continue;
-      const message = `${new URL(url).host} answers ${response.status}: ${problemText(problem)}`;
+      const message = `${new URL(url).host} returned ${response.status}: ${problemText(problem)}`;
       throw new AcmeError(message, { type, retryAfterMs, isAway: response.status >= 500 });
     }
   };
@@ -187,7 +185,9 @@ export async function openAcmeClient(options: ClientOptions): Promise<AcmeClient
   const resources = parsed(found.text) as Directory;
   if (!found.response.ok || !resources?.newNonce || !resources.newAccount || !resources.newOrder) {
     const { status } = found.response;
-    throw new AcmeError(`${options.directory} is no ACME directory: it answers ${status}`, { isAway: status >= 500 });
+    throw new AcmeError(`${options.directory} is not an ACME directory: it returned ${status}`, {
+      isAway: status >= 500,
+    });
   }
   return {
     openAccount: async (payload) => {

@@ -1,6 +1,6 @@
 /**
- * One order of a certificate for one name, from the account to the chain (RFC 8555 §7.1.1), by the challenge http-01 (§8.3). The
- * key of the certificate is new each time (EC P-256). What the authority gives is checked before it is handed on.
+ * Orders a certificate for one name, from the account to the certificate chain (RFC 8555 §7.1.1), with the challenge http-01 (§8.3). Each
+ * certificate has a new key (EC P-256). The certificate is checked before it is returned.
  */
 import { generateKeyPairSync, type KeyObject, sign, X509Certificate } from 'node:crypto';
 import { bits, der, ECDSA_SHA256, integer, objectId, sequence, set, subjectAltName } from '../base/der.ts';
@@ -12,19 +12,18 @@ const CONTEXT_0 = 0xa0;
 export interface Issued {
   /** PEM, PKCS #8. */
   key: string;
-  /** PEM: the certificate, and those of who issued it. */
+  /** PEM: the certificate and its issuers' certificates. */
   cert: string;
   /** Unix ms. */
   expiresAtMs: number;
-  /** From its first moment to its last. */
+  /** From notBefore to notAfter. */
   lifetimeMs: number;
 }
 
 export interface OrderOptions extends ClientOptions {
   name: string;
-  /** Whom the authority writes to. */
   email: string;
-  /** Resolves once anyone who asks for this token at the name gets this answer. */
+  /** Resolves once requests for this token at the name get this answer. */
   publish(token: string, answer: string): Promise<void>;
 }
 
@@ -59,11 +58,11 @@ export function certificateRequest(name: string, key: KeyObject, publicKey: KeyO
   return sequence(body, ECDSA_SHA256, bits(sign('sha256', body, key)));
 }
 
-/** Rejects with AcmeError, or with what `publish` rejects with. */
+/** Rejects with AcmeError, or with the error of `publish`. */
 export async function orderCertificate(options: OrderOptions): Promise<Issued> {
   const { name, email } = options;
   const client = await openAcmeClient(options);
-  // With a key that the authority knows this answers the account there is (§7.3).
+  // If the authority knows the key, this returns the existing account (§7.3).
   await client.openAccount({ termsOfServiceAgreed: true, contact: [`mailto:${email}`] });
   const made = await client.newOrder({ identifiers: [{ type: 'dns', value: name }] });
   const order = made.body as Order;
@@ -84,7 +83,7 @@ const pem = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem
 
 const invalid = ({ error }: Order): AcmeError => new AcmeError(`the order failed: ${problemText(error)}`);
 
-/** Proves control of the name; one that the authority remembers is valid from the start. */
+/** Proves control of the name; an authorization that the authority has stored is valid from the start. */
 async function authorize(client: AcmeClient, url: string, { name, publish }: OrderOptions): Promise<void> {
   const { body } = await client.post<Authorization>(url);
   if (body.status === 'valid') return;
@@ -98,13 +97,13 @@ async function authorize(client: AcmeClient, url: string, { name, publish }: Ord
   throw new AcmeError(`the authority could not check ${name}: ${problemText(error)}`);
 }
 
-/** How long the certificate is good; throws when it is for another name or key. */
+/** Returns the validity of the certificate; throws if it is for another name or key. */
 function validity(chain: string, name: string, key: KeyObject): Pick<Issued, 'expiresAtMs' | 'lifetimeMs'> {
   let certificate: X509Certificate;
   try {
     certificate = new X509Certificate(chain);
   } catch {
-    throw new AcmeError('what the authority issued is no certificate');
+    throw new AcmeError('the authority returned an invalid certificate');
   }
   if (certificate.checkHost(name) === undefined || !certificate.checkPrivateKey(key)) {
     throw new AcmeError(`the certificate that was issued is not for ${name} and its key`);

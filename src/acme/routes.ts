@@ -1,6 +1,6 @@
 /**
- * What a certificate authority asks of a name to see who controls it (RFC 8555 §8.3): answered by every node, also while it is busy or
- * stops. Anything but the token of an order under way is not found.
+ * Responds to http-01 challenges of a certificate authority (RFC 8555 §8.3), on every node, even under overload and while it stops. Tokens
+ * without an order in progress return 404.
  */
 import { failure } from '../base/failure.ts';
 import { defineRoute, type RouteDefinition } from '../http/route.ts';

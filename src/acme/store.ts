@@ -1,26 +1,24 @@
 /**
- * Accounts at certificate authorities, and the state of each name's certificate, shared by all nodes. Keys are sealed. A claim
- * counts as a failure until it is settled, and writes the time of the next one before the authority is asked: a node that crashes
- * amid an order neither holds the name for good nor lets the others ask more often. The number of the claim is its fence.
+ * Accounts at certificate authorities, and the state of each name's certificate, shared by all nodes. Private keys are encrypted. A claim
+ * counts as a failure until it is settled, and stores the time of the next attempt before the authority is contacted: a node that crashes
+ * during an order neither blocks the name nor lets other nodes retry more often. The number of the claim is its fence.
  */
 import { locked, operation, presentTime, serverTime } from '../storage/operation.ts';
 import { type TableRow, table } from '../storage/rows.ts';
 
 const CERTIFICATE = table('acme_certificate', {
-  /** URL of the authority's directory. */
   directory: 'text',
   name: 'text',
-  /** Number of the last claim. */
   fence: 'int',
-  /** Claims since the last certificate that brought none. */
+  /** Claims since the last certificate that did not result in one. */
   failures: 'int',
-  /** Unix ms: no order before. */
+  /** Unix ms of the next order at the earliest. */
   nextAt: 'int',
-  /** Of the last order that failed. */
+  /** Error of the last failed order. */
   error: 'text?',
   challengeToken: 'text?',
   challengeAnswer: 'text?',
-  /** PEM, with those of who issued it. */
+  /** PEM, including the issuers' certificates. */
   certificate: 'text?',
   keySealed: 'bytes?',
   /** Unix ms. */
@@ -34,7 +32,7 @@ interface Key {
   name: string;
 }
 
-/** Keeps this account's key unless there is one; answers the one that stands. */
+/** Stores this account key unless there is one; returns the stored key. */
 export const accountKeyOperation = operation(
   'acme.accountKey',
   'write',
@@ -46,7 +44,6 @@ export const accountKeyOperation = operation(
   },
 );
 
-/** Of one authority, by name. */
 export const certificatesOperation = operation('acme.certificates', 'read', (tx, directory: string) =>
   tx.all<CertificateRow>(
     `SELECT directory, name, failures, next_at AS "nextAt", error, certificate, key_sealed AS "keySealed",
@@ -55,7 +52,7 @@ export const certificatesOperation = operation('acme.certificates', 'read', (tx,
   ),
 );
 
-/** For how long nobody else may claim, by the number of failures before. The last holds for all further ones. */
+/** How long no other node may claim, by the number of earlier failures. The last value applies to all further ones. */
 interface Claim extends Key {
   delaysMs: number[];
   nowMs: number;
@@ -63,11 +60,11 @@ interface Claim extends Key {
 
 export interface Claimed {
   fence: number;
-  /** This one among them. */
+  /** Number of failures, including this claim. */
   failures: number;
 }
 
-/** Takes the order of a name if it is due; null where it is not. */
+/** Claims the order of a name if it is due; null otherwise. */
 export const claimOrderOperation = operation(
   'acme.claim',
   'write',
@@ -98,7 +95,7 @@ interface Fenced extends Key {
   fence: number;
 }
 
-/** Answers whether the claim still holds, as those below. */
+/** Returns whether the claim is still valid, as do the operations below. */
 export const publishChallengeOperation = operation(
   'acme.publish',
   'write',
@@ -111,7 +108,7 @@ export const publishChallengeOperation = operation(
   },
 );
 
-/** The answer to anyone who asks for this token; null where no order under way has it. */
+/** Returns the answer to a challenge token; null if no order in progress has it. */
 export const challengeOperation = operation('acme.challenge', 'read', async (tx, token: string) => {
   const sql = 'SELECT challenge_answer AS answer FROM acme_certificate WHERE challenge_token = ?';
   return (await tx.get<{ answer: string }>(sql, token))?.answer ?? null;
@@ -133,7 +130,7 @@ export const issuedOperation = operation('acme.issued', 'write', async (tx, one:
   return changed > 0;
 });
 
-/** What was issued before stays. */
+/** The previous certificate stays. */
 export const orderFailedOperation = operation(
   'acme.failed',
   'write',

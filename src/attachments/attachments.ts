@@ -1,6 +1,5 @@
 /**
- * Attachment submissions: manifests that were registered, their upload URLs and uploaded files, and what a send and the
- * housekeeping need of them.
+ * Attachment submissions: registered manifests, their upload URLs and uploaded files, and the functions that sends and housekeeping need.
  */
 export { type CompleteBatch, type FileToSend, type SendReference, useBatch } from './for-send.ts';
 export {

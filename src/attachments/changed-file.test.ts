@@ -1,6 +1,6 @@
 /**
- * Uploaded files that were changed on the disk before the send: other bytes of the same length are refused, and whatever only
- * looks different is read once and taken. Reading is counted at the storage.
+ * Uploaded files that were changed on disk before the send: other bytes of the same length are refused, and files that only look different
+ * are read once and accepted. Reads are counted at the storage.
  */
 import assert from 'node:assert/strict';
 import { copyFileSync, readFileSync, renameSync, statSync, utimesSync, writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 let app: UploadApp;
 let accounts = 0;
 let account = '';
-/** Files whose bytes were read, as often as they were. */
+/** Files that were read, once per read. */
 let read: string[] = [];
 
 const counted = (blobs: Blobs): Blobs => ({
@@ -39,7 +39,7 @@ beforeEach(() => {
 
 interface Uploaded {
   id: string;
-  /** Where each file is stored. */
+  /** Path of each file. */
   places: string[];
   uploads: { uploadUrl: string; requiredHeaders: Record<string, string> }[];
 }
@@ -69,7 +69,7 @@ function forgetStamps(): void {
   database.close();
 }
 
-/** Other bytes of the same length in place, as an editor or a failing disk leaves them. */
+/** Overwrites the file with other bytes of the same length, as an editor or a failing disk would. */
 function spoil(place: string): Buffer {
   const bytes = readFileSync(place);
   bytes[bytes.length - 1] = bytes.at(-1)! ^ 1;
@@ -77,7 +77,7 @@ function spoil(place: string): Buffer {
   return bytes;
 }
 
-test('a file that nobody touched is not read again', async () => {
+test('an unchanged file is not read again', async () => {
   const { id } = await uploaded([someBytes(200_000)]);
   assert.equal(code(await app.send(account, id)), '202');
   assert.deepEqual(read, []);
@@ -98,7 +98,7 @@ test('other bytes of the same length are refused, and the file is named', async 
   assert.equal(code(await app.send(account, id)), '202', 'with its own bytes again it goes');
 });
 
-test('setting the time of the last write back hides nothing', async () => {
+test('resetting the modification time hides nothing', async () => {
   const { id, places } = await uploaded([someBytes(5_000)]);
   const { atime, mtime } = statSync(places[0]!);
   spoil(places[0]!);
@@ -106,7 +106,7 @@ test('setting the time of the last write back hides nothing', async () => {
   assert.equal(code(await app.send(account, id)), '409 ATTACHMENT_UPLOAD_INCOMPLETE');
 });
 
-test('a file that was exchanged for another of the same length is refused', async () => {
+test('a file that was replaced with one of the same length is refused', async () => {
   const { id, places } = await uploaded([someBytes(5_000)]);
   const { atime, mtime } = statSync(places[0]!);
   writeFileSync(`${places[0]}.part`, someBytes(5_000));
@@ -115,7 +115,7 @@ test('a file that was exchanged for another of the same length is refused', asyn
   assert.equal(code(await app.send(account, id)), '409 ATTACHMENT_UPLOAD_INCOMPLETE');
 });
 
-test('a file with its own bytes but another time, or copied back, is read once and taken', async () => {
+test('a file with the right bytes but another time, or copied back, is read once and accepted', async () => {
   for (const touch of [
     (place: string) => utimesSync(place, new Date(), new Date()),
     (place: string) => {
@@ -133,7 +133,7 @@ test('a file with its own bytes but another time, or copied back, is read once a
   }
 });
 
-test('a file of which nothing is known, as after an upgrade, is read once and judged by its bytes', async () => {
+test('a file without a stamp, as after an upgrade, is read once and verified by its bytes', async () => {
   const { id, places } = await uploaded([someBytes(5_000)]);
   forgetStamps();
   assert.equal(code(await dryRun(id)), '200');
@@ -143,7 +143,7 @@ test('a file of which nothing is known, as after an upgrade, is read once and ju
   assert.equal(code(await app.send(account, id)), '409 ATTACHMENT_UPLOAD_INCOMPLETE');
 });
 
-test('a file uploaded again after it was spoiled is taken', async () => {
+test('a file uploaded again after it was corrupted is accepted', async () => {
   const bytes = someBytes(5_000);
   const { id, places, uploads } = await uploaded([bytes]);
   spoil(places[0]!);

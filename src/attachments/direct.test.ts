@@ -1,6 +1,6 @@
 /**
- * Uploads to a storage that takes them itself: URLs are those of the storage, and nothing it says is believed: size and
- * digest are looked at when the mail is sent. The storage here is the folder on disk with a presigned address in front.
+ * Direct uploads to the storage: the URLs are the storage's, and nothing is trusted: size and digest are checked when the email is sent.
+ * The storage here is a folder on disk with a presigned address in front of it.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -33,7 +33,7 @@ after(() => app.close());
 
 const code = (answer: Answer): string => `${answer.status} ${answer.body.error?.code ?? ''}`.trim();
 
-/** What the storage does with a PUT. */
+/** Simulates the storage's handling of a PUT. */
 async function store(key: string, bytes: Buffer): Promise<void> {
   await app.blobs.putStream(
     (async function* () {
@@ -43,7 +43,7 @@ async function store(key: string, bytes: Buffer): Promise<void> {
   );
 }
 
-test('the URL is the storage’s, bound to size, type and digest, and the same until it expires', async () => {
+test('the URL points to the storage, is bound to size, type, and digest, and stays the same until it expires', async () => {
   asked.length = 0;
   const bytes = someBytes(1_000);
   const { body } = await app.register('acc_1', [manifestEntry(bytes)], 'key');
@@ -69,7 +69,7 @@ test('the URL is the storage’s, bound to size, type and digest, and the same u
   assert.equal(fresh.attachmentUploads[0].uploadUrl, `https://store.test/${key}?signed=${app.clock.now()}`);
 });
 
-test('what was stored is counted and hashed when it is sent', async () => {
+test('the stored file is counted and hashed when it is sent', async () => {
   const bytes = someBytes(200_000);
   asked.length = 0;
   const { body } = await app.register('acc_2', [

@@ -43,11 +43,11 @@ const file = fc.record({
 const files = fc.array(file, { minLength: 1, maxLength: 10 });
 const bySize = (list: readonly { name: string; contentType: string; content: Uint8Array }[]) =>
   list.map(({ name, contentType, content }) => ({ name, contentType, sizeBytes: content.length }));
-/** As the upload flow composes: nothing travels as it is, because no content is at hand. */
+/** Composes like the upload flow: every file is encoded, because no content is available. */
 const opaque = (list: readonly { name: string; contentType: string; content: Uint8Array }[]) =>
   list.map((one) => ({ ...one, contentType: one.contentType.replace('message/rfc822', 'application/octet-stream') }));
 
-test('the least size is that of a mail that exists', () => {
+test('the minimum size is that of a real email', () => {
   fc.assert(
     fc.property(files, (list) => {
       const sizes = [{ text: '' }, { html: '' }].map((body) => compose(mailOf(opaque(list), body)).sizeBytes);
@@ -57,7 +57,7 @@ test('the least size is that of a mail that exists', () => {
   );
 });
 
-test('no mail with these files is smaller', () => {
+test('no email with these files is smaller', () => {
   const body = fc.record(
     { text: fc.string({ maxLength: 3, unit: 'grapheme' }), html: fc.string({ maxLength: 3 }) },
     { requiredKeys: [] },
@@ -85,7 +85,7 @@ test('no mail with these files is smaller', () => {
   );
 });
 
-test('no address is shorter than those of the smallest mail', () => {
+test('no address is shorter than those of the smallest email', () => {
   const text = fc.string({ minLength: 1, maxLength: 5, unit: fc.constantFrom(...'ab.@-"1ü ⁠') });
   fc.assert(
     fc.property(text, (given) => {
@@ -107,7 +107,7 @@ test('sizes at the edges: Base64 and its line breaks are counted to the byte', (
   assert.equal(one(28_500_000) - empty, 500_000 * 78);
 });
 
-test('the limit is the smaller of the approved one and the ceiling; both sizes are told', () => {
+test('the limit is the smaller of the approved one and the maximum; both sizes are reported', () => {
   const limits = { approvedEmailBytes: 2_000_000, maximumEmailBytes: 40_000_000 };
   assert.equal(fitFailure(2_000_000, limits), undefined);
   const over = fitFailure(2_000_001, limits);

@@ -1,8 +1,8 @@
 /**
- * What POST /send learns of an upload batch: its files, complete and in their order, or why it cannot be sent. Completeness is
- * checked again: the blobs have to be there with the right size. What went straight to the blob storage, past us, is read and
- * hashed, and so is a file that the file system says was touched since its upload: changed on the disk, or restored from a
- * backup. What is found holds only as long as the batch keeps its `version`: its user compares that in the transaction.
+ * Provides the files of an upload batch to POST /send, complete and in order, or explains why it cannot be sent. Completeness is checked
+ * again: the blobs must exist with the right size. Files that were uploaded directly to blob storage are read and hashed, and so are files
+ * that changed on disk since their upload according to the file system. The result is valid only while the batch keeps its `version`, which
+ * the caller compares in its transaction.
  */
 import { createHash } from 'node:crypto';
 import { type Failure, failure, type Issue, ok, type Result, refuse } from '../base/failure.ts';
@@ -27,7 +27,7 @@ export interface FileToSend {
 
 export interface CompleteBatch {
   submissionId: string;
-  /** To be given to `markBatchUsed` in the transaction of the send. */
+  /** Pass it to `markBatchUsed` in the transaction of the send. */
   version: number;
   /** In the order of the manifest. */
   files: FileToSend[];
@@ -35,7 +35,7 @@ export interface CompleteBatch {
 
 export interface SendReference extends Omit<BatchKey, 'id'> {
   submissionId: string;
-  /** Of the POST /send; it must be that of the POST /attachments, or both must have none. */
+  /** Key of the POST /send. It must equal the key of the POST /attachments, or both must be absent. */
   idempotencyKey: string | undefined;
 }
 
@@ -44,11 +44,12 @@ interface Dependencies {
   blobs: Pick<Blobs, 'sizeOf' | 'read' | 'stampOf'>;
 }
 
-const AGAIN_AND_AGAIN = 'The files are being uploaded again and again; send the mail once the uploads have ended.';
+const AGAIN_AND_AGAIN =
+  'The files keep changing because they are being uploaded again. Send the email once the uploads have ended.';
 
 /**
- * Uses a complete batch. `use` answers undefined when its transaction found another version: the batch is read again then.
- * Refuses with SUBMISSION_NOT_FOUND, IDEMPOTENCY_KEY_MISMATCH, SUBMISSION_ALREADY_USED or ATTACHMENT_UPLOAD_INCOMPLETE, in this order.
+ * Uses a complete batch. `use` returns undefined if its transaction found another version; the batch is then read again. Refuses with
+ * SUBMISSION_NOT_FOUND, IDEMPOTENCY_KEY_MISMATCH, SUBMISSION_ALREADY_USED, or ATTACHMENT_UPLOAD_INCOMPLETE, in this order.
  */
 export async function useBatch<T>(
   dependencies: Dependencies,
@@ -94,7 +95,7 @@ async function checkFile(
   });
   if (blobKey === null) return issue('has not been uploaded');
   const found: FileToSend = { name, contentType, sizeBytes, sha256, blobKey };
-  // Taken before the bytes are read, so that a change meanwhile shows at the next look.
+  // Taken before the bytes are read, so that a concurrent change is detected on the next read.
   const blobStamp = await blobs.stampOf?.(blobKey);
   if (blobStamp !== undefined && blobStamp === file.blobStamp) return found;
   const storedBytes = await blobs.sizeOf(blobKey);

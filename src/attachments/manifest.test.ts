@@ -16,7 +16,7 @@ function refusalOf(value: unknown): { code: string; fields: string[] } {
   return { code: result.failure.code, fields: result.failure.details.map((one) => one.field) };
 }
 
-test('a manifest of 1 to 10 files is read in its order, digests in either case', () => {
+test('a manifest of 1 to 10 files is read in order, with digests in either case', () => {
   const entries = Array.from({ length: 10 }, (_, i) => entry({ name: `file ${i}.pdf`, sizeBytes: i }));
   entries[3] = entry({ sha256: manifestEntry(bytes).sha256.toUpperCase() });
   const result = readManifest(ok({ attachments: entries }));
@@ -27,7 +27,7 @@ test('a manifest of 1 to 10 files is read in its order, digests in either case',
   );
 });
 
-test('every issue is named by its path', () => {
+test('every issue is reported by path', () => {
   const cases: [value: unknown, fields: string[]][] = [
     [undefined, ['']],
     [[], ['']],
@@ -66,7 +66,7 @@ test('every issue is named by its path', () => {
   }
 });
 
-test('files that run when they are opened are refused, by extension and by type; other issues come first', () => {
+test('executable files are refused, by extension and by type; other issues come first', () => {
   const program = entry({ name: 'setup.EXE' });
   const script = entry({ name: 'page', contentType: 'text/JavaScript; charset=utf-8' });
   assert.deepEqual(refusalOf({ attachments: [entry(), program, script] }), {
@@ -79,7 +79,7 @@ test('files that run when they are opened are refused, by extension and by type;
   });
 });
 
-test('two manifests have one hash when they say the same, and only then', () => {
+test('two manifests have the same hash if and only if their content is equal', () => {
   const hashOf = (...entries: unknown[]): string => {
     const result = readManifest(ok({ attachments: entries }));
     assert.ok(result.ok);

@@ -1,7 +1,6 @@
 /**
- * The manifest of POST /attachments: 1 to 10 files of exactly name, contentType, sizeBytes and sha256, and nothing else.
- * Every issue is found and named by its path. Names that are paths or show another name, and files that run when they are
- * opened, are refused before anything is uploaded.
+ * The manifest of POST /attachments: 1 to 10 files with exactly name, contentType, sizeBytes, and sha256. All issues are reported by path.
+ * Names that are paths or are deceptive, and executable files, are refused before anything is uploaded.
  */
 import { createHash } from 'node:crypto';
 import { Type } from 'typebox';
@@ -37,15 +36,15 @@ export const manifestSchema = closed(
   },
   {
     title: 'AttachmentManifest',
-    description: 'What is going to be uploaded: details of files only, never content and never fields of an email.',
+    description: 'The files to upload. Contains only their properties, no content and no fields of an email.',
   },
 );
 
 const validate = compileBody(manifestSchema);
 
 /**
- * The items in their order, or INVALID_REQUEST (UNSUPPORTED_FILE_TYPE when nothing else is wrong) with every issue, those that were
- * found `elsewhere` (query, headers) among them.
+ * Returns the items in order, or INVALID_REQUEST (UNSUPPORTED_FILE_TYPE if there are no other issues) with all issues, including those
+ * found `elsewhere` (query, headers).
  */
 export function readManifest(json: ParsedJson, elsewhere?: readonly Issue[]): Result<ManifestItem[]> {
   const furtherIssues = ({ attachments = [] }: { attachments?: GivenItem[] }): Issue[] => {
@@ -63,7 +62,7 @@ export function readManifest(json: ParsedJson, elsewhere?: readonly Issue[]): Re
 
 type GivenItem = { name?: string; contentType?: string } | undefined;
 
-/** What the schema cannot say of items; parts that do not fit it are not there. */
+/** Checks what the schema cannot express. Parts that do not match the schema are absent. */
 function checkItems(items: readonly GivenItem[]): { issues: Issue[]; refusedTypes: Issue[] } {
   const issues: Issue[] = [];
   const refusedTypes: Issue[] = [];
@@ -76,12 +75,12 @@ function checkItems(items: readonly GivenItem[]): { issues: Issue[]; refusedType
     if (name === undefined || contentType === undefined) continue;
     const refused = refusedFileType({ name, contentType });
     if (refused !== undefined)
-      refusedTypes.push({ field, message: `${refused}; put the file into an archive, or link to it` });
+      refusedTypes.push({ field, message: `${refused}; send it in an archive, or link to it` });
   }
   return { issues, refusedTypes };
 }
 
-/** The same for manifests that say the same, however their JSON is written. */
+/** Returns a hash that is equal for manifests with the same content, regardless of their JSON formatting. */
 export function manifestHash(items: readonly ManifestItem[]): Buffer {
   const said = items.map((item) => [item.name, item.contentType, item.sizeBytes, item.sha256.toString('hex')]);
   return createHash('sha256').update(JSON.stringify(said)).digest();

@@ -1,4 +1,4 @@
-/** Uploads on their way in: what comes is what was announced, slow clients are given up, and nobody holds up anybody else. */
+/** Streaming uploads: exactly the announced bytes, slow clients are aborted, and no client delays others. */
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { PassThrough } from 'node:stream';
@@ -13,12 +13,12 @@ const RATE: LeastRate = { stallMs: 10_000, graceMs: 10_000, bytesPerSecond: 1_00
 
 interface Running {
   body: PassThrough;
-  /** All that was given out so far. */
+  /** All bytes yielded so far. */
   received(): Buffer;
   done: Promise<void>;
 }
 
-/** Receives a body of these bytes, which the test writes. */
+/** Receives a body that the test writes. */
 function start(writers: Semaphore, bytes: Buffer, rate = RATE): Running {
   const body = new PassThrough();
   const pieces: Buffer[] = [];
@@ -39,7 +39,7 @@ function start(writers: Semaphore, bytes: Buffer, rate = RATE): Running {
   return { body, received: () => Buffer.concat(pieces), done };
 }
 
-/** A byte now and then, and the rest once it is told to hurry. */
+/** Sends a byte occasionally, and the remaining bytes once it is told to hurry. */
 async function trickle({ body }: Running, bytes: Buffer, hurry: () => boolean): Promise<void> {
   let at = 0;
   for (; at < bytes.length && !hurry(); at += 1) {
@@ -51,7 +51,7 @@ async function trickle({ body }: Running, bytes: Buffer, hurry: () => boolean): 
 
 const failsAs = (reason: string) => (error: UploadError) => error instanceof UploadError && error.reason === reason;
 
-test('many slow clients do not hold up a fast one, and come through themselves', async () => {
+test('many slow clients do not delay a fast one, and complete', async () => {
   const writers = createSemaphore(2);
   const small = randomBytes(4_000);
   let hurry = false;
@@ -69,7 +69,7 @@ test('many slow clients do not hold up a fast one, and come through themselves',
   for (const one of slow) assert.ok(one.received().equals(small));
 });
 
-test('a slow client comes through while fast ones follow each other without an end', async () => {
+test('a slow client completes while fast ones follow each other continuously', async () => {
   const writers = createSemaphore(1);
   const large = randomBytes(3_000_000);
   let stop = false;
@@ -108,7 +108,7 @@ test('a client that dies or stalls holds nothing that others wait for', async ()
   await assert.rejects(dead.done, failsAs('broken-off'));
 });
 
-test('waiting for a permit is not the client’s time', () => againIfPaused(waitForAPermit));
+test('waiting for a permit does not count as time of the client', () => againIfPaused(waitForAPermit));
 
 async function waitForAPermit(): Promise<void> {
   const writers = createSemaphore(1);
@@ -122,7 +122,7 @@ async function waitForAPermit(): Promise<void> {
   assert.ok(waiting.received().equals(bytes));
 }
 
-test('a client that always brings something, and too little, is given up', () => againIfPaused(crawl));
+test('a client that sends continuously but too little is aborted', () => againIfPaused(crawl));
 
 async function crawl(): Promise<void> {
   const bytes = randomBytes(1_000);
@@ -135,7 +135,7 @@ async function crawl(): Promise<void> {
   assert.ok(slow.received().length < bytes.length);
 }
 
-test('a consumer that gives up in the middle leaves the body at rest, and other bytes than announced end it', async () => {
+test('if the consumer stops, the body is left unread; wrong bytes end it', async () => {
   const writers = createSemaphore(1);
   const bytes = randomBytes(1_000_000);
   const long = start(writers, bytes.subarray(1));
@@ -149,6 +149,6 @@ test('a consumer that gives up in the middle leaves the body at rest, and other 
   const short = start(writers, bytes);
   short.body.end(bytes.subarray(1));
   await assert.rejects(short.done, failsAs('other-size'));
-  // Nobody took a permit along.
+  // All permits were released.
   await writers.acquire();
 });

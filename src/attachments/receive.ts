@@ -1,14 +1,12 @@
 /**
- * The bytes of an upload on their way into blob storage, hashed and counted as they pass. Ends without an error only if exactly
- * the manifest's bytes came, so that whatever consumes it keeps nothing else.
+ * Streams the bytes of an upload to blob storage, hashing and counting them. It ends without an error only if exactly the manifest's bytes
+ * arrived, so that the consumer stores nothing else.
  *
- * A client that is slow for its own reasons is given up: when nothing comes for a while, and when it falls behind a least rate.
- * Only the time in which we wait for the client counts, not that of the storage. However many uploads are under way, few write
- * at the same time, and each holds little; a client that brings nothing holds no permit.
+ * An upload is aborted if its client sends nothing for a while or falls below a minimum rate. Only the time spent waiting for the client
+ * counts, not that of the storage. Few uploads write at the same time and each uses little memory; an idle client holds no permit.
  *
- * How many uploads may be under way in this process: a few for each file, since one URL may be used by many connections at
- * once; a part of all for each account, so that an account that lets connections stall takes the service from nobody else; and
- * so many in all that other requests keep their share of it.
+ * The number of simultaneous uploads in this process is limited per file (several connections can use one URL), per account (stalled
+ * connections of one account must not block others), and in total (other requests keep their share of the service).
  */
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
@@ -32,28 +30,27 @@ export class UploadError extends Error {
 export interface LeastRate {
   /** Longest time without a byte. */
   stallMs: number;
-  /** Time that every upload has, however few bytes have come. */
+  /** Time that every upload has, regardless of its progress. */
   graceMs: number;
-  /** What must have come beyond that, on average since the beginning. */
+  /** Minimum average rate since the start, after the grace period. */
   bytesPerSecond: number;
 }
 
 /** 29 MB within 10 minutes: below the limit of 15 minutes that every request has. */
 export const UPLOAD_RATE: LeastRate = { stallMs: 30_000, graceMs: 30_000, bytesPerSecond: 50_000 };
 
-/** What one upload may hold in memory. */
+/** Maximum bytes that one upload buffers in memory. */
 const WAITING_BYTES = 256 * 1024;
 
-/** A body that is read piece by piece, for as long as its client keeps to the least rate. Listens from the moment it is made. */
+/** Reads a body piece by piece while its client keeps the minimum rate. Listens from the moment it is created. */
 export class UploadReader {
   readonly #body: Readable;
   readonly #rate: LeastRate;
   #state: 'open' | 'ended' | 'broken';
-  /** What came and was not asked for. The body flows as long as this is little: stopping it for each piece costs half the rate. */
+  /** Received bytes that were not requested yet. The body flows while they are few: pausing it for each piece would halve the rate. */
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #arrivedBytes = 0;
-  /** How long the client was waited for. */
   #waitedMs = 0;
   #wake = (): void => undefined;
 
@@ -64,7 +61,7 @@ export class UploadReader {
     body.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#onBroken).on('close', this.#onBroken);
   }
 
-  /** The next piece, or undefined at the end. Rejects with UploadError. One call at a time. */
+  /** Returns the next piece, or undefined at the end. Rejects with UploadError. Only one call at a time. */
   async next(): Promise<Buffer | undefined> {
     while (this.#state !== 'broken') {
       const piece = this.#waiting.shift();
@@ -79,7 +76,7 @@ export class UploadReader {
     throw new UploadError('broken-off');
   }
 
-  /** The rest of the body stays where it is. */
+  /** Stops reading; the remaining body stays unread. */
   close(): void {
     const body = this.#body.pause();
     this.#waiting = [];
@@ -111,7 +108,7 @@ export class UploadReader {
     const leftMs = graceMs + (this.#arrivedBytes / bytesPerSecond) * 1000 - this.#waitedMs;
     const { promise, resolve } = Promise.withResolvers<boolean>();
     this.#wake = () => resolve(true);
-    // What came while this process was busy is read before the client is given up.
+    // Reads bytes that arrived while this process was busy before the client is given up.
     const giveUp = (): void => void setImmediate(resolve, false);
     const timer = setTimeout(giveUp, Math.max(0, Math.min(stallMs, leftMs)));
     const isInTime = await promise;
@@ -122,14 +119,13 @@ export class UploadReader {
 }
 
 interface ReceiveOptions {
-  /** What has to come. */
   sizeBytes: number;
   sha256: Uint8Array;
-  /** One permit is held while the consumer works on a piece. */
+  /** One permit is held while the consumer processes a piece. */
   writers: Semaphore;
 }
 
-/** Yields the body piece by piece; throws UploadError unless it is what has to come. */
+/** Yields the body piece by piece; throws UploadError unless it is exactly the expected content. */
 export async function* receive(
   reader: UploadReader,
   { sizeBytes, sha256, writers }: ReceiveOptions,
@@ -158,7 +154,7 @@ export interface UploadLimits {
   total: number;
 }
 
-/** In all, half of the requests that the service works on at once. */
+/** In total, half of the requests that the service processes at the same time. */
 export const UPLOAD_LIMITS: UploadLimits = { perFile: 8, perAccount: 100, total: 500 };
 const RETRY_AFTER_SECONDS = 5;
 
@@ -169,7 +165,7 @@ export interface UploadKey {
 }
 
 interface UploadLimiter {
-  /** Admits one more upload of this file; the value releases it again, and is to be called once. OVERLOADED otherwise. */
+  /** Admits one more upload of this file, or returns OVERLOADED. Call the returned function once to release it. */
   acquire(key: UploadKey): Result<() => void>;
 }
 
@@ -188,18 +184,14 @@ export function createUploadLimiter(limits: UploadLimits = UPLOAD_LIMITS): Uploa
         [
           `${submissionId} ${number}`,
           perFile,
-          `This file is being uploaded ${perFile} times at this moment; wait for one of the uploads to end.`,
+          `${perFile} uploads of this file are in progress. Wait for one of them to end.`,
         ],
         [
           accountId,
           perAccount,
-          `${perAccount} files of this account are being uploaded at this moment; upload this one when one of them has ended.`,
+          `${perAccount} uploads of this account are in progress. Retry when one of them has ended.`,
         ],
-        [
-          'all',
-          total,
-          'The service is at work on as many uploads as it takes at once, and has kept nothing; upload the file again.',
-        ],
+        ['all', total, 'Too many uploads are in progress. Nothing was stored. Upload the file again.'],
       ];
       for (const [name, most, message] of bounds) {
         if (countOf(name) >= most)

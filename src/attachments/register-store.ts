@@ -1,7 +1,7 @@
 /**
- * Registering a manifest: once for each key, with a new expiry once the old one has passed, and only as long as the unsent files
- * of the account are within their bounds of bytes and of number. A key counts until a day after the send it led to, and as long as
- * that message is on its way. What is registered at the same moment elsewhere is counted: the account's row is held.
+ * Registers a manifest: once per key, with a new expiry after the old one has passed, and only while the unsent files of the account are
+ * within their limits of bytes and number. A key is valid until a day after the send it was used for, and while that message is not
+ * settled. The account's row is locked, so that concurrent registrations are counted.
  */
 import type { Mode } from '../base/mode.ts';
 import { checkLimit, type LimitReached } from '../limits/limits.ts';
@@ -9,41 +9,42 @@ import { operation, type Transaction } from '../storage/operation.ts';
 import { BATCH_COLUMNS, type BatchFile, type BatchRow, type UploadBatch, withFiles } from './store.ts';
 
 export interface Registration {
-  /** For a submission that is made now. */
   id: string;
   accountId: string;
   mode: Mode;
   idempotencyKey: string | null;
   manifestHash: Uint8Array;
   nowMs: number;
-  /** When URLs that are given out now expire. */
+  /** Expiry of URLs issued now. */
   expiresAtMs: number;
-  /** What it counts for while it is not sent. */
+  /** Bytes that it counts for while it is not sent. */
   countedBytes: number;
-  /** What the unsent submissions of the account may count for in this mode, this one included. */
+  /** Maximum bytes of the account's unsent submissions in this mode, including this one. */
   maximumUnsentBytes: number;
-  /** How long after the expiry of their URLs files are kept that were not sent. */
   keepUnsentMs: number;
-  /** Whether some email could carry the files, and may be accepted now; otherwise one is found by its key, and none is made. */
+  /**
+   * Whether an email could contain the files and can be accepted now; otherwise an existing submission may be found by its key, but none is
+   * created.
+   */
   fits: boolean;
-  /** A key of a submission that was used before this no longer counts, once its message is settled. */
+  /** The key of a submission used before this time is no longer valid once its message is settled. */
   keysFromMs: number;
   files: BatchFile[];
 }
 
 export type Registered =
   | { outcome: 'made' | 'same'; submission: UploadBatch }
-  /** The key stands for another manifest. */
+  /** The key belongs to another manifest. */
   | { outcome: 'other-manifest' }
   | { outcome: 'does-not-fit' }
-  /** Until the first of the unsent submissions no longer counts (Unix ms), there is no room. */
+  /** The account is at its limit until the first of its unsent submissions no longer counts (Unix ms). */
   | { outcome: 'no-room'; roomAtMs: number }
   | { outcome: 'too-many'; reached: LimitReached };
 
-/** A key that is registered or removed at the same moment is looked up again. */
+/** If a key is registered or deleted concurrently, the lookup is repeated. */
 const LOOKS = 3;
 
-/** Makes the submission, or finds the one that the key stands for and gives it a new expiry when the old one has passed. */
+/** Creates the submission, or finds the one with this key and renews its expiry if it has passed. */
 export const registerOperation = operation(
   'attachments.register',
   'write',
@@ -56,7 +57,7 @@ export const registerOperation = operation(
       if (full !== undefined) return full;
       if (await insertBatch(tx, registration)) return made(tx, registration);
     }
-    throw new Error('a submission was neither there nor could it be made');
+    throw new Error('the submission was not found and could not be created');
   },
 );
 
@@ -84,18 +85,18 @@ async function knownBatch(tx: Transaction, registration: Registration): Promise<
   }
   if (Buffer.compare(row.manifestHash, manifestHash) !== 0) return { outcome: 'other-manifest' };
   if (row.usedAt === null && row.expiresAt <= nowMs) {
-    // One that has stopped counting begins to count again.
+    // A submission that had stopped counting counts again.
     const full = row.hasFiles === 1 ? undefined : await withoutRoom(tx, registration, row.countedBytes);
     if (full !== undefined) return full;
     const renewed = await tx.run('UPDATE attachment_submission SET expires_at = ? WHERE id = ?', expiresAtMs, row.id);
-    // The housekeeping of another node removed it in this moment.
+    // Housekeeping of another node deleted it at this moment.
     if (renewed === 0) return undefined;
     row.expiresAt = expiresAtMs;
   }
   return { outcome: 'same', submission: await withFiles(tx, row) };
 }
 
-/** A key is kept for its time, and never dropped before the message it led to is settled. */
+/** A key is kept for its lifetime, and never dropped before its message is settled. */
 async function isKeySpent(tx: Transaction, row: BatchRow, keysFromMs: number): Promise<boolean> {
   if (row.usedAt === null || row.usedAt > keysFromMs) return false;
   const unfinished = await tx.get(
@@ -108,11 +109,11 @@ async function isKeySpent(tx: Transaction, row: BatchRow, keysFromMs: number): P
 
 interface Unsent {
   bytes: number;
-  /** Unix ms, or null when there are none. */
+  /** Unix ms, or null if there are none. */
   until: number | null;
 }
 
-/** Undefined when one more, with so many bytes, is within the bounds. */
+/** Returns undefined if one more submission of this size is within the limits. */
 async function withoutRoom(
   tx: Transaction,
   registration: Registration,
@@ -138,7 +139,7 @@ async function withoutRoom(
   return { outcome: 'no-room', roomAtMs: Math.min(...ends) };
 }
 
-/** Whether the account has as many open submissions as it may: those whose URLs live, and those with files that were not sent. */
+/** Returns whether the account has reached its limit of open submissions: those with valid URLs, and those with unsent files. */
 async function tooMany(tx: Transaction, { accountId, nowMs }: Registration): Promise<LimitReached | undefined> {
   const unsent = `SELECT count(*) FROM attachment_submission
     WHERE account_id = ? AND mode IN ('live', 'sandbox') AND used_at IS NULL`;
@@ -159,7 +160,7 @@ async function insertBatch(tx: Transaction, registration: Registration): Promise
     registration.expiresAtMs,
     registration.nowMs,
     registration.countedBytes,
-    // Bytes that go straight to the blob storage may be there without our knowing.
+    // Bytes that are uploaded directly to blob storage may exist without Postrider knowing.
     registration.files.some((file) => file.direct) ? 1 : 0,
   );
   return inserted === 1;

@@ -1,11 +1,9 @@
 /**
- * POST /attachments and GET /attachments/{submissionId} below their HTTP surface: a manifest becomes a submission with an
- * upload URL for every file. The same key with the same manifest is the same submission; its URLs are made again once they have
- * expired, and only then.
+ * POST /attachments and GET /attachments/{submissionId} below the HTTP layer: a manifest becomes a submission with an upload URL per file.
+ * The same key with the same manifest returns the same submission; its URLs are renewed only after they expired.
  *
- * Whether files can be part of any email within a limit: checked by the smallest email that there is around them, composed by
- * the composer itself, so that the figure is exact. It is a lower bound: no email with these files is smaller, and a manifest
- * that some email could carry is never refused.
+ * Whether the files fit into any email within a limit is checked with the smallest email around them, built by the real composer, so the
+ * figure is exact. It is a lower bound, so a manifest that some email could contain is never refused.
  */
 
 import type { Clock } from '../base/clock.ts';
@@ -31,12 +29,12 @@ import {
 import { requiredHeaders, type UploadUrls } from './upload.ts';
 
 /**
- * No address that may be sent from or to is shorter: a domain has two labels at least, each of one character. No Message-ID
- * is shorter either: it is made at the sender's domain.
+ * The shortest possible sender and recipient: a domain has at least two labels of one character. The Message-ID, which is generated at the
+ * sender's domain, is then the shortest too.
  */
 const SHORTEST = { name: '', address: 'a@b.c', local: 'a', domain: 'b.c' };
 const MESSAGE_ID = newMessageId(SHORTEST.domain, Date.UTC(2026, 0));
-/** Of a mail with a tag of one character. */
+/** Feedback-ID of a message with a tag of one character. */
 const SHORTEST_FEEDBACK_ID = feedbackId('', 't');
 
 function smallestMail(body: { text: string } | { html: string }, files: readonly FileBySize[]): MailBySize {
@@ -57,7 +55,7 @@ function smallestMail(body: { text: string } | { html: string }, files: readonly
 /** Bytes of the smallest complete email with these files. */
 export function leastEmailBytes(files: readonly { name: string; contentType: string; sizeBytes: number }[]): number {
   const bySize = files.map(({ name, contentType, sizeBytes }) => ({ name, contentType, sizeBytes }));
-  // What is given must not be empty, and may be once its variables are filled in; no text is derived from empty html.
+  // Given texts must not be empty, but may be empty after their variables are replaced; no text is derived from empty html.
   return Math.min(
     composedSizeBytes(smallestMail({ text: '' }, bySize)),
     composedSizeBytes(smallestMail({ html: '' }, bySize)),
@@ -65,9 +63,8 @@ export function leastEmailBytes(files: readonly { name: string; contentType: str
 }
 
 interface EmailLimits {
-  /** What the operator has approved for the account. */
   approvedEmailBytes: number;
-  /** What no approval goes beyond. */
+  /** Limit that no approval can exceed. */
   maximumEmailBytes: number;
 }
 
@@ -78,7 +75,7 @@ export function fitFailure(leastBytes: number, limits: EmailLimits): Failure | u
   if (leastBytes <= limitBytes) return undefined;
   const remedy =
     leastBytes <= maximumEmailBytes
-      ? 'ask for a larger limit with POST /approvals, or send fewer or smaller files'
+      ? 'request a larger limit with POST /approvals, or send fewer or smaller files'
       : `no email may be larger than ${maximumEmailBytes} bytes: send fewer or smaller files`;
   return failure('EMAIL_SIZE_EXCEEDED', {
     message: `An email with these files is at least ${leastBytes} bytes; the approved limit of this account is ${limitBytes} bytes: ${remedy}.`,
@@ -91,11 +88,11 @@ export function fitFailure(leastBytes: number, limits: EmailLimits): Failure | u
   });
 }
 
-/** How long a key counts after the send it led to. */
+/** How long a key remains valid after its send. */
 const KEY_LIFETIME_MS = 86_400_000;
-/** What the unsent files of an account may take, in each mode. */
+/** Limit on the unsent files of an account, per mode. */
 const MAXIMUM_UNSENT_BYTES = 20_000_000_000;
-/** What a submission counts for at least. */
+/** Minimum bytes that a submission counts for. */
 const LEAST_COUNTED_BYTES = 2_000_000;
 const LONGEST_RETRY_SECONDS = 3_600;
 
@@ -105,7 +102,7 @@ export interface RegisterDependencies {
   clock: Clock;
   urls: UploadUrls;
   uploadTtlSeconds: number;
-  /** What the unsent files of an account may take in each mode; 20,000,000,000 by default. */
+  /** Limit on the unsent files of an account per mode; default 20,000,000,000 bytes. */
   maximumUnsentBytes?: number;
 }
 
@@ -114,12 +111,12 @@ interface RegisterRequest {
   mode: Mode;
   limits: EmailLimits;
   idempotencyKey: string | undefined;
-  /** Why nothing may be accepted right now; what was registered before is answered all the same. */
+  /** Why nothing can be accepted right now; existing submissions are still returned. */
   backPressure?: Failure | undefined;
   items: readonly ManifestItem[];
 }
 
-/** The answer of POST /attachments (specification: 2.2). */
+/** The response of POST /attachments (contract 2.2). */
 interface SubmissionBody {
   attachmentSubmissionId: string;
   expiresAt: number;
@@ -128,9 +125,9 @@ interface SubmissionBody {
 }
 
 /**
- * `isRepeat`: the key stood for this submission already. It is found before sizes are checked, so that a repeat is answered
- * whatever the limits have become since, also under back-pressure. OVERLOADED while the account has too many bytes of unsent files, LIMIT_REACHED while it
- * has too many submissions.
+ * Registers a manifest. `isRepeat`: the submission with this key already existed. It is found before sizes are checked, so that a repeat
+ * succeeds even if limits have changed since, and under back-pressure. OVERLOADED if the account has too many bytes of unsent files,
+ * LIMIT_REACHED if it has too many submissions.
  */
 export async function registerManifest(
   dependencies: RegisterDependencies,
@@ -147,7 +144,7 @@ export async function registerManifest(
     case 'other-manifest':
       return refuse(failure('IDEMPOTENCY_KEY_REUSED'));
     case 'does-not-fit':
-      if (refusal === undefined) throw new Error('a manifest that fits was found not to');
+      if (refusal === undefined) throw new Error('a manifest within the limits was refused');
       return refuse(refusal);
     case 'no-room':
       return refuse(tooManyUnsent(registration.maximumUnsentBytes, registered.roomAtMs - nowMs));
@@ -191,8 +188,8 @@ function fileOf({ blobs }: RegisterDependencies, item: ManifestItem, number: num
 function tooManyUnsent(maximumBytes: number, roomInMs: number): ReturnType<typeof failure> {
   return failure('OVERLOADED', {
     message:
-      `The files that this account has registered and not sent come to ${maximumBytes} bytes with these; send some of them first. ` +
-      'What was not uploaded stops counting when its upload URLs expire, what was uploaded 24 hours later.',
+      `With these files, the unsent files of this account exceed the limit of ${maximumBytes} bytes. Send some of them first. ` +
+      'Files that were not uploaded stop counting when their upload URLs expire, uploaded files 24 hours later.',
     retryAfterSeconds: Math.min(Math.max(Math.ceil(roomInMs / 1000), 1), LONGEST_RETRY_SECONDS),
   });
 }
@@ -227,14 +224,13 @@ async function uploadOf(
     contentType,
     sha256: Buffer.from(file.sha256),
     expiresInSeconds: uploadTtlSeconds,
-    // As of when the URLs were last made: a repeated call gives out the same ones.
+    // The time at which the URLs were issued: a repeated call returns the same ones.
     nowMs: expiresAt - uploadTtlSeconds * 1000,
   });
   const given = Object.entries(presigned.headers).filter(([name]) => !/^content-(?:type|length)$/i.test(name));
   return { uploadUrl: presigned.url, requiredHeaders: { ...headers, ...Object.fromEntries(given) } };
 }
 
-/** The answer of GET /attachments/{submissionId}. */
 interface SubmissionState {
   attachmentSubmissionId: string;
   expiresAt: number;
@@ -242,7 +238,7 @@ interface SubmissionState {
   files: { name: string; sizeBytes: number; status: 'waiting' | 'uploaded' }[];
 }
 
-/** What of a submission has arrived; SUBMISSION_NOT_FOUND also for one of another account or mode. */
+/** Returns the upload status of a submission; SUBMISSION_NOT_FOUND also for one of another account or mode. */
 export async function batchState(
   { database, blobs }: Pick<RegisterDependencies, 'database' | 'blobs'>,
   key: BatchKey,

@@ -1,4 +1,4 @@
-/** A file whose upload is repeated while the batch is read. */
+/** A file that is uploaded again while the batch is read. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import type { Answer, JsonObject } from '../../test/kit/api.ts';
@@ -8,10 +8,10 @@ import { waitUntil } from '../../test/kit/wait-until.ts';
 
 let app: UploadApp;
 let looks = 0;
-/** Called before each look at a stored file. */
+/** Called before each check of a stored file. */
 let onLook: () => Promise<void> = async () => {};
 before(async () => {
-  // An upload within a look asks for the stamp of what it has stored.
+  // An upload during a check requests the stamp of its own file.
   let isWithin = false;
   const looking = async (): Promise<void> => {
     if (isWithin) return;
@@ -37,7 +37,7 @@ afterEach(() => {
 const code = (answer: Answer): string => `${answer.status} ${answer.body.error?.code ?? ''}`.trim();
 let accounts = 0;
 
-/** A complete submission, and a repeated upload of its file that is over once the bytes before it are gone. */
+/** A complete submission, and a repeated upload of its file that ends once the previous bytes are deleted. */
 async function complete() {
   accounts += 1;
   const account = `acc_${accounts}`;
@@ -60,7 +60,7 @@ const calls: Record<string, (account: string, id: string) => Promise<Answer>> = 
 };
 
 for (const [name, call] of Object.entries(calls)) {
-  test(`${name} beside a repeated upload finds the file`, async () => {
+  test(`${name} finds the file during a repeated upload`, async () => {
     const { account, id, repeat } = await complete();
     let repeats = 0;
     onLook = async () => {
@@ -76,7 +76,7 @@ for (const [name, call] of Object.entries(calls)) {
   });
 }
 
-test('a file that is uploaded all the time does not hold the send for ever', async () => {
+test('a file that is uploaded continuously does not block the send indefinitely', async () => {
   const { account, id, repeat } = await complete();
   onLook = repeat;
   assert.equal(code(await app.send(account, id)), '409 ATTACHMENT_UPLOAD_INCOMPLETE');
@@ -84,7 +84,7 @@ test('a file that is uploaded all the time does not hold the send for ever', asy
   assert.equal(code(await app.send(account, id)), '202');
 });
 
-test('what is missing and stays as it is is looked for once', async () => {
+test('an unchanged missing file is looked up once', async () => {
   const { body } = await app.register('acc_missing', [manifestEntry(someBytes(10))]);
   const { account, id } = await complete();
   looks = 0;
@@ -95,7 +95,7 @@ test('what is missing and stays as it is is looked for once', async () => {
   assert.equal(looks, 1);
 });
 
-test('a send that uses the submission up while another one looks is told as that', async () => {
+test('a send that loses the race for the submission gets the right error', async () => {
   const { account, id } = await complete();
   let sent: Answer | undefined;
   onLook = async () => {

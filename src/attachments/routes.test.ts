@@ -1,4 +1,4 @@
-/** POST /attachments and GET /attachments/{submissionId} through the real HTTP shell on a real database. */
+/** POST /attachments and GET /attachments/{submissionId} over real HTTP with a real database. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { JsonObject } from '../../test/kit/api.ts';
@@ -17,13 +17,13 @@ const bytes = someBytes(1_000);
 const entry = manifestEntry(bytes);
 const code = (answer: { status: number; body: JsonObject }): string => `${answer.status} ${answer.body.error?.code}`;
 let accounts = 0;
-/** Every test has accounts of its own. */
+/** Every test has its own accounts. */
 const someAccount = (): string => {
   accounts += 1;
   return `acc_${accounts}`;
 };
 
-test('a submission has exactly the fields of the specification, one upload for each file in their order', async () => {
+test('a submission has exactly the fields of the contract, with one upload per file in order', async () => {
   const before = app.clock.now();
   const account = someAccount();
   const answer = await app.register(account, [entry, manifestEntry(bytes, { contentType: 'text/csv; charset=utf-8' })]);
@@ -54,7 +54,7 @@ test('a submission has exactly the fields of the specification, one upload for e
   });
 });
 
-test('what JSON allows and we do not is refused, with every other issue', async () => {
+test('refused JSON is reported with every other issue', async () => {
   const api = app.api(someAccount());
   const file = JSON.stringify(entry);
   const bodies: [body: string, fields: string[]][] = [
@@ -74,7 +74,7 @@ test('what JSON allows and we do not is refused, with every other issue', async 
   }
 });
 
-test('what is no manifest is refused with every issue, before anything is there', async () => {
+test('an invalid manifest is refused with every issue, and nothing is created', async () => {
   const account = someAccount();
   const api = app.api(account);
   const bad = await api.post('/attachments', {
@@ -128,7 +128,7 @@ test('files must fit the approved limit with the smallest email, to the byte', a
   app.approve(40_000_000);
 });
 
-test('the same key with the same manifest is the same submission, with fresh URLs only once the old have expired', async () => {
+test('the same key with the same manifest returns the same submission, with new URLs only after the old ones expired', async () => {
   const account = someAccount();
   const first = await app.register(account, [entry], 'key-1');
   assert.equal(first.headers['idempotent-replayed'], undefined);
@@ -148,7 +148,7 @@ test('the same key with the same manifest is the same submission, with fresh URL
   assert.equal(refreshed.body.expiresAt, app.clock.now() + 15 * MINUTES);
   const [fresh] = refreshed.body.attachmentUploads;
   assert.notEqual(fresh.uploadUrl, old.uploadUrl);
-  // The old URL is dead whatever the clock says.
+  // The old URL is invalid regardless of the clock.
   app.clock.advance(-10 * MINUTES);
   assert.equal(
     code(await app.put({ url: old.uploadUrl, headers: old.requiredHeaders, body: bytes })),
@@ -159,7 +159,7 @@ test('the same key with the same manifest is the same submission, with fresh URL
   assert.equal(app.stored().length, 1);
 });
 
-test('without a key every call is a submission of its own; keys of others and of the other mode are other keys', async () => {
+test('without a key every call creates a submission; keys of other accounts and modes are independent', async () => {
   const [one, two] = [someAccount(), someAccount()];
   const answers = [
     await app.register(one, [entry]),
@@ -175,7 +175,7 @@ test('without a key every call is a submission of its own; keys of others and of
   assert.equal(new Set(answers.map((answer) => answer.body.attachmentSubmissionId)).size, 5);
 });
 
-test('a request with the key of one that is in progress is refused', async () => {
+test('a request with a key in progress is refused', async () => {
   const account = someAccount();
   const key = { accountId: account, mode: 'live' as const, endpoint: '/attachments', key: 'busy' };
   app.inFlight.take(key);
@@ -199,7 +199,7 @@ test('a refused request does not use its key', async () => {
   app.approve(40_000_000);
 });
 
-test('a submission of another account or mode, or none at all, is not found', async () => {
+test('a submission of another account or mode, or an unknown one, is not found', async () => {
   const [one, two] = [someAccount(), someAccount()];
   const { attachmentSubmissionId: id } = (await app.register(one, [entry])).body;
   const unknown = await app.state(one, 'sub_000000000000000000000');
@@ -211,7 +211,7 @@ test('a submission of another account or mode, or none at all, is not found', as
   }
 });
 
-test('what is accepted to the byte can be sent: the smallest email is one that there is', async () => {
+test('a manifest accepted at the limit can be sent: the smallest email exists', async () => {
   const account = someAccount();
   const least = leastEmailBytes([entry]);
   app.approve(least - 1);
@@ -228,7 +228,7 @@ test('what is accepted to the byte can be sent: the smallest email is one that t
   app.approve(40_000_000);
 });
 
-test('the key is judged before the size: a repeat is answered whatever the limit has become', async () => {
+test('the key is checked before the size: a repeat succeeds even if the limit has changed', async () => {
   const account = someAccount();
   const large = { ...entry, sizeBytes: 3_000_000 };
   const first = await app.register(account, [large], 'lowered');

@@ -1,6 +1,5 @@
 /**
- * The upload flow on the HTTP surface: POST /attachments, GET /attachments/{submissionId}, and the PUT to an upload URL,
- * which needs no key but the URL itself.
+ * HTTP routes of the upload flow: POST /attachments, GET /attachments/{submissionId}, and the PUT to an upload URL, which requires no key.
  */
 import { Type } from 'typebox';
 import { type Caller, MAXIMUM_EMAIL_BYTES } from '../accounts/accounts.ts';
@@ -24,12 +23,14 @@ const submissionSchema = named('AttachmentSubmission', {
   expiresAt: unixMs,
   attachmentUploads: Type.Array(
     closed({
-      uploadUrl: Type.String({ description: 'Where the raw bytes go with PUT, before expiresAt.' }),
+      uploadUrl: Type.String({ description: 'URL to PUT the raw bytes to, before expiresAt.' }),
       requiredHeaders: mapOf(Type.String(), { maxProperties: 20, description: 'To be sent unchanged on that PUT.' }),
     }),
-    { description: 'One for each item of the manifest, in its order.' },
+    { description: 'One entry per item of the manifest, in the same order.' },
   ),
-  maximumFinalMimeBytes: Type.Integer({ description: 'No email is larger; what is approved may be less.' }),
+  maximumFinalMimeBytes: Type.Integer({
+    description: 'Maximum size of any email. The approved size of the account can be lower.',
+  }),
 });
 
 const stateSchema = named('AttachmentSubmissionState', {
@@ -47,7 +48,7 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
       operationId: 'registerAttachments',
       summary: 'Register files for an email above 2 MB',
       description:
-        'Answers an upload URL for every file. The same Idempotency-Key with the same manifest is the same submission, with fresh URLs once the old ones have expired.',
+        'Returns an upload URL for every file. The same Idempotency-Key with the same manifest returns the same submission, with new URLs once the old ones have expired.',
       idempotencyKey: true,
       body: manifestSchema,
       response: { status: 201, schema: submissionSchema },
@@ -67,7 +68,7 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
       operationId: 'getAttachmentSubmission',
       summary: 'Get the upload status of a submission',
       description:
-        'Says for each file whether it is waiting or uploaded; a client that was cut off goes on with those that wait.',
+        'Returns for each file whether it is waiting or uploaded. After an interruption, upload the files that are waiting.',
       response: { status: 200, schema: stateSchema },
       refusals: ['SUBMISSION_NOT_FOUND'],
       handle: async ({ caller, params }: RouteRequest<Caller, unknown, unknown>) => {
@@ -88,7 +89,7 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
         {
           status: 408,
           schema: Type.Unsafe({ $ref: '#/components/schemas/Refusal' }),
-          description: 'INVALID_REQUEST: the bytes did not arrive in time; nothing was kept.',
+          description: 'INVALID_REQUEST: the bytes did not arrive in time. Nothing was stored.',
         },
       ],
       refusals: ['UPLOAD_URL_INVALID', 'ACCOUNT_SUSPENDED', 'UPLOAD_MISMATCH'],
@@ -108,7 +109,7 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
   ];
 }
 
-/** In the order of the checks: key, manifest, key in progress, key used for something else, size, room. */
+/** In the order of the checks: key, manifest, key in progress, key used for another request, size, limits. */
 async function register(
   options: AttachmentRouteOptions,
   request: RouteRequest<Caller, unknown, unknown>,

@@ -1,14 +1,13 @@
 /**
- * An upload batch: the files registered together for one email, which the API calls an attachment submission, and what of them
- * has arrived. The batch and its stored files are two places: a repeated upload takes away the bytes that the row named a
- * moment ago. Who reads both reads again as long as the batch has changed meanwhile.
+ * Upload batches: the files registered together for one email, which the API calls an attachment submission, and their upload status. The
+ * row and the stored files are separate: a repeated upload deletes the bytes that the row named a moment ago, so code that reads both must
+ * read again if the batch has changed in the meantime.
  *
- * The rows of upload batches: reading them, switching a file to the bytes that have arrived, and marking a batch as used in the
- * transaction of the send. The files of an open batch change by uploads alone, those of a used one never again.
+ * Operations read batches, switch a file to newly uploaded bytes, and mark a batch as used in the transaction of the send. Uploads change
+ * the files of open batches; files of used batches never change.
  *
- * Removes submissions and files that are kept no longer, a bounded number at a time. Files of a used submission stay as long as
- * the content of any email made of them; an open submission is removed only by a sweep that has seen twice that its time is
- * over.
+ * Expired submissions and files are deleted in bounded steps. Files of a used submission stay while the content of any of its emails is
+ * kept; an open submission is deleted only after two sweeps have found it expired.
  */
 import type { Mode } from '../base/mode.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
@@ -21,14 +20,14 @@ export interface ManifestItem {
   sha256: Buffer;
 }
 
-/** One file of a batch, in its position in the manifest (`number`, from 0). */
+/** One file of a batch at its position in the manifest (`number`, from 0). */
 export interface BatchFile extends Omit<ManifestItem, 'sha256'> {
   number: number;
   sha256: Uint8Array;
-  /** Uploaded straight to the blob storage: `blobKey` is known from the beginning and proves nothing. */
+  /** Uploaded directly to blob storage: `blobKey` is known from the start, so it does not prove an upload. */
   direct: boolean;
   blobKey: string | null;
-  /** What the store said of the blob when its bytes were known to be right; see Blobs.stampOf(). */
+  /** Stamp of the blob when its bytes were verified; see Blobs.stampOf(). */
   blobStamp: string | null;
 }
 
@@ -39,7 +38,7 @@ export interface BatchKey {
 }
 
 export interface UploadBatch extends BatchKey {
-  /** Of the POST /attachments that made it. */
+  /** Key of the POST /attachments that created it. */
   idempotencyKey: string | null;
   /** Unix ms at which the upload URLs expire. */
   expiresAt: number;
@@ -50,12 +49,12 @@ export interface UploadBatch extends BatchKey {
   files: BatchFile[];
 }
 
-/** Only a client that uploads the same file all the time is in the way longer. */
+/** Only a client that uploads the same file continuously can exceed this. */
 const READS_AT_MOST = 10;
 
 /**
- * What `read` makes of the batch; undefined when there is none (any more). An answer that is not final counts only if the
- * batch is still the one that was read; otherwise it is read again.
+ * Returns the result of `read` for the batch; undefined if it does not exist. A result that is not final is valid only if the batch has not
+ * changed in the meantime; otherwise the batch is read again.
  */
 export async function readConsistently<T extends { isFinal: boolean }>(
   find: () => Promise<UploadBatch | null>,
@@ -91,7 +90,7 @@ export async function withFiles(tx: Transaction, row: BatchRow): Promise<UploadB
   return { id, accountId, mode, idempotencyKey, expiresAt, version, usedAt, files: files.map(fileOf) };
 }
 
-/** With its files; null when the account has none of this id in this mode. */
+/** Reads a batch with its files; null if the account has none with this id in this mode. */
 export const batchOperation = operation('attachments.submission', 'read', async (tx, key: BatchKey) => {
   const row = await tx.get<BatchRow>(
     `SELECT ${BATCH_COLUMNS} FROM attachment_submission WHERE id = ? AND account_id = ? AND mode = ?`,
@@ -100,7 +99,7 @@ export const batchOperation = operation('attachments.submission', 'read', async 
   return row === undefined ? null : withFiles(tx, row);
 });
 
-/** What an upload is checked against. */
+/** The data that an upload is checked against. */
 interface UploadTarget {
   accountId: string;
   expiresAt: number;
@@ -109,7 +108,7 @@ interface UploadTarget {
   file: BatchFile;
 }
 
-/** The file that a token names, whosever it is: the token is what gives the right. */
+/** Finds the file that a token names, in any account: the token itself authorizes the upload. */
 export const uploadTargetOperation = operation(
   'attachments.uploadTarget',
   'read',
@@ -133,15 +132,15 @@ export const uploadTargetOperation = operation(
 interface FinishedUpload {
   submissionId: string;
   number: number;
-  /** Holds exactly the bytes of the manifest. */
+  /** Contains exactly the bytes of the manifest. */
   blobKey: string;
-  /** Of the blob as it was written; null where the store says none. */
+  /** Stamp of the blob as written; null if the store has none. */
   blobStamp: string | null;
 }
 
 /**
- * Switches the file to the blob that has arrived; of two uploads at once the later one stays. Answers the blob that it
- * replaces, or `taken: false` when the submission was sent or removed meanwhile: nothing names the new blob then.
+ * Switches the file to the uploaded blob; of two concurrent uploads the later one remains. Returns the replaced blob, or `taken: false` if
+ * the submission was sent or deleted in the meantime; no row names the new blob then.
  */
 export const finishUploadOperation = operation(
   'attachments.finishUpload',
@@ -156,7 +155,7 @@ export const finishUploadOperation = operation(
       'SELECT blob_key FROM attachment_file WHERE submission_id = ? AND number = ?',
       ...[upload.submissionId, upload.number],
     );
-    if (before === undefined) throw new Error(`file ${upload.number} of ${upload.submissionId} is gone`);
+    if (before === undefined) throw new Error(`file ${upload.number} of ${upload.submissionId} does not exist`);
     await tx.run(
       'UPDATE attachment_file SET blob_key = ?, blob_stamp = ? WHERE submission_id = ? AND number = ?',
       ...[upload.blobKey, upload.blobStamp, upload.submissionId, upload.number],
@@ -165,7 +164,7 @@ export const finishUploadOperation = operation(
   },
 );
 
-/** Records the stamp of a blob whose bytes were read again and are right; nothing when another upload came meanwhile. */
+/** Records the stamp of a blob that was read again and verified; has no effect if another upload was stored in the meantime. */
 export const confirmFileOperation = operation('attachments.confirmFile', 'write', async (tx, file: FinishedUpload) => {
   await tx.run(
     'UPDATE attachment_file SET blob_stamp = ? WHERE submission_id = ? AND number = ? AND blob_key = ?',
@@ -173,19 +172,19 @@ export const confirmFileOperation = operation('attachments.confirmFile', 'write'
   );
 });
 
-/** The submission as a send has found it complete. */
+/** The submission as the send has read it. */
 export interface BatchUse {
   submissionId: string;
   accountId: string;
   mode: Mode;
-  /** Of the submission that was looked at: an upload that came since makes it another one. */
+  /** Version that was read; a later upload changes it. */
   version: number;
   nowMs: number;
 }
 
 /**
- * Marks an open submission as used, inside the transaction that accepts its email; `bindFiles` follows. False when it was
- * used, changed or removed since it was looked at: nothing may be accepted then.
+ * Marks an open submission as used, inside the transaction that accepts its email; `bindFiles` follows. Returns false if it was used,
+ * changed, or deleted since it was read; nothing may be accepted then.
  */
 export async function markBatchUsed(tx: Transaction, use: BatchUse): Promise<boolean> {
   const taken = await tx.run(
@@ -196,23 +195,23 @@ export async function markBatchUsed(tx: Transaction, use: BatchUse): Promise<boo
   return taken === 1;
 }
 
-/** Undoes `markBatchUsed` in the same transaction, when nothing was accepted after all. */
+/** Undoes `markBatchUsed` in the same transaction, if nothing was accepted. */
 export async function unmarkBatchUsed(tx: Transaction, use: BatchUse): Promise<void> {
   await tx.run('UPDATE attachment_submission SET used_at = NULL WHERE id = ?', use.submissionId);
 }
 
-/** Records that the email is made of the submission's files, which then stay as long as its content does. */
+/** Records that the email contains the submission's files, which are then kept as long as its content. */
 export async function bindFiles(tx: Transaction, submissionId: string, emailSeq: number): Promise<void> {
   await tx.run('INSERT INTO attachment_use (email_seq, submission_id) VALUES (?, ?)', emailSeq, submissionId);
 }
 
-/** How long files that were not sent are kept behind the expiry of their URLs. */
+/** How long unsent files are kept after their URLs expire. */
 export const KEEP_UNSENT_MS = 86_400_000;
 
 interface OverdueBatch {
-  /** Unix ms: submissions whose URLs expired at this time or before are overdue. */
+  /** Unix ms: submissions whose URLs expired at or before this time are overdue. */
   expiredBeforeMs: number;
-  /** Id of the last one seen. */
+  /** Id of the last one processed. */
   afterId: string;
   limit: number;
 }
@@ -229,18 +228,18 @@ export const overdueBatchesOperation = operation('attachments.overdue', 'read', 
 export interface RemovedFiles {
   /** Submissions that were removed, or lost their files. */
   count: number;
-  /** Blobs that nothing names any more. */
+  /** Blobs that no row names anymore. */
   blobKeys: string[];
 }
 
-/** Removes those of these submissions that are still open and overdue, with their files. */
+/** Deletes those of these submissions that are still open and overdue, with their files. */
 export const removeOverdueOperation = operation(
   'attachments.removeOverdue',
   'write',
   async (tx, args: { ids: string[]; expiredBeforeMs: number }): Promise<RemovedFiles> => {
     const removed: RemovedFiles = { count: 0, blobKeys: [] };
     for (const id of args.ids) {
-      // What finishes an upload or a send changes this row first, and so waits for us or we for them.
+      // Uploads and sends update this row first, so they are serialized with this deletion.
       const overdue = await tx.run(
         'UPDATE attachment_submission SET version = version + 1 WHERE id = ? AND used_at IS NULL AND expires_at <= ?',
         ...[id, args.expiredBeforeMs],
@@ -258,14 +257,11 @@ interface UsedBatch {
   /** Id of the last submission that was looked at. */
   afterId: string;
   limit: number;
-  /** Unix ms: of submissions used since then the row is kept for its key, only the files go. */
+  /** Unix ms: rows of submissions used since then are kept for their keys, and only the files are deleted. */
   rowsFromMs: number;
 }
 
-/**
- * Takes the files from used submissions none of whose emails has its content any more. `lastId` is where to go on, or null
- * when all were looked at.
- */
+/** Deletes the files of used submissions whose emails have no content anymore. `lastId` is where to continue, or null at the end. */
 export const removeUsedFilesOperation = operation(
   'attachments.removeUsedFiles',
   'write',
@@ -306,7 +302,7 @@ async function removeBatch(tx: Transaction, id: string): Promise<void> {
   await tx.run('DELETE FROM attachment_submission WHERE id = ?', id);
 }
 
-/** Which of these blobs hold a file of a submission; asked where rows are written, so that none is missed. */
+/** Returns which of these blobs hold a file of a submission; reads where rows are written, so that none is missed. */
 export const uploadedBlobsOperation = operation('attachments.namedBlobs', 'write', async (tx, keys: string[]) => {
   if (keys.length === 0) return [];
   const rows = await tx.all<{ blob_key: string }>(

@@ -1,4 +1,4 @@
-/** What the files may come to that an account has registered and not sent. */
+/** The limit on the registered but unsent files of an account. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Answer } from '../../test/kit/api.ts';
@@ -6,7 +6,7 @@ import { manifestEntry, someBytes } from '../../test/kit/upload.ts';
 import { type UploadApp, uploadApp } from '../../test/kit/upload-app.ts';
 
 const MINUTES = 60_000;
-/** What a submission counts for at least. */
+/** Minimum bytes that a submission counts for. */
 const LEAST = 2_000_000;
 let app: UploadApp;
 let accounts = 0;
@@ -27,10 +27,10 @@ const declared = (...sizes: number[]) => sizes.map((sizeBytes) => ({ ...small, s
 function assertFull(answer: Answer, retryAfter: number): void {
   assert.equal(code(answer), '503 OVERLOADED');
   assert.equal(answer.headers['retry-after'], String(retryAfter));
-  assert.match(answer.body.error.message, /10000000 bytes.*send some of them/);
+  assert.match(answer.body.error.message, /10000000 bytes\. Send some of them/);
 }
 
-test('beyond the bound nothing is registered, for this account and mode alone; sending makes room', async () => {
+test('above the limit nothing is registered, for this account and mode only; sending frees capacity', async () => {
   const account = someAccount();
   const first = await app.uploaded(account, [bytes]);
   assert.equal((await app.register(account, declared(3_000_000, 3_000_000), 'known')).status, 201);
@@ -46,13 +46,13 @@ test('beyond the bound nothing is registered, for this account and mode alone; s
   assertFull(await app.register(account, [small]), 15 * 60);
 });
 
-test('a submission counts for 2 MB at least, without a limit of another kind', async () => {
+test('a submission counts for at least 2 MB, without another limit', async () => {
   const account = someAccount();
   for (let i = 0; i < 5; i += 1) assert.equal((await app.register(account, declared(0))).status, 201);
   assertFull(await app.register(account, declared(0)), 15 * 60);
 });
 
-test('what was never uploaded counts while its URLs live, what was uploaded until it is removed', async () => {
+test('files that were not uploaded count until their URLs expire, uploaded files until they are deleted', async () => {
   const account = someAccount();
   await app.uploaded(account, [bytes]);
   assert.equal((await app.register(account, declared(4 * LEAST), 'late')).status, 201);
@@ -61,7 +61,7 @@ test('what was never uploaded counts while its URLs live, what was uploaded unti
   app.clock.advance(1);
   assert.equal((await app.register(account, declared(4 * LEAST))).status, 201);
   assertFull(await app.register(account, [small]), 15 * 60);
-  // With new URLs the first one would count again.
+  // With new URLs the first submission would count again.
   assertFull(await app.register(account, declared(4 * LEAST), 'late'), 15 * 60);
   app.clock.advance(15 * MINUTES);
   const late = await app.register(account, declared(4 * LEAST), 'late');

@@ -1,4 +1,4 @@
-/** The limits of uploads: what one account holds with slow connections is not taken from the others. */
+/** Upload limits: slow connections of one account do not use up the capacity of others. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { manifestEntry, type PutAnswer, someBytes } from '../../test/kit/upload.ts';
@@ -28,7 +28,7 @@ async function files(account: string, count: number, mode: 'live' | 'sandbox' = 
   }));
 }
 
-/** Uploads that have begun, and go on when they are told to. */
+/** Starts uploads that continue when they are told to. */
 async function stalled(list: File[]): Promise<{ go(): Promise<PutAnswer[]> }> {
   let begun = 0;
   let go = (): void => undefined;
@@ -56,7 +56,7 @@ async function stalled(list: File[]): Promise<{ go(): Promise<PutAnswer[]> }> {
   };
 }
 
-test('an account with as many uploads as it may have is refused, and others go on', async () => {
+test('an account at its limit of uploads is refused, and others continue', async () => {
   const [one, two, three] = await files('acc_1', 3);
   const [four] = await files('acc_1', 1, 'sandbox');
   const [other] = await files('acc_2', 1);
@@ -64,13 +64,13 @@ test('an account with as many uploads as it may have is refused, and others go o
   const refused = await app.put({ ...four!, body: bytes });
   assert.equal(code(refused), '503 OVERLOADED');
   assert.ok(Number(refused.headers['retry-after']) > 0);
-  assert.match(refused.body.error.message, /3 files of this account/);
+  assert.match(refused.body.error.message, /3 uploads of this account/);
   assert.equal(code(await app.put({ ...other!, body: bytes })), '200');
   assert.deepEqual((await held.go()).map(code), ['200', '200', '200']);
   assert.equal(code(await app.put({ ...four!, body: bytes })), '200', 'once they have ended there is room again');
 });
 
-test('all accounts together have so many uploads', async () => {
+test('the limit across all accounts applies', async () => {
   const [mine, others, last] = await Promise.all([files('acc_3', 3), files('acc_4', 3), files('acc_5', 1)]);
   const held = await stalled([...mine, others[0]!, others[1]!]);
   for (const one of [others[2]!, last[0]!]) {
@@ -82,7 +82,7 @@ test('all accounts together have so many uploads', async () => {
   assert.equal(code(await app.put({ ...last[0]!, body: bytes })), '200');
 });
 
-test('no account can take more than a part of the uploads of a service', () => {
+test('one account can use only a part of the uploads of a service', () => {
   const limiter = createUploadLimiter();
   const uploads = (accountId: string): UploadKey[] =>
     Array.from({ length: UPLOAD_LIMITS.total }, (_, i) => ({ accountId, submissionId: `sub_${i}`, number: 0 }));

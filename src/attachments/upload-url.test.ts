@@ -15,21 +15,21 @@ const grant: UploadGrant = {
   contentType: 'application/pdf',
 };
 
-/** Path and query as the server sees them, behind whatever serves the base URL. */
+/** Path and query as the server receives them from a proxy. */
 const pathOf = (url: string): string => url.slice(place.baseUrl.length);
 const opens = (path: string, held: UploadGrant = grant, by = urls): boolean => {
   const claim = by.read(path);
   return claim !== undefined && by.verify(claim, held);
 };
 
-test('an upload URL opens for its own grant, and is the same each time it is made', () => {
+test('an upload URL is valid for its own grant, and is deterministic', () => {
   const url = urls.url(grant);
   assert.match(url, /^https:\/\/mail\.test\/base\/uploads\/[0-9A-Za-z_-]+$/);
   assert.equal(urls.url({ ...grant }), url);
   assert.ok(opens(pathOf(url)));
 });
 
-test('no character can be altered, left out or added', () => {
+test('no character can be altered, omitted, or added', () => {
   const path = pathOf(urls.url(grant));
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_./?%&=~ ';
   let tried = 0;
@@ -46,7 +46,7 @@ test('no character can be altered, left out or added', () => {
   assert.ok(tried > 5_000);
 });
 
-test('a URL is bound to file, size, digest, type and expiry, and to the secret key', () => {
+test('a URL is bound to file, size, digest, type, and expiry, and to the secret key', () => {
   const path = pathOf(urls.url(grant));
   const others: Partial<UploadGrant>[] = [
     { submissionId: newId('sub') },
@@ -60,7 +60,7 @@ test('a URL is bound to file, size, digest, type and expiry, and to the secret k
   assert.ok(!opens(path, grant, createUploadUrls({ ...place, secretKey: randomBytes(32) })));
 });
 
-test('what is not an upload URL is none', () => {
+test('other URLs are not upload URLs', () => {
   for (const path of ['', '/', '/uploads/', '/uploads/x', `/uploads/${'a'.repeat(16_000)}`, '/uploads/__proto__']) {
     assert.equal(urls.read(path), undefined);
   }

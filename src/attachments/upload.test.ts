@@ -1,4 +1,4 @@
-/** The PUT to an upload URL through the real HTTP shell: what is refused before a byte is read, and what is kept. */
+/** The PUT to an upload URL over real HTTP: refusals before the body is read, and stored files. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -18,7 +18,7 @@ let account = '';
 /** Called with each piece that reaches the storage; may wait. */
 let onPiece: () => Promise<void> = async () => {};
 
-/** Storage that a test can hold back. */
+/** Storage that a test can delay. */
 function observed(blobs: Blobs): Blobs {
   return {
     ...blobs,
@@ -42,7 +42,7 @@ afterEach(() => {
   onPiece = async () => {};
 });
 
-/** On an app of its own, since the other tests are not to meet so short limits when the machine is slow. */
+/** Uses a separate app, because such short limits would fail the other tests on a slow machine. */
 async function inHaste(run: () => Promise<void>): Promise<void> {
   const usual = app;
   app = await uploadApp({ rate: { stallMs: 400, graceMs: 600, bytesPerSecond: 1_000_000 }, around: observed });
@@ -62,7 +62,7 @@ interface Open {
   headers: Record<string, string>;
 }
 
-/** An open submission of one file, of an account of its own. */
+/** Creates an open submission of one file, in a new account. */
 async function open(bytes: Buffer, contentType = 'application/pdf'): Promise<Open> {
   accounts += 1;
   account = `acc_${accounts}`;
@@ -79,7 +79,7 @@ async function storedBytes(id: string): Promise<Buffer | undefined> {
   return app.blobs.get(job?.options.files?.[0]?.blobKey ?? '');
 }
 
-test('the bytes are stored, answered with 200 and nothing else, and may be uploaded again before the send', async () => {
+test('the bytes are stored, 200 is returned, and they can be uploaded again before the send', async () => {
   const bytes = someBytes(3_000_001);
   const { id, url, headers } = await open(bytes);
   const before = app.stored().length;
@@ -93,7 +93,7 @@ test('the bytes are stored, answered with 200 and nothing else, and may be uploa
   assert.ok((await storedBytes(id))?.equals(bytes));
 });
 
-test('an empty file and a chunked body are uploads like others', async () => {
+test('an empty file and a chunked body can be uploaded', async () => {
   const empty = await open(Buffer.alloc(0));
   assert.equal((await app.put({ url: empty.url, headers: empty.headers })).status, 200);
   assert.equal(await statusOf(empty.id), 'uploaded');
@@ -106,7 +106,7 @@ test('an empty file and a chunked body are uploads like others', async () => {
   assert.ok((await storedBytes(chunked.id))?.equals(bytes));
 });
 
-test('a client that waits for 100 Continue is told to go on only when its upload is wanted', async () => {
+test('a client that waits for 100 Continue gets it only if its upload is wanted', async () => {
   const bytes = someBytes(100_000);
   const { url, headers } = await open(bytes);
   const refused = await app.put({ url, headers: {}, body: bytes, waitForContinue: true });
@@ -117,7 +117,7 @@ test('a client that waits for 100 Continue is told to go on only when its upload
   assert.deepEqual([taken.status, taken.continued], [200, true]);
 });
 
-test('any altered URL is 403, or 404 where it is no longer below /uploads, and nothing is stored', async () => {
+test('any altered URL is 403, or 404 if it is no longer below /uploads, and nothing is stored', async () => {
   const bytes = someBytes(10);
   const { id, url, headers } = await open(bytes);
   const before = app.stored();
@@ -144,7 +144,7 @@ test('any altered URL is 403, or 404 where it is no longer below /uploads, and n
   assert.deepEqual(app.stored(), before);
 });
 
-test('the required headers have to be there once and unchanged', async () => {
+test('the required headers must be present once and unchanged', async () => {
   const bytes = someBytes(10);
   const { id, url } = await open(bytes, 'text/csv; charset=utf-8');
   const wrong: Record<string, string | string[]>[] = [
@@ -172,7 +172,7 @@ test('another Content-Length is refused before the body is read', async () => {
   const { pathname } = new URL(url);
   for (const length of ['9', '11', '0', '99999999999']) {
     const head = `PUT ${pathname} HTTP/1.1\r\nHost: a\r\nContent-Type: application/pdf\r\nContent-Length: ${length}\r\n\r\n`;
-    // No byte of the body is sent: an answer can only come from the headers.
+    // The body is never sent, so the response depends on the headers only.
     const text = await speak(app.port, head, (said) => said.includes('UPLOAD_MISMATCH'));
     assert.match(text, /^HTTP\/1\.1 422 /);
   }
@@ -180,7 +180,7 @@ test('another Content-Length is refused before the body is read', async () => {
   assert.equal(code(without), '422 UPLOAD_MISMATCH');
 });
 
-test('a body that is not HTTP is refused with 400, at its beginning and in its middle', async () => {
+test('a body that is not valid HTTP is refused with 400, at its start and in the middle', async () => {
   const bytes = someBytes(200_000);
   const { id, url, headers } = await open(bytes);
   const before = app.stored();
@@ -194,7 +194,7 @@ test('a body that is not HTTP is refused with 400, at its beginning and in its m
   assert.equal(await statusOf(id), 'waiting');
 });
 
-test('while its account is suspended an upload URL does not work; an URL that is not ours does not tell', async () => {
+test('an upload URL does not work while its account is suspended; an invalid URL does not reveal that', async () => {
   const bytes = someBytes(10);
   const { id, url, headers } = await open(bytes);
   const direct = new DatabaseSync(path.join(app.temp.folder, 'postrider.db'), { timeout: 5_000 });
@@ -210,7 +210,7 @@ test('while its account is suspended an upload URL does not work; an URL that is
   assert.equal((await app.put({ url, headers, body: bytes })).status, 200);
 });
 
-test('wrong bytes are 422 and nothing is kept, also when right ones are there already', async () => {
+test('wrong bytes are 422 and not stored, even if the right ones are already stored', async () => {
   const bytes = someBytes(200_000);
   const { id, url, headers } = await open(bytes);
   const before = app.stored();
@@ -229,7 +229,7 @@ test('wrong bytes are 422 and nothing is kept, also when right ones are there al
   assert.ok((await storedBytes(id))?.equals(bytes));
 });
 
-test('a body without an end is cut off behind the announced size', async () => {
+test('an endless body is cut off after the announced size', async () => {
   const bytes = someBytes(100_000);
   const { url, headers } = await open(bytes);
   const before = app.stored();
@@ -247,7 +247,7 @@ test('a body without an end is cut off behind the announced size', async () => {
   assert.deepEqual(app.stored(), before);
 });
 
-test('an upload that stalls or crawls is ended with 408, and leaves nothing', () => inHaste(stallAndCrawl));
+test('an upload that stalls or is too slow ends with 408 and leaves nothing', () => inHaste(stallAndCrawl));
 
 async function stallAndCrawl(): Promise<void> {
   const bytes = someBytes(2_000_000);
@@ -268,7 +268,7 @@ async function stallAndCrawl(): Promise<void> {
   assert.equal(await statusOf(id), 'waiting');
 }
 
-/** A byte at a time, never quite stalling. */
+/** Sends a byte at a time without ever stalling completely. */
 async function* crawl(bytes: Buffer): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < 40; at += 1) {
     yield bytes.subarray(at, at + 1);
@@ -276,7 +276,7 @@ async function* crawl(bytes: Buffer): AsyncGenerator<Uint8Array> {
   }
 }
 
-test('time that the storage takes is not the client’s', () => inHaste(slowStorage));
+test('time that the storage takes does not count as time of the client', () => inHaste(slowStorage));
 
 async function slowStorage(): Promise<void> {
   const bytes = someBytes(2_000_000);
@@ -290,7 +290,7 @@ async function slowStorage(): Promise<void> {
   assert.ok(held >= 3);
 }
 
-test('an upload that began before the expiry may end after it', async () => {
+test('an upload that started before the expiry may end after it', async () => {
   const bytes = someBytes(500_000);
   const { id, url, headers } = await open(bytes);
   app.clock.advance(15 * MINUTES - 1);
@@ -304,7 +304,7 @@ test('an upload that began before the expiry may end after it', async () => {
   app.clock.advance(-MINUTES);
 });
 
-test('of two uploads at once one whole file stays; a wrong one beside it changes nothing', async () => {
+test('of two simultaneous uploads one complete file remains; a wrong one does not affect it', async () => {
   const bytes = someBytes(1_500_000);
   const { id, url, headers } = await open(bytes);
   const before = app.stored().length;
@@ -319,7 +319,7 @@ test('of two uploads at once one whole file stays; a wrong one beside it changes
   assert.ok((await storedBytes(id))?.equals(bytes));
 });
 
-test('one URL does not take the service for itself: eight uploads of a file at once, and no more', async () => {
+test('one URL cannot occupy the service: up to eight simultaneous uploads of a file', async () => {
   const bytes = someBytes(1_000);
   const { url, headers } = await open(bytes);
   let release = (): void => undefined;
@@ -328,7 +328,7 @@ test('one URL does not take the service for itself: eight uploads of a file at o
   });
   onPiece = () => gate;
   const nine = Array.from({ length: 9 }, () => app.put({ url, headers, body: bytes }));
-  // The others cannot end before they are let go.
+  // The other uploads cannot end before they are released.
   const refused = await Promise.race(nine);
   assert.equal(code(refused), '503 OVERLOADED');
   assert.ok(Number(refused.headers['retry-after']) > 0);
@@ -364,7 +364,7 @@ test('an upload after the send is refused, and so is one that ends after it', as
   assert.ok((await app.blobs.get(blobKey))?.equals(bytes), 'the file that was sent is the one of before');
 });
 
-test('a client that goes away in the middle leaves nothing', async () => {
+test('a client that disconnects in the middle leaves nothing', async () => {
   const bytes = someBytes(1_000_000);
   const { id, url, headers } = await open(bytes);
   const before = app.stored();

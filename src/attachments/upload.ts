@@ -1,13 +1,11 @@
 /**
- * PUT of one file's bytes to its upload URL. Everything that can be checked without the body is checked before a byte of it is
- * read: the URL, its age, the headers, the announced size. The bytes stream to blob storage; only when they have all come and
- * have the manifest's digest does the row name them, in one step, and 200 is answered once that is on stable storage. An upload
- * that began in time may end after the URL's expiry; one that ends after the send is refused.
+ * PUT of a file's bytes to its upload URL. The URL, its expiry, the headers, and the Content-Length are checked before the body is read.
+ * The bytes are streamed to blob storage. The row names them only after all bytes with the manifest's digest have arrived, and 200 is sent
+ * once that is on stable storage. An upload that started before the URL's expiry may end after it; one that ends after the send is refused.
  *
- * The upload URL: a capability for one file of one submission. Its token names the file and the end of its life and is signed
- * together with all that the manifest says of the file, under a key of its own that is derived from the service's secret key.
- * Its holder may upload these very bytes until it expires, and nothing else; no other altered, guessed or borrowed token opens.
- * The signature is compared as text, so that not even its unused last bits may differ.
+ * An upload URL authorizes one upload of one file. Its token names the file and the expiry and is signed together with the file's
+ * properties in the manifest, with a key derived from the service's secret key. The signature is compared as text, so that its unused last
+ * bits cannot differ either.
  */
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import type { Readable } from 'node:stream';
@@ -29,13 +27,13 @@ import {
 } from './receive.ts';
 import { type BatchFile, finishUploadOperation, uploadTargetOperation } from './store.ts';
 
-/** Where uploads arrive, below the base URL. */
+/** Path of upload URLs, below the base URL. */
 export const UPLOAD_PATH = '/uploads/';
 
-/** Fields apart from each other by a character that none of the first three holds; the signature has a fixed length. */
+/** The separator cannot occur in the first three fields; the signature has a fixed length. */
 const TOKEN = /^(sub_[0-9A-Za-z]{21})-([0-9]{1,2})-([0-9a-z]{1,11})-([0-9A-Za-z_-]{43})$/;
 
-/** What one URL is bound to. */
+/** The values that a URL is signed for. */
 export interface UploadGrant {
   submissionId: string;
   /** The file's place in the manifest, from 0. */
@@ -47,7 +45,7 @@ export interface UploadGrant {
   contentType: string;
 }
 
-/** What a token claims to be for; not to be believed before `verify`. */
+/** Unverified content of a token; call `verify` before you trust it. */
 interface UploadClaim {
   submissionId: string;
   number: number;
@@ -58,13 +56,13 @@ interface UploadClaim {
 export interface UploadUrls {
   /** Absolute address for the PUT. */
   url(grant: UploadGrant): string;
-  /** What the path and query of a request claim, or undefined when they have not the form of an upload URL. */
+  /** Parses the path and query of a request; undefined if they do not have the form of an upload URL. */
   read(url: string): UploadClaim | undefined;
   /** Whether the claim was signed here for exactly this grant. */
   verify(claim: UploadClaim, grant: UploadGrant): boolean;
 }
 
-/** `secretKey` is the service's own (32 bytes); `baseUrl` has no slash at its end, and is read at each use. */
+/** `secretKey` is the service's key (32 bytes); `baseUrl` has no trailing slash, and is read on each use. */
 export function createUploadUrls(options: { secretKey: Uint8Array; baseUrl: string }): UploadUrls {
   const key = Buffer.from(hkdfSync('sha256', options.secretKey, '', 'postrider upload urls', 32));
   const sign = (grant: UploadGrant): string => {
@@ -83,7 +81,7 @@ export function createUploadUrls(options: { secretKey: Uint8Array; baseUrl: stri
       const match = url.startsWith(UPLOAD_PATH) ? TOKEN.exec(url.slice(UPLOAD_PATH.length)) : null;
       if (match === null) return undefined;
       const [, submissionId = '', number = '', expiresAt = '', signature = ''] = match;
-      // A leading zero would be a second way to write the same number.
+      // Leading zeros are refused, so that each number has one spelling.
       if (/^0./.test(number) || /^0./.test(expiresAt)) return undefined;
       return { submissionId, number: Number(number), expiresAt: Number.parseInt(expiresAt, 36), signature };
     },
@@ -102,27 +100,26 @@ export interface UploadDependencies {
   blobs: Blobs;
   clock: Clock;
   urls: UploadUrls;
-  /** How slow a client may be; the service's own unless given. */
+  /** Minimum rate of a client; defaults to the service's. */
   rate?: LeastRate;
-  /** How many uploads may be under way at once; the service's own numbers unless given. */
+  /** Limits on simultaneous uploads; default to the service's. */
   limits?: UploadLimits;
 }
 
-/** Uploads that write at once: one less than the threads of Node's pool, so that other files and signatures find one. */
+/** Simultaneous writes: one less than the threads of Node's pool, so that one remains for other files and signatures. */
 const WRITERS = 3;
 
 interface UploadRequest {
-  /** Path and query as they came. */
+  /** Path and query exactly as received. */
   url: string;
-  /** Every value that this header was sent with. */
   headerValues(name: string): string[];
-  /** From Content-Length; undefined when the body is chunked. */
+  /** From Content-Length; undefined if the body is chunked. */
   announcedBytes: number | undefined;
-  /** Asked for only when the body is wanted. */
+  /** Called only once the body is wanted. */
   body(): Readable;
 }
 
-/** A refusal, with the status where it is not the catalogue's. */
+/** A refusal, with a status if it differs from the catalog's. */
 interface UploadRefusal {
   ok: false;
   failure: Failure;
@@ -131,12 +128,12 @@ interface UploadRefusal {
 
 type Upload = (request: UploadRequest) => Promise<{ ok: true } | UploadRefusal>;
 
-/** The headers that an upload has to carry, exactly as they are given out. */
+/** Headers that the upload must send, exactly as returned by POST /attachments. */
 export function requiredHeaders(file: Pick<BatchFile, 'contentType'>): Record<string, string> {
   return { 'Content-Type': file.contentType };
 }
 
-/** Rejects with Unavailable when storage fails; nothing is kept then. */
+/** Rejects with Unavailable if the storage fails; nothing is stored then. */
 export function createUpload(dependencies: UploadDependencies): Upload {
   const { database, blobs, rate = UPLOAD_RATE, limits } = dependencies;
   const limiter = createUploadLimiter(limits);
@@ -186,11 +183,11 @@ async function checkRequest(dependencies: UploadDependencies, request: UploadReq
   if (target === null || target.file.direct) return refuse(failure('UPLOAD_URL_INVALID'));
   const { accountId, file } = target;
   const { sizeBytes, sha256, contentType } = file;
-  // The row knows when the latest URLs expire, so that those before them are dead whatever the clock says.
+  // The row has the expiry of the latest URLs, so earlier URLs are invalid regardless of the clock.
   const grant = { submissionId, number, expiresAt: target.expiresAt, sizeBytes, sha256, contentType };
   if (!urls.verify(claim, grant)) return refuse(failure('UPLOAD_URL_INVALID'));
   if (target.isSuspended) return refuse(failure('ACCOUNT_SUSPENDED'));
-  if (target.usedAt !== null) return refuse(notOpen('was sent before'));
+  if (target.usedAt !== null) return refuse(notOpen('has already been sent'));
   if (target.expiresAt <= nowMs) return refuse(expired());
   const wrongHeaders = headerFailure(request, file);
   if (wrongHeaders !== undefined) return refuse(wrongHeaders);
@@ -216,7 +213,7 @@ function headerFailure(request: UploadRequest, file: BatchFile): Failure | undef
 function expired(): Failure {
   return failure('UPLOAD_URL_INVALID', {
     message:
-      'The upload URL has expired; repeat POST /attachments with the same Idempotency-Key and manifest for a fresh one.',
+      'The upload URL has expired. Repeat POST /attachments with the same Idempotency-Key and manifest to get a new one.',
   });
 }
 
@@ -236,7 +233,7 @@ function mismatch(file: BatchFile, found: string): Failure {
 function refusalOf(reason: UploadErrorReason, file: BatchFile): UploadRefusal {
   switch (reason) {
     case 'too-long':
-      return refuse(mismatch(file, 'The body has more bytes than announced'));
+      return refuse(mismatch(file, 'The body has more bytes than Content-Length'));
     case 'other-size':
       return refuse(mismatch(file, 'The body ended early'));
     case 'other-digest':

@@ -1,4 +1,4 @@
-/** The database itself refuses to change the audit log, also when asked by SQL of the service's own role, on both databases. */
+/** The database refuses changes to the audit log, even through SQL with the service's own role, on both databases. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -18,7 +18,7 @@ const everything = {
 };
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: rows younger than 400 days are neither changed nor removed nor replaced; older ones may go`, async () => {
+  test(`${dialect}: rows younger than 400 days cannot be changed, deleted, or replaced; older ones can be deleted`, async () => {
     const temp = await tempDatabase(dialect);
     const run = async (sql: string): Promise<void> => {
       if (temp.url === undefined) {

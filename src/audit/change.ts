@@ -1,10 +1,10 @@
 /**
- * Changes that leave a row in the audit log. An operation defined by `change()` has a trail; executed through `changedBy()` it runs
- * in one transaction with the row that shows its resource before and after it. Always true:
- * - a change and its row are committed together, or neither is;
- * - what changes nothing of what the trail shows leaves no row;
- * - only columns that a trail names are shown, and no trail names a secret.
- * The database refuses to change or remove rows younger than 400 days (the migration of audit).
+ * Changes that are recorded in the audit log. An operation defined by `change()` has a trail; if it is executed through `changedBy()`, the
+ * same transaction stores an entry with the resource before and after. Guarantees:
+ * - a change and its entry are committed together, or neither is;
+ * - a change without effect on the recorded columns writes no entry;
+ * - only columns that a trail names are recorded, and no trail names a secret.
+ * The database refuses to change or delete entries younger than 400 days (see the audit migration).
  */
 import type { Actor } from '../base/actor.ts';
 import { newId } from '../base/ids.ts';
@@ -21,29 +21,28 @@ import {
 } from '../storage/operation.ts';
 import { insertMany, table } from '../storage/rows.ts';
 
-/** Somebody, somewhere, at some time. */
+/** Who makes a change, from where, and when. */
 export interface Origin {
   readonly atMs: number;
   readonly actor: Actor;
-  /** Where the changed row does not name its account. */
+  /** Used if the changed row does not name its account. */
   readonly accountId: string | null;
   readonly mode: Mode | null;
-  /** Of the client. */
   readonly address: string | null;
   readonly requestId: string | null;
 }
 
 interface Trail<A, R> {
-  /** As `GET /audit` names it: `webhook.replace`. What stands before the dot is the resource. */
+  /** Name in `GET /audit`: `webhook.replace`. The part before the dot is the resource. */
   readonly action: string | ((args: A) => string);
-  /** The row that is changed: its table, by these columns. Shown are those of `shows`. */
+  /** The table of the changed row, and its columns. Only the columns in `shows` are recorded. */
   readonly table?: string;
   readonly shows?: readonly string[];
-  /** How the row is found; by `id` of the arguments when left out. */
+  /** Columns that identify the row; by default the `id` of the arguments. */
   readonly where?: (args: A) => Readonly<Record<string, SqlValue>>;
-  /** Id of the resource; what found the row when left out. */
+  /** Id of the resource; by default the value that identifies the row. */
   readonly resourceId?: (args: A, result: R) => string | null;
-  /** For a change that no single row shows: what it did, or undefined when nothing was changed. */
+  /** For a change without a single row: what it did, or undefined if nothing changed. */
   readonly did?: (args: A, result: R) => Shown | undefined;
 }
 
@@ -66,13 +65,12 @@ const AUDIT = table('audit', {
   afterChange: 'text?',
 });
 
-/** Longer texts (a template's html) are cut: the versions of a template are kept whole elsewhere. */
+/** Longer texts (a template's html) are cut; template versions are stored completely elsewhere. */
 const SHOWN_TEXT = 2_000;
 
-/** By the name of the operation. */
 const trails = new Map<string, Trail<never, never>>();
 
-/** Defines an operation that leaves a row when somebody asks for it through `changedBy()`; else as `operation()`. */
+/** Defines an operation that writes an audit entry if it is executed through `changedBy()`; otherwise it behaves as `operation()`. */
 export function change<A, R>(
   name: string,
   run: (tx: Transaction, args: A) => Promise<R> | R,
@@ -82,7 +80,7 @@ export function change<A, R>(
   return operation(name, 'write', run);
 }
 
-/** The database in the hands of somebody: what changes something leaves a row that names them. */
+/** Returns the database with an origin: changes executed through it write audit entries with that origin. */
 export function changedBy(database: Database, by: Origin): Database {
   const execute = <A, R>(op: Operation<A, R>, args: A): Promise<R> =>
     trails.has(op.name)
@@ -92,11 +90,9 @@ export function changedBy(database: Database, by: Origin): Database {
 }
 
 interface Change {
-  /** Of the operation. */
   name: string;
   args: unknown;
   by: Origin;
-  /** Of the row. */
   id: string;
 }
 
@@ -139,7 +135,7 @@ function resourceIdOf<A, R>(trail: Trail<A, R>, args: A, result: R): string | nu
   return trail.table === undefined ? null : String(Object.values(keyOf(trail, args)).at(-1));
 }
 
-/** The columns that may be shown, by the names of the API. */
+/** Returns the recorded columns, by their API names. */
 function shownOf<A, R>({ shows = [] }: Trail<A, R>, row: Shown | undefined): Shown | undefined {
   if (row === undefined) return undefined;
   return Object.fromEntries(shows.map((column) => [fieldName(column), shownValue(column, row[column])]));
@@ -187,7 +183,7 @@ async function append(tx: Transaction, { by, action, before, after, ...row }: En
   ]);
 }
 
-/** A row by itself, executed in the name of somebody: for a change that takes many transactions. */
+/** Writes an audit entry alone, for a change that spans many transactions. */
 export const recordChangeOperation = change(
   'audit.record',
   (_tx, _asked: { action: string; resourceId: string | null; asked: Shown }) => undefined,

@@ -1,11 +1,11 @@
-/** Who asks for a change, and from where: a request to the API, a command of the command line, or the service itself. */
+/** The origin of a change: an API request, a command of the command line, or the service itself. */
 import os from 'node:os';
 import type { Actor } from '../base/actor.ts';
 import type { Mode } from '../base/mode.ts';
 import type { Database } from '../storage/database.ts';
 import { changedBy, type Origin } from './change.ts';
 
-/** What of an API request says who asks. */
+/** The parts of an API request that identify its origin. */
 export interface AskedBy {
   readonly caller: {
     readonly actor: Actor;
@@ -16,7 +16,7 @@ export interface AskedBy {
   readonly requestId: string;
 }
 
-/** Who sends an API request, and from where. */
+/** Returns the origin of an API request. */
 export function requestOrigin({ caller, remoteAddress, requestId }: AskedBy, nowMs: number): Origin {
   return {
     ...{
@@ -29,7 +29,7 @@ export function requestOrigin({ caller, remoteAddress, requestId }: AskedBy, now
   };
 }
 
-/** The database in the hands of who sends this request: what the request changes leaves rows that say so. */
+/** Returns the database for the changes of this request, which are recorded with its origin. */
 export function requestedChanges(database: Database, request: AskedBy, nowMs: number): Database {
   return changedBy(database, requestOrigin(request, nowMs));
 }
@@ -38,17 +38,17 @@ function localOrigin(actor: Actor, nowMs: number, accountId: string | null): Ori
   return { atMs: nowMs, actor, accountId, mode: null, address: null, requestId: null };
 }
 
-/** One change by a command, in the name of the operating system's user. */
+/** Returns the origin of a command: the operating system's user. */
 export function commandOrigin(nowMs: number, accountId: string | null = null): Origin {
   return localOrigin({ kind: 'command-line', id: '', name: userName() }, nowMs, accountId);
 }
 
-/** One change by the service itself. */
+/** Returns the origin of a change by the service itself. */
 export function systemOrigin(nowMs: number, accountId: string | null = null): Origin {
   return localOrigin({ kind: 'system', id: '', name: '' }, nowMs, accountId);
 }
 
-/** Empty for a user that the system has no name for, as in some containers. */
+/** Returns an empty name if the system has none for the user, as in some containers. */
 function userName(): string {
   try {
     return os.userInfo().username;

@@ -1,6 +1,5 @@
 /**
- * GET /audit: who changed what, when and from where; the same as CSV and as JSON lines. A sandbox key sees what concerns the
- * sandbox alone.
+ * GET /audit: who changed what, when, and from where, also as CSV and JSON lines. A sandbox key only gets entries that concern the sandbox.
  */
 import { Readable } from 'node:stream';
 import { type Static, Type } from 'typebox';
@@ -19,10 +18,10 @@ const time = (description: string) => Type.Optional(Type.String({ format: 'date-
 const text = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 320, description }));
 
 const auditFilters = {
-  action: text('One action, such as webhook.replace.'),
-  resource: text('One kind of resource, such as webhook.'),
-  resourceId: text('One resource.'),
-  actorId: text('What one user or key did.'),
+  action: text('Entries of one action, such as webhook.replace.'),
+  resource: text('Entries of one kind of resource, such as webhook.'),
+  resourceId: text('Entries of one resource.'),
+  actorId: text('Entries of one user or key.'),
   since: time('At or after.'),
   until: time('At or before.'),
 };
@@ -31,20 +30,20 @@ type AuditFilters = Static<ReturnType<typeof closed<typeof auditFilters>>>;
 const shown = Type.Unsafe<Record<string, unknown> | null>({
   type: ['object', 'null'],
   additionalProperties: true,
-  description: 'Fields of the resource; a secret is never among them, and long texts are cut.',
+  description: 'Fields of the resource, without secrets. Long texts are truncated.',
 });
 
 const auditSchema = named('AuditEntry', {
   auditId: Type.String(),
   time: Type.String(),
   accountId: nullable(),
-  mode: nullable(Type.String({ description: 'Null where both modes are concerned.' })),
+  mode: nullable(Type.String({ description: 'Null if the change concerns both modes.' })),
   actor: closed({
     kind: oneOf(['user', 'key', 'credential', 'command-line', 'system']),
     id: nullable(),
     name: nullable(),
   }),
-  address: nullable(Type.String({ description: 'Of the client.' })),
+  address: nullable(Type.String({ description: 'IP address of the client.' })),
   requestId: nullable(),
   action: Type.String(),
   resource: Type.String(),
@@ -62,7 +61,7 @@ function auditBody(row: AuditRow) {
   };
 }
 
-/** Ids begin with the time, so that spans of time are spans of ids. */
+/** Ids start with the time, so a time range is an id range. */
 function pageOf(
   of: Pick<AuditPage, 'accountId' | 'mode'>,
   filters: AuditFilters,
@@ -75,7 +74,7 @@ function pageOf(
   return { ...of, action, resource, resourceId, actorId, fromId, belowId, limit };
 }
 
-/** A page of the log, of one account or (null) of all. */
+/** Returns a page of the log, of one account or (null) of all. */
 async function auditPage(
   database: Database,
   of: Pick<AuditPage, 'accountId' | 'mode'>,
@@ -97,7 +96,7 @@ const CSV_COLUMNS = [
   ...['resource', 'resourceId', 'before', 'after'],
 ];
 
-/** The whole log, newest first, read while it is sent. */
+/** Streams the entire log, newest first. */
 function auditExport(
   database: Database,
   of: Pick<AuditPage, 'accountId' | 'mode'>,
@@ -139,12 +138,12 @@ const EXPORTS = [
   { format: 'jsonl', contentType: 'application/jsonl; charset=utf-8', name: 'JSON lines' },
 ] as const;
 
-/** Whose log it is, and how it is called. */
+/** Which log the routes return, and its name. */
 interface LogRoutes<C> {
   auth: 'key' | 'operator';
   tag: string;
   path: string;
-  /** Within operationIds. */
+  /** Used in operationIds. */
   noun: string;
   summary: string;
   description: string;
@@ -156,7 +155,7 @@ export function auditRoutes<C extends AuditCaller>({ database }: { database: Dat
     ...{ auth: 'key', tag: 'audit', path: '/audit', noun: 'Audit' },
     summary: 'List changes, newest first',
     description:
-      'One entry for each change of this account: by whom (user, key, command line, the service itself), from where, before and after. Entries cannot be changed, and are kept 400 days.',
+      'Returns one entry per change of this account: who made it (user, key, command line, or the service itself), from where, and the values before and after. Entries cannot be changed and are kept for 400 days.',
     of: ownLog,
   });
 }
@@ -166,7 +165,7 @@ export function operatorAuditRoutes<C>({ database }: { database: Database }): Ro
   return logRoutes<C>(database, {
     ...{ auth: 'operator', tag: 'operator', path: '/operator/audit', noun: 'ServiceAudit' },
     summary: 'List changes in all accounts, newest first',
-    description: 'As GET /audit, of all accounts and of the service itself.',
+    description: 'Like GET /audit, for all accounts and the service itself.',
     of: () => ({ accountId: null, mode: null }),
   });
 }
@@ -185,8 +184,8 @@ function logRoutes<C>(database: Database, log: LogRoutes<C>): RouteDefinition<C>
       defineRoute({
         ...{ method: 'GET', path: `${path}.${format}`, tag, auth },
         operationId: `export${noun}As${format === 'csv' ? 'Csv' : 'JsonLines'}`,
-        summary: `The whole audit log as ${name}`,
-        description: `The same entries and filters as GET ${path}, without pages.`,
+        summary: `Export the audit log as ${name}`,
+        description: `Returns the same entries as GET ${path}, with the same filters and without pagination.`,
         query: closed(auditFilters),
         response: { status: 200, contentType },
         handle: ({ caller, query }: RouteRequest<C, undefined, AuditFilters>) => ({

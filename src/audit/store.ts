@@ -21,16 +21,16 @@ export interface AuditRow {
 }
 
 export interface AuditPage {
-  /** Null: of all accounts, for the operator. */
+  /** Null: entries of all accounts, for the operator. */
   accountId: string | null;
-  /** Only what concerns this mode, or none. */
+  /** Only entries that concern this mode, or no mode. */
   mode: 'sandbox' | null;
   action: string | null;
   resource: string | null;
   resourceId: string | null;
   /** Id of a user or key. */
   actorId: string | null;
-  /** Ids from here, and below there. */
+  /** Ids from this one on, and below that one. */
   fromId: string;
   belowId: string;
   limit: number;
@@ -60,7 +60,7 @@ export const auditOperation = operation('audit.list', 'read', async (tx, page: A
   );
 });
 
-/** Of rows made before this time, as the database's triggers know it too; answers how many went. */
+/** Deletes entries older than this time, which the database's triggers enforce too; returns how many. */
 export const removeAuditOperation = operation(
   'audit.remove',
   'write',

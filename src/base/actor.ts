@@ -1,8 +1,8 @@
-/** Who does something, as a record of changes names them: kept by value, so that it can still be read when they are gone. */
+/** The actor of a recorded change. Stored by value, so that it remains readable after the actor was deleted. */
 export interface Actor {
   kind: 'user' | 'key' | 'credential' | 'command-line' | 'system';
-  /** usr_…, key_…, smtp_…; empty where there is none. */
+  /** usr_…, key_…, smtp_…; empty if there is none. */
   id: string;
-  /** As a person knows them: an address, the name of a key. */
+  /** Display name: an email address, or the name of a key. */
   name: string;
 }

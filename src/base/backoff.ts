@@ -1,24 +1,24 @@
 /**
- * The published retry schedules. Pure: given how many attempts were made, when is the next one. Jitter spreads
- * messages that failed together; it is drawn by the caller so that tests can fix it.
+ * The documented retry schedules. Pure: given the number of attempts, when is the next one. Jitter spreads messages that failed together;
+ * callers draw it, so that tests can fix it.
  */
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** How long a delivery is tried, unless its sender asks for less. */
+/** How long a delivery is retried, unless its sender sets a shorter time. */
 export const LIFETIME_MS = 72 * HOUR;
 
 /** Delay after attempt n (1-based) of a delivery: 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h. */
 const DELIVERY_DELAYS_MS = [1, 5, 15, 30, 60, 120, 240].map((minutes) => minutes * MINUTE);
 
-/** Delay after attempt n (1-based) of a delivery to a server that blocks our host: 15 min, 1, 2, 4 h, then every 6 h. */
+/** Delay after attempt n (1-based) of a delivery to a server that blocks this host: 15 min, 1, 2, 4 h, then every 6 h. */
 const BLOCKED_DELAYS_MS = [15, 60, 120, 240].map((minutes) => minutes * MINUTE);
 
 /** Delay after attempt n (1-based) to read an inbound message: 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h. Not published. */
 const INBOUND_DELAYS_MS = [1, 5, 15, 30, 60, 120, 240].map((minutes) => minutes * MINUTE);
 
-/** Delay after attempt n (1-based) of a webhook; none follows the tenth. */
+/** Delay after attempt n (1-based) of a webhook; there is no attempt after the tenth. */
 const WEBHOOK_DELAYS_MS = [
   5_000,
   5 * MINUTE,
@@ -36,12 +36,12 @@ export function jitter(delayMs: number, random: number): number {
   return Math.round(delayMs * (0.9 + 0.2 * random));
 }
 
-/** Milliseconds from the end of attempt `attempts` to the next one, without jitter. */
+/** Returns the milliseconds from the end of attempt `attempts` to the next one, without jitter. */
 export function deliveryDelayMs(attempts: number): number {
   return DELIVERY_DELAYS_MS[attempts - 1] ?? 6 * HOUR;
 }
 
-/** The same where the server refused our host. */
+/** Returns the same delay for a server that blocks this host. */
 export function blockedDelayMs(attempts: number): number {
   return BLOCKED_DELAYS_MS[attempts - 1] ?? 6 * HOUR;
 }
@@ -51,15 +51,18 @@ export function webhookDelayMs(attempts: number): number | undefined {
   return WEBHOOK_DELAYS_MS[attempts - 1];
 }
 
-/** Milliseconds from the end of attempt `attempts` to read an inbound message to the next one, without jitter. */
+/** Returns the milliseconds from the end of attempt `attempts` to process an inbound message to the next one, without jitter. */
 export function inboundDelayMs(attempts: number): number {
   return INBOUND_DELAYS_MS[attempts - 1] ?? 6 * HOUR;
 }
 
-/** A step with its jitter, and as much again as a slow tick may take. */
+/** Factor for jitter and for a slow tick. */
 const SLACK = 1.15;
 
-/** For each step of a schedule: the longest that work can be due after an attempt. The last one holds for all further attempts. */
+/**
+ * Returns for each step of a schedule the longest time after an attempt at which work can be due. The last value applies to all further
+ * attempts.
+ */
 function latestWaitsMs(steps: number, delayMs: (attempts: number) => number): number[] {
   return Array.from({ length: steps }, (_, index) => Math.round(delayMs(index + 1) * SLACK));
 }
@@ -68,7 +71,7 @@ export const LATEST_DELIVERY_WAITS_MS: readonly number[] = latestWaitsMs(
   DELIVERY_DELAYS_MS.length + 1,
   deliveryDelayMs,
 );
-/** The longer of both schedules of deliveries: a row does not say whether it follows the one for servers that block the host. */
+/** The longer of both delivery schedules: a row does not store whether it follows the one for servers that block the host. */
 export const LATEST_BLOCKED_WAITS_MS: readonly number[] = latestWaitsMs(DELIVERY_DELAYS_MS.length + 1, (attempts) =>
   Math.max(deliveryDelayMs(attempts), blockedDelayMs(attempts)),
 );
@@ -78,7 +81,7 @@ export const LATEST_WEBHOOK_WAITS_MS: readonly number[] = latestWaitsMs(
   (attempts) => WEBHOOK_DELAYS_MS[attempts - 1]!,
 );
 
-/** For each step of the schedule of deliveries: the shortest wait after an attempt. The last one holds for all further attempts. */
+/** For each step of the delivery schedule, the shortest wait after an attempt. The last value applies to all further attempts. */
 export const SHORTEST_DELIVERY_WAITS_MS: readonly number[] = Array.from(
   { length: DELIVERY_DELAYS_MS.length + 1 },
   (_, index) => Math.floor(deliveryDelayMs(index + 1) * 0.9),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { ByteQueue } from './byte-queue.ts';
 
-/** Counts the bytes that are copied from one buffer into another. */
+/** Counts the bytes that are copied between buffers. */
 function countCopied(t: TestContext): () => number {
   let copied = 0;
   const copy = Buffer.prototype.copy;
@@ -14,7 +14,7 @@ function countCopied(t: TestContext): () => number {
   return () => copied;
 }
 
-test('one piece is given back uncopied, many are copied a few times each', (t) => {
+test('a single piece is returned without copying, many are copied a few times each', (t) => {
   const copied = countCopied(t);
   const queue = new ByteQueue();
   const piece = Buffer.from('abc');
@@ -27,7 +27,7 @@ test('one piece is given back uncopied, many are copied a few times each', (t) =
   assert.ok(copied() < 800_000, `${copied()} bytes copied`);
 });
 
-test('what was given away stays as it was', () => {
+test('returned memory is never overwritten', () => {
   const queue = new ByteQueue();
   queue.push(Buffer.from('ab'));
   queue.push(Buffer.from('cd'));
@@ -43,7 +43,7 @@ test('what was given away stays as it was', () => {
   assert.equal(queue.length, 0);
 });
 
-test('a small rest does not keep the memory of a large piece', () => {
+test('a small remainder does not keep a large piece in memory', () => {
   const queue = new ByteQueue();
   const large = Buffer.allocUnsafeSlow(65_536);
   queue.push(large);

@@ -1,33 +1,33 @@
 /**
- * Bytes that come in pieces and are looked at together: one growing buffer in place of a list of pieces, since a piece costs some
- * 280 bytes of memory beside its own. What came as one piece is not copied; each further byte is copied a bounded number of times on
- * average. Memory that was given to somebody as `bytes` is never written again, and a small rest never keeps much of it.
+ * A queue of bytes that arrive in pieces and are read as one growing buffer. A list of pieces would need some 280 bytes of memory per
+ * piece. A single piece is not copied; each further byte is copied a bounded number of times on average. Memory returned as `bytes` is
+ * never overwritten, and a small remainder does not keep a large buffer alive.
  */
 
 const NOTHING = Buffer.alloc(0);
 const SMALLEST_BYTES = 1024;
-/** A rest up to this length moves out of memory that is some times larger. */
+/** A remainder up to this length moves out of a buffer that is several times larger. */
 const SMALL_REST_BYTES = 4096;
 
 export class ByteQueue {
   #memory: Buffer = NOTHING;
   #start = 0;
   #end = 0;
-  /** The memory was made here, so that what is free behind the end may be filled. */
+  /** Whether the buffer was allocated here, so that the free space after the end can be filled. */
   #isOwn = false;
 
   get length(): number {
     return this.#end - this.#start;
   }
 
-  /** All bytes, uncopied; what is pushed or dropped later does not show in it. */
+  /** Returns all bytes without copying; later changes of the queue do not affect them. */
   get bytes(): Buffer {
     return this.#start === 0 && this.#end === this.#memory.length
       ? this.#memory
       : this.#memory.subarray(this.#start, this.#end);
   }
 
-  /** The memory of the piece may not be used again by its giver. */
+  /** Appends a piece; the caller must not write to its memory afterwards. */
   push(piece: Buffer): void {
     if (piece.length === 0) return;
     if (this.length === 0) {
@@ -39,7 +39,6 @@ export class ByteQueue {
     this.#end += piece.length;
   }
 
-  /** Takes `count` bytes away from the front. */
   drop(count: number): void {
     this.#start += count;
     const rest = this.length;

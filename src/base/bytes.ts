@@ -1,4 +1,4 @@
-/** Sizes as people write them in settings and options: `40MB`, `1.5 GiB`, `500,000,000`. */
+/** Sizes with units, for settings and options: `40MB`, `1.5 GiB`, `500,000,000`. */
 
 const UNITS: Record<string, number> = {
   '': 1,
@@ -24,7 +24,9 @@ const UNITS: Record<string, number> = {
 /** What parseBytes accepts, for error messages. */
 export const BYTES_ALLOWED = 'bytes such as 40000000, or a size such as 40MB, 500KB, 64MiB, 1.5GB';
 
-/** Whole bytes; undefined if the text is not a size. KB, MB, GB and TB are powers of 1000, KiB, MiB, GiB and TiB of 1024. */
+/**
+ * Returns the number of bytes; undefined if the text is not a size. KB, MB, GB, and TB are powers of 1000; KiB, MiB, GiB, and TiB of 1024.
+ */
 export function parseBytes(text: string): number | undefined {
   const [, number, unit = ''] = /^(\d+(?:\.\d+)?|\d{1,3}(?:,\d{3})+) ?([a-z]*)$/i.exec(text.trim()) ?? [];
   const factor = Object.hasOwn(UNITS, unit.toLowerCase()) ? UNITS[unit.toLowerCase()] : undefined;

@@ -10,14 +10,15 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => Date.now() };
 
-/** ISO 8601 UTC with milliseconds, as every JSON answer shows times. */
+/** Returns ISO 8601 UTC with milliseconds, the format of times in JSON responses. */
 export function iso(ms: number): string {
   return new Date(ms).toISOString();
 }
 
 /**
- * Tells by how much the wall clock was set, by comparing it with the monotonic one: leases and schedules follow the former.
- * Milliseconds since the last call, positive for forward; noise of some milliseconds is in it.
+ * Returns a function that detects changes of the wall clock by comparing it with the monotonic clock: leases and schedules follow the wall
+ * clock. It returns the milliseconds that the wall clock was set forward (positive) or back since the last call, with some milliseconds of
+ * noise.
  */
 export function watchJumps(clock: Clock): () => number {
   const offset = (): number => clock.now() - performance.now();
@@ -29,5 +30,5 @@ export function watchJumps(clock: Clock): () => number {
   };
 }
 
-/** Jumps below this are those of a time service, and harm nothing. */
+/** Smaller jumps come from time synchronization and are harmless. */
 export const JUMP_MS = 5_000;

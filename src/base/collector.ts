@@ -1,6 +1,6 @@
 /**
- * V8's garbage collector, asked for where we know better than it does when a collection is worth its time. It is reached
- * through the flag that exposes it, which is taken back at once.
+ * Triggers V8's garbage collector when Postrider knows better than V8 that a collection is worthwhile. It is reached through the flag that
+ * exposes it, which is reset immediately.
  */
 import v8 from 'node:v8';
 import vm from 'node:vm';
@@ -13,7 +13,7 @@ interface CollectRequest {
 
 let collect: ((request: CollectRequest) => void) | undefined;
 
-/** Undefined when another thread takes the flag, which is the process's, back at this very moment: this time goes without. */
+/** Returns undefined if another thread is resetting the process-wide flag at this moment; this collection is then skipped. */
 function expose(): typeof collect {
   v8.setFlagsFromString('--expose-gc');
   try {
@@ -33,8 +33,8 @@ export function collectGarbage(): void {
 }
 
 /**
- * From now on the heap may double before all of it is gone through. V8 lets the 30 MB of this program grow by 8, and counts the buffers
- * that are yet to be thrown away: relaying had it do so three to five times a second, 50 ms of processor time each (docs/explanation/performance.md).
+ * Lets the heap double before a full collection. By default V8 lets the 30 MB of this program grow by 8 MB and counts buffers that will
+ * soon be garbage, so relaying caused three to five full collections a second, 50 ms of CPU time each (docs/explanation/performance.md).
  */
 export function letHeapGrow(): void {
   v8.setFlagsFromString('--heap-growing-percent=100');
@@ -44,9 +44,8 @@ const YOUNG_BYTES = 4 * 1024 * 1024;
 let discardedBytes = 0;
 
 /**
- * Counts buffers of sockets that are garbage soon, and has what is young collected now and then: well below a millisecond. V8 lets
- * them pile up until it has to go through the whole heap: 29 MB of uploads cost 85 to 160 ms of processor time without this,
- * and 75 with it (bench/upload.ts).
+ * Counts buffers of sockets that will soon be garbage, and occasionally collects the young generation, which takes well below a
+ * millisecond. V8 would let them accumulate until a full collection is needed (docs/explanation/performance.md).
  */
 export function discardSoon(bytes: number): void {
   discardedBytes += bytes;

@@ -1,6 +1,6 @@
-/** Writing CSV (RFC 4180) that spreadsheets open without running what stands in it. */
+/** Writes CSV (RFC 4180) whose cells spreadsheets do not execute as formulas. */
 
-/** What a spreadsheet takes for a formula; a quote in front makes it a text, and is taken off when we read it back. */
+/** Texts that a spreadsheet takes for a formula; a leading apostrophe makes them text, and is removed on import. */
 const FORMULA = /^'*[=+\-@\t\r]/;
 
 function csvCell(cell: string): string {
@@ -8,7 +8,7 @@ function csvCell(cell: string): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** One line with its end. */
+/** Returns one line including its line end. */
 export function csvLine(cells: readonly (string | null)[]): string {
   return `${cells.map((cell) => csvCell(cell ?? '')).join(',')}\r\n`;
 }

@@ -1,10 +1,9 @@
 /**
- * The few structures of ASN.1 that certificates and requests for them take, encoded in DER (X.690): Node can read X.509 and not
- * write it.
+ * Encodes the few ASN.1 structures that certificates and certificate requests need in DER (X.690); Node can read X.509 but not write it.
  */
 import { isIPv4 } from 'node:net';
 
-/** One DER value: tag, length, content. */
+/** Returns one DER value: tag, length, content. */
 export function der(tag: number, ...parts: Buffer[]): Buffer {
   const content = Buffer.concat(parts);
   if (content.length < 128) return Buffer.concat([Buffer.of(tag, content.length), content]);

@@ -1,11 +1,11 @@
-/** One digest for one JSON value, and another one for every other value. */
+/** Equal JSON values have equal digests, and different ones different digests. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { jsonDigest } from './digest.ts';
 
 const digestOf = (text: string): string => Buffer.from(jsonDigest(JSON.parse(text))).toString('hex');
 
-test('white space, order, escapes and the spelling of numbers do not count', () => {
+test('white space, order, escapes, and the spelling of numbers do not matter', () => {
   for (const [one, other] of [
     ['{"a":1,"b":[true,null]}', ' { "b" : [ true , null ] ,\n"a":1.0 }'],
     ['"é"', '"\\u00e9"'],
@@ -17,7 +17,7 @@ test('white space, order, escapes and the spelling of numbers do not count', () 
     assert.equal(digestOf(one), digestOf(other), one);
 });
 
-test('every other difference counts, also between forms that look alike', () => {
+test('every other difference matters, even between similar forms', () => {
   const texts =
     '{} [] "" null "null" true "true" 1 "1" [1] [[1]] [1,1] [11] {"a":1} {"a":"1"} {"1":"a"} {"a":{}} {"a":[]} {"a":null} ["a","b"] ["b","a"] ["ab"] ["a",["b"]] ["as1:b"] {"a":"b","c":"d"} {"a":"b1:cs1:d"} [{"a":1},{"b":2}] [{"a":1,"b":2}]'.split(
       ' ',
@@ -25,7 +25,7 @@ test('every other difference counts, also between forms that look alike', () => 
   assert.equal(new Set(texts.map(digestOf)).size, texts.length);
 });
 
-test('a value beyond one piece of hashing has the same digest in any order', () => {
+test('a value that is hashed in several pieces has the same digest in any order', () => {
   const names = Array.from({ length: 5_000 }, (_, index) => `name ${index} ${'ü'.repeat(40)}`);
   const objectOf = (list: string[]) => Object.fromEntries(list.map((name) => [name, name.repeat(3)]));
   assert.deepEqual(jsonDigest(objectOf(names)), jsonDigest(objectOf(names.toReversed())));

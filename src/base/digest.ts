@@ -1,12 +1,12 @@
-/** SHA-256 of content that may be large, and of JSON values. */
+/** SHA-256 of large content, and of JSON values. */
 import { createHash, hash } from 'node:crypto';
 import { setImmediate as nextRound } from 'node:timers/promises';
 
 const SLICE_BYTES = 512_000;
 
 /**
- * In slices, so that 40 MB do not hold up the event loop (a slice takes about a third of a millisecond). The content must not
- * change meanwhile.
+ * Returns the SHA-256, computed in slices, so that 40 MB do not block the event loop (a slice takes about a third of a millisecond). The
+ * content must not change in the meantime.
  */
 export async function sha256(content: Uint8Array): Promise<Buffer> {
   const hash = createHash('sha256');
@@ -17,16 +17,13 @@ export async function sha256(content: Uint8Array): Promise<Buffer> {
   return hash.digest();
 }
 
-/** Beyond this many characters the form is hashed piece by piece. */
+/** Longer forms are hashed piece by piece. */
 const PIECE_LENGTH = 64 * 1024;
 
 /**
- * SHA-256 of a JSON value, whatever text it was written as: white space, the order of members, escapes and the spelling of numbers
- * do not count (1, 1.0 and 1e0 are one value; an integer beyond 2^53 counts by its digits). Every string and container is preceded
- * by its length, so that no two values have
- * one form. Measured on the 1.8 KB of an ordinary mail: 4 µs, half of it SHA-256; the worst 16 MB body found (100,000 members
- * out of order) takes 0.15 s.
- * The value is of `JSON.parse`, and its strings are well-formed.
+ * Returns the SHA-256 of a JSON value, independent of its spelling: white space, order of members, escapes, and the form of numbers do not
+ * matter (1, 1.0, and 1e0 are equal; an integer beyond 2^53 is compared by its digits). Every string and container is preceded by its
+ * length, so different values cannot have the same form. The value must come from `JSON.parse` with well-formed strings.
  */
 export function jsonDigest(value: unknown): Uint8Array {
   let pieces: ReturnType<typeof createHash> | undefined;

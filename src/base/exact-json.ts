@@ -1,7 +1,7 @@
 /**
- * JSON whose integers keep all of their digits. Order and account numbers of other systems are often 64-bit integers, and a double
- * holds only 53 bits: `7615917337495251231` would become `7615917337495251000`. Such an integer is a bigint in memory, and
- * `JSON.stringify` writes a bigint as the number that it is.
+ * JSON with exact integers. Order and account numbers of other systems are often 64-bit integers, but a double holds only 53 bits:
+ * `7615917337495251231` would become `7615917337495251000`. Such integers are bigints in memory, and `JSON.stringify` writes them as
+ * numbers.
  */
 
 /** The third argument of a reviver of `JSON.parse`, for a primitive value (ECMAScript 2026). */
@@ -22,12 +22,12 @@ Object.defineProperty(BigInt.prototype, 'toJSON', {
 
 const INTEGER = /^[+-]?\d+$/;
 
-/** The number that `source` spells: `value`, or a bigint where a double cannot hold the integer exactly. */
+/** Returns the number that `source` spells: `value`, or a bigint if a double cannot hold the integer exactly. */
 export function exactInteger(source: string, value: number): number | bigint {
   return Number.isSafeInteger(value) || !INTEGER.test(source) ? value : BigInt(source);
 }
 
-/** As `JSON.parse`, except that an integer without fraction and exponent that a double cannot hold exactly is a bigint. */
+/** Parses like `JSON.parse`, but an integer without fraction and exponent that a double cannot hold exactly becomes a bigint. */
 export function parseExactJson(text: string): unknown {
   return JSON.parse(text, (_key: string, value: unknown, context?: ReviverContext) =>
     typeof value === 'number' && context?.source !== undefined ? exactInteger(context.source, value) : value,

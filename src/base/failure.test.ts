@@ -1,4 +1,4 @@
-/** What a refusal says: the first issue, how many there are besides, and nothing that a caller could make long. */
+/** Messages of failures: the first issue, the number of others, and nothing of unlimited length. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { catalogue, failure, type Issue, invalid } from './failure.ts';
@@ -6,7 +6,7 @@ import { catalogue, failure, type Issue, invalid } from './failure.ts';
 const hex: Issue = { field: 'attachments[0].sha256', message: 'must be 64 hex characters' };
 const other = (index: number): Issue => ({ field: `tags[${index}]`, message: 'is empty' });
 
-test('the sentence names the first issue', () => {
+test('the message names the first issue', () => {
   assert.equal(invalid([hex]).message, 'attachments[0].sha256 must be 64 hex characters.');
   assert.match(invalid([hex, other(0)]).message, /hex characters \(and 1 more error, see details\)\.$/);
   const three = invalid([hex, other(0), other(0), other(1)]);
@@ -15,7 +15,7 @@ test('the sentence names the first issue', () => {
   assert.equal(invalid([{ field: '', message: 'is empty; send JSON' }]).message, 'The body is empty; send JSON.');
 });
 
-test('where issues do not say what to do the text of the catalogue follows', () => {
+test('the text of the catalog follows if the issues do not say what to do', () => {
   const { text } = catalogue.ATTACHMENT_UPLOAD_INCOMPLETE;
   assert.equal(failure('ATTACHMENT_UPLOAD_INCOMPLETE').message, text);
   assert.equal(
@@ -25,7 +25,7 @@ test('where issues do not say what to do the text of the catalogue follows', () 
   assert.equal(failure('CONFLICT', { message: 'It is so.', details: [hex] }).message, 'It is so.');
 });
 
-test('long names of fields are cut, between characters', () => {
+test('long field names are cut between characters', () => {
   const { message, details } = invalid([{ field: '😀'.repeat(5_000), message: 'is not a known field' }]);
   assert.ok(message.length < 300 && message.isWellFormed(), message);
   assert.match(message, /… is not a known field\.$/);

@@ -1,15 +1,14 @@
 /**
- * The one catalogue of refusals: code, HTTP status, SMTP reply and public text. Failures are plain values (they cross
- * threads and are stored); a private cause never becomes part of one, it is only logged. docs/reference/errors.md is checked
- * against this table. What may be refused answers a Result; exceptions are kept for bugs and broken infrastructure.
+ * The error catalog: code, HTTP status, SMTP reply, and public text. Failures are plain values, because they cross threads and are stored.
+ * A private cause is only logged and never part of a failure. docs/reference/errors.md is checked against this table. Functions with
+ * expected failures return a Result; exceptions are for bugs and broken infrastructure.
  */
 
 interface CatalogueEntry {
-  /** HTTP status of the answer. */
   status: number;
-  /** Reply on the SMTP submission listener for the same refusal. */
+  /** SMTP reply for the same failure on the submission port. */
   smtp: string;
-  /** Public sentence used where the refusal has nothing more precise to say. */
+  /** Public message, unless the failure has a more precise one. */
   text: string;
 }
 
@@ -147,9 +146,9 @@ export const catalogue = {
 export type FailureCode = keyof typeof catalogue;
 
 export interface Issue {
-  /** Path of the field as the caller wrote it, for example `attachments[0].sha256`; empty for the whole body. */
+  /** Path of the field as the caller wrote it, for example `attachments[0].sha256`; empty for the entire body. */
   field: string;
-  /** What is wrong and what is allowed, as the end of a sentence that starts with the field. */
+  /** The problem and the accepted values, as the end of a sentence that starts with the field. */
   message: string;
   line?: number;
   column?: number;
@@ -159,15 +158,14 @@ export interface Failure {
   code: FailureCode;
   message: string;
   details: Issue[];
-  /** Seconds for a `Retry-After` header, where waiting helps. */
+  /** Seconds for a `Retry-After` header, if waiting helps. */
   retryAfterSeconds?: number;
-  /** With RATE_LIMITED: how many are let through at once, for the `RateLimit-*` headers. */
+  /** With RATE_LIMITED: the number of requests allowed at the same time, for the `RateLimit-*` headers. */
   limit?: number;
-  /** Methods for an `Allow` header. */
   allow?: string[];
 }
 
-/** Bounds of one refusal: what is wrong may be repeated as often as a body has room for it. */
+/** Limits of one failure: the same issue may occur as often as the body allows. */
 export const MAX_ISSUES = 100;
 const MAX_MESSAGE_LENGTH = 2_000;
 
@@ -182,10 +180,10 @@ function distinct(details: Issue[]): Issue[] {
   });
 }
 
-/** Of a field in a sentence. */
+/** Maximum length of a field name in a sentence. */
 const MAX_FIELD_LENGTH = 200;
 
-/** The first of the issues, and how many there are besides: the middle of a sentence. */
+/** Describes the first issue and the number of others, for the middle of a sentence. */
 export function firstIssue([first, ...others]: readonly Issue[]): string {
   if (first === undefined) return '';
   const { field, message } = first;
@@ -195,10 +193,10 @@ export function firstIssue([first, ...others]: readonly Issue[]): string {
   return `${shown === '' ? 'the body' : shown} ${message}${more}`;
 }
 
-/** Codes whose issues say all that there is to say; to others the text of the catalogue is added. */
+/** Codes whose issues are a sufficient message; for others the catalog's text is added. */
 const SAID_BY_ISSUES: ReadonlySet<FailureCode> = new Set(['INVALID_REQUEST', 'UNSUPPORTED_FILE_TYPE']);
 
-/** What a refusal says that nobody gave a sentence of its own. */
+/** Returns the message of a failure that has no specific one. */
 function sentenceOf(code: FailureCode, details: readonly Issue[]): string {
   const { text } = catalogue[code];
   if (details.length === 0) return text;
@@ -206,10 +204,7 @@ function sentenceOf(code: FailureCode, details: readonly Issue[]): string {
   return SAID_BY_ISSUES.has(code) ? issue : `${issue} ${text}`;
 }
 
-/**
- * A refusal from the catalogue; `extra` makes it more precise. At most 100 details, each once, and 2,000 characters of message
- * are kept.
- */
+/** Creates a failure from the catalog; `extra` makes it more precise. Keeps up to 100 distinct details and 2,000 characters of message. */
 export function failure(code: FailureCode, extra: Partial<Omit<Failure, 'code'>> = {}): Failure {
   const details = distinct(extra.details ?? []).slice(0, MAX_ISSUES);
   const whole: Failure = { ...extra, code, message: extra.message ?? sentenceOf(code, details), details };
@@ -217,15 +212,14 @@ export function failure(code: FailureCode, extra: Partial<Omit<Failure, 'code'>>
   return whole;
 }
 
-/** INVALID_REQUEST with every issue that was found. */
+/** Returns INVALID_REQUEST with all issues. */
 export function invalid(details: Issue[], message?: string): Failure {
   return failure('INVALID_REQUEST', message === undefined ? { details } : { details, message });
 }
 
 /**
- * Infrastructure that does not work at the moment (storage, disk). Thrown, not returned: callers cannot do anything but
- * answer with its code (HTTP 503, SMTP 451 4.3.2) and keep what they hold. UNAVAILABLE is for a server that cannot be reached,
- * OVERLOADED for what this machine cannot take on.
+ * Infrastructure (storage, disk) that is currently unavailable. Thrown, not returned: callers can only respond with its code (HTTP 503,
+ * SMTP 451 4.3.2) and keep their data. UNAVAILABLE is for an unreachable server, OVERLOADED for work that this machine cannot accept.
  */
 export class Unavailable extends Error {
   override name = 'Unavailable';
@@ -238,30 +232,30 @@ export class Unavailable extends Error {
 }
 
 /**
- * The storage was lost while it committed: nobody knows whether the write was done. To those who keep what they hold and try
- * again it is like any outage; it is never answered in the words of a refusal, which say that nothing was accepted.
+ * The storage failed during a commit, so it is unknown whether the write was done. For callers that keep their data and retry, it is like
+ * any outage. Its message must never claim that nothing was accepted.
  */
 export class OutcomeUnknown extends Unavailable {
   override name = 'OutcomeUnknown';
 
   /**
-   * INTERNAL_ERROR where others may continue immediately: a proxy repeats a 503 at another node. OVERLOADED where a commit of the
-   * embedded database failed: the process ends, and there is no other.
+   * INTERNAL_ERROR if other nodes may work: a proxy would repeat a 503 at another node. OVERLOADED if a commit of the embedded database
+   * failed: the process ends, and there is no other node.
    */
   constructor(message: string, failureCode: 'INTERNAL_ERROR' | 'OVERLOADED' = 'INTERNAL_ERROR') {
     super(message, failureCode);
   }
 }
 
-/** What a caller reads of it: in no word a refusal, and how to repeat it. */
+/** Returns the failure for the caller, with advice on how to retry; it does not claim that the request was refused. */
 export function outcomeUnknown({ failureCode }: Pick<OutcomeUnknown, 'failureCode'>): Failure {
   return failure(failureCode, {
     message:
-      'It is not known whether this was done: the database was lost while it was stored. Repeat it with the same Idempotency-Key, which does it once; without a key a repeat may do it twice.',
+      'Postrider cannot tell whether the request was processed, because the database connection was lost during the commit. Retry with the same Idempotency-Key, which processes it once. Without a key, a retry may process it twice.',
   });
 }
 
-/** An expected outcome as a value: what was asked for, or the refusal that explains why not. */
+/** An expected outcome as a value: the result, or the failure that explains why there is none. */
 export type Result<T> = { ok: true; value: T } | { ok: false; failure: Failure };
 
 export function ok<T>(value: T): { ok: true; value: T } {

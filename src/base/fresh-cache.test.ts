@@ -1,4 +1,4 @@
-/** Age, coalescing, refresh ahead and bounds of the cache, with a clock that stands still until moved. */
+/** Age, coalescing, background refresh, and limits of the cache, with a manual clock. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
@@ -21,7 +21,7 @@ function setup(limit = 10, absentLimit = 10) {
   return { clock, source, reads, get: (key: string) => cache.get(key, key), cache };
 }
 
-test('a hit is synchronous, and never older than the age allowed', async () => {
+test('a hit is synchronous, and never older than the maximum age', async () => {
   const { clock, source, reads, get } = setup();
   source.set('a', 1);
   assert.equal(await get('a'), 1);
@@ -35,7 +35,7 @@ test('a hit is synchronous, and never older than the age allowed', async () => {
   assert.equal(reads.length, 3);
 });
 
-test('past half its age a value answers and is read again behind it', async () => {
+test('past half its age a value is still returned and read again in the background', async () => {
   const { clock, source, reads, get } = setup();
   source.set('a', 1);
   await get('a');
@@ -47,14 +47,14 @@ test('past half its age a value answers and is read again behind it', async () =
   assert.equal(reads.length, 2);
 });
 
-test('reads of one key at one time are one read', async () => {
+test('concurrent reads of one key are one read', async () => {
   const { source, reads, get } = setup();
   source.set('a', 1);
   assert.deepEqual(await Promise.all([get('a'), get('a'), get('a')]), [1, 1, 1]);
   assert.equal(reads.length, 1);
 });
 
-test('a flood of absent keys does not drive out what is known', async () => {
+test('a flood of absent keys does not evict known values', async () => {
   const { source, reads, get } = setup(2, 2);
   source.set('a', 1);
   await get('a');
@@ -67,7 +67,7 @@ test('a flood of absent keys does not drive out what is known', async () => {
   assert.deepEqual(reads, ['x0']);
 });
 
-test('the oldest of too many goes, and forget makes the next get read', async () => {
+test('the oldest value is evicted first, and evict makes the next get read', async () => {
   const { source, reads, get, cache } = setup(2);
   for (const key of ['a', 'b', 'c']) {
     source.set(key, 1);
@@ -81,7 +81,7 @@ test('the oldest of too many goes, and forget makes the next get read', async ()
   assert.deepEqual(reads, ['a', 'c']);
 });
 
-test('a failed read is told and not remembered', async () => {
+test('a failed read rejects and is not cached', async () => {
   const clock = fakeClock();
   let fail = true;
   const cache = createFreshCache<null, number>({
@@ -99,7 +99,7 @@ test('a failed read is told and not remembered', async () => {
   assert.equal(await cache.get('a', null), 1);
 });
 
-test('what was forgotten is not brought back by a read that began before', async () => {
+test('an evicted value is not restored by a read that started before', async () => {
   const waiting: ((value: number) => void)[] = [];
   const cache = createFreshCache<null, number>({
     clock: fakeClock(),

@@ -1,30 +1,29 @@
 /**
- * A bounded map of values that are read elsewhere and must not be older than a given age. A hit answers without a
- * promise; a value past half its age is read again in the background while it still answers, so that a busy key never
- * waits; one read per key is under way at a time. What does not exist may be remembered too, in a small map of its own, so that a flood
- * of unknown keys neither reaches the source each time nor drives out what is known.
+ * A bounded cache of values that must not be older than a given age. A hit returns without a promise. A value past half its age is still
+ * returned and read again in the background, so busy keys never wait. Only one read per key is in progress at a time. Absent keys can be
+ * cached too, in a small map of their own, so that a flood of unknown keys neither reaches the source each time nor evicts known values.
  */
 import type { Clock } from './clock.ts';
 
 export interface FreshCacheOptions<A, V> {
   clock: Clock;
-  /** A value read longer ago than this is never answered. */
+  /** Maximum age of a returned value. */
   maxAgeMs: number;
-  /** Values kept at most; the ones read longest ago go first. */
+  /** Maximum number of cached values; the ones read longest ago are evicted first. */
   limit: number;
-  /** Absent keys remembered at most; 0 asks again each time. */
+  /** Maximum number of cached absent keys; 0 reads them each time. */
   absentLimit: number;
-  /** Reads the value; undefined when there is none. */
+  /** Reads the value; undefined if there is none. */
   read(argument: A): Promise<V | undefined>;
 }
 
 export interface FreshCache<A, V> {
-  /** The value, at once when it is fresh; `argument` is what a read needs. Rejects as the read does. */
+  /** Returns the value, synchronously if it is fresh; `argument` is passed to the read. Rejects if the read rejects. */
   get(key: string, argument: A): V | undefined | Promise<V | undefined>;
   forget(key: string): void;
   /**
-   * Forgets every value that matches and all that is absent. Reads under way answer those who wait for them already, and
-   * are neither joined nor remembered: they may have begun before the change.
+   * Evicts all matching values and all absent keys. Reads in progress still resolve for their current callers, but are neither joined nor
+   * cached, because they may have started before the change.
    */
   evictWhere(matches: (value: V) => boolean): void;
 }
@@ -49,7 +48,7 @@ export function createFreshCache<A, V>(options: FreshCacheOptions<A, V>): FreshC
   const read = (key: string, argument: A): Promise<V | undefined> => {
     const under = reading.get(key);
     if (under) return under;
-    // The age counts from before the read, since that is the latest moment it surely tells of.
+    // The age counts from the start of the read: the value may be that old.
     const readAtMs = clock.now();
     const started = options
       .read(argument)

@@ -1,9 +1,9 @@
-/** Ids: their shape, their order, and that every character is as likely as any other. */
+/** Ids: format, order, and uniform random characters. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { newId, randomText, timeOfId } from './ids.ts';
 
-test('an id is its prefix, its time and thirteen random characters, and no two are the same', () => {
+test('an id is its prefix, its time, and thirteen random characters, and ids are unique', () => {
   const nowMs = Date.UTC(2026, 10, 20);
   const ids = Array.from({ length: 20_000 }, (_, index) => newId('msg', nowMs + index));
   for (const [index, id] of ids.entries()) {

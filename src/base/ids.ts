@@ -1,6 +1,6 @@
 /**
- * Identifiers: a prefix, eight characters of time and thirteen random ones, all of [0-9A-Za-z]. They sort by the
- * millisecond they were made in and cannot be guessed: each carries 77 fresh bits of the CSPRNG and no counter.
+ * Identifiers: a prefix, eight characters of time, and thirteen random ones, all in [0-9A-Za-z]. They sort by creation time in milliseconds
+ * and cannot be guessed: each contains 77 random bits of the CSPRNG and no counter.
  */
 import { randomFillSync } from 'node:crypto';
 
@@ -25,21 +25,20 @@ export type IdPrefix =
   | 'inb'
   | 'inr';
 
-/** Characters behind the prefix. */
+/** Characters after the prefix. */
 const ID_LENGTH = 21;
 
 /**
- * The code of the character that a random byte stands for. 248 is the largest multiple of 62 below 256: bytes above it would
- * favour some characters, and stand for none (0).
+ * The character code for each random byte. 248 is the largest multiple of 62 below 256: higher bytes would favor some characters and map to
+ * none (0).
  */
 const CODES = new Uint8Array(256);
 for (let byte = 0; byte < 248; byte += 1) CODES[byte] = ALPHABET.charCodeAt(byte % 62);
 const pool = Buffer.alloc(8192);
 let used = pool.length;
-/** Characters are put together here: appended one by one each would be a string of its own. */
+/** Buffer for the characters; appending them one by one would allocate a string for each. */
 const scratch = Buffer.alloc(64);
 
-/** The code of one random character of [0-9A-Za-z]; nothing of what it was made from stays in memory. */
 function randomCode(): number {
   for (;;) {
     if (used === pool.length) {
@@ -62,7 +61,7 @@ export function randomText(length: number): string {
   return text;
 }
 
-/** The random part of an id, made without leaving the engine: an id takes half the time that it takes with `randomText`. */
+/** Returns the random part of an id, in half the time of `randomText`. */
 function randomThirteen(): string {
   const c = randomCode;
   return String.fromCharCode(c(), c(), c(), c(), c(), c(), c(), c(), c(), c(), c(), c(), c());
@@ -84,12 +83,12 @@ function timeText(ms: number): string {
   return text;
 }
 
-/** Ids of this prefix that were made at this time or later are greater, in byte order; those made before are smaller. */
+/** Ids of this prefix created at this time or later are greater in byte order; earlier ones are smaller. */
 export function idFloor(prefix: IdPrefix, ms: number): string {
   return `${prefix}_${timeText(ms)}`;
 }
 
-/** Unix ms at which the id was made; undefined for what is not of this shape. */
+/** Returns the Unix ms at which the id was created; undefined for other texts. */
 export function timeOfId(id: string): number | undefined {
   const text = /_([0-9A-Za-z]{8})[0-9A-Za-z]*$/.exec(id)?.[1];
   if (text === undefined || id.length - id.lastIndexOf('_') - 1 !== ID_LENGTH) return undefined;
@@ -98,7 +97,7 @@ export function timeOfId(id: string): number | undefined {
   return ms;
 }
 
-/** The same id with the time part of another moment; what is not of this shape stays as it is. */
+/** Returns the id with the time part of another moment; other texts are returned unchanged. */
 export function idAt(id: string, ms: number): string {
   const begin = id.length - ID_LENGTH;
   return begin > 0 && id[begin - 1] === '_' ? id.slice(0, begin) + timeText(ms) + id.slice(begin + 8) : id;

@@ -1,13 +1,13 @@
 /**
- * What lives and stops. A role is started by a function that returns one of these; stop() resolves once everything in
- * flight has finished or been handed back, and is safe to call twice.
+ * The lifecycle of roles. The function that starts a role returns one of these; stop() resolves once everything in flight has finished or
+ * was returned to the queue, and is safe to call twice.
  */
 
 export interface Running {
   stop(): Promise<void>;
 }
 
-/** Stops in the reverse order of starting; the first error is thrown after all had their turn. */
+/** Stops in reverse order of starting; throws the first error after all parts were stopped. */
 export async function stopAll(parts: Running[]): Promise<void> {
   let first: unknown;
   for (const part of [...parts].reverse()) {
@@ -21,8 +21,8 @@ export async function stopAll(parts: Running[]): Promise<void> {
 }
 
 /**
- * For modules that only some need: answers what `load` resolved to at the first call; a load that failed is tried again. An import()
- * costs 20 us each time, also of what is there.
+ * Caches what `load` resolved to on the first call; a failed load is retried. Used for dynamic imports, because an import() costs 20 µs
+ * even if the module is loaded.
  */
 export function loadedOnce<T>(load: () => Promise<T>): () => Promise<T> {
   let loading: Promise<T> | undefined;
@@ -35,7 +35,7 @@ export function loadedOnce<T>(load: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Waits for the work, but not beyond a moment of performance.now(). */
+/** Waits for the work, but not longer than until `deadline` (performance.now()). */
 export async function within(work: Promise<unknown>, deadline: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const end = new Promise<void>((resolve) => {

@@ -23,7 +23,7 @@ test('a record is one line: time, level, message, fields', () => {
   );
 });
 
-test('an error shows its message and where it came from', () => {
+test('an error includes its message and stack', () => {
   const lines = lineOf((log) => log.error({ err: new Error('no route') }, 'delivery failed')).split('\n');
   assert.match(lines[0]!, /ERROR delivery failed {2}error="no route"$/);
   assert.match(lines[1]!, /^ {6}at /);
@@ -34,7 +34,7 @@ test('no control character reaches the terminal', () => {
   assert.doesNotMatch(line.slice(0, -1), /[\u0000-\u001f\u007f-\u009f]/);
 });
 
-test('colors are for terminals, and what is not JSON stays as it is', () => {
+test('colors are for terminals, and lines that are not JSON are unchanged', () => {
   assert.match(
     logText('{"level":"warn","time":"2026-01-01T00:00:00Z","msg":"x"}', true),
     /\u001b\[33mWARN \u001b\[39m x/,

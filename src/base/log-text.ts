@@ -1,6 +1,6 @@
 /**
- * A log record as one line for people: `12:34:56.789 INFO  message accepted  accountId=acc_1`. Used where stderr is a terminal;
- * elsewhere the log stays JSON lines. Control characters never reach the terminal.
+ * Formats a log record as one line of text: `12:34:56.789 INFO  message accepted  accountId=acc_1`. Used if stderr is a terminal; otherwise
+ * the log is JSON lines. Control characters never reach the terminal.
  */
 
 interface LogRecord extends Record<string, unknown> {
@@ -11,7 +11,7 @@ interface LogRecord extends Record<string, unknown> {
 }
 
 const COLORS: Record<string, number> = { fatal: 31, error: 31, warn: 33, info: 32, debug: 36, trace: 90 };
-/** Longer lists show their first elements and how many there are. */
+/** Longer lists are cut to their first elements and a count. */
 const LONGEST_LIST = 5;
 const PLAIN = /^[\w.:/@+,#%~-]+$/;
 
@@ -31,7 +31,7 @@ function safe(text: string): string {
   return text.replace(/[\p{Cc}\u2028\u2029]/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** One JSON line of the log as text, with its line end. A line that is not JSON stays as it is. */
+/** Formats one JSON line of the log, including its line end. A line that is not JSON is unchanged. */
 export function logText(line: string, isColored: boolean): string {
   let record: LogRecord;
   try {

@@ -1,6 +1,6 @@
 /**
- * JSON lines on stderr, one per record (stdout belongs to the command line's answers); readable text if stderr is a terminal. Secrets, bodies and AUTH
- * exchanges are never given to it: callers log ids, codes and sizes. Control characters in values are escaped by JSON.
+ * Logs JSON lines on stderr, one per record (stdout is for the output of commands); readable text if stderr is a terminal. Callers log ids,
+ * codes, and sizes, and never secrets, bodies, or AUTH exchanges. JSON escapes control characters in values.
  */
 import { type Logger, pino } from 'pino';
 import { logText } from './log-text.ts';
@@ -8,8 +8,8 @@ import { logText } from './log-text.ts';
 export type Log = Logger;
 
 /**
- * Writes the lines of one round of the event loop together: at some thousand mails a second, a system call for each line
- * would cost more than the line. What a kill takes along is the last round's.
+ * Writes all lines of one turn of the event loop together, because at thousands of messages per second a system call per line costs more
+ * than the line. A killed process loses only the last turn's lines.
  */
 function gathered(stream: NodeJS.WriteStream): (line: string) => void {
   let lines = '';
@@ -25,7 +25,7 @@ function gathered(stream: NodeJS.WriteStream): (line: string) => void {
   };
 }
 
-/** Of the process: text on a terminal, JSON lines elsewhere. */
+/** Returns the writer of this process: text on a terminal, otherwise JSON lines. */
 function standardOutput(): (line: string) => void {
   const write = gathered(process.stderr);
   if (process.stderr.isTTY !== true) return write;
@@ -43,5 +43,5 @@ export function createLog(level: string, write: (line: string) => void = standar
   return pino(options, { write });
 }
 
-/** For places (tests, tools) that want no log at all. */
+/** A log that discards everything, for tests and tools. */
 export const silentLog: Log = pino({ level: 'silent' });

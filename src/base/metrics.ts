@@ -1,7 +1,7 @@
 /**
- * What the service counts and measures, as Prometheus reads it at /metrics. The hot paths only add to plain numbers (prom-client
- * spends about a microsecond on the labels of each increment); they are put into its text format when someone asks.
- * Names of ours start with postrider_ and end with their unit; process_* and nodejs_* are prom-client's.
+ * Metrics for Prometheus at /metrics. Hot paths only add to plain numbers, because prom-client spends about a microsecond on the labels of
+ * each increment; they are converted to its text format on each scrape. Postrider's own names start with postrider_ and end with their
+ * unit; process_* and nodejs_* come from prom-client.
  */
 import { collectDefaultMetrics, Gauge, type Metric, Histogram as PromHistogram, Registry } from 'prom-client';
 import type { Mode } from './mode.ts';
@@ -11,28 +11,27 @@ export interface Counter {
 }
 
 export interface Histogram {
-  /** One observation, in seconds. */
   observe(seconds: number): void;
 }
 
 export interface QueueState {
   /** Messages that wait or are being sent. */
   depth: number;
-  /** Age of the message that has been due for longest, 0 when none is. */
+  /** Age of the message that has been due the longest; 0 if none is due. */
   oldestAgeSeconds: number;
 }
 
-/** What the mail was that came to our own addresses; those behind `unsubscribe` changed nothing. */
+/** Kinds of mail to Postrider's own addresses; those after `unsubscribe` had no effect. */
 export const INBOUND_RESULTS = [
   ...['bounce', 'delay', 'complaint', 'unsubscribe'],
-  // Reports: known already; of a message in another state; of no mail of ours; of another recipient; without proof; of success.
+  // Reports: already known; for a message in another state; for no known message; for another recipient; without proof; of success.
   ...['repeated', 'unfit', 'unknown-mail', 'other-recipient', 'unproven', 'no-failure'],
-  // No reports.
+  // Not reports.
   ...['auto-reply', 'challenge', 'list', 'not-a-report', 'unreadable'],
 ] as const;
 export type InboundResult = (typeof INBOUND_RESULTS)[number];
 
-/** What became of mail for inbound routes: an event; ended here, since it would go round in a loop; put off, beyond its account's limit. */
+/** Results of mail for inbound routes: an event; discarded because it would loop; deferred, above the account's limit. */
 const ROUTE_OUTCOMES = ['event', 'auto-reply', 'own-mail', 'too-many-hops', 'over-limit'] as const;
 
 export interface Metrics {
@@ -41,35 +40,33 @@ export interface Metrics {
   bounced: Record<Mode, Counter>;
   delayed: Record<Mode, Counter>;
   suppressed: Record<Mode, Counter>;
-  /** Attempts at the last hop, by the class of the reply that decided; none where there was no reply. */
+  /** Attempts at the last hop, by the class of the deciding reply; `none` without a reply. */
   attemptsByReply: Record<'2xx' | '4xx' | '5xx' | 'none', Counter>;
   webhookAttempts: Record<'succeeded' | 'failed', Counter>;
-  /** The accepted ones again, by the way they came. */
   acceptedBySource: Record<'http' | 'smtp', Counter>;
   /** Connections to the submission port. */
   smtpSessions: { opened(): void; closed(): void };
   smtpAuthFailures: Counter;
-  /** Mail to return paths, abuse@, postmaster@ and the addresses in List-Unsubscribe, by what it was. */
+  /** Mail to return paths, abuse@, postmaster@, and the addresses in List-Unsubscribe, by kind. */
   inbound: Record<InboundResult, Counter>;
-  /** Mail for inbound routes, by what became of it; mail with too many hops for anybody. */
+  /** Mail for inbound routes, by result, including mail with too many hops. */
   inboundRoutes: Record<(typeof ROUTE_OUTCOMES)[number], Counter>;
-  /** What was refused and found no room to be recorded. */
+  /** Refused requests that were not recorded because the buffer was full. */
   refusedRequestsDropped: Counter;
-  /** From the request's arrival to its answer after the commit. */
+  /** From the arrival of the request to its response after the commit. */
   acceptSeconds: Histogram;
   /** From acceptance to the remote server's 250. */
   deliverySeconds: Histogram;
-  /** One attempt: from dialling (or taking a connection) to its outcome. */
+  /** One attempt: from connecting (or taking an open connection) to its outcome. */
   attemptSeconds: Histogram;
   /** From an event's time to its first successful webhook delivery. */
   webhookLagSeconds: Histogram;
-  /** Counts one answer of the HTTP surface; route is the pattern, never the path. */
+  /** Counts one HTTP response; route is the pattern, never the path. */
   countHttp(route: string, status: number): void;
-  /** Says where queue depth and age are read from; asked at each scrape, a failure leaves them out. */
+  /** Sets the source of queue depth and age, which is read on each scrape; if it fails, both are omitted. */
   readQueueFrom(read: () => QueueState | Promise<QueueState>): void;
-  /** Says where gauges with labels are read from, at each scrape. */
+  /** Sets the source of labeled gauges, which is read on each scrape. */
   readGaugeFrom(about: { name: string; help: string }, read: () => LabelledValue[]): void;
-  /** The whole registry in Prometheus' text format. */
   text(): Promise<string>;
   readonly contentType: string;
 }
@@ -80,7 +77,7 @@ interface Sample {
   value: number;
 }
 
-/** Registers samples of ours beside prom-client's own metrics; the registry only ever calls get(). */
+/** Registers samples next to prom-client's own metrics; the registry only calls get(). */
 function register(registry: Registry, type: string, name: string, help: string, read: () => Sample[]): void {
   const metric = {
     name,
@@ -152,7 +149,7 @@ function plainCounters(
 const FAST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const SLOW_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 21_600, 86_400, 259_200];
 
-/** Samples that are read at each scrape, each with the labels it is given. */
+/** Labeled samples that are read on each scrape. */
 export interface LabelledValue {
   labels: Record<string, string>;
   value: number;
@@ -176,7 +173,7 @@ function queueGauges(registry: Registry): (read: () => QueueState | Promise<Queu
         this.set(state.depth);
         age.set(state.oldestAgeSeconds);
       } catch {
-        // A scrape during an outage shows the last known numbers; the outage itself is logged where it happens.
+        // During an outage a scrape returns the last known numbers; the outage is logged elsewhere.
       }
     },
   });
@@ -210,7 +207,7 @@ function inboundCounters(registry: Registry): Pick<Metrics, 'inbound' | 'inbound
   return { inbound, inboundRoutes };
 }
 
-/** A fresh set of metrics with a registry of its own. */
+/** Creates a set of metrics with its own registry. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
   const byMode = (what: string, help: string) =>
@@ -264,7 +261,7 @@ export function createMetrics(): Metrics {
     SLOW_BUCKETS,
   );
   const readQueueFrom = queueGauges(registry);
-  // process_* and nodejs_*, the names that dashboards know.
+  // process_* and nodejs_*, which standard dashboards use.
   collectDefaultMetrics({ register: registry });
   return {
     ...{ accepted, delivered, bounced, delayed, suppressed, attemptsByReply, webhookAttempts },

@@ -1,4 +1,4 @@
-/** What an account is notified of by mail, and a key that is the same whenever it is sent again, so that it is one mail. */
+/** A notification of an account by email, with a key that prevents duplicates if it is sent again. */
 export interface Notice {
   accountId: string;
   key: string;
@@ -6,8 +6,7 @@ export interface Notice {
   text: string;
 }
 
-/** The same for the operators of the service. */
 export type OperatorNotice = Omit<Notice, 'accountId'>;
 
-/** Resolves when the notice is on its way, or when there is nobody to get it. */
+/** Resolves when the notice is queued, or if there is no recipient. */
 export type Notify<N = Notice> = (notice: N) => Promise<void>;

@@ -1,19 +1,18 @@
-/** Work that is done again and again: in rounds that never overlap. What a round could not finish is left to the next one. */
+/** Work that is repeated in rounds, which never overlap. Work that a round could not finish is left to the next one. */
 import { Unavailable } from './failure.ts';
 import type { Running } from './lifecycle.ts';
 import type { Log } from './log.ts';
 
 export interface Rounds extends Running {
-  /** One round now, or the one that is under way; never rejects. */
+  /** Runs a round now, or joins the one in progress; never rejects. */
   run(): Promise<void>;
 }
 
 interface RoundOptions {
-  /** What is done, as the log names it. */
   name: string;
   everyMs: number;
   log: Log;
-  /** Gives up between two steps once it is to stop. */
+  /** Does one round; returns between two steps once isStopping() is true. */
   round(isStopping: () => boolean): Promise<void>;
 }
 

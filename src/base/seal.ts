@@ -1,7 +1,7 @@
 /**
- * Secrets at rest: AES-256-GCM under the service's secret key. The sealed form is a version byte, a random nonce, the
- * ciphertext and the tag; the context (the id of the row and what the secret is for) is authenticated with it, so that a
- * sealed value copied into another row does not open there. Refuses whatever was altered or sealed with another key.
+ * Encrypts secrets at rest: AES-256-GCM with the service's secret key. The result is a version byte, a random nonce, the ciphertext, and
+ * the tag. The context (the id of the row and the purpose) is authenticated too, so a value copied into another row cannot be decrypted.
+ * Values that were altered or encrypted with another key are rejected.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 
@@ -10,7 +10,7 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 export const SECRET_KEY_BYTES = 32;
 
-/** Seals text or bytes; `context` names where the secret belongs, such as `dkim:dom_…:rsa`. */
+/** Encrypts text or bytes; `context` identifies the place of the secret, such as `dkim:dom_…:rsa`. */
 export function seal(key: Uint8Array, plaintext: Uint8Array | string, context: string): Buffer {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
@@ -22,7 +22,7 @@ export function seal(key: Uint8Array, plaintext: Uint8Array | string, context: s
   return Buffer.concat([Buffer.of(VERSION), nonce, body, cipher.getAuthTag()]);
 }
 
-/** The plaintext; throws when the key or the context is another one or the bytes were altered. */
+/** Returns the plaintext; throws if the key or the context differs or the bytes were altered. */
 export function open(key: Uint8Array, sealed: Uint8Array, context: string): Buffer {
   if (sealed[0] !== VERSION || sealed.length < 1 + NONCE_BYTES + TAG_BYTES) {
     throw new Error(`the sealed secret of ${context} has an unknown form; was it written by a newer version?`);

@@ -1,10 +1,10 @@
-/** Permits: so many at once, handed on in the order of asking, and given back by work that fails. */
+/** Permits: limited, granted in order, and released by failing work. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { createSemaphore } from './semaphore.ts';
 
-test('permits are handed on in the order of asking', async () => {
+test('permits are granted in order of request', async () => {
   const semaphore = createSemaphore(2);
   const order: number[] = [];
   for (let i = 0; i < 5; i += 1) void semaphore.acquire().then(() => order.push(i));
@@ -19,7 +19,7 @@ test('permits are handed on in the order of asking', async () => {
   assert.deepEqual(order, [0, 1, 2, 3, 4]);
 });
 
-test('work that fails gives its permit back, and no more run at once than there are permits', async () => {
+test('failed work releases its permit, and the limit is never exceeded', async () => {
   const semaphore = createSemaphore(3);
   let running = 0;
   let most = 0;

@@ -1,9 +1,9 @@
-/** A counting semaphore: at most so many permits are held at once, and who waits for one gets it in the order of asking. */
+/** A counting semaphore: limits the number of permits held at the same time; waiting callers get theirs in order. */
 export interface Semaphore {
-  /** Resolves once a permit is held; every one is to be released, once. */
+  /** Resolves once a permit is held; release each permit once. */
   acquire(): Promise<void>;
   release(): void;
-  /** Does the work with a permit, however it ends. */
+  /** Runs the work with a permit, which is released in any case. */
   run<T>(work: () => Promise<T>): Promise<T>;
 }
 

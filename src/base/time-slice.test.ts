@@ -1,4 +1,4 @@
-/** Long jobs of short pieces leave room for others, in turn. */
+/** Long jobs in short pieces yield to others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SLICE_MS, timeSlice } from './time-slice.ts';
@@ -19,9 +19,9 @@ async function job(name: string, pieces: number, done: string[]): Promise<void> 
   }
 }
 
-test('short work goes on at once', async (t) => {
+test('short work continues immediately', async (t) => {
   await new Promise((resolve) => setImmediate(resolve));
-  // The process may be paused in between; no time passes here.
+  // The process may be paused in between; the fake clock does not advance.
   const now = performance.now();
   const stopped = t.mock.method(performance, 'now', () => now);
   for (let i = 0; i < 100; i += 1) assert.equal(timeSlice(), undefined);
@@ -29,7 +29,7 @@ test('short work goes on at once', async (t) => {
   await new Promise((resolve) => setImmediate(resolve));
 });
 
-test('many long jobs together hold the loop no longer than one, and go on in turn', async () => {
+test('many long jobs together block the loop no longer than one, and alternate', async () => {
   const done: string[] = [];
   let others = 0;
   let isOver = false;

@@ -1,13 +1,13 @@
 /**
- * Time slices of the event loop for long work that is made of short pieces: who asks between two pieces goes on at once while
- * the loop has been held for less than 20 ms, and waits for a slice of its own after that. Those who wait get theirs one after
- * the other, with whatever else came in between, so that a hundred long jobs together hold the loop no longer than one.
+ * Time slices of the event loop for long work in short pieces. Between two pieces, work continues immediately if the loop was blocked for
+ * less than 20 ms; otherwise it waits for its own slice. Waiting jobs get their slices one after another, with other events in between, so
+ * a hundred long jobs together block the loop no longer than one.
  */
 
-/** So long may the loop be held. */
+/** Maximum time to block the loop. */
 export const SLICE_MS = 20;
 
-/** When the first one asked in this round of the loop. */
+/** When the first job started in this turn of the loop. */
 let beganMs: number | undefined;
 const waiting: (() => void)[] = [];
 
@@ -24,7 +24,7 @@ function next(): void {
   resume();
 }
 
-/** Undefined where the work may go on at once. */
+/** Returns undefined if the work can continue immediately. */
 export function timeSlice(): Promise<void> | undefined {
   if (beganMs === undefined) begin();
   else if (waiting.length > 0 || performance.now() - beganMs >= SLICE_MS) {
@@ -34,8 +34,8 @@ export function timeSlice(): Promise<void> | undefined {
 }
 
 /**
- * Does a piece of work in a slice. Where several ask at the same moment, `await timeSlice()` lets all of them go on before the first
- * has begun; here nothing comes between the question and the work.
+ * Runs a piece of work in a slice. If several callers check at the same moment, `await timeSlice()` lets all of them continue before the
+ * first has started; here nothing runs between the check and the work.
  */
 export async function inTimeSlice<T>(work: () => T): Promise<T> {
   const wait = timeSlice();
@@ -44,8 +44,8 @@ export async function inTimeSlice<T>(work: () => T): Promise<T> {
 }
 
 /**
- * Yields the loop in the middle of a job: to whatever else came in, and then goes on before jobs that have not begun, so that
- * few are half done at a time.
+ * Yields to other events in the middle of a job, and then continues before jobs that have not started, so that few jobs are half done at a
+ * time.
  */
 export function yieldToEventLoop(): Promise<void> {
   if (beganMs === undefined) begin();

@@ -1,7 +1,6 @@
 /**
- * The text without the characters at both ends that are asked for, in linear time. A regular expression that ends in `+$` is
- * quadratic: it starts over at every space in the middle, so that a header field with 120,000 of them holds the event loop for
- * half a minute.
+ * Removes the given characters at both ends, in linear time. A regular expression that ends in `+$` is quadratic: a header field with
+ * 120,000 spaces in the middle would block the event loop for half a minute.
  */
 export function trimmed(text: string, isOutside: (code: number) => boolean): string {
   let end = text.length;

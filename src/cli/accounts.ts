@@ -1,6 +1,6 @@
 /**
- * `postrider account | key | smtp-credential | user | approval | domain`: accounts and what belongs to them. Secrets are shown
- * once, when they are made.
+ * `postrider account | key | smtp-credential | user | approval | domain`: accounts and their resources. Secrets are displayed once, when
+ * they are created.
  */
 
 import {
@@ -80,7 +80,7 @@ export async function makeAccount(call: CommandCall<{ name: string; plan: Plan }
   }
   const made = await withStore(call, (store) => createAccount(store, { name, plan: call.options.plan }));
   const data = { accountId: made.account.id, apiKey: made.apiKey, sandboxApiKey: made.sandboxApiKey };
-  return { data, text: `${columns(data)}\nThe keys are not shown again.` };
+  return { data, text: `${columns(data)}\nStore the keys now: they cannot be displayed again.` };
 }
 
 export async function listAccounts(call: CommandCall): Promise<CommandOutcome> {
@@ -107,7 +107,7 @@ export async function setAccount(call: CommandCall<SetOptions>): Promise<Command
   const [id = ''] = call.args;
   const { plan = null, status = null, emailLimit, limit = [] } = call.options;
   if (plan === null && status === null && emailLimit === undefined && limit.length === 0) {
-    throw new UsageError('nothing to change: give at least one of --plan, --email-limit, --status and --limit');
+    throw new UsageError('nothing to change: use at least one of --plan, --email-limit, --status, and --limit');
   }
   const change = { id, plan, status, approvedEmailBytes: emailBytes(emailLimit), limits: limitsAsked(limit) };
   const account = await withStore(call, (store) =>
@@ -158,7 +158,10 @@ export async function makeKey(call: CommandCall<CredentialOptions & { scope: Sco
     createKey(store, { accountId, mode, scope, name: null, allowedSenders }),
   );
   const { keyId, apiKey } = successOf(made, unknownAccount(accountId));
-  return { data: { keyId, apiKey }, text: `${columns({ keyId, apiKey })}\nThe key is not shown again.` };
+  return {
+    data: { keyId, apiKey },
+    text: `${columns({ keyId, apiKey })}\nStore the key now: it cannot be displayed again.`,
+  };
 }
 
 export async function revokeKey(call: CommandCall): Promise<CommandOutcome> {
@@ -166,7 +169,7 @@ export async function revokeKey(call: CommandCall): Promise<CommandOutcome> {
   const revoked = await withStore(call, (store) =>
     store.database.execute(revokeKeyOperation, { id, accountId: null, mode: null, nowMs: store.clock.now() }),
   );
-  if (revoked !== 'revoked') throw notFound(`there is no key ${id} in force`);
+  if (revoked !== 'revoked') throw notFound(`there is no active key ${id}`);
   return { data: { keyId: id, status: 'revoked' }, text: `${id} is revoked` };
 }
 
@@ -177,7 +180,7 @@ export async function makeSmtpCredential(call: CommandCall<SmtpCredentialOptions
   const made = await withStore(call, (store) => createSmtpCredential(store, wanted));
   const { smtpCredentialId, username, password } = successOf(made, unknownAccount(accountId));
   const data = { smtpCredentialId, username, password };
-  return { data, text: `${columns(data)}\nThe password is not shown again.` };
+  return { data, text: `${columns(data)}\nStore the password now: it cannot be displayed again.` };
 }
 
 function bareAddress(text: string): string {
@@ -194,7 +197,7 @@ export async function makeUser(call: CommandCall<{ email: string; operator?: boo
   const user = { email: bareAddress(call.options.email), isOperator: call.options.operator === true };
   const made = successOf(await withStore(call, (store) => createUser(store, user)));
   const data = { ...made, operator: user.isOperator };
-  return { data, text: `${columns(data)}\nThe password is not shown again.` };
+  return { data, text: `${columns(data)}\nStore the password now: it cannot be displayed again.` };
 }
 
 export async function resetUser(call: CommandCall<{ email: string }>): Promise<CommandOutcome> {
@@ -204,7 +207,7 @@ export async function resetUser(call: CommandCall<{ email: string }>): Promise<C
   const data = { ...successOf(changed, notFound(`there is no user ${email}`)) };
   return {
     data,
-    text: `${columns(data)}\nNeither is shown again; with resetUrl the user sets another password, within a day.`,
+    text: `${columns(data)}\nStore both now: they cannot be displayed again. The user can set another password with resetUrl within 24 hours.`,
   };
 }
 
@@ -224,7 +227,7 @@ function shownApproval(approval: Approval): Record<string, unknown> {
   };
 }
 
-/** A request comes from outside: what of it could steer a terminal is shown as text. */
+/** Requests come from outside, so control characters are escaped. */
 function approvalLine(approval: Approval): string {
   const { id, accountId, requestedEmailBytes, status } = approval;
   return `${id}  ${accountId}  ${String(requestedEmailBytes).padStart(10)}  ${status.padEnd(8)}  ${JSON.stringify(approval.reason)}`;
@@ -269,7 +272,7 @@ function recordSettings({ smtpHostname, bounceDomain, baseUrl }: Config) {
   return { sendingHost: smtpHostname, bounceDomain, baseUrl };
 }
 
-/** What is published instead. */
+/** The published value, if it differs. */
 function foundText({ status, found }: DnsRecord): string {
   return status === 'verified' ? '' : (found ?? []).map((text) => `\n  found: ${text}`).join('');
 }

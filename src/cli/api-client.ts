@@ -1,8 +1,8 @@
 /**
- * The HTTP API as a command calls it, JSON both ways: which one, and as whom. Account and key come together from one source,
- * the first that has them: the options, the environment, the profile that `postrider login` kept, the first-run.json of a
- * service beside the command (its sandbox key, unless --live is given). What comes from a file is sent to the address it
- * belongs to and to no other. A refusal is an answer like any other; only what is no answer of the API is thrown.
+ * The HTTP API for commands, JSON in both directions. Account and key come together from the first source that has them: the options, the
+ * environment, the profile saved by `postrider login`, or the first-run.json of a service on this machine (its sandbox key, unless --live
+ * is given). Credentials from a file are only sent to the address they belong to. Error responses of the API are returned; only responses
+ * that do not come from the API are thrown.
  */
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import os from 'node:os';
@@ -31,9 +31,9 @@ export interface ApiOptions {
 
 type ApiCall = CommandCall<ApiOptions>;
 
-/** Where the API is, and who calls it. */
+/** Address and credentials of the API. */
 export interface ApiTarget {
-  /** Address without a slash at its end. */
+  /** Address without a trailing slash. */
   base: string;
   apiKey: string;
   accountId: string;
@@ -55,7 +55,7 @@ function profileFile(environment: Environment, name: string): string {
   return path.join(base, 'postrider', `${name}.json`);
 }
 
-/** The members of a JSON file, all of them text; undefined when there is no such file. */
+/** Returns the text members of a JSON file; undefined if the file does not exist. */
 function readTexts<K extends string>(file: string, names: readonly K[], remedy: string): Record<K, string> | undefined {
   if (!existsSync(file)) return undefined;
   try {
@@ -74,14 +74,14 @@ function fromProfile({ environment, options }: ApiCall): ApiTarget | undefined {
   const kept = readTexts(file, ['url', 'accountId', 'apiKey'], 'remove it and run postrider login again');
   if (kept) return { base: kept.url, accountId: kept.accountId, apiKey: kept.apiKey };
   if (name === undefined) return undefined;
-  throw notFound(`there is no profile ${name}; postrider login --profile ${name} makes one`);
+  throw notFound(`there is no profile ${name}; create it with postrider login --profile ${name}`);
 }
 
-/** Of the service that serves the data directory, where it listens now. */
+/** The service that uses the data directory, at its current port. */
 function fromFirstRun({ config, options }: ApiCall): ApiTarget | undefined {
   const directory = dataDirectory(config.dataDir);
   const names = ['accountId', 'apiKey', 'sandboxApiKey'] as const;
-  const first = readTexts(firstRunFile(directory), names, 'give --id and --key');
+  const first = readTexts(firstRunFile(directory), names, 'use --id and --key');
   if (!first) return undefined;
   const apiKey = options.live ? first.apiKey : first.sandboxApiKey;
   return { base: localBase(directory.path, config.httpPort), accountId: first.accountId, apiKey };
@@ -95,7 +95,7 @@ function localBase(folder: string, configured: number): string {
     const name = ['0.0.0.0', '::'].includes(host) ? 'localhost' : host;
     return `http://${name.includes(':') ? `[${name}]` : name}:${serving.httpPort ?? configured}`;
   } catch {
-    // Nobody serves now; the call will say that nothing answers.
+    // No service is running; the call will report that the connection was refused.
     return `http://localhost:${configured}`;
   }
 }
@@ -110,7 +110,7 @@ interface Given {
   apiKey: string | undefined;
 }
 
-/** What options and environment say; with --profile the options alone. */
+/** Values in options and environment; with --profile only the options. */
 function given({ options, environment }: ApiCall): Given {
   const pick = (name: 'url' | 'id' | 'key', variable: string): string | undefined =>
     options[name] ?? (options.profile === undefined ? environment[variable] || undefined : undefined);
@@ -138,10 +138,9 @@ export function apiTarget(call: ApiCall): ApiTarget {
   }
   if (url === undefined || url === kept.base) return kept;
   if (profile === undefined && isLoopback(url)) return { ...kept, base: url };
-  throw new UsageError(`the saved key belongs to ${kept.base}, not to ${url}: give --id and --key as well`);
+  throw new UsageError(`the saved key belongs to ${kept.base}, not to ${url}: use --id and --key too`);
 }
 
-/** What `postrider login` was given, to be kept. */
 function targetToKeep(call: ApiCall): ApiTarget {
   const { profile: _, ...options } = call.options;
   const { url, accountId, apiKey } = given({ ...call, options });
@@ -173,7 +172,7 @@ interface HttpCall {
 }
 
 export interface ApiClient {
-  /** Address without a slash at its end. */
+  /** Address without a trailing slash. */
   base: string;
   accountId: string;
   /** Nothing that is sent with this key leaves the machine. */
@@ -185,7 +184,7 @@ export function apiHeaders({ apiKey, accountId }: ApiTarget): Record<string, str
   return { 'X-Api-Key': apiKey, 'X-Id': accountId };
 }
 
-/** The JSON object or list in an answer; undefined for anything else. */
+/** Returns the JSON object or list in a response; undefined for anything else. */
 export function jsonBody(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -214,7 +213,7 @@ export function apiClient(target: ApiTarget): ApiClient {
           method,
           headers,
           signal,
-          // A redirected POST would become a GET.
+          // Following a redirect would turn a POST into a GET.
           redirect: 'manual',
           ...(body !== undefined && { body }),
         });
@@ -237,26 +236,29 @@ export function refusal({ status, body }: ApiAnswer): CommandOutcome {
     error?: { code?: string; message?: string; details?: { field: string; message: string }[] };
   };
   const details = (error?.details ?? []).map((one) => `\n  ${one.field} ${one.message}`).join('');
-  const text = `the service answered ${status} ${error?.code ?? ''}: ${error?.message ?? ''}${details}`;
+  const text = `the service returned ${status} ${error?.code ?? ''}: ${error?.message ?? ''}${details}`;
   return { data: body, text, exitCode: 1 };
 }
 
-/** What POST /send accepted, as the outcome of the command; a sandbox is named, since nobody will get that mail. */
+/** Returns what POST /send accepted, as the outcome of the command; mentions the sandbox, because that email is not delivered. */
 export function sentOutcome({ isSandbox }: ApiClient, { body }: ApiAnswer): CommandOutcome {
   const { messageId, status } = body.data as { messageId: string; status: string };
   return { data: body, text: `${messageId} ${status}${isSandbox ? ' in the sandbox' : ''}` };
 }
 
-/** `postrider login`: keeps it once the API has taken it, readable for its owner alone; removing the file is the way out. */
+/** `postrider login`: saves the credentials after the API has accepted them, readable for their owner only. To log out, delete the file. */
 export async function login(call: CommandCall<ApiOptions>): Promise<CommandOutcome> {
   const target = targetToKeep(call);
-  // A key that may only send is refused here with 403, and is a good key all the same.
+  // A key with scope send gets 403 here, but is valid.
   const answer = await apiClient(target).call({ method: 'GET', path: '/account' });
   const { error } = answer.body as { error?: { code?: string; message?: string } };
   if (answer.status !== 200 && error?.code !== 'FORBIDDEN') {
-    throw new CommandError(error?.code ?? 'REFUSED', `${target.base} refuses: ${error?.message ?? answer.status}`);
+    throw new CommandError(
+      error?.code ?? 'REFUSED',
+      `${target.base} refused the key: ${error?.message ?? answer.status}`,
+    );
   }
   const file = keepTarget(call, target);
   const data = { url: target.base, accountId: target.accountId, file };
-  return { data, text: `Kept in ${file}. send and listen use it from now on.` };
+  return { data, text: `Saved in ${file}. send and listen now use it.` };
 }

@@ -1,4 +1,4 @@
-/** Backups and exports on the command line: what is in them, how they are named, and to whom what is restored belongs. */
+/** Backups and exports on the command line: their content, their names, and the owner of restored files. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
@@ -34,7 +34,7 @@ test('a backup or an export without a name gets one that git ignores', { skip: m
   assert.equal((await runCommand(['backup', 'a', 'b'], { dataDir })).code, 2);
 });
 
-test('a backup holds database and blobs, and restores into an empty directory only', async (t) => {
+test('a backup contains database and blobs, and can be restored into an empty directory only', async (t) => {
   const { folder, dataDir, json, run, store } = commandFolder(t);
   await json('migrate');
   const { accountId } = await json('account', 'create', '--name', 'Acme');
@@ -70,7 +70,7 @@ test('a backup holds database and blobs, and restores into an empty directory on
   assert.equal(existsSync(empty), false);
 });
 
-test('what root makes in the directory of another user belongs to that user', {
+test('files that root creates in the directory of another user belong to that user', {
   skip: process.getuid?.() !== 0 && 'this user is not root',
 }, async (t) => {
   const { folder, json, run, store } = commandFolder(t);

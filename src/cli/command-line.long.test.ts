@@ -1,4 +1,4 @@
-/** The command line as a process of its own on a directory of its own: answers, exit codes, and what stdout holds. */
+/** The command line as a separate process with its own directory: output, exit codes, and stdout. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -35,7 +35,7 @@ test('as a process: one JSON object on stdout, and the exit code', async (t) => 
   assert.equal(wrong.stdout, '');
 });
 
-test('accounts, keys, credentials, users and domains have the answers of the contract', async (t) => {
+test('accounts, keys, credentials, users, and domains have the output of the contract', async (t) => {
   const { json, run, dataDir } = commandFolder(t);
   await json('migrate');
   const { accountId } = await json('account', 'create', '--name', 'Acme');
@@ -129,7 +129,7 @@ test('wrong usage is exit code 2 and names the mistake', async (t) => {
   assert.match(wrongSetting.stderr, /POSTRIDER_HTTP_PORT="x" is not valid/);
 });
 
-test('--json may stand anywhere, and help is an object under it', async (t) => {
+test('--json can be anywhere, and help is an object with it', async (t) => {
   const { run, json } = commandFolder(t);
   await json('migrate');
   const { accountId } = await json('account', 'create', '--name', 'Acme');
@@ -177,7 +177,7 @@ test('a port or an address that cannot be bound is one line that names the setti
   await fail({ POSTRIDER_HTTP_PORT: String(port) }, inUse);
   assert.deepEqual(printed.splice(0), [''], 'a first start asks for the port before it makes anything');
   assert.ok(!existsSync(path.join(dataDir, 'first-run.json')));
-  // A later one does not: where the credentials are that were made before the port was asked for is told then, and only then.
+  // A second start does not: only the first one prints the file of the credentials.
   mkdirSync(dataDir, { recursive: true });
   writeFileSync(path.join(dataDir, 'serving.lock'), '');
   await fail({ POSTRIDER_HTTP_PORT: String(port) }, inUse);
@@ -200,7 +200,7 @@ test('a port or an address that cannot be bound is one line that names the setti
   assert.equal(portError(other, { setting: 'httpPort', host: 'x', port: 80 }), other);
 });
 
-test('serve --json prints where the credentials of the first run are, as one object', async (t) => {
+test('serve --json prints the file of the first credentials as one object', async (t) => {
   const { dataDir } = commandFolder(t);
   const settings = { POSTRIDER_DATA_DIR: dataDir, POSTRIDER_HTTP_PORT: '0', POSTRIDER_HTTP_HOST: '127.0.0.1' };
   const main = path.resolve(import.meta.dirname, '../main.ts');
@@ -237,7 +237,7 @@ test('help explains every command and changes nothing', async (t) => {
   assert.equal(existsSync(dataDir), false);
 });
 
-test('in a wrong folder no command makes a database; migrate does, once', async (t) => {
+test('in a wrong folder no command creates a database except migrate, once', async (t) => {
   const { run, json, dataDir } = commandFolder(t);
   for (const args of [
     ['account', 'list'],
@@ -295,7 +295,7 @@ test('the queue: status, retry now, cancel', async (t) => {
   assert.match(delivered.message, /is delivered/);
 });
 
-test('what a command changes is felt by a running service within a second', async (t) => {
+test('a change by a command takes effect in a running service within a second', async (t) => {
   const { database, folder, close } = await tempDatabase();
   t.after(close);
   const environment = { POSTRIDER_DATA_DIR: folder };
@@ -315,9 +315,9 @@ test('what a command changes is felt by a running service within a second', asyn
   assert.ok(runningMs() - began < 1_000, `after ${runningMs() - began} ms`);
 });
 
-test('doctor names what is missing and how to mend it', async (t) => {
+test('doctor names missing parts and how to fix them', async (t) => {
   const { run } = commandFolder(t);
-  // A relay and a resolver on loopback that nobody listens on: refused at once, whatever the network outside.
+  // A relay and a resolver on loopback without a listener: refused immediately, independent of the network.
   const offline = { POSTRIDER_ROUTE: 'smtp://127.0.0.1:1', POSTRIDER_DNS_SERVERS: '127.0.0.1:1', POSTRIDER_TYPO: 'x' };
   const before = await run(['doctor', '--json'], offline);
   assert.equal(before.code, 1);
@@ -335,7 +335,7 @@ test('doctor names what is missing and how to mend it', async (t) => {
   assert.equal(address.status, 'ok');
 });
 
-test('the version is told, also as JSON', async (t) => {
+test('the version is printed, also as JSON', async (t) => {
   const { run, json } = commandFolder(t);
   const { version } = JSON.parse(readFileSync(path.join(import.meta.dirname, '../../package.json'), 'utf8'));
   for (const word of ['version', '--version']) {

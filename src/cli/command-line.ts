@@ -1,8 +1,7 @@
 /**
- * The command line: the tree of commands as commander parses it, made of the table in commands.ts, and the run of one of them.
- * Help has the commands under headings, and examples for each; a mistyped word gets the nearest one. stdout gets the answer and
- * nothing else: under --json exactly one object, also for a refusal. Exit codes: 0 done, 1 refused or failed, 2 wrong usage,
- * 78 wrong settings.
+ * The command line: parses the commands of commands.ts with commander and runs one of them. Help lists the commands under headings, with
+ * examples for each; a mistyped command gets a suggestion. stdout contains only the result: with --json exactly one object, even for an
+ * error. Exit codes: 0 success, 1 error, 2 wrong usage, 78 invalid settings.
  */
 import { Command, CommanderError, Help } from 'commander';
 import { systemClock } from '../base/clock.ts';
@@ -20,13 +19,13 @@ import {
 } from './command.ts';
 import { type Definition, SECTIONS } from './commands.ts';
 
-/** Runs what `load` answers with what the command was given. */
+/** Runs the function that `load` resolves to with the arguments of the command. */
 type Launch = (
   load: () => Promise<CommandFunction<never>>,
   given: { args: string[]; options: never; program: Command },
 ) => Promise<void>;
 
-/** The program, which hands commands to `launch`, and help and version to `show`; everything else is thrown. */
+/** Creates the program, which passes commands to `launch`, and help and version to `show`; everything else is thrown. */
 function buildProgram(launch: Launch, show: (text: string) => void): Command {
   const program = new Command('postrider')
     .usage('<command> [options]')
@@ -52,7 +51,7 @@ function buildProgram(launch: Launch, show: (text: string) => void): Command {
   return program;
 }
 
-/** The commands stand behind it, with their arguments and under headings. */
+/** The help lists commands at the end, with their arguments and under headings. */
 function withoutCommands(command: Command, help: Help): string {
   const others: Help = Object.assign(Object.create(help), { visibleCommands: () => [] });
   return Help.prototype.formatHelp.call(others, command, others);
@@ -73,7 +72,7 @@ function addCommand(program: Command, definition: Definition, launch: Launch): v
   command.addHelpText('after', `${notes === undefined ? '' : `\n${notes}\n`}\nExamples:\n${lines.join('\n')}`);
   command.action(() => {
     const given: Record<string, unknown> = command.opts();
-    // Left to us, since commander would say so before it says which option was mistyped.
+    // Required options are checked here, because commander would report them before a mistyped option.
     const missing = required.find((one) => given[one.attributeName()] === undefined);
     if (missing) throw new UsageError(`${missing.long} is required; ${seeHelp(command)}`);
     return launch(load, { args: command.args, options: given as never, program });
@@ -84,7 +83,7 @@ function groupsOf(program: Command): Command[] {
   return program.commands.filter((one) => one.commands.length > 0);
 }
 
-/** What follows its words: arguments, the options that have to be given, and whether there are others. */
+/** Returns the part after the words of a command: arguments, required options, and whether there are others. */
 function behindWords({ usage, required = [], options = [] }: Definition): string {
   const args = usage.split(' ').filter((one) => /^[<[]/.test(one));
   const others = options.length > 0 ? ['[options]'] : [];
@@ -103,7 +102,7 @@ function seeHelp(command: Command): string {
   return `see ${`postrider ${wordsOf(command)}`.trim()} --help`;
 }
 
-/** One line for a wrong call of the command, where the library says it in two. */
+/** Returns one line for wrong usage, where commander writes two. */
 function usageError(command: Command, error: CommanderError): UsageError {
   if (error.code !== 'commander.help') {
     return new UsageError(`${error.message.replace(/^error: |\.$/g, '').replaceAll('\n', ' ')}; ${seeHelp(command)}`);
@@ -113,7 +112,7 @@ function usageError(command: Command, error: CommanderError): UsageError {
   return new UsageError(`postrider ${wordsOf(command)} needs a subcommand, one of: ${words.join(', ')}`);
 }
 
-/** Of sysexits.h: a restart cannot help. The systemd unit does not restart after it (RestartPreventExitStatus). */
+/** EX_CONFIG of sysexits.h: a restart cannot help. The systemd unit does not restart after it (RestartPreventExitStatus). */
 const EX_CONFIG = 78;
 
 interface Refusal {
@@ -132,12 +131,12 @@ function refusalOf(error: unknown): Refusal {
   return { code: name === 'Error' ? 'FAILED' : name, message, exitCode: 1 };
 }
 
-/** Runs one command and answers its exit code. `argv` is without the program's own names. */
+/** Runs one command and returns its exit code. `argv` does not contain the name of the program. */
 export async function runCommandLine(argv: string[], environment: Environment, streams: Streams): Promise<number> {
-  // Also where it stands behind what cannot be parsed.
+  // Also if it follows an argument that cannot be parsed.
   const json = argv.slice(0, argv.includes('--') ? argv.indexOf('--') : argv.length).includes('--json');
   let outcome: CommandOutcome = {};
-  /** Help and version, which under --json are objects too. */
+  /** Help and version, which are also objects with --json. */
   let shown = '';
   const launch: Launch = async (load, given) => {
     const config = readConfig(environment);
@@ -166,7 +165,7 @@ export async function runCommandLine(argv: string[], environment: Environment, s
 function print({ data, text, exitCode }: CommandOutcome, streams: Streams, isJson: boolean): void {
   if (isJson && data) streams.out(`${JSON.stringify(data)}\n`);
   if (isJson || text === undefined) return;
-  // A refusal of a remote service is no answer: it belongs on stderr like our own.
+  // An error response of a remote service is not a result: it goes to stderr like other errors.
   if (exitCode === 1 && data?.success === false) streams.err(`postrider: ${text}\n`);
   else streams.out(`${text}\n`);
 }

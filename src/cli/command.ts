@@ -1,7 +1,7 @@
 /**
- * What the functions behind the commands are given and answer. The answer is printed as one JSON object under --json and as
- * text otherwise; nothing else goes to stdout. Refusals are thrown as CommandError and end with exit code 1, wrong usage
- * as UsageError with 2. Which commands there are, with their options, stands in commands.ts.
+ * Types for the functions that implement commands. The result is printed as one JSON object with --json and as text otherwise; nothing else
+ * goes to stdout. Errors are thrown as CommandError (exit code 1), wrong usage as UsageError (2). commands.ts defines all commands and
+ * their options.
  */
 import path from 'node:path';
 import type { Command } from 'commander';
@@ -10,12 +10,12 @@ import type { Failure, Result } from '../base/failure.ts';
 import type { Config } from '../config.ts';
 
 export interface Streams {
-  /** Writes to stdout and stderr as it is; line ends are the caller's. */
+  /** Writes to stdout and stderr unchanged; callers add line ends. */
   out(text: string): void;
   err(text: string): void;
-  /** Whether stdout is a terminal, that nobody keeps. */
+  /** Whether stdout is a terminal, whose output is not stored. */
   outIsTerminal?: boolean;
-  /** Whether stderr is a terminal, where a line may be drawn over itself. */
+  /** Whether stderr is a terminal, where a line can be overwritten. */
   errIsTerminal?: boolean;
 }
 
@@ -26,20 +26,20 @@ export interface CommandCall<Options = unknown> {
   environment: Environment;
   clock: Clock;
   streams: Streams;
-  /** The arguments behind the command, as many as it has declared. */
+  /** The arguments after the command, as declared. */
   args: string[];
-  /** By their names in camel case. */
+  /** By name in camel case. */
   options: Options;
-  /** All commands, for one that tells of them. */
+  /** All commands, for completion. */
   program: Command;
   /** Whether --json was given: for a command that prints while it runs. */
   json: boolean;
 }
 
 export interface CommandOutcome {
-  /** One object; undefined when the command has printed all it has to say. */
+  /** The result as an object; undefined if the command has printed everything itself. */
   data?: Record<string, unknown>;
-  /** The same for people, without the last line end. */
+  /** The result as text, without the last line end. */
   text?: string;
   /** 0 by default. */
   exitCode?: number;
@@ -58,7 +58,6 @@ export class CommandError extends Error {
   }
 }
 
-/** The command was called in a way that it does not understand. */
 export class UsageError extends Error {
   override name = 'UsageError';
 }
@@ -76,7 +75,7 @@ function sentence(failure: Failure): string {
   return issues.length > 0 ? issues.join('; ') : failure.message;
 }
 
-/** The value of an expected outcome; throws its refusal, or `missing` when what it is about does not exist. */
+/** Returns the value of a Result; throws its failure, or `missing` if the resource does not exist. */
 export function successOf<T>(result: Result<T>, missing?: CommandError): T {
   if (result.ok) return result.value;
   const { failure } = result;
@@ -84,7 +83,7 @@ export function successOf<T>(result: Result<T>, missing?: CommandError): T {
   throw new CommandError(failure.code, sentence(failure));
 }
 
-/** The file to write: the one that is named, else one in this folder named after the moment, which git ignores. */
+/** Returns the file to write: the given one, or one in the current folder with the time in its name, which git ignores. */
 export function targetFile({ args, clock }: CommandCall, ending: 'backup' | 'export'): string {
   const moment = new Date(clock.now()).toISOString().slice(0, 19).replaceAll(':', '');
   return path.resolve(args[0] ?? `postrider-${moment}.${ending}`);
@@ -95,7 +94,7 @@ export function columns(values: Record<string, unknown>): string {
   return table(Object.entries(values));
 }
 
-/** The same where a name may come twice. */
+/** Formats rows as columns; names may be repeated. */
 export function table(rows: [string, unknown][]): string {
   const width = Math.max(0, ...rows.map(([name]) => name.length));
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value === null ? '-' : String(value)}`).join('\n');
@@ -105,7 +104,7 @@ export function descendantsOf(command: Command): Command[] {
   return command.commands.flatMap((one) => [one, ...descendantsOf(one)]);
 }
 
-/** Its words, without the name of the program. */
+/** Returns the words of a command, without the name of the program. */
 export function wordsOf(command: Command): string {
   return command.parent ? `${wordsOf(command.parent)} ${command.name()}`.trim() : '';
 }

@@ -1,4 +1,4 @@
-/** The commands that are promised to operators, with their arguments and options; `--json` answers lists under their plural. */
+/** The documented commands with their arguments and options; `--json` prints lists under their plural. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { commandFolder } from '../../test/kit/command-folder.ts';
@@ -43,7 +43,7 @@ const PROMISED: [command: string, ...parts: RegExp[]][] = [
   ['secret-key compare', /compare <file>\n/],
 ];
 
-test('every promised command is there, with its arguments', async (t) => {
+test('every documented command exists, with its arguments', async (t) => {
   const { run } = commandFolder(t);
   for (const [command, ...parts] of PROMISED) {
     const help = await run([...command.split(' '), '--help']);
@@ -52,7 +52,7 @@ test('every promised command is there, with its arguments', async (t) => {
   }
 });
 
-test('lists stand under their plural, and every refusal is one object', async (t) => {
+test('lists are under their plural, and every error is one object', async (t) => {
   const { json, run } = commandFolder(t);
   await json('migrate');
   assert.deepEqual(await json('account', 'list'), { accounts: [] });

@@ -1,8 +1,8 @@
 /**
- * Every command: how it is called, its options, what help says of it, and where its code is. The code is loaded when the command
- * runs, so that none delays the start of the service or waits for the weight of the others.
+ * All commands: usage, options, help, and implementation. The code of a command is loaded when it runs, so that it does not delay other
+ * commands or the start of the service.
  *
- * A new command is an entry here, and a function in a file of its own.
+ * To add a command, add an entry here and a function in a new file.
  */
 import { InvalidArgumentError, Option } from 'commander';
 import { VERSION } from '../config.ts';
@@ -10,15 +10,14 @@ import type { CommandFunction } from './command.ts';
 import { SHELLS } from './completion.ts';
 
 export interface Definition {
-  /** One or two words, and arguments as commander writes them: `<required>`, `[optional]`. */
+  /** One or two words, and arguments in commander's syntax: `<required>`, `[optional]`. */
   usage: string;
   summary: string;
-  /** Options that have to be given. */
   required?: Option[];
   options?: Option[];
   /** Without the name of the program. */
   examples: string[];
-  /** Further sentences for its help. */
+  /** Additional sentences for its help. */
   notes?: string;
   load(): Promise<CommandFunction<never>>;
 }
@@ -37,7 +36,6 @@ const flag = (flags: string, description: string): Option => new Option(flags, d
 const text = (flags: string, description: string): Option => flag(flags, description).argParser(notEmpty);
 const choice = (flags: string, description: string, choices: readonly string[]): Option =>
   flag(flags, description).choices(choices);
-/** May be given several times. */
 const several = (flags: string, description: string): Option =>
   flag(flags, description).argParser((value: string, before: string[] | undefined) => [...(before ?? []), value]);
 
@@ -338,5 +336,4 @@ const CLIENT: Section = {
   ],
 };
 
-/** In the order of help. */
 export const SECTIONS: readonly Section[] = [SERVICE, ACCOUNTS, SENDING, CLIENT, STORAGE];

@@ -12,7 +12,7 @@ test('bash completes commands, options, their values, and files', { skip: missin
   const script = path.join(folder, 'completion.bash');
   writeFileSync(script, (await run(['completion', 'bash'])).stdout);
   writeFileSync(path.join(folder, 'my report.pdf'), '');
-  /** What bash offers when Tab is pressed behind these words; the last backup is begun. */
+  /** Returns the candidates when Tab is pressed after these words; the last word is incomplete. */
   const offered = (...words: string[]): string[] => {
     const line = `source ${script}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _postrider; printf '%s\\n' "\${COMPREPLY[@]}"`;
     const ran = spawnSync('bash', ['-c', line, 'bash', 'postrider', ...words], { cwd: folder, encoding: 'utf8' });
@@ -34,7 +34,7 @@ test('bash completes commands, options, their values, and files', { skip: missin
   assert.deepEqual(offered('nothing', ''), []);
 });
 
-test('zsh and fish know the same words', async (t) => {
+test('zsh and fish complete the same words', async (t) => {
   const { run, json } = commandFolder(t);
   const zsh = (await run(['completion', 'zsh'])).stdout;
   assert.match(zsh, /^#compdef postrider\n/);

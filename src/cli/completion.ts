@@ -1,9 +1,9 @@
 /**
- * `postrider completion`: scripts for shells, made from the tree of commands: words, options, the values that an option may
- * have, and files. They need nothing of the program, so that a press of Tab does not wait for its start.
+ * `postrider completion`: shell scripts generated from the commands: words, options, values of options, and files. The scripts are
+ * self-contained, so pressing Tab does not start the program.
  *
- * Each goes by the words in front of the cursor that are no options: `account create --name Acme --p` completes what follows a
- * path that begins with `account create`.
+ * Completion uses the words before the cursor that are not options: `account create --name Acme --p` completes the options of `account
+ * create`.
  */
 import type { Command, Option } from 'commander';
 import { type CommandCall, type CommandOutcome, descendantsOf, UsageError, wordsOf } from './command.ts';
@@ -20,11 +20,11 @@ interface OptionCandidate extends Candidate {
   /** Whether a value follows. */
   takesValue: boolean;
   takesFile: boolean;
-  /** Every value it may have; empty where any will do. */
+  /** All values that it can have; empty if any value is possible. */
   values: readonly string[];
 }
 
-/** What may follow these words. */
+/** The candidates after these words. */
 interface CompletionNode {
   /** `account create`; empty for the program itself. */
   words: string;
@@ -34,17 +34,17 @@ interface CompletionNode {
 }
 
 function completionScript(shell: Shell, nodes: readonly CompletionNode[]): string {
-  // The longest first: `account create` is looked for before `account`.
+  // Longest first: `account create` is matched before `account`.
   const longestFirst = [...nodes].sort((one, other) => other.words.length - one.words.length);
   if (shell === 'bash') return bash(longestFirst);
   return shell === 'zsh' ? zsh(longestFirst) : fish(nodes);
 }
 
-/** For a pattern of `case` in bash and zsh: these words, and whatever stands behind them. */
+/** Returns a `case` pattern for bash and zsh: these words, followed by anything. */
 const pattern = ({ words }: CompletionNode): string => (words === '' ? "''" : `'${words}'|'${words} '*`);
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Lines of `case` for the word before the cursor: options with a value of their own. */
+/** Returns the `case` lines for the previous word: options with a value. */
 function valueCases({ options }: CompletionNode, values: (list: readonly string[]) => string, files: string): string[] {
   return options.flatMap(({ word, takesValue, takesFile, values: list }) => {
     if (!takesValue) return [];
@@ -52,7 +52,7 @@ function valueCases({ options }: CompletionNode, values: (list: readonly string[
   });
 }
 
-/** Names with spaces stay whole, and folders get a slash. */
+/** Names with spaces stay complete, and folders get a slash. */
 const BASH_FILES = 'compopt -o filenames 2>/dev/null; local IFS=$\'\\n\'; COMPREPLY+=($(compgen -f -- "$word"))';
 
 function bash(nodes: readonly CompletionNode[]): string {
@@ -113,7 +113,6 @@ compdef _postrider postrider
 `;
 }
 
-/** Those of the program are offered behind every command. */
 function ownOptions({ words, options }: CompletionNode): OptionCandidate[] {
   return words === '' ? options : options.filter(({ word }) => word !== '--help' && word !== '--json');
 }

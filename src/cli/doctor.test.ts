@@ -1,4 +1,4 @@
-/** `postrider doctor` on a data directory: what it says of backups and the secret key, and that it leaves strangers alone when asked to. */
+/** `postrider doctor` on a data directory: backups, the secret key, and no network access when offline. */
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -29,7 +29,7 @@ async function folderWithKey(t: TestContext) {
   return { ...kit, check };
 }
 
-test('the age of the last backup is known from the backup itself', async (t) => {
+test('the age of the last backup is read from the backup itself', async (t) => {
   const { folder, run, store, check } = await folderWithKey(t);
   const before = await check('backup');
   assert.deepEqual([before.status, before.message], ['warn', 'no backup has been made with postrider backup']);
@@ -47,12 +47,12 @@ test('the age of the last backup is known from the backup itself', async (t) => 
   await ageTo(9);
   const old = await check('backup');
   assert.deepEqual([old.status, old.message], ['warn', 'the last backup is 9 days old']);
-  // A backup that was not made counts for nothing.
+  // A failed backup does not count.
   assert.equal((await run(['backup', path.join(folder, 'one.backup')])).code, 1);
   assert.equal((await check('backup')).message, 'the last backup is 9 days old');
 });
 
-test('a copy of the secret key counts once it was compared, and no file beside the key is a copy', async (t) => {
+test('a copy of the secret key counts once it was compared, and not if it is next to the key', async (t) => {
   const { folder, dataDir, run, json, check } = await folderWithKey(t);
   const warned = await check('secret key copy');
   assert.equal(warned.status, 'warn');
@@ -77,7 +77,7 @@ test('a copy of the secret key counts once it was compared, and no file beside t
   assert.deepEqual([found.status, found.message.slice(0, 45)], ['ok', 'a copy was compared with the key in use on 20']);
 });
 
-test('a key that comes from the settings does not lie in the data directory', async (t) => {
+test('a key from the settings is not in the data directory', async (t) => {
   const { dataDir, run } = await folderWithKey(t);
   const POSTRIDER_SECRET_KEY = readFileSync(path.join(dataDir, 'secret.key'), 'utf8').trim();
   const { stdout } = await run(['doctor', '--offline', '--json'], { POSTRIDER_SECRET_KEY });
@@ -86,7 +86,7 @@ test('a key that comes from the settings does not lie in the data directory', as
   assert.doesNotMatch(stdout, new RegExp(POSTRIDER_SECRET_KEY.slice(0, 20).replaceAll('+', '\\+')));
 });
 
-test('a secret key that serve needs and does not find is a failure, with what to do', async (t) => {
+test('a missing secret key that serve needs is a failure, with the fix', async (t) => {
   const { dataDir, run, check } = await folderWithKey(t);
   const file = path.join(dataDir, 'secret.key');
   const key = readFileSync(file, 'utf8').trim();
@@ -122,7 +122,7 @@ test('before the first start no key is needed', async (t) => {
   assert.match(stdout, /^ok {4}secret key: /m);
 });
 
-test('offline, by option or setting, no stranger is asked; otherwise the DNS of the settings is', async (t) => {
+test('offline, by option or setting, no network check runs; otherwise the configured DNS is used', async (t) => {
   const { run } = await folderWithKey(t);
   const dns = await fakeDns({});
   t.after(() => dns.close());
@@ -150,7 +150,7 @@ test('offline, by option or setting, no stranger is asked; otherwise the DNS of 
   }
 });
 
-test('wrong settings of the doctor end with one line', async (t) => {
+test('invalid doctor settings end with one line', async (t) => {
   const { run } = commandFolder(t);
   const wrong = {
     POSTRIDER_DOCTOR_NETWORK: 'maybe',

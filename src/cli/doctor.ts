@@ -1,6 +1,6 @@
 /**
- * `postrider doctor`: opens what the service would open, and says line by line what src/doctor/ finds. Changes nothing. Ends with 1 when
- * something is broken. With --send-test it sends a mail through the running service instead (send-test.ts).
+ * `postrider doctor`: opens the database and files as the service would, and prints the checks of src/doctor/ line by line. Changes
+ * nothing. Exits with 1 if a check fails. With --send-test it sends an email through the running service instead (send-test.ts).
  */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -22,7 +22,7 @@ function checkServing(folder: string): Check {
     process.kill(pid, 0);
     return { name, status: 'ok', message: `serving as process ${pid}` };
   } catch (error) {
-    // Somebody else's process answers EPERM: it is there.
+    // EPERM means that the process exists but belongs to another user.
     if ((error as NodeJS.ErrnoException).code === 'EPERM') return { name, status: 'ok', message: 'serving' };
     return {
       name,
@@ -42,7 +42,7 @@ async function checkDatabase(config: Config, clock: Clock): Promise<{ checks: Ch
     return { checks: [check], facts: undefined };
   };
   if (config.databaseUrl === undefined && !existsSync(directory.databaseFile)) {
-    return failed('there is none', 'postrider migrate, or start the service once.');
+    return failed('does not exist', 'Run postrider migrate, or start the service once.');
   }
   try {
     const pending = await pendingMigrations(config, directory);

@@ -1,9 +1,8 @@
 /**
- * `postrider listen`: follows the events of an account and posts each to a developer's machine, one after the other, signed as
- * a webhook would be, with a secret that lives as long as the command. So nothing has to be reachable from outside. A broken
- * connection is taken up again where it was; what the receiver answers is shown and not tried again. Ends with 0 on SIGINT.
- * It says that it is ready, and with which secret it signs, once the stream is open: no event after that is missed. Under
- * --json each line is one object: that one first, then one for each event.
+ * `postrider listen`: follows the events of an account and posts each to the developer's machine, in order, signed like a webhook, with a
+ * secret that is valid until the command ends. Nothing needs to be reachable from outside. A broken connection is resumed at the same
+ * position; the receiver's response is displayed and not retried. Exits with 0 on SIGINT. It prints that it is ready, and the secret, once
+ * the stream is open: no event after that is missed. With --json each line is one object: first the ready line, then one per event.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { newSecret, secretKeyOf, signedHeaders } from '../webhooks/webhooks.ts';
@@ -22,7 +21,7 @@ interface Message {
   retryMs: number | undefined;
 }
 
-/** One block of a stream of server-sent events. */
+/** Parses one block of a stream of server-sent events. */
 function parseBlock(block: string): Message {
   const message: Message = { id: undefined, data: undefined, retryMs: undefined };
   for (const line of block.split('\n')) {
@@ -72,11 +71,10 @@ interface Listening {
   signal: AbortSignal;
   /** Called once, when the stream is open for the first time. */
   ready(): void;
-  /** Posts one event; `body` is its JSON. */
   deliver(body: string): Promise<void>;
 }
 
-/** Follows until the signal; answers a refusal that no repetition would change. */
+/** Follows until the signal; returns an error response that retrying cannot change. */
 async function follow({ call, api, signal, ready, deliver }: Listening): Promise<CommandOutcome> {
   let lastId: string | undefined;
   let retryMs = FIRST_PAUSE_MS;
@@ -88,7 +86,7 @@ async function follow({ call, api, signal, ready, deliver }: Listening): Promise
       const response = await fetch(`${api.base}/events/stream`, { headers, signal, redirect: 'manual' });
       if (response.status !== 200) {
         const { status, headers: answered } = response;
-        if (status >= 500 || status === 429) throw new Error(`the service answered ${status}`);
+        if (status >= 500 || status === 429) throw new Error(`the service returned ${status}`);
         const body = jsonBody(await response.text());
         if (body !== undefined) return refusal({ status, body });
         throw new CommandError(
@@ -96,7 +94,7 @@ async function follow({ call, api, signal, ready, deliver }: Listening): Promise
           notTheApi(`${api.base}/events/stream`, status, answered.get('content-type')),
         );
       }
-      // The service answers when it knows the position in its log from which on it sends.
+      // The service responds once it knows the log position at which the stream starts.
       if (!isReady) ready();
       isReady = true;
       for await (const message of messagesOf(response.body as ReadableStream<Uint8Array>)) {
@@ -111,7 +109,7 @@ async function follow({ call, api, signal, ready, deliver }: Listening): Promise
       if (error instanceof CommandError) throw error;
       failures += 1;
       const what = isReady ? 'the stream broke off' : `cannot connect to ${api.base}`;
-      if (failures === 1) call.streams.err(`postrider: ${what}: ${networkReason(error)}; trying again\n`);
+      if (failures === 1) call.streams.err(`postrider: ${what}: ${networkReason(error)}; reconnecting\n`);
     }
     const pauseMs = Math.min(retryMs * 2 ** Math.max(0, failures - 1), LONGEST_PAUSE_MS);
     await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
@@ -119,7 +117,7 @@ async function follow({ call, api, signal, ready, deliver }: Listening): Promise
   return { exitCode: 0 };
 }
 
-/** Aborted by the first SIGINT or SIGTERM; a second one ends the process at once. */
+/** Aborts on the first SIGINT or SIGTERM; a second one ends the process immediately. */
 function untilSignalled(): { signal: AbortSignal; done(): void } {
   const controller = new AbortController();
   const names = ['SIGINT', 'SIGTERM'] as const;

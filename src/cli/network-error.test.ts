@@ -1,4 +1,4 @@
-/** What the command line says when nothing, or not the API, answers. */
+/** Errors of the command line if there is no response, or one that is not from the API. */
 import assert from 'node:assert/strict';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Server } from 'node:net';
@@ -43,21 +43,21 @@ test('no connection', async (t) => {
       socket.on('error', () => undefined).end('220 mail.example.com ESMTP\r\n');
     }),
   );
-  assert.match(await messageFor(`http://127.0.0.1:${smtp}`), /the answer is not HTTP/);
+  assert.match(await messageFor(`http://127.0.0.1:${smtp}`), /the response is not HTTP/);
   assert.match(await messageFor(`https://127.0.0.1:${smtp}`), /does not speak TLS on this port/);
   assert.match(await messageFor('http://127.0.0.1:25'), /this port is not allowed for HTTP/);
 });
 
-test('an answer that is not of the API', async (t) => {
+test('a response that is not from the API', async (t) => {
   const answers: [number, string, string, RegExp][] = [
-    [200, 'text/html; charset=utf-8', '<html>', /\/send answers 200 with an HTML page, not with the JSON/],
-    [404, 'text/html', '<html>', /answers 404 with an HTML page.*check the host, port and path in --url/],
-    [502, 'text/html', '<html>', /answers 502: the proxy cannot reach the service/],
-    [504, 'text/plain', 'x', /answers 504: the proxy cannot reach the service/],
-    [301, 'text/html', '<html>', /answers with a redirect \(301\)/],
-    [200, 'application/json', '{"a"', /with application\/json, not with the JSON of the Postrider API/],
-    [200, 'application/json', 'null', /not with the JSON/],
-    [204, '', '', /answers 204 with no JSON/],
+    [200, 'text/html; charset=utf-8', '<html>', /\/send returned 200 with an HTML page, not JSON/],
+    [404, 'text/html', '<html>', /returned 404 with an HTML page.*check the host, port and path in --url/],
+    [502, 'text/html', '<html>', /returned 502: the proxy cannot reach the service/],
+    [504, 'text/plain', 'x', /returned 504: the proxy cannot reach the service/],
+    [301, 'text/html', '<html>', /returned a redirect \(301\)/],
+    [200, 'application/json', '{"a"', /with application\/json, not JSON of the Postrider API/],
+    [200, 'application/json', 'null', /not JSON/],
+    [204, '', '', /returned 204 with no JSON/],
   ];
   let current = answers[0]!;
   const server = createHttpServer((request, response) => {
@@ -73,11 +73,11 @@ test('an answer that is not of the API', async (t) => {
   }
 });
 
-test('errors by their code, also inside others', () => {
+test('errors by their code, also nested ones', () => {
   const coded = (code: string): Error => Object.assign(new Error(code), { code });
   const cases: [Error, RegExp][] = [
     [new TypeError('fetch failed', { cause: coded('ENOTFOUND') }), /the host name does not exist/],
-    [new TypeError('fetch failed', { cause: coded('EAI_AGAIN') }), /cannot be looked up/],
+    [new TypeError('fetch failed', { cause: coded('EAI_AGAIN') }), /the DNS lookup of the host name failed/],
     [new TypeError('fetch failed', { cause: coded('UND_ERR_CONNECT_TIMEOUT') }), /timed out/],
     [new TypeError('fetch failed', { cause: coded('SELF_SIGNED_CERT_IN_CHAIN') }), /not trusted.*NODE_EXTRA_CA_CERTS/],
     [new TypeError('fetch failed', { cause: coded('DEPTH_ZERO_SELF_SIGNED_CERT') }), /not trusted/],

@@ -1,4 +1,4 @@
-/** Why a call of the command line got no answer of the API, as one line: what happened with which address, and what to try. */
+/** Explains in one line why a command got no response of the API: the address, the cause, and what to try. */
 
 interface SystemError extends Error {
   code?: string;
@@ -6,7 +6,7 @@ interface SystemError extends Error {
   errors?: SystemError[];
 }
 
-/** The innermost error with a code: fetch wraps it, and a host with several addresses has one error for each. */
+/** Returns the innermost error with a code: fetch wraps it, and a host with several addresses has one error per address. */
 function origin(error: SystemError): SystemError {
   const inner = error.cause ?? error.errors?.find(({ code }) => code !== undefined);
   return inner === undefined ? error : origin(inner);
@@ -14,9 +14,9 @@ function origin(error: SystemError): SystemError {
 
 const CHECK_URL = 'check --url';
 
-/** What happened, and what to try, by the code of the system, of OpenSSL or of fetch. */
+/** Cause and hint, by the error code of the system, OpenSSL, or fetch. */
 const KNOWN: Record<string, [what: string, hint: string]> = {
-  ECONNREFUSED: ['connection refused', 'start the service (postrider serve), or name its address with --url'],
+  ECONNREFUSED: ['connection refused', 'start the service (postrider serve), or set its address with --url'],
   ECONNRESET: ['the server closed the connection', 'check that --url has the right port and scheme (http or https)'],
   EPIPE: ['the server closed the connection', 'repeat the command'],
   UND_ERR_SOCKET: [
@@ -24,11 +24,11 @@ const KNOWN: Record<string, [what: string, hint: string]> = {
     'check that --url has the right port and scheme (http or https)',
   ],
   ENOTFOUND: ['the host name does not exist', 'check the host name in --url'],
-  EAI_AGAIN: ['the host name cannot be looked up at the moment', 'check the DNS server of this machine'],
+  EAI_AGAIN: ['the DNS lookup of the host name failed', 'check the DNS server of this machine'],
   ETIMEDOUT: ['the connection timed out', 'check the address in --url and the firewall'],
   UND_ERR_CONNECT_TIMEOUT: ['the connection timed out', 'check the address in --url and the firewall'],
-  UND_ERR_HEADERS_TIMEOUT: ['the server did not answer in time', 'repeat the command'],
-  UND_ERR_BODY_TIMEOUT: ['the server did not answer in time', 'repeat the command'],
+  UND_ERR_HEADERS_TIMEOUT: ['the server did not respond in time', 'repeat the command'],
+  UND_ERR_BODY_TIMEOUT: ['the server did not respond in time', 'repeat the command'],
   EHOSTUNREACH: ['the host is unreachable', 'check the network and the address in --url'],
   ENETUNREACH: ['the network is unreachable', 'check the network and the address in --url'],
   EADDRNOTAVAIL: ['the address cannot be used', CHECK_URL],
@@ -63,7 +63,7 @@ function reasonOf(error: SystemError): [what: string, hint: string] {
   if (code.startsWith('ERR_SSL') || code.startsWith('ERR_TLS'))
     return ['TLS failed', 'check the scheme and port in --url'];
   if (name === 'HTTPParserError' || code.startsWith('HPE_'))
-    return ['the answer is not HTTP', 'check that --url has the port of HTTP'];
+    return ['the response is not HTTP', 'check that --url has the HTTP port'];
   if (message === 'bad port') return ['this port is not allowed for HTTP', 'check the port in --url'];
   return [code === '' ? lastResort(message) : code, CHECK_URL];
 }
@@ -72,7 +72,7 @@ function lastResort(message: string): string {
   return message === 'fetch failed' ? 'the request failed' : message;
 }
 
-/** For an error that fetch or a request threw. */
+/** Returns the line for an error that fetch or a request threw. */
 export function networkError(base: string, error: unknown): string {
   const [what, hint] = reasonOf(error as SystemError);
   return `cannot connect to ${base}: ${what}. Try: ${hint}`;
@@ -83,15 +83,15 @@ export function networkReason(error: unknown): string {
   return reasonOf(error as SystemError)[0];
 }
 
-/** For an answer whose body is not the JSON of the API. */
+/** Returns the line for a response that is not JSON of the API. */
 export function notTheApi(url: string, status: number, contentType: string | null): string {
   const kind = contentType?.split(';')[0]?.trim().toLowerCase() ?? '';
   if (status >= 502 && status <= 504) {
-    return `${url} answers ${status}: the proxy cannot reach the service. Try: check that the service is running`;
+    return `${url} returned ${status}: the proxy cannot reach the service. Try: check that the service is running`;
   }
   if (status >= 300 && status < 400) {
-    return `${url} answers with a redirect (${status}). Try: use the address that it redirects to in --url`;
+    return `${url} returned a redirect (${status}). Try: set --url to the address that it redirects to`;
   }
   const form = kind === 'text/html' ? 'an HTML page' : kind === '' ? 'no JSON' : kind;
-  return `${url} answers ${status} with ${form}, not with the JSON of the Postrider API. Try: check the host, port and path in --url`;
+  return `${url} returned ${status} with ${form}, not JSON of the Postrider API. Try: check the host, port and path in --url`;
 }

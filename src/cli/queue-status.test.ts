@@ -1,4 +1,4 @@
-/** What `postrider queue status` says of destinations, from what nodes published: the same figures and the same order as the API. */
+/** `postrider queue status` prints the figures that nodes publish, in the same order as the API. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { commandFolder } from '../../test/kit/command-folder.ts';
@@ -22,7 +22,7 @@ function published(key: string, more: Partial<PublishedDestination>): PublishedD
   };
 }
 
-test('a paused destination comes first with all that is put off, and one may be asked for', async (t) => {
+test('a paused destination comes first with all deferred mail, and one can be selected', async (t) => {
   const { json, run, store } = commandFolder(t);
   await json('migrate');
   const busy = Array.from({ length: 12 }, (_, index) => published(`busy${index}`, { waiting: 400 + index }));
@@ -51,5 +51,5 @@ test('a paused destination comes first with all that is put off, and one may be 
   assert.ok(text.includes(`\ngoogle\n  ${explanation}`) && !text.includes('busy'), text);
   const unknown = await run(['queue', 'status', 'other.example']);
   assert.equal(unknown.code, 1);
-  assert.match(unknown.stderr, /no mail waits for other\.example, and it is not paused/);
+  assert.match(unknown.stderr, /other\.example has no queued mail and is not paused/);
 });

@@ -26,7 +26,7 @@ export async function status(call: CommandCall): Promise<CommandOutcome> {
     return { ...(await database.execute(queueStatusOperation, clock.now())), shown, replies };
   });
   if (asked !== undefined && shown.length === 0) {
-    throw notFound(`no mail waits for ${asked}, and it is not paused; see postrider queue status`);
+    throw notFound(`${asked} has no queued mail and is not paused; see postrider queue status`);
   }
   const bodies = shown.map((one) => destinationBody(one, replies));
   const destinations = bodies.map(({ destinationId, depth, pausedUntil, explanation }) => ({
@@ -38,7 +38,7 @@ export async function status(call: CommandCall): Promise<CommandOutcome> {
   return { data: { ...figures, destinations }, text: `${columns(figures)}${explained.join('')}` };
 }
 
-/** As the API lists them: the paused first, then those for which the most mail waits. */
+/** Destinations in the order of the API: paused ones first, then by queued messages. */
 async function destinationsIn(database: Database, options: { isRelayed: boolean }): Promise<DestinationView[]> {
   const nodes = await database.execute(nodesOperation, null);
   const published = nodes.map((node) => ({
@@ -48,13 +48,13 @@ async function destinationsIn(database: Database, options: { isRelayed: boolean 
   return readDestinations(database, published, options);
 }
 
-/** By its name, or by a domain whose mail counts for it. */
+/** Matches a destination by its name, or by a domain that belongs to it. */
 function isAbout({ key, domains }: DestinationView, asked: string): boolean {
   return key === asked.toLowerCase() || domains.includes(asked.toLowerCase());
 }
 
 const sending = (id: string): CommandError =>
-  new CommandError('CONFLICT', `${id} is being sent at this moment; try again when that is over`);
+  new CommandError('CONFLICT', `${id} is being sent right now; try again in a moment`);
 
 export async function retry(call: CommandCall): Promise<CommandOutcome> {
   const [messageId = ''] = call.args;
@@ -76,7 +76,7 @@ export async function cancel(call: CommandCall): Promise<CommandOutcome> {
   const [messageId = ''] = call.args;
   const unknown = notFound(`there is no message ${messageId}`);
   await withStore(call, async ({ database, blobs, clock }) => {
-    // A message that has left is in no queue any more, and its state is the reason that the operator wants to hear.
+    // A finished message is in no queue, so its status is reported instead.
     const holder = await database.execute(messageHolderOperation, messageId);
     if (!holder) throw unknown;
     const nowMs = clock.now();

@@ -1,6 +1,6 @@
 /**
- * `postrider secret-key compare`: proves that a copy of the secret key is the right one, before it is needed, and records that there
- * is one. The copy is read from a file or from stdin, and kept nowhere.
+ * `postrider secret-key compare`: verifies a copy of the secret key before it is needed, and records that there is one. The copy is read
+ * from a file or stdin, and not stored.
  */
 import { readFileSync, realpathSync } from 'node:fs';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import { isSecretKeyOf } from '../storage/secret-key.ts';
 import { type CommandCall, CommandError, type CommandOutcome } from './command.ts';
 import { withStore } from './store.ts';
 
-/** The text of the copy; NOT_A_COPY for a file that goes when the data directory goes. */
+/** Reads the copy; NOT_A_COPY for a file inside the data directory, which would be lost with it. */
 function readCopy(file: string, folder: string): string {
   if (file === '-') return readFileSync(0, 'utf8');
   let found: string;
@@ -19,7 +19,10 @@ function readCopy(file: string, folder: string): string {
     throw new CommandError('NO_FILE', `${file} cannot be read`);
   }
   if (!path.relative(folder, found).startsWith('..')) {
-    throw new CommandError('NOT_A_COPY', `${file} lies in the data directory, and is lost together with it`);
+    throw new CommandError(
+      'NOT_A_COPY',
+      `${file} is in the data directory and would be lost with it; store the copy elsewhere`,
+    );
   }
   return readFileSync(found, 'utf8');
 }

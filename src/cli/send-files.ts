@@ -1,6 +1,6 @@
 /**
- * Local files on their way into an email: what they are, inline as Base64, as a manifest with their digests, or by PUT to an
- * upload URL; and the line on stderr that shows a person how far that is, and nothing where stderr is not a terminal.
+ * Local files of an email: their properties, inline as Base64, in a manifest with digests, or by PUT to an upload URL. Also the progress
+ * line on stderr, which is displayed only on a terminal.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, readFileSync, statSync } from 'node:fs';
@@ -40,7 +40,7 @@ export interface ManifestItem {
   sha256: string;
 }
 
-/** What the file is; NO_FILE when it is not one that can be read. */
+/** Returns the properties of the file; NO_FILE if it cannot be read. */
 export function localFile(file: string): LocalFile {
   let stats: ReturnType<typeof statSync>;
   try {
@@ -78,11 +78,11 @@ const ANSWER_CHARACTERS = 4_000;
 
 export interface UploadAnswer {
   status: number;
-  /** Its beginning: a refusal of Postrider, or of the storage that the URL belongs to. */
+  /** Start of the response: an error of Postrider, or of the storage behind the URL. */
   text: string;
 }
 
-/** Resolves with whatever the server answers; throws NO_ANSWER when it gives none. */
+/** Resolves with any response of the server; throws NO_ANSWER if there is none. */
 export function uploadFile(
   file: LocalFile,
   upload: { uploadUrl: string; requiredHeaders: Record<string, string> },
@@ -98,7 +98,7 @@ export function uploadFile(
       content.destroy();
       sent.destroy();
       const what = `the upload of ${file.name} broke off (${networkReason(error)})`;
-      reject(new CommandError('NO_ANSWER', `${what}; repeat the same command to continue it`));
+      reject(new CommandError('NO_ANSWER', `${what}; repeat the same command to continue`));
     };
     sent.on('timeout', () => fail(new Error('nothing moved for a minute')));
     sent.on('error', fail);
@@ -110,7 +110,7 @@ export function uploadFile(
       });
       answer.on('error', fail);
       answer.on('end', () => {
-        // An answer before the end of the file is a refusal: the rest is not wanted.
+        // A response before the end of the file is a refusal, so the upload stops.
         content.destroy();
         sent.destroy();
         resolve({ status: answer.statusCode ?? 0, text });
@@ -151,7 +151,7 @@ export function progressLine(
   return `${label} [${bar}] ${percent}  ${megabytes(at.doneBytes)} of ${megabytes(at.totalBytes)} MB${rate}`;
 }
 
-/** `fromBytes` were done before, by an earlier run. */
+/** `fromBytes` were already uploaded by an earlier run. */
 export function startProgress(
   streams: Streams,
   label: string,

@@ -18,14 +18,14 @@ after(() => rmSync(home, { recursive: true, force: true }));
 
 const command = { to: 'ann@example.com', items: [{ sha256: 'a' }] };
 const open = (what: unknown = command, nowMs = NOW) => openSendState({ HOME: home }, what, nowMs);
-/** As another process left it. */
+/** As left by another process. */
 function handOver(pid: number): void {
   for (const name of readdirSync(folder)) {
     const file = path.join(folder, name);
     writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), pid }));
   }
 }
-/** More than Linux and macOS give to a process. */
+/** Higher than any process id on Linux and macOS. */
 const DEAD = 2 ** 30;
 
 test('an interrupted send is continued with its key, a finished one and a different one are not', () => {
@@ -43,13 +43,13 @@ test('an interrupted send is continued with its key, a finished one and a differ
   assert.notEqual(open().idempotencyKey, first.idempotencyKey);
 });
 
-test('a send that another process is at is left to it', () => {
+test('a send in progress in another process is refused', () => {
   open();
   handOver(process.ppid);
-  assert.throws(() => open(), /is being sent by process \d+: wait for it, or delete/);
+  assert.throws(() => open(), /is already being sent by process \d+: wait for it to finish, or delete/);
 });
 
-test('a key that the service may have forgotten is not used again, and old files go', () => {
+test('a key that may have expired is not reused, and old files are deleted', () => {
   const first = open();
   handOver(DEAD);
   assert.equal(open(command, NOW + 22 * HOUR).idempotencyKey, first.idempotencyKey);
@@ -60,7 +60,7 @@ test('a key that the service may have forgotten is not used again, and old files
   assert.equal(readdirSync(folder).length, 1);
 });
 
-test('the file tells nobody but its owner, and nothing of the mail', () => {
+test('the file is readable by its owner only, and contains nothing of the email', () => {
   open();
   const [name] = readdirSync(folder);
   const file = path.join(folder, name!);
@@ -68,7 +68,7 @@ test('the file tells nobody but its owner, and nothing of the mail', () => {
   assert.ok(!readFileSync(file, 'utf8').includes('ann@example.com'));
 });
 
-test('where nothing can be kept, or what is kept is broken, the send begins anew', () => {
+test('if the state cannot be stored or read, the send starts again', () => {
   writeFileSync(path.join(home, 'file'), '');
   const without = openSendState({ HOME: home, XDG_STATE_HOME: path.join(home, 'file') }, command, NOW);
   assert.equal(without.isContinued, false);

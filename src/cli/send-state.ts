@@ -1,8 +1,7 @@
 /**
- * What an interrupted `postrider send` leaves behind so that the same command goes on where it stopped: one small file for
- * each send that is under way, named after all that the command says, with the Idempotency-Key in it. It is made before
- * the first call and removed once the service has answered for good. A second run of the same command while the first one
- * still works is refused, since the two would be taken for one.
+ * State of an interrupted `postrider send`, so that the same command continues where it stopped: one small file per send in progress, named
+ * after all arguments of the command, with the Idempotency-Key. It is created before the first call and deleted once the service has given
+ * a final response. A second run of the same command while the first is running is refused, because both would count as the same send.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,14 +10,14 @@ import path from 'node:path';
 import { randomText } from '../base/ids.ts';
 import { CommandError, type Environment } from './command.ts';
 
-/** Keys are kept for a day from the first call; a little less, so that the last call still meets it. */
+/** Keys are stored for a day from the first call; a little less, so that the last call is still in time. */
 const USEFUL_MS = 23 * 3_600_000;
 
 export interface SendState {
   idempotencyKey: string;
   /** Whether an earlier run is being continued. */
   isContinued: boolean;
-  /** The service has answered for good: nothing remains to be continued. */
+  /** The service has given a final response: nothing remains to be continued. */
   finish(): void;
 }
 
@@ -54,7 +53,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Removes the state of sends that were never continued. */
+/** Deletes the state of sends that were never continued. */
 function removeOld(folder: string, nowMs: number): void {
   for (const name of readdirSync(folder)) {
     const file = path.join(folder, name);
@@ -67,11 +66,11 @@ function removeState(file: string): void {
   try {
     rmSync(file, { force: true });
   } catch {
-    // It could not be written either.
+    // A file that cannot be read could not be written either.
   }
 }
 
-/** `command` is everything that makes this send this one. Where no state can be kept, the send can only begin again. */
+/** `command` identifies the send. If no state can be stored, an interrupted send starts from the beginning. */
 export function openSendState(environment: Environment, command: unknown, nowMs: number): SendState {
   const folder = stateFolder(environment);
   const name = createHash('sha256').update(JSON.stringify(command)).digest('hex').slice(0, 40);
@@ -81,7 +80,7 @@ export function openSendState(environment: Environment, command: unknown, nowMs:
   if (isUseful && kept.pid !== process.pid && isAlive(kept.pid)) {
     throw new CommandError(
       'IN_PROGRESS',
-      `the same email is being sent by process ${kept.pid}: wait for it, or delete ${file} to send it again`,
+      `the same email is already being sent by process ${kept.pid}: wait for it to finish, or delete ${file} to send the email again`,
     );
   }
   const idempotencyKey = isUseful ? kept.idempotencyKey : `send-${randomText(26)}`;

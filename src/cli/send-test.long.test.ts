@@ -1,4 +1,4 @@
-/** `postrider doctor --send-test` through a real service to a mail server on loopback. */
+/** `postrider doctor --send-test` through a real service to an SMTP server on loopback. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { commandHere } from '../../test/kit/command-here.ts';
@@ -34,7 +34,7 @@ after(async () => {
 
 const doctor = (...args: string[]) => commandHere(['doctor', ...args], environment(service.dataDir));
 
-test('a mail that is taken is shown with its dialogue', async () => {
+test('an accepted message is displayed with its transcript', async () => {
   const without = await doctor('--send-test', 'ann@friend.example');
   assert.equal(without.code, 1);
   assert.match(without.stderr, /no verified domain/);
@@ -44,12 +44,12 @@ test('a mail that is taken is shown with its dialogue', async () => {
   assert.match(stdout, /^msg_\S+ from postmaster@shop\.example to ann@friend\.example\n/);
   assert.match(stdout, /mx\.friend\.example \[127\.0\.0\.2\], TLSv1\.3: delivered/);
   assert.match(stdout, / ms {2}C: RCPT TO:<ann@friend\.example>/);
-  assert.match(stdout, /\ndelivered: look whether it is in the inbox/);
+  assert.match(stdout, /\ndelivered; check whether it is in the inbox/);
   assert.equal(sink.messages.length, 1);
   assert.match(sink.messages[0]!.content.toString(), /^DKIM-Signature:[\s\S]*Subject: Test of the mail service/m);
 });
 
-test('a mail that is refused ends with the reply and what to do', async () => {
+test('a rejected message ends with the reply and the fix', async () => {
   sink.setScript({ rcpt: '550 5.1.1 no such user here' });
   const { code, stdout } = await doctor(
     '--send-test',
@@ -64,7 +64,7 @@ test('a mail that is refused ends with the reply and what to do', async () => {
   assert.ok(JSON.stringify(outcome.attempts[0].dialogue).includes('550 5.1.1 no such user here'));
 });
 
-test('a mail that is put off is followed, each attempt shown once, until the wait is over', async () => {
+test('a deferred message is followed, each attempt once, until the timeout', async () => {
   sink.setScript({ rcpt: '451 4.7.1 greylisted, try again' });
   const target = { base: service.url, apiKey: service.live.apiKey, accountId: service.live.accountId };
   const mail = { from: 'hello@shop.example', to: 'bob@friend.example', subject: 'Later', text: 'x' };
@@ -88,10 +88,10 @@ test('a mail that is put off is followed, each attempt shown once, until the wai
   assert.deepEqual(shown, ['delayed', 'delivered']);
 });
 
-test('the sandbox and an account that refuses are said so', async () => {
+test('a sandbox key and a refused account are reported', async () => {
   const key = ['--url', service.url, '--id', service.sandbox.accountId, '--key', service.sandbox.apiKey];
   const sandbox = await doctor('--send-test', 'ann@friend.example', ...key);
-  assert.deepEqual([sandbox.code, /needs a live key/.test(sandbox.stderr)], [2, true]);
+  assert.deepEqual([sandbox.code, /requires a live key/.test(sandbox.stderr)], [2, true]);
   const foreign = await doctor('--send-test', 'ann@friend.example', '--from', 'me@other.example');
   assert.equal(foreign.code, 1);
   assert.match(foreign.stdout + foreign.stderr, /SENDER_NOT_VERIFIED/);

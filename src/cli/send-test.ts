@@ -1,7 +1,7 @@
 /**
- * `postrider doctor --send-test ADDRESS`: a real mail over the API of the running service, followed until it is delivered or refused,
- * with the SMTP dialogue of every attempt as it comes. Where the server puts the mail off the wait goes on for ten minutes; ending it
- * leaves the mail in the queue.
+ * `postrider doctor --send-test ADDRESS`: sends a real email through the API of the running service and follows it until it is delivered or
+ * bounced, with the SMTP transcript of every attempt. If the server defers the message, it waits up to ten minutes; interrupting it leaves
+ * the message in the queue.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type ApiClient, type ApiOptions, apiClient, apiTarget, refusal } from './api-client.ts';
@@ -34,7 +34,7 @@ interface Message {
 
 const UNFINISHED = new Set(['scheduled', 'queued', 'sending', 'delayed']);
 
-/** The account's own address for such mail: of its first domain that may send. */
+/** Returns a sender address at the account's first domain that can send. */
 async function defaultSender(api: ApiClient): Promise<string> {
   const answer = await api.call({ method: 'GET', path: '/domains?limit=100' });
   if (answer.status !== 200)
@@ -59,11 +59,10 @@ interface Following {
   api: ApiClient;
   messageId: string;
   waitMs: number;
-  /** Gets each attempt once. */
   onAttempt(attempt: Attempt): void;
 }
 
-/** The message once it is finished, or as it is when the wait is over. */
+/** Returns the message once it is finished, or its current state after `waitMs`. */
 export async function followMessage({ api, messageId, waitMs, onAttempt }: Following): Promise<Message> {
   const end = performance.now() + waitMs;
   for (let seen = 0; ; ) {
@@ -78,7 +77,7 @@ export async function followMessage({ api, messageId, waitMs, onAttempt }: Follo
 }
 
 function conclusion(messageId: string, { status, nextAttemptAt, timeline }: Message): string {
-  if (status === 'delivered') return `delivered: look whether it is in the inbox or among spam (${messageId})`;
+  if (status === 'delivered') return `delivered; check whether it is in the inbox or in the spam folder (${messageId})`;
   if (UNFINISHED.has(status)) {
     const next = nextAttemptAt === undefined ? '' : `, and is tried again at ${nextAttemptAt}`;
     return `${messageId} still waits${next}; postrider queue retry ${messageId} tries it now`;
@@ -90,11 +89,12 @@ function conclusion(messageId: string, { status, nextAttemptAt, timeline }: Mess
 export async function sendTest(call: CommandCall<SendTestOptions>, to: string): Promise<CommandOutcome> {
   const { options, streams, json, clock } = call;
   const api = apiClient(apiTarget({ ...call, options: { ...options, live: true } }));
-  if (api.isSandbox) throw new UsageError('--send-test needs a live key: nothing leaves the sandbox');
+  if (api.isSandbox)
+    throw new UsageError('--send-test requires a live key, because the sandbox does not deliver email');
   const from = options.from ?? (await defaultSender(api));
   const mail = {
     ...{ from, to, subject: 'Test of the mail service' },
-    text: `This mail was sent at ${new Date(clock.now()).toISOString()} to see whether mail arrives. There is nothing to do.\n`,
+    text: `This test email was sent at ${new Date(clock.now()).toISOString()} to check delivery. No action is required.\n`,
     tags: ['doctor'],
   };
   const sent = await api.call({ method: 'POST', path: '/send', body: JSON.stringify(mail) });

@@ -1,7 +1,7 @@
 /**
- * `postrider send`: one email over the HTTP API, as any client would. Files to a single recipient go by the upload flow; to
- * several they go inside the request, so that the whole has to fit into the 2 MB of an email without that flow. Manifest,
- * uploads, send: each step of the flow can be repeated, and what an earlier run has uploaded is not uploaded again.
+ * `postrider send`: sends one email through the HTTP API. Files to a single recipient use the upload flow; to several recipients they are
+ * part of the request, which limits the email to 2 MB. Each step (manifest, uploads, send) can be repeated, and files that an earlier run
+ * has uploaded are not uploaded again.
  */
 
 import { STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
@@ -29,7 +29,7 @@ import {
 } from './send-files.ts';
 import { openSendState, type SendState } from './send-state.ts';
 
-/** URLs that expire on the way are renewed; a link that needs longer for one file than they live never gets there. */
+/** Upload URLs that expire are renewed; this ends a send whose connection is too slow for a single file. */
 const MAX_ROUNDS = 5;
 
 interface Submission {
@@ -45,7 +45,7 @@ interface Large {
   idempotencyKey: string;
 }
 
-/** An answer that ends the command. */
+/** An error response that ends the command. */
 class Refused extends Error {
   readonly answer: ApiAnswer;
 
@@ -55,7 +55,7 @@ class Refused extends Error {
   }
 }
 
-/** What no repetition with the same key gets past; after anything else what is uploaded is still of use. */
+/** Errors that a retry with the same key cannot change; after any other error the uploaded files remain useful. */
 const HOPELESS = new Set([
   'SUBMISSION_NOT_FOUND',
   'SUBMISSION_ALREADY_USED',
@@ -67,7 +67,7 @@ function isHopeless({ body }: ApiAnswer): boolean {
   return HOPELESS.has((body as { error?: { code?: string } }).error?.code ?? '');
 }
 
-/** Sends `mail` (fields of POST /send) with these files; the answer of POST /send, or of what refused before it. */
+/** Sends `mail` (fields of POST /send) with these files; returns the response of POST /send, or of the step that was refused. */
 async function sendLarge(
   call: CommandCall<{ idempotencyKey?: string }>,
   api: ApiClient,
@@ -98,11 +98,11 @@ async function sendLarge(
   }
 }
 
-/** Tells a person who presses Ctrl-C how it goes on, and ends as an interrupted program does. */
+/** On Ctrl-C prints how to continue, and exits like an interrupted program. */
 function tellOfInterrupt({ streams }: CommandCall): () => void {
   if (streams.errIsTerminal !== true) return () => undefined;
   const tell = (): void => {
-    streams.err(`${ERASE_LINE}Interrupted; repeat the same command to continue it.\n`);
+    streams.err(`${ERASE_LINE}Interrupted; repeat the same command to continue.\n`);
     process.kill(process.pid, 'SIGINT');
   };
   process.once('SIGINT', tell);
@@ -120,7 +120,7 @@ async function describe(call: CommandCall, files: LocalFile[]): Promise<Manifest
         doneBytes += count;
         progress.show(doneBytes);
       });
-      // What was read is what is uploaded: some files have no size before, and some grow.
+      // The size that was read is used: some files have no size beforehand, and some grow.
       file.sizeBytes = item.sizeBytes;
       items.push(item);
     }
@@ -130,7 +130,7 @@ async function describe(call: CommandCall, files: LocalFile[]): Promise<Manifest
   return items;
 }
 
-/** Uploads what is not there yet, with fresh URLs when they expire; answers the submission's id. */
+/** Uploads missing files, with new URLs when they expire; returns the id of the submission. */
 async function uploadAll(large: Large): Promise<string> {
   let refused: UploadAnswer | undefined;
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
@@ -149,7 +149,7 @@ async function register({ api, manifest, idempotencyKey }: Large): Promise<Submi
   return answer.body as unknown as Submission;
 }
 
-/** Which files, by their number, the service still waits for. */
+/** Returns the numbers of the files that the service is waiting for. */
 async function waitingFiles({ api, files }: Large, submissionId: string): Promise<number[]> {
   const answer = await api.call({ method: 'GET', path: `/attachments/${submissionId}` });
   if (answer.status !== 200) throw new Refused(answer);
@@ -179,15 +179,15 @@ async function uploadRound(large: Large, submission: Submission): Promise<Upload
   return undefined;
 }
 
-/** What refused an upload may be a storage that does not speak JSON. */
+/** A storage service may have refused the upload with a body that is not JSON. */
 function refusalBody(answer: UploadAnswer | undefined): Record<string, unknown> {
   try {
     const body: unknown = JSON.parse(answer?.text ?? '');
     if (typeof body === 'object' && body !== null && 'error' in body) return body as Record<string, unknown>;
   } catch {
-    // The sentence below says it.
+    // The message below describes it.
   }
-  const message = `the upload was answered ${answer?.status ?? 0} by the storage: ${(answer?.text ?? '').slice(0, 300)}`;
+  const message = `the storage returned ${answer?.status ?? 0} for the upload: ${(answer?.text ?? '').slice(0, 300)}`;
   return { success: false, error: { code: 'UPLOAD_REFUSED', message } };
 }
 
@@ -205,12 +205,12 @@ interface SendOptions extends ApiOptions {
 
 /** The fields of POST /send but for the files. */
 function mailOf({ from, to, cc, bcc, subject, html, text }: SendOptions): Record<string, unknown> {
-  // Without a body an empty mail, as mail(1) sends it; the API asks for some body.
+  // Without a body, sends an empty email like mail(1); the API requires a body.
   const body = html === undefined && text === undefined ? { text: '\n' } : { html, text };
   return { from, to, subject, cc, bcc, ...body };
 }
 
-/** What the upload flow asks for: exactly one address in to, no cc, no bcc. */
+/** The upload flow requires exactly one address in to, no cc, no bcc. */
 function hasOneRecipient({ to, cc, bcc }: SendOptions): boolean {
   if (cc || bcc) return false;
   const count = to.reduce((sum, text) => {
@@ -229,7 +229,7 @@ async function sendInline(
   if (tooLarge) {
     throw new CommandError(
       'EMAIL_SIZE_EXCEEDED',
-      `${tooLarge.path} has ${tooLarge.sizeBytes} bytes; an email to several recipients is at most ${STANDARD_EMAIL_BYTES}, send it to one recipient at a time`,
+      `${tooLarge.path} has ${tooLarge.sizeBytes} bytes; an email to several recipients can have at most ${STANDARD_EMAIL_BYTES}; send it to one recipient at a time`,
     );
   }
   const body = files.length === 0 ? mail : { ...mail, attachments: files.map(inlineAttachment) };

@@ -14,7 +14,7 @@ const PARENT_LOOK_MS = 500;
 
 /** npm passes SIGTERM and SIGINT on, and nothing when it is killed or hung up: its child has to see that it is alone. */
 function watchNpm(environment: Record<string, string | undefined>, gone: () => void): void {
-  // Of `npm start` alone: a script of somebody else's may leave the service running on purpose.
+  // Applies to `npm start` only: other scripts may leave the service running on purpose.
   if (environment.npm_lifecycle_event !== 'start') return;
   const parent = process.ppid;
   const timer = setInterval(() => {
@@ -26,9 +26,9 @@ function watchNpm(environment: Record<string, string | undefined>, gone: () => v
 }
 
 /**
- * Resolves with the first request to stop: SIGTERM, SIGINT, or the end of the npm that started the service. One request often
- * comes as two signals: Ctrl-C reaches the whole group of a terminal, and npm passes its own on as well. So what follows within a
- * second is the same request, and only a later signal ends the process at once.
+ * Resolves with the first stop request: SIGTERM, SIGINT, or the end of the npm process that started the service. One request often arrives
+ * as two signals, because Ctrl-C reaches the entire process group and npm also forwards its own. Signals within a second count as one
+ * request; only a later signal ends the process immediately.
  */
 function stopRequest(environment: Record<string, string | undefined>): Promise<'stop'> {
   const { promise, resolve } = Promise.withResolvers<'stop'>();
@@ -53,14 +53,14 @@ interface Ports {
 
 const BOX_WIDTH = 76;
 
-/** Lines in a frame. One that does not fit is outside its sides, so it can be selected and copied as it is. */
+/** Draws a frame around lines. A line that does not fit has no sides, so that it can be selected and copied. */
 function boxed(title: string, lines: readonly string[]): string {
   const top = `┌─ ${title} ${'─'.repeat(BOX_WIDTH - title.length - 1)}┐`;
   const inside = lines.map((line) => (line.length > BOX_WIDTH ? line : `│ ${line.padEnd(BOX_WIDTH)} │`));
   return [top, ...inside, `└${'─'.repeat(BOX_WIDTH + 2)}┘`].join('\n');
 }
 
-/** What a first start created, the way into the portal first. Without a terminal only where the credentials are stored. */
+/** Returns the welcome text for a first start. Without a terminal it only names the file of the credentials. */
 export function welcome(
   first: FirstRun,
   { httpPort, smtpPort }: Ports,
@@ -85,7 +85,7 @@ export function welcome(
     `  live     ${first.smtpUsername}  ${first.smtpPassword}`,
     `  sandbox  ${first.sandboxSmtpUsername}  ${first.sandboxSmtpPassword}`,
     '',
-    'These credentials are shown once. They are stored in',
+    'These credentials are displayed once. They are stored in',
     file,
     '',
   ];
@@ -101,7 +101,7 @@ export async function serve({ config, environment, streams, json }: CommandCall)
   const greet = (ports: Ports): void => {
     if (!first) return;
     const file = firstRunFile(dataDirectory(config.dataDir));
-    // What goes to a file, a pipe or a journal is kept by others, and read by them.
+    // Output to a file, a pipe, or a journal is stored and read by others.
     const showCredentials = streams.outIsTerminal === true;
     const data = showCredentials ? { firstRunFile: file, ...first } : { firstRunFile: file };
     streams.out(json ? `${JSON.stringify(data)}\n` : welcome(first, ports, file, showCredentials));
@@ -109,11 +109,11 @@ export async function serve({ config, environment, streams, json }: CommandCall)
   const onFirstRun = (made: FirstRun): void => {
     first = made;
   };
-  // From here on, so a reload that comes during the start does not end the process.
+  // Installed now, so that a SIGHUP during the start does not end the process.
   let reload: () => void = () => undefined;
   process.on('SIGHUP', () => reload());
   const serving = await startService(config, onFirstRun).catch((error: unknown) => {
-    // The next start makes no others.
+    // Greets only once.
     greet({ httpPort: undefined, smtpPort: undefined });
     throw error;
   });

@@ -77,7 +77,7 @@ test('SIGUSR1 opens no debugger, and no signal of users ends the service', async
   assert.deepEqual(await service.kill('SIGTERM'), { code: 0, signal: null });
 });
 
-test('the exit code tells wrong settings from what may pass', async (t) => {
+test('the exit code separates invalid settings from temporary errors', async (t) => {
   const dataDir = path.join(folderOf(t), 'data');
   const codeOf = async (env: Record<string, string>): Promise<number> =>
     (await runCommand(['serve'], { dataDir, env })).code;
@@ -94,7 +94,7 @@ test('the exit code tells wrong settings from what may pass', async (t) => {
   assert.equal((await runCommand(['serve', '--wrong'], { dataDir })).code, 2);
 });
 
-test('a reader of the output that goes away ends neither a command nor the service', async (t) => {
+test('a closed output pipe ends neither a command nor the service', async (t) => {
   const dataDir = path.join(folderOf(t), 'data');
   const main = path.resolve(import.meta.dirname, '../../bin/postrider.js');
   const child = spawn(process.execPath, [main, '--help'], {

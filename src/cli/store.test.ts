@@ -1,4 +1,4 @@
-/** What a command works with beside a shared database. */
+/** The store of a command with a shared database. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
@@ -11,7 +11,7 @@ import { migrate, withStore } from './store.ts';
 
 const HOUR = 3_600_000;
 
-test('a command goes by the clock of a shared database, whatever that of its machine says', async (t) => {
+test('a command uses the clock of a shared database, not that of its machine', async (t) => {
   const postgres = await tempPostgres();
   t.after(() => postgres.drop());
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-command-'));

@@ -1,7 +1,7 @@
 /**
- * The database for a command: the embedded one opened directly, or the server that the settings name, beside a running
- * service if there is one. A database that does not exist, as in a wrong folder, and one that waits for a migration are left to
- * `migrate` and to the start of the service, since another version may be serving it.
+ * The database for a command: the embedded one, or the configured server, even while the service is running. A missing database, as in a
+ * wrong folder, and one with pending migrations are errors: only `migrate` and the start of the service change it, because another version
+ * may be running.
  */
 import { existsSync } from 'node:fs';
 import { changedBy, commandOrigin } from '../audit/audit.ts';
@@ -36,7 +36,7 @@ export interface StoreOptions {
   clock: Clock;
 }
 
-/** Opens the store, lets `use` work with it, and closes it whatever happens. */
+/** Opens the store, passes it to `use`, and closes it in any case. */
 export async function withStore<T>(options: StoreOptions, use: (store: CommandStore) => Promise<T>): Promise<T> {
   const { config, clock } = options;
   const directory = dataDirectory(config.dataDir, config.blobs.kind === 'disk' ? config.blobs.folder : undefined);
@@ -50,7 +50,7 @@ export async function withStore<T>(options: StoreOptions, use: (store: CommandSt
         database: changedBy(database, commandOrigin((database.clock ?? clock).now())),
         embedded,
         blobs: store.blobs,
-        // Of a shared database, whose moments are the same for all nodes and commands.
+        // Clock of a shared database, which all nodes and commands use.
         clock: database.clock ?? clock,
         secretKey: () => loadSecretKey({ directory, database, configured: config.secretKey }),
       });
@@ -76,7 +76,7 @@ async function openForCommand(
   return { database, embedded: undefined };
 }
 
-/** Throws when there is no database, or one of another version. */
+/** Throws if the database does not exist or has another version. */
 async function assertUsable(config: Config, directory: DataDirectory): Promise<void> {
   if (config.databaseUrl === undefined && !existsSync(directory.databaseFile)) {
     throw new CommandError(
@@ -94,7 +94,7 @@ async function assertUsable(config: Config, directory: DataDirectory): Promise<v
   );
 }
 
-/** Makes the directory and the database as needed and brings it up to date; the names of what was applied. */
+/** Creates the directory and the database if needed and applies pending migrations; returns their names. */
 export async function migrate(config: Config, nowMs: number): Promise<string[]> {
   const directory = prepareDataDirectory(config.dataDir);
   if (config.databaseUrl !== undefined) {
@@ -109,7 +109,7 @@ export async function migrate(config: Config, nowMs: number): Promise<string[]> 
   }
 }
 
-/** `postrider migrate`: makes the database if there is none and brings it up to date. */
+/** `postrider migrate`: creates the database if needed and applies pending migrations. */
 export async function migrateDatabase({ config, clock }: CommandCall): Promise<CommandOutcome> {
   const applied = await migrate(config, clock.now());
   const database = config.databaseUrl ? shownAddress(config.databaseUrl) : dataDirectory(config.dataDir).databaseFile;
@@ -117,7 +117,7 @@ export async function migrateDatabase({ config, clock }: CommandCall): Promise<C
   return { data: { database, applied }, text };
 }
 
-/** How many migrations wait; negative when the database is of a newer version. */
+/** Returns the number of pending migrations; negative if the database has a newer version. */
 export async function pendingMigrations(config: Config, directory: DataDirectory): Promise<number> {
   if (config.databaseUrl !== undefined) {
     const { pendingPostgres } = await import('../storage/postgres/migrate.ts');

@@ -1,8 +1,8 @@
 /**
- * `postrider backup | restore | export | import`. The secret key is in none of the files: keep it apart from them. An export
- * takes a whole database with its content from the embedded database to a server and back; beside a running service it holds
- * the state of one moment. For a move the service is to be stopped before: what it accepted after the export would be missing,
- * and what it sends after it would be sent again from the new place. An import fills a database that nobody serves.
+ * `postrider backup | restore | export | import`. None of the files contains the secret key: store it separately. An export moves an entire
+ * database with its content between the embedded database and a server; it is a snapshot, even while the service is running. Stop the
+ * service before a move: otherwise mail accepted after the export is missing, and mail sent after it is sent again from the new place. An
+ * import requires a database that no service uses.
  */
 import path from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
@@ -39,7 +39,7 @@ export async function backUpStore(call: CommandCall): Promise<CommandOutcome> {
       return made;
     }
     throw notEmbedded(
-      'the database is on a server: back it up with its own tools, pg_dump or base backups, and the blob store with its own; see docs/guides/backup.md',
+      'the database is on a server: back it up with pg_dump or base backups, and the blob store with its own tools; see docs/guides/backup.md',
     );
   });
   const outcome = {
@@ -64,7 +64,7 @@ export async function restoreStore({ config, clock, args: [file = ''] }: Command
   const { blobs } = restore(path.resolve(file), { directory, nowMs: clock.now() });
   return {
     data: { dataDir: directory.path, blobs },
-    text: `restored into ${directory.path}, ${blobs} blobs\nPut the secret key beside it (secret.key) or into POSTRIDER_SECRET_KEY before the start.`,
+    text: `restored into ${directory.path}, ${blobs} blobs\nBefore the start, copy the secret key to secret.key in that directory or set POSTRIDER_SECRET_KEY.`,
   };
 }
 
@@ -73,8 +73,8 @@ function notEmbedded(message: string): CommandError {
 }
 
 /**
- * The outcome as it is when nothing was lost. Else the file stays, and nobody can take it for a whole one: stderr, the answer
- * under --json and the exit code say so.
+ * Returns the outcome unchanged if nothing was lost. Otherwise the file remains, but stderr, the JSON output, and the exit code report that
+ * it is incomplete.
  */
 function withLost({ streams }: CommandCall, outcome: CommandOutcome, lost: readonly string[]): CommandOutcome {
   const keys = lost.slice(0, SHOWN_AT_MOST);
@@ -90,7 +90,7 @@ function withLost({ streams }: CommandCall, outcome: CommandOutcome, lost: reado
 
 const SHOW_EVERY_MS = 1_000;
 
-/** A line on stderr now and then, never on stdout. */
+/** Prints progress on stderr occasionally, never on stdout. */
 function shownProgress({ streams }: CommandCall): Progress {
   let shownAt = 0;
   return (what, done, total) => {
@@ -114,7 +114,7 @@ function directoryOf(config: Config) {
 }
 
 const ONE_MOMENT =
-  'It holds the state of one moment. For a move, stop the service before the export and do not start it there again: mail that waits would be sent twice.';
+  'The file is a snapshot. For a move, stop the service before the export and do not start it there again, or queued mail is sent twice.';
 
 export async function exportStore(call: CommandCall): Promise<CommandOutcome> {
   const target = targetFile(call, 'export');
@@ -150,7 +150,7 @@ async function exportServer(call: CommandCall, target: string): Promise<CommandO
   const { connectPostgres } = await import('../storage/postgres/connection.ts');
   const { exportFromPostgres } = await import('../storage/postgres/transfer.ts');
   const copied = await withStore(call, async ({ blobs, database }) => {
-    // The file keeps of each log the number up to which it is counted; in the database events are counted in another order.
+    // The file stores the position up to which each log is counted; in this database events are counted in another order.
     await countAll(database);
     const connection = await connectPostgres(config.databaseUrl!);
     try {
@@ -179,10 +179,14 @@ function importEmbedded({ config, clock }: CommandCall, source: string): Command
   const tables = Object.fromEntries(file.tables.map(({ name }) => [name, file.count(name)]));
   file.close();
   const { blobs } = restore(source, { directory: directoryOf(config), nowMs: clock.now() });
-  return outcome(source, { tables, blobs }, 'Put the secret key beside it (secret.key) or into POSTRIDER_SECRET_KEY.');
+  return outcome(
+    source,
+    { tables, blobs },
+    'Copy the secret key to secret.key in the data directory, or set POSTRIDER_SECRET_KEY.',
+  );
 }
 
-/** Weeks for all mail of the file, and for the mail that comes: one that finds rows in its place is never made. */
+/** Creates partitions for all weeks of the file and for new mail; a partition cannot be created after rows exist for its week. */
 async function makePartitions(address: PostgresAddress, file: PortableFile): Promise<void> {
   const { openPostgresDatabase } = await import('../storage/postgres/database.ts');
   const database = await openPostgresDatabase({ address, log: silentLog, poolSize: 1 });
@@ -217,7 +221,7 @@ async function importServer(call: CommandCall, source: string): Promise<CommandO
     try {
       const progress = shownProgress(call);
       const copied = await importIntoPostgres({ file, client: connection.client, blobs: store.blobs, progress });
-      return outcome(source, copied, 'Start the service with the same settings; what waits goes out from there.');
+      return outcome(source, copied, 'Start the service with the same settings; it sends the queued mail.');
     } finally {
       connection.destroy();
       await store.stop();

@@ -1,8 +1,8 @@
 /**
- * The addresses that mail leaves from, as receivers see and check them: reverse DNS that leads forward to the address again
- * (forward-confirmed), and a name for HELO that can be looked up. Large providers refuse mail from addresses without.
+ * Checks the source addresses as receivers see them: forward-confirmed reverse DNS, and a HELO name that can be looked up. Large providers
+ * reject mail from addresses without them.
  *
- * Behind NAT the public address is not known here: those of the HELO name are looked at in its place.
+ * Behind NAT the public address is unknown, so the addresses of the HELO name are checked instead.
  */
 import { createSocket } from 'node:dgram';
 import { isIP } from 'node:net';
@@ -12,13 +12,13 @@ import type { Dns } from '../net/dns.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 export interface Sources {
-  /** Public addresses that receivers see; empty where none is known. */
+  /** Public addresses that receivers see; empty if unknown. */
   seen: string[];
-  /** Private addresses of this machine, behind which a public one must be. */
+  /** Private addresses of this machine, which NAT translates. */
   translated: string[];
 }
 
-/** Public addresses to ask the routing table for. Connecting a UDP socket sends nothing. */
+/** Public addresses for querying the routing table. Connecting a UDP socket sends no packets. */
 const ELSEWHERE = { udp4: '8.8.8.8', udp6: '2001:4860:4860::8888' } as const;
 
 function outgoingAddress(family: 'udp4' | 'udp6'): Promise<string | undefined> {
@@ -33,7 +33,7 @@ function outgoingAddress(family: 'udp4' | 'udp6'): Promise<string | undefined> {
   });
 }
 
-/** The addresses of this machine that connections leave from, by its routing table: one of each family that has a way out. */
+/** Returns the source addresses of outgoing connections according to the routing table: one per address family with a route. */
 export async function outgoingAddresses(): Promise<string[]> {
   const found = await Promise.all([outgoingAddress('udp4'), outgoingAddress('udp6')]);
   return found.filter((address) => address !== undefined);
@@ -41,7 +41,7 @@ export async function outgoingAddresses(): Promise<string[]> {
 
 const isPublic = (address: string): boolean => addressRefusal(address, []) === undefined;
 
-/** What receivers see of these addresses of this machine. */
+/** Returns what receivers see of these local addresses. */
 export async function sourcesOf(local: readonly string[], heloName: string, dns: Dns): Promise<Sources> {
   const translated = local.filter((address) => !isPublic(address));
   const seen = local.filter(isPublic);
@@ -52,14 +52,13 @@ export async function sourcesOf(local: readonly string[], heloName: string, dns:
   return { seen: [...seen, ...behind.filter((one) => !seen.includes(one))], translated };
 }
 
-/** Addresses in one spelling. */
 const plain = (address: string): string => (isIP(address) === 0 ? address : ipaddr.parse(address).toString());
 
 function includes(addresses: readonly string[], wanted: string): boolean {
   return addresses.some((address) => plain(address) === plain(wanted));
 }
 
-/** Whether others can look the name up: it has a dot, is no address, and is of no private zone. */
+/** Returns whether the name can be looked up publicly: it has a dot, is not an address, and is not in a private zone. */
 function isPublicName(host: string): boolean {
   return host.includes('.') && isIP(host) === 0 && !/(^|\.)(localhost|local|internal|lan|localdomain)$/i.test(host);
 }
@@ -73,7 +72,7 @@ export async function checkHelo(heloName: string, { seen, translated }: Sources,
   }
   const answer = await dns.resolveAddresses(heloName);
   if (answer.status === 'temporary') {
-    return [warn(name, `the DNS did not answer for ${heloName} (${answer.cause})`, 'Try again in a few minutes.')];
+    return [warn(name, `the DNS lookup of ${heloName} failed (${answer.cause})`, 'Try again in a few minutes.')];
   }
   const publish = `Publish A and AAAA records for ${heloName} with the sending addresses.`;
   if (answer.status !== 'found') return [fail(name, `${heloName} has no A or AAAA record`, publish)];
@@ -86,13 +85,13 @@ export async function checkHelo(heloName: string, { seen, translated }: Sources,
   return [ok(name, `${heloName} resolves to ${answer.value.join(', ')}${nat}`)];
 }
 
-/** Forward-confirmed reverse DNS of one address (RFC 1912 §2.1, RFC 8601 §2.7.3). */
+/** Checks forward-confirmed reverse DNS of one address (RFC 1912 §2.1, RFC 8601 §2.7.3). */
 async function checkOneReverse(address: string, heloName: string, dns: Dns): Promise<Check> {
   const name = 'reverse DNS';
   const set = `Set the reverse DNS (PTR record) of ${address} to ${heloName} in the console of your hosting provider.`;
   const answer = await dns.resolvePtr(address);
   if (answer.status === 'temporary') {
-    return warn(name, `the DNS did not answer for ${address} (${answer.cause})`, 'Try again in a few minutes.');
+    return warn(name, `the DNS lookup of ${address} failed (${answer.cause})`, 'Try again in a few minutes.');
   }
   if (answer.status !== 'found')
     return fail(name, `${address} has no PTR record; large providers reject mail without one`, set);
@@ -105,7 +104,7 @@ async function checkOneReverse(address: string, heloName: string, dns: Dns): Pro
   const [first] = confirmed;
   if (first === undefined) {
     if (forward.some(({ status }) => status === 'temporary')) {
-      return warn(name, `the DNS did not answer for ${names.join(', ')}`, 'Try again in a few minutes.');
+      return warn(name, `the DNS lookup of ${names.join(', ')} failed`, 'Try again in a few minutes.');
     }
     const message = `${address} resolves to ${names.join(', ')}, which does not resolve back to ${address}`;
     return fail(name, message, `${set} Or publish an address record for ${names[0]} with ${address}.`);

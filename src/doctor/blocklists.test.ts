@@ -1,4 +1,4 @@
-/** Block lists by a DNS of the test: listed, clear, and answers that mean nothing. */
+/** Blocklists with a fake DNS: listed, clear, and meaningless responses. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';
@@ -20,20 +20,20 @@ async function look(t: TestContext, zone: FakeZone, addresses = [ADDRESS]) {
   return { checks: await checkBlocklists([LIST], addresses, dns), questions: fake.questions };
 }
 
-test('an address that is on no list is well', async (t) => {
+test('an unlisted address is ok', async (t) => {
   const { checks, questions } = await look(t, KNOWS_ITSELF);
   assert.deepEqual([checks.length, checks[0]!.status], [1, 'ok']);
   assert.ok(questions.includes(`A ${entry}`));
 });
 
-test('an address that is listed fails with what the list says of it', async (t) => {
+test('a listed address fails with the text of the list', async (t) => {
   const zone = { ...KNOWS_ITSELF, [entry]: { A: ['127.0.0.3'], TXT: ['https://list.example/query/185.199.10.7'] } };
   const { checks } = await look(t, zone);
   assert.equal(checks[0]!.status, 'fail');
   assert.match(checks[0]!.message, /185\.199\.10\.7 is on zen\.list\.example: https:\/\/list\.example\/query/);
 });
 
-test('IPv6 is asked by half bytes', async (t) => {
+test('IPv6 is queried by nibbles', async (t) => {
   const name = `7.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.2.0.0.0.1.0.0.0.8.f.4.0.1.0.a.2.${LIST}`;
   const { checks } = await look(t, { ...KNOWS_ITSELF, [name]: { A: ['127.0.0.2'] } }, ['2a01:4f8:1:2::7']);
   assert.equal(checks[0]!.status, 'fail');
@@ -59,7 +59,7 @@ for (const [name, zone, message] of meaningless) {
   });
 }
 
-test('without an address nothing is asked', async (t) => {
+test('without an address nothing is queried', async (t) => {
   const { checks, questions } = await look(t, {}, []);
   assert.deepEqual([checks, questions], [[], []]);
 });

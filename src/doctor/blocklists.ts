@@ -1,7 +1,7 @@
 /**
- * Block lists in the DNS (RFC 5782): whether an address that mail leaves from is listed. A list is believed only where its answers mean
- * something: it must know its own test entry, and an answer of 127.255.255.x or outside of 127.0.0.0/8 says that it was asked in a way it
- * does not answer, most often through an open resolver (Spamhaus: 127.255.255.254; .255 for too many questions; .252 for a misspelt name).
+ * Checks DNS blocklists (RFC 5782) for the source addresses. A list is trusted only if it returns its own test entry. A result of
+ * 127.255.255.x or outside 127.0.0.0/8 means that the list refuses the query, usually because it came through an open resolver (Spamhaus:
+ * 127.255.255.254; .255 for too many queries; .252 for a misspelled name).
  */
 import type { Dns } from '../net/dns.ts';
 import { reverseName } from '../net/dns-name.ts';
@@ -46,7 +46,7 @@ async function checkList(list: string, addresses: readonly string[], dns: Dns): 
   return [ok(name, `${addresses.join(', ')} not on ${list}`)];
 }
 
-/** What the list itself says of its entry stands in a TXT record, most often an address to look it up and be removed. */
+/** The TXT record of an entry usually contains a URL with the reason and a form for removal. */
 async function listedCheck(list: string, address: string, dns: Dns): Promise<Check> {
   const reason = await dns.resolveTxt(`${reversed(address)}.${list}`);
   const words = reason.status === 'found' ? reason.value.join(' ').slice(0, 300) : '';

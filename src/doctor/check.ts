@@ -1,8 +1,8 @@
-/** What a check finds: one line on how something is and, unless it is well, what to do. */
+/** The result of a check: one line about the state and, if there is a problem, how to fix it. */
 
 export interface Check {
   name: string;
-  /** `skip`: not looked at, or it cannot be known from here. */
+  /** `skip`: not checked, or it cannot be determined from here. */
   status: 'ok' | 'warn' | 'fail' | 'skip';
   message: string;
   /** A sentence, or a command. */
@@ -27,13 +27,13 @@ export function fail(name: string, message: string, remedy: string): Check {
 
 const DAY_MS = 86_400_000;
 
-/** Whole days between two moments, in words. */
+/** Formats the whole days between two times. */
 export function days(ms: number): string {
   const count = Math.floor(ms / DAY_MS);
   return count === 1 ? 'one day' : `${count} days`;
 }
 
-/** The day of a moment, in UTC: `2026-11-23`. */
+/** Formats the day of a time in UTC: `2026-11-23`. */
 export function day(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }

@@ -1,6 +1,6 @@
 /**
- * The clock, against the Date header of a server elsewhere (RFC 9110 §6.6.1). Signatures with a time in the future are refused, codes of
- * authenticator apps do not fit, and mail seems to come from another day.
+ * Compares the clock with the Date header of a remote server (RFC 9110 §6.6.1). With a wrong clock, signatures from the future are refused,
+ * codes of authenticator apps do not match, and messages have wrong dates.
  */
 import { request } from 'node:http';
 import { request as secureRequest } from 'node:https';
@@ -12,30 +12,30 @@ import { type Check, fail, ok, skip, warn } from './check.ts';
 const ANSWER_MS = 5_000;
 const WARN_MS = 2_000;
 const FAIL_MS = 60_000;
-/** Of a header in whole seconds. */
+/** A Date header has whole seconds. */
 const HALF_SECOND_MS = 500;
 
 interface Compared {
   /** The middle of the second that the header names. */
   theirsMs: number;
   oursMs: number;
-  /** How far both may be apart by the way between. */
+  /** Maximum error because of the network delay. */
   uncertainMs: number;
 }
 
-/** Rejects when the server does not answer, or without a date. */
+/** Rejects if the server does not respond, or responds without a date. */
 function askDate(url: string, { dns, clock }: { dns: Dns; clock: Clock }): Promise<Compared> {
   const send = url.startsWith('https:') ? secureRequest : request;
   return new Promise((resolve, reject) => {
     const began = performance.now();
-    // A certificate that is not valid yet is what a wrong clock looks like; nothing is sent and nothing but the time is taken.
+    // A wrong clock can make certificates look invalid, so they are ignored; the request contains no data and only the date is used.
     const options = { method: 'HEAD', agent: false, lookup: lookupBy(dns), rejectUnauthorized: false } as const;
     const asking = send(url, { ...options, signal: AbortSignal.timeout(ANSWER_MS) }, (response) => {
       const wayMs = performance.now() - began;
       response.resume();
       const ageMs = 1000 * (Number(response.headers.age) || 0);
       const theirsMs = Date.parse(response.headers.date ?? '') + ageMs + HALF_SECOND_MS;
-      if (Number.isNaN(theirsMs)) reject(new Error('its answer has no Date header'));
+      if (Number.isNaN(theirsMs)) reject(new Error('the response has no Date header'));
       else resolve({ theirsMs, oursMs: clock.now() - wayMs / 2, uncertainMs: HALF_SECOND_MS + wayMs / 2 });
     });
     asking.once('error', reject).end();
@@ -55,6 +55,6 @@ export async function checkClock(url: string, from: { dns: Dns; clock: Clock }):
     return [surelyMs > FAIL_MS ? fail(name, message, remedy) : warn(name, message, remedy)];
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    return [skip(name, `skipped: ${host} did not answer (${code ?? message}); see POSTRIDER_DOCTOR_CLOCK_URL`)];
+    return [skip(name, `skipped: ${host} did not respond (${code ?? message}); see POSTRIDER_DOCTOR_CLOCK_URL`)];
   }
 }

@@ -1,4 +1,4 @@
-/** The settings, the version of Node, the address that recipients are given, and how long messages are kept for what comes back. */
+/** Checks the settings, the Node version, the base URL, and how long messages are kept for late bounces. */
 import type { Config } from '../config.ts';
 import { isHttps } from '../engagement/engagement.ts';
 import { LIFE_DAYS } from '../mail/token-address.ts';
@@ -22,7 +22,7 @@ export function checkConfiguration({ unknownSettings }: Config): Check[] {
   return [ok('configuration', 'all settings are valid'), ...unknown, runtime];
 }
 
-/** What links in mail begin with. */
+/** Checks the start of the links in email. */
 export function checkBaseUrl({ roles, baseUrl }: Config): Check[] {
   const name = 'public address';
   if (!roles.includes('api')) return [];
@@ -37,7 +37,7 @@ export function checkBaseUrl({ roles, baseUrl }: Config): Check[] {
   ];
 }
 
-/** Mail that comes back is of no use once the message that it is about is no longer kept. */
+/** A bounce has no effect after its message was deleted. */
 export function checkRetention({ bounceDomain, eventDays }: Pick<Config, 'bounceDomain' | 'eventDays'>): Check[] {
   if (bounceDomain === undefined || eventDays >= LIFE_DAYS.unsubscribe) return [];
   const what = eventDays < LIFE_DAYS.bounce ? 'bounces, complaints and unsubscribe emails' : 'unsubscribe emails';

@@ -1,4 +1,4 @@
-/** The data directory with its files, and the room on the disks under it. */
+/** Checks the data directory and its files, and the free disk space. */
 import { access, constants, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Config } from '../config.ts';
@@ -41,12 +41,12 @@ export async function checkDataDirectory(config: Config): Promise<Check[]> {
   return checks.length > 0 ? checks : [{ name, status: 'ok', message: folder }];
 }
 
-/** Undefined where there is none. */
+/** Returns undefined if it does not exist. */
 async function statOf(file: string): Promise<{ mode: number; uid: number } | undefined> {
   return stat(file).catch(() => undefined);
 }
 
-/** The disks under the data directory and under a folder of blobs elsewhere, against the marks at which intake stops. */
+/** Checks the disks of the data directory and of a separate blob folder against the limits at which Postrider stops accepting mail. */
 export async function checkDisk(config: Config): Promise<Check[]> {
   const blobs = config.blobs.kind === 'disk' ? config.blobs.folder : undefined;
   const { path: folder, blobsFolder } = dataDirectory(config.dataDir, blobs);

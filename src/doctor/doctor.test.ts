@@ -1,4 +1,4 @@
-/** All checks together: what is asked again and when, counted at the servers that are asked; what a relay changes; PostgreSQL's backups. */
+/** All checks together: which are repeated and when, counted at the queried servers; relays; PostgreSQL backups. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
@@ -46,7 +46,7 @@ async function world(t: TestContext, settings: Record<string, string> = {}) {
   return { sink, dns, clock, subject, asked };
 }
 
-test('servers of others that found nothing wrong are asked again after ten minutes', async (t) => {
+test('successful checks of servers of others are repeated after ten minutes', async (t) => {
   const { sink, clock, subject } = await world(t);
   for (let looks = 0; looks < 20; looks += 1) {
     await examine(subject);
@@ -58,7 +58,7 @@ test('servers of others that found nothing wrong are asked again after ten minut
   assert.equal(sink.connections.total, 2);
 });
 
-test('what was wrong is asked again at once, and what is ours always', async (t) => {
+test('failed checks are repeated immediately, and local ones always', async (t) => {
   const { sink, subject, asked } = await world(t);
   sink.setScript({ banner: '554 5.7.1 not you' });
   await examine(subject);
@@ -67,7 +67,7 @@ test('what was wrong is asked again at once, and what is ours always', async (t)
   assert.equal(asked('A mail.shop.example'), 2);
 });
 
-test('the addresses that the settings name are those that are looked at', async (t) => {
+test('configured source addresses are the ones that are checked', async (t) => {
   const { subject, asked } = await world(t);
   const { checks } = await examine({ ...subject, localAddresses: ['185.199.10.7'] });
   const status = (name: string) => checks.find((one) => one.name === name)?.status;
@@ -75,7 +75,7 @@ test('the addresses that the settings name are those that are looked at', async 
   assert.equal(asked('A 7.10.199.185.list.example'), 1);
 });
 
-test('with a relay the relay is tried, and nothing is said of addresses', async (t) => {
+test('with a relay the relay is checked, and not the addresses', async (t) => {
   const { sink, dns, subject } = await world(t);
   const config: Config = {
     ...subject.config,
@@ -91,7 +91,7 @@ test('with a relay the relay is tried, and nothing is said of addresses', async 
   assert.equal(dns.questions.filter((one) => one.startsWith('PTR')).length, 0);
 });
 
-test('the return path is compared with the addresses that mail leaves from, where no relay sends', async (t) => {
+test('the return path is compared with the source addresses, unless a relay sends', async (t) => {
   const { sink, dns, subject } = await world(t, { POSTRIDER_BOUNCE_DOMAIN: 'big.example' });
   dns.zone['big.example'] = { ...dns.zone['big.example'], TXT: ['v=spf1 ip4:185.199.10.7 -all'] };
   const bounces = async (config: Config) => {
@@ -124,7 +124,7 @@ test('docs/guides/go-live.md names every check', async (t) => {
   for (const name of names) assert.ok(document.includes(`\`${name}\``), name);
 });
 
-test('messages that are kept for less time than mail about them comes back are to be watched', async (t) => {
+test('messages that are kept shorter than bounces can arrive produce a warning', async (t) => {
   const { subject } = await world(t);
   const look = async (change: Partial<Config>): Promise<string[]> => {
     const config = { ...subject.config, bounceDomain: 'b.example', ...change };
@@ -140,12 +140,12 @@ test('messages that are kept for less time than mail about them comes back are t
   assert.deepEqual(await look({ eventDays: 7, bounceDomain: undefined }), [], 'nothing comes back');
 });
 
-test('of the backups of a database server nothing is said that is not known', () => {
+test('backups of a database server are not rated', () => {
   const config = readConfig({ POSTRIDER_DATABASE_URL: 'postgres://u@127.0.0.1/db' });
   assert.equal(checkBackup(config, FACTS, 0)[0]!.status, 'skip');
 });
 
-test('TLS reports: whether they go out, and why not', () => {
+test('TLS reports: whether they are sent, and why not', () => {
   const config = readConfig({ POSTRIDER_REPORT_DOMAIN: 'shop.example' });
   const day = Date.UTC(2026, 10, 19);
   const said = (facts: Parameters<typeof checkTlsReports>[1], of: Partial<Config> = {}): string => {
@@ -167,7 +167,7 @@ test('TLS reports: whether they go out, and why not', () => {
   );
 });
 
-test('the return path asks for TLS and for reports; what is missing is shown as it is to be published', async (t) => {
+test('the return path publishes MTA-STS and TLS-RPT; missing records are displayed with their values', async (t) => {
   const MX: [number, string][] = [[10, 'mail.shop.example']];
   const dns = await fakeDns({
     ...{ 'both.example': { MX }, 'wrong.example': { MX }, 'away.example': { MX } },
@@ -189,11 +189,11 @@ test('the return path asks for TLS and for reports; what is missing is shown as 
   assert.equal(wrong.message, 'wrong.example has no record for MTA-STS and TLS-RPT');
   assert.match(
     wrong.remedy!,
-    /^Publish _mta-sts\.wrong\.example TXT "v=STSv1; id=1;"\..* Publish _smtp\._tls\.wrong\.example TXT "v=TLSRPTv1; rua=mailto:postmaster@wrong\.example"\. .*written/,
+    /^Publish _mta-sts\.wrong\.example TXT "v=STSv1; id=1;"\..* Publish _smtp\._tls\.wrong\.example TXT "v=TLSRPTv1; rua=mailto:postmaster@wrong\.example"\. .*syntax error/,
   );
 });
 
-test('the return path is looked at where one is set', async (t) => {
+test('the return path is checked if it is configured', async (t) => {
   for (const [settings, seen] of [
     [{}, false],
     [{ POSTRIDER_BOUNCE_DOMAIN: 'big.example' }, true],

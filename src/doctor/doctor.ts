@@ -1,8 +1,7 @@
 /**
- * Looks at everything that mail depends on and says what is well, what to watch and what is broken, with what to do: for `postrider
- * doctor`, which opens the database itself, and for a serving process, which has it open. Changes nothing; waits for no disk and no peer
- * without letting others work. What asks strangers (DNS, mail servers, block lists, the web) is left out where the settings or the
- * caller say so.
+ * Checks everything that sending and receiving depend on, and reports problems with their fixes: for `postrider doctor`, which opens the
+ * database itself, and for a running service. Changes nothing and does not block other work. Checks that need the network (DNS, mail
+ * servers, blocklists, the web) are skipped if the settings or the caller disable them.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config.ts';
@@ -33,10 +32,10 @@ export { checkSecretKey } from './secrets.ts';
 
 const DOMAINS_CHECKED = 20;
 
-/** What the database knows that is looked at. */
+/** Facts from the database that the checks use. */
 export interface Facts extends KeptElsewhere {
   domains: SenderDomain[];
-  /** Where a domain is set that TLS reports come from. */
+  /** Set if a domain for TLS reports is configured. */
   reports?: ReportFacts | undefined;
   /** The last proxy that the settings do not trust. */
   proxy?: UntrustedProxy | undefined;
@@ -55,27 +54,25 @@ export async function readFacts(database: Database, config: Config): Promise<Fac
   };
 }
 
-/** A check that asks strangers, by a name of its own. */
+/** A check that needs the network, with a name. */
 export interface Asking {
   name: string;
   ask(): Promise<Check[]>;
-  /** It asks servers of other people, who need not hear from us each time somebody looks. */
+  /** It contacts servers of others, which must not be queried on every call. */
   isGuest?: true;
 }
 
-/** What is looked at. */
 export interface Subject {
   config: Config;
   clock: Clock;
-  /** What there is to say of the database, the secret key and the service; no facts where it cannot be read. */
+  /** Checks the database, the secret key, and the service; no facts if the database cannot be read. */
   database(): Promise<{ checks: Check[]; facts: Facts | undefined }>;
-  /** Writes, reads, lists and removes a blob; rejects where that does not work. */
+  /** Writes, reads, lists, and deletes a blob; rejects if that fails. */
   probeBlobs(): Promise<void>;
-  /** Whether strangers may be asked. */
   network: boolean;
-  /** Asks, or answers with what it found before; asks each time by default. */
+  /** Runs a network check or returns its cached result; runs it by default. */
   answered?(asking: Asking): Promise<Check[]>;
-  /** Addresses that mail leaves from, instead of those of the settings or the system. */
+  /** Source addresses, instead of those of the settings or the system. */
   localAddresses?: readonly string[];
 }
 
@@ -137,7 +134,6 @@ async function askStrangers(subject: Subject, domains: SenderDomain[]): Promise<
 
 type Resolver = ReturnType<typeof openDns>;
 
-/** What every service depends on. */
 function askings({ config, clock }: Subject, dns: Resolver): Asking[] {
   const { doctorClockUrl: url } = config;
   return [
@@ -146,7 +142,7 @@ function askings({ config, clock }: Subject, dns: Resolver): Asking[] {
   ];
 }
 
-/** What outgoing mail depends on: with a relay the relay, else the world as receivers see this host in it. */
+/** Checks for outgoing mail: the relay, or the DNS, port 25, and reputation of this host. */
 function outgoing(subject: Subject, dns: Resolver, domains: SenderDomain[]): Asking[] {
   const { config } = subject;
   const { route, smtpHostname, doctorBlocklists } = config;
@@ -195,7 +191,7 @@ function outgoing(subject: Subject, dns: Resolver, domains: SenderDomain[]): Ask
   ];
 }
 
-/** Nothing for files in the data directory, which is looked at by itself. */
+/** Returns no check for files in the data directory, which is checked separately. */
 async function checkBlobs(config: Config, probe: Subject['probeBlobs']): Promise<Check[]> {
   const name = 'blob storage';
   const { blobs: address } = config;
@@ -215,7 +211,7 @@ async function checkBlobs(config: Config, probe: Subject['probeBlobs']): Promise
 
 const WELL_MS = 10 * 60_000;
 
-/** Servers of other people that found nothing wrong are not asked again for ten minutes, however often somebody looks. */
+/** Caches successful checks of servers of others for ten minutes. */
 export function rememberWell(clock: Clock): (asking: Asking) => Promise<Check[]> {
   const known = new Map<string, { checks: Check[]; atMs: number }>();
   return async ({ name, ask, isGuest }) => {

@@ -1,15 +1,15 @@
-/** The sender domains: their keys, and what the DNS has of their records. */
+/** Checks the sender domains: their keys and published DNS records. */
 import { createPublicKey } from 'node:crypto';
 import { isIP } from 'node:net';
 import { lookUpRecords, lookUpSpf, type SenderDomain } from '../domains/domains.ts';
 import type { Dns } from '../net/dns.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
-/** RFC 8301 §3.2: signers use at least 1,024 bits and should use 2,048; large providers refuse less than 1,024. */
+/** RFC 8301 §3.2: signers must use at least 1,024 bits and should use 2,048; large providers reject shorter keys. */
 const GOOD_BITS = 2_048;
 const LEAST_BITS = 1_024;
 
-/** Of the RSA key in a DKIM record; undefined for one that cannot be read. */
+/** Returns the size of the RSA key in a DKIM record; undefined if it cannot be parsed. */
 function bitsOf(record: string): number | undefined {
   const [, base64] = /(?:^|;)\s*p=([A-Za-z0-9+/=\s]+)/.exec(record) ?? [];
   if (base64 === undefined) return undefined;
@@ -41,16 +41,15 @@ export function checkDkimKeys(domains: readonly SenderDomain[]): Check[] {
 interface Source {
   dns: Dns;
   sendingHost: string;
-  /** Public addresses that mail leaves from. */
   addresses: readonly string[];
 }
 
 interface Sending extends Source {
-  /** Where bounces come back to. */
+  /** Domain that receives bounces. */
   bounceDomain?: string | undefined;
 }
 
-/** Those of the addresses that the SPF record of this domain does not let send. */
+/** Returns those addresses that the SPF record of this domain does not allow. */
 async function uncovered(domain: string, { dns, sendingHost, addresses }: Source): Promise<string[]> {
   const findings = await Promise.all(
     addresses.map((address) => lookUpSpf(domain, { dns, sendingHost, addresses: [address] })),
@@ -58,7 +57,7 @@ async function uncovered(domain: string, { dns, sendingHost, addresses }: Source
   return addresses.filter((_, index) => findings[index]!.status === 'different');
 }
 
-/** Says which of the addresses the SPF record of this domain leaves out; undefined where it has them all. */
+/** Warns about source addresses that the SPF record of this domain does not include; undefined if it includes all. */
 export async function warnOfUncovered(name: string, domain: string, from: Source): Promise<Check | undefined> {
   const others = await uncovered(domain, from);
   if (others.length === 0) return undefined;
@@ -81,7 +80,7 @@ async function checkDomain(domain: SenderDomain, from: Sending): Promise<Check[]
   return spf ? [found, spf] : [found];
 }
 
-/** DKIM, SPF and DMARC of each domain as published now; and whether SPF lets every address send that mail leaves from. */
+/** Checks the published DKIM, SPF, and DMARC records of each domain, and whether SPF allows every source address. */
 export async function checkDomains(domains: readonly SenderDomain[], from: Sending): Promise<Check[]> {
   return (await Promise.all(domains.map((domain) => checkDomain(domain, from)))).flat();
 }

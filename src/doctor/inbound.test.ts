@@ -1,4 +1,4 @@
-/** What the doctor says of the way back, with a real resolver that asks a scripted server, and real ports. */
+/** Checks of inbound mail, with a real resolver that queries a scripted server, and real ports. */
 import assert from 'node:assert/strict';
 import net, { type AddressInfo } from 'node:net';
 import { test } from 'node:test';
@@ -10,7 +10,7 @@ const HOST = 'localhost';
 const [ONE, TWO] = ['198.51.100.1', '198.51.100.2'];
 const GOOD: FakeZone = { 'b.example': { MX: [[10, 'localhost']], TXT: ['v=spf1 a:localhost -all'] } };
 
-test('the bounce domain leads here, its SPF lets us send, and the port is ours; each that is not has its line', async (t) => {
+test('the bounce domain points here, its SPF allows this host, and the port is ours; each problem has its line', async (t) => {
   const fake = await fakeDns();
   t.after(fake.close);
   let greeting = `220 ${HOST} ESMTP Postrider\r\n`;
@@ -45,10 +45,10 @@ test('the bounce domain leads here, its SPF lets us send, and the port is ours; 
     'ok: b.example points to mx.other.example, not to this host, which accepts no mail',
   ]);
   greeting = '220 other.example\r\n';
-  assert.match((await look(GOOD))[0]!, /^warn: port .* is not the inbound port of this service: says "220 other/);
+  assert.match((await look(GOOD))[0]!, /^warn: port .* is not the inbound port of this service: it says "220 other/);
 });
 
-test('the SPF of the bounce domain lets every address send that mail leaves from; behind a relay nothing is said of it', async (t) => {
+test('the SPF of the bounce domain allows every source address; not checked with a relay', async (t) => {
   const fake = await fakeDns();
   t.after(fake.close);
   const sendingHost = 'mail.sender.example';

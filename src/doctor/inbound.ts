@@ -1,6 +1,6 @@
 /**
- * The way back: whether the bounce domain leads to this host, whether its SPF record lets every address send that mail leaves from, and
- * whether the inbound port is open there.
+ * Checks inbound mail: whether the bounce domain points to this host, whether its SPF record allows every source address, and whether the
+ * inbound port is open.
  */
 import type { Config } from '../config.ts';
 import { lookUpSpf } from '../domains/domains.ts';
@@ -15,15 +15,15 @@ type Settings = Pick<Config, 'inboundPort' | 'mxPort' | 'smtpHostname'> & { boun
 
 interface Asking {
   dns: Dns;
-  /** Public addresses that mail leaves from, none where they are not known; undefined where a relay sends. */
+  /** Public source addresses, empty if unknown; undefined if a relay sends the mail. */
   addresses: readonly string[] | undefined;
 }
 
-/** One line for each thing that is wrong; one if all is well. */
+/** Returns one check per problem, or one if there are none. */
 export async function checkInbound(config: Settings, { dns, addresses }: Asking): Promise<Check[]> {
   const { bounceDomain, smtpHostname: host } = config;
   const mx = await dns.resolveMx(bounceDomain);
-  if (mx.status === 'temporary') return [skip(NAME, `DNS did not answer for ${bounceDomain}`)];
+  if (mx.status === 'temporary') return [skip(NAME, `the DNS lookup of ${bounceDomain} failed`)];
   const hosts = mx.status === 'found' ? mx.value.hosts.map((one) => one.host) : [];
   if (hosts.length === 0) {
     const remedy = `Publish ${bounceDomain} MX 10 ${host}.`;
@@ -67,7 +67,6 @@ async function spfOf(
   return warn(NAME, `the SPF record of ${bounceDomain} does not include ${sendingHost}`, remedy);
 }
 
-/** On the port of exchangers, as the world comes. */
 async function portOf(
   { smtpHostname: host, mxPort, inboundPort }: Settings,
   hosts: string[],
@@ -75,7 +74,7 @@ async function portOf(
   if (inboundPort === undefined || !hosts.includes(host)) return undefined;
   const reached = await reach({ host, port: mxPort }, { awaitGreeting: true });
   if (reached.connected && reached.greeting.includes(host)) return undefined;
-  const said = reached.connected ? `says "${reached.greeting.slice(0, 100)}"` : reached.problem;
+  const said = reached.connected ? `it says "${reached.greeting.slice(0, 100)}"` : reached.problem;
   const remedy = `Forward port ${mxPort} of ${host} to POSTRIDER_INBOUND_PORT (${inboundPort}). Some networks cannot reach their own public address: then check from another network.`;
   return warn(NAME, `port ${mxPort} of ${host} is not the inbound port of this service: ${said}`, remedy);
 }

@@ -1,4 +1,4 @@
-/** Port 25 and the DNS, with mail servers and a DNS on loopback; what was said is counted there. */
+/** Port 25 and the DNS, with SMTP servers and a DNS server on loopback that record the dialogues. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import test, { type TestContext } from 'node:test';
@@ -26,7 +26,7 @@ async function world(t: TestContext, options: SinkOptions = {}) {
   return { sink, fake, probing };
 }
 
-test('a server that greets is reached, from each of our addresses, and gets no mail', async (t) => {
+test('a server that greets is reached from each source address, and gets no message', async (t) => {
   const { sink, probing } = await world(t);
   const checks = await checkPort({ ...probing, localAddresses: ['127.0.0.1', '127.0.0.9'] });
   assert.deepEqual(
@@ -43,14 +43,14 @@ test('a server that greets is reached, from each of our addresses, and gets no m
   );
 });
 
-test('a server that refuses this host is heard', async (t) => {
+test('a server that rejects this host is reported', async (t) => {
   const { probing } = await world(t, { script: { banner: '554 5.7.1 blocked by policy, see list.example' } });
   const [check] = await checkPort(probing);
   assert.equal(check!.status, 'warn');
   assert.match(check!.message, /rejects this host: 554 5\.7\.1 blocked by policy/);
 });
 
-test('where nothing is reached port 25 is closed; where another was, it is that server', async (t) => {
+test('if no server is reached, port 25 is blocked; if another was, the problem is that server', async (t) => {
   const { sink, probing } = await world(t);
   const [closed] = await checkPort({ ...probing, domains: ['two.example'] });
   assert.deepEqual([closed!.status, closed!.message], ['fail', 'mx.two.example: ECONNREFUSED']);
@@ -63,13 +63,13 @@ test('where nothing is reached port 25 is closed; where another was, it is that 
   assert.equal(sink.connections.total, 1);
 });
 
-test('a domain without mail servers is not tried', async (t) => {
+test('a domain without MX hosts is skipped', async (t) => {
   const { probing } = await world(t);
   const [check] = await checkPort({ ...probing, domains: ['gone.example'] });
   assert.equal(check!.status, 'skip');
 });
 
-test('the DNS is asked for the mail servers of the first domain', async (t) => {
+test('the DNS is queried for the MX hosts of the first domain', async (t) => {
   const { fake, probing } = await world(t);
   assert.equal((await checkDns(probing, { isRelayed: false }))[0]!.status, 'ok');
   assert.ok(fake.questions.includes('MX one.example'));

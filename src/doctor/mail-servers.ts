@@ -1,13 +1,13 @@
 /**
- * The way out: the DNS, and port 25 of mail servers elsewhere or the relay. Where a server of somebody else greets, its greeting is
- * read, since networks that answer in its place and servers that refuse this host show themselves there. QUIT follows; no mail is begun.
+ * Checks outbound connectivity: the DNS, and port 25 of remote MX hosts or the relay. It reads the greeting, because it reveals networks
+ * that intercept port 25 and servers that reject this host. Then it sends QUIT; no message is sent.
  */
 import { connect, isIP } from 'node:net';
 import type { Dns } from '../net/dns.ts';
 import { type Check, fail, ok, skip, warn } from './check.ts';
 
 const CONNECT_MS = 5_000;
-/** Some servers let strangers wait before they greet. */
+/** Some servers delay their greeting for unknown clients. */
 const GREETING_MS = 10_000;
 const MAX_GREETING_BYTES = 2_000;
 
@@ -20,7 +20,7 @@ interface Way {
 
 type Reached = { connected: false; problem: string } | { connected: true; greeting: string };
 
-/** Connects and, where asked, waits for the greeting: empty when none came in time. */
+/** Connects and optionally waits for the greeting, which is empty if none arrives in time. */
 export function reach(way: Way, { awaitGreeting }: { awaitGreeting: boolean }): Promise<Reached> {
   return new Promise((resolve) => {
     const { host, port, localAddress } = way;
@@ -47,7 +47,7 @@ export function reach(way: Way, { awaitGreeting }: { awaitGreeting: boolean }): 
       if (!/^\d{3} .*\r?\n/m.test(greeting) && greeting.length < MAX_GREETING_BYTES) return;
       socket.write('QUIT\r\n', () => end(''));
     });
-    socket.once('timeout', () => end(`no answer within ${CONNECT_MS / 1000} s`));
+    socket.once('timeout', () => end(`no response within ${CONNECT_MS / 1000} s`));
     socket.once('error', (error: NodeJS.ErrnoException) => end(error.code ?? error.message));
     socket.once('close', () => end('closed'));
   });
@@ -55,16 +55,16 @@ export function reach(way: Way, { awaitGreeting }: { awaitGreeting: boolean }): 
 
 export interface Probing {
   dns: Dns;
-  /** Domains whose mail servers stand for the world. */
+  /** Domains whose MX hosts are used as samples. */
   domains: readonly string[];
   port: number;
-  /** The DNS servers that are asked, in words. */
+  /** The queried DNS servers, as text. */
   servers: string;
   /** Addresses that mail is set to leave from; empty: the system's choice. */
   localAddresses: readonly string[];
 }
 
-/** Whether the DNS answers at all. With a relay only webhooks and the check of domains depend on it. */
+/** Checks that the DNS responds. With a relay, only webhooks and domain checks depend on it. */
 export async function checkDns(
   { dns, domains, servers }: Probing,
   { isRelayed }: { isRelayed: boolean },
@@ -92,7 +92,7 @@ export async function checkRelay({ name, host, port }: Relay): Promise<Check[]> 
   return [fail(name, `${host}:${port}: ${reached.problem}`, remedy)];
 }
 
-/** `blocked` where nothing was reached: whether that is our network or theirs, all probes together say. */
+/** `blocked` if the connection failed: only all probes together tell whether the local or the remote network is the cause. */
 type Probe = Check | { blocked: string };
 
 async function probe(name: string, { host, way }: { host: string; way: Way }): Promise<Probe> {
@@ -115,7 +115,7 @@ async function probe(name: string, { host, way }: { host: string; way: Way }): P
   return warn(name, `${host} rejects this host${from}: ${line}`, remedy);
 }
 
-/** The exchangers of the domains, the best of each, from each of our addresses. */
+/** Checks the best MX host of each domain, from each source address. */
 export async function checkPort(probing: Probing): Promise<Check[]> {
   const { dns, domains, port, localAddresses } = probing;
   const name = `port ${port}`;
@@ -140,7 +140,7 @@ export async function checkPort(probing: Probing): Promise<Check[]> {
   });
 }
 
-/** One address of theirs for each of ours, of the same family; IPv4 first where the system chooses. */
+/** Returns one remote address per source address of the same family; IPv4 first if the system chooses. */
 function waysTo(theirs: readonly string[], ours: readonly string[]): Omit<Way, 'port'>[] {
   if (ours.length === 0) {
     const host = theirs.find((one) => isIP(one) === 4) ?? theirs[0];

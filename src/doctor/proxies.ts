@@ -1,6 +1,6 @@
 /**
- * A reverse proxy in front of the service that the settings do not trust: its clients share its address, and its limits. The serving
- * process records the last one that it saw in the database, so `postrider doctor` in another process finds it.
+ * Detects a reverse proxy that the settings do not trust: all of its clients share its address and therefore its limits. The running
+ * service stores the last one it saw in the database, so that `postrider doctor` in another process finds it.
  */
 import { iso } from '../base/clock.ts';
 import type { Config } from '../config.ts';
@@ -11,11 +11,11 @@ import { metaOperation, setMetaOperation } from '../storage/meta-store.ts';
 import { type Check, warn } from './check.ts';
 
 const KEY = 'untrusted-proxy';
-/** After this long without such a request the proxy is assumed to be gone. */
+/** If there was no such request for this long, the proxy is assumed to be removed. */
 const RECENT_MS = 7 * 86_400_000;
 
 export interface UntrustedProxy {
-  /** A private address that a request with X-Forwarded-For came from. */
+  /** A private address that sent a request with X-Forwarded-For. */
   address: string;
   /** When, as Unix ms. */
   atMs: number;
@@ -30,7 +30,7 @@ export async function readUntrustedProxy(database: Database): Promise<UntrustedP
   return text === null ? undefined : (JSON.parse(text) as UntrustedProxy);
 }
 
-/** Nothing unless one was seen in the last week, and is still not trusted. */
+/** Returns no check unless an untrusted proxy was seen in the last week. */
 export function checkProxies(
   { trustedProxies }: Pick<Config, 'trustedProxies'>,
   seen: UntrustedProxy | undefined,
@@ -42,7 +42,7 @@ export function checkProxies(
   return [
     warn(
       'proxy',
-      `A request with X-Forwarded-For came from ${seen.address} at ${iso(seen.atMs)}, and POSTRIDER_TRUSTED_PROXIES does not include that address. All clients of that proxy share one limit for wrong sign-ins.`,
+      `A request with X-Forwarded-For came from ${seen.address} at ${iso(seen.atMs)}, and POSTRIDER_TRUSTED_PROXIES does not include that address. All clients of that proxy share one limit on failed logins.`,
       `If ${seen.address} is your proxy, set POSTRIDER_TRUSTED_PROXIES=${[...trustedProxies, seen.address].join(',')}`,
     ),
   ];

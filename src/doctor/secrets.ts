@@ -1,4 +1,4 @@
-/** What must outlive this machine: the secret key, kept in another place, and a backup that is not old. */
+/** Checks the data that must survive the loss of this machine: a copy of the secret key, and a recent backup. */
 import { existsSync } from 'node:fs';
 import type { Config } from '../config.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
@@ -8,13 +8,13 @@ import { type Check, day, days, fail, ok, skip, warn } from './check.ts';
 
 const OLDEST_BACKUP_MS = 7 * 86_400_000;
 
-/** Whether `serve` starts with the key at hand. */
+/** Checks whether `serve` can start with the current key. */
 export function checkSecretKey(problem: SecretKeyProblem | undefined): Check {
   const name = 'secret key';
   return problem === undefined ? ok(name, 'matches the database') : fail(name, problem.message, problem.remedy);
 }
 
-/** Without it DKIM keys and webhook secrets of a backup cannot be read. Nothing where no key was made yet. */
+/** Without the key, DKIM keys and webhook secrets in a backup cannot be decrypted. Returns no check if no key was created yet. */
 export function checkSecretKeyCopy(config: Config, { secretKeyComparedMs }: KeptElsewhere): Check[] {
   const name = 'secret key copy';
   const file = secretKeyFile(dataDirectory(config.dataDir));
@@ -32,7 +32,7 @@ export function checkSecretKeyCopy(config: Config, { secretKeyComparedMs }: Kept
   ];
 }
 
-/** The last `postrider backup`; copies made by other means are not known here. */
+/** Checks the last `postrider backup`; backups made with other tools are unknown. */
 export function checkBackup(config: Config, { backedUpMs }: KeptElsewhere, nowMs: number): Check[] {
   const name = 'backup';
   if (config.databaseUrl !== undefined) {

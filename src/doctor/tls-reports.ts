@@ -1,6 +1,6 @@
 /**
- * TLS reports in both directions (RFC 8460): whether ours go out, and if not why; and whether the return path asks senders for TLS and for
- * theirs, where it takes mail.
+ * Checks TLS reports in both directions (RFC 8460): whether Postrider sends them, and whether the return path publishes MTA-STS and TLS-RPT
+ * records, if it receives mail.
  */
 import type { Config } from '../config.ts';
 import { findTlsRecords, signingAccountOperation } from '../domains/domains.ts';
@@ -10,7 +10,7 @@ import { lastReportsOperation, type ReportsOfDay } from '../tls-reports/tls-repo
 import { type Check, day, ok, skip, warn } from './check.ts';
 
 export interface ReportFacts {
-  /** Whether an account signs in the name of the domain that reports come from. */
+  /** Whether an account signs for the domain that sends the reports. */
   isSigned: boolean;
   last: ReportsOfDay | null;
 }
@@ -52,7 +52,7 @@ export function checkTlsReports(config: Pick<Config, 'reportDomain' | 'route'>, 
   return [ok(name, `${sent}; of ${day(facts.last.day)}: ${numbers.join(', ')}`)];
 }
 
-/** The records by which a domain that takes mail asks for TLS (RFC 8461 §3.1) and for reports (RFC 8460 §3). */
+/** Checks the records that request TLS (RFC 8461 §3.1) and reports (RFC 8460 §3) for a domain that receives mail. */
 export async function checkReturnPath(
   bounceDomain: string,
   dns: Pick<Dns, 'resolveMx' | 'resolveTxt'>,
@@ -61,7 +61,7 @@ export async function checkReturnPath(
   const [mx, records] = await Promise.all([dns.resolveMx(bounceDomain), findTlsRecords(bounceDomain, dns)]);
   if (mx.status === 'no-data' || mx.status === 'no-such-domain') return [];
   if (mx.status === 'temporary' || records.some((one) => one.status === 'unknown'))
-    return [skip(name, `DNS did not answer for the records of ${bounceDomain}`)];
+    return [skip(name, `the DNS lookup of the records of ${bounceDomain} failed`)];
   const missing = records.filter((one) => one.status !== 'verified');
   if (missing.length === 0) return [ok(name, `${bounceDomain} publishes MTA-STS and TLS reporting`)];
   const what = missing.map(({ purpose }) => (purpose === 'mta-sts' ? 'MTA-STS' : 'TLS-RPT')).join(' and ');

@@ -1,4 +1,4 @@
-/** The clock, the public address and certificates, with web servers on loopback that are wrong in every way. */
+/** The clock, the public address, and certificates, with faulty web servers on loopback. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
@@ -37,7 +37,7 @@ async function web(t: TestContext, answer: http.RequestListener, certificate?: T
   return `${certificate ? 'https' : 'http'}://${NAME}:${(server.address() as AddressInfo).port}`;
 }
 
-/** A server whose clock goes wrong by so much. */
+/** A server whose clock is off by this much. */
 const dated =
   (offsetMs: number, headers: Record<string, string> = {}): http.RequestListener =>
   (_, response) => {
@@ -60,7 +60,7 @@ test('the clock is compared with the date of a server', async (t) => {
   assert.equal((await found(-30_000, { Age: '30' })).status, 'ok', 'an answer out of a cache says how old it is');
 });
 
-test('a clock that cannot be compared is not called right', async (t) => {
+test('a clock that cannot be compared is not reported as correct', async (t) => {
   const dns = await resolver(t);
   const undated = await web(t, (_, response) => {
     response.sendDate = false;
@@ -74,7 +74,7 @@ const health: http.RequestListener = (_, response) => {
   response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"status":"ok"}');
 };
 
-test('the public address leads to this service or not, and its certificate is looked at', async (t) => {
+test('the public address reaches this service or not, and its certificate is checked', async (t) => {
   const dns = await resolver(t);
   const check = async (answer: http.RequestListener, certificate?: TestCertificate) => {
     const baseUrl = await web(t, answer, certificate);
@@ -83,7 +83,7 @@ test('the public address leads to this service or not, and its certificate is lo
   };
   assert.deepEqual(await check(health), ['ok points to this service']);
   const [stranger] = await check((_, response) => response.end('<h1>Welcome to nginx</h1>'));
-  assert.match(stranger!, /^fail answered|^fail is answered/);
+  assert.match(stranger!, /^fail (another )?server responds at/);
   const untrusted = await check(health, testCertificate([NAME]));
   assert.match(untrusted[1]!, /^fail clients do not trust it \(DEPTH_ZERO_SELF_SIGNED_CERT\)/);
   assert.match((await check(health, expiredCertificate(NAME)))[1]!, /^fail expired/);
@@ -93,7 +93,7 @@ test('the public address leads to this service or not, and its certificate is lo
   );
 });
 
-test('a public address where nobody answers is one to watch', async (t) => {
+test('a public address without a response is a warning', async (t) => {
   const dns = await resolver(t);
   const at = (baseUrl: string) => checkPublicAddress(readConfig({ POSTRIDER_BASE_URL: baseUrl }), dns, Date.now());
   assert.match((await at(`http://${NAME}:1`))[0]!.message, /cannot be reached from here: ECONNREFUSED/);
@@ -101,7 +101,7 @@ test('a public address where nobody answers is one to watch', async (t) => {
   assert.deepEqual(await checkPublicAddress(readConfig({}), dns, Date.now()), []);
 });
 
-test('the certificate of SMTP: its days, its name, and whether it can be read', (t) => {
+test('the SMTP certificate: its days, its name, and whether it can be read', (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-doctor-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const cert = path.join(folder, 'cert.pem');

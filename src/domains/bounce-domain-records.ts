@@ -1,19 +1,16 @@
-/**
- * What a domain that takes mail publishes so that others send to it in TLS (RFC 8461 §3.1) and report where that fails (RFC 8460 §3): the
- * records of the bounce domain.
- */
+/** DNS records of the bounce domain that make senders use TLS (MTA-STS, RFC 8461 §3.1) and report TLS failures (TLS-RPT, RFC 8460 §3). */
 import type { Dns, DnsAnswer } from '../net/dns.ts';
 import type { Finding } from './key-record.ts';
 
 export interface TlsRecord {
   purpose: 'mta-sts' | 'tls-rpt';
   name: string;
-  /** What to publish; the id of a policy and the address for reports may be others. */
+  /** Suggested value; another policy id or reporting address is also valid. */
   value: string;
   classify(answer: DnsAnswer<string[]>): Finding;
 }
 
-/** Both are recommended, neither is required. */
+/** Returns both records; they are recommended but not required. */
 export function tlsRecordsOf(bounceDomain: string): TlsRecord[] {
   const policyAt = `_mta-sts.${bounceDomain}`;
   const policy = {
@@ -44,27 +41,26 @@ export function tlsRecordsOf(bounceDomain: string): TlsRecord[] {
 
 interface Wanted {
   name: string;
-  /** What the texts of this kind begin with. */
   kind: RegExp;
   shape: RegExp;
-  /** A further sentence where it is not there. */
+  /** Additional sentence if the record is missing. */
   more?: string;
 }
 
 function findingOf(answer: DnsAnswer<string[]>, { name, kind, shape, more }: Wanted): Finding {
   if (answer.status === 'temporary')
-    return { status: 'unknown', found: null, note: `The DNS did not answer for ${name}; try again in a few minutes.` };
+    return { status: 'unknown', found: null, note: `The DNS lookup of ${name} failed. Try again in a few minutes.` };
   const texts = answer.status === 'found' ? answer.value.filter((text) => kind.test(text)) : [];
   if (texts.length === 1 && shape.test(texts[0]!)) return { status: 'verified', found: texts, note: null };
   if (texts.length === 0) return { status: 'missing', found: [], note: more ?? null };
   const note =
     texts.length > 1
-      ? `There are ${texts.length} of them at ${name}; leave one.`
-      : `What is at ${name} is not written as it must be.`;
+      ? `There are ${texts.length} of these records at ${name}. Keep only one.`
+      : `The record at ${name} has a syntax error.`;
   return { status: 'different', found: texts, note };
 }
 
-/** As a resolver sees them. */
+/** Looks up the records through a resolver. */
 export async function findTlsRecords(
   bounceDomain: string,
   dns: Pick<Dns, 'resolveTxt'>,

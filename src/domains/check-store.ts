@@ -1,6 +1,6 @@
 /**
- * What checks of the DNS and the rotation of keys write: how each key's record was found, which keys sign, and what the account has
- * still to learn by mail. A notice is written with the change that it speaks of.
+ * Stores the results of DNS checks and key rotation: whether each key's record was found, which keys sign, and which notices are due to the
+ * account. A notice is written in the same transaction as the change that it reports.
  */
 import { change } from '../audit/audit.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
@@ -14,17 +14,17 @@ import {
   type TrackingState,
 } from './store.ts';
 
-/** What a check found of one key; null where the DNS did not say, which leaves it as it was. */
+/** Result of a check for one key; null if the DNS lookup failed, which leaves the stored result unchanged. */
 interface KeyFinding {
   selector: string;
   isPublished: boolean | null;
-  /** At every server of the zone that answered. */
+  /** Whether every server of the zone that responded has the record. */
   isEverywhere: boolean | null;
-  /** Whether another server of the zone did not answer. */
+  /** Whether another server of the zone did not respond. */
   isWaitedFor?: boolean;
 }
 
-/** For how long a server that does not answer holds up keys that all others show: one that is gone for good is not to do so for ever. */
+/** How long an unresponsive server delays keys that all others have; a server that was shut down must not delay them indefinitely. */
 const WAITED_FOR_MS = 86_400_000;
 
 interface CheckRecord {
@@ -32,15 +32,15 @@ interface CheckRecord {
   status: DomainStatus;
   nowMs: number;
   keys: KeyFinding[];
-  /** Whether its return path leads to us; null where the DNS did not say, which leaves it as it was. */
+  /** Whether its return path points to Postrider; null if the lookup failed, which leaves the stored value unchanged. */
   isReturnPath: boolean | null;
   /** Whether the next keys sign from now on. */
   promotes: boolean;
-  /** How its host for links stands; undefined where that is not known, which leaves it as it was. */
+  /** State of its tracking host; undefined if unknown, which leaves the stored state unchanged. */
   tracking?: TrackingState | null | undefined;
 }
 
-/** Records a check. A domain that begins to fail has a notice; one that is well again has none any more. */
+/** Records a check. A domain that starts to fail gets a notice; a healthy domain loses its pending notice. */
 export const recordCheckOperation = change(
   'domains.recordCheck',
   async (tx, { id, status, nowMs, keys, isReturnPath, promotes, tracking }: CheckRecord): Promise<void> => {
@@ -72,7 +72,7 @@ export const recordCheckOperation = change(
       );
     }
     if (promotes) await promote(tx, id, nowMs);
-    // Nothing is done for a name that nobody has proven to be theirs.
+    // Tracking hosts need proof of ownership: they are not stored for pending domains.
     const host = status === 'pending' ? null : tracking;
     if (host === undefined) return;
     await tx.run(
@@ -83,7 +83,7 @@ export const recordCheckOperation = change(
   { ...DOMAIN_TRAIL, action: 'domain.check' },
 );
 
-/** Nothing where another check did it before. */
+/** Has no effect if another check has already promoted the keys. */
 async function promote(tx: Transaction, id: string, nowMs: number): Promise<void> {
   if (!(await tx.get(`SELECT 1 AS found FROM dkim_key WHERE domain_id = ? AND state = 'next'`, id))) return;
   await tx.run(
@@ -102,7 +102,7 @@ interface Rotation {
   isNoticed: boolean;
 }
 
-/** Adds the keys that are to sign next; false where there are such keys already, or the domain is gone. */
+/** Adds the next keys; returns false if there are next keys already, or if the domain was deleted. */
 export const rotateKeysOperation = change(
   'domains.rotateKeys',
   async (tx, { id, keys, nowMs, isNoticed }: Rotation): Promise<boolean> => {
@@ -119,7 +119,7 @@ export const rotateKeysOperation = change(
   },
 );
 
-/** Domains whose record was found once and that were not checked since this time, the longest ago first. */
+/** Domains whose record was found at least once and that were not checked since this time, least recently checked first. */
 export const dueChecksOperation = operation(
   'domains.dueChecks',
   'read',
@@ -133,7 +133,7 @@ export const dueChecksOperation = operation(
     ),
 );
 
-/** Verified domains whose published key was made before this time, and that have no next one. */
+/** Verified domains whose published key was created before this time and that have no next key. */
 export const dueRotationsOperation = operation(
   'domains.dueRotations',
   'read',
@@ -155,7 +155,7 @@ export interface TrackingChange {
   state: TrackingState | null;
 }
 
-/** How hosts for links stand that changed at or after this time. */
+/** Tracking states that changed at or after this time. */
 export const trackingChangesOperation = operation(
   'domains.trackingChanges',
   'read',
@@ -166,7 +166,7 @@ export const trackingChangesOperation = operation(
     ),
 );
 
-/** Removes keys that were retired before this time; answers how many. */
+/** Deletes keys that were retired before this time; returns how many. */
 export const removeRetiredKeysOperation = operation(
   'domains.removeRetiredKeys',
   'write',
@@ -179,7 +179,7 @@ export interface DomainNotice {
   domain: SenderDomain;
 }
 
-/** What accounts have still to learn of their domains. */
+/** Notices that are still due to accounts. */
 export const domainNoticesOperation = operation(
   'domains.notices',
   'read',
@@ -197,7 +197,6 @@ export const domainNoticesOperation = operation(
   },
 );
 
-/** Ends a notice that was given. */
 export const noticeGivenOperation = operation(
   'domains.noticeGiven',
   'write',

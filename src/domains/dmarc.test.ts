@@ -58,7 +58,7 @@ test('a record is verified if receivers act on it', () => {
   assert.equal(findDmarc('shop.example', { status: 'no-such-domain', secure: false }).status, 'missing');
 });
 
-/** A DNS with these records; names in `fails` do not answer. Counts what is looked up. */
+/** A DNS with these records; lookups of names in `fails` fail. Counts the lookups. */
 function scripted(zone: Record<string, string[]>, { fails = [] as string[], exists = [] as string[] } = {}) {
   const asked: string[] = [];
   const resolveTxt = async (name: string): Promise<DnsAnswer<string[]>> => {
@@ -70,7 +70,7 @@ function scripted(zone: Record<string, string[]>, { fails = [] as string[], exis
   return { asked, resolveTxt };
 }
 
-test('the walk asks for every name up to the top, and for at most eight', async () => {
+test('the walk queries every name up to the top, but at most eight', async () => {
   const short = scripted({});
   assert.equal(await appliedDmarc('a.mail.shop.example', short), undefined);
   assert.deepEqual(short.asked, [
@@ -107,7 +107,7 @@ test('a record with psd=y or psd=n ends the walk', async () => {
   }
 });
 
-test('the organizational domain is found by the records (§4.10.2)', async () => {
+test('the organizational domain is found through the records (§4.10.2)', async () => {
   const policy = 'v=DMARC1; p=reject';
   const rows: [zone: Record<string, string[]>, domain: string, organization: string][] = [
     [{}, 'a.mail.shop.example', 'a.mail.shop.example'],
@@ -139,7 +139,7 @@ test('the organizational domain is found by the records (§4.10.2)', async () =>
   assert.equal(await organizationOf('mail.shop.example', scripted({}, { fails: ['_dmarc.shop.example'] })), undefined);
 });
 
-test('the policy that applies: of the domain, its organization, or the public suffix above (§4.10.1)', async () => {
+test('the applied policy: of the domain, its organization, or the public suffix above (§4.10.1)', async () => {
   const applied = async (
     domain: string,
     zone: Record<string, string[]>,

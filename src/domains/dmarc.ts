@@ -1,7 +1,7 @@
 /**
- * DMARC as receivers read it (RFC 9989): whether the record of a domain is one, what it asks for, and which record applies to a domain
- * that has none of its own. The organizational domain is found by the DNS tree walk of §4.10, at most eight queries, not by a list of
- * public suffixes. Reads only; nothing is cached here.
+ * Evaluates DMARC as receivers do (RFC 9989): whether a domain's record is valid, which policy it requests, and which record applies to a
+ * domain without one. The organizational domain is found by the DNS tree walk in §4.10, with at most eight queries, not with a list of
+ * public suffixes. Results are not cached.
  */
 import type { Dns, DnsAnswer } from '../net/dns.ts';
 import { type Finding, quotingWords, withoutQuoting } from './key-record.ts';
@@ -11,12 +11,12 @@ export type DmarcPolicy = 'none' | 'quarantine' | 'reject';
 /** A record as receivers act on it. */
 export interface DmarcRecord {
   text: string;
-  /** For the domain itself; `none` where the record says no valid one and asks for reports (§4.10.1). */
+  /** For the domain itself; `none` if the record has no valid policy but requests reports (§4.10.1). */
   policy: DmarcPolicy;
-  /** For subdomains that exist, and for those that do not; with the default that applies where a tag is missing. */
+  /** For existing and for nonexistent subdomains, with defaults applied. */
   subdomainPolicy: DmarcPolicy;
   nonexistentPolicy: DmarcPolicy;
-  /** `t=y`: receivers apply the policy one level below. */
+  /** `t=y`: receivers apply the next weaker policy. */
   isTesting: boolean;
   /** `y`: a public suffix. `n`: an organizational domain. `u`, the default: the walk decides. */
   psd: 'y' | 'n' | 'u';
@@ -26,14 +26,14 @@ export interface DmarcRecord {
 
 const VERSION = /^[vV][ \t]*=[ \t]*DMARC1[ \t]*(?:;|$)/;
 const POLICY = /^(?:none|quarantine|reject)$/;
-/** A reporting URI (§4.8): a scheme and what may follow it; a bare address is none. RFC 7489 let a size follow. */
+/** A reporting URI (§4.8): a scheme and its value, so not a bare address. RFC 7489 allowed a size after it. */
 const REPORT_URI = /^[a-z][a-z0-9+.-]*:[^\s,!]+(?:![0-9]+[kmgt]?)?$/i;
 /** Tags of RFC 7489 that RFC 9989 removed (appendix C). */
 const REMOVED = ['pct', 'rf', 'ri'];
 
 const isDmarc = (text: string): boolean => VERSION.test(text.trim());
 
-/** The tags by their names. A tag that is given twice makes the list invalid (RFC 6376 §3.2). */
+/** Returns the tags by name. A repeated tag makes the list invalid (RFC 6376 §3.2). */
 function tagsOf(text: string): { tags: Map<string, string>; twice: string | undefined } {
   const tags = new Map<string, string>();
   let twice: string | undefined;
@@ -50,21 +50,20 @@ function tagsOf(text: string): { tags: Map<string, string>; twice: string | unde
 interface ReadRecord {
   /** Undefined for a record that receivers ignore. */
   record: DmarcRecord | undefined;
-  /** What is wrong with it, as the end of a sentence that begins with the record. */
+  /** The problem, as the end of a sentence that starts with the record. */
   fault: string | undefined;
-  /** What works, and is to be known. */
+  /** Information about a record that works. */
   hint: string | undefined;
 }
 
 const KNOWN_POLICIES = 'must be none, quarantine or reject';
 
-/** Reads the text of a record whose version is that of DMARC. */
 function readRecord(text: string): ReadRecord {
   const { tags, twice } = tagsOf(text);
   if (twice !== undefined)
     return {
       record: undefined,
-      fault: `has the tag ${twice} twice, so receivers ignore it: leave one.`,
+      fault: `has the tag ${twice} twice, so receivers ignore the record. Keep only one.`,
       hint: undefined,
     };
   const value = (name: string): string => (tags.get(name) ?? '').toLowerCase();
@@ -112,17 +111,17 @@ function hintOf({ policy, psd }: DmarcRecord, tags: ReadonlyMap<string, string>)
   return `has ${names}, which receivers ignore (RFC 9989). Remove ${removed.length === 1 ? 'it' : 'them'}.`;
 }
 
-/** The one record that a name has; several are none (§4.10). */
+/** Returns the single record of a name; several records count as none (§4.10). */
 function recordAt(answer: DnsAnswer<string[]>): DmarcRecord | undefined {
   const [text, ...others] = (answer.status === 'found' ? answer.value : []).filter(isDmarc);
   return text === undefined || others.length > 0 ? undefined : readRecord(text).record;
 }
 
-/** What is published at `_dmarc.<domain>`, by this answer. */
+/** Returns the record at `_dmarc.<domain>` according to this DNS response. */
 export function findDmarc(domain: string, answer: DnsAnswer<string[]>): Finding {
   const name = `_dmarc.${domain}`;
   if (answer.status === 'temporary')
-    return { status: 'unknown', found: null, note: `The DNS did not answer for ${name}; try again in a few minutes.` };
+    return { status: 'unknown', found: null, note: `The DNS lookup of ${name} failed. Try again in a few minutes.` };
   const texts = answer.status === 'found' ? answer.value : [];
   const records = texts.filter(isDmarc);
   const [text] = records;
@@ -130,7 +129,7 @@ export function findDmarc(domain: string, answer: DnsAnswer<string[]>): Finding 
   if (records.length > 1) {
     return different(
       records,
-      `There are ${records.length} DMARC records at ${name}, and receivers ignore all of them (RFC 9989 §4.10): leave one.`,
+      `There are ${records.length} DMARC records at ${name}, and receivers ignore all of them (RFC 9989 §4.10). Keep only one.`,
     );
   }
   if (text === undefined) {
@@ -148,17 +147,17 @@ export function findDmarc(domain: string, answer: DnsAnswer<string[]>): Finding 
   };
 }
 
-/** A longer name is shortened to so many labels after the first query, which makes eight queries in all. */
+/** A longer name is shortened to this many labels after the first query, which limits the walk to eight queries. */
 const WALKED_LABELS = 7;
 
 interface Walked {
   /** Longest name first. */
   found: { domain: string; record: DmarcRecord }[];
-  /** The DNS did not answer for a name, so there may be more. */
+  /** Whether a lookup failed, so that there may be more records. */
   isIncomplete: boolean;
 }
 
-/** The DNS tree walk (§4.10): the records of a name and of those above it, up to the top or to a `psd` that ends it. */
+/** Performs the DNS tree walk (§4.10): the records of a name and its parents, up to the top or to a `psd` tag that ends it. */
 async function walk(domain: string, dns: Pick<Dns, 'resolveTxt'>): Promise<Walked> {
   const found: Walked['found'] = [];
   for (let labels = domain.split('.'); labels.length > 0; ) {
@@ -187,15 +186,15 @@ function organizationalDomain(domain: string, found: Walked['found']): string {
 
 /** The record that applies to mail from a domain. */
 export interface AppliedDmarc {
-  /** Where it is published: the domain itself, its organizational domain, or the public suffix above that. */
+  /** Where it is published: the domain itself, its organizational domain, or the public suffix above. */
   publishedAt: string;
   record: DmarcRecord;
-  /** What receivers do with mail from the domain that fails: after `sp`, `np` and `t`. */
+  /** The policy that receivers apply to mail from the domain that fails, considering `sp`, `np`, and `t`. */
   policy: DmarcPolicy;
   organizationalDomain: string;
 }
 
-/** Policy discovery (§4.10.1). Undefined where no record applies; `unknown` where the DNS did not answer. */
+/** Performs policy discovery (§4.10.1). Returns undefined if no record applies, `unknown` if a lookup failed. */
 export async function appliedDmarc(
   domain: string,
   dns: Pick<Dns, 'resolveTxt'>,
@@ -219,12 +218,12 @@ export async function appliedDmarc(
   };
 }
 
-/** What receivers apply while the owner tests a policy (§4.7, `t`). */
+/** Returns the policy that receivers apply in test mode (§4.7, `t`). */
 function oneLevelBelow(policy: DmarcPolicy): DmarcPolicy {
   return policy === 'reject' ? 'quarantine' : 'none';
 }
 
-/** The organizational domain of a name; undefined where the DNS did not answer. */
+/** Returns the organizational domain of a name; undefined if a lookup failed. */
 export async function organizationOf(domain: string, dns: Pick<Dns, 'resolveTxt'>): Promise<string | undefined> {
   const { found, isIncomplete } = await walk(domain, dns);
   return isIncomplete ? undefined : organizationalDomain(domain, found);

@@ -1,6 +1,6 @@
 /**
- * What the DNS says of the records of a domain, by real resolvers that ask scripted servers: each mistake of people and forms has its
- * sentence, and the zone's own servers count more than a resolver.
+ * The DNS records of a domain, with real resolvers that query scripted servers: each common mistake has its note, and authoritative servers
+ * take precedence over a resolver.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -28,7 +28,7 @@ before(async () => {
   for (const host of ['ns1.shop.example', 'ns2.shop.example']) {
     const authority = await fakeDns();
     authorities.push(authority);
-    // Asked again each time, as a zone's own servers are.
+    // Queried each time, like authoritative servers.
     servers.push({ host, dns: freshly(authority) });
   }
   const generated = await generateDkimKeys();
@@ -64,7 +64,7 @@ async function keyWith(published: string[] | FakeName, at = NAME): Promise<DnsRe
   return (await checkRecords(domain, lookUp))[0]!.record;
 }
 
-test('every record is named, with what it is for, its value, and whether it is required', () => {
+test('every record has its purpose, its value, and whether it is required', () => {
   const shown = knownRecords(domain, { sendingHost: HOST, bounceDomain: 'in.postrider.example' });
   assert.deepEqual(
     shown.map(({ purpose, type, name, status, found, required }) => [purpose, type, name, status, found, required]),
@@ -80,7 +80,7 @@ test('every record is named, with what it is for, its value, and whether it is r
   assert.equal(knownRecords(domain, { sendingHost: HOST }).length, 4, 'no return path without a bounce domain');
 });
 
-test('the domain that the bounce domain belongs to shows what that asks senders for, as its zone has it', async () => {
+test('the domain above the bounce domain lists the TLS records, with their published state', async () => {
   const bounceDomain = 'bounces.mail.shop.example';
   const settings = { sendingHost: HOST, bounceDomain };
   const shown = knownRecords(domain, settings).slice(4);
@@ -109,10 +109,10 @@ test('the domain that the bounce domain belongs to shows what that asks senders 
     ],
     [
       { [sts]: { TXT: ['v=STSv1; id=1;', 'v=STSv1; id=2;'] }, [rpt]: { TXT: ['v=TLSRPTv1; rua=postmaster'] } },
-      ['different', /There are 2 of them/],
-      ['different', /not written as it must be/],
+      ['different', /There are 2 of these records/],
+      ['different', /has a syntax error/],
     ],
-    [{ [sts]: { fail: 'SERVFAIL' }, [rpt]: { fail: 'SERVFAIL' } }, ['unknown', /try again/], ['unknown', /try again/]],
+    [{ [sts]: { fail: 'SERVFAIL' }, [rpt]: { fail: 'SERVFAIL' } }, ['unknown', /Try again/], ['unknown', /Try again/]],
   ];
   for (const [zone, ...expected] of cases) {
     resolver.zone = zone;
@@ -163,26 +163,26 @@ for (const [what, texts, status, note] of mistakes) {
   });
 }
 
-test('a key under a name that the form made of the one that was entered', async () => {
+test('a key under the wrong name, because of how a form completes names', async () => {
   for (const zone of ['shop.example', 'mail.shop.example']) {
     const doubled = await keyWith([rsa], `${NAME}.${zone}`);
     assert.equal(doubled.status, 'missing');
     const within = NAME.slice(0, -zone.length - 1);
-    assert.ok(doubled.note!.includes(`The record is at ${NAME}.${zone}, where nobody looks`), doubled.note!);
-    assert.ok(doubled.note!.includes(`enter ${within} as its name in the zone ${zone}.`), doubled.note!);
+    assert.ok(doubled.note!.includes(`The record is published at ${NAME}.${zone} instead of `), doubled.note!);
+    assert.ok(doubled.note!.includes(`Enter ${within} as its name in the zone ${zone}.`), doubled.note!);
     assert.deepEqual(doubled.found, [rsa]);
   }
   const short = await keyWith([rsa], 's1._domainkey.shop.example');
   assert.match(
     short.note!,
-    /a part of the name is missing: enter s1\._domainkey\.mail as its name in the zone shop\.example\./,
+    /a part of the name is missing\. Enter s1\._domainkey\.mail as its name in the zone shop\.example\./,
   );
 });
 
-test('a DNS that does not answer is unknown', async () => {
+test('a failed DNS lookup is unknown', async () => {
   const record = await keyWith({ fail: 'SERVFAIL' });
   assert.deepEqual([record.status, record.found], ['unknown', null]);
-  assert.match(record.note!, /did not answer/);
+  assert.match(record.note!, /DNS lookup of .* failed/);
 });
 
 async function dmarcWith(texts: string[], at = '_dmarc.mail.shop.example'): Promise<DnsRecord> {
@@ -190,7 +190,7 @@ async function dmarcWith(texts: string[], at = '_dmarc.mail.shop.example'): Prom
   return (await checkRecords(domain, lookUp)).find(({ record }) => record.purpose === 'dmarc')!.record;
 }
 
-test('DMARC: one record with a policy that receivers know, of the domain or one above', async () => {
+test('DMARC: one record with a valid policy, of the domain or one above', async () => {
   const rows: [string[], DnsRecord['status'], RegExp | null][] = [
     [['v=DMARC1; p=reject; rua=mailto:a@b.example'], 'verified', null],
     [['v=DMARC1;p=none'], 'verified', null],
@@ -231,7 +231,7 @@ test('the return path: a CNAME to the bounce domain', async () => {
   assert.equal((await find({ fail: 'SERVFAIL' })).status, 'unknown');
 });
 
-test('the return path where there can be no CNAME: the MX records of the bounce domain, and SPF of its own', async () => {
+test('the return path without a CNAME: the MX records of the bounce domain, and its own SPF', async () => {
   const find = async (own: FakeName): Promise<DnsRecord> => {
     const ours: FakeName = { MX: [[10, HOST]] };
     resolver.zone = { 'bounces.mail.shop.example': own, 'in.postrider.example': ours, [HOST]: { A: ['192.0.2.1'] } };
@@ -249,7 +249,7 @@ test('the return path where there can be no CNAME: the MX records of the bounce 
   assert.match(without.note!, /publish at bounces\.mail\.shop\.example, as its only SPF record: v=spf1 /);
 });
 
-/** The key's record with these texts at the zone's servers and at the resolver; null: no answer. */
+/** The key's record with these texts at the authoritative servers and at the resolver; null: no response. */
 async function keyAt(own: (string[] | null)[], resolved: string[] | null) {
   const zoneOf = (texts: string[] | null) => ({
     [NAME]: texts === null ? ({ fail: 'SERVFAIL' } as const) : { TXT: texts },
@@ -260,28 +260,31 @@ async function keyAt(own: (string[] | null)[], resolved: string[] | null) {
   return found!;
 }
 
-test("the zone's own servers are asked: a new record counts before resolvers see it", async () => {
+test('authoritative servers are queried: a new record counts before resolvers return it', async () => {
   const fresh = await keyAt([[rsa], [rsa]], []);
   assert.deepEqual([fresh.record.status, fresh.isEverywhere], ['verified', true]);
-  assert.match(fresh.record.note!, /own servers have it; resolvers still show nothing/);
+  assert.match(
+    fresh.record.note!,
+    /authoritative servers have the record\. Resolvers can return the cached result \(nothing\)/,
+  );
   const replaced = await keyAt([[rsa], [rsa]], ['v=DKIM1; k=rsa; p=OLD']);
-  assert.match(replaced.record.note!, /resolvers still show “v=DKIM1; k=rsa; p=OLD”/);
+  assert.match(replaced.record.note!, /Resolvers can return the cached result \(“v=DKIM1; k=rsa; p=OLD”\)/);
   for (const { questions } of authorities) assert.ok(questions.includes(`TXT ${NAME}`));
 });
 
-test('a record that is gone at its servers is gone, whatever resolvers remember', async () => {
+test('a record deleted at the authoritative servers is missing, whatever resolvers have cached', async () => {
   const gone = await keyAt([[], []], [rsa]);
   assert.deepEqual([gone.record.status, gone.isSomewhere], ['missing', false]);
-  assert.match(gone.record.note!, /Resolvers still show the record that was there before\.$/);
+  assert.match(gone.record.note!, /Resolvers still return the previous record\.$/);
 });
 
-test('servers that differ are named', async () => {
+test('servers that differ are listed', async () => {
   const half = await keyAt([[rsa], []], [rsa]);
   assert.deepEqual([half.record.status, half.isEverywhere, half.isSomewhere], ['different', false, true]);
   assert.match(half.record.note!, /Not every server of the zone has .*: ns2\.shop\.example does not show it yet/);
 });
 
-test('servers that do not answer are named; where none does the resolver counts', async () => {
+test('unresponsive servers are listed; if none responds, the resolver is used', async () => {
   const half = await keyAt([[rsa], null], [rsa]);
   assert.deepEqual([half.record.status, half.isEverywhere, half.unheard], ['verified', true, ['ns2.shop.example']]);
   assert.deepEqual((await keyAt([null, null], [rsa])).unheard?.length, 2);
@@ -290,7 +293,7 @@ test('servers that do not answer are named; where none does the resolver counts'
   assert.equal((await keyAt([null, null], null)).record.status, 'unknown');
 });
 
-/** The resolver, whose zones have servers at public addresses; those lead to the scripted ones. */
+/** The resolver, whose zones have servers at public addresses; the addresses are mapped to the scripted servers. */
 function resolverWithServers(): { dns: Dns; asked: string[][] } {
   const dns = freshly(resolver);
   const asked: string[][] = [];
@@ -302,7 +305,7 @@ function resolverWithServers(): { dns: Dns; asked: string[][] } {
   return { dns: { ...dns, atServers }, asked };
 }
 
-test('the servers of the closest zone are found, and asked at their addresses', async () => {
+test('the servers of the closest zone are found, and queried at their addresses', async () => {
   const zone = {
     'shop.example': { NS: ['ns1.shop.example', 'ns2.shop.example', 'ns3.shop.example', 'gone.shop.example'] },
     'ns1.shop.example': { A: ['198.41.0.1'], AAAA: ['2001:503:ba3e::1'] },
@@ -327,7 +330,7 @@ test('the servers of the closest zone are found, and asked at their addresses', 
   assert.equal((await find([[], []])).record.status, 'missing');
 });
 
-test('where no servers are known, or the DNS does not say, the resolver counts', async () => {
+test('if the servers are unknown, or the lookup failed, the resolver is used', async () => {
   const { dns, asked } = resolverWithServers();
   const serversOf = zoneServers(dns);
   for (const above of [
@@ -341,7 +344,7 @@ test('where no servers are known, or the DNS does not say, the resolver counts',
   assert.deepEqual(asked, []);
 });
 
-test('servers beyond the eighth, those that cannot be found and those of an unknown zone are unheard, and asked nothing', async () => {
+test('servers after the eighth, unresolvable ones, and those of an unknown zone are not queried', async () => {
   const { dns, asked } = resolverWithServers();
   const unheard = async (zone: FakeZone) => {
     resolver.zone = { [NAME]: { TXT: [rsa] }, ...zone };

@@ -1,8 +1,7 @@
 /**
- * The DNS records of a sender domain: what to publish, and what the DNS says of it. Only the RSA key's record decides whether
- * the domain is verified: who can publish it controls the zone, and every receiver understands it. A mail is signed with
- * Ed25519 too once that key's record was found. SPF, DMARC and the return path are looked at and reported, since mail goes out
- * better with them.
+ * The DNS records of a sender domain: the values to publish, and what is currently published. Only the RSA key's record decides whether the
+ * domain is verified: publishing it proves control of the zone, and every receiver supports RSA. Messages are also signed with Ed25519 once
+ * that key's record was found. SPF, DMARC, and the return path are checked and reported because they improve delivery.
  */
 import { iso } from '../base/clock.ts';
 import type { Dns, DnsAnswer } from '../net/dns.ts';
@@ -23,7 +22,7 @@ import {
 } from './store.ts';
 import { type IsServed, trackingHostOf, trackingUrl } from './tracking-hosts.ts';
 
-/** `pending`: not looked up for this answer. `unknown`: the DNS did not answer, or it cannot be known from here. */
+/** `pending`: not looked up for this response. `unknown`: the lookup failed, or the status cannot be determined from here. */
 type RecordStatus = 'verified' | 'missing' | 'different' | 'unknown' | 'pending';
 
 export interface DnsRecord {
@@ -32,45 +31,44 @@ export interface DnsRecord {
   name: string;
   value: string;
   status: RecordStatus;
-  /** What is published of this kind right now; null where it was not looked up, or the DNS did not answer. */
+  /** The currently published records of this kind; null if not looked up, or if the lookup failed. */
   found: string[] | null;
   required: boolean;
-  /** Of a DKIM record. */
+  /** Set for a DKIM record. */
   keyState?: KeyState;
-  /** One sentence on how it is and what to do; null where the status says it all. */
+  /** One sentence about the state and the next step; null if the status says everything. */
   note: string | null;
 }
 
-/** What the records of this installation are made with. */
+/** Settings of this installation that the records depend on. */
 export interface RecordSettings {
   /** The host that mail leaves from, as SPF names it. */
   sendingHost: string;
-  /** Where bounces come back to. */
+  /** Domain that receives bounces. */
   bounceDomain?: string | undefined;
-  /** POSTRIDER_BASE_URL: whose host links lead to, where a domain has no own one. */
+  /** POSTRIDER_BASE_URL: its host is used in links of domains without a tracking host. */
   baseUrl?: string | undefined;
 }
 
 export interface LookUp extends RecordSettings {
-  /** A resolver. */
   dns: Dns;
-  /** The zone's own servers; where none are known the resolver's answer counts. */
+  /** Finds the zone's authoritative servers; if none are known, the resolver's answer is used. */
   serversOf?: FindServers;
-  /** Whether this service answers at an address; where it is left out nothing is found out about hosts for links. */
+  /** Checks whether this service responds at an address; if absent, tracking hosts are not checked. */
   isServed?: IsServed | undefined;
 }
 
-/** A record as it is published. */
+/** A record with its published state. */
 export interface CheckedRecord {
   record: DnsRecord;
-  /** Of a DKIM record. */
+  /** Set for a DKIM record. */
   key?: DomainKey;
-  /** Whether every server of the zone that answered shows it; whether one does. */
+  /** Whether every responding server of the zone has it, and whether at least one does. */
   isEverywhere: boolean;
   isSomewhere: boolean;
-  /** Servers of the zone that did not answer. */
+  /** Servers of the zone that did not respond. */
   unheard?: string[];
-  /** Of a host for links; undefined where it is not known. */
+  /** State of a tracking host; undefined if unknown. */
   tracking?: TrackingState | null | undefined;
 }
 
@@ -82,7 +80,7 @@ function keyRecord(domain: SenderDomain, key: DomainKey): DnsRecord {
   return { ...UNSEEN, purpose: 'dkim', type: 'TXT', name, value: key.publicKey, ...shown };
 }
 
-/** What its note says besides how it is published. */
+/** Returns the part of the note about the state of the key. */
 function turnOf({ state, retiredAt }: DomainKey): string | null {
   if (state === 'next')
     return 'The next key. Publish it now. Postrider signs with it once all name servers of the zone have served it for an hour.';
@@ -106,7 +104,7 @@ function returnPathRecord({ domain }: SenderDomain, { bounceDomain }: RecordSett
   return { ...UNSEEN, purpose: 'return-path', type: 'CNAME', name, value: bounceDomain };
 }
 
-/** Of the bounce domain, shown with the domain that it belongs to: who has the zone can publish them. */
+/** Records of the bounce domain, listed with the sender domain that contains it, because its owner can publish them. */
 function tlsRecords({ domain }: SenderDomain, { bounceDomain }: RecordSettings): TlsRecord[] {
   if (bounceDomain === undefined || !`.${bounceDomain}`.endsWith(`.${domain}`)) return [];
   return tlsRecordsOf(bounceDomain);
@@ -116,7 +114,7 @@ function tlsRecord({ purpose, name, value }: TlsRecord): DnsRecord {
   return { ...UNSEEN, purpose, type: 'TXT', name, value };
 }
 
-/** Links of mail lead to a host of the sender's, which receivers see as theirs. */
+/** The tracking host: links in email use a host of the sender's domain. */
 function trackingRecord({ domain }: SenderDomain, { baseUrl }: RecordSettings): DnsRecord | undefined {
   const host = trackingUrl(baseUrl, domain)?.host;
   if (host === undefined) return undefined;
@@ -140,7 +138,7 @@ function trackingNote({ domain }: SenderDomain, { baseUrl }: RecordSettings, sta
 const VOUCHED =
   'An operator marked this domain as verified without a DNS check. Publish this record and verify the domain.';
 
-/** What the last check found of a key, without asking the DNS. */
+/** Returns the result of the last check of a key, without a DNS lookup. */
 function knownKey(domain: SenderDomain, key: DomainKey): DnsRecord {
   const record = keyRecord(domain, key);
   if (key.publishedAt !== null) return { ...record, status: 'verified' };
@@ -149,7 +147,7 @@ function knownKey(domain: SenderDomain, key: DomainKey): DnsRecord {
   return domain.checkedAt === null || domain.status === 'pending' ? record : { ...record, status: 'missing' };
 }
 
-/** The records without asking the DNS: those of the keys show what the last check found. */
+/** Returns the records without DNS lookups; DKIM records show the result of the last check. */
 export function knownRecords(domain: SenderDomain, settings: RecordSettings): DnsRecord[] {
   const others = [returnPathRecord(domain, settings), knownTracking(domain, settings)];
   return [
@@ -161,7 +159,7 @@ export function knownRecords(domain: SenderDomain, settings: RecordSettings): Dn
   ];
 }
 
-/** The records as the DNS has them right now, all asked at once; those of the keys first, in the order of the keys. */
+/** Looks up all records in parallel; DKIM records come first, in the order of the keys. */
 export async function checkRecords(domain: SenderDomain, lookUp: LookUp): Promise<CheckedRecord[]> {
   const keys = domain.keys.map((key) => lookUpKey(domain, key, lookUp));
   const others = [lookUpSpfRecord(domain, lookUp), lookUpDmarc(domain, lookUp)];
@@ -171,7 +169,7 @@ export async function checkRecords(domain: SenderDomain, lookUp: LookUp): Promis
   return found.filter((one) => one !== undefined);
 }
 
-/** The records alone, for those who show them. */
+/** Looks up the records and returns only what the API displays. */
 export async function lookUpRecords(domain: SenderDomain, lookUp: LookUp): Promise<DnsRecord[]> {
   return (await checkRecords(domain, lookUp)).map(({ record }) => record);
 }
@@ -179,10 +177,10 @@ export async function lookUpRecords(domain: SenderDomain, lookUp: LookUp): Promi
 const noServers: FindServers = async () => [];
 
 function publishedAs<F extends Finding>(record: DnsRecord, { finding, ...where }: Publication<F>): CheckedRecord {
-  // Whether a retired key is there matters to nobody who is to do something.
+  // Whether the record of a retired key is published requires no action, so its finding is omitted.
   const notes = record.keyState === 'retired' ? [record.note] : [finding.note, record.keyState ? record.note : null];
   if (record.keyState === 'next' && where.isEverywhere && where.unheard.length > 0) {
-    notes.push(`Not heard from: ${where.unheard.join(', ')}. That holds it up for a day at most.`);
+    notes.push(`No response from ${where.unheard.join(', ')}. Postrider waits for it for up to a day.`);
   }
   const note = notes.filter((one) => one !== null).join(' ');
   return { record: { ...record, ...finding, note: note === '' ? null : note }, ...where };
@@ -197,7 +195,7 @@ async function lookUpKey(domain: SenderDomain, key: DomainKey, lookUp: LookUp): 
   return { ...publishedAs(record, published), key, ...(elsewhere && { record: elsewhere }) };
 }
 
-/** A record of this value under a name that a form has made of the one that was entered. */
+/** Finds a record that was published under the wrong name, because of how a provider's form completes names. */
 async function misplaced(domain: SenderDomain, record: DnsRecord, dns: Dns): Promise<DnsRecord | undefined> {
   const labels = domain.domain.split('.');
   const parents = labels.slice(0, -1).map((_, index) => labels.slice(index).join('.'));
@@ -213,8 +211,8 @@ async function misplaced(domain: SenderDomain, record: DnsRecord, dns: Dns): Pro
   const hit = hits.find((one) => one !== undefined);
   if (!hit) return undefined;
   const within = record.name.slice(0, -hit.zone.length - 1);
-  const why = hit.isDoubled ? `the form adds ${hit.zone} to the name by itself` : `a part of the name is missing`;
-  const note = `The record is at ${hit.at}, where nobody looks, since ${why}: enter ${within} as its name in the zone ${hit.zone}.`;
+  const why = hit.isDoubled ? `your DNS provider appends ${hit.zone} automatically` : `a part of the name is missing`;
+  const note = `The record is published at ${hit.at} instead of ${record.name}, because ${why}. Enter ${within} as its name in the zone ${hit.zone}.`;
   return { ...record, status: 'missing', found: hit.found, note };
 }
 
@@ -234,12 +232,15 @@ async function lookUpDmarc(domain: SenderDomain, { dns, serversOf = noServers }:
   return publishedAs(record, inherited ? { ...published, finding: inherited } : published);
 }
 
-/** The policy of the organizational domain, or of the public suffix above it, applies to a domain without one (RFC 9989 §4.10.1). */
+/**
+ * Describes the inherited policy: the record of the organizational domain, or of the public suffix above it, applies to a domain without
+ * one (RFC 9989 §4.10.1).
+ */
 async function inheritedDmarc(domain: string, dns: Dns): Promise<Finding | undefined> {
   const applied = await appliedDmarc(domain, dns);
   if (applied === undefined) return undefined;
   if (applied === 'unknown') {
-    const note = `There is no DMARC record at _dmarc.${domain}, and the DNS did not answer for the domains above it; try again in a few minutes.`;
+    const note = `There is no DMARC record at _dmarc.${domain}, and the DNS lookup of the domains above it failed. Try again in a few minutes.`;
     return { status: 'unknown', found: null, note };
   }
   const { publishedAt, record } = applied;
@@ -254,7 +255,10 @@ async function lookUpReturnPath(domain: SenderDomain, lookUp: LookUp): Promise<C
   return { record: { ...record, ...finding }, isEverywhere: isThere, isSomewhere: isThere };
 }
 
-/** An alias of the bounce domain; where there can be none, an MX of it with an SPF record of its own (docs/guides/domains.md). */
+/**
+ * Checks the return path: a CNAME to the bounce domain or, if a CNAME is not possible, an MX to it and an SPF record
+ * (docs/guides/domains.md).
+ */
 async function findReturnPath(record: DnsRecord, lookUp: LookUp): Promise<Finding> {
   const { dns, sendingHost } = lookUp;
   const alias = findAlias(record, await dns.resolveCname(record.name));
@@ -264,7 +268,7 @@ async function findReturnPath(record: DnsRecord, lookUp: LookUp): Promise<Findin
     return {
       status: 'unknown',
       found: null,
-      note: `The DNS did not answer for ${record.name}; try again in a few minutes.`,
+      note: `The DNS lookup of ${record.name} failed. Try again in a few minutes.`,
     };
   if (own.status !== 'found') return alias;
   const ourHosts = ours.status === 'found' ? ours.value.hosts.map(({ host }) => host) : [];
@@ -285,7 +289,7 @@ async function lookUpTls(wanted: TlsRecord, { dns, serversOf = noServers }: Look
   return publishedAs(tlsRecord(wanted), await lookUpPublished({ name, dns, serversOf, classify }));
 }
 
-/** Whether links lead there is decided by what answers there, not by the DNS. */
+/** Links use the host only if this service responds there; a correct DNS record is not enough. */
 async function lookUpTracking(domain: SenderDomain, lookUp: LookUp): Promise<CheckedRecord | undefined> {
   const record = trackingRecord(domain, lookUp);
   if (!record) return undefined;
@@ -302,7 +306,7 @@ async function lookUpTracking(domain: SenderDomain, lookUp: LookUp): Promise<Che
 
 function findAlias({ name, value }: DnsRecord, answer: DnsAnswer<string>): Finding {
   if (answer.status === 'temporary')
-    return { status: 'unknown', found: null, note: `The DNS did not answer for ${name}; try again in a few minutes.` };
+    return { status: 'unknown', found: null, note: `The DNS lookup of ${name} failed. Try again in a few minutes.` };
   if (answer.status !== 'found') return { status: 'missing', found: [], note: null };
   const target = answer.value.replace(/\.$/, '').toLowerCase();
   if (target === value.toLowerCase()) return { status: 'verified', found: [target], note: null };

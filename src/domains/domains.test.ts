@@ -66,7 +66,7 @@ async function setup(t: TestContext) {
   return { ...temp, clock, secretKey, add };
 }
 
-test('which names may be sender domains', () => {
+test('valid names of sender domains', () => {
   const good: [string, string][] = [
     ['Example.COM', 'example.com'],
     ['example.com.', 'example.com'],
@@ -82,7 +82,7 @@ test('which names may be sender domains', () => {
   for (const typed of bad) assert.equal(senderDomainName(typed).ok, false, JSON.stringify(typed));
 });
 
-test('adding makes two keys, is idempotent, and private keys are sealed on disk', async (t) => {
+test('adding creates two keys, is idempotent, and private keys are encrypted on disk', async (t) => {
   const { add, database, folder, secretKey, clock } = await setup(t);
   const first = await add('Example.com');
   assert.equal(first.created, true);
@@ -110,7 +110,7 @@ test('adding makes two keys, is idempotent, and private keys are sealed on disk'
   }
 });
 
-test('the RSA record decides; a silent DNS changes nothing', async (t) => {
+test('the RSA record decides; a failed DNS lookup changes nothing', async (t) => {
   const { add, database, clock } = await setup(t);
   const { domain } = await add('example.com');
   const records = new Map<string, DnsAnswer<string[]>>();
@@ -158,7 +158,7 @@ test('the RSA record decides; a silent DNS changes nothing', async (t) => {
   assert.equal(knownRecords(failing, { sendingHost: HOST })[0]?.status, 'missing');
 });
 
-test('a verified domain covers those below it, for its account alone, until it is deleted', async (t) => {
+test('a verified domain covers its subdomains, for its account only, until it is deleted', async (t) => {
   const { add, database, clock, secretKey } = await setup(t);
   const sender = createSenderCheck({ database, clock });
   const keyring = createDkimKeyring({ database, clock, secretKey });
@@ -203,7 +203,7 @@ test('a verified domain covers those below it, for its account alone, until it i
   assert.equal(await keyring.keysFor('acc_a', 'mail.example.com'), undefined);
 });
 
-test('a mail is signed with Ed25519 while its key is published, as the last check found it', async (t) => {
+test('a message is signed with Ed25519 while the last check has found its key', async (t) => {
   const { add, database, clock, secretKey } = await setup(t);
   const keyring = createDkimKeyring({ database, clock, secretKey });
   const { domain } = await add('example.com');
@@ -233,7 +233,7 @@ test('a mail is signed with Ed25519 while its key is published, as the last chec
   records.delete(nameOf(ed!));
   records.delete(nameOf(rsa!));
   assert.deepEqual(await check(), ['rsa'], 'a failing domain still signs with RSA');
-  // Another process verified it: felt within a second, though the keys themselves are kept in memory.
+  // Another process verified it: this takes effect within a second, although the keys are cached.
   const other = { ...verifying, database: { ...database, execute: database.execute.bind(database) } };
   records.set(nameOf(ed!), foundAnswer([ed!.publicKey]));
   records.set(nameOf(rsa!), foundAnswer([rsa!.publicKey]));
@@ -243,7 +243,7 @@ test('a mail is signed with Ed25519 while its key is published, as the last chec
   assert.deepEqual(await algorithms(), ['rsa', 'ed25519']);
 });
 
-test('a domain that an operator vouched for says so, until its DNS was looked at', async (t) => {
+test('a domain marked as verified by an operator is listed as such until its DNS was checked', async (t) => {
   const { add, database, clock } = await setup(t);
   const { domain } = await add('example.com', true);
   const [rsa, ed] = domain.keys;
@@ -267,7 +267,7 @@ test('a domain that an operator vouched for says so, until its DNS was looked at
   assert.equal(ed!.publishedAt, null);
 });
 
-test('international domains are one domain in either spelling', async (t) => {
+test('an international domain is one domain in either spelling', async (t) => {
   const { add, database, clock } = await setup(t);
   await add('bücher.example', true);
   const sender = createSenderCheck({ database, clock });

@@ -1,6 +1,6 @@
 /**
- * Sender domains: adding and verifying them, the records they need in the DNS, and what sending asks of them (may this
- * account send from here, and with which keys is it signed).
+ * Sender domains: adding and verifying them, their DNS records, and the checks for sending (whether an account may send from a domain, and
+ * which keys sign its mail).
  */
 
 export { findTlsRecords } from './bounce-domain-records.ts';

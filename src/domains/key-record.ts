@@ -1,13 +1,13 @@
 /**
- * What stands in the DNS where a DKIM key should (RFC 6376 §3.6.1), beside the value that is wanted: the same key, or what a
- * person or a provider's form has made of it, in one sentence that says what to do. Pure.
+ * Compares the DNS record of a DKIM key (RFC 6376 §3.6.1) with the expected value and describes a difference, such as one caused by a
+ * provider's form, in one sentence that says how to fix it. Pure functions.
  */
 import type { DnsAnswer } from '../net/dns.ts';
 
-/** What one answer of the DNS means for a record. */
+/** The meaning of a DNS response for a record. */
 export interface Finding {
   status: 'verified' | 'missing' | 'different' | 'unknown';
-  /** What is published of this kind; null where the DNS did not answer. */
+  /** The published records of this kind; null if the lookup failed. */
   found: string[] | null;
   note: string | null;
 }
@@ -17,7 +17,7 @@ export function withoutQuoting(text: string): string {
   return text.replaceAll('\\', '').replaceAll('"', '');
 }
 
-/** The end of a sentence that begins with the record: what was entered with it. */
+/** Describes characters that were entered along with the value, as the end of a sentence that starts with the record. */
 export function quotingWords(text: string): string {
   if (text.includes('"')) return 'contains quotation marks. Enter the value without them.';
   return 'contains backslashes. Enter the value without them, also before semicolons.';
@@ -40,21 +40,21 @@ function sameKey(published: string, ours: string): boolean {
   return (found.get('k') ?? 'rsa') === wanted.get('k') && found.get('p') === wanted.get('p');
 }
 
-/** How a key's record stands by this answer. */
+/** Returns the status of a key's record according to this DNS response. */
 export function findKey(wanted: { name: string; value: string }, answer: DnsAnswer<string[]>): Finding {
   const { name, value } = wanted;
   if (answer.status === 'temporary') {
     return {
       status: 'unknown',
       found: null,
-      note: `The DNS did not answer for ${name}; try again in a few minutes.`,
+      note: `The DNS lookup of ${name} failed. Try again in a few minutes.`,
     };
   }
   const texts = answer.status === 'found' ? answer.value : [];
   if (texts.some((text) => sameKey(text, value)) && texts.filter((text) => tags(text).has('p')).length === 1)
     return { status: 'verified', found: texts.filter((text) => tags(text).has('p')), note: null };
   if (texts.length === 0) {
-    const note = `There is no TXT record at ${name} yet; publish the value in dns-records. A new record can take up to an hour to be seen.`;
+    const note = `There is no TXT record at ${name} yet; publish the value in dns-records. A new record can take up to an hour to become visible.`;
     return { status: 'missing', found: [], note };
   }
   const note = differenceOf(wanted, texts);
@@ -66,7 +66,7 @@ export function findKey(wanted: { name: string; value: string }, answer: DnsAnsw
   };
 }
 
-/** What is wrong with texts of which none is our key alone; undefined where none is a key at all. */
+/** Describes why none of these texts is the expected key alone; undefined if none is a key at all. */
 function differenceOf({ name, value }: { name: string; value: string }, texts: string[]): string | undefined {
   const keys = texts.filter((text) => tags(text).has('p'));
   if (texts.length > 1 && isInPieces(texts, value)) {

@@ -1,9 +1,9 @@
 /**
- * The two questions that sending asks of domains, answered from memory: may this account send from this domain, and with
- * which keys is its mail signed: with RSA always, with Ed25519 once that key was found in the DNS, since a signature whose key is
- * not there fails at every receiver. A verified domain covers those below it; the longest one that matches signs. A day after
- * its record was gone a domain sends no more; what was accepted before still leaves, signed. Adding, verifying and deleting in
- * this process are felt at once, and those of another within a second, since answers are read again when they are older than a moment.
+ * Answers two questions for sending, from memory: whether an account may send from a domain, and which keys sign its mail. RSA always
+ * signs; Ed25519 signs only once its record was found, because a signature without a published key fails at every receiver. A verified
+ * domain covers its subdomains; the longest matching domain signs. A day after its record disappeared, a domain can no longer send, but
+ * accepted mail is still signed and sent. Changes in this process take effect immediately, and those of other processes within a second,
+ * because cached answers expire.
  */
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -42,7 +42,7 @@ function findSending(
 }
 
 export interface SenderCheck {
-  /** From memory for a domain asked for within the last moments; a refusal is looked up each time, so that it ends at once. */
+  /** Uses cached results for recently used domains. Refusals are not cached, so that they end immediately. */
   isVerified(accountId: string, domain: string): Promise<boolean>;
 }
 
@@ -68,7 +68,7 @@ export interface SigningKeys {
   domain: string;
   /** RSA first. */
   keys: DkimKey[];
-  /** A name below the domain whose records lead to us: bounces may come back there. */
+  /** A name below the domain that points to Postrider, which can receive bounces. */
   returnPath: string | undefined;
 }
 
@@ -79,7 +79,7 @@ export interface DkimKeyring {
 
 export function createDkimKeyring(options: { database: Database; clock: Clock; secretKey: Uint8Array }): DkimKeyring {
   const { database, clock, secretKey } = options;
-  // Parsing a key costs more than reading it, so that parsed ones are kept by domain until others sign.
+  // Parsing a key costs more than reading it, so parsed keys are cached by domain until its keys change.
   const parsed = new Map<string, DkimKey[]>();
 
   const parse = async ({ id, selectors }: SendingDomain): Promise<DkimKey[]> => {
@@ -98,7 +98,7 @@ export function createDkimKeyring(options: { database: Database; clock: Clock; s
     return chosen(keys);
   };
 
-  // That there are none is never remembered: mail accepted just after the verification is to be signed.
+  // The absence of keys is never cached: mail accepted just after the verification must be signed.
   const cache = createFreshCache<Asked, { accountId: string; signing: SigningKeys }>({
     clock,
     maxAgeMs: FRESH_MS,

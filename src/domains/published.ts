@@ -1,28 +1,28 @@
 /**
- * What is published under a name: as the zone's own servers have it, which are the first to know, and as resolvers see it. The
- * own servers count where they answer: each must have the record. Where none can be asked the resolver's answer counts. Those that did not
- * answer are named: what waits for every server waits for them too.
+ * Looks up records at the zone's authoritative servers, which have changes first, and through a resolver. Every authoritative server that
+ * responds must have the record. If none can be queried, the resolver's answer is used. Unresponsive servers are listed, because a key that
+ * must be on every server waits for them too.
  */
 import type { Dns, DnsAnswer } from '../net/dns.ts';
 import type { Finding } from './key-record.ts';
 
-/** One of the servers that a zone is served by, which is asked without a resolver in between. */
+/** An authoritative server of a zone, queried without a resolver. */
 export interface ZoneServer {
   host: string;
-  /** Undefined where it is not asked. */
+  /** Undefined if it must not be queried. */
   dns: Dns | undefined;
 }
 
-/** The servers of the zone in which a name lies; none where they are not known. */
+/** Finds the authoritative servers for a name; none if they are unknown. */
 export type FindServers = (name: string) => Promise<readonly ZoneServer[]>;
 
 export interface Publication<F extends Finding> {
   finding: F;
-  /** Whether every server that answered shows what is wanted. */
+  /** Whether every responding server has the expected record. */
   isEverywhere: boolean;
-  /** Servers that did not answer, or were not asked. */
+  /** Servers that did not respond or were not queried. */
   unheard: string[];
-  /** Whether at least one does. */
+  /** Whether at least one server has the expected record. */
   isSomewhere: boolean;
 }
 
@@ -30,11 +30,11 @@ interface Question<F extends Finding> {
   name: string;
   dns: Dns;
   serversOf: FindServers;
-  /** What an answer means. */
+  /** Interprets a DNS response. */
   classify(answer: DnsAnswer<string[]>): Promise<F> | F;
 }
 
-/** Asks for the TXT records of a name, all servers at once. */
+/** Queries the TXT records of a name at all servers in parallel. */
 export async function lookUpPublished<F extends Finding>(question: Question<F>): Promise<Publication<F>> {
   const { name, dns, serversOf, classify } = question;
   const [resolved, servers] = await Promise.all([dns.resolveTxt(name), serversOf(name)]);
@@ -66,12 +66,15 @@ export async function lookUpPublished<F extends Finding>(question: Question<F>):
 function laterSeen<F extends Finding>(own: F, seen: Finding): F {
   if (seen.status === 'verified' || seen.status === 'unknown') return own;
   const shown = seen.found === null || seen.found.length === 0 ? 'nothing' : `“${shortened(seen.found[0]!)}”`;
-  return { ...own, note: `The zone's own servers have it; resolvers still show ${shown}, for up to an hour.` };
+  return {
+    ...own,
+    note: `The authoritative servers have the record. Resolvers can return the cached result (${shown}) for up to an hour.`,
+  };
 }
 
 function earlierSeen<F extends Finding>(own: F, seen: Finding): F {
   if (seen.status !== 'verified') return own;
-  return { ...own, note: `${own.note ?? ''} Resolvers still show the record that was there before.`.trim() };
+  return { ...own, note: `${own.note ?? ''} Resolvers still return the previous record.`.trim() };
 }
 
 const SHOWN_CHARACTERS = 60;

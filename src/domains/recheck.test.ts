@@ -1,6 +1,6 @@
 /**
- * The hourly look at records, the stop a day after one is gone, mails to the owners, and keys that follow one another: over the real
- * storage, with a scripted DNS server for the resolver and one for each server of the zone.
+ * The hourly check of records, the block a day after one disappeared, emails to the owners, and key rotation: over the real storage, with a
+ * scripted DNS server for the resolver and one per authoritative server.
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -20,7 +20,7 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const MINUTE = 60_000;
 
-/** A verified domain with two servers, and what looks after it. */
+/** A verified domain with two authoritative servers, and its checks. */
 async function setup(t: TestContext) {
   const { database, close } = await tempDatabase();
   t.after(close);
@@ -95,7 +95,7 @@ async function setup(t: TestContext) {
   };
 }
 
-test('records are looked at every hour and not before', async (t) => {
+test('records are checked every hour and not before', async (t) => {
   const { after, first } = await setup(t);
   first.questions.length = 0;
   await after(59 * MINUTE);
@@ -104,7 +104,7 @@ test('records are looked at every hour and not before', async (t) => {
   assert.ok(first.questions.some((one) => /^TXT pr-.*-rsa\._domainkey\.shop\.example$/.test(one)));
 });
 
-test('a record that is gone: a mail at once, no more sending after a day, and all is well when it is back', async (t) => {
+test('a missing record: an email immediately, no sending after a day, and recovery when it is back', async (t) => {
   const { after, publish, servers, records, mails, maySend, signs, domain } = await setup(t);
   publish(servers, {});
   assert.equal(await after(HOUR), 'failing');
@@ -130,7 +130,7 @@ test('a record that is gone: a mail at once, no more sending after a day, and al
   assert.notEqual(mails[0]!.key, mails[1]!.key);
 });
 
-test('a DNS that does not answer stops nothing', async (t) => {
+test('a failed DNS lookup stops nothing', async (t) => {
   const { after, publish, servers, resolver, maySend, mails, domain } = await setup(t);
   const silent: FakeZone = {};
   for (const { selector } of (await domain()).keys)
@@ -142,14 +142,14 @@ test('a DNS that does not answer stops nothing', async (t) => {
   assert.deepEqual(mails, []);
 });
 
-test('a server of the zone that lags behind stops nothing, and is named', async (t) => {
+test('an outdated server of the zone stops nothing, and is listed', async (t) => {
   const { after, publish, second, verify } = await setup(t);
   publish([second], {});
   assert.equal(await after(HOUR), 'verified');
   assert.match((await verify()).message, /ns2\.shop\.example does not show it yet/);
 });
 
-test('a notice that could not be given is given at the next round', async (t) => {
+test('a notice that failed is sent in the next round', async (t) => {
   const { after, publish, servers, mails, notifying, records } = await setup(t);
   publish(servers, {});
   notifying.fails = true;
@@ -173,7 +173,7 @@ test('a notice that could not be given is given at the next round', async (t) =>
   assert.equal(mails.length, 1, 'it is over before anybody heard of it');
 });
 
-test('new keys sign once every server has shown them for an hour; the old ones stay for ten days', async (t) => {
+test('new keys sign once every server has had them for an hour; the old ones stay for ten days', async (t) => {
   const { after, publish, first, second, servers, records, keys, signs, rotate, verify, domain } = await setup(t);
   const old = (await keys('active')).map(({ selector }) => selector);
   assert.equal(await rotate(), true);
@@ -204,7 +204,7 @@ test('new keys sign once every server has shown them for an hour; the old ones s
   assert.ok(retired.note!.includes(`Keep the record until ${until}`), retired.note!);
   await after(10 * DAY - HOUR);
   assert.equal((await keys('retired')).length, 2);
-  // Once the old ones are gone nobody asks for them, and nothing fails.
+  // Once the old records are deleted, no check looks for them and nothing fails.
   publish(servers, await records('active'));
   assert.equal(await after(2 * HOUR), 'verified');
   assert.deepEqual(
@@ -213,7 +213,7 @@ test('new keys sign once every server has shown them for an hour; the old ones s
   );
 });
 
-test('a server that does not answer holds new keys up for a day, and no longer; then the others decide', async (t) => {
+test('an unresponsive server delays new keys for a day at most; then the others decide', async (t) => {
   const { after, publish, first, second, records, keys, signs, rotate, verify } = await setup(t);
   await rotate();
   const old = await signs();
@@ -225,7 +225,7 @@ test('a server that does not answer holds new keys up for a day, and no longer; 
   for (let hour = 0; hour < 3; hour += 1) await after(HOUR);
   assert.deepEqual(await signs(), old, 'the second one never showed them');
   const { records: shown } = await verify();
-  assert.match(shown.find(({ name }) => name.startsWith(next[0]!))!.note!, /Not heard from: ns2\.shop\.example/);
+  assert.match(shown.find(({ name }) => name.startsWith(next[0]!))!.note!, /No response from ns2\.shop\.example/);
   publish([second], await records('active'));
   await after(HOUR);
   publish([second], silent);
@@ -235,7 +235,7 @@ test('a server that does not answer holds new keys up for a day, and no longer; 
   assert.deepEqual(await signs(), next);
 });
 
-test('a server that answers again ends the wait: the hour begins with its answer', async (t) => {
+test('a server that responds again ends the wait: the hour starts with its response', async (t) => {
   const { after, publish, first, second, servers, records, keys, signs, rotate } = await setup(t);
   await rotate();
   const old = await signs();
@@ -253,7 +253,7 @@ test('a server that answers again ends the wait: the hour begins with its answer
   assert.deepEqual(await signs(), next, 'it has shown them, whatever it says now');
 });
 
-test('mail is signed also in the moment in which keys change', async (t) => {
+test('messages are signed even at the moment at which keys change', async (t) => {
   const { database, clock, secretKey, servers, publish, records, rotate, verify, keys, domain } = await setup(t);
   await rotate();
   publish(servers, await records('active', 'next'));
@@ -296,7 +296,7 @@ test('a next Ed25519 key that is not published does not sign', async (t) => {
   assert.deepEqual(await signs(), [rsa!.selector, ed25519!.selector]);
 });
 
-test('the old record replaced by the new one: the new key signs at once, and nothing fails', async (t) => {
+test('the old record replaced by the new one: the new key signs immediately, and nothing fails', async (t) => {
   const { after, publish, servers, records, keys, signs, rotate } = await setup(t);
   await rotate();
   const next = (await keys('next')).map(({ selector }) => selector);
@@ -305,7 +305,7 @@ test('the old record replaced by the new one: the new key signs at once, and not
   assert.deepEqual(await signs(), next);
 });
 
-test('keys of 180 days are rotated by themselves, with one mail that has the records', async (t) => {
+test('keys older than 180 days are rotated automatically, with one email that contains the records', async (t) => {
   const { after, keys, mails, signs } = await setup(t);
   const old = (await keys('active')).map(({ selector }) => selector);
   await after(180 * DAY - HOUR);
@@ -324,7 +324,7 @@ test('keys of 180 days are rotated by themselves, with one mail that has the rec
   assert.equal(mails.length, 1);
 });
 
-test('a process that is not chosen does nothing', async (t) => {
+test('a process that is not responsible does nothing', async (t) => {
   const { database, clock, secretKey, publish, servers, domain } = await setup(t);
   publish(servers, {});
   clock.advance(HOUR);

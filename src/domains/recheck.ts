@@ -1,7 +1,7 @@
 /**
- * Looks at the records of verified domains every hour, and tells the owners of an account by mail where one is gone: sending from it stops
- * a day later. Keys that have signed for 180 days get successors, and retired ones are removed in the end. One process does it
- * where several share a database; what it cannot finish it does at its next round, a minute later.
+ * Checks the records of verified domains every hour, and emails the owners of an account if one is missing: sending from the domain stops a
+ * day later. Keys that have signed for 180 days are replaced, and retired keys are deleted. If several processes share a database, one of
+ * them does this; work it cannot finish continues a minute later.
  */
 import { type Clock, iso } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
@@ -36,11 +36,11 @@ export interface DomainChecksOptions extends RecordSettings {
   clock: Clock;
   log: Log;
   secretKey: Uint8Array;
-  /** A resolver without memory of what it found before. Closed after use. */
+  /** Returns a resolver with an empty cache. Closed after use. */
   freshDns(): Dns;
   isServed?: IsServed;
   notify: Notify;
-  /** Whether this process is the one that does it. */
+  /** Whether this process is responsible for the checks. */
   isChosen?: () => boolean;
   roundMs?: number;
 }

@@ -1,4 +1,4 @@
-/** Sender domains through the real shell and a real resolver that asks a scripted DNS server. */
+/** Sender domains over real HTTP and a real resolver that queries a scripted DNS server. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { serveRoutes } from '../../test/kit/call-routes.ts';
@@ -11,7 +11,7 @@ import { openDns } from '../net/dns.ts';
 import { createDkimKeyring, createSenderCheck } from './domains.ts';
 import { domainRoutes } from './routes.ts';
 
-test('a domain is added, published, verified, listed and removed', async (t) => {
+test('a domain is added, published, verified, listed, and deleted', async (t) => {
   const { database, close } = await tempDatabase();
   t.after(close);
   const clock = fakeClock();
@@ -25,7 +25,7 @@ test('a domain is added, published, verified, listed and removed', async (t) => 
   });
   const sender = createSenderCheck({ database, clock });
   const keyring = createDkimKeyring({ database, clock, secretKey: new Uint8Array(32) });
-  /** What sending finds at this very moment, with a clock that stands still. */
+  /** What sending sees right now, with a clock that does not advance. */
   const sends = async (domain: string) => [
     await sender.isVerified(account.id, domain),
     (await keyring.keysFor(account.id, domain))?.domain,
@@ -67,7 +67,7 @@ test('a domain is added, published, verified, listed and removed', async (t) => 
   assert.equal(early.status, 200);
   assert.deepEqual(Object.keys(early.body), ['success', 'message']);
   assert.equal(early.body.success, false);
-  // A record as long as an RSA key's comes in several strings.
+  // A record as long as that of an RSA key consists of several strings.
   const rsa = dnsRecords.find((one: { required: boolean }) => one.required);
   dns.zone[rsa.name] = { TXT: [rsa.value] };
   const verified = await server.call('POST', `${path}/verify`, own);

@@ -1,6 +1,6 @@
 /**
- * Sender domains over HTTP. Domains are shared by both modes, and changed with live keys only. A domain added twice is the same domain (200 instead of
- * 201), with the keys it has.
+ * HTTP routes of sender domains. Domains are shared by both modes and changed with live keys only. Adding a domain again returns the
+ * existing domain with its keys (200 instead of 201).
  */
 
 import { type TSchema, Type } from 'typebox';
@@ -37,23 +37,24 @@ const recordSchema = named('DnsRecord', {
   value: Type.String(),
   status: oneOf(['verified', 'missing', 'different', 'unknown', 'pending'], {
     description:
-      'different: something else is published; unknown: the DNS did not answer, or it cannot be known from here; pending: not looked up for this answer.',
+      'different: another value is published; unknown: the DNS lookup failed, or the status cannot be determined; pending: not looked up for this response.',
   }),
   found: Type.Unsafe<string[] | null>({
     type: ['array', 'null'],
     items: { type: 'string' },
-    description: 'What is published of this kind; null where it was not looked up, or the DNS did not answer.',
+    description:
+      'The currently published records of this kind; null if they were not looked up, or if the DNS lookup failed.',
   }),
   required: Type.Boolean({ description: 'Whether it decides that the domain is verified.' }),
   keyState: Type.Optional(
     oneOf(['next', 'active', 'retired'], {
       description:
-        'Of a DKIM record. next: it is to sign; active: it signs; retired: it stays for mail that it has signed.',
+        'For a DKIM record. next: will sign; active: signs; retired: no longer signs, but stays published for messages already signed.',
     }),
   ),
   note: Type.Unsafe<string | null>({
     type: ['string', 'null'],
-    description: 'One sentence on how it stands and what to do; null where the status says it all.',
+    description: 'One sentence about the problem and how to fix it; null if the status says everything.',
   }),
 });
 
@@ -62,7 +63,7 @@ const domainSchema = named('Domain', {
   domain: Type.String(),
   status: oneOf(['pending', 'verified', 'failing'], {
     description:
-      'pending: not verified yet; verified: its DKIM record was found, or an operator marked it as verified; failing: it was verified, and the last check did not find the record any more; it may send for another 24 hours.',
+      'pending: not verified yet; verified: its DKIM record was found, or an operator marked it as verified; failing: it was verified, but the last check did not find the record. It can send for another 24 hours.',
   }),
   dnsRecords: Type.Array(recordSchema),
   createdAt: Type.String({ format: 'date-time' }),
@@ -81,13 +82,13 @@ const domainRequest = named('DomainRequest', {
 export interface DomainRouteOptions extends RecordSettings {
   database: Database;
   clock: Clock;
-  /** A resolver without memory of what it found before: a record that was just corrected is to be seen. Closed after use. */
+  /** Returns a resolver with an empty cache, so that a record that was just corrected is found. Closed after use. */
   freshDns(): Dns;
   secretKey: Uint8Array;
   isServed?: IsServed;
 }
 
-/** What the routes share. */
+/** Functions that the routes share. */
 function shared(options: DomainRouteOptions) {
   const { database, sendingHost, bounceDomain, baseUrl, freshDns, isServed } = options;
   const settings: RecordSettings = { sendingHost, bounceDomain, baseUrl };
@@ -145,7 +146,7 @@ function addRoute(deps: Shared, method: Method): RouteDefinition<Caller> {
     },
     refusals: ['LIMIT_REACHED'],
     response: { status: 201, schema: domainSchema },
-    furtherResponses: [{ status: 200, schema: domainSchema, description: 'It was added before.' }],
+    furtherResponses: [{ status: 200, schema: domainSchema, description: 'The domain was already added.' }],
     handle: async (request): Promise<RouteAnswer> => {
       const wish = { accountId: request.caller.account.id, domain: request.body.domain, verified: false };
       const added = await addDomain({ ...deps, by: requestOrigin(request, deps.clock.now()) }, wish);
@@ -161,7 +162,7 @@ function readRoutes({ database, body, find }: Shared): RouteDefinition<Caller>[]
       ...{ method: 'GET', path: '/domains', tag: 'domains', auth: 'key' },
       operationId: 'listDomains',
       summary: 'List sending domains, newest first',
-      description: 'With the DNS records of each, and what the last verification found.',
+      description: 'Includes the DNS records of each domain and the result of the last verification.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(domainSchema) },
       handle: async (request) => {
@@ -179,7 +180,7 @@ function readRoutes({ database, body, find }: Shared): RouteDefinition<Caller>[]
       ...{ method: 'GET', path: '/domains/:id', tag: 'domains', auth: 'key' },
       operationId: 'getDomain',
       summary: 'Get a sending domain',
-      description: 'With the DNS records to publish, and what the last verification found.',
+      description: 'Includes the DNS records to publish and the result of the last verification.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: domainSchema },
       handle: async ({ caller, params }) => {
@@ -214,7 +215,7 @@ function rotateRoute({ find, body, ...deps }: Shared): RouteDefinition<Caller> {
     operationId: 'rotateDomainKeys',
     summary: 'Rotate the DKIM keys of a domain',
     description:
-      'Publish their records, which are then in dnsRecords beside the present ones. They sign once every server of the zone has shown the RSA key for an hour; the old ones stay in dnsRecords for ten days more. Changes nothing where such keys wait already. Keys of 180 days are rotated by themselves, and the owners get a mail.',
+      'Creates new keys. Publish their records, which `dnsRecords` then lists in addition to the current ones. The new keys sign once every authoritative server has had the RSA key for an hour. The old keys stay in `dnsRecords` for another 10 days. Has no effect if new keys are already waiting. Keys older than 180 days are rotated automatically, and the owners are notified by email.',
     refusals: ['NOT_FOUND'],
     response: { status: 200, schema: domainSchema },
     handle: async (request) => {
@@ -235,7 +236,7 @@ function dnsRoutes(deps: Shared): RouteDefinition<Caller>[] {
       operationId: 'getDomainDnsRecords',
       summary: 'Get the DNS records to publish, and check them now',
       description:
-        "Each with what was found beside what is wanted, as the zone's own servers have it and, where they cannot be asked, as a resolver does.",
+        'Compares each expected record with the published one on the authoritative servers of the zone or, if they cannot be queried, through a resolver.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: Type.Array(recordSchema) },
       handle: async ({ caller, params }) => {
@@ -247,7 +248,7 @@ function dnsRoutes(deps: Shared): RouteDefinition<Caller>[] {
       ...{ method: 'POST', path: '/domains/:id/verify', tag: 'domains', auth: 'key', changesShared: true },
       operationId: 'verifyDomain',
       summary: 'Verify a domain by its DKIM record',
-      description: 'success tells whether the domain is verified; message says what is missing.',
+      description: '`success` is true if the domain is verified; otherwise `message` names what is missing.',
       refusals: ['NOT_FOUND'],
       response: {
         status: 200,

@@ -1,4 +1,4 @@
-/** What a dry run says of how the sender's domain stands, with a scripted DNS server. */
+/** The advice of a dry run about the sender's domain, with a scripted DNS server. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import test from 'node:test';
@@ -17,7 +17,7 @@ const GOOD: FakeZone = {
   '_dmarc.shop.example': { TXT: ['v=DMARC1; p=reject; adkim=s'] },
 };
 
-test('records that are gone or were never seen, strict policies, and a return path that fails SPF', async (t) => {
+test('missing or unpublished records, strict policies, and a return path that fails SPF', async (t) => {
   const { database, close } = await tempDatabase();
   t.after(close);
   const fake = await fakeDns();

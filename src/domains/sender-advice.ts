@@ -1,7 +1,7 @@
 /**
- * What is known to hurt mail of a sender that is verified: its DKIM record is gone or was never seen, its signature is not aligned
- * for DMARC, or its return path fails SPF, so that DMARC rests on the signature alone (RFC 9989 §4.4). Answers
- * within three seconds; what the DNS has not said by then is left out.
+ * Finds problems that hurt mail of a verified sender: its DKIM record disappeared or was never found, its signature is not aligned for
+ * DMARC, or its return path fails SPF, so that DMARC depends on the signature alone (RFC 9989 §4.4). Returns within three seconds; lookups
+ * that take longer are ignored.
  */
 import { iso } from '../base/clock.ts';
 import { within } from '../base/lifecycle.ts';
@@ -32,9 +32,9 @@ interface SenderWarning {
 interface SenderAdviceOptions {
   database: Database;
   dns: Dns;
-  /** Of the return path; undefined where it is the sender's own address. */
+  /** Domain of the return path; undefined if the return path is the sender's own address. */
   bounceDomain?: string | undefined;
-  /** The host that mail leaves from; undefined where it leaves from another, such as a relay. */
+  /** The host that sends the mail; undefined if another host does, such as a relay. */
   sendingHost: string | undefined;
 }
 
@@ -76,8 +76,8 @@ function recordWarnings(domain: SenderDomain): SenderWarning[] {
 }
 
 /**
- * Whether the signature of a domain counts for mail from a name below it: for a policy with adkim=s only that of the name itself does,
- * for others that of a domain with the same organizational domain (RFC 9989 §4.4.1).
+ * Returns whether the signature of a domain is aligned with a name below it: with adkim=s only a signature of the name itself, otherwise
+ * that of any domain with the same organizational domain (RFC 9989 §4.4.1).
  */
 async function unalignedSignature(
   from: string,
@@ -104,7 +104,7 @@ async function unalignedSignature(
   };
 }
 
-/** SPF counts for DMARC where the domain of the return path is aligned with that of From (RFC 9989 §4.4.2). */
+/** SPF contributes to DMARC if the domain of the return path is aligned with that of From (RFC 9989 §4.4.2). */
 async function returnPath(
   from: string,
   { domain, hasReturnPath }: SendingDomain,
@@ -119,7 +119,7 @@ async function returnPath(
     };
   }
   const path = bounceDomain === undefined ? from : hasReturnPath ? RETURN_PATH_LABEL + domain : bounceDomain;
-  // A name that nobody can look up is the operator's affair, and is in no record.
+  // A host name without public DNS is the operator's problem, and no SPF record can contain it.
   if (sendingHost === undefined || suggestedSpf(sendingHost).note !== null) return undefined;
   const { status, value } = await lookUpSpf(path, { dns, sendingHost });
   if (status !== 'missing' && status !== 'different') return undefined;

@@ -1,8 +1,7 @@
 /**
- * SPF of a sender domain (RFC 7208): whether the record that is published lets our host send, and if not, which record would.
- * Mechanisms are followed as receivers follow them (a, mx, ip4, ip6, include, redirect, all), with their limit of ten look-ups;
- * what depends on the single mail (macros, exists, ptr) cannot be known here, nor what the DNS does not answer. A domain has
- * one SPF record: advice extends the one that is there.
+ * Evaluates the SPF record of a sender domain (RFC 7208): whether it allows the sending host and, if not, which record would. Mechanisms
+ * are followed as receivers follow them (a, mx, ip4, ip6, include, redirect, all), with the limit of ten lookups. Terms that depend on a
+ * message (macros, exists, ptr) and failed lookups are unknown. A domain can have only one SPF record, so advice extends the existing one.
  */
 import { BlockList, isIP } from 'node:net';
 import type { Dns, DnsAnswer } from '../net/dns.ts';
@@ -12,31 +11,31 @@ export interface SpfFinding {
   status: 'verified' | 'missing' | 'different' | 'unknown';
   /** The record to publish. */
   value: string;
-  /** The records of SPF that are published; null where the DNS did not answer. */
+  /** The published SPF records; null if the lookup failed. */
   found: string[] | null;
   note: string | null;
 }
 
 /** RFC 7208 §4.6.4. */
 const MAX_LOOKUPS = 10;
-/** The same: hosts of one `mx`. */
+/** Limit on the hosts of one `mx` (RFC 7208 §4.6.4). */
 const MAX_MX_HOSTS = 10;
-/** The same asks for 20 s at least: the owner of the record chooses how many names nobody answers for. */
+/** RFC 7208 §4.6.4 requires a limit of at least 20 s: the owner of the record decides how many unresponsive names it includes. */
 const MAX_MS = 20_000;
 
 const isSpf = (text: string): boolean => /^v=spf1(?: |$)/i.test(text);
 
-/** Whether others can look the host up: it has a dot, and is no address. */
+/** Returns whether the host can be looked up publicly: it has a dot and is not an address. */
 function isPublicName(host: string): boolean {
   return host.includes('.') && isIP(host) === 0 && !/(^|\.)(localhost|local|internal|lan|localdomain)$/i.test(host);
 }
 
-/** How SPF names our host; where it has no public name the address is for the reader to fill in. */
+/** Returns the SPF mechanism for the sending host; without a public name, the reader must fill in the address. */
 function mechanismFor(sendingHost: string): string {
   return isPublicName(sendingHost) ? `a:${sendingHost}` : 'ip4:<address that mail leaves from>';
 }
 
-/** What to publish where nothing is. */
+/** Returns the record to publish if there is none. */
 export function suggestedSpf(sendingHost: string): { value: string; note: string | null } {
   const value = `v=spf1 ${mechanismFor(sendingHost)} ~all`;
   if (isPublicName(sendingHost)) return { value, note: null };
@@ -44,7 +43,7 @@ export function suggestedSpf(sendingHost: string): { value: string; note: string
   return { value, note };
 }
 
-/** The record that is there, with our host in front of what it says of all others. */
+/** Returns the existing record with the sending host inserted before the mechanism for all others. */
 function extended(record: string, sendingHost: string): string {
   const terms = record.split(/\s+/).filter((term) => term !== '');
   const end = terms.findIndex((term) => /^[+?~-]?all$|^redirect=/i.test(term));
@@ -52,7 +51,7 @@ function extended(record: string, sendingHost: string): string {
   return terms.join(' ');
 }
 
-/** What a term may look like (§4.6.1, §5, §6): mechanisms and modifiers, known or not. */
+/** Syntax of a term (§4.6.1, §5, §6): mechanisms and modifiers, known or not. */
 const TERM =
   /^(?:[+?~-]?(?:all|ptr(?::\S+)?|(?:a|mx)(?::[^/\s]+)?(?:\/\d+)?(?:\/\/\d+)?|(?:include|exists):\S+|ip4:[\d.]+(?:\/\d+)?|ip6:[\da-f:.]+(?:\/\d+)?)|[a-z][\w.-]*=\S*)$/i;
 
@@ -71,12 +70,12 @@ type SpfResult = 'pass' | 'no' | 'unknown' | 'too-many';
 
 interface Asking {
   dns: Dns;
-  /** A name that matches unasked; undefined where addresses were named, which it may not have. */
+  /** A name that matches without a lookup; undefined if addresses were given, which may not belong to it. */
   ownName: string | undefined;
-  /** Addresses of the host; none when it has none that can be looked up. */
+  /** Addresses of the host; empty if it cannot be looked up. */
   addresses: readonly string[];
   lookups: { left: number };
-  /** Monotonic ms after which nothing more is asked. */
+  /** Monotonic ms after which no more lookups are made. */
   untilMs: number;
 }
 
@@ -143,10 +142,10 @@ async function followed(domain: string, asking: Asking): Promise<SpfResult> {
   return record === undefined ? 'no' : evaluate(record, domain, asking);
 }
 
-/** The first mechanism that matches decides; `unknown` when one before could not be evaluated and none after it passes. */
+/** The first matching mechanism decides; `unknown` if an earlier one could not be evaluated and no later one passes. */
 async function evaluate(record: string, domain: string, asking: Asking): Promise<SpfResult> {
   let isUnsure = false;
-  // A redirect counts only where nothing matched (§6.1).
+  // A redirect applies only if no mechanism matches (§6.1).
   const terms = record
     .split(/\s+/)
     .slice(1)
@@ -168,10 +167,10 @@ async function evaluate(record: string, domain: string, asking: Asking): Promise
 }
 
 export interface SpfOptions {
-  /** Follows what the record names. */
+  /** Resolver for the names in the record. */
   dns: Dns;
   sendingHost: string;
-  /** Addresses that mail leaves from; those of the host by default. */
+  /** Source addresses; those of the host by default. */
   addresses?: readonly string[];
 }
 
@@ -180,7 +179,7 @@ async function addressesOf(host: string, dns: Dns): Promise<readonly string[]> {
   return own?.status === 'found' ? own.value : [];
 }
 
-/** What the SPF record of this domain means for mail from our host; `answer`: its TXT records where they are known already. */
+/** Evaluates the SPF record of this domain for mail from the sending host; `answer`: its TXT records if they are already known. */
 export async function lookUpSpf(
   domain: string,
   options: SpfOptions & { answer?: DnsAnswer<string[]> },
@@ -224,7 +223,7 @@ export async function lookUpSpf(
   return different(`The SPF record at ${domain} does not include ${sendingHost}: ${addition}`);
 }
 
-/** Nothing that begins as a record does: perhaps one that a form has spoilt. */
+/** Handles a domain without an SPF record, which may have one that a form has corrupted. */
 function withoutRecord(domain: string, texts: string[], suggested: { value: string; note: string | null }): SpfFinding {
   const spoilt = texts.filter((text) => isSpf(withoutQuoting(text)));
   if (spoilt[0] === undefined) return { status: 'missing', ...suggested, found: [] };
@@ -233,5 +232,5 @@ function withoutRecord(domain: string, texts: string[], suggested: { value: stri
 }
 
 function notAnswered(name: string): string {
-  return `The DNS did not answer for ${name}; try again in a few minutes.`;
+  return `The DNS lookup of ${name} failed. Try again in a few minutes.`;
 }

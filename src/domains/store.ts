@@ -1,9 +1,7 @@
 /**
- * The rows of sender domains and their DKIM keys; private keys are sealed before they come here.
- *
- * Sender domains: shapes, and which names may be one. A domain is kept in A-labels and lower case. Refused are single labels,
- * addresses and the public suffixes that are met most; a less known suffix cannot be verified anyway, since its zone is not the
- * customer's.
+ * Rows of sender domains and their DKIM keys; private keys are already encrypted. Also the types of domains, and which names are valid: a
+ * domain is stored as A-labels in lower case. Single labels, addresses, and the most common public suffixes are refused; other suffixes
+ * cannot be verified anyway, because their zone does not belong to the customer.
  */
 import { isIP } from 'node:net';
 import { change } from '../audit/audit.ts';
@@ -14,10 +12,12 @@ import { locked, operation, type SqlValue, type Transaction } from '../storage/o
 export type DomainStatus = 'pending' | 'verified' | 'failing';
 export type DkimAlgorithm = 'rsa' | 'ed25519';
 
-/** `next`: to be published, then it signs. `active`: signs. `retired`: stays published for the mail that it has signed. */
+/** `next`: signs once it is published. `active`: signs. `retired`: stays published for mail that it has signed. */
 export type KeyState = 'next' | 'active' | 'retired';
 
-/** Of the host that links of a domain's mail may lead to. `named`: the DNS leads it here; `served`: this service answers there, and links use it. */
+/**
+ * State of the tracking host of a domain. `named`: the DNS points to Postrider; `served`: this service responds there, and links use it.
+ */
 export type TrackingState = 'named' | 'served';
 
 export interface DomainKey {
@@ -26,9 +26,9 @@ export interface DomainKey {
   /** Value of the TXT record. */
   publicKey: string;
   state: KeyState;
-  /** Unix ms of the last check, if that found it in the DNS. */
+  /** Unix ms of the last check, if it found the record in the DNS. */
   publishedAt: number | null;
-  /** Since when every server of the zone has shown it, as far as was checked; a time to come where one is still waited for. Unix ms. */
+  /** Unix ms since when every server of the zone is known to have it; in the future while Postrider waits for an unresponsive server. */
   shownSince: number | null;
   createdAt: number;
   retiredAt: number | null;
@@ -42,16 +42,16 @@ export interface SenderDomain {
   /** Unix ms. */
   createdAt: number;
   checkedAt: number | null;
-  /** Since when its record is gone, while it is failing; Unix ms. */
+  /** Unix ms since when its record is missing; set while it is failing. */
   failingSince: number | null;
-  /** At the last check. */
+  /** According to the last check. */
   tracking: TrackingState | null;
-  /** Those that sign first, RSA before Ed25519. */
+  /** Signing keys first, RSA before Ed25519. */
   keys: DomainKey[];
 }
 
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-/** Longest domain that still leaves room for the selector and `_domainkey` in a DNS name. */
+/** Maximum length that still allows the selector and `_domainkey` in a DNS name. */
 const MAX_DOMAIN_LENGTH = 200;
 /** Second-level suffixes such as co.uk, under the country codes that use them. */
 const PUBLIC_SUFFIX =
@@ -59,12 +59,12 @@ const PUBLIC_SUFFIX =
 
 type DomainName = { ok: true; domain: string } | { ok: false; reason: string };
 
-/** The name as it is kept, or why it cannot be a sender domain (the end of a sentence that begins with the field). */
+/** Returns the name as stored, or why it cannot be a sender domain (the end of a sentence that starts with the field). */
 export function senderDomainName(text: string): DomainName {
   const refused = (reason: string): DomainName => ({ ok: false, reason });
   const typed = text.replace(/\.$/, '');
-  if (isIP(typed.replace(/^\[|\]$/g, '')) !== 0) return refused('is an address; give a domain name');
-  if (typed.includes('@')) return refused('is an email address; give the part after the @');
+  if (isIP(typed.replace(/^\[|\]$/g, '')) !== 0) return refused('is an IP address; use a domain name');
+  if (typed.includes('@')) return refused('is an email address; use the part after the @');
   const domain = domainToAscii(typed.normalize('NFC'));
   if (domain === undefined) return refused('is not a valid domain name');
   const labels = domain.split('.');
@@ -74,12 +74,11 @@ export function senderDomainName(text: string): DomainName {
     return refused('must be a domain name of letters, digits and hyphens, such as example.com');
   }
   if (/^\d+$/.test(labels.at(-1)!)) return refused('must not end in a number');
-  if (PUBLIC_SUFFIX.test(domain))
-    return refused('is a public suffix, under which others register; give your own domain');
+  if (PUBLIC_SUFFIX.test(domain)) return refused('is a public suffix; use a domain that you own');
   return { ok: true, domain };
 }
 
-/** The domain and those above it that could cover it, longest first: `a.b.example.com` → itself, b.example.com, example.com. */
+/** Returns the domain and the parent domains that could cover it, longest first: `a.b.example.com` → itself, b.example.com, example.com. */
 export function coveringDomains(domain: string): string[] {
   const labels = domain.split('.');
   const list: string[] = [];
@@ -87,7 +86,7 @@ export function coveringDomains(domain: string): string[] {
   return list;
 }
 
-/** Whether it counts as verified on an operator's word alone: no check has found its key. */
+/** Returns whether the domain is verified only because an operator marked it: no check has found its key. */
 export function isVouched(domain: Pick<SenderDomain, 'status' | 'keys'>): boolean {
   return domain.status === 'verified' && !domain.keys.some((key) => isDeciding(key) && key.publishedAt !== null);
 }
@@ -97,13 +96,13 @@ export function isDeciding({ algorithm, state }: Pick<DomainKey, 'algorithm' | '
   return algorithm === 'rsa' && state === 'active';
 }
 
-/** For how long a domain whose record vanished after it was verified goes on sending. */
+/** How long a verified domain can still send after its record disappeared. */
 export const SENDS_WHILE_FAILING_MS = 86_400_000;
 
-/** A retired key stays published while its last mail may still be tried, 72 hours, and seven days beyond. */
+/** A retired key stays published while its last message may still be retried (72 hours), and seven days longer. */
 export const RETIRED_KEPT_MS = 10 * 86_400_000;
 
-/** What stands before a sender domain in the name of its return path. */
+/** Prefix of the return path's name. */
 export const RETURN_PATH_LABEL = 'bounces.';
 
 type DomainRow = Omit<SenderDomain, 'keys'>;
@@ -146,7 +145,7 @@ export interface NewKey {
   privateKeySealed: Uint8Array;
 }
 
-/** Keys of a domain that has none like them yet. */
+/** Inserts keys of a domain that has none in this state yet. */
 export async function insertKeys(
   tx: Transaction,
   keys: readonly NewKey[],
@@ -165,11 +164,11 @@ type AddOutcome = { created: boolean; domain: SenderDomain } | { refused: 'unkno
 
 export const DOMAIN_TRAIL = { table: 'domain', shows: ['domain', 'status'] };
 
-/** Adds a domain with its keys. One that is there already keeps its keys; it only becomes verified where that is asked for. */
+/** Adds a domain with its keys. An existing domain keeps its keys, and becomes verified if requested. */
 export const addDomainOperation = change(
   'domains.add',
   async (tx, added: NewDomain): Promise<AddOutcome> => {
-    // Held, so that the domain is not deleted between here and the end.
+    // Locks the account, so that it is not deleted before the transaction ends.
     if (!(await tx.get(`SELECT 1 AS found FROM account WHERE id = ? ${locked(tx)}`, added.accountId))) {
       return { refused: 'unknown-account' };
     }
@@ -202,14 +201,14 @@ export const addDomainOperation = change(
   },
 );
 
-/** Of a domain that is not there yet. */
+/** Checks the limit for a domain that does not exist yet. */
 async function isOneTooMany(tx: Transaction, { accountId, domain }: NewDomain): Promise<LimitReached | undefined> {
   if (await tx.get('SELECT 1 AS found FROM domain WHERE account_id = ? AND domain = ?', accountId, domain)) return;
   const count = ['SELECT count(*) AS n FROM domain WHERE account_id = ?', accountId] as const;
   return checkLimit(tx, { accountId, limit: 'domains', count });
 }
 
-/** By name within an account; null when it was not added. */
+/** Reads a domain of an account by name; null if it was not added. */
 export const domainByNameOperation = operation(
   'domains.byName',
   'read',
@@ -223,8 +222,8 @@ export const domainByNameOperation = operation(
 );
 
 /**
- * The account that signs in the name of this very domain: where it is verified, and its key was found in the DNS; the first of several, null
- * for none.
+ * Returns the account that signs for exactly this domain: the domain is verified and its key was found in the DNS. The first of several;
+ * null if there is none.
  */
 export const signingAccountOperation = operation(
   'domains.signingAccount',
@@ -235,7 +234,7 @@ export const signingAccountOperation = operation(
   },
 );
 
-/** By id, of one account or (null) of any. */
+/** Reads a domain by id, of one account or (null) of any. */
 export const domainOperation = operation(
   'domains.get',
   'read',
@@ -248,7 +247,7 @@ export const domainOperation = operation(
   },
 );
 
-/** Newest first; `before` is the last id of the page in front. */
+/** Newest first; `before` is the last id of the previous page. */
 export const domainsOperation = operation(
   'domains.list',
   'read',
@@ -280,20 +279,23 @@ export const deleteDomainOperation = change(
 export interface SendingDomain {
   id: string;
   domain: string;
-  /** Of the keys that sign, RSA first: Ed25519 only while it was in the DNS at the last check. */
+  /** Selectors of the signing keys, RSA first: Ed25519 only if the last check found it in the DNS. */
   selectors: string[];
-  /** Whether its return path was seen to lead to us at the last check. */
+  /** Whether the last check found that its return path points to Postrider. */
   hasReturnPath: boolean;
 }
 
 interface SendingRequest {
   accountId: string;
   names: string[];
-  /** Domains whose record was gone before this are left out; null leaves none out. */
+  /** Excludes domains whose record was missing before this time; null excludes none. */
   failingAfterMs: number | null;
 }
 
-/** Of these names that the account may send from the longest, a verified one before one whose record is gone; null for none. */
+/**
+ * Returns the longest of these names that the account may send from; verified domains take precedence over failing ones. Null if there is
+ * none.
+ */
 export const sendingDomainOperation = operation(
   'domains.sending',
   'read',
@@ -322,7 +324,7 @@ interface SealedKey {
   privateKeySealed: Uint8Array;
 }
 
-/** Of the keys that sign, and of those that did until a moment ago, perhaps since somebody read that they do: they stay published. */
+/** Signing keys, and those that were replaced a moment ago and may still be in use: they stay published. */
 export const sealedKeysOperation = operation(
   'domains.sealedKeys',
   'read',
@@ -339,7 +341,7 @@ export const domainsToCheckOperation = operation('domains.toCheck', 'read', (tx,
   readDomains(tx, 'ORDER BY id DESC LIMIT ?', limit),
 );
 
-/** Whether a name is the return path of somebody's sender domain, `bounces.` and the domain. */
+/** Returns whether a name is the return path of any sender domain: `bounces.` and the domain. */
 export const isReturnPathOperation = operation(
   'domains.isReturnPath',
   'read',

@@ -1,10 +1,10 @@
 /**
- * Hosts of sender domains that links of their mail lead to, in place of the host of POSTRIDER_BASE_URL: `track.<domain>`, where the DNS leads that
- * name to our host (`named`), and this service answers there under it with a certificate that is valid (`served`). Only then links use it:
- * a link that does not open is worse than one with our name. Checks find that out (dns-records.ts).
+ * Tracking hosts: links in email of a sender domain use `track.<domain>` instead of the host of POSTRIDER_BASE_URL, if the DNS points that
+ * name to Postrider (`named`) and this service responds there with a valid certificate (`served`). Links use the host only when it is
+ * served, because a broken link is worse than one with another host name. dns-records.ts checks this.
  *
- * All that is known is kept in memory and what changed is read every five seconds, so that composing mail asks for nothing. Other
- * processes' changes are seen then, too.
+ * All states are kept in memory and changes are read every five seconds, so composing a message needs no query. Changes of other processes
+ * take effect then, too.
  */
 import { isIP } from 'node:net';
 import type { Clock } from '../base/clock.ts';
@@ -18,7 +18,7 @@ import { trackingChangesOperation } from './check-store.ts';
 import { coveringDomains, type TrackingState } from './store.ts';
 
 const READ_MS = 5_000;
-/** A change whose transaction ended late, or by a clock that differs, is not overlooked. */
+/** Includes changes whose transaction ended late or whose clock differs. */
 const OVERLAP_MS = 30_000;
 const PROBE_MS = 10_000;
 
@@ -27,17 +27,17 @@ export function trackingHostOf(domain: string): string {
   return `track.${domain}`;
 }
 
-/** Where links of mail from this domain lead once it is served; undefined where our own address has no name that an alias could lead to. */
+/** Returns the tracking URL of this domain once it is served; undefined if the base URL has no host name that a CNAME could point to. */
 export function trackingUrl(baseUrl: string | undefined, domain: string): { host: string; url: string } | undefined {
   const base = baseUrl === undefined ? null : URL.parse(baseUrl);
   if (!base?.hostname.includes('.') || isIP(base.hostname.replace(/^\[|\]$/g, '')) !== 0) return undefined;
   const host = base.hostname.toLowerCase();
   base.hostname = trackingHostOf(domain);
-  // Behind the same proxy, and so below the same path.
+  // Uses the same proxy, and therefore the same path.
   return { host, url: `${base.origin}${base.pathname.replace(/\/+$/, '')}` };
 }
 
-/** Asks an address for our own /health; https with a certificate that is valid for it. */
+/** Requests /health of this service at an address; https requires a valid certificate. */
 export type IsServed = (url: string) => Promise<boolean>;
 
 export function createHostProbe(http: Pick<HttpClient, 'get'>): IsServed {
@@ -48,15 +48,15 @@ export function createHostProbe(http: Pick<HttpClient, 'get'>): IsServed {
 }
 
 export interface TrackingHosts extends Running {
-  /** Reads what changed; rejects never. */
+  /** Reads changes; never rejects. */
   read(): Promise<void>;
-  /** Where links of mail from here lead; undefined where it is the address of the service. */
+  /** Returns the URL for links in email from this domain; undefined if links use the base URL. */
   urlOf(accountId: string, fromDomain: string): string | undefined;
-  /** Every host whose name leads here. */
+  /** Returns every host whose DNS points to Postrider. */
   names(): string[];
 }
 
-/** `baseUrl` is POSTRIDER_BASE_URL; without it there are none. */
+/** `baseUrl` is POSTRIDER_BASE_URL; without it there are no tracking hosts. */
 export function openTrackingHosts(options: {
   database: Database;
   clock: Clock;

@@ -1,18 +1,17 @@
 /**
- * Adding a sender domain: RSA-2048 and Ed25519 keys are made (off the event loop), the private ones sealed, and all of it
- * stored in one transaction. Adding a domain again changes nothing, so that a repeated call is harmless. The selectors are
- * random, so that several accounts or installations can prove one domain side by side.
+ * Adds and verifies sender domains. Adding generates RSA-2048 and Ed25519 keys (off the event loop), encrypts the private keys, and stores
+ * everything in one transaction. Adding a domain again changes nothing. Selectors are random, so several accounts or installations can
+ * verify the same domain.
  *
- * Verifying a sender domain: the RSA key's record must be in the DNS. A domain that was verified and whose record is gone
- * becomes `failing`; a DNS that does not answer changes nothing. What was found of each key is kept: a mail is signed with
- * Ed25519 only while its key is known to be published.
+ * A domain is verified by the DNS record of its RSA key. A verified domain whose record disappears becomes `failing`; a failed DNS lookup
+ * changes nothing. The result is stored per key: messages are signed with Ed25519 only while its key is known to be published.
  *
  *   pending ──found──▶ verified ──missing or different──▶ failing ──found──▶ verified
  *
- * Keys follow one another: next ──shown by every server for an hour──▶ active (signs) ──the next one signs──▶ retired, and removed ten days later.
+ * States of keys: next ──on every server for an hour──▶ active (signs) ──the next key signs──▶ retired, and deleted ten days later.
  *
- * Changes are announced to what keeps answers about domains in memory: every cache over the same database forgets at once. What
- * another process changes is not heard of here; the caches age fast enough for that.
+ * Changes evict cached answers about domains of the same database in this process immediately; caches of other processes expire quickly
+ * enough.
  */
 
 import { changedBy, type Origin, systemOrigin } from '../audit/audit.ts';
@@ -43,10 +42,10 @@ interface DomainChange {
 
 type Listener = (change: DomainChange) => void;
 
-/** By database, so that they go when it goes. */
+/** By database, so that listeners are collected with it. */
 const listeners = new WeakMap<Database, Listener[]>();
 
-/** Calls back for each change from now on, for as long as the database is in use. */
+/** Registers a listener that is called for each change, as long as the database is in use. */
 export function onDomainChange(database: Database, listener: Listener): void {
   const list = listeners.get(database);
   if (list) list.push(listener);
@@ -57,12 +56,12 @@ export function domainChanged(database: Database, change: DomainChange): void {
   for (const listener of listeners.get(database) ?? []) listener(change);
 }
 
-/** What a sealed DKIM key is bound to. */
+/** Context to which an encrypted DKIM key is bound. */
 export function sealContext(domainId: string, algorithm: DkimAlgorithm): string {
   return `dkim:${domainId}:${algorithm}`;
 }
 
-/** A pair of keys under selectors of their own, sealed for this domain. */
+/** Generates a pair of keys with new selectors, encrypted for this domain. */
 async function newKeys(secretKey: Uint8Array, domainId: string): Promise<NewKey[]> {
   const generated = await generateDkimKeys();
   const selector = `pr-${randomText(10).toLowerCase()}`;
@@ -76,8 +75,8 @@ async function newKeys(secretKey: Uint8Array, domainId: string): Promise<NewKey[
 }
 
 /**
- * Makes the keys that are to sign next, which changes nothing until their records are published; false where there are such
- * keys already. `isNoticed`: the account learns of it by mail.
+ * Creates the next keys, which have no effect until their records are published; returns false if there are next keys already. `isNoticed`:
+ * the account is notified by email.
  */
 export async function rotateKeys(
   rotating: Adding & { isNoticed: boolean },
@@ -95,7 +94,7 @@ interface Adding {
   database: Database;
   clock: Clock;
   secretKey: Uint8Array;
-  /** Who asks for it; the service itself when left out. */
+  /** Who requests it; the service itself if absent. */
   by?: Origin;
 }
 
@@ -131,7 +130,7 @@ export async function addDomain(
 interface Verifying extends LookUp {
   database: Database;
   clock: Clock;
-  /** Who asks for it; the service itself when left out. */
+  /** Who requests it; the service itself if absent. */
   by?: Origin;
 }
 
@@ -144,9 +143,9 @@ interface Verification {
 }
 
 /**
- * Asks the DNS, records what came of it, and says in one sentence what to do. Where only some of the zone's servers show the
- * record, the status stays as it was. The next keys sign once every server has shown theirs for an hour, or has it while the record
- * of the present one is gone. A server that does not answer is waited for, for a day; then the hour of the others begins.
+ * Checks the DNS, records the result, and describes in one sentence what to do. If only some servers of the zone have the record, the
+ * status is unchanged. The next keys sign once every server has had theirs for an hour, or immediately when one has it and the current
+ * record is missing. Postrider waits up to a day for a server that does not respond; the hour of the other servers starts after that.
  */
 export async function verifyDomain(verifying: Verifying, domain: SenderDomain): Promise<Verification> {
   const found = await checkRecords(domain, verifying);
@@ -184,14 +183,14 @@ export async function verifyDomain(verifying: Verifying, domain: SenderDomain): 
   return { success, message, status, records: found.map(({ record }) => record) };
 }
 
-/** What a key that is about to sign must have been seen for, so that no receiver remembers that it was missing. */
+/** How long a key must be visible before it signs, so that no receiver has cached its absence. */
 const SHOWN_MS = 3_600_000;
 
 function shownForMs({ key }: CheckedRecord, nowMs: number): number {
   return key?.shownSince == null ? 0 : nowMs - key.shownSince;
 }
 
-/** Null where the DNS did not say. */
+/** Returns null if the lookup failed. */
 function returnPathOf(found: readonly CheckedRecord[]): boolean | null {
   const status = found.find(({ record }) => record.purpose === 'return-path')?.record.status;
   return status === 'unknown' ? null : status === 'verified';

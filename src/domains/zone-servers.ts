@@ -1,8 +1,7 @@
 /**
- * The servers of the zone in which a name lies, found by a resolver: the closest NS records at the name or above it, and the
- * addresses of each. At most eight are asked, more of one zone are rare. One without a public address is not asked either: who
- * owns a zone chooses its servers, and is not to choose whom this host asks in its own network. A host without any address is
- * no server.
+ * Finds the authoritative servers of the zone that contains a name, through a resolver: the closest NS records at or above the name, and
+ * the addresses of each server. Up to eight are queried; zones rarely have more. Servers without a public address are not queried, because
+ * the owner of a zone must not be able to direct queries into the internal network. A host without any address is ignored.
  */
 import { isIPv4 } from 'node:net';
 import { addressRefusal } from '../net/address-guard.ts';
@@ -11,14 +10,14 @@ import type { FindServers, ZoneServer } from './published.ts';
 
 const MAX_SERVERS = 8;
 
-/** Remembers nothing beyond what the resolver does. */
+/** Caches nothing beyond the resolver's own cache. */
 export function zoneServers(dns: Dns): FindServers {
   return async (name) => {
     const labels = name.split('.');
     for (let above = 0; above <= labels.length - 2; above += 1) {
       const answer = await dns.resolveNs(labels.slice(above).join('.'));
       if (answer.status === 'found') return serversAt(dns, answer.value);
-      // Who is not answered here cannot know whether a zone begins at this name, nor what its servers are called.
+      // After a failed lookup it is unknown whether a zone starts at this name.
       if (answer.status === 'temporary') return [{ host: `the servers of ${name}`, dns: undefined }];
     }
     return [];
@@ -35,7 +34,7 @@ async function serverAt(dns: Dns, host: string): Promise<ZoneServer | undefined>
   const answer = await dns.resolveAddresses(host);
   if (answer.status === 'temporary') return { host, dns: undefined };
   if (answer.status !== 'found') return undefined;
-  // Not every host that sends mail has a way to IPv6.
+  // Many hosts that send mail have no IPv6 connectivity.
   const usable = answer.value.filter((one) => addressRefusal(one, []) === undefined);
   const address = usable.find(isIPv4) ?? usable[0];
   return { host, dns: address === undefined ? undefined : dns.atServers([address]) };

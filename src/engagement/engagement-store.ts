@@ -1,7 +1,6 @@
 /**
- * What recipients do with a mail, as rows: they unsubscribe, open, click. An event of it is appended once for each thing done:
- * an unsubscribing that is repeated changes nothing, and openings and clicks are bounded for each message, since
- * anybody who has the mail can repeat them without end.
+ * Stores recipients' actions: unsubscribing, opens, and clicks. Each action appends one event: unsubscribing again changes nothing, and
+ * opens and clicks are limited per message, because anyone who has the message can repeat them.
  */
 
 import type { Mode } from '../base/mode.ts';
@@ -10,22 +9,22 @@ import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { findSuppression, suppress } from '../suppressions/suppressions.ts';
 import { clockOffsetOf } from '../work/work.ts';
 
-/** One recipient's copy of a mail. */
+/** One recipient's copy of a message. */
 export interface Copy {
   accountId: string;
   mode: Mode;
   messageId: string;
 }
 
-/** Within this time the same open or click again is the same one. */
+/** The same open or click within this time counts once. */
 const COLLAPSE_MS = 60_000;
-/** Events of one kind and message; those of bots come on top. */
+/** Maximum events of one kind per message, not counting bots. */
 const MAX_BY_PEOPLE = 100;
 const MAX_BY_BOTS = 20;
-/** What opens or clicks within this time of the delivery is a scanner on the way to the mailbox. */
+/** An open or click within this time after the delivery comes from a scanner. */
 const SCAN_MS = 2_000;
 
-/** Who sent a message, as its header shows it; undefined when it is not kept any more. */
+/** Returns the sender in the message's header; undefined if the message is no longer kept. */
 export const senderOfOperation = operation(
   'engagement.senderOf',
   'read',
@@ -42,17 +41,14 @@ export const senderOfOperation = operation(
 );
 
 export interface Unsubscribing extends Copy {
-  /** In the form in which addresses are compared. */
+  /** In the form used to compare addresses. */
   email: string;
   method: 'page' | 'one-click' | 'mail';
   eventId: string;
   nowMs: number;
 }
 
-/**
- * Suppresses the address for good, also where it is suppressed for a reason that is weaker than the recipient's own word; answers
- * whether that, or the event, is new.
- */
+/** Suppresses the address permanently, replacing a weaker reason; returns whether the suppression or the event is new. */
 export async function unsubscribe(tx: Transaction, one: Unsubscribing): Promise<boolean> {
   const { accountId, mode, messageId } = one;
   await lockMessage(tx, one);
@@ -83,7 +79,7 @@ async function hasEvent(tx: Transaction, { accountId, mode, messageId }: Copy, t
   return row !== undefined;
 }
 
-/** The same engagement at two nodes at once is one: the later transaction sees what the other has appended. */
+/** Serializes the same action at two nodes: the later transaction sees the other's event. */
 async function lockMessage(tx: Transaction, { accountId, mode, messageId }: Copy): Promise<void> {
   if (tx.dialect === 'sqlite') return;
   await tx.get(
@@ -96,9 +92,8 @@ async function lockMessage(tx: Transaction, { accountId, mode, messageId }: Copy
 
 export interface Tracked extends Copy {
   kind: 'open' | 'click';
-  /** Of a click. */
+  /** Set for a click. */
   url: string | null;
-  /** The request itself looks like a bot's. */
   isBot: boolean;
   userAgent: string;
   eventId: string;
@@ -110,7 +105,7 @@ interface Detail {
   machine: boolean;
 }
 
-/** Appends the event of an opening or a click; false when it is a repetition, one too many, or of no message. */
+/** Appends the event of an open or click; false if it is a repetition, above the limit, or for an unknown message. */
 export const trackOperation = operation('engagement.track', 'write', async (tx, one: Tracked): Promise<boolean> => {
   const { accountId, mode, messageId, kind } = one;
   await lockMessage(tx, one);
@@ -138,7 +133,7 @@ export const trackOperation = operation('engagement.track', 'write', async (tx, 
   });
 });
 
-/** Before the delivery is recorded, nobody but a bot on its way can have seen the mail. */
+/** Before the delivery is recorded, only a bot in transit can have seen the message. */
 async function isWithinScan(tx: Transaction, { accountId, mode, messageId, nowMs }: Tracked): Promise<boolean> {
   const row = await tx.get<{ at: number }>(
     `SELECT at FROM event WHERE message_id = ? AND account_id = ? AND mode = ? AND type = 'Delivery' LIMIT 1`,

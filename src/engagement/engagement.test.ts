@@ -15,12 +15,12 @@ function signedToken(text: string, purpose: string): string {
   return `${payload}.${createHmac('sha256', key).update(payload).digest().subarray(0, 18).toString('base64url')}`;
 }
 
-/** What Base64 shows at any of its four alignments. */
+/** Base64 of the text at any of the four alignments. */
 function readable(token: string): string {
   return [0, 1, 2, 3].map((skip) => Buffer.from(token.slice(skip), 'base64url').toString('latin1')).join('\n');
 }
 
-test('neither account, message nor address can be read in a link, and it is shorter than before', () => {
+test('a link reveals neither account, message, nor address, and is short', () => {
   const links = createUnsubscribeLinks({ secretKey, baseUrl });
   const claim = { ...copy, recipient: 'ann.smith@example.com' };
   const token = links.url(claim).slice(`${baseUrl}/unsubscribe/`.length);
@@ -41,7 +41,7 @@ test('neither account, message nor address can be read in a link, and it is shor
   assert.ok(!readable(click.slice(`${baseUrl}/t/`.length)).includes('shop.example'));
 });
 
-test('links of mail that was sent before still open', () => {
+test('links in the previous format still work', () => {
   const links = createUnsubscribeLinks({ secretKey, baseUrl });
   const claim = { ...copy, recipient: 'ann@example.com' };
   const text = `${claim.accountId} ${claim.mode} ${claim.messageId} ${claim.recipient}`;
@@ -53,7 +53,7 @@ test('links of mail that was sent before still open', () => {
   assert.equal(links.open(token), undefined, 'one purpose is not another');
 });
 
-test('no altered, shortened, lengthened or rewritten token opens', () => {
+test('no altered, shortened, lengthened, or rewritten token is accepted', () => {
   const sealed = createSealedText(secretKey, 'test');
   for (const text of ['', 'a', 'ü ☃', 'x'.repeat(4_000)]) {
     const token = sealed.seal(text);
@@ -72,7 +72,7 @@ test('no altered, shortened, lengthened or rewritten token opens', () => {
   }
 });
 
-test('one text has one token, and texts that differ in a letter share nothing', () => {
+test('one text has one token, and similar texts have unrelated tokens', () => {
   const sealed = createSealedText(secretKey, 'test');
   assert.equal(sealed.seal('ann@example.com'), sealed.seal('ann@example.com'));
   const [one, two] = [sealed.seal('ann@example.com'), sealed.seal('anm@example.com')];

@@ -1,9 +1,8 @@
 /**
- * The links in a mail that lead back to this service: the unsubscribe page of each recipient, and the tracking that is asked for
- * with enableOpenTracking and enableClickTracking, whose links of the html lead through us and whose picture tells that the html
- * was shown. All that such a link has to know stands sealed inside it: nobody reads whose mail it was, unsubscribes anybody else,
- * or makes this service redirect to a place that no mail of it named. Links are forwarded and logged everywhere; they work for as
- * long as the secret key stays, whatever becomes of the records they speak of.
+ * Creates the links in an email that point to this service: the unsubscribe page of each recipient, and the links and the tracking image of
+ * enableClickTracking and enableOpenTracking. Everything a link needs is encrypted and authenticated in it: links do not reveal the
+ * recipient, cannot unsubscribe anyone else, and redirect only to addresses in the email. Links get forwarded and logged; they work as long
+ * as the secret key is unchanged, even after the message was deleted.
  */
 
 import { createCipheriv, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
@@ -22,13 +21,13 @@ interface UnsubscribeClaim extends Copy {
 }
 
 export interface UnsubscribeLinks {
-  /** Whether the links are https: mail programs offer no others for one click (RFC 8058 §3.1). */
+  /** Whether the links use https: email clients offer one-click unsubscribe for https only (RFC 8058 §3.1). */
   readonly isHttps: boolean;
-  /** Absolute address of the recipient's own unsubscribe page, for mail from this domain. */
+  /** Returns the absolute URL of the recipient's unsubscribe page, for mail from this domain. */
   url(claim: UnsubscribeClaim, fromDomain?: string): string;
-  /** The same as a mail to write (RFC 6068), whatever it says; undefined where no mail comes in. `leavesMs`: when the copy leaves. */
+  /** Returns a mailto URL for unsubscribing (RFC 6068); undefined if no mail is received. `leavesMs`: when the copy is sent. */
   mailto(copy: Copy, leavesMs: number): string | undefined;
-  /** What a token says, or undefined when it was not made here. */
+  /** Returns the content of a token, or undefined if it was not created here. */
   open(token: string): UnsubscribeClaim | undefined;
 }
 
@@ -37,11 +36,13 @@ export function isHttps(baseUrl: string): boolean {
 }
 
 export interface LinkOptions {
-  /** The service's own (32 bytes). */
+  /** The service's secret key (32 bytes). */
   secretKey: Uint8Array;
-  /** Without a slash at its end; may become known later. */
+  /** Without a trailing slash; may become known later. */
   readonly baseUrl: string;
-  /** Where links of mail from a domain lead, where that is not `baseUrl`; of the same scheme. A token opens wherever it is shown. */
+  /**
+   * Returns the base URL for links in email of a domain, if it differs from `baseUrl`; with the same scheme. A token works on every host.
+   */
   urlOf?: ((accountId: string, fromDomain: string) => string | undefined) | undefined;
 }
 
@@ -49,7 +50,7 @@ function baseOf({ baseUrl, urlOf }: LinkOptions, accountId: string, fromDomain: 
   return (fromDomain === undefined ? undefined : urlOf?.(accountId, fromDomain)) ?? baseUrl;
 }
 
-/** Mail to `bounceDomain` comes in here. */
+/** Mail to `bounceDomain` is received here. */
 export function createUnsubscribeLinks(options: LinkOptions, bounceDomain?: string): UnsubscribeLinks {
   const sealed = createSealedText(options.secretKey, 'unsubscribe links');
   const addresses = createTokenAddresses(options.secretKey);
@@ -75,15 +76,15 @@ export function createUnsubscribeLinks(options: LinkOptions, bounceDomain?: stri
 }
 
 export const TRACKING_PATH = '/t/';
-/** A longer address is left as it is: sealed it would be longer than what clients take. */
+/** Longer URLs are not tracked: encrypted they would exceed what clients support. */
 const MAX_URL_LENGTH = 4_000;
 
 type TrackedAction = Copy & ({ kind: 'open' } | { kind: 'click'; url: string });
 
 export interface TrackingLinks {
-  /** For `trackHtml`: what to do with the html of this copy of a mail from this domain. */
+  /** Returns the argument for `trackHtml`: what to do with the html of this copy of an email from this domain. */
   trackingOf(copy: Copy, wanted: { opens: boolean; clicks: boolean }, fromDomain?: string): HtmlTracking;
-  /** What a token stands for, or undefined when it was not made here. */
+  /** Returns the content of a token, or undefined if it was not created here. */
   open(token: string): TrackedAction | undefined;
 }
 
@@ -116,22 +117,22 @@ export function createTrackingLinks(options: LinkOptions): TrackingLinks {
 }
 
 const IV_BYTES = 16;
-/** Of the old form. */
+/** Of the previous token format. */
 const SIGNATURE_BYTES = 18;
 
 interface SealedText {
   /** Letters, digits, `-` and `_`. */
   seal(text: string): string;
-  /** The text of a token, or undefined when it was not made here. */
+  /** Returns the text of a token, or undefined if it was not created here. */
   open(token: string): string | undefined;
 }
 
 /**
- * Tokens for one purpose: those of another are not opened. `secretKey` is the service's own (32 bytes).
+ * Creates tokens for one purpose; tokens for another purpose are rejected. `secretKey` is the service's key (32 bytes).
  *
- * A token is IV and ciphertext. The IV is a MAC of the text (SIV, Rogaway and Shrimpton 2006; RFC 5297 with HMAC-SHA-256 and
- * AES-256-CTR): it needs no nonce, whose random collisions would bound the number of links, adds 16 bytes, and gives one text one
- * token. Links of mail sent before were text and signature in plain Base64 with a dot between; they still open.
+ * A token is IV and ciphertext. The IV is a MAC of the text (SIV, Rogaway and Shrimpton 2006; RFC 5297 with HMAC-SHA-256 and AES-256-CTR).
+ * It needs no nonce, whose random collisions would limit the number of links, adds 16 bytes, and maps each text to one token. Links of an
+ * earlier format (text and signature in plain Base64, separated by a dot) still work.
  */
 export function createSealedText(secretKey: Uint8Array, purpose: string): SealedText {
   const derive = (use: string): Buffer =>
@@ -140,13 +141,13 @@ export function createSealedText(secretKey: Uint8Array, purpose: string): Sealed
   const cipherKey = derive(': cipher');
   const signatureKey = derive('');
   const ivOf = (text: Buffer): Buffer => createHmac('sha256', macKey).update(text).digest().subarray(0, IV_BYTES);
-  // CTR: the same step both ways.
+  // CTR mode: encryption and decryption are the same operation.
   const crypt = (iv: Buffer, bytes: Buffer): Buffer => createCipheriv('aes-256-ctr', cipherKey, iv).update(bytes);
 
   const openSigned = (token: string): string | undefined => {
     const [payload = '', signature = '', ...more] = token.split('.');
     const ours = createHmac('sha256', signatureKey).update(payload).digest().subarray(0, SIGNATURE_BYTES);
-    // Compared as they are written: decoding passes over what is no Base64.
+    // Compares the encoded texts, because decoding ignores invalid Base64 characters.
     const [given, wanted] = [Buffer.from(signature), Buffer.from(ours.toString('base64url'))];
     if (more.length > 0 || given.length !== wanted.length || !timingSafeEqual(given, wanted)) return undefined;
     return Buffer.from(payload, 'base64url').toString();
@@ -161,7 +162,7 @@ export function createSealedText(secretKey: Uint8Array, purpose: string): Sealed
     open: (token) => {
       if (token.includes('.')) return openSigned(token);
       const bytes = Buffer.from(token, 'base64url');
-      // One way to write a token: no padding, no foreign characters, no spare bits.
+      // A token has exactly one spelling: no padding, no foreign characters, no spare bits.
       if (bytes.length < IV_BYTES || bytes.toString('base64url') !== token) return undefined;
       const iv = bytes.subarray(0, IV_BYTES);
       const plain = crypt(iv, bytes.subarray(IV_BYTES));

@@ -1,14 +1,12 @@
 /**
- * Where the links of a mail lead (hidden from the document of the API: recipients call them).
+ * Public pages behind the links in an email (not in the API's document, because recipients call them).
  *
- * `/t/{token}`: a tracked link is answered with a redirect to the address that stands sealed in it, a picture with one
- * transparent pixel, both at once: the event is written behind the answer, and what cannot be written is lost and counted, since
- * no reader of a mail may wait for our storage.
+ * `/t/{token}`: responds immediately with a redirect to the encrypted address, or with a transparent pixel. The event is written afterwards
+ * and dropped (and counted) if the storage does not keep up, because a reader of an email must not wait for it.
  *
- * `/unsubscribe/{token}`: opening the page changes nothing, however often machines do; posting to it unsubscribes, from its
- * button or from a mail program (RFC 8058), without log-in and without a question. Repeating it is harmless. Pages are small,
- * without scripts, pictures or anything from elsewhere, so that nothing they hold can be turned against who opens them; texts from
- * outside are escaped in `pageAnswer` and nowhere else.
+ * `/unsubscribe/{token}`: GET changes nothing, no matter how often bots call it; POST unsubscribes, from the page's button or an email
+ * client (RFC 8058), without a login. Repeating it is harmless. Pages are small, without scripts, images, or remote content; external texts
+ * are escaped in `pageAnswer` only.
  */
 
 import { createHash } from 'node:crypto';
@@ -40,14 +38,13 @@ import {
 interface RouteDeps {
   database: Database;
   clock: Clock;
-  /** Tells the webhooks that there is an event. */
   nudge(): void;
 }
 
 type TrackingRouteDeps = RouteDeps & { trackingLinks: TrackingLinks };
 type UnsubscribeRouteDeps = RouteDeps & { unsubscribeLinks: UnsubscribeLinks };
 
-/** Events on their way to the storage; more are dropped while it does not keep up. */
+/** Maximum events waiting for the storage; more are dropped. */
 const MAX_WRITING = 1_000;
 const WARN_EVERY_MS = 60_000;
 
@@ -81,7 +78,7 @@ export function trackingRoutes(deps: TrackingRouteDeps): RouteDefinition<Caller>
           const headers = { ...HEADERS, 'Cross-Origin-Resource-Policy': 'cross-origin' };
           return { ok: true, status: 200, contentType: 'image/gif', headers, content: PIXEL };
         }
-        // Serialised again, which leaves nothing that a header may not hold.
+        // Serialized again, so that it contains no characters that are invalid in a header.
         const headers = { ...HEADERS, Location: new URL(action.url).href };
         return { ok: true, status: 302, contentType: 'text/plain; charset=utf-8', headers, content: '' };
       },
@@ -89,7 +86,7 @@ export function trackingRoutes(deps: TrackingRouteDeps): RouteDefinition<Caller>
   ];
 }
 
-/** Hands events to the storage without waiting for it; never throws. */
+/** Passes events to the storage without waiting; never throws. */
 function createRecorder({ database, nudge }: TrackingRouteDeps): (tracked: Tracked, log: Log) => void {
   let writing = 0;
   let lost = 0;
@@ -135,10 +132,9 @@ const BARE = /^Mozilla\/\d(?:\.\d)?$/;
 const PURPOSES = ['purpose', 'sec-purpose', 'x-purpose', 'x-moz'];
 
 /**
- * Whether a request comes from a bot rather than from the recipient: proxies that fetch pictures when the mail arrives or is shown,
- * scanners, previews, prefetching browsers. A guess from what the request says of itself; scanners that pass for browsers are
- * recognised by their time (engagement-store.ts). What is taken for a bot is marked, never dropped. HEAD is what scanners look
- * with; a request without User-Agent is not a person's mail program.
+ * Returns whether a request comes from a bot: image proxies, scanners, previews, prefetching browsers. This is a guess from the request
+ * headers; scanners that imitate browsers are recognized by their timing (engagement-store.ts). Events of bots are marked, never dropped.
+ * Scanners use HEAD, and email clients of people send a User-Agent.
  */
 function isBot(request: { method: string; headers: IncomingHttpHeaders }): boolean {
   const agent = request.headers['user-agent'] ?? '';
@@ -146,12 +142,12 @@ function isBot(request: { method: string; headers: IncomingHttpHeaders }): boole
   return PURPOSES.some((name) => /prefetch|preview|prerender/i.test(String(request.headers[name] ?? '')));
 }
 
-/** As it is kept in events: bounded, printable. */
+/** User-Agent as stored in events: bounded and printable. */
 function shownAgent(headers: IncomingHttpHeaders): string {
   return (headers['user-agent'] ?? '').slice(0, MAX_AGENT_LENGTH).replace(/[^\x20-\x7e]/g, '?');
 }
 
-/** Form fields are few and short; nothing in them is read but whether it is one-click. */
+/** Form fields are few and short; only the one-click field is read. */
 const MAX_BODY_BYTES = 10_000;
 
 const tryLater = (): ContentAnswer =>
@@ -193,7 +189,7 @@ export function unsubscribeRoutes(deps: UnsubscribeRouteDeps): RouteDefinition<C
   ];
 }
 
-/** Of the mail, as a page shows it; empty when it is not known, or cannot be looked up right now. */
+/** Sender of the message for the page; empty if it is unknown or cannot be read right now. */
 async function senderOf(
   database: Database,
   { accountId, mode, messageId }: NonNullable<ReturnType<UnsubscribeLinks['open']>>,
@@ -270,7 +266,7 @@ interface Page {
   title: string;
   /** Each a paragraph of plain text. */
   paragraphs: string[];
-  /** A form that is posted to the page's own address. */
+  /** Label of a form that posts to the page's own address. */
   button?: string;
   headers?: Record<string, string>;
 }
@@ -303,13 +299,11 @@ ${text}${form}
   };
 }
 
-/** For links that were not made here, or were altered on their way. */
+/** For links that were not created here, or were altered in transit. */
 function unknownLink(): ContentAnswer {
   return pageAnswer({
     status: 404,
     title: 'This link does not work',
-    paragraphs: [
-      'It is not complete, or was changed on its way. Please open the link in the email itself, or copy all of it.',
-    ],
+    paragraphs: ['The link is incomplete or was changed. Open the link in the email itself, or copy all of it.'],
   });
 }

@@ -1,4 +1,4 @@
-/** Tracked links and pictures: what they lead to, the events they make, who is taken for a machine, and how many are kept. */
+/** Tracked links and images: redirects, events, bot detection, and limits. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { PERSON, type RecipientPages, recipientPages } from '../../test/kit/recipient-pages.ts';
@@ -19,7 +19,7 @@ const sent: RecipientPages['sent'] = (...args) => pages.sent(...args);
 const eventsOf: RecipientPages['eventsOf'] = (...args) => pages.eventsOf(...args);
 const delivered: RecipientPages['delivered'] = (...args) => pages.delivered(...args);
 
-test('links lead through us and opens are seen, with the rest of the html as it was', async () => {
+test('links redirect and opens are recorded, with the remaining html unchanged', async () => {
   const html =
     '<html><body><p>Hi {{ n }}</p><a href="{{ link }}">a</a> <a href="mailto:a@b.test">m</a> <a href="https://n.test/" data-notrack>n</a> {{ unsubscribe_email_html }}</body></html>';
   const link = 'https://shop.test/?a=1&b="2"&c=\u00fc #x';
@@ -51,7 +51,7 @@ test('links lead through us and opens are seen, with the rest of the html as it 
   assert.equal(row!.status, 'delivered', 'no state changes');
 });
 
-test('without the switches nothing is tracked, and mail without html has nothing to track', async () => {
+test('without the options nothing is tracked, and email without html cannot be tracked', async () => {
   const html = '<a href="https://a.test/">x</a>';
   assert.equal((await sent({ html })).mail.html!.trim(), html);
   const one = await sent({
@@ -108,7 +108,7 @@ for (const look of LOOKS) {
   });
 }
 
-test('who opens before the delivery, or right after it, is a scanner; not so in the sandbox', async () => {
+test('an open before the delivery, or right after it, comes from a scanner; not so in the sandbox', async () => {
   const open = async (mode: Mode, agoMs: number | undefined): Promise<boolean> => {
     const { messageId, mail } = await sent({ html: '<p>x</p>', enableOpenTracking: true }, mode);
     if (agoMs !== undefined) await delivered(messageId, agoMs);
@@ -124,7 +124,7 @@ test('who opens before the delivery, or right after it, is a scanner; not so in 
   assert.equal(await open('sandbox', 0), false);
 });
 
-test('repetitions within a minute are one, machines hide no person, and there is a most', async () => {
+test('repetitions within a minute count once, bots do not hide people, and there is a maximum', async () => {
   const { messageId, mail } = await sent({
     html: '<a href="https://a.test/">a</a><a href="https://b.test/">b</a>',
     enableClickTracking: true,
@@ -132,7 +132,7 @@ test('repetitions within a minute are one, machines hide no person, and there is
   await delivered(messageId, 10_000);
   const [a, b] = [...mail.html!.matchAll(/href="([^"]+)"/g)].map((match) => match[1]!);
   const clicks = async () => (await eventsOf(messageId)).filter((one) => one.type === 'Click');
-  /** Clicks are written in their order: when the last one shows, all are done. */
+  /** Clicks are written in order: when the last one is listed, all are. */
   const settled = async (): Promise<void> => {
     const marker = await sent({ html: '<p>x</p>', enableOpenTracking: true });
     await call('GET', /src="([^"]+)"/.exec(marker.mail.html!)![1]!);
@@ -162,7 +162,7 @@ test('repetitions within a minute are one, machines hide no person, and there is
   assert.equal(all.filter((one) => !one.detail.click.machine).length, 100);
 });
 
-test('only http and https addresses ever become redirects', () => {
+test('only http and https addresses become redirects', () => {
   const { rewriteLink } = rig.trackingLinks.trackingOf(
     { accountId: 'acc_test', mode: 'live', messageId: 'msg_x' },
     { opens: false, clicks: true },

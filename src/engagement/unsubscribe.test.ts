@@ -1,4 +1,4 @@
-/** The unsubscribe page and one-click: opening changes nothing, posting unsubscribes once, and links cannot be forged. */
+/** The unsubscribe page and one-click: GET changes nothing, POST unsubscribes once, and links cannot be forged. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { PERSON, type RecipientPages, recipientPages } from '../../test/kit/recipient-pages.ts';
@@ -72,7 +72,7 @@ test('the style of the page is the one that its policy allows', async () => {
   assert.ok(String(page.headers['content-security-policy']).includes(`'sha256-${hash}'`));
 });
 
-test('listUnsubscribe adds both headers for each recipient, and a POST of one-click is enough', async () => {
+test('listUnsubscribe adds both headers for each recipient, and a one-click POST is sufficient', async () => {
   const to = ['one@example.com', 'two@example.com'];
   const { recipients } = dataOf(await rig.send({ ...GOOD, to, listUnsubscribe: true }));
   const links: string[] = [];
@@ -96,7 +96,7 @@ test('listUnsubscribe adds both headers for each recipient, and a POST of one-cl
   assert.deepEqual((await eventsOf(recipients[0]!.messageId))[1]!.detail, { unsubscribe: { method: 'one-click' } });
 });
 
-test('unsubscribing in the sandbox concerns the sandbox alone', async () => {
+test('unsubscribing in the sandbox affects the sandbox only', async () => {
   const { mail } = await sent({ to: 'box@example.com', html: '{{ unsubscribe_email_html }}' }, 'sandbox');
   await call('POST', /href="([^"]+)"/.exec(mail.html!)![1]!);
   assert.deepEqual(
@@ -105,7 +105,7 @@ test('unsubscribing in the sandbox concerns the sandbox alone', async () => {
   );
 });
 
-test('a suppression that would have ended becomes one for good; a bounce or a hand gives way, a complaint stays', async () => {
+test('a temporary suppression becomes permanent; it replaces bounces and manual entries, but not complaints', async () => {
   const { messageId, mail } = await sent({ to: 'soft@example.com', html: '{{ unsubscribe_email_html }}' });
   const link = /href="([^"]+)"/.exec(mail.html!)![1]!;
   await settle(rig, messageId, {
@@ -148,7 +148,7 @@ test('a suppression that would have ended becomes one for good; a bounce or a ha
   assert.ok(types.includes('Unsubscribe'), 'the recipient did unsubscribe all the same');
 });
 
-test('mail programs that add a query to a link do not break it', async () => {
+test('email clients that add a query to a link do not break it', async () => {
   const html = '{{ unsubscribe_email_html }} <a href="https://x.test/">x</a>';
   const { mail } = await sent({ to: 'query@example.com', html, enableClickTracking: true });
   const [page, click] = [...mail.html!.matchAll(/href="([^"]+)"/g)].map((match) => `${match[1]}?utm_source=mail&x`);
@@ -159,7 +159,7 @@ test('mail programs that add a query to a link do not break it', async () => {
   assert.deepEqual([redirected.status, redirected.headers.location], [302, 'https://x.test/']);
 });
 
-test('links that were not made here are answered with a page, whatever is asked', async () => {
+test('unknown links return a page, for every method', async () => {
   const { mail } = await sent({
     to: 'forged@example.com',
     html: '{{ unsubscribe_email_html }} <a href="https://x.test/">x</a>',
@@ -193,7 +193,7 @@ test('links that were not made here are answered with a page, whatever is asked'
       `${link.slice(0, start)}%00`,
     );
   }
-  // One purpose's token is not another's.
+  // Tokens of one purpose are not valid for another.
   forged.push(links[0]!.replace('/unsubscribe/', '/t/'), links[1]!.replace('/t/', '/unsubscribe/'));
   forged.push('https://mail.test/t/aHR0cHM6Ly9ldmlsLnRlc3Q.AAAAAAAAAAAAAAAAAAAAAAAA');
   for (const link of forged) {
@@ -210,7 +210,7 @@ test('links that were not made here are answered with a page, whatever is asked'
   }
 });
 
-test('a storage that is down holds up no redirect, and says on the page that nothing was done', async () => {
+test('if the storage is unavailable, redirects still work and the page reports the failure', async () => {
   const { mail } = await sent({
     to: 'down@example.com',
     html: '<a href="https://a.test/">a</a> {{ unsubscribe_email_html }}',
@@ -234,7 +234,7 @@ test('a storage that is down holds up no redirect, and says on the page that not
   assert.equal((await call('POST', unsubscribe!)).status, 200);
 });
 
-test('links work when the message is gone: the redirect leads on, the unsubscribing counts', async () => {
+test('links work after the message was deleted: the redirect works, and unsubscribing takes effect', async () => {
   const copy = { accountId: 'acc_test', mode: 'live' as const, messageId: 'msg_gone' };
   const click = rig.trackingLinks.trackingOf(copy, { opens: false, clicks: true }).rewriteLink!('https://a.test/')!;
   assert.equal((await call('GET', click, { 'user-agent': PERSON })).status, 302);

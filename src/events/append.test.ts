@@ -1,4 +1,4 @@
-/** What is written with an event: its id goes by its time, whatever clock the id was made by, on both databases. */
+/** Appended events: the id follows the event's time, whatever clock created it, on both databases. */
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { acceptance } from '../../test/kit/seed-mail.ts';
@@ -14,7 +14,7 @@ afterEach(async () => {
 });
 
 for (const dialect of DIALECTS) {
-  test(`the id of an event carries its time (${dialect})`, async () => {
+  test(`the id of an event contains its time (${dialect})`, async () => {
     const { database, close } = await tempDatabase(dialect);
     closers.push(close);
     const atMs = Date.now() + 40 * 86_400_000;
@@ -23,7 +23,7 @@ for (const dialect of DIALECTS) {
     recipient!.sendEventId = newId('evt', 1);
     recipient!.simulateSuppressed = true;
     await database.execute(acceptOperation, mail);
-    // The log shows nothing that a transaction under way on the same server might still come before.
+    // The log returns no events that an open transaction on the same server might still precede.
     const events = await waitUntil('both events', async () => {
       const shown = await database.execute(readEventsOperation, {
         ...{ accountId: 'acc_1', mode: 'sandbox', order: 'asc', after: null, limit: 10, messageId: null },
@@ -42,7 +42,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('only what is an id is given another time', () => {
+test('only an id gets another time', () => {
   assert.equal(idAt('evt_1', 5), 'evt_1');
   assert.equal(idAt('x'.repeat(25), 5), 'x'.repeat(25));
   const id = newId('evt', 7);

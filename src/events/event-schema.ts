@@ -1,4 +1,4 @@
-/** The event as /openapi.json describes it: what every event has, and what each type adds (contract: section 6). */
+/** OpenAPI schema of events: the common fields, and the fields of each type (contract: section 6). */
 import { Type } from 'typebox';
 import { closed, named, oneOf } from '../http/validate.ts';
 import { EVENT_TYPES } from './event.ts';
@@ -7,10 +7,9 @@ const nullable = (type: 'string' | 'integer', description: string) =>
   Type.Unsafe<string | number | null>({ type: [type, 'null'], description });
 const time = Type.String({ format: 'date-time' });
 
-/** Of every failure. */
 const whose = {
   owner: oneOf(['recipient', 'sender', 'service', 'remote'], { description: 'Whose move it is.' }),
-  advice: Type.String({ description: 'One sentence in plain words.' }),
+  advice: Type.String({ description: 'One sentence that explains what to do.' }),
   suppressed: Type.Boolean({ description: 'Whether the address was suppressed.' }),
 };
 
@@ -20,7 +19,7 @@ const failureFields = {
       'hard: the address or its domain is wrong. block: refused for policy, content, reputation, authentication or rights. soft: everything else, such as a full mailbox or an expired message.',
   }),
   category: Type.String({
-    description: 'Such as mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired.',
+    description: 'For example mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired.',
   }),
   smtpCode: nullable('integer', 'Null where no server replied.'),
   enhancedCode: nullable('string', 'Such as 5.1.1.'),
@@ -30,7 +29,7 @@ const failureFields = {
 };
 
 const late = Type.Optional(
-  Type.Boolean({ description: 'true: reported by mail after the delivery, by a server behind the one that took it.' }),
+  Type.Boolean({ description: 'true: reported by email after the receiving server had accepted the message.' }),
 );
 
 const engagement = { machine: Type.Boolean({ description: 'A program, not a person.' }), userAgent: Type.String() };
@@ -44,7 +43,6 @@ const deliveryFields = {
   latencyMs: Type.Integer({ description: 'From acceptance to delivery.' }),
 };
 
-/** What became of the delivery. */
 const outcomes = {
   delivery: Type.Optional(closed(deliveryFields)),
   deliveryDelay: Type.Optional(
@@ -79,22 +77,20 @@ const dmarc = closed({
   result: oneOf(['none', 'pass', 'fail', 'temperror', 'permerror']),
   policy: Type.Unsafe<'none' | 'quarantine' | 'reject' | null>({
     enum: ['none', 'quarantine', 'reject', null],
-    description: 'What the domain asks for where mail fails; null without a record.',
+    description: 'Policy of the domain for mail that fails; null without a record.',
   }),
   domain: nullable('string', 'Of From.'),
   reason,
 });
 const arc = closed({ result: oneOf(['none', 'pass', 'fail']), reason });
 
-/** What a mail proves of the domains that it names. */
 const authentication = named('AuthenticationResults', {
   spf,
-  dkim: Type.Array(dkim, { description: 'Of each signature; empty without one.' }),
+  dkim: Type.Array(dkim, { description: 'One entry per signature; empty without signatures.' }),
   dmarc,
   arc,
 });
 
-/** What an event says of mail that came in for an inbound route. */
 export const inboundContentSchema = named('InboundContent', {
   inboundId: Type.String(),
   inboundRouteId: Type.String(),
@@ -106,7 +102,7 @@ export const inboundContentSchema = named('InboundContent', {
   text: nullable('string', 'Its text, or what its html says where it has none.'),
   html: nullable('string', 'As it came. Never show it without a sandbox around it.'),
   replyText: nullable('string', 'The text without the quoted mail below it and without a signature.'),
-  textTruncated: Type.Boolean({ description: 'There is more of it; rawUrl has all.' }),
+  textTruncated: Type.Boolean({ description: 'Whether the text was truncated. rawUrl has the complete message.' }),
   htmlTruncated: Type.Boolean(),
   attachments: Type.Array(
     closed({
@@ -114,7 +110,7 @@ export const inboundContentSchema = named('InboundContent', {
       contentType: Type.String(),
       sizeBytes: Type.Integer(),
       contentId: nullable('string', 'Of an inline file: what cid: in the html names.'),
-      url: link('Answers its bytes without a key, until linksExpireAt.'),
+      url: link('Returns the file without a key until linksExpireAt.'),
     }),
   ),
   rawUrl: link('The mail byte for byte, until linksExpireAt.'),
@@ -123,10 +119,12 @@ export const inboundContentSchema = named('InboundContent', {
   inReplyTo: nullable('string', 'The messageId that it answers, by In-Reply-To, References or reply+MESSAGEID@.'),
   autoReply: Type.Boolean({ description: 'Written by a program, such as an out-of-office reply.' }),
   authentication: Type.Optional(authentication),
-  unreadable: Type.Array(Type.String(), { description: 'What could not be read, in sentences; rawUrl has it all.' }),
+  unreadable: Type.Array(Type.String(), {
+    description: 'Parts that could not be parsed, one sentence each. rawUrl has the complete message.',
+  }),
 });
 
-/** An event as it is shown to somebody who has a link to its message. */
+/** An event as returned for a share link of its message. */
 export const sharedEventSchema = named('SharedEvent', {
   eventId: Type.String(),
   eventType: oneOf(['Send', 'Delivery', 'DeliveryDelay', 'Bounce', 'Complaint', 'Reject']),
@@ -134,7 +132,7 @@ export const sharedEventSchema = named('SharedEvent', {
   ...outcomes,
 });
 
-/** An event as it is shown; exactly the member of its own type is there. */
+/** An event as returned by the API; only the member of its own type is present. */
 export const eventSchema = named('Event', {
   eventId: Type.String(),
   eventType: oneOf([...EVENT_TYPES]),

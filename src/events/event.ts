@@ -1,10 +1,9 @@
 /**
- * The event as the API and the webhooks show it (contract: section 6). What an event repeats of its message (sender, subject,
- * tags) never changes, so that it is joined when the event is read and the body is the same at every retry.
+ * The event as the API and webhooks return it (contract: section 6). Event fields copied from the message (sender, subject, tags) never
+ * change, so they are joined on read and the body is the same on every retry.
  *
- * Appends events, and with each the work of telling the account's webhooks: one row per endpoint that wants this type. Fan-out
- * happens here, inside the transaction of the event, and not in a later pass over the log: there is no moment in which an event
- * exists and its deliveries do not, and endpoints are independent of each other from the start.
+ * Appends events together with their webhook deliveries: one row per endpoint that is subscribed to the type. The fan-out is part of the
+ * event's transaction, so an event never exists without its deliveries, and endpoints are independent of each other.
  */
 import { iso } from '../base/clock.ts';
 import { idAt } from '../base/ids.ts';
@@ -29,7 +28,7 @@ export type EventType = (typeof EVENT_TYPES)[number];
 
 /** An event joined with its message and email, as the stores read it. */
 export interface EventRow {
-  /** Where its transaction lies in the log; with `seq` the place of the event. */
+  /** Position of its transaction in the log; with `seq` the place of the event. */
   position?: number;
   seq: number;
   id: string;
@@ -39,7 +38,7 @@ export interface EventRow {
   at: number;
   /** JSON of the fields that belong to this type of event, such as `{"delivery":{…}}`. */
   detail: string;
-  /** These of the message that it tells of; null for mail that came in, whose detail has them. */
+  /** Fields of the message; null for inbound mail, whose detail has them. */
   recipient: string | null;
   header_from: string | null;
   subject: string | null;
@@ -47,11 +46,11 @@ export interface EventRow {
   tags: string | null;
   /** JSON object. */
   metadata: string | null;
-  /** JSON of what the submitter asked of delivery reports; null for nearly all. */
+  /** JSON of the submitter's DSN parameters; null for most messages. */
   dsn?: string | null;
 }
 
-/** The JSON body, as `GET /events` lists it and webhooks carry it. */
+/** Returns the JSON body that `GET /events` and webhooks contain. */
 export function eventBody(row: EventRow): Record<string, unknown> {
   return {
     eventId: row.id,
@@ -69,7 +68,7 @@ export function eventBody(row: EventRow): Record<string, unknown> {
   };
 }
 
-/** ENVID of MAIL, by which an SMTP client recognises its message (RFC 3461 §4.4). */
+/** ENVID of MAIL, which identifies the message for an SMTP client (RFC 3461 §4.4). */
 function envidOf({ dsn }: EventRow): { envid?: string } {
   if (dsn === null || dsn === undefined) return {};
   const { envid } = JSON.parse(dsn) as { envid?: string };
@@ -92,7 +91,7 @@ export const EVENT = table(
 );
 
 export interface NewEvent {
-  /** Its time part becomes that of `at`, so that ids, and those of deliveries, sort as events do. */
+  /** Its time part is set to `at`, so that ids of events and deliveries sort like events. */
   id: string;
   type: EventType;
   accountId: string;
@@ -101,11 +100,11 @@ export interface NewEvent {
   /** Unix ms; in the sandbox by the account's clock. */
   at: number;
   detail: Record<string, unknown>;
-  /** What endpoints have subscribed to where it is not the type. */
+  /** Topics of subscriptions, if they differ from the type. */
   topics?: readonly string[];
 }
 
-/** What the endpoint of one inbound route subscribes to. */
+/** Returns the topic that the endpoint of one inbound route subscribes to. */
 export function inboundTopic(routeId: string): string {
   return `Inbound:${routeId}`;
 }
@@ -113,7 +112,7 @@ export function inboundTopic(routeId: string): string {
 /** The kind of work rows that carry an event to an endpoint: subject is the endpoint's id, ref the event's number. */
 export const WEBHOOK_WORK = 'webhook';
 
-/** Writes events and their webhook deliveries; `seqs` are their numbers in the log, where they have been taken already. */
+/** Writes events and their webhook deliveries; `seqs` are their numbers in the log, if already assigned. */
 export async function appendEvents(
   tx: Transaction,
   events: readonly NewEvent[],
@@ -137,7 +136,7 @@ export async function appendEvents(
   const made = rowset(tx, 'made', { seq: 'int', accountId: 'text', mode: 'text', topic: 'text', at: 'int' }, wanted);
   await Promise.all([
     insertMany(tx, EVENT, rows),
-    // An endpoint's work lies in the order of its events.
+    // Work of an endpoint is in the order of its events.
     tx.run(
       `INSERT INTO work (kind, account_id, mode, subject, ref, lane, due, leased, fence, attempts, crashes, held)
        SELECT '${WEBHOOK_WORK}', made.account_id, made.mode, wanted.webhook_id, made.seq, wanted.webhook_id,

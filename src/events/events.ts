@@ -1,6 +1,6 @@
 /**
- * The log of what became of messages. An event is written in the transaction that changes the state it tells of, and is
- * never changed afterwards; the same row is the outbox of the webhooks.
+ * The log of events about messages. An event is written in the transaction that changes the state and is never changed afterwards; the same
+ * row is the outbox for webhooks.
  */
 
 export {

@@ -1,6 +1,6 @@
 /**
- * What an event costs in an account with many endpoints, counted in statements and rows: it touches the endpoints that
- * want its type, in as many statements as for one, and nothing of the others.
+ * The cost of an event in an account with many endpoints, in statements and rows: it touches only the endpoints that are subscribed to its
+ * type, in as many statements as for one.
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
@@ -28,7 +28,7 @@ async function endpoints(count: number, events: string[], owner = accountId): Pr
   }
 }
 
-/** Statements, rows read and rows written by accepting one mail, which appends one Send event. */
+/** Counts statements, rows read, and rows written when one message is accepted, which appends one Send event. */
 async function cost() {
   counted.statements = 0;
   counted.read = 0;
@@ -38,8 +38,8 @@ async function cost() {
 }
 const waiting = (): number => Number(rows("SELECT count(*) AS n FROM work WHERE kind = 'webhook'")[0]?.n);
 
-test('three thousand endpoints that want something else cost an event nothing', async () => {
-  // The first row of a table has no number before it.
+test('three thousand endpoints with other subscriptions cost an event nothing', async () => {
+  // The first row of a table has no predecessor.
   await cost();
   const alone = await cost();
   await endpoints(3_000, ['Bounce', 'Complaint']);
@@ -47,7 +47,7 @@ test('three thousand endpoints that want something else cost an event nothing', 
   assert.equal(waiting(), 0);
 });
 
-test('those that want it cost one statement, whatever their number', async () => {
+test('subscribed endpoints cost one statement, whatever their number', async () => {
   await endpoints(2, ['Send', 'Delivery']);
   const two = await cost();
   assert.equal(waiting(), 2);
@@ -59,7 +59,7 @@ test('those that want it cost one statement, whatever their number', async () =>
   assert.equal(many.written, two.written + 1_998);
 });
 
-test('a change of an endpoint changes what it is sent', async () => {
+test('a change of an endpoint changes what it receives', async () => {
   const key = { accountId, mode: 'live' as const };
   const change = { url: 'https://a.example', description: null, secretSealed: null, nowMs: 2 };
   for (const id of made.slice(3_002)) await database.execute(removeEndpointOperation, { ...key, id });
@@ -103,7 +103,7 @@ test('a change of an endpoint changes what it is sent', async () => {
   assert.equal(waiting() - before, 4, 'enabled again, once');
 });
 
-test('the work of an endpoint lies in the order of its events, however many want each of them', async () => {
+test('the work of an endpoint is in the order of its events, however many endpoints are subscribed', async () => {
   const owner = 'acc_2';
   await endpoints(1, ['Send', 'Reject'], owner);
   await endpoints(1, ['Reject'], owner);

@@ -1,10 +1,10 @@
-/** Waking those who follow the log, where the last of them leaves at the wrong moment. */
+/** Waking followers of the log if the last one leaves during a query. */
 import { test } from 'node:test';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import type { Database } from '../storage/database.ts';
 import { createFollowers } from './stream.ts';
 
-test('who comes after the last one left during a look is woken', async (t) => {
+test('a follower that subscribes after the last one left during a query is woken', async (t) => {
   const owner = { accountId: 'acc_1', mode: 'live' } as const;
   let seq = 0;
   let looks = 0;

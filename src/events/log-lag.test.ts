@@ -19,7 +19,7 @@ test('a transaction in another database is measured, and logged once', async (t)
   const { rows } = await other.query('SELECT pg_current_xact_id()::text AS xid, current_database() AS name');
   // Nothing is blocked until a later transaction has ended.
   await here.database.execute(writeOperation, 'later');
-  // Files that share the server may have older transactions open for a moment.
+  // Test files that share the server may have older transactions open for a moment.
   await waitUntil('the transaction to be the oldest', async () => {
     const { xid } = await here.database.execute(logBlockerOperation, null);
     return String(xid) === rows[0].xid;
@@ -45,7 +45,7 @@ test('a transaction in another database is measured, and logged once', async (t)
   });
 });
 
-test('the embedded database has no such transaction', async (t) => {
+test('the embedded database never has such a transaction', async (t) => {
   const { database, close } = await tempDatabase('sqlite');
   t.after(close);
   assert.equal((await database.execute(logBlockerOperation, null)).xid, null);

@@ -8,7 +8,7 @@ import type { Database } from '../storage/database.ts';
 import { logBlockerOperation } from '../storage/meta-store.ts';
 
 const LOOK_MS = 5_000;
-/** A transaction of Postrider itself ends long before. */
+/** Transactions of Postrider end long before. */
 export const LAG_WARN_SECONDS = 60;
 
 interface LogLag extends Running {
@@ -21,7 +21,7 @@ interface LogLag extends Running {
 interface LogLagOptions {
   database: Database;
   log: Log;
-  /** Milliseconds that never go backwards. */
+  /** Monotonic milliseconds. */
   elapsedMs?: () => number;
   everyMs?: number;
 }
@@ -43,7 +43,7 @@ export function startLogLag(options: LogLagOptions): LogLag {
     blocker.isLogged = true;
     log.warn(
       { seconds: seconds(), database: found.database ?? 'unknown', xid: found.xid },
-      'long database transaction blocks new events for webhooks, streams and statistics; end it',
+      'long database transaction blocks new events for webhooks, streams, and statistics; end it',
     );
   };
   let looking: Promise<void> = Promise.resolve();

@@ -1,12 +1,12 @@
 /**
- * Where in the log an event lies, by its id: clients hold ids from a webhook or from the events themselves, and go on behind them. The id
- * carries the time of its event, by which the part of the log is found that may hold it.
+ * Finds the place of an event in the log by its id: clients have ids from webhooks or events and continue after them. The id contains the
+ * time of its event, which narrows down the part of the log to search.
  */
 import { timeOfId } from '../base/ids.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { BEGINNING, type EventPage, type EventPlace, type LogOwner, logOrder, rangesOfTime } from './read-store.ts';
 
-/** The last place up to this one before which everything is there: an earlier event may be committed later. */
+/** Returns the last place up to this one before which all events are committed; an earlier event may still be committed later. */
 async function settledPlace(tx: Transaction, { accountId, mode }: LogOwner, place: EventPlace): Promise<EventPlace> {
   const log = logOrder(tx);
   const upTo = log.beside('<=', place);
@@ -18,7 +18,7 @@ async function settledPlace(tx: Transaction, { accountId, mode }: LogOwner, plac
   return found ?? BEGINNING;
 }
 
-/** The place to go on from behind the event, in this order; null where the owner has no event of this id. */
+/** Returns the place to continue after the event, in this order; null if the owner has no event with this id. */
 export const placeOfEventOperation = operation(
   'events.placeOf',
   'read',

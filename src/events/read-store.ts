@@ -1,15 +1,15 @@
 /**
- * Reads the log of events: newest first, or oldest first to follow it, one account and mode at a time. Who follows the log
- * never misses an event that is committed after later ones: in the embedded database events are numbered in their order of
- * commit; on a shared one they lie at the position of their transaction, and are shown once every transaction before it has
- * ended. After a failover positions continue above all that were ever given out (event_position() in the database).
+ * Reads the log of events, newest first, or oldest first to follow it, for one account and mode. A follower never misses an event that is
+ * committed after later ones: in the embedded database events are numbered in commit order; on a shared database they have the position of
+ * their transaction, and are returned once every earlier transaction has ended. After a failover positions continue above all previous ones
+ * (event_position() in the database).
  *
- * Where in the log a time is. Events are numbered nearly, but not exactly, in the order of their times: clocks are set, the
- * sandbox's runs ahead. So the log is cut into segments, and each keeps the first and last time in it; what may hold an event
- * of a time asked for is read, and nothing that does is ever left out. The last segment is open: its times are not known.
+ * Search by time: events are numbered nearly, but not exactly, in the order of their times, because clocks are adjusted and the sandbox's
+ * clock runs ahead. The log is therefore divided into segments that store their first and last time, and all segments that may contain a
+ * requested time are read. The last segment is open: its times are unknown.
  *
- * Mail that came in makes events that are large (what was written in it, some 300 KB). A page of them ends before its limit rather
- * than hold more than PAGE_BYTES, and says so.
+ * Events of inbound mail are large (up to some 300 KB of content). A page of them ends before its limit rather than exceed PAGE_BYTES, and
+ * reports where it stopped.
  */
 import { asciiLower } from '../base/ascii-lower.ts';
 import type { Mode } from '../base/mode.ts';
@@ -19,10 +19,9 @@ import { numbersBefore, rowset } from '../storage/rows.ts';
 import type { Found, SearchPart } from '../storage/searches.ts';
 import type { EventRow, EventType } from './event.ts';
 
-/** Of the mail that came in, in one page: some 30 ms of JSON. At least one event is shown, whatever its size. */
+/** Maximum bytes of inbound content in one page: some 30 ms of JSON. A page has at least one event, regardless of its size. */
 export const PAGE_BYTES = 4_000_000;
 
-/** Where an event lies in the log. */
 export interface EventPlace {
   position: number;
   seq: number;
@@ -32,11 +31,11 @@ export interface EventPage {
   accountId: string;
   mode: Mode;
   order: 'asc' | 'desc';
-  /** Place of the last event seen; rows come strictly after it in the order asked for. */
+  /** Place of the last event read; rows come strictly after it in the requested order. */
   after: EventPlace | null;
   limit: number;
   messageId: string | null;
-  /** The whole address, in any of its spellings. */
+  /** The complete address, in any spelling. */
   recipient?: string | null;
   /** Any of them. */
   eventTypes?: readonly EventType[];
@@ -45,28 +44,26 @@ export interface EventPage {
   /** Unix ms, both inclusive. */
   sinceMs: number | null;
   untilMs: number | null;
-  /** Place of the last event to look at, in the order asked for. */
+  /** Place of the last event to consider, in the requested order. */
   through?: EventPlace | null;
 }
 
-/** Of an event `v`: where it lies in the log, whether all events before it are there, and how places are compared and ordered. */
+/** SQL for an event `v`: its place, whether all earlier events are committed, and how places are compared and ordered. */
 interface LogOrder {
   position: string;
   settled: string;
-  /** The last position that was ever given out, as a query. */
   end: string;
   order(direction: 'ASC' | 'DESC'): string;
-  /** A condition that the event lies on this side of a place. */
   beside(compare: '<' | '<=' | '>' | '>=', place: EventPlace): Fragment;
 }
 
-/** In the embedded database events are numbered in the order of their commits; on a server that of transactions counts first. */
+/** In the embedded database events are numbered in commit order; on a server the position of the transaction comes first. */
 export function logOrder({ dialect }: Transaction): LogOrder {
   if (dialect === 'postgres') {
     return {
       position: 'v.position',
       settled: SETTLED,
-      // On a timeline on which no event was written yet, the offset is about to be raised (event_position()).
+      // On a timeline without events, the offset is about to be increased (event_position()).
       end: `SELECT (SELECT xid_offset + CASE WHEN timeline IS DISTINCT FROM wal_timeline() THEN 2147483648 ELSE 0 END
           FROM event_order WHERE id = 1)
         + CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT) AS last`,
@@ -85,7 +82,7 @@ export function logOrder({ dialect }: Transaction): LogOrder {
   };
 }
 
-/** The columns of EventRow from these rows of `event`; without what was written in mail that came in, of which there is the size. */
+/** Columns of EventRow for these rows of `event`; inbound content is represented by its size only. */
 const joined = (log: LogOrder, events: string): string =>
   `SELECT ${log.position} AS position, v.seq, v.id, v.type, v.message_id, v.mode, v.at, v.detail, octet_length(i.detail) AS "mailBytes",
      m.recipient, e.header_from, e.subject, e.tags, e.metadata, e.dsn
@@ -93,7 +90,7 @@ const joined = (log: LogOrder, events: string): string =>
      LEFT JOIN email e ON e.seq = m.email_seq
      LEFT JOIN inbound_message i ON v.type = 'Inbound' AND i.id = v.message_id`;
 
-/** Below the oldest transaction that is still under way, whose events may lie before others that are there already. */
+/** Positions below the oldest transaction in progress, whose events may precede existing ones. */
 const SETTLED =
   'v.position < (SELECT xid_offset FROM event_order WHERE id = 1) + CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)';
 
@@ -101,7 +98,7 @@ const SETTLED =
 const EVERYDAY: readonly EventType[] = ['Send', 'Delivery'];
 const EVERYDAY_LIST = EVERYDAY.map((type) => `'${type}'`).join(', ');
 
-/** Those that a page has room for, and where it ended because the next one is too large. */
+/** Returns the rows that fit into a page, and where it ended because the next one is too large. */
 async function readPage(tx: Transaction, page: EventPage): Promise<Found<EventRow, EventPlace>> {
   const rows = await chooseEvents(tx, page);
   const fitting = fittingOf(rows);
@@ -112,7 +109,7 @@ async function readPage(tx: Transaction, page: EventPage): Promise<Found<EventRo
 
 type ChosenRow = EventRow & { mailBytes: number | null };
 
-/** The first rows of a page, as many as it has room for; at least one. */
+/** Returns the first rows that fit into a page; at least one. */
 export function fittingOf<T extends { mailBytes: number | null }>(rows: readonly T[]): readonly T[] {
   let bytes = 0;
   const end = rows.findIndex(({ mailBytes }, index) => {
@@ -122,7 +119,6 @@ export function fittingOf<T extends { mailBytes: number | null }>(rows: readonly
   return end === -1 ? rows : rows.slice(0, end);
 }
 
-/** The rows with what was written in the mail that came in. */
 async function withMail(tx: Transaction, rows: readonly ChosenRow[]): Promise<EventRow[]> {
   const ofMail = rows.filter(({ mailBytes }) => mailBytes !== null).map(({ message_id: id }) => ({ id }));
   if (ofMail.length === 0) return [...rows];
@@ -166,13 +162,13 @@ async function chooseEvents(tx: Transaction, page: EventPage): Promise<ChosenRow
     params.push(...values);
   }
   const place = log.order(page.order === 'asc' ? 'ASC' : 'DESC');
-  // The page is chosen before anything is joined: every event has its message and email, or its inbound mail.
+  // The page is selected before anything is joined: every event has a message and email, or an inbound message.
   const ranges = await rangesOf(tx, page);
   const chosen = choose(ranges, conditionsOfTypes(page.eventTypes), { conditions, params, place, limit: page.limit });
   return tx.all<ChosenRow>(`${joined(log, `(${chosen.sql})`)} ORDER BY ${place}`, ...chosen.params);
 }
 
-/** What is asked of the message and the email of an event `v`, or of the mail that came in. */
+/** Conditions on the message and email of an event `v`, or on the inbound message. */
 function conditionsOfMail({ dialect }: Transaction, { recipient, tags = [] }: EventPage): Fragment[] {
   const message = 'm.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id';
   const asked: Fragment[] = [];
@@ -194,7 +190,7 @@ function conditionsOfMail({ dialect }: Transaction, { recipient, tags = [] }: Ev
   return asked;
 }
 
-/** Alternatives, each of which an index finds in the order of the log; rare types by one of their own, which their absence in the list names. */
+/** Alternatives that an index finds in log order; rare types have an index of their own, which is named by their absence in the list. */
 function conditionsOfTypes(types: readonly EventType[] = []): Fragment[] {
   if (types.length === 0) return [{ sql: '1 = 1', params: [] }];
   if (types.some((type) => EVERYDAY.includes(type)))
@@ -209,7 +205,7 @@ interface Choice {
   limit: number;
 }
 
-/** The first `limit` events of these parts of the log and of these kinds together, each read by itself. */
+/** Returns the first `limit` events of these parts of the log and these kinds, each read separately. */
 function choose(
   ranges: (SeqRange | null)[],
   kinds: Fragment[],
@@ -236,27 +232,26 @@ function choose(
 
 /** Parts of the log to read; null is all of it. */
 async function rangesOf(tx: Transaction, page: EventPage): Promise<(SeqRange | null)[]> {
-  // The events of one message are few, and found by it.
+  // Events of one message are few and found by its id.
   const isTimed = (page.sinceMs !== null || page.untilMs !== null) && page.messageId === null;
   return isTimed ? rangesOfTime(tx, page) : [null];
 }
 
-/** All of them, whatever their size. */
 export const readEventsOperation = operation('events.read', 'read', async (tx, page: EventPage) =>
   withMail(tx, await chooseEvents(tx, page)),
 );
 
-/** As they are shown: a page of large events is shorter than its limit, and says where it stopped. */
+/** Reads a page for display: a page of large events is shorter than its limit and reports where it stopped. */
 export const readEventPageOperation = operation('events.readPage', 'read', (tx, page: EventPage) => readPage(tx, page));
 
-/** The place that ends a part of so many events behind one, in the order asked for; null where there are fewer. */
+/** Returns the place at which a part of this many events after a place ends, in the requested order; null if there are fewer. */
 async function partEnd(tx: Transaction, page: EventPage, rows: number): Promise<EventPlace | null> {
   const { accountId, mode, after, through } = page;
   const log = logOrder(tx);
   const [beyond, upTo] = page.order === 'asc' ? (['>', '<='] as const) : (['<', '>='] as const);
   const bounds = [after ? log.beside(beyond, after) : undefined, through ? log.beside(upTo, through) : undefined];
   const given = bounds.filter((one) => one !== undefined);
-  // What is still to come before a place must not be passed over by a subscriber of the log.
+  // A follower of the log must not skip events that may still be committed before a place.
   const settled = page.order === 'asc' ? log.settled : '1 = 1';
   const found = await tx.get<EventPlace>(
     `SELECT ${log.position} AS position, v.seq FROM event v
@@ -267,7 +262,7 @@ async function partEnd(tx: Transaction, page: EventPage, rows: number): Promise<
   return found ?? null;
 }
 
-/** What the page asks for among so many events. */
+/** Returns the requested events among this many. */
 export const searchEventsOperation = operation(
   'events.search',
   'search',
@@ -278,7 +273,7 @@ export const searchEventsOperation = operation(
   },
 );
 
-/** The events of one message, oldest first. */
+/** Returns the events of one message, oldest first. */
 export async function timeline(
   tx: Transaction,
   message: { accountId: string; mode: Mode; messageId: string },
@@ -294,19 +289,18 @@ export interface LogOwner {
   mode: Mode;
 }
 
-/** The place before every event. */
 export const BEGINNING: EventPlace = { position: 0, seq: 0 };
 
 /**
- * Whether the place lies behind everything that this database ever counted: it is of another one, or of a time that a backup was
- * taken back from. Nobody would notice while following from there, until the count has come to it.
+ * Returns whether the place is after all events ever counted in this database: it comes from another database, or from before a backup was
+ * restored. A follower would silently miss events until the count reaches it.
  */
 export const isBehindEndOperation = operation('events.isBehindEnd', 'read', async (tx, place: EventPlace) => {
   const row = await tx.get<{ last: number }>(logOrder(tx).end);
   return place.position > (row?.last ?? 0);
 });
 
-/** Last places, in the order of the owners; nothing is ever added before them. */
+/** Last places, in the order of the owners; no event is ever added before them. */
 export const latestPlacesOperation = operation('events.latest', 'read', async (tx, owners: LogOwner[]) => {
   const log = logOrder(tx);
   const last = (column: string): string =>
@@ -326,10 +320,10 @@ export const latestPlacesOperation = operation('events.latest', 'read', async (t
 });
 
 const EVENTS_IN_SEGMENT = 1_024;
-/** Longer than any transaction of a shared database lives: below this no event is still to come. */
+/** Longer than any transaction of a shared database: no event before this time is still uncommitted. */
 const SETTLED_MS = 3_600_000;
 
-/** Notes the times of the next segment, once it is full; answers whether it did, and there may be another. */
+/** Stores the times of the next full segment; returns whether it did, in which case there may be another. */
 export const noteSegmentOperation = operation(
   'events.noteSegment',
   'write',
@@ -351,7 +345,7 @@ export const noteSegmentOperation = operation(
   },
 );
 
-/** Forgets the segments before the oldest event there is. */
+/** Deletes the segments before the oldest event. */
 export const forgetSegmentsOperation = operation(
   'events.forgetSegments',
   'write',
@@ -359,13 +353,13 @@ export const forgetSegmentsOperation = operation(
     tx.run('DELETE FROM event_stretch WHERE last_seq < (SELECT seq FROM event ORDER BY seq LIMIT 1)'),
 );
 
-/** A part of the log by numbers, both ends included. */
+/** A part of the log by numbers, including both ends. */
 export interface SeqRange {
   from: number;
   to: number;
 }
 
-/** The parts of the log, oldest first and at most two, outside of which no event of the mode has a time asked for. */
+/** Returns the parts of the log, oldest first and at most two, that contain all events of the mode at the requested times. */
 export async function rangesOfTime(
   tx: Transaction,
   { mode, sinceMs, untilMs }: { mode: Mode; sinceMs: number | null; untilMs: number | null },

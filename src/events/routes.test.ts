@@ -1,4 +1,4 @@
-/** GET /events: filters, pages that are exact while events are written, and the log that is followed. */
+/** GET /events: filters, pages that are exact during writes, and following the log. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Api } from '../../test/kit/api.ts';
@@ -43,7 +43,7 @@ async function pages(api: Api, query: string, between?: () => Promise<unknown>):
   }
 }
 
-test('events come newest first, with the fields of the published body, of one account and mode alone', async () => {
+test('events are listed newest first, with the documented fields, of one account and mode only', async () => {
   const api = app.api('acc_a');
   const mail = await seedMail(app.temp.database, { accountId: 'acc_a', subject: 'Grüße', tags: ['x'] });
   await seed('acc_b', 3);
@@ -71,7 +71,7 @@ test('pages are exact while events are written', async () => {
   assert.deepEqual(paged, whole);
 });
 
-test('a followed log skips and repeats nothing, and gives a cursor at its end', async () => {
+test('a followed log skips and repeats nothing, and returns a cursor at its end', async () => {
   const api = app.api('acc_f');
   const begin = await api.get('/events?order=asc');
   assert.deepEqual([begin.body, begin.headers['x-next-cursor']], [[], undefined]);
@@ -98,7 +98,7 @@ test('a followed log skips and repeats nothing, and gives a cursor at its end', 
   assert.deepEqual(seen, (await pages(api, 'limit=50')).reverse());
 });
 
-test('cursors tell nothing, and one that was not made here or lies behind the end is refused', async () => {
+test('cursors reveal nothing, and an invalid one or one after the end is refused', async () => {
   const api = app.api('acc_c');
   await seed('acc_c', 2);
   const [one, two] = await Promise.all([api.get('/events?limit=1'), api.get('/events?limit=1&order=asc')]);
@@ -124,7 +124,7 @@ test('cursors tell nothing, and one that was not made here or lies behind the en
   assert.equal(resumed.body.error.details[0].field, 'Last-Event-ID');
 });
 
-test('the id of an event stands for its place, in the log and in the stream', async () => {
+test('the id of an event can be used as a cursor, in the log and in the stream', async () => {
   const accountId = 'acc_ids';
   const api = app.api(accountId);
   await seed('acc_others', 1);
@@ -209,7 +209,7 @@ test('events are filtered by tags and by several types', async () => {
   assert.deepEqual(await shown('eventType=Send&eventType=Click'), messageIds);
 });
 
-test('a page of large events is shorter, and the next one goes on where it stopped', async () => {
+test('a page of large events is shorter, and the next one continues where it stopped', async () => {
   const accountId = 'acc_large';
   const api = app.api(accountId);
   const { database } = app.temp;
@@ -220,7 +220,7 @@ test('a page of large events is shorter, and the next one goes on where it stopp
     written.push(await seedInbound(database, { accountId, recipient, text: large }));
     if (index % 10 === 0) await seed(accountId, 1);
   }
-  // Larger than a page may be, and shown all the same.
+  // Larger than a page, but still returned.
   written.push(await seedInbound(database, { accountId, recipient, text: 'y'.repeat(5_000_000) }));
   for (const [query, expected, mostBytes] of [
     ['limit=100', written.toReversed(), 4_100_000],
@@ -248,7 +248,7 @@ test('a page of large events is shorter, and the next one goes on where it stopp
   }
 });
 
-test('since and until are inclusive; wrong values are named', async () => {
+test('since and until are inclusive; invalid values are named', async () => {
   const at = Date.UTC(2026, 0, 2);
   for (const shift of [-1, 0, 1]) await seed('acc_t', 1, at + shift);
   const api = app.api('acc_t');

@@ -1,8 +1,8 @@
 /**
- * `GET /events`: what became of the caller's messages. Newest first by default; with `order=asc` it is a log to follow,
- * in order of commit: X-Next-Cursor is on every page that has a position, the last and the empty one included, and
- * asking again with it shows exactly what came since. Before the first event there is no cursor; ask again without one.
- * `GET /events/stream` sends what comes as it comes, and takes the same cursors. In place of a cursor both take the id of an event.
+ * `GET /events`: the events of the caller's messages. Newest first by default; with `order=asc` it is a log to follow in commit order:
+ * every page with a position has an X-Next-Cursor, including the last and an empty one, and a request with it returns exactly the events
+ * since then. Before the first event there is no cursor; retry without one. `GET /events/stream` sends events as they happen and accepts
+ * the same cursors. Both also accept the id of an event as a cursor.
  */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
@@ -29,27 +29,27 @@ import {
 } from './read-store.ts';
 import { createEventCursors, type EventCursors, eventStream, type Followers } from './stream.ts';
 
-const NOT_OURS = 'is not one that this log gave out; start without it';
-const BEHIND_END = 'lies behind the end of the log, which was restored from an earlier time; start without it';
+const NOT_OURS = 'is not a cursor of this log; start without one';
+const BEHIND_END = 'is after the end of the log, because a backup was restored; start without one';
 
 const query = closed({
   messageId: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'Events of one message.' })),
   recipient: Type.Optional(
     Type.String({
       ...{ minLength: 1, maxLength: 320 },
-      description: 'The whole address, in any of its spellings; of mail that came in, the one that it came to.',
+      description: 'The complete address, in any spelling. For inbound messages, the address they were sent to.',
     }),
   ),
   eventType: Type.Optional(
     Type.Array(oneOf([...EVENT_TYPES]), {
       maxItems: EVENT_TYPES.length,
-      description: 'Events of one type; given several times, of any of them.',
+      description: 'Events of one type. Can be repeated to match any of the types.',
     }),
   ),
   tag: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
       maxItems: 10,
-      description: 'Events of mail with this tag, exactly; given several times, all of them must be there.',
+      description: 'Events of messages with exactly this tag. Can be repeated to require all tags.',
     }),
   ),
   since: Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description: 'Inclusive.' })),
@@ -59,20 +59,19 @@ const query = closed({
   cursor: Type.Optional(
     Type.String({
       ...{ minLength: 1, maxLength: 1_000 },
-      description: 'The X-Next-Cursor of the page before, or an eventId: what comes behind it.',
+      description: 'The X-Next-Cursor of the previous page, or an eventId. Returns the events after it.',
     }),
   ),
 });
 
 export interface EventRouteDeps {
   database: Database;
-  /** The service's key; cursors are made under one that is derived from it. */
+  /** The service's secret key; cursors are encrypted with a key derived from it. */
   secretKey: Uint8Array;
   followers: Followers;
   searches: Searches;
-  /** Streams that an account may hold open at once. */
   streams: ConcurrencyLimiter;
-  /** Whether a request still names a good key or session; asked while a stream goes on. */
+  /** Returns whether a request still has a valid key or session; called while a stream is open. */
   isAllowed(request: IdentifiedRequest, access: Access): Promise<boolean>;
 }
 
@@ -85,7 +84,7 @@ const streamQuery = closed({
   cursor: Type.Optional(
     Type.String({
       ...{ minLength: 1, maxLength: 1_000 },
-      description: 'Begin behind it, a cursor of the log or an eventId; Last-Event-ID comes before it.',
+      description: 'Start after this cursor or eventId. Last-Event-ID takes precedence.',
     }),
   ),
   account: Type.Optional(
@@ -105,7 +104,7 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'listEvents',
       summary: 'List events, or follow them',
       description:
-        'Newest first. With order=asc, X-Next-Cursor is given even at the end: ask again with it later, and nothing is skipped. A page of large events (mail that came in) is shorter than limit, and by recipient or tag a page may hold less or nothing: it goes on as long as there is a Link to the next one.',
+        'Returns the newest events first. With order=asc, X-Next-Cursor is returned even at the end of the log: use it in a later request to get all events since then. A page of large events (inbound messages) can be shorter than limit, and a page filtered by recipient or tag can be short or empty. There are more events as long as there is a Link to the next page.',
       query,
       response: { status: 200, schema: Type.Array(eventSchema) },
       async handle(request: RouteRequest<Caller, undefined, Static<typeof query>>) {
@@ -149,7 +148,7 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'streamEvents',
       summary: 'Follow events as they happen (server-sent events)',
       description:
-        'Each message carries one event as JSON and its place as id. Begins with what comes next, or behind Last-Event-ID: then nothing is repeated and nothing left out, at whichever node. A message without data only moves the id on, past events that are filtered out.',
+        'Each message contains one event as JSON and its position as id. The stream starts with new events. With Last-Event-ID it resumes after that event on any node, without duplicates or gaps. A message without data only advances the id past events that do not match the filter.',
       query: streamQuery,
       response: { status: 200, contentType: 'text/event-stream' },
       handle: (request: RouteRequest<Caller, undefined, Static<typeof streamQuery>>) => follow(deps, cursors, request),
@@ -157,7 +156,7 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
   ];
 }
 
-/** Who asks for one recipient or a tag may pass over all events of the account. */
+/** A filter by recipient or tag may have to skip all events of the account. */
 async function readPageOf(
   { database, searches }: EventRouteDeps,
   signal: AbortSignal,
@@ -184,7 +183,7 @@ function ownerOf({ caller }: { readonly caller: Caller }): LogOwner {
   return { accountId: caller.account.id, mode: caller.mode };
 }
 
-/** The place that a cursor, or an event of the owner by its id, stands for; undefined where it is neither. */
+/** Returns the place of a cursor, or of an event of the owner by its id; undefined if the text is neither. */
 async function readPlace(
   { database }: Pick<EventRouteDeps, 'database'>,
   cursors: EventCursors,
@@ -222,6 +221,6 @@ async function follow(
     isAllowed: () => isAllowed({ method, url, headers }, STREAM_ACCESS),
   });
   content.once('close', permit.release);
-  // Proxies that collect an answer before they pass it on would hold events back.
+  // Tells proxies not to buffer the response, which would delay events.
   return { ok: true, contentType: 'text/event-stream; charset=utf-8', content, headers: { 'X-Accel-Buffering': 'no' } };
 }

@@ -1,7 +1,4 @@
-/**
- * The log as a stream: resumed at any place while many write, on both databases; what a slow reader, a revoked key, and a
- * stop do to it.
- */
+/** The log as a stream: resumed at any place during many writes, on both databases; slow readers, a revoked key, and a stop. */
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { seedMail } from '../../test/kit/seed-mail.ts';
@@ -31,7 +28,7 @@ interface Sent {
   data: Record<string, unknown> | undefined;
 }
 
-/** The messages in a text of whole frames; comments are left out. */
+/** Parses the messages in a text of complete frames, without comments. */
 function parse(text: string): Sent[] {
   return text.split('\n\n').flatMap((block) => {
     const lines = block.split('\n');
@@ -67,7 +64,7 @@ async function open(dialect: TempDatabase['database']['dialect'] = 'sqlite') {
 }
 
 for (const dialect of DIALECTS) {
-  test(`a stream that breaks off again and again skips and repeats nothing while many write (${dialect})`, async () => {
+  test(`a stream that is interrupted repeatedly skips and repeats nothing during many writes (${dialect})`, async () => {
     const { database, stream } = await open(dialect);
     const accountId = 'acc_1';
     let written = 0;
@@ -88,7 +85,7 @@ for (const dialect of DIALECTS) {
           if (data) seen.push(String(data.eventId));
           place = placeOf(id);
           left -= 1;
-          // The rest of the page is lost on the way, as with a connection that breaks.
+          // The remaining page is lost, as if the connection broke.
           if (left === 0) break;
         }
         if (left <= 0 || seen.length === 480) break;
@@ -108,7 +105,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('filters are those of the list, and what comes later comes through', async () => {
+test('filters are those of the list, and later events are sent', async () => {
   const { database, stream } = await open();
   const first = await seedMail(database, { accountId: 'acc_1' });
   await seedMail(database, { accountId: 'acc_2' });
@@ -135,7 +132,7 @@ test('filters are those of the list, and what comes later comes through', async 
   other.stop();
 });
 
-test('begins with its place, says something now and then, and ends with a hint when the service stops', async () => {
+test('starts with its place, sends heartbeats, and ends with a retry delay when the service stops', async () => {
   const { stream } = await open();
   const { made, stop } = stream({ accountId: 'acc_1', heartbeatMs: 10 });
   let text = '';
@@ -150,7 +147,7 @@ test('begins with its place, says something now and then, and ends with a hint w
   assert.match(text, /retry: \d+\n\n$/);
 });
 
-test('a heartbeat comes though events that are filtered out come all the time', async () => {
+test('a heartbeat is sent even if filtered events arrive continuously', async () => {
   const { database, stream } = await open();
   const accountId = 'acc_busy';
   const page = { accountId, mode: 'live' as const, messageId: null, eventTypes: ['Click'] as const };
@@ -169,7 +166,7 @@ test('a heartbeat comes though events that are filtered out come all the time', 
   stop();
 });
 
-test('a key that is revoked ends the stream, whether it is idle or not read', async () => {
+test('a revoked key ends the stream, whether it is idle or not being read', async () => {
   const { database, stream } = await open();
   let isAllowed = true;
   const options = { accountId: 'acc_1', lookMs: 10, isAllowed: async () => isAllowed };
@@ -183,21 +180,21 @@ test('a key that is revoked ends the stream, whether it is idle or not read', as
   await Promise.all(closed);
 });
 
-test('a reader that takes nothing costs a page or two, and is cut', async () => {
+test('a reader that reads nothing costs a page or two, and is disconnected', async () => {
   const { database, calls, stream } = await open();
   const accountId = 'acc_1';
   const recipients = Array.from({ length: 50 }, (_, index) => `r${index}@x.example`);
   for (let i = 0; i < 40; i += 1) await seedMail(database, { accountId, recipients });
   calls.length = 0;
   const { made } = stream({ accountId, stalledMs: 200, lookMs: 10 });
-  // Somebody asks for the first piece and then for no more.
+  // The client reads the first piece and then nothing more.
   await new Promise<void>((resolve) => made.once('readable', () => resolve()));
   const closed = new Promise((resolve) => made.once('close', resolve));
   await closed;
   assert.ok(calls.filter((name) => name === 'events.read').length <= 3, calls.join(' '));
 });
 
-test('a thousand who follow in idle times share their looks', async () => {
+test('a thousand idle followers share their queries', async () => {
   const { database, calls, followers } = await open();
   let woken = 0;
   const leave = Array.from({ length: 1_000 }, (_, index) =>

@@ -1,15 +1,14 @@
 /**
- * The log as server-sent events (WHATWG HTML §9.2). Each event is one message whose id is its place in the log; who comes back
- * with that id as Last-Event-ID gets what came behind it, nothing twice and nothing left out. A reader takes what it can: its
- * next page is read when it has taken the one before, so that a slow one costs no memory, and one that takes nothing for a
- * while is cut, to come back where it was. Ends when the service stops, and when its key is no longer good.
+ * The log as server-sent events (WHATWG HTML §9.2). Each event is one message whose id is its place in the log; a client that reconnects
+ * with this id as Last-Event-ID gets the events after it, without duplicates or gaps. The next page is read when the client has received
+ * the previous one, so slow readers cost no memory, and one that reads nothing for a while is disconnected and can resume. The stream ends
+ * when the service stops and when its key becomes invalid.
  *
- * The places of events as callers see them: one block of AES under a key of the service's own, the same on all nodes. Places
- * are counted for all accounts together; in the open they would tell everybody how much the whole service sends. A text that
- * was not made here is refused: it would have to decrypt to two small numbers by chance, one in four million.
+ * Places are encrypted for callers: one block of AES with a key that all nodes share. Places are counted across all accounts and would
+ * otherwise reveal how much the service sends. Invalid texts are refused: by chance, one in four million decrypts to two small numbers.
  *
- * Wakes those who follow the log. All of them share one look at the ends of their logs, twice a second, and at once when this
- * process has written something; who has nothing new is not woken. Waking is a hint: each reads from where it is.
+ * All followers share one query of the ends of their logs, twice a second, and immediately after this process has written events. Followers
+ * without new events are not woken. Waking is only a hint: each reads from its own place.
  */
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
 import { Readable } from 'node:stream';
@@ -20,7 +19,7 @@ import { type EventRow, eventBody } from './event.ts';
 import { type EventPage, type EventPlace, type LogOwner, latestPlacesOperation } from './read-store.ts';
 
 const BLOCK_BYTES = 16;
-/** Of 16 bytes in base64url without padding. */
+/** 16 bytes in base64url without padding. */
 const TEXT = /^[A-Za-z0-9_-]{21}[AQgw]$/;
 
 export interface EventCursors {
@@ -36,7 +35,7 @@ export function createEventCursors(secretKey: Uint8Array): EventCursors {
       const block = Buffer.alloc(BLOCK_BYTES);
       block.writeBigUInt64BE(BigInt(position), 0);
       block.writeBigUInt64BE(BigInt(seq), 8);
-      // A single block that never repeats needs no mode: it is a permutation of places.
+      // Single blocks that never repeat need no mode: this is a permutation of places.
       return createCipheriv('aes-256-ecb', key, null).setAutoPadding(false).update(block).toString('base64url');
     },
     read: (text) => {
@@ -52,22 +51,22 @@ export function createEventCursors(secretKey: Uint8Array): EventCursors {
 }
 
 const POLL_MS = 500;
-/** Between two looks: what is written in one moment is seen together. */
+/** Interval between two queries: events written within it are seen together. */
 const GAP_MS = 15;
-/** Owners of one look. */
+/** Owners per query. */
 const AT_ONCE = 500;
 
 export interface Followers extends Running {
-  /** Something may have been written; cheap while nobody follows. */
+  /** Signals that events may have been written; cheap without followers. */
   nudge(): void;
-  /** Calls `changed` when the owner's log has grown, until what is answered is called. */
+  /** Calls `changed` when the owner's log has grown, until the returned function is called. */
   follow(owner: LogOwner, changed: () => void): () => void;
 }
 
 interface Log {
   owner: LogOwner;
   listeners: Set<() => void>;
-  /** Number of the last event seen; undefined before the first look. */
+  /** Number of the last event seen; undefined before the first query. */
   lastSeq: number | undefined;
 }
 
@@ -85,7 +84,7 @@ export function createFollowers({ database, pollMs = POLL_MS }: { database: Data
     );
     for (const [index, log] of part.entries()) {
       const { seq } = places[index]!;
-      // Before the first look something may have been written that its follower has not seen.
+      // Before the first query there may be events that the follower has not seen.
       if (log.lastSeq === seq) continue;
       log.lastSeq = seq;
       for (const listener of [...log.listeners]) listener();
@@ -99,11 +98,11 @@ export function createFollowers({ database, pollMs = POLL_MS }: { database: Data
       const all = [...logs.values()];
       for (let at = 0; at < all.length; at += AT_ONCE) await compare(all.slice(at, at + AT_ONCE));
     } catch {
-      // The storage refuses for now; the next look tells what was missed.
+      // The storage is unavailable; the next query finds the missed events.
     }
     looking = false;
     if (!stopped && logs.size > 0) plan(again ? GAP_MS : pollMs);
-    // The next subscriber starts a new look.
+    // The next subscriber starts a new query.
     else again = false;
   };
 
@@ -144,11 +143,11 @@ export function createFollowers({ database, pollMs = POLL_MS }: { database: Data
 }
 
 const PAGE = 100;
-/** For the client: how long to wait before it comes back, in usual times and when we are stopping. */
+/** Reconnection delay for the client, normally and while the service stops. */
 const RETRY_MS = 2_000;
 const STOPPING_RETRY_MS = 500;
 const HEARTBEAT_MS = 15_000;
-/** How often it is looked whether the key is good, and whether the reader still reads. */
+/** Interval at which the key and the reader's progress are checked. */
 const LOOK_MS = 1_000;
 const STALLED_MS = 60_000;
 
@@ -157,11 +156,11 @@ export interface StreamOptions {
   followers: Followers;
   cursors: EventCursors;
   page: Pick<EventPage, 'accountId' | 'mode' | 'messageId' | 'eventTypes' | 'tags'>;
-  /** What the page holds, and where a search for it stopped before its end. */
+  /** Reads a page, and where a search stopped before its end. */
   read(page: EventPage): Promise<Found<EventRow, EventPlace>>;
-  /** Events strictly behind this place are sent. */
+  /** Only events strictly after this place are sent. */
   after: EventPlace;
-  /** The client has gone, or the service stops. */
+  /** Aborted if the client disconnects or the service stops. */
   signal: AbortSignal;
   /** Whether the caller's key is still good. */
   isAllowed(): Promise<boolean>;
@@ -171,7 +170,7 @@ export interface StreamOptions {
   stalledMs?: number;
 }
 
-/** Something to wait for: one wake is kept until somebody waits. */
+/** A signal to wait for: one ring is kept until it is awaited. */
 function createBell(): { ring(): void; wait(ms: number): Promise<boolean> } {
   let rung = false;
   let wake: (() => void) | undefined;
@@ -202,8 +201,8 @@ const isBefore = (one: EventPlace, other: EventPlace): boolean =>
   one.position < other.position || (one.position === other.position && one.seq < other.seq);
 
 /**
- * The next page behind a place, and the place to read on from. With a filter that is the end of the log as it was before the page
- * was read: what was passed over is not read again, by this stream or the one that resumes it.
+ * Returns the next page after a place, and the place to continue from. With a filter, that is the end of the log before the page was read,
+ * so that skipped events are not read again by this stream or the one that resumes it.
  */
 async function readOn(
   { database, page, read }: StreamOptions,
@@ -226,7 +225,7 @@ export function eventStream(options: StreamOptions): Readable {
   const bell = createBell();
   let place = options.after;
   let isOver = false;
-  /** Since when the reader has what was given to it; undefined while it waits for us. */
+  /** When the client was given data that it has not read yet; undefined if it has read everything. */
   let givenAtMs: number | undefined;
   const unfollow = followers.follow(page, bell.ring);
   const over = (): void => {
@@ -250,7 +249,7 @@ export function eventStream(options: StreamOptions): Readable {
         sentAtMs = performance.now();
       }
       if (isOver) continue;
-      // Since the last byte, not since the last ring: events that this reader does not want ring too.
+      // Since the last byte, not since the last ring: events that do not match this reader's filter ring too.
       const leftMs = (options.heartbeatMs ?? HEARTBEAT_MS) - (performance.now() - sentAtMs);
       if (leftMs > 0 && (!isAtEnd || (await bell.wait(leftMs)))) continue;
       yield `id: ${cursors.textOf(place)}\n: nothing new\n\n`;
@@ -289,7 +288,7 @@ export function eventStream(options: StreamOptions): Readable {
   }, options.lookMs ?? LOOK_MS);
   watch.unref();
   const look = async (): Promise<void> => {
-    // While the storage cannot say, the stream goes on.
+    // If the storage is unavailable, the stream continues.
     const isAllowed = await options.isAllowed().catch(() => true);
     if (!isAllowed) over();
   };

@@ -1,6 +1,6 @@
 /**
- * Removes what is kept no longer: content past its time, uploads, messages and events past theirs, idempotency records,
- * refused requests, mail that came in, the sandbox's old inbox, the log of webhooks, and blobs that no row names. Runs at the start and every hour.
+ * Deletes expired data: content, uploads, messages and events, idempotency records, refused requests, inbound mail, the old sandbox inbox,
+ * webhook logs, and blobs that no row names. Runs at the start and every hour.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -36,14 +36,14 @@ export interface HousekeepingDeps {
   blobs: Blobs;
   clock: Clock;
   log: Log;
-  /** Which of these blobs are named by rows of other folders (uploads). */
+  /** Returns which of these blobs are named by rows of other folders (uploads). */
   alsoNamed?: (keys: string[]) => Promise<string[]>;
   intervalMs?: number;
-  /** For how long content is kept at most, whatever was asked for. */
+  /** Maximum time to keep content, regardless of the requested time. */
   contentDays?: number;
-  /** For how long messages, their events and the log of webhooks are kept. */
+  /** How long messages, their events, and webhook logs are kept. */
   eventDays?: number;
-  /** How long a blob must stay unnamed between two looks; monotonic. */
+  /** How long a blob must be unnamed between two checks; monotonic. */
   orphanMs?: number;
 }
 
@@ -77,7 +77,7 @@ function createRound(round: Round, parts: RoundParts): () => Promise<void> {
     const removed = {
       contents: await removeContent(round, nowMs, parts.contentMs),
       weeks: await dropWeeks(round, beforeMs),
-      // What of a week that was not dropped whole is left a week later goes row by row.
+      // Rows of a week that could not be dropped as a partition are deleted a week later.
       emails: await removeEmails(round, beforeMs - (round.database.dialect === 'postgres' ? PARTITION_MS : 0)),
       inboundMessages: await removeInboundMessages(round, { contentBeforeMs: nowMs - parts.contentMs, beforeMs }),
       submissions: await parts.removeOverdue(round, nowMs),
@@ -99,7 +99,7 @@ function createRound(round: Round, parts: RoundParts): () => Promise<void> {
   };
 }
 
-/** The log of events is made easy to search by time as far as it goes by now. */
+/** Adds time segments to the log of events, for searches by time. */
 async function noteSegments({ database, clock, isStopping }: Round): Promise<void> {
   await database.execute(forgetSegmentsOperation, null);
   while (!isStopping() && (await database.execute(noteSegmentOperation, { nowMs: clock.now() }))) await pause();

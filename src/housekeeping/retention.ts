@@ -1,10 +1,10 @@
 /**
- * Removes what is past its time: content, whole weeks of a shared database, messages with their events, idempotency records,
- * the sandbox's old inbox, the log of webhooks. Each function answers how much it removed.
+ * Deletes expired data: content, weekly partitions of a shared database, messages with their events, idempotency records, the old sandbox
+ * inbox, and webhook logs. Each function returns how many rows it deleted.
  *
- * Removes uploads. Open submissions go with their files 24 hours after their URLs have expired, files of sent ones when no
- * email made of them has its content any more. A submission counts as overdue only if it was so at two looks, an hour apart by
- * the monotonic clock of this process: a jump of the wall clock removes nothing.
+ * Deletes uploads: open submissions with their files 24 hours after their URLs expired, and files of sent submissions when none of their
+ * emails has content anymore. A submission is overdue only if two checks an hour apart by the monotonic clock of this process agree, so a
+ * jump of the wall clock deletes nothing.
  */
 
 import {
@@ -35,18 +35,18 @@ import { BATCH, createTwoLooks, type Round, removeInBatches, removeUntilShort } 
 
 const DAY_MS = 86_400_000;
 const SANDBOX_KEEP_MS = 7 * DAY_MS;
-/** A day more than the database asks for: its clock may be behind. */
+/** One day more than the database requires, because its clock may be behind. */
 const AUDIT_KEEP_MS = 401 * DAY_MS;
 const SANDBOX_ITEMS = 1_000;
 
-/** `contentMs` is for how long it is kept at most: what was asked for and is longer goes as much earlier than it says. */
+/** `contentMs` is the maximum time to keep content: longer requested times are shortened. */
 export function removeContent(round: Round, nowMs: number, contentMs: number): Promise<number> {
   const beforeOf = (retain: Retain): number => nowMs + Math.max(0, RETAIN_MS[retain] - contentMs);
   const batch = { beforeMs: beforeOf('30d'), beforeOf7DaysMs: beforeOf('7d'), limit: BATCH };
   return removeUntilShort(round, () => round.database.execute(removeContentOperation, batch));
 }
 
-/** What was written in mail that came in goes with its bytes, the rest with the events. */
+/** The content of inbound mail is deleted with its bytes, the remaining record with the events. */
 export async function removeInboundMessages(
   round: Round,
   { contentBeforeMs, beforeMs }: { contentBeforeMs: number; beforeMs: number },
@@ -60,7 +60,7 @@ export async function removeInboundMessages(
   }));
 }
 
-/** Partitions of a shared database: made ahead, and dropped once all of a week is past its time. */
+/** Partitions of a shared database: created in advance, and dropped once an entire week has expired. */
 export async function dropWeeks({ database, clock, log, isStopping }: Round, beforeMs: number): Promise<number> {
   let dropped = 0;
   try {
@@ -90,12 +90,12 @@ export function removeIdempotency(round: Round, beforeMs: number): Promise<numbe
   });
 }
 
-/** Mail that came in and that nobody waits for any more. */
+/** Inbound mail that no work row is waiting for. */
 export function removeInbound(round: Round, beforeMs: number): Promise<number> {
   return removeUntilShort(round, () => round.database.execute(removeInboundOperation, { beforeMs, limit: BATCH }));
 }
 
-/** The database itself refuses to remove what is younger. */
+/** The database itself refuses to delete younger rows. */
 export function removeAudit(round: Round, nowMs: number): Promise<number> {
   const batch = { beforeMs: nowMs - AUDIT_KEEP_MS, limit: BATCH };
   return removeUntilShort(round, async () => ({ count: await round.database.execute(removeAuditOperation, batch) }));
@@ -121,7 +121,7 @@ export function removeRefusedRequests(round: Round, nowMs: number): Promise<numb
   );
 }
 
-/** The day in which the time that they are kept begins stays whole. */
+/** Keeps the day in which the retention period starts complete. */
 export function removeStatistics(round: Round, nowMs: number): Promise<number> {
   const batch = { beforeMs: nowMs - (STATISTICS_DAYS + 1) * DAY_MS, limit: BATCH };
   return removeUntilShort(round, async () => ({
@@ -131,7 +131,7 @@ export function removeStatistics(round: Round, nowMs: number): Promise<number> {
 
 const TLS_REPORTS_KEEP_MS = 8 * DAY_MS;
 
-/** Counters of TLS sessions, and which reports were made of them. */
+/** Counters of TLS sessions, and the record of sent reports. */
 export function removeTlsReports(round: Round, nowMs: number): Promise<number> {
   const batch = { beforeDay: dayOf(nowMs - TLS_REPORTS_KEEP_MS), limit: BATCH };
   return removeUntilShort(round, async () => ({
@@ -141,7 +141,7 @@ export function removeTlsReports(round: Round, nowMs: number): Promise<number> {
 
 const KEEP_MS = 86_400_000;
 
-/** Removes submissions that were not sent in time; answers how many. */
+/** Deletes submissions that were not sent in time; returns how many. */
 export function createOverdueRemoval(looksApartMs: number): (round: Round, nowMs: number) => Promise<number> {
   const startLook = createTwoLooks(looksApartMs);
   return async (round, nowMs) => {
@@ -159,7 +159,7 @@ export function createOverdueRemoval(looksApartMs: number): (round: Round, nowMs
   };
 }
 
-/** Removes the files of sent submissions; answers of how many. */
+/** Deletes the files of sent submissions; returns how many submissions. */
 export function removeUsedFiles(round: Round, nowMs: number): Promise<number> {
   return removeInBatches(round, '', async (afterId) => {
     const batch = { afterId, limit: BATCH, rowsFromMs: nowMs - KEEP_MS };
@@ -168,7 +168,7 @@ export function removeUsedFiles(round: Round, nowMs: number): Promise<number> {
   });
 }
 
-/** Sessions that ended, links that nobody used, limits of sign-ins that are over. */
+/** Ended sessions, unused links, expired login limits. */
 export function removeSignIns(round: Round, nowMs: number): Promise<number> {
   const batch = { nowMs, idleSinceMs: nowMs - IDLE_MS, limit: BATCH };
   return removeUntilShort(round, async () => ({ count: await round.database.execute(removeOldOperation, batch) }));

@@ -1,11 +1,10 @@
 /**
- * What every part of a round of housekeeping goes by: it removes in small batches with a pause between them, so that sending
- * never waits for it, and ends soon when the service stops.
+ * Shared parts of a housekeeping round: rows are deleted in small batches with pauses, so that sending never waits, and the round ends soon
+ * when the service stops.
  *
- * Removes blobs that no row names. A blob is an orphan only if no row named it at two looks, an hour apart by the monotonic
- * clock of this process, and it is a day old by the clock of the store: an upload or a mail that any node is accepting has its
- * row within seconds, and no jump of a wall clock makes both look true. Right before it is removed it is asked for once more,
- * where rows are written.
+ * Deletes orphaned blobs. A blob is an orphan only if no row named it in two checks an hour apart by the monotonic clock of this process,
+ * and if it is a day old by the clock of the store: a blob that any node is accepting gets its row within seconds, and no jump of a wall
+ * clock can fake both. Right before deletion it is checked once more, where rows are written.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -28,14 +27,14 @@ export interface Round {
 
 export const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
 
-/** What one batch removed, and where the next one begins; undefined after the last. */
+/** Result of one batch, and where the next one starts; undefined after the last. */
 interface Batch<Position> {
   count: number;
   blobKeys?: string[];
   next: Position | undefined;
 }
 
-/** Removes batch after batch, with the blobs that each leaves unnamed; answers how many rows it removed. */
+/** Deletes batch after batch, including the blobs that become unnamed; returns the number of deleted rows. */
 export async function removeInBatches<Position>(
   round: Round,
   first: Position,
@@ -52,7 +51,7 @@ export async function removeInBatches<Position>(
   return total;
 }
 
-/** The same for a removal that begins at the front each time, until it finds less than a batch. */
+/** Deletes from the front each time, until a batch is not full. */
 export function removeUntilShort(
   round: Round,
   remove: () => Promise<{ count: number; blobKeys?: string[] }>,
@@ -64,15 +63,15 @@ export function removeUntilShort(
 }
 
 interface Look {
-  /** Those of the keys that were there at an earlier look too, long enough ago. */
+  /** Returns those keys that an earlier check, long enough ago, has seen too. */
   confirmed(keys: readonly string[]): string[];
-  /** The look was whole: the next one is compared with it. */
+  /** Marks the check as complete: the next one is compared with it. */
   end(): void;
 }
 
-/** Takes for true only what was so at two looks, this far apart by the monotonic clock: no jump of a wall clock makes it so. */
+/** Confirms only what two checks have found, this far apart by the monotonic clock, so a jump of the wall clock has no effect. */
 export function createTwoLooks(apartMs: number): () => Look {
-  /** With the monotonic ms of the first look. */
+  /** With the monotonic ms of the first check. */
   let earlier = new Map<string, number>();
   return () => {
     const seen = new Map<string, number>();
@@ -97,11 +96,11 @@ const OLD_MS = 86_400_000;
 
 interface OrphanOptions {
   looksApartMs: number;
-  /** Which of these blobs are named by rows of other folders (uploads). */
+  /** Returns which of these blobs are named by rows of other folders (uploads). */
   alsoNamed?: ((keys: string[]) => Promise<string[]>) | undefined;
 }
 
-/** A sweep of the whole store; answers how many it removed. */
+/** Sweeps the entire store; returns the number of deleted blobs. */
 export function createOrphanSweep({ looksApartMs, alsoNamed }: OrphanOptions): (round: Round) => Promise<number> {
   const startLook = createTwoLooks(looksApartMs);
 

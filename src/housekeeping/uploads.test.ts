@@ -1,4 +1,4 @@
-/** What the housekeeping removes of uploads, and above all what it never does. */
+/** Which uploads housekeeping deletes, and which it must never delete. */
 import assert from 'node:assert/strict';
 import { utimesSync } from 'node:fs';
 import path from 'node:path';
@@ -13,7 +13,7 @@ import { startHousekeeping } from './housekeeping.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** URLs live for 15 minutes, and what was not sent a day longer. */
+/** URLs are valid for 15 minutes, and unsent files are kept a day longer. */
 const OVERDUE = DAY + 15 * 60_000;
 
 let app: UploadApp;
@@ -24,7 +24,7 @@ afterEach(() => app.close());
 
 interface RoundsOptions {
   count?: number;
-  /** 0 takes the second round for an hour later. */
+  /** With 0 the second round counts as an hour later. */
   looksApartMs?: number;
   /** Does without the list of uploaded blobs. */
   withoutNames?: boolean;
@@ -44,7 +44,7 @@ async function rounds({ count = 2, looksApartMs = 0, withoutNames = false }: Rou
   await keeping.stop();
 }
 
-/** Changes the data behind the service's back. */
+/** Changes the data without the service. */
 function tamper(sql: string, ...params: string[]): void {
   const direct = new DatabaseSync(path.join(app.temp.folder, 'postrider.db'), { timeout: 5_000 });
   direct.prepare(sql).run(...params);
@@ -53,7 +53,7 @@ function tamper(sql: string, ...params: string[]): void {
 
 const stateOf = async (id: string): Promise<number> => (await app.state('acc_1', id)).status;
 
-test('what was not sent goes a day after its URLs have expired, with its files, and not a moment before', async () => {
+test('unsent files are deleted a day after their URLs expired, and not earlier', async () => {
   const { attachmentSubmissionId: id } = await app.uploaded('acc_1', [someBytes(10), someBytes(20)], 'key');
   app.clock.advance(OVERDUE - 1);
   await rounds();
@@ -70,7 +70,7 @@ test('what was not sent goes a day after its URLs have expired, with its files, 
   assert.equal(anew.status, 201, 'the key is free again');
 });
 
-test('a submission whose URLs were renewed is not overdue', async () => {
+test('a submission with renewed URLs is not overdue', async () => {
   const bytes = someBytes(10);
   const entry = manifestEntry(bytes, { name: 'file-0.bin' });
   const { attachmentSubmissionId: id } = await app.uploaded('acc_1', [bytes], 'key');
@@ -81,7 +81,7 @@ test('a submission whose URLs were renewed is not overdue', async () => {
   assert.equal((await app.send('acc_1', id, {}, 'key')).status, 202);
 });
 
-test('no jump of the wall clock removes a submission', async () => {
+test('no jump of the wall clock deletes a submission', async () => {
   const { attachmentSubmissionId: id } = await app.uploaded('acc_1', [someBytes(10)]);
   app.clock.advance(30 * DAY);
   await rounds({ count: 4, looksApartMs: HOUR });
@@ -91,7 +91,7 @@ test('no jump of the wall clock removes a submission', async () => {
   assert.equal(app.stored().length, 1);
 });
 
-test('an upload that ends after its submission was removed is refused and leaves nothing', async () => {
+test('an upload that ends after its submission was deleted is refused and leaves nothing', async () => {
   const bytes = someBytes(1_000);
   const { body } = await app.register('acc_1', [manifestEntry(bytes)]);
   const [{ uploadUrl: url, requiredHeaders: headers }] = body.attachmentUploads;
@@ -107,11 +107,11 @@ test('an upload that ends after its submission was removed is refused and leaves
   const answer = await app.put({ url, headers, body: slow() });
   assert.ok(removed);
   assert.equal(answer.body.error.code, 'UPLOAD_URL_INVALID');
-  // The client is not kept waiting for the removal.
+  // The client does not wait for the deletion.
   await waitUntil('the bytes to be gone', () => app.stored().length === 0);
 });
 
-test('files that were sent stay with the content of the message, however long it is on its way', async () => {
+test('sent files are kept with the content of the message, however long it is queued', async () => {
   const { attachmentSubmissionId: id } = await app.uploaded('acc_1', [someBytes(10), someBytes(20)], 'key');
   const sent = await app.send('acc_1', id, {}, 'key');
   app.clock.advance(60 * DAY);
@@ -127,7 +127,7 @@ test('files that were sent stay with the content of the message, however long it
   assert.equal(await stateOf(id), 404);
 });
 
-test('files of content that nobody keeps go at once; the submission stays for its key', async () => {
+test('files without kept content are deleted immediately; the submission is kept for its key', async () => {
   const { attachmentSubmissionId: id } = await app.uploaded('acc_1', [someBytes(10)], 'key');
   const sent = await app.send('acc_1', id, { retainContent: 'none' }, 'key');
   await rounds();
@@ -143,7 +143,7 @@ test('files of content that nobody keeps go at once; the submission stays for it
   assert.equal(await stateOf(id), 404);
 });
 
-test('files of which two emails are made stay until neither has its content', async () => {
+test('files in two emails are kept until neither has its content', async () => {
   const { attachmentSubmissionId: id } = await app.uploaded('acc_1', [someBytes(10)]);
   await app.send('acc_1', id);
   const other = await app.uploaded('acc_1', [someBytes(10)]);
@@ -157,7 +157,7 @@ test('files of which two emails are made stay until neither has its content', as
   assert.deepEqual(app.stored(), []);
 });
 
-/** Makes every file look as old as that. */
+/** Gives every file this age. */
 async function age(days: number): Promise<void> {
   for await (const { key } of app.blobs.list()) {
     const at = Date.now() / 1000 - days * 86_400;
@@ -165,19 +165,19 @@ async function age(days: number): Promise<void> {
   }
 }
 
-test('the sweep of orphans leaves what an open or a sent submission names', async () => {
+test('the orphan sweep keeps files of open and sent submissions', async () => {
   await app.uploaded('acc_1', [someBytes(10)]);
   const used = await app.uploaded('acc_1', [someBytes(10)]);
   await app.send('acc_1', used.attachmentSubmissionId);
   await age(10);
   await rounds({ count: 3 });
   assert.equal(app.stored().length, 2);
-  // The control: without the names of the uploads both would be taken for orphans.
+  // The control: without the names of the uploads both would count as orphans.
   await rounds({ count: 3, withoutNames: true });
   assert.deepEqual(app.stored(), []);
 });
 
-test('more than one batch goes in one round', async () => {
+test('one round deletes more than one batch', async () => {
   const entry = manifestEntry(someBytes(10));
   for (let i = 0; i < 230; i += 1) await app.register('acc_1', [entry], `key ${i}`);
   const { attachmentSubmissionId: young } = await app.uploaded('acc_1', [someBytes(10)]);

@@ -1,4 +1,4 @@
-/** Null and [] in request bodies: left out and {} where the schema gives them no meaning of their own. */
+/** Null and [] in request bodies: absent and {} unless the schema gives them a meaning. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -17,7 +17,7 @@ const validate = compileBody(
   }),
 );
 
-test('null counts as left out and [] as an empty object', () => {
+test('null counts as absent and [] as an empty object', () => {
   const cases: [unknown, unknown][] = [
     [{ from: 'a', to: null, metadata: null, files: null }, { from: 'a' }],
     [
@@ -49,7 +49,7 @@ test('null counts as left out and [] as an empty object', () => {
   }
 });
 
-test('null stays an issue in required fields, unknown fields, lists and maps, and [] is no body', () => {
+test('null is an issue in required fields, unknown fields, lists, and maps, and [] is not a body', () => {
   const wrong = [
     { from: null },
     { from: 'a', other: null },
@@ -60,7 +60,7 @@ test('null stays an issue in required fields, unknown fields, lists and maps, an
   for (const sent of wrong) assert.equal(validate(sent).ok, false, JSON.stringify(sent));
 });
 
-test('a bigint reaches only fields that accept any value', () => {
+test('only fields that accept any value get a bigint', () => {
   const bounded = compileBody(
     closed({ seconds: Type.Integer({ maximum: 100 }), any: mapOf(Type.Unknown(), { maxProperties: 2 }) }),
   );

@@ -1,7 +1,7 @@
 /**
- * Typed clients serialize an optional field without a value as null, and PHP encodes an empty map as []. A request body is read as if
- * such a field had been left out, or were {}, wherever its schema gives null or an array no meaning of its own. An integer beyond 2^53
- * is a bigint only where the schema allows any value; elsewhere it is a number, and the limits of its field refuse it.
+ * Typed clients serialize an optional field without a value as null, and PHP encodes an empty map as []. Unless a field's schema gives null
+ * or an array a meaning, the body is read as if the field were absent, or were {}. An integer beyond 2^53 is a bigint only if the schema
+ * allows any value; otherwise it becomes a number, and the limits of the field reject it.
  */
 import type { Static, TSchema } from 'typebox';
 import { compile, type Validator } from './validate.ts';
@@ -9,7 +9,7 @@ import { compile, type Validator } from './validate.ts';
 type Schema = Record<string, unknown>;
 type Fields = Record<string, unknown>;
 
-/** What the schema of one value says about null, objects and arrays; the branches of a union are merged. */
+/** What the schema of one value allows: null, objects, and arrays; the branches of a union are merged. */
 interface Shape {
   allowsAnything: boolean;
   allowsNull: boolean;
@@ -25,7 +25,7 @@ function branchesOf(schema: Schema): Schema[] {
   return branches === undefined ? [schema] : branches.flatMap(branchesOf);
 }
 
-/** Whether a branch allows values of this type; one without type, const and enum allows all. */
+/** Returns whether a branch allows values of this type; a branch without type, const, and enum allows all. */
 function allows(branch: Schema, type: string): boolean {
   if ('const' in branch) return type === 'null' && branch.const === null;
   if (Array.isArray(branch.enum)) return type === 'null' && branch.enum.includes(null);
@@ -95,7 +95,7 @@ function readFields(fields: Fields, shape: Shape): Fields {
   return read;
 }
 
-/** The value itself where nothing in it reads differently. */
+/** Returns the same value if nothing in it changes. */
 function readValue(value: unknown, shape: Shape): unknown {
   if (typeof value === 'bigint') return shape.allowsAnything ? value : Number(value);
   if (typeof value !== 'object' || value === null) return value;
@@ -105,9 +105,9 @@ function readValue(value: unknown, shape: Shape): unknown {
 }
 
 /**
- * A validator for request bodies: optional fields that are null count as left out, and [] for an object as {}. The value given is not
- * changed, so idempotency keys still compare bodies as they were sent: null and a missing field are different bodies there.
- * `readOnlyFields` are top-level fields that are ignored.
+ * Compiles a validator for request bodies: optional fields that are null count as absent, and [] for an object as {}. The given value is
+ * not changed, so idempotency keys still compare bodies as sent, where null and a missing field differ. `readOnlyFields` are top-level
+ * fields that are ignored.
  */
 export function compileBody<S extends TSchema>(
   schema: S,
@@ -116,7 +116,7 @@ export function compileBody<S extends TSchema>(
   const validate = compile(schema);
   let shape: Shape | undefined;
   return (value) => {
-    // The body itself must be an object: [] there is a mistake, not an empty map.
+    // The body itself must be an object: [] as a body is a mistake, not an empty map.
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return validate(value);
     shape ??= shapeOf(branchesOf(schema as Schema));
     return validate(readFields(withoutFields(value as Fields, readOnlyFields), shape));

@@ -1,10 +1,10 @@
 /**
- * Turns what a handler returned, or why it was refused, into bytes (status, headers and body) and writes them to the socket. Every
- * refusal has the one shape of the API, every answer carries X-Request-Id, and no cause, stack or path ever enters a body.
+ * Converts the result of a handler, or a failure, into bytes (status, headers, and body) and writes them to the socket. Every error
+ * response has the same shape, every response has X-Request-Id, and no cause, stack, or path ever appears in a body.
  *
- * An answer may come before the request's body is complete. Then a little more of the body is read and thrown away for a moment,
- * because closing a socket with unread bytes resets it, and the client would lose the answer. Always true: so much of a refused body
- * is read and no more, however long and however fast it comes.
+ * A response may be sent before the request's body is complete. In that case a limited part of the remaining body is read and discarded,
+ * because closing a socket with unread bytes resets it and the client would lose the response. The limit holds no matter how long the body
+ * is or how fast it arrives.
  */
 import { STATUS_CODES } from 'node:http';
 import { pipeline } from 'node:stream/promises';
@@ -25,7 +25,7 @@ import type { HttpAnswer, Refusal, RouteAnswer } from './route.ts';
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 const DEFAULT_RETRY_SECONDS = 5;
-/** A field name comes from the caller and may be megabytes long. */
+/** Field names come from the caller and may be megabytes long. */
 const MAX_FIELD_LENGTH = 200;
 
 function shorten(issue: Issue): Issue {
@@ -44,7 +44,7 @@ function refusalBody(refusal: Failure, requestId: string, extra?: Readonly<Recor
 /** Refusals that always carry Retry-After. */
 const WAITS: ReadonlySet<Failure['code']> = new Set(['OVERLOADED', 'UNAVAILABLE', 'RATE_LIMITED']);
 
-/** Retry-After in seconds for the refusals where waiting helps, RateLimit-* where the limit is known, Allow for 405. */
+/** Returns Retry-After in seconds if waiting helps, RateLimit-* if the limit is known, and Allow for 405. */
 function refusalHeaders(refusal: Failure): Record<string, string> {
   const headers: Record<string, string> = {};
   const waits = WAITS.has(refusal.code);
@@ -70,8 +70,8 @@ export function refusalAnswer(refusal: Refusal, requestId: string): HttpAnswer {
 }
 
 /**
- * What a throw becomes: an outage 503, which says that nothing was accepted, and 500 where that is not known; anything else is
- * a bug, logged with its cause and answered with 500.
+ * Maps a thrown error: an outage becomes 503 (nothing was accepted) or 500 (unknown whether something was accepted). Any other error is a
+ * bug, which is logged with its cause and returned as 500.
  */
 export function thrownFailure(error: unknown, log: Log): Failure {
   if (error instanceof OutcomeUnknown) {
@@ -86,7 +86,7 @@ export function thrownFailure(error: unknown, log: Log): Failure {
   return failure('INTERNAL_ERROR');
 }
 
-/** The answer of a handler; `status` is the definition's. */
+/** Builds the response of a handler; `status` is the one in the route definition. */
 export function routeAnswer(answer: RouteAnswer, status: number, requestId: string): HttpAnswer {
   if (!answer.ok) return refusalAnswer(answer, requestId);
   const { headers } = answer;
@@ -104,10 +104,10 @@ export function routeAnswer(answer: RouteAnswer, status: number, requestId: stri
   };
 }
 
-/** Headers that every answer has and that depend on nothing; JSON of one caller is nobody else's to keep. */
+/** Headers of every response. JSON for one caller must not be cached for others. */
 const COMMON = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'] as const;
 
-/** Names and values in turn, as ServerResponse.writeHead takes them fastest. */
+/** Names and values in turn, the fastest form for ServerResponse.writeHead. */
 function headerList(answer: HttpAnswer, requestId: string): string[] {
   const list = ['Content-Type', answer.contentType, 'X-Request-Id', requestId];
   const { headers } = answer;
@@ -127,7 +127,7 @@ function headerList(answer: HttpAnswer, requestId: string): string[] {
   return list;
 }
 
-/** A whole refusal as text, for a socket whose request never became one; the connection ends with it. */
+/** Returns a complete error response as text, for a socket whose request could not be parsed; the connection then closes. */
 export function rawRefusal(refusal: Refusal, requestId: string): string {
   const answer = refusalAnswer(refusal, requestId);
   const body = String(answer.content);
@@ -137,9 +137,9 @@ export function rawRefusal(refusal: Refusal, requestId: string): string {
   return `${text}Date: ${new Date().toUTCString()}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`;
 }
 
-/** How long a client may go on sending a body that nobody wants. */
+/** How long a client may continue to send a body that was refused. */
 const LINGER_MS = 1_000;
-/** How much of it is read in that time; then its socket is left unread, so that the client is held up. */
+/** Maximum bytes read in that time; after that the socket is no longer read, so the client blocks. */
 const DISCARD_BYTES = 1_000_000;
 
 function hasBody(exchange: Exchange): boolean {
@@ -149,7 +149,7 @@ function hasBody(exchange: Exchange): boolean {
 
 function discardBody(exchange: Exchange): void {
   const { request } = exchange;
-  // A handler that gave up on a streamed body may have left its listener, which would keep the rest from flowing.
+  // A handler that stopped reading a streamed body may have left its listener, which would keep the body from flowing.
   request.removeAllListeners('readable');
   let leftBytes = DISCARD_BYTES;
   request.on('data', (chunk: Buffer) => {
@@ -159,11 +159,11 @@ function discardBody(exchange: Exchange): void {
   request.resume();
 }
 
-/** Lets the parser deliver what has already arrived; true when the request is complete then. */
+/** Lets the parser deliver the bytes that have already arrived; returns whether the request is then complete. */
 async function completed(exchange: Exchange): Promise<boolean> {
   const { request } = exchange;
   if (request.complete) return true;
-  // A body of the usual size is in the same packet as its headers; one turn is enough to see its end.
+  // A body of the usual size arrives in the same packet as its headers, so one turn of the event loop is enough.
   discardBody(exchange);
   await new Promise((resolve) => setImmediate(resolve));
   return request.complete && !request.isPaused();
@@ -196,13 +196,13 @@ async function writeStream(exchange: Exchange, answer: HttpAnswer, list: string[
   try {
     await pipeline(source, response);
   } catch (error) {
-    // Too late for another status: a broken stream must look broken, so the connection ends without the last chunk.
+    // The status is already sent. The connection ends without the last chunk, so that the client sees an incomplete response.
     if (!response.destroyed) exchange.log.error({ err: error }, 'response aborted');
     response.destroy();
   }
 }
 
-/** Resolves when nothing remains to be done for this exchange but what Node does with its bytes. */
+/** Writes a response; resolves when only Node's own transmission of the bytes remains. */
 export async function writeAnswer(exchange: Exchange, answer: HttpAnswer, draining: boolean): Promise<void> {
   const { request, response } = exchange;
   let { content } = answer;
@@ -227,7 +227,7 @@ export async function writeAnswer(exchange: Exchange, answer: HttpAnswer, draini
   if (answer.status !== 304) list.push('Content-Length', String(sizeBytes));
   response.writeHead(answer.status, list);
   if (!early) {
-    // As many bytes as characters means ASCII, which needs no encoder on its way out.
+    // Equal numbers of bytes and characters mean ASCII, which needs no encoding.
     response.end(content, sizeBytes === content.length ? 'latin1' : 'utf8');
     return;
   }

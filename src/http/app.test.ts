@@ -1,6 +1,6 @@
 /**
- * The surface as a client meets it: every refusal in the one shape and in the published order, the same on routes that
- * the shell parses for and on those that parse for themselves; answers of every kind.
+ * The API as a client sees it: every error response has the same shape and the documented order, on routes whose body the pipeline parses
+ * and on those that parse it themselves; responses of every kind.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -22,7 +22,7 @@ interface RefusalBody {
   requestId: string;
 }
 
-/** Checks the one shape and returns what varies. */
+/** Checks the common shape and returns the parts that vary. */
 async function refusal(
   response: Response,
   code: FailureCode,
@@ -50,7 +50,7 @@ function post(path: string, body: string | Buffer, headers: Record<string, strin
 
 const good = JSON.stringify({ name: 'n' });
 
-/** Each with what the refusal must be; none of them may differ between the two kinds of route. */
+/** Each request with its expected refusal, which must not differ between the two kinds of route. */
 const faultyRequests: {
   what: string;
   headers?: Record<string, string>;
@@ -129,7 +129,7 @@ const faultyRequests: {
 ];
 
 for (const fault of faultyRequests) {
-  test(`refused alike on both kinds of route: ${fault.what}`, async () => {
+  test(`refused in the same way on both kinds of route: ${fault.what}`, async () => {
     const bodies: string[] = [];
     for (const path of ['/parsed', '/raw-first']) {
       const response = await post(path + (fault.query ?? ''), fault.body, fault.headers ?? JSON_HEADERS);
@@ -144,7 +144,7 @@ for (const fault of faultyRequests) {
   });
 }
 
-test('a sound request is answered with the status of its definition, on both kinds of route', async () => {
+test('a valid request gets the status of its definition, on both kinds of route', async () => {
   for (const path of ['/parsed', '/raw-first']) {
     for (const type of [
       'application/json',
@@ -162,7 +162,7 @@ test('a sound request is answered with the status of its definition, on both kin
   }
 });
 
-test('a doubled key or account header is refused as if it were unknown', async () => {
+test('a repeated key or account header is refused as unknown', async () => {
   for (const doubled of ['X-Api-Key: good', 'X-Api-Key: ', 'X-Id: acc_1', 'x-id: acc_2']) {
     const text = await speak(
       shell.port,
@@ -219,7 +219,7 @@ test('HEAD answers as GET does, without the body', async () => {
   assert.equal((await fetch(`${shell.url}/stream`, { method: 'HEAD' })).status, 200);
 });
 
-test('a call that needs no body takes an empty one of any type, and an empty object', async () => {
+test('a call without a body accepts an empty one of any type, and an empty object', async () => {
   const types = [{}, { 'Content-Type': 'text/plain' }, { 'Content-Type': 'application/json' }];
   for (const type of types) {
     const response = await post('/notes/1/cancel', '', { ...KEY_HEADERS, ...type });
@@ -235,7 +235,7 @@ test('a call that needs no body takes an empty one of any type, and an empty obj
   );
 });
 
-test('CSV is taken as text, anything else there is 415', async () => {
+test('CSV is read as text, any other type is 415 there', async () => {
   const response = await post('/import', 'a,ä\n', { ...KEY_HEADERS, 'Content-Type': 'text/csv; charset=utf-8' });
   assert.deepEqual(await response.json(), { text: 'a,ä\n' });
   await refusal(await post('/import', good), 'UNSUPPORTED_MEDIA_TYPE');
@@ -256,7 +256,7 @@ test('streams in and out', async () => {
   assert.equal(await down.text(), 'one two');
 });
 
-test('a throw becomes 500, an outage 503 with Retry-After, and no cause is told', async () => {
+test('a thrown error becomes 500, an outage 503 with Retry-After, and no cause is revealed', async () => {
   const broken = await fetch(`${shell.url}/broken/bug`);
   const body = await refusal(broken, 'INTERNAL_ERROR');
   assert.doesNotMatch(JSON.stringify(body), /SELECT|stack|\.ts/);
@@ -267,7 +267,7 @@ test('a throw becomes 500, an outage 503 with Retry-After, and no cause is told'
   assert.ok(logged?.includes(body.requestId), 'the cause is logged under the request id');
 });
 
-test('hostile text in any place leaves one JSON line per record and a well-formed answer', async () => {
+test('hostile text in any place leaves one JSON line per log record and a well-formed response', async () => {
   const name = 'a\r\n{"level":"fatal"}\u001b[31m\u2028';
   const body = await refusal(await post('/parsed', JSON.stringify({ [name]: name })), 'INVALID_REQUEST');
   assert.ok(body.error.details.some((detail) => detail.field === name));

@@ -1,11 +1,11 @@
 /**
- * The HTTP server: one node:http server in front of one pipeline for every route. It owns request ids, limits on size, time and
- * number, the last catch of what handlers throw, and the graceful stop, in two steps. While it drains its listener stays open: what was
- * begun is answered, a new request gets 503 on a connection that ends with it, and the routes that answer always still do. Then it
- * closes: nobody is listened to any more, idle connections end at once, and what is left ends at the deadline.
+ * The HTTP server: one node:http server with one pipeline for all routes. It assigns request ids, enforces limits on size, time, and
+ * number, catches errors that handlers throw, and shuts down gracefully in two steps. While it drains, the listener stays open: requests in
+ * progress are completed, new requests get 503 on a connection that then closes, and routes with `always` still respond. Then it closes: it
+ * stops listening, ends idle connections immediately, and ends the remaining ones at the deadline.
  *
- * Always true: every request that reached us whole gets exactly one answer, unless its client has gone; a body that does not come to
- * its end in time is answered with 503 before its connection is cut.
+ * Guarantee: every request that was received completely gets exactly one response unless its client disconnected. A body that is still
+ * incomplete at the deadline gets 503 before its connection is cut.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -27,18 +27,18 @@ import type { CallerKey, RouteDefinition } from './route.ts';
 import { listenTls, type TlsPort, type TlsPortOptions } from './tls-port.ts';
 
 interface HttpLimits {
-  /** Requests worked on at once; long polls and streams of events do not count. */
+  /** Maximum requests in progress; long polls and event streams do not count. */
   maxInWork: number;
   /** Memory for request bodies, all together. */
   bodyBudgetBytes: number;
   /** From the first byte to the end of the headers. */
   headersTimeoutMs: number;
-  /** From the end of the headers to the end of a body that is read whole. */
+  /** From the end of the headers to the end of a buffered body. */
   bodyTimeoutMs: number;
-  /** The whole request, streamed uploads included. */
+  /** The complete request, including streamed uploads. */
   requestTimeoutMs: number;
   keepAliveTimeoutMs: number;
-  /** For a client that takes nothing of its answer any more. */
+  /** For a client that stopped reading its response. */
   stallTimeoutMs: number;
 }
 
@@ -54,33 +54,33 @@ const defaultLimits: HttpLimits = {
 
 export interface HttpAppOptions<C extends CallerKey> extends IdentifyOptions<C> {
   host: string;
-  /** 0 takes a free one. */
+  /** 0 selects a free port. */
   port: number;
-  /** A port with TLS beside it. */
+  /** An additional port with TLS. */
   tls?: Pick<TlsPortOptions, 'port' | 'context'> | undefined;
   log: Log;
   metrics?: Metrics;
   routes: readonly RouteDefinition<C>[];
-  /** Interfaces of other services; their routes are among `routes`, below their prefixes. */
+  /** Interfaces of other services; `routes` has their routes, below their prefixes. */
   doors?: readonly Door[];
-  /** A reason refuses routes that accept mail with OVERLOADED; the others go on. */
+  /** If it returns a reason, routes that accept mail are refused with OVERLOADED; other routes are unaffected. */
   backPressure?: () => BackPressure | undefined;
-  /** Every refusal of a caller who is known; called before it is answered. */
+  /** Called for every refused request of an authenticated caller, before the response is sent. */
   onRefused?(refused: RefusedCall<C>): void;
-  /** Networks whose X-Forwarded-For and X-Forwarded-Proto apply; none when absent. */
+  /** Networks whose X-Forwarded-For and X-Forwarded-Proto are trusted; none if absent. */
   trustedProxies?: readonly Cidr[];
-  /** A request with X-Forwarded-For came from an address that is not trusted. */
+  /** Called if a request with X-Forwarded-For came from an untrusted address. */
   onUntrustedProxy?(address: string): void;
   /** Requests per second and key; off when absent. */
   rateLimitPerSecond?: number;
-  /** The part of that limit which is this process's, when several share it. */
+  /** This process's share of the rate limit if several processes share it. */
   rateShare?(): number;
   limits?: Partial<HttpLimits>;
-  /** Of the base URL (base-path.ts); empty by default. */
+  /** Path of the base URL (base-path.ts); empty by default. */
   basePath?: string;
 }
 
-/** A request of a caller who is known, and why it was refused. */
+/** A refused request of an authenticated caller. */
 export interface RefusedCall<C> {
   caller: C;
   requestId: string;
@@ -93,15 +93,15 @@ export interface RefusedCall<C> {
 
 export interface HttpApp {
   readonly server: Server;
-  /** Resolves with the port once connections are accepted; rejects when the address is taken. */
+  /** Resolves with the port once connections are accepted; rejects if the address is in use. */
   listen(): Promise<{ port: number }>;
-  /** The same for the port with TLS, where there is one. */
+  /** Does the same for the TLS port, if there is one. */
   listenTls(): Promise<{ port: number } | undefined>;
-  /** True from the moment drain() or stop() was called. */
+  /** True once drain() or stop() was called. */
   draining(): boolean;
   /**
-   * Refuses new requests with 503, on connections that are still accepted; resolves once what is in work is answered, or was
-   * cut at the deadline. Safe to call twice.
+   * Refuses new requests with 503, on connections that are still accepted; resolves once requests in progress are completed or cut at the
+   * deadline. Safe to call twice.
    */
   drain(options?: { deadlineMs: number }): Promise<void>;
   /** Drains, then closes the listener and every connection, the last ones at the deadline. Safe to call twice. */
@@ -110,7 +110,7 @@ export interface HttpApp {
 
 const DEFAULT_STOP_MS = 20_000;
 const SWEEP_MS = 1_000;
-/** Of what the log shows of a refusal; names of fields come from the client. */
+/** Limit for the log; field names come from the client. */
 const MAX_LOGGED_FIELDS = 5;
 const MAX_LOGGED_LENGTH = 100;
 
@@ -127,7 +127,7 @@ function checkLoad(traffic: Traffic, maxInWork: number): (exchange: Exchange) =>
   };
 }
 
-/** Ends bodies that take too long; looked at once a second, so that no request pays for a timer of its own. */
+/** Ends bodies that take too long. Runs once a second, so that requests need no timers of their own. */
 function sweepSlowBodies(traffic: Traffic, bodyTimeoutMs: number): NodeJS.Timeout {
   const timer = setInterval(() => {
     const latest = performance.now() - bodyTimeoutMs;
@@ -143,15 +143,15 @@ function sweepSlowBodies(traffic: Traffic, bodyTimeoutMs: number): NodeJS.Timeou
 }
 
 /**
- * Nothing came or went for a while. Who waits for an answer may go on; one that does not take what is written is cut off, or
- * it would count as in work, and hold a file, for good. Set here instead of on the server, so that Node goes on
- * closing connections that are idle between requests.
+ * Handles an idle socket. A client that waits for its response may continue; one that does not read its response is cut off, because it
+ * would count as in progress, and might keep a file open, indefinitely. The timeout is set per socket and not on the server, so that Node
+ * still closes connections that are idle between requests.
  */
 function cutStalled(socket: Socket): void {
   if (socket.writableLength > 0) socket.destroy();
 }
 
-/** Names of fields and codes only: what a field held may be anybody's business. */
+/** Logs names of fields and codes only, because values may be confidential. */
 function noteRefused(exchange: Exchange, status: number, { code, details }: Failure): void {
   const { routeName: route, remoteAddress: address, caller } = exchange;
   const accountId = (caller as CallerKey | undefined)?.account?.id;
@@ -163,7 +163,7 @@ function serverOf(limits: HttpLimits): Server {
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
     insecureHTTPParser: false,
-    // Validated by checkForm, which answers in the one shape.
+    // checkForm validates the Host header, so that the error has the usual shape.
     requireHostHeader: false,
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
@@ -191,7 +191,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
     backPressure: options.backPressure,
   });
   const server = serverOf(limits);
-  // Counted by checkForm instead: Node would drop the headers beyond its own limit without a word.
+  // checkForm counts the headers instead: Node would silently drop those above its limit.
   server.maxHeadersCount = 0;
 
   function onRefused(exchange: Exchange, status: number, refusal: Failure): void {
@@ -205,7 +205,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
         refusalAnswer({ failure: thrownFailure(error, exchange.log) }, exchange.requestId),
       );
       if (answer === undefined) return;
-      // Its handler only knows that the body broke off, not that the service is stopping.
+      // The handler only sees an aborted body, not that the service is stopping.
       const isCutOff = exchange.isGivenUp && answer.status >= 400;
       const whole = isCutOff ? refusalAnswer({ failure: stopping() }, exchange.requestId) : answer;
       const final = exchange.door?.shape(whole, exchange) ?? whole;
@@ -293,19 +293,19 @@ function listenOn(server: Server, where: { host: string; port: number }): Promis
   });
 }
 
-/** What is going on, for limits, deadlines and the stop. */
+/** Requests in progress, for limits, deadlines, and shutdown. */
 interface Traffic extends Load {
-  /** Every exchange that has no answer yet. */
+  /** All exchanges without a response. */
   live: ActiveSet<Exchange>;
   budget: BodyBudget;
   draining: boolean;
-  /** Of those in `live`, the ones that were begun before the drain. */
+  /** The exchanges in `live` that started before the drain. */
   awaited: Set<Exchange>;
-  /** The last awaited one has its answer. */
+  /** Called when the last awaited exchange has its response. */
   onAnswered(): void;
 }
 
-/** Before the deadline: so long a client has to read that its body will not be waited for. */
+/** Time before the deadline at which clients are told that their incomplete body is no longer awaited. */
 const LAST_CALL_MS = 2_000;
 /** Connections that are in the middle of a request when the listener closes. */
 const CLOSE_MS = 2_000;
@@ -314,7 +314,7 @@ function openTraffic(budget: BodyBudget): Traffic {
   return { live: new ActiveSet(), inWork: 0, budget, draining: false, awaited: new Set(), onAnswered: () => undefined };
 }
 
-/** The exchange is answered, or nobody is there for its answer. */
+/** Called when the exchange has its response, or its client disconnected. */
 function release(traffic: Traffic, exchange: Exchange): void {
   traffic.live.delete(exchange);
   traffic.budget.heldBytes -= exchange.heldBytes;
@@ -324,7 +324,7 @@ function release(traffic: Traffic, exchange: Exchange): void {
   if (traffic.awaited.delete(exchange) && traffic.awaited.size === 0) traffic.onAnswered();
 }
 
-/** The refusal of requests that come while the service stops. */
+/** Returns the error for requests that arrive while the service stops. */
 function stopping(): Failure {
   return failure('OVERLOADED', {
     message: 'The service is stopping and accepted nothing. Retry the request.',
@@ -332,7 +332,7 @@ function stopping(): Failure {
   });
 }
 
-/** Ends bodies that are still being read, for their readers. */
+/** Aborts bodies that are still being read. */
 function breakOffBodies(exchanges: Iterable<Exchange>): void {
   for (const exchange of exchanges) {
     if (exchange.request.complete) continue;
@@ -343,7 +343,7 @@ function breakOffBodies(exchanges: Iterable<Exchange>): void {
   }
 }
 
-/** Refuses what comes from now on; resolves once what was begun is answered, or is cut at the deadline. Called once. */
+/** Refuses new requests; resolves once requests in progress are completed, or cut at the deadline. Called once. */
 function drain(traffic: Traffic, deadlineMs: number): Promise<void> {
   traffic.draining = true;
   traffic.awaited = new Set(traffic.live);
@@ -364,11 +364,11 @@ function drain(traffic: Traffic, deadlineMs: number): Promise<void> {
   });
 }
 
-/** Stops listening, closes idle connections at once (Node does with close()), and the others when they are answered. */
+/** Stops listening; Node's close() ends idle connections immediately, and the others end after their response. */
 async function closeServer(server: Server, tlsPort: TlsPort | undefined, deadlineMs: number): Promise<void> {
   if (!server.listening) return;
   const deadline = setTimeout(() => server.closeAllConnections(), Math.min(deadlineMs, CLOSE_MS));
-  // A kept connection becomes idle when its answer was under way as close() came.
+  // A kept-alive connection becomes idle if its response was in progress when close() was called.
   const idle = setInterval(() => server.closeIdleConnections(), 100);
   await Promise.all([new Promise((resolve) => server.close(resolve)), tlsPort?.close()]);
   clearTimeout(deadline);

@@ -1,9 +1,9 @@
-/** The path of a base URL: taken from requests, and added to what clients follow. */
+/** The path of a base URL: removed from requests, and added to URLs for clients. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { basePathOf, withBasePath, withoutBasePath } from './base-path.ts';
 
-test('the path of a base URL has no slash at its end', () => {
+test('the path of a base URL has no trailing slash', () => {
   for (const [baseUrl, basePath] of [
     ['https://mail.example', ''],
     ['https://mail.example/', ''],
@@ -14,7 +14,7 @@ test('the path of a base URL has no slash at its end', () => {
     assert.equal(basePathOf(baseUrl), basePath);
 });
 
-test('requests that still have the path lose it, others stay', () => {
+test('the path is removed from requests that have it, others are unchanged', () => {
   for (const [url, stripped] of [
     ['/mail', '/'],
     ['/mail/', '/'],
@@ -28,7 +28,7 @@ test('requests that still have the path lose it, others stay', () => {
   assert.equal(withoutBasePath('/mail/send', ''), '/mail/send');
 });
 
-test('paths in Link and Location get it, addresses of others do not', () => {
+test('paths in Link and Location get it, other addresses do not', () => {
   const next = '</messages?cursor=a>; rel="next"';
   assert.deepEqual(withBasePath({ Link: next, 'X-Next-Cursor': 'a' }, '/mail'), {
     Link: '</mail/messages?cursor=a>; rel="next"',

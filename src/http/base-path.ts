@@ -1,16 +1,16 @@
 /**
- * The path of a base URL such as https://tools.example/mail: a proxy in front of the service strips it from requests, and everything
- * that a browser or client follows needs it again. Routes and handlers do not know it: it is removed from a request that still has it,
- * and added to the paths in Link and Location of an answer, in one place each (app.ts).
+ * The path of a base URL such as https://tools.example/mail. A reverse proxy removes it from requests, but URLs that a browser or client
+ * follows must include it. Routes and handlers do not know it: app.ts removes it from requests that still include it, and adds it to the
+ * paths in Link and Location headers of responses.
  */
 import type { AnswerHeaders } from './route.ts';
 
-/** Without a slash at its end; empty for a base URL without a path. */
+/** Returns the path without a trailing slash; empty for a base URL without a path. */
 export function basePathOf(baseUrl: string): string {
   return new URL(baseUrl).pathname.replace(/\/+$/, '');
 }
 
-/** The target of a request as routes know it. A proxy may have left the path. */
+/** Returns the request target as routes expect it. A proxy may or may not have removed the path. */
 export function withoutBasePath(url: string, basePath: string): string {
   if (basePath === '' || !url.startsWith(basePath)) return url;
   const rest = url.slice(basePath.length);
@@ -18,7 +18,7 @@ export function withoutBasePath(url: string, basePath: string): string {
   return rest.startsWith('/') ? rest : url;
 }
 
-/** The headers of an answer, with paths as the client reaches them. */
+/** Returns the headers with paths as the client reaches them. */
 export function withBasePath(headers: AnswerHeaders | undefined, basePath: string): AnswerHeaders | undefined {
   if (basePath === '' || headers === undefined || !('Link' in headers || 'Location' in headers)) return headers;
   const { Link: link, Location: location } = headers;

@@ -1,4 +1,4 @@
-/** Bodies that do not fit their schema: what does fit is validated further, and every issue is named at once. */
+/** Bodies that do not match their schema: valid parts are validated further, and all issues are reported together. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Type } from 'typebox';
@@ -40,29 +40,29 @@ async function issuesOf(json: unknown): Promise<string[]> {
   return error.details.map((issue) => issue.field);
 }
 
-test('issues of fields that fit are named with those of fields that do not', async () => {
+test('issues of valid fields are reported together with those of invalid fields', async () => {
   assert.deepEqual(await issuesOf({ email: 'nobody', colour: 'red' }), ['colour', 'email', 'reason']);
   assert.deepEqual(await issuesOf({ email: 'nobody', lines: ['too long'] }), ['lines[0]', 'email']);
 });
 
-test('a field that is malformed or missing is named once', async () => {
+test('a malformed or missing field is reported once', async () => {
   assert.deepEqual(await issuesOf({ email: 7, lines: [] }), ['email']);
   assert.deepEqual(await issuesOf({ lines: [] }), ['email']);
   assert.deepEqual(await issuesOf([]), ['']);
 });
 
-test('where not all issues are named, nothing is taken for fitting', async () => {
+test('if not all issues are reported, no field counts as valid', async () => {
   const unknown = Object.fromEntries(Array.from({ length: 150 }, (_, i) => [`unknown${i}`, i]));
   assert.equal((await issuesOf({ ...unknown, email: 7, lines: 'x' })).length, 100);
 });
 
-test('what is left of a list keeps its places, and a count that is wrong leaves all of it', async () => {
+test('the remaining elements of a list keep their indexes, and a wrong count leaves all of them', async () => {
   assert.deepEqual(await issuesOf({ email: 'a@x', lines: ['ab', 'too long', 'no'] }), ['lines[1]', 'lines[2]']);
   assert.deepEqual(await issuesOf({ email: 'a@x', lines: ['no', 'ab', 'ab', 'ab'] }), ['lines', 'lines[0]']);
   assert.deepEqual(await issuesOf({ email: 'a@x', lines: 'no' }), ['lines']);
 });
 
-test('what JSON allows and we do not hides nothing that the schema finds', async () => {
+test('JSON that is refused hides no schema issues', async () => {
   const headers = { ...KEY_HEADERS, 'Content-Type': 'application/json' };
   const body = '{"email":"a","email":7,"reason":"\\u0000","colour":1}';
   const answer = await fetch(`${shell.url}/checked`, { method: 'POST', headers, body });
@@ -73,7 +73,7 @@ test('what JSON allows and we do not hides nothing that the schema finds', async
   );
 });
 
-test('a body that fits is validated whole where the JSON or the query is at fault', async () => {
+test('a valid body is validated completely if the JSON or the query has issues', async () => {
   const headers = { ...KEY_HEADERS, 'Content-Type': 'application/json' };
   const named = async (query: string, body: string): Promise<string[]> => {
     const answer = await fetch(`${shell.url}/checked${query}`, { method: 'POST', headers, body });
@@ -84,6 +84,6 @@ test('a body that fits is validated whole where the JSON or the query is at faul
   assert.deepEqual(await named('?email=1', '{"email":"nobody","lines":[]}'), ['email', 'email']);
 });
 
-test('a body that fits is left to the handler', async () => {
+test('a valid body is left to the handler', async () => {
   assert.deepEqual(await issuesOf({ email: 'nobody' }), []);
 });

@@ -1,8 +1,8 @@
 /**
- * What a request brings, read and checked. A body is read into one Buffer: Content-Encoding and Content-Type first, then bytes are
- * counted and reading stops at the cap, at the deadline (the sweep in app.ts ends a reading through exchange.failReading), or when all
- * bodies in memory together exceed their budget. A body that is announced too large is refused before a byte of it is read. Then all
- * that is wrong with a body or a query is named in one refusal.
+ * Reads and validates request bodies and queries. A body is read into one Buffer: Content-Encoding and Content-Type are checked first, then
+ * bytes are counted. Reading stops at the size limit, at the deadline (the sweep in app.ts ends it through exchange.failReading), or if all
+ * bodies in memory together exceed their budget. A body whose Content-Length is too large is refused before any of it is read. All issues
+ * of a body or query are reported in one error response.
  */
 import type { TSchema } from 'typebox';
 import {
@@ -36,10 +36,10 @@ export interface BodyBudget {
   heldBytes: number;
 }
 
-/** A body in one packet is not worth counting. */
+/** Smaller bodies are not counted against the budget. */
 const UNCOUNTED_BYTES = 64 * 1024;
 
-/** From here on a body of known length is gathered in one allocation, so that it is never held twice. */
+/** From this size on, a body of known length is read into one allocation, so that it is never in memory twice. */
 const ONE_PIECE_BYTES = 1_000_000;
 
 const EMPTY = Buffer.alloc(0);
@@ -51,7 +51,7 @@ function tooLarge(rules: BodyRules): Failure {
 }
 
 const MEDIA_TYPE = /^([a-z0-9!#$&^_.+-]+\/[a-z0-9!#$&^_.+-]+)[ \t]*(?=;|$)/;
-/** RFC 9110 §5.6.6: an empty parameter is none; a value is a token or a quoted string. */
+/** An empty parameter is ignored; a value is a token or a quoted string (RFC 9110 §5.6.6). */
 const PARAMETER =
   /[ \t]*;[ \t]*(?:([a-z0-9!#$%&'*+.^_`|~-]+)=(?:([a-z0-9!#$%&'*+.^_`|~-]+)|"((?:[^"\\]|\\.)*)"))?[ \t]*/y;
 
@@ -119,10 +119,7 @@ function overBudget(exchange: Exchange, budget: BodyBudget, chunkBytes: number, 
   return false;
 }
 
-/**
- * The body, a refusal, or undefined when the client went away in the middle. With a refusal the rest of the body is
- * neither kept nor parsed.
- */
+/** Returns the body, a refusal, or undefined if the client disconnected. After a refusal the remaining body is neither kept nor parsed. */
 export function readBody(
   exchange: Exchange,
   rules: BodyRules,
@@ -165,8 +162,8 @@ export function readBody(
 }
 
 /**
- * Issues of fields that fit the schema. Lists have undefined in place of what does not; `malformed` names the fields that are given and
- * have an issue, which are not missing.
+ * Returns issues that a schema cannot express, for fields that match the schema. In lists, elements that do not match are undefined.
+ * `malformed` names the fields that are present but invalid, and therefore not missing.
  */
 export type FurtherIssues = (fields: Record<string, unknown>, malformed: ReadonlySet<string>) => readonly Issue[];
 
@@ -175,7 +172,7 @@ interface BodyChecks<T> {
   furtherIssues?: FurtherIssues | undefined;
 }
 
-/** Adds issues of another check; a field that has one already is not named again, nor what lies within a field of `unread`. */
+/** Adds issues of another check, except for fields that already have an issue and fields inside `unread`. */
 function add(issues: Issue[], further: readonly Issue[], unread: readonly Issue[]): void {
   const named = new Set(issues.map((issue) => issue.field));
   const isUnread = (field: string): boolean =>
@@ -184,13 +181,12 @@ function add(issues: Issue[], further: readonly Issue[], unread: readonly Issue[
 }
 
 /**
- * All that is wrong with a body, in one refusal: what JSON allows and we do not, what its schema says, and what a schema cannot say.
- * The last is asked of what fits the schema, and only where something is wrong already: a body without issues is its handler's to
- * check, which may have more to say (404, 409) and an order of its own to say it in. Issues found `elsewhere` (query, headers) come
- * first.
+ * Returns all issues of a body in one error: invalid JSON, schema violations, and issues that a schema cannot express. The last kind is
+ * checked only if there are other issues: the handler checks a valid body itself, in its own order and with further errors (404, 409).
+ * Issues found `elsewhere` (query, headers) come first.
  */
 export function checkBody<T>(json: ParsedJson, checks: BodyChecks<T>, elsewhere: readonly Issue[] = []): Result<T> {
-  /** Fields of which JSON allows more than we do: what they hold is not known. */
+  /** Fields that are valid JSON but refused by strict-json.ts: their values are unknown. */
   const unread = json.ok ? [] : json.failure.details;
   const issues = [...unread];
   if ('value' in json) {
@@ -246,15 +242,15 @@ function readPairs(search: string, properties: Record<string, Property>, issues:
 }
 
 /**
- * Validates the text behind the question mark; without a schema every parameter is unknown. Names and values are decoded strictly
- * (UTF-8, `+` is a space). A value becomes a number or a boolean only where the schema says so and its text is exactly one; a
- * parameter given twice is an issue unless the schema takes an array.
+ * Validates a query string; without a schema every parameter is unknown. Names and values are decoded strictly (UTF-8, `+` is a space). A
+ * value becomes a number or a boolean only if the schema requires it and the text is exactly one. A repeated parameter is an issue unless
+ * the schema allows an array.
  */
 export type QueryReader = (search: string) => Result<Record<string, unknown>>;
 
 const NOTHING = { type: 'object', properties: {}, additionalProperties: false };
 
-/** A reader for one route. Throws when the schema is not a closed object. */
+/** Compiles a reader for one route. Throws if the schema is not a closed object. */
 export function compileQuery(schema: TSchema | undefined): QueryReader {
   const shape = (schema ?? NOTHING) as { properties?: Record<string, Property>; additionalProperties?: unknown };
   if (shape.additionalProperties !== false) throw new Error('a query schema refuses unknown parameters: use closed()');
@@ -266,7 +262,7 @@ export function compileQuery(schema: TSchema | undefined): QueryReader {
     const validated = validate(query);
     if (validated.ok && issues.length === 0) return ok(query);
     const wrong = validated.ok ? [] : validated.failure.details;
-    // A parameter that may be given several times is no list to who gives it once.
+    // A client that sends a repeatable parameter once does not think of it as a list, so the issue has no index.
     issues.push(...wrong.map(({ field, message }) => ({ field: field.replace(/\[\d+\]$/, ''), message })));
     return refuse(invalid(issues.slice(0, 100)));
   };

@@ -1,7 +1,6 @@
 /**
- * Tells a call of our own pages from one that a page of another site made a browser send along with its cookie (CSRF). Calls that
- * change something carry a header that no form can set, and an Origin of our own: that of the base URL, or of the host that
- * the request came to. The cookie is SameSite=Strict besides.
+ * Protects against cross-site request forgery (CSRF). Calls that change something must have a header that HTML forms cannot set, and an
+ * Origin of this service: the base URL's, or that of the host the request was sent to. In addition, the cookie is SameSite=Strict.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Failure, failure } from '../base/failure.ts';
@@ -20,12 +19,12 @@ interface CheckedRequest {
   readonly isSecure?: boolean | undefined;
 }
 
-/** Whether the browser reaches this service over https: the public address says so, or this request came that way. */
+/** Returns whether the browser uses https: according to the base URL, or because this request did. */
 export function isOverHttps(request: { readonly isSecure?: boolean | undefined }, baseUrl: string): boolean {
   return baseUrl.startsWith('https:') || request.isSecure === true;
 }
 
-/** Whether a page of this origin is one of this service. If the browser uses https, pages that were loaded over http are not. */
+/** Returns whether a page of this origin belongs to this service. If the browser uses https, http pages do not. */
 export function isOwnOrigin(
   { headers: { origin, host }, isSecure }: Pick<CheckedRequest, 'headers' | 'isSecure'>,
   baseUrl: string,
@@ -39,7 +38,7 @@ export function isOwnOrigin(
   return host !== undefined && from.host === host.toLowerCase();
 }
 
-/** Why a call with a session is refused, for any user. */
+/** Returns why a call with a session is refused, independent of the user. */
 export function crossSiteFailure(request: CheckedRequest, baseUrl: string): Failure | undefined {
   const { method, headers } = request;
   if (method === 'GET' || method === 'HEAD') return undefined;

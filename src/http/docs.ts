@@ -21,7 +21,7 @@ const HEADERS = {
 const ICON =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#2f5d8a" d="M1 3h14v10H1z"/><path fill="none" stroke="#fff" d="m2 4 6 5 6-5"/></svg>';
 
-/** Without the bar on top, which shows the logo of Swagger. The document is found beside this script, behind any proxy. */
+/** Hides the top bar with the logo of Swagger. The document is addressed relative to this script, so it works with any proxy path. */
 const START = `window.ui = SwaggerUIBundle({
   url: new URL('../json', document.currentScript.src).href,
   dom_id: '#swagger-ui',
@@ -32,7 +32,7 @@ const START = `window.ui = SwaggerUIBundle({
 });
 `;
 
-/** `base` is where the page finds its files. */
+/** `base` is the URL of the page's files. */
 function page(base: string): string {
   return `<!DOCTYPE html>
 <html lang="en">
@@ -56,7 +56,7 @@ const HTML = 'text/html; charset=utf-8';
 const SCRIPT = 'application/javascript; charset=utf-8';
 const STYLE = 'text/css; charset=utf-8';
 
-/** A release brings its own: a browser may show the last one's for an hour after it. */
+/** Browsers may use files of the previous release for up to an hour after an upgrade. */
 const KEPT = 'public, max-age=3600';
 
 function ofSwagger(name: string, contentType: string): StaticFile {
@@ -67,7 +67,7 @@ function asset(name: string, contentType: string, read: StaticFile['read']): Sta
   return { path: `/docs/static/${name}`, contentType, read, cacheControl: KEPT };
 }
 
-/** The page and its files, over this document, which is asked for once; `basePath` as in base-path.ts. */
+/** Routes of the page and its files for this OpenAPI document, which is generated once; `basePath` as in base-path.ts. */
 export function docsRoutes<C>(openapi: () => unknown, { basePath = '' } = {}): RouteDefinition<C>[] {
   const files: StaticFile[] = [
     { path: '/docs', contentType: HTML, read: () => page(`${escapeAttribute(basePath)}/docs/static`) },

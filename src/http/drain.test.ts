@@ -1,6 +1,6 @@
 /**
- * Load and the graceful stop: what is in work is answered, what comes too late or too much is refused with 503 and
- * Retry-After on a port that stays open until the end, and nothing outlives the deadline.
+ * Overload and graceful shutdown: requests in progress are completed, requests that are too late or too many get 503 with Retry-After on a
+ * port that stays open until the end, and nothing outlives the deadline.
  */
 
 import assert from 'node:assert/strict';
@@ -33,9 +33,9 @@ const always = defineRoute({
 
 interface Kept {
   ask(bytes: string): void;
-  /** What came, once the server has closed. */
+  /** The received text, once the server has closed. */
   ended: Promise<string>;
-  /** What came so far. */
+  /** The text received so far. */
   text(): string;
 }
 
@@ -51,7 +51,7 @@ function keep(port: number): Kept {
   return { ask: (bytes) => socket.write(bytes), ended, text: () => text };
 }
 
-test('a stop answers what is in work, and refuses on old and new connections until that is done', async (t) => {
+test('a stop completes requests in progress, and refuses others on old and new connections in the meantime', async (t) => {
   const page = { path: '/docs', contentType: 'text/html', read: () => Promise.reject(new Error('not asked for')) };
   const shell = await httpShell({ more: [always, ...staticRoutes<CallerKey>([page])] });
   t.after(() => shell.close());
@@ -92,7 +92,7 @@ test('while stopping, a request on a connection still in use gets 503 with Retry
   t.after(() => shell.close());
   let finish: () => unknown = () => undefined;
   const accepted = once(shell.app.server, 'connection') as Promise<[Socket]>;
-  // Begun before the stop and complete after it: such a connection is not idle.
+  // Started before the stop and complete after it: such a connection is not idle.
   const answering = new Promise<string>((resolve) => {
     let text = '';
     const socket = connect(shell.port, '127.0.0.1', () => socket.write('POST /held HTTP/1.1\r\nHost: a\r\n'));
@@ -115,7 +115,7 @@ test('while stopping, a request on a connection still in use gets 503 with Retry
   assert.equal(shell.held.started, 0, 'nothing was accepted');
 });
 
-test('idle and silent connections do not hold a stop, long polls end with it', async (t) => {
+test('idle and silent connections do not delay a stop, and long polls end with it', async (t) => {
   const shell = await httpShell();
   t.after(() => shell.close());
   const silent = closed(shell.port, '');
@@ -129,7 +129,7 @@ test('idle and silent connections do not hold a stop, long polls end with it', a
   assert.ok(runningMs() - before < 5_000, `${runningMs() - before} ms`);
 });
 
-test('the deadline cuts what does not end', async (t) => {
+test('the deadline cuts the remaining requests', async (t) => {
   const shell = await httpShell();
   t.after(() => shell.close());
   const held = closed(shell.port, HELD);
@@ -149,8 +149,7 @@ const upload = defineRoute({
     }),
 });
 
-test('a body that does not come to its end is answered with 503 before the deadline cuts its connection', (t) =>
-  againIfPaused(() => halfBodies(t)));
+test('an incomplete body gets 503 before the deadline cuts its connection', (t) => againIfPaused(() => halfBodies(t)));
 
 async function halfBodies(t: TestContext): Promise<void> {
   const shell = await httpShell({ more: [upload] });
@@ -175,7 +174,7 @@ async function halfBodies(t: TestContext): Promise<void> {
   }
 }
 
-test('a long poll that begins to wait while the service stops does not hold it', async (t) => {
+test('a long poll that starts to wait while the service stops does not delay it', async (t) => {
   let identify = () => {};
   const identified = new Promise<void>((resolve) => {
     identify = resolve;
@@ -211,7 +210,7 @@ test('a long poll that begins to wait while the service stops does not hold it',
   assert.ok(runningMs() - before < 5_000, `${runningMs() - before} ms`);
 });
 
-test('a long poll learns that its client has gone', async (t) => {
+test('a long poll is aborted if its client disconnects', async (t) => {
   const shell = await httpShell();
   t.after(() => shell.close());
   const controller = new AbortController();
@@ -222,7 +221,7 @@ test('a long poll learns that its client has gone', async (t) => {
   await waitUntil('its signal', () => shell.held.aborted === 1);
 });
 
-test('more than the requests in work are refused, and counted down again', async (t) => {
+test('requests above the limit are refused, and the count decreases again', async (t) => {
   const shell = await httpShell({ limits: { maxInWork: 2 } });
   t.after(() => shell.close());
   const work = [fetch(`${shell.url}/held`, { method: 'POST' }), fetch(`${shell.url}/held`, { method: 'POST' })];
@@ -238,7 +237,7 @@ test('more than the requests in work are refused, and counted down again', async
   }
 });
 
-test('back-pressure refuses routes that take on mail with its reason, and no others', async (t) => {
+test('back-pressure refuses routes that accept mail with its reason, and no others', async (t) => {
   const shell = await httpShell({ backPressure: () => ({ code: 'OVERLOADED', reason: 'the disk is nearly full' }) });
   t.after(() => shell.close());
   const refused = await fetch(`${shell.url}/intake`, { method: 'POST', headers: KEY_HEADERS });
@@ -250,7 +249,7 @@ test('back-pressure refuses routes that take on mail with its reason, and no oth
   assert.equal((await fetch(`${shell.url}/notes/1`, { headers: KEY_HEADERS })).status, 200);
 });
 
-// What is refused as the third of a second is not so after a pause.
+// The third request in a second is refused, but not after a pause.
 test('requests per second and key', (t) => againIfPaused(() => threeAtOnce(t)));
 
 async function threeAtOnce(t: TestContext): Promise<void> {

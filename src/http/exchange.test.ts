@@ -6,7 +6,7 @@ function member(name: string): { name: string; activeIndex: number } {
   return { name, activeIndex: -1 };
 }
 
-test('members come and go in any order, each once', () => {
+test('members are added and removed in any order, each once', () => {
   const set = new ActiveSet<ReturnType<typeof member>>();
   const [a, b, c] = [member('a'), member('b'), member('c')];
   for (const one of [a, b, c, b]) set.add(one);
@@ -22,7 +22,7 @@ test('members come and go in any order, each once', () => {
   assert.deepEqual([...set], [a]);
 });
 
-test('the one that is looked at may leave', () => {
+test('the current member can be removed during iteration', () => {
   const set = new ActiveSet<ReturnType<typeof member>>();
   for (let i = 0; i < 10; i += 1) set.add(member(String(i)));
   const seen: string[] = [];

@@ -1,7 +1,6 @@
 /**
- * One request and its answer, from the first header to the last byte. It is what a handler sees as RouteRequest. Parts
- * that few handlers ask for (abort signal, child log) are made when asked for: a class with getters, because one of these is made per
- * request and a literal with closures costs three times as much.
+ * One request and its response, from the first header to the last byte. Handlers see it as RouteRequest. Parts that few handlers need
+ * (abort signal, child log) are created on first use, through getters of a class.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
@@ -16,15 +15,14 @@ import type { BodyParser, Refusal, RouteRequest } from './route.ts';
 import { type ParsedJson, parseStrictJson } from './strict-json.ts';
 
 interface ActiveMember {
-  /** Its index in its set; -1 in none. */
+  /** Its index in its set; -1 if it is in none. */
   activeIndex: number;
 }
 
 /**
- * A set of objects that come and go thousands of times a second: a list in which the last one takes the slot of the one that goes. A
- * Set grows a new table every few dozen changes, and each old one still names what it held and the table after it: once one of them
- * has been promoted by the collector, all that ever passed through the set since then is kept and promoted too, until the next
- * full collection.
+ * A set of objects that are added and removed thousands of times a second: a list in which the last member takes the slot of a removed one.
+ * A native Set allocates a new table every few dozen changes, and old tables keep removed members alive until the next full garbage
+ * collection.
  */
 export class ActiveSet<T extends ActiveMember> {
   readonly #members: T[] = [];
@@ -33,7 +31,7 @@ export class ActiveSet<T extends ActiveMember> {
     return this.#members.length;
   }
 
-  /** An object may be in one set. */
+  /** An object can be in one set only. */
   add(member: T): void {
     if (member.activeIndex !== -1) return;
     member.activeIndex = this.#members.push(member) - 1;
@@ -51,13 +49,11 @@ export class ActiveSet<T extends ActiveMember> {
     return true;
   }
 
-  /** The members at this moment. */
   [Symbol.iterator](): Iterator<T> {
     return [...this.#members][Symbol.iterator]();
   }
 }
 
-/** Requests in work, of all routes or of one. */
 export interface Load {
   inWork: number;
   atMost?: number;
@@ -84,35 +80,33 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   rawBody: Buffer = NO_BYTES;
   /** The route's strict parser; set by the pipeline. */
   parser: BodyParser | undefined = undefined;
-  /** Headers that go on this answer whatever it is (rate limits). */
+  /** Headers to add to any response (rate limits). */
   extraHeaders: Record<string, string> | undefined = undefined;
   /** Pattern of the route, for metrics; never the path. */
   routeName = 'unknown';
-  /** Set while the body is being read: ends the reading with a refusal. */
+  /** Set while the body is being read; ends reading with a refusal. */
   failReading: ((refusal: Refusal) => void) | undefined = undefined;
   /** The bytes after the headers turned out not to be HTTP; nothing more can be read from this connection. */
   broken: Refusal | undefined = undefined;
-  /** The client waits for 100 Continue before it sends a body, and was not asked to. */
+  /** The client waits for 100 Continue before it sends a body, and has not received it. */
   waitsForContinue: boolean;
   /** Bytes of this body that count against the budget of all. */
   heldBytes = 0;
-  /** What this route is counted in, apart from all others. */
+  /** The load of this route, if it is counted separately. */
   ownLoad: Load | undefined = undefined;
   countedIn: Load | undefined = undefined;
   activeIndex = -1;
   waits = false;
-  /** The most members and elements of its JSON body, where the route takes more than others. */
+  /** The most members and elements of the JSON body, if the route accepts more than other routes. */
   maxJsonValues: number | undefined = undefined;
-  /** Its refusals are logged. */
   acceptsMail = false;
   backPressure: Failure | undefined = undefined;
-  /** The connection must end with this answer. */
   mustClose = false;
-  /** A handler consumes this body; nobody else may wait for its end. */
+  /** A handler consumes this body; no other code may wait for its end. */
   isStreamed = false;
   /** The interface of another service that the request came through. */
   door: Door | undefined = undefined;
-  /** The service stops and could not wait for the rest of the body any longer. */
+  /** The service is stopping and no longer waits for the remaining body. */
   isGivenUp = false;
   private isAborted = false;
   private controller: AbortController | undefined = undefined;
@@ -127,7 +121,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
     this.waitsForContinue = request.headers.expect !== undefined;
   }
 
-  /** Who asks for it wants the body, so a client that waits for 100 Continue gets it. */
+  /** Reading the stream means that the body is wanted, so a client that waits for 100 Continue gets it. */
   get stream(): Readable {
     if (this.waitsForContinue) this.response.writeContinue();
     this.waitsForContinue = false;
@@ -136,7 +130,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
     return this.request;
   }
 
-  /** Ends the body with an error for its reader. The connection lives on: it is needed for the answer. */
+  /** Ends the body with an error for its reader. The connection stays open for the response. */
   breakOff(): void {
     if (this.request.listenerCount('error') > 0) this.request.emit('error', new Error('the body is not valid HTTP'));
   }
@@ -187,7 +181,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
     return this.controller.signal;
   }
 
-  /** Aborts the signal, also where it is asked for later. */
+  /** Aborts the signal, even if it is requested later. */
   abort(): void {
     this.isAborted = true;
     this.controller?.abort();

@@ -1,4 +1,4 @@
-/** Files for browsers: compressed as they are accepted, known by their ETag, and never a path of a file system. */
+/** Static files: compressed as accepted, identified by ETag, and never read by request path. */
 import assert from 'node:assert/strict';
 import { get, type IncomingMessage } from 'node:http';
 import { after, before, test } from 'node:test';
@@ -46,13 +46,13 @@ function ask(path: string, headers: Record<string, string> = {}, method = 'GET')
   });
 }
 
-test('a file that could not be read is read again by the next visit, and then no more', async () => {
+test('a file that could not be read is read again on the next request, and then cached', async () => {
   assert.equal((await ask('/files/a.css')).status, 500);
   for (let visit = 0; visit < 3; visit += 1) assert.equal((await ask('/files/a.css')).body.toString(), TEXT);
   assert.equal(reads, 2);
 });
 
-test('text is compressed for those who accept it, and only for them', async () => {
+test('text is compressed for clients that accept it, and only for them', async () => {
   const encodings = { br: brotliDecompressSync, gzip: gunzipSync };
   for (const [accepted, encoding] of [
     ['gzip, deflate, br', 'br'],
@@ -74,7 +74,7 @@ test('text is compressed for those who accept it, and only for them', async () =
   assert.deepEqual(image.body, IMAGE);
 });
 
-test('who has the bytes already gets none', async () => {
+test('a client that has the current version gets 304', async () => {
   const { etag = '' } = (await ask('/files/a.css', { 'Accept-Encoding': 'br' })).headers;
   for (const known of [etag, `"other", W/${etag}`, '*']) {
     const again = await ask('/files/a.css', { 'Accept-Encoding': 'br', 'If-None-Match': known });
@@ -89,7 +89,7 @@ test('who has the bytes already gets none', async () => {
   assert.deepEqual([head.status, head.headers['content-length'], head.body.length], [200, '3', 0]);
 });
 
-test('paths that are not in the list are unknown, however they are written', async () => {
+test('paths that are not in the list are unknown, in any spelling', async () => {
   for (const path of [
     '/files/',
     '/files/c.css',

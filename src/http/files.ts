@@ -1,7 +1,7 @@
 /**
- * Files over HTTP, for pages of the service: one route for each file, from a list that is known at the start, so that no path of a request
- * ever reaches a file system. A file is read and compressed with its first visit and kept in memory then. Its ETag names the bytes: a
- * browser that has them gets 304.
+ * Serves static files: one route per file, from a list known at startup, so that no request path ever reaches a file system. A file is read
+ * and compressed on its first request and then kept in memory. Its ETag identifies the content, so browsers with the current version get
+ * 304.
  */
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -14,13 +14,13 @@ export interface StaticFile {
   /** Path of its URL. */
   path: string;
   contentType: string;
-  /** Asked once, at the first visit. */
+  /** Called once, on the first request. */
   read: () => string | Buffer | Promise<string | Buffer>;
-  /** The same compressed by brotli, where that was done before. */
+  /** Returns the file compressed with brotli, if it was compressed in advance. */
   readBrotli?: () => Promise<Buffer>;
-  /** Such as `public, max-age=3600`, or `immutable` where the name changes with the content. Otherwise browsers ask each time. */
+  /** For example `public, max-age=3600`, or `immutable` if the name changes with the content. By default browsers revalidate each time. */
   cacheControl?: string;
-  /** Further headers of the answer, such as a Content-Security-Policy. */
+  /** Additional response headers, such as a Content-Security-Policy. */
   headers?: AnswerHeaders;
 }
 
@@ -62,7 +62,7 @@ function answerOf(file: StaticFile, { etag, contents }: Loaded, asked: IncomingH
   return { ok: true, contentType, content: contents[encoding]!, headers };
 }
 
-/** A route for GET and HEAD of each file; no key is asked for. */
+/** Returns GET and HEAD routes for each file, without authentication. */
 export function staticRoutes<C>(files: readonly StaticFile[]): RouteDefinition<C>[] {
   return files.map((file) => {
     let loading: Promise<Loaded> | undefined;

@@ -1,4 +1,4 @@
-/** Who makes a call: key before session, X-Id and X-Mode, roles, and what pages of other sites may not do. */
+/** Authentication: key before session, X-Id and X-Mode, roles, and requests from other sites. */
 import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders } from 'node:http';
 import { test } from 'node:test';
@@ -44,7 +44,7 @@ async function outcome(
   return found.ok && refusal === undefined ? `${found.value.keyId} ${found.value.mode}` : (refusal?.code ?? '');
 }
 
-test('a key wins over a session, even a wrong one; without either it is 401', async () => {
+test('a key takes precedence over a session, even an invalid one; without either it is 401', async () => {
   const cookie = 'ann';
   assert.equal(await outcome({ 'x-api-key': 'good', cookie }), 'key_1 live');
   assert.equal(await outcome({ 'x-api-key': 'bad', cookie, 'x-id': 'acc_1' }), 'UNAUTHORIZED');
@@ -69,7 +69,7 @@ test('X-Id names the account and X-Mode the mode', async () => {
   assert.equal(await outcome({ cookie, ...ours, 'x-id': 'acc_1' }, shared), 'usr_ann live');
 });
 
-test('roles: each may what the ones before it may; the default goes by the method', async () => {
+test('each role includes the previous ones; the default depends on the method', async () => {
   const headers = { cookie: 'ann', 'x-id': 'acc_1', 'x-requested-with': 'postrider', origin: BASE };
   const granted = async (access: Partial<Access>): Promise<string[]> => {
     const found = await Promise.all(MEMBER_ROLES.map((role) => outcome(headers, access, { role })));
@@ -82,7 +82,7 @@ test('roles: each may what the ones before it may; the default goes by the metho
   assert.equal(await outcome({ cookie: 'ann' }, { auth: 'operator' }, { isOperator: true }), 'usr_ann live');
 });
 
-test('calls that change something carry the header and an origin of our own', async () => {
+test('calls that change something require the header and our own origin', async () => {
   const headers = { cookie: 'ann', 'x-id': 'acc_1', 'x-requested-with': 'postrider', origin: BASE };
   const access = { method: 'POST' } as const;
   assert.equal(await outcome(headers, access), 'usr_ann live');
@@ -100,7 +100,7 @@ test('calls that change something carry the header and an origin of our own', as
   assert.equal(await outcome({ cookie: 'ann', 'x-id': 'acc_1' }), 'usr_ann live', 'control: reading needs neither');
 });
 
-test('an origin is our own by the base URL, or by the host that the request came to', () => {
+test('an origin is ours by the base URL, or by the host of the request', () => {
   assert.ok(isOwnOrigin({ headers: { origin: 'http://localhost:3000' } }, 'http://localhost:3000'));
   assert.ok(
     isOwnOrigin({ headers: { origin: 'http://127.0.0.1:3000', host: '127.0.0.1:3000' } }, 'http://localhost:3000'),

@@ -1,14 +1,14 @@
 /**
- * Who makes a call, and whether they may: with an API key, or with the session of a signed-in user, which stands for a key on every
- * route that takes one. A key wins where both are there. Users call as what they are in the account that X-Id names: to one
- * they are no member of it answers as if it did not exist.
+ * Authenticates callers and checks their permissions: with an API key, or with the session of a logged-in user, which replaces a key on
+ * every route that requires one. A key takes precedence. Users act with their role in the account that X-Id names; an account that they are
+ * not a member of returns the same error as one that does not exist.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Failure, failure, invalid, type Result, refuse } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { type CallerKey, MEMBER_ROLES, type MemberRole, NO_LIVE_POWER, type RouteDefinition } from './route.ts';
 
-/** What of a request says who makes it. */
+/** The parts of a request that identify the caller. */
 export interface IdentifiedRequest {
   readonly method?: string | undefined;
   readonly url?: string | undefined;
@@ -17,40 +17,40 @@ export interface IdentifiedRequest {
   readonly isSecure?: boolean | undefined;
 }
 
-/** What of a route says who may call it. */
+/** The parts of a route that define who can call it. */
 export type Access = Pick<RouteDefinition, 'method' | 'auth' | 'role' | 'scope' | 'changesShared' | 'accountInQuery'>;
 
-/** Who calls with a key, or 401 and 403 of the account. */
+/** Authenticates a caller with a key; 401, or 403 for the account. */
 export type Authenticate<C> = (headers: IncomingHttpHeaders) => Result<C> | Promise<Result<C>>;
 
 export interface SignedIn<C> {
   /** The caller of routes for users and operators. */
   user: CallerKey & { isOperator: boolean };
-  /** What the user is in the account asked for; undefined where none is asked for, and of one the user is no member of. */
+  /** The user's membership in the requested account; undefined if none is requested or the user is not a member. */
   member?: { callerIn(mode: Mode): Result<C> };
 }
 
 export interface Sessions<C> {
   /** Whether the request has the cookie of a session at all. */
   isGiven(headers: IncomingHttpHeaders): boolean;
-  /** 401 where the session is none, 403 where another site's page may have made the call. */
+  /** 401 if the session is invalid, 403 if a page of another site may have made the call. */
   signedIn(request: IdentifiedRequest, accountId?: string): Result<SignedIn<C>> | Promise<Result<SignedIn<C>>>;
 }
 
 export interface IdentifyOptions<C> {
   authenticate: Authenticate<C>;
-  /** Absent where nobody signs in: then the cookie means nothing. */
+  /** Absent if logins are not available; the cookie is then ignored. */
   sessions?: Sessions<C> | undefined;
 }
 
-/** The least role that a member needs for the call: what changes something is not for those who only look on. */
+/** Returns the minimum role for the call: calls that change something need more than `viewer`. */
 export function roleFor({ method, role }: Pick<RouteDefinition, 'method' | 'role'>): MemberRole {
   return role ?? (method === 'GET' ? 'viewer' : 'member');
 }
 
 const UNAUTHORIZED = refuse(failure('UNAUTHORIZED'));
 
-/** The caller of a route that asks for one, or 401, 403, and 404 of an account. */
+/** Returns the caller of a route that requires one, or 401, 403, or 404 for the account. */
 export function createIdentify<C extends CallerKey>(
   options: IdentifyOptions<C>,
 ): (request: IdentifiedRequest, access: Access) => Promise<Result<CallerKey>> {
@@ -87,7 +87,7 @@ export function createIdentify<C extends CallerKey>(
   };
 }
 
-/** Why a caller who is known may not make this call. */
+/** Returns why an authenticated caller is not allowed to make this call. */
 export function notPermitted({ scope, mode, role }: CallerKey, access: Access): Failure | undefined {
   if (access.auth !== 'key') return undefined;
   if (access.scope !== 'send' && scope !== 'full') return failure('FORBIDDEN');
@@ -99,7 +99,7 @@ export function notPermitted({ scope, mode, role }: CallerKey, access: Access): 
   return access.changesShared && mode === 'sandbox' ? NO_LIVE_POWER : undefined;
 }
 
-/** Of a stream of events also from the query: the browser's EventSource sets no headers. */
+/** Event streams also accept the account in the query, because the browser's EventSource cannot set headers. */
 function accountOf(
   { url = '', headers }: IdentifiedRequest,
   access: Access,

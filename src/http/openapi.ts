@@ -50,7 +50,6 @@ function plain(schema: TSchema): Json {
 
 const text = { type: 'string' } as const;
 
-/** The schemas with a name, and what stands in place of one where it is used. */
 class Components {
   readonly schemas: Record<string, Json> = {};
   readonly #examples: Readonly<Record<string, unknown>>;
@@ -61,7 +60,7 @@ class Components {
     this.#contents = contentExamples;
   }
 
-  /** The schema with every named one in it moved here. Throws when two different schemas have one name: that is a bug. */
+  /** Moves all named schemas into the components. Throws if two different schemas have the same name, which is a bug. */
   use(schema: unknown): unknown {
     if (Array.isArray(schema)) return schema.map((one) => this.use(one));
     if (typeof schema !== 'object' || schema === null) return schema;
@@ -77,7 +76,7 @@ class Components {
     return { $ref: `#/components/schemas/${title}` };
   }
 
-  /** `content` of what an operation answers that is not JSON. Of bytes there is no schema. */
+  /** `content` of a response that is not JSON. Binary content has no schema. */
   text(contentType: string, operationId = ''): Json {
     const example = this.#contents[operationId];
     return {
@@ -95,7 +94,7 @@ class Components {
   #exampleOf(schema: Json): unknown {
     const name = typeof schema.$ref === 'string' ? schema.$ref.split('/').at(-1)! : undefined;
     if (name !== undefined) return this.#examples[name];
-    // One of several kinds: the first is an example of all.
+    // For a union, the first branch serves as the example.
     if (Array.isArray(schema.anyOf)) return this.#exampleOf(schema.anyOf[0] as Json);
     if (schema.type !== 'array') return undefined;
     const item = this.#exampleOf(schema.items as Json);
@@ -110,14 +109,14 @@ const REQUEST_HEADERS: Record<string, Json> = {
     name: 'Idempotency-Key',
     in: 'header',
     description:
-      '1 to 255 printable ASCII characters. The first request runs; an identical retry within 24 h gets its answer again and sends nothing.',
+      '1 to 255 printable ASCII characters. The first request is processed; an identical retry within 24 h returns the same response and sends nothing.',
     schema: { type: 'string', minLength: 1, maxLength: 255 },
     example: 'order-17-receipt',
   },
   'Last-Event-ID': {
     name: 'Last-Event-ID',
     in: 'header',
-    description: 'The id of the last message of an earlier stream, or an eventId: this one begins behind it.',
+    description: 'The id of the last message of an earlier stream, or an eventId: the stream resumes after it.',
     schema: { type: 'string', maxLength: 1_000 },
     example: 'WyJtc2dfIl0',
   },
@@ -125,7 +124,7 @@ const REQUEST_HEADERS: Record<string, Json> = {
     name: 'X-Share-Token',
     in: 'header',
     required: true,
-    description: 'What stands behind #token= in a link to a message.',
+    description: 'The value after #token= in a link to a message.',
     schema: { type: 'string', maxLength: 1_000 },
     example: 'WyJhY2NfIl0.K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN_H_pI4',
   },
@@ -140,7 +139,7 @@ const ANSWER_HEADERS: Record<string, Json> = {
   'RateLimit-Limit': ofHeader('Requests per second of this key; where the service limits them.', '50'),
   'RateLimit-Remaining': ofHeader('Requests that this key may make at once.', '49'),
   'RateLimit-Reset': ofHeader('Seconds until the whole limit is there again.', '1'),
-  Allow: ofHeader('With 405: the methods that this path takes.', 'GET, POST'),
+  Allow: ofHeader('With 405: the methods that this path supports.', 'GET, POST'),
 };
 
 const headers = (...names: string[]): Json =>
@@ -153,7 +152,7 @@ function openPath(path: string): string {
   return path.replaceAll(/:([^/]+)/g, '{$1}');
 }
 
-/** What a parameter is stands beside it, not in its schema: there readers of the document look for it. */
+/** The description is on the parameter and not in its schema, where tools look for it. */
 function parameter(name: string, where: 'path' | 'query', required: boolean, described: Json): Json {
   const { description, example, ...schema } = described;
   return {
@@ -164,7 +163,7 @@ function parameter(name: string, where: 'path' | 'query', required: boolean, des
   };
 }
 
-/** Parameters whose names begin alike, `metadata.order`, as OpenAPI writes them: members of one object, each of them a parameter. */
+/** Parameters with a common prefix (`metadata.order`), as OpenAPI describes them: members of one object, each a parameter. */
 function namedParameters(prefix: string, { description, ...member }: Json): Json {
   const schema = { type: 'object', additionalProperties: member };
   const shown = { style: 'form', explode: true, schema, example: { [`${prefix}.name`]: 'value' } };
@@ -195,7 +194,7 @@ function isStream<C>(route: RouteDefinition<C>): boolean {
   return route.response.contentType === 'text/event-stream';
 }
 
-/** Every list takes a cursor; a stream of events begins behind one. */
+/** Every list accepts a cursor; an event stream can start after one. */
 function isList<C>(route: RouteDefinition<C>): boolean {
   return !isStream(route) && route.query !== undefined && 'cursor' in ((plain(route.query).properties ?? {}) as Json);
 }
@@ -212,7 +211,7 @@ function requestBody<C>(route: RouteDefinition<C>, components: Components): Json
   return { required: !route.bodyOptional, content: components.content('application/json', route.body) };
 }
 
-/** A body that may only be `{}` is none. */
+/** A body that can only be `{}` is treated as no body. */
 function isEmpty(schema: Json): boolean {
   return schema.type === 'object' && Object.keys((schema.properties ?? {}) as Json).length === 0;
 }
@@ -274,7 +273,7 @@ function responses<C>(route: RouteDefinition<C>, components: Components): Json {
     all[refused] = { description: codes.join(', '), headers: headers(...names), content };
   }
   const others = headers('X-Request-Id', 'Retry-After', 'Allow');
-  all.default = { description: 'Any other refusal has the same shape.', headers: others, content };
+  all.default = { description: 'All other errors have the same shape.', headers: others, content };
   return all;
 }
 
@@ -313,15 +312,15 @@ interface OpenapiAbout {
 export interface OpenapiOptions {
   about: OpenapiAbout;
   serverUrl?: string;
-  /** In the order in which a newcomer meets them. Tags of routes that are not named here come behind, by alphabet. */
+  /** In the order in which a newcomer needs them. Other tags follow in alphabetical order. */
   tags?: readonly { name: string; description: string }[];
-  /** What stands in a path, by the segment before it and its name: `messages/id`. */
+  /** Descriptions of path parameters, by the preceding segment and the name: `messages/id`. */
   pathParameters?: Readonly<Record<string, { description: string; example: string }>>;
-  /** One for each named schema, by its name. */
+  /** One example per named schema. */
   examples?: Readonly<Record<string, unknown>>;
-  /** One for each answer that is not JSON, by its operation. */
+  /** One example per response that is not JSON, by operation. */
   contentExamples?: Readonly<Record<string, string>>;
-  /** What is sent to the webhooks of an account: the schema of the body, and each event with an example. */
+  /** Webhook events: the schema of the body, and each event with an example. */
   events?: { schema: TSchema; types: readonly { name: string; summary: string; example: unknown }[] };
 }
 
@@ -341,13 +340,13 @@ function webhooks({ schema, types }: NonNullable<OpenapiOptions['events']>, comp
     ...{ name, in: 'header', required: true, description, schema: text, example },
   }));
   const answers = {
-    '2XX': { description: 'Taken. Anything else, or no answer within 15 s, is tried again.' },
+    '2XX': { description: 'Accepted. Postrider retries after any other response, or if there is none within 15 s.' },
     '410': { description: 'The endpoint is gone: it is disabled.' },
   };
   return Object.fromEntries(
     types.map(({ name, summary, example }) => {
       const requestBody = { required: true, content: { 'application/json': { schema: used, example } } };
-      const description = `${summary}. Sent to every endpoint that wants ${name} events, at least once, and signed.`;
+      const description = `${summary}. Sent at least once to every endpoint that is subscribed to ${name} events, and signed.`;
       const named = { operationId: `on${name}`, summary, description, tags: ['webhooks'] };
       const post = { ...named, security: [], parameters, requestBody };
       return [name, { post: { ...post, responses: answers } }];
@@ -355,7 +354,7 @@ function webhooks({ schema, types }: NonNullable<OpenapiOptions['events']>, comp
   );
 }
 
-/** The document for these routes; hidden ones are left out. */
+/** Generates the document for these routes; hidden routes are omitted. */
 export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], options: OpenapiOptions): Json {
   const { about, serverUrl, tags = [], events } = options;
   const components = new Components(options);

@@ -1,7 +1,7 @@
 /**
- * Lists come in pages: `?limit=` and an opaque `?cursor=`; the next page is in Link and its cursor in X-Next-Cursor. A cursor holds the
- * sort key of the last row shown, so that rows which come or go meanwhile shift nothing. One that is not ours is a 400; one that is
- * altered into another valid key only shows another part of the caller's own list.
+ * Pagination: `?limit=` and an opaque `?cursor=`; the next page is in Link and its cursor in X-Next-Cursor. A cursor contains the sort key
+ * of the last returned row, so rows that are added or removed between pages do not shift the list. An invalid cursor is a 400. A cursor
+ * altered into another valid key only returns another part of the caller's own list.
  */
 import { Type } from 'typebox';
 import { invalid, ok, type Result, refuse } from '../base/failure.ts';
@@ -11,13 +11,13 @@ import type { JsonAnswer } from './route.ts';
 const DEFAULT_LIMIT = 25;
 const MAX_LIMIT = 100;
 
-/** To spread into the query schema of a list. */
+/** Fields to spread into the query schema of a list. */
 export const pageFields = {
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: MAX_LIMIT, description: `How many to show, ${DEFAULT_LIMIT} by default.` }),
   ),
   cursor: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 1_000, description: 'The X-Next-Cursor of the page before.' }),
+    Type.String({ minLength: 1, maxLength: 1_000, description: 'The X-Next-Cursor of the previous page.' }),
   ),
 };
 
@@ -25,16 +25,16 @@ export const pageFields = {
 export type PageKey = readonly (string | number)[];
 
 export interface Page {
-  /** How many rows to show; fetch one more to learn whether there is a next page. */
+  /** Maximum rows to return; fetch one more to find out whether there is a next page. */
   limit: number;
-  /** Rows come strictly after this key in the order of the list. */
+  /** Return rows strictly after this key in the order of the list. */
   after: PageKey | undefined;
 }
 
-/** What a part of a sort key is; an id is known by its prefix. */
+/** Type of one part of a sort key; ids are identified by their prefix. */
 export type PartShape = 'string' | 'number' | `${IdPrefix}_`;
 
-/** Numbers of sort keys are times and counters, and the database takes no others for them. */
+/** Numbers in sort keys are times and counters; the database accepts no others for them. */
 function isPart(part: unknown, shape: PartShape | undefined): boolean {
   if (shape === 'number') return Number.isSafeInteger(part);
   if (typeof part !== 'string') return false;
@@ -52,7 +52,7 @@ function readCursor(cursor: string, shape: readonly PartShape[]): PageKey | unde
   }
 }
 
-/** The page that a validated query asks for; `shape` is the type of each part of the sort key. */
+/** Returns the page that a validated query requests; `shape` is the type of each part of the sort key. */
 export function readPage(query: { limit?: number; cursor?: string }, shape: readonly PartShape[]): Result<Page> {
   const limit = query.limit ?? DEFAULT_LIMIT;
   if (query.cursor === undefined) return ok({ limit, after: undefined });
@@ -79,15 +79,15 @@ interface PageOf<T> {
   rows: readonly T[];
   keyOf: (row: T) => PageKey;
   show: (row: T) => unknown;
-  /** Where a search stopped before it had found enough: the next page goes on behind it. */
+  /** Where a search stopped before it found enough rows; the next page continues after it. */
   stoppedAt?: PageKey | null;
-  /** A log to follow: a cursor is given even at its end, to ask again with later. */
+  /** For a list that clients follow: a cursor is returned even at the end, to poll for later rows. */
   follow?: boolean;
-  /** Makes the text of a cursor, where it may not show its key. */
+  /** Encodes a cursor if it must not reveal its key. */
   textOf?: (key: PageKey) => string;
 }
 
-/** The answer of a list; `request` is only asked for its URL. */
+/** Builds the response of a list; only the URL of `request` is used. */
 export function pageAnswer<T>(request: { readonly url: string }, list: PageOf<T>): JsonAnswer {
   const { page, rows, keyOf, show } = list;
   const shown = rows.slice(0, page.limit);

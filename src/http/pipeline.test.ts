@@ -1,4 +1,4 @@
-/** Paths to routes: fixed before parameter, per method, decoded once, and definitions that contradict each other. */
+/** Routing: fixed segments before parameters, per method, decoded once, and contradicting definitions. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createRouter } from './pipeline.ts';
@@ -36,7 +36,7 @@ test('the most specific route that has the method', () => {
   assert.equal(found('GET', '/templates/a%2Fb%25'), '/templates/:id {"id":"a/b%"}');
 });
 
-test('the most specific one, in whatever order the routes are defined, and whatever stands between them', () => {
+test('the most specific route, in whatever order they are defined', () => {
   const paths = [
     '/inbox/:id',
     '/x',
@@ -46,7 +46,7 @@ test('the most specific one, in whatever order the routes are defined, and whate
     '/:kind/list/:c',
     '/inbox/clock/move',
   ];
-  // All orders of seven.
+  // All permutations of seven.
   const orders = paths.reduce<string[][]>(
     (all, one) =>
       all.flatMap((order) => Array.from({ length: order.length + 1 }, (_, at) => order.toSpliced(at, 0, one))),
@@ -62,7 +62,7 @@ test('the most specific one, in whatever order the routes are defined, and whate
   }
 });
 
-test('what is not there names the methods that are', () => {
+test('an unknown method gets the list of known ones', () => {
   assert.equal(found('DELETE', '/templates/render'), 'GET,HEAD,POST,PUT');
   assert.equal(found('HEAD', '/templates/x/render'), 'POST');
   for (const path of [
@@ -78,7 +78,7 @@ test('what is not there names the methods that are', () => {
   }
 });
 
-test('contradicting definitions do not start', () => {
+test('contradicting definitions throw at the start', () => {
   assert.throws(() => createRouter([route('GET /a/:x'), route('GET /a/:y')]), /two routes answer GET/);
   assert.throws(() => createRouter([route('GET a')]), /slash/);
 });

@@ -1,10 +1,10 @@
 /**
- * Finds the route of a request, takes it step by step in the published order (route.ts) and runs its handler. There is one pipeline for
- * every route, the fast ones included, so that an issue is answered alike everywhere.
+ * Finds the route of a request, runs the checks in the documented order (route.ts), and calls the handler. All routes share this pipeline,
+ * so the same issue gets the same response everywhere.
  *
- * Paths are compared as they came: no trailing slash, no dot segments, no case folding. A parameter matches one non-empty segment and
- * is handed over decoded. A fixed segment wins over a parameter, but only for the methods it has: GET /templates/render still reaches
- * GET /templates/:id.
+ * Paths are compared verbatim: no trailing slash, no dot segments, no case folding. A parameter matches one non-empty segment and is
+ * decoded. A fixed segment takes precedence over a parameter, but only for its own methods: GET /templates/render still reaches GET
+ * /templates/:id.
  */
 import type { TSchema } from 'typebox';
 import { type Failure, failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
@@ -23,7 +23,6 @@ interface Routed {
   path: string;
 }
 
-/** Why no mail is accepted at the moment. */
 export interface BackPressure {
   code: 'OVERLOADED' | 'UNAVAILABLE';
   reason: string;
@@ -67,9 +66,9 @@ function matchSegments(pattern: readonly string[], segments: readonly string[]):
   return params;
 }
 
-/** Orders patterns of one length: the first position where only one of two has a fixed segment decides. */
+/** Orders patterns of equal length by the first position at which only one of them has a fixed segment. */
 function bySpecificity(a: Pattern<unknown>, b: Pattern<unknown>): number {
-  // Others never meet, but a sort needs an order of all of them.
+  // Patterns of different lengths never compete, but sorting needs a total order.
   if (a.segments.length !== b.segments.length) return a.segments.length - b.segments.length;
   for (const [index, segment] of a.segments.entries()) {
     const other = b.segments[index]!;
@@ -97,7 +96,7 @@ function group<R extends Routed>(routes: readonly R[]): Pattern<R>[] {
   return [...patterns.values()].sort(bySpecificity);
 }
 
-/** A router over these routes; throws when two of them answer the same call. */
+/** Creates a router; throws if two routes match the same call. */
 export function createRouter<R extends Routed>(routes: readonly R[]): Router<R> {
   const byLength = Map.groupBy(group(routes), ({ segments }) => segments.length);
   return (method, path) => {
@@ -117,7 +116,7 @@ export function createRouter<R extends Routed>(routes: readonly R[]): Router<R> 
 
 const DEFAULT_MAX_BODY_BYTES = 1_000_000;
 const NO_ISSUES: readonly Issue[] = Object.freeze([]);
-/** Of calls that take no body: nothing, or an object that is empty too. */
+/** For calls without a body: none, or an empty object. */
 const NO_FIELDS = closed({});
 const EMPTY: ParsedJson = ok({});
 
@@ -136,15 +135,15 @@ interface PipelineOptions<C extends CallerKey> extends IdentifyOptions<C> {
   routes: readonly RouteDefinition<C>[];
   rateLimiter?: RateLimiter | undefined;
   budget: BodyBudget;
-  /** Checked before anything else on a route that does not answer always; the refusal is OVERLOADED. */
+  /** Checked first on all routes except those with `always`; the refusal is OVERLOADED. */
   overloaded: (exchange: Exchange) => Failure | undefined;
-  /** Why no mail may be accepted right now; asked on routes that accept mail. */
+  /** Returns why mail cannot be accepted right now; called on routes that accept mail. */
   backPressure?: (() => BackPressure | undefined) | undefined;
 }
 
 /**
- * Fields that only the answer to GET of this path has: ids, versions, times, status. A PUT ignores them, so a client may send back what
- * it read with one value changed.
+ * Returns fields that only the GET response of this path has: ids, versions, times, status. PUT ignores them, so a client can send back a
+ * resource with one value changed.
  */
 function readOnlyFields<C>(
   { method, path, body }: RouteDefinition<C>,
@@ -173,7 +172,7 @@ function parserOf<C>(definition: RouteDefinition<C>, routes: readonly RouteDefin
   };
 }
 
-/** What was read, unless there are issues elsewhere. */
+/** Returns the value that was read, unless there are issues elsewhere. */
 function unless(elsewhere: readonly Issue[], read: Result<unknown>): Result<unknown> {
   if (elsewhere.length === 0) return read;
   return refuse(invalid(read.ok ? [...elsewhere] : [...elsewhere, ...read.failure.details]));
@@ -209,7 +208,7 @@ function refused(exchange: Exchange, refusal: Failure | Refusal): HttpAnswer {
   return refusalAnswer('failure' in refusal ? refusal : { failure: refusal }, exchange.requestId);
 }
 
-/** Reads query and parameters; answers what is wrong with them. */
+/** Reads query and parameters; returns their issues. */
 function inputIssues<C>(exchange: Exchange, route: Compiled<C>, search: string): readonly Issue[] {
   const query = route.readQuery(search);
   if (query.ok) exchange.query = query.value;
@@ -222,13 +221,13 @@ function unrouted(allow: string[]): Failure {
   return allow.length === 0 ? failure('NOT_FOUND') : failure('METHOD_NOT_ALLOWED', { allow });
 }
 
-/** Whether it may be a repeat that has its answer, or by its query nothing that is kept (a dry run): its handler refuses the others. */
+/** Returns whether this may be a repeat with a stored response, or a call that stores nothing (a dry run); the handler refuses others. */
 function mayBeAnswered<C>({ request, url }: Exchange, { idempotencyKey, query }: RouteDefinition<C>): boolean {
   if (!idempotencyKey) return false;
   return request.headers['idempotency-key'] !== undefined || (query !== undefined && url.includes('?'));
 }
 
-/** Answers one request; undefined when the client went away before it was complete. Throws what handlers throw. */
+/** Handles one request; resolves with undefined if the client disconnected before it was complete. Rethrows errors of handlers. */
 type Pipeline = (exchange: Exchange) => Promise<HttpAnswer | undefined>;
 
 export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>): Pipeline {

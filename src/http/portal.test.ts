@@ -1,4 +1,4 @@
-/** The portal's page, its files and its frames as a browser gets them; and what is there when it was not built. */
+/** The portal's page, its files, and its frames as a browser gets them; and the response if it was not built. */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -30,7 +30,7 @@ async function portal(t: TestContext, { built, basePath = '' }: { built: boolean
   return shell;
 }
 
-test('every page is answered with a nonce of its own, under a policy without exceptions', async (t) => {
+test('every page has a new nonce, under a policy without exceptions', async (t) => {
   const shell = await portal(t, { built: true });
   const nonces = new Set<string>();
   for (const at of [
@@ -60,7 +60,7 @@ test('every page is answered with a nonce of its own, under a policy without exc
   assert.equal(nonces.size, 9);
 });
 
-test('files are kept by browsers for ever, and no path reaches others', async (t) => {
+test('files are cacheable indefinitely, and no path reaches other files', async (t) => {
   const shell = await portal(t, { built: true });
   const answer = await fetch(`${shell.url}/assets/index-1.js`, { headers: { 'Accept-Encoding': 'gzip, br' } });
   assert.equal(await answer.text(), SCRIPT);
@@ -70,7 +70,7 @@ test('files are kept by browsers for ever, and no path reaches others', async (t
     assert.equal((await fetch(shell.url + other)).status, 404, other);
 });
 
-test('a frame for mail runs no script and asks nobody; images only in the other one', async (t) => {
+test('a frame for mail runs no scripts and loads nothing; images only in the other one', async (t) => {
   const shell = await portal(t, { built: true });
   const policyOf = async (at: string) => (await fetch(shell.url + at)).headers.get('content-security-policy')!;
   const [closed, open] = [await policyOf('/app-frame'), await policyOf('/app-frame-with-images')];
@@ -83,7 +83,7 @@ test('a frame for mail runs no script and asks nobody; images only in the other 
   assert.match(open, /img-src data: https: http:;/);
 });
 
-test('a portal that was not built answers 503 at its pages, and says how to build it', async (t) => {
+test('a portal that was not built returns 503 with the build command', async (t) => {
   const shell = await portal(t, { built: false });
   for (const at of ['/', '/sign-in', '/app/live/messages']) {
     const answer = await fetch(shell.url + at);

@@ -1,9 +1,8 @@
 /**
- * The portal in a browser: the page for `/` and every path of its own, its files, and the frames that show mail. The page is answered with a
- * fresh nonce each time, so that the styles it makes are its own and no others' (no unsafe-inline, no eval); the files' names change with
- * their content, so that browsers keep them for ever. Mail is shown in a frame whose own policy forbids scripts, and everything
- * from elsewhere; a second one lets remote images in. If the portal was not built, its pages answer 503 and say how to build it; the
- * API is not affected.
+ * Serves the portal: its page for `/` and all paths of the portal, its files, and the frames that display mail. Each response of the page
+ * has a new nonce, so that the page can add styles without unsafe-inline or eval. File names change with their content, so browsers can
+ * cache them indefinitely. Mail is displayed in a frame whose own policy forbids scripts and remote content; a second frame allows remote
+ * images. If the portal was not built, its pages return 503 with the build command; the API is not affected.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -13,13 +12,13 @@ import { escapeAttribute } from '../mail/html/html-tags.ts';
 import { type StaticFile, staticRoutes } from './files.ts';
 import { type AnswerHeaders, defineRoute, type RouteDefinition } from './route.ts';
 
-/** Where `npm run build` puts the portal. */
+/** Output folder of `npm run build`. */
 const BUILT = path.resolve(import.meta.dirname, '../../portal/dist');
-/** In the built page, in place of the nonce. */
+/** Placeholder for the nonce in the built page. */
 const NONCE = 'CSP-NONCE';
-/** In the same, in place of `yes` or `no`. */
+/** Placeholder for `yes` or `no`. */
 const PROVIDER = 'HAS-IDENTITY-PROVIDER';
-/** In the same, in place of the path of the base URL. */
+/** Placeholder for the path of the base URL. */
 const BASE_PATH = 'BASE-PATH';
 /** Addresses of the files in the built page. */
 const FILE_ADDRESS = /(?<= (?:src|href)=")\.?\/(?=assets\/|icon\.svg")/g;
@@ -74,7 +73,7 @@ interface Page {
   files: StaticFile[];
 }
 
-/** Undefined where it was not built. */
+/** Returns undefined if the portal was not built. */
 function builtPage(folder: string): Page | undefined {
   const page = path.join(folder, 'index.html');
   if (!existsSync(page)) return undefined;
@@ -113,11 +112,10 @@ function pageRoute<C>(at: string, answer: () => PageAnswer): RouteDefinition<C> 
 }
 
 interface PortalOptions {
-  /** Whether users may sign in at their organisation's identity provider. */
+  /** Whether users can log in with the organization's identity provider. */
   hasIdentityProvider: boolean;
-  /** Of the base URL, without a slash at its end (base-path.ts). */
+  /** Path of the base URL, without a trailing slash (base-path.ts). */
   basePath?: string;
-  /** Where the portal was built. */
   folder?: string;
 }
 
@@ -136,7 +134,7 @@ export function portalRoutes<C>(options: PortalOptions): RouteDefinition<C>[] {
     return { html: html.replaceAll(NONCE, nonce), headers };
   };
   return [
-    // The router of the page takes the slash at the end away.
+    // The page's own router removes a trailing slash.
     ...PAGES.flatMap((at) => (at === '/' ? [at] : [at, `${at}/`])).map((at) => pageRoute<C>(at, page)),
     ...FRAMES.map(([at, images]) =>
       pageRoute<C>(at, () => ({ html: EMPTY, headers: { 'Content-Security-Policy': framePolicy(images) } })),

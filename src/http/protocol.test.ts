@@ -1,6 +1,6 @@
 /**
- * Bytes that no client library sends, over raw sockets: ambiguous framing is refused once and ends the connection, limits hold
- * for headers, bodies and time, and whatever happens the answer has the one shape.
+ * Bytes that no client library sends, over raw sockets: ambiguous framing is refused once and ends the connection, limits apply to headers,
+ * bodies, and time, and every response has the same shape.
  */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -48,7 +48,7 @@ async function assertRefusedOnce(
   assert.equal(answers[0]?.headers.connection, 'close');
 }
 
-test('a client that takes nothing of its answer is cut off, and one that waits for it is not', async (t) => {
+test('a client that does not read its response is cut off, and one that waits for it is not', async (t) => {
   const endless = defineRoute<CallerKey>({
     ...{ method: 'GET', path: '/endless', summary: 'Has no end', tag: 'notes', auth: 'none' },
     response: { status: 200, contentType: 'text/plain' },
@@ -61,10 +61,10 @@ test('a client that takes nothing of its answer is cut off, and one that waits f
   const stalled = connect(own.port, '127.0.0.1', () => stalled.write('GET /endless HTTP/1.1\r\nHost: a\r\n\r\n'));
   t.after(() => stalled.destroy());
   stalled.on('error', () => undefined).pause();
-  // The other place is taken until it is cut off.
+  // The other slot is used until it is cut off.
   await waitUntil('its place to be taken', async () => (await fetch(`${own.url}/stream`)).status === 503);
   await waitUntil('its place to be free', async () => (await fetch(`${own.url}/stream`)).status === 200);
-  // Nothing came or went on this connection for longer than on that one.
+  // This connection was idle for longer than the other.
   own.held.release();
   assert.equal(readAnswers(await waiting)[0]?.status, 200);
 });
@@ -108,7 +108,7 @@ for (const [what, bytes] of Object.entries(ambiguous)) {
   test(`400, once, and the connection ends: ${what}`, () => assertRefusedOnce(bytes, 400));
 }
 
-test('the same bytes without the fault get both answers (the control)', async () => {
+test('the same bytes without the fault get both responses (the control)', async () => {
   const first = `POST /parsed HTTP/1.1\r\n${KEY}Transfer-Encoding: chunked\r\n\r\na\r\n{"name":"a\r\n2\r\n"}\r\n0\r\n\r\n`;
   const answers = readAnswers(await speak(shell.port, first + SMUGGLED, (text) => text.includes('smuggled')));
   assert.deepEqual(
@@ -117,7 +117,7 @@ test('the same bytes without the fault get both answers (the control)', async ()
   );
 });
 
-test('the absolute form is the request that its path and query name (RFC 9112 §3.2.2)', async () => {
+test('absolute form is the request that its path and query name (RFC 9112 §3.2.2)', async () => {
   const key = 'X-Api-Key: good\r\nX-Id: acc_1\r\n';
   const bytes = ['http://other.example/notes/1?limit=7', 'HTTPS://[::1]:8443/notes/1?limit=7']
     .map((target) => `GET ${target} HTTP/1.1\r\nHost: a\r\n${key}\r\n`)
@@ -142,7 +142,7 @@ for (const [what, line, framing, status, code] of [
   ['a body for nothing', 'PUT /nothing', 'Transfer-Encoding: chunked', 404, 'NOT_FOUND'],
   ['a body for a page', 'GET /docs', 'Transfer-Encoding: chunked', 413, 'PAYLOAD_TOO_LARGE'],
 ] as const) {
-  test(`no more than a little is read of ${what}, and its client has the answer`, async () => {
+  test(`only a little is read of ${what}, and its client gets the response`, async () => {
     let bytesRead = 0;
     const page = { path: '/docs', contentType: 'text/html', read: () => Promise.reject(new Error('not asked for')) };
     const more = await httpShell({ more: staticRoutes([page]) });
@@ -173,13 +173,13 @@ for (const [what, line, framing, status, code] of [
     });
     await waitUntil('the end of the connection', () => bytesRead > 0);
     assertRefusal(readAnswers(text)[0], status, code);
-    // One megabyte that the route takes, one that is thrown away, and what was on its way then.
+    // One megabyte for the route, one that is discarded, and the bytes in transit.
     assert.ok(bytesRead < 5_000_000, `${bytesRead} bytes`);
     await more.close();
   });
 }
 
-test('garbage behind a good request waits for its answer', async () => {
+test('garbage after a valid request waits for its response', async () => {
   const good = `POST /held HTTP/1.1\r\n${KEY}Content-Length: 0\r\n\r\n`;
   const speaking = speak(shell.port, `${good}garbage\r\n\r\n`);
   await waitUntil('the held request', () => shell.held.started === 1);
@@ -194,7 +194,7 @@ test('garbage behind a good request waits for its answer', async () => {
 
 test('CONNECT is refused', () => assertRefusedOnce(`CONNECT a:80 HTTP/1.1\r\n${KEY}\r\n`, 405, 'METHOD_NOT_ALLOWED'));
 
-test('an Upgrade is ignored and the request answered', async () => {
+test('an Upgrade is ignored and the request is handled', async () => {
   const bytes = `GET /notes/1 HTTP/1.1\r\n${KEY}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`;
   assert.equal(readAnswers(await speak(shell.port, bytes, (text) => text.includes('limit')))[0]?.status, 200);
 });
@@ -206,7 +206,7 @@ test('431 for 64 KB of headers and for 3,000 of them', async () => {
   await assertRefusedOnce(`GET /${'x'.repeat(65_536)} HTTP/1.1\r\n${KEY}\r\n`, 431);
 });
 
-test('a body announced over the cap is refused before it is sent, a chunked one as it passes the cap', async () => {
+test('a body announced above the limit is refused before it is sent, a chunked one when it exceeds it', async () => {
   await assertRefusedOnce(
     `POST /parsed HTTP/1.1\r\n${KEY}Content-Length: 100000000\r\n\r\n{`,
     413,
@@ -220,7 +220,7 @@ test('a body announced over the cap is refused before it is sent, a chunked one 
   );
 });
 
-test('a client that insists on sending all of a refused body still reads its answer', async () => {
+test('a client that insists on sending a refused body still gets its response', async () => {
   const response = await fetch(`${shell.url}/parsed`, {
     method: 'POST',
     headers: { 'X-Api-Key': 'good', 'X-Id': 'acc_1', 'Content-Type': 'application/json' },
@@ -230,7 +230,7 @@ test('a client that insists on sending all of a refused body still reads its ans
   assert.equal(((await response.json()) as { reasonCode: string }).reasonCode, 'PAYLOAD_TOO_LARGE');
 });
 
-test('the connection survives a refusal whose request was whole', async () => {
+test('the connection survives a refusal of a complete request', async () => {
   const refused = `POST /parsed HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`;
   const answers = readAnswers(await speak(shell.port, refused + SMUGGLED, (text) => text.includes('smuggled')));
   assert.deepEqual(
@@ -239,7 +239,7 @@ test('the connection survives a refusal whose request was whole', async () => {
   );
 });
 
-test('all bodies together stay within their budget', async () => {
+test('all bodies together stay within the budget', async () => {
   const more = await httpShell({ limits: { bodyBudgetBytes: 100_000 } });
   const headers = { 'X-Api-Key': 'good', 'X-Id': 'acc_1', 'Content-Type': 'text/csv' };
   const send = (sizeBytes: number) =>
@@ -252,7 +252,7 @@ test('all bodies together stay within their budget', async () => {
   await more.close();
 });
 
-test('100-continue is said only where the body is wanted', async () => {
+test('100 Continue is sent only if the body is wanted', async () => {
   const body = '{"name":"a"}';
   const head = `POST /parsed HTTP/1.1\r\n${KEY}Expect: 100-continue\r\nContent-Length: ${body.length}\r\n\r\n`;
   const answers = readAnswers(await speak(shell.port, head + body, (text) => text.includes('"name"')));
@@ -268,7 +268,7 @@ test('100-continue is said only where the body is wanted', async () => {
   await assertRefusedOnce(`POST /parsed HTTP/1.1\r\n${KEY}Expect: 200-ok\r\nContent-Length: 5\r\n\r\n`, 417);
 });
 
-test('408 for headers or a body that do not come to an end', async (t) => {
+test('408 for headers or a body that do not arrive completely', async (t) => {
   const { port, close } = await httpShell({ limits: { headersTimeoutMs: 400, bodyTimeoutMs: 300 } });
   t.after(close);
   for (const half of [
@@ -278,7 +278,7 @@ test('408 for headers or a body that do not come to an end', async (t) => {
     await assertRefusedOnce(half, 408, 'INVALID_REQUEST', port);
 });
 
-test('a client that leaves in the middle harms nobody', async () => {
+test('a client that disconnects in the middle does no harm', async () => {
   for (const bytes of [
     `POST /parsed HTTP/1.1\r\n${KEY}Content-Length: 50\r\n\r\n{"na`,
     `POST /parsed HTTP/1.1\r\n${KEY}`,

@@ -1,7 +1,7 @@
 /**
- * What goes wrong below the level of a request: bytes that are not HTTP, headers too many or too large, a client too slow, forms of
- * request that a proxy and we could read differently (RFC 9112 §3.2, §6.1, §11). All of it is answered in the one shape of
- * refusals, once, and ends the connection.
+ * Handles errors below the level of a request: bytes that are not HTTP, too many or too large headers, slow clients, and forms of requests
+ * that a proxy and Postrider could interpret differently (RFC 9112 §3.2, §6.1, §11). Each gets one error response in the usual shape, and
+ * the connection closes.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -21,13 +21,10 @@ function refuseWith(message: string, status?: number): Refusal {
 
 export const tooSlow: Refusal = refuseWith('The request did not arrive in time; send it again without pauses.', 408);
 
-/** Scheme, authority without credentials, and what a request in the usual form would name (RFC 9112 §3.2.2). */
+/** Matches scheme, authority without credentials, and the origin-form target (RFC 9112 §3.2.2). */
 const ABSOLUTE_FORM = /^https?:\/\/([A-Za-z0-9._~%!$&'()*+,;=:[\]-]+)((?:[/?][^#]*)?)$/i;
 
-/**
- * Turns a target in absolute form, as clients of proxies send it, into the usual one: its authority takes the place of
- * the Host header's, and from here on the request is what it would have been without.
- */
+/** Converts a target in absolute form, which clients of proxies send, into origin form. Its authority replaces the Host header. */
 function toOriginForm(request: IncomingMessage): void {
   const match = ABSOLUTE_FORM.exec(request.url ?? '');
   if (match === null) return;
@@ -36,7 +33,7 @@ function toOriginForm(request: IncomingMessage): void {
   request.headers.host = authority;
 }
 
-/** A request that parses but is not one we take, or undefined. Any answer to it ends the connection. */
+/** Returns a refusal for a request that parses but is not acceptable, or undefined. The connection closes after the response. */
 export function checkForm(request: IncomingMessage): Refusal | undefined {
   if (request.url?.charCodeAt(0) !== 0x2f) toOriginForm(request);
   const { rawHeaders, headers, url } = request;
@@ -87,14 +84,14 @@ function endWith(socket: Socket, refusal: Refusal): void {
   socket.end(rawRefusal(refusal, newId('req')), () => socket.destroySoon());
 }
 
-/** Refuses a CONNECT, which Node hands over as a bare socket. */
+/** Refuses CONNECT, for which Node provides only a socket. */
 export function refuseTunnel(socket: Socket): void {
   endWith(socket, { failure: failure('METHOD_NOT_ALLOWED', { allow: [] }) });
 }
 
 /**
- * Handles 'clientError'. `exchanges` are the ones of this socket that have no answer yet: one that is incomplete is the
- * broken one and is refused through it; others were whole, and the refusal of what follows waits for their answers.
+ * Handles 'clientError'. `exchanges` are those on this socket without a response: an incomplete one is the invalid request and is refused
+ * through it. If all are complete, the refusal of the bytes after them is sent after their responses.
  */
 export function refuseBytes(error: NodeJS.ErrnoException, socket: Socket, exchanges: readonly Exchange[]): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
@@ -106,7 +103,7 @@ export function refuseBytes(error: NodeJS.ErrnoException, socket: Socket, exchan
   if (unfinished !== undefined) {
     unfinished.mustClose = true;
     unfinished.broken = refusal;
-    // Its handler sees a streamed body end with an error, and has the word.
+    // The handler sees the streamed body end with an error, and sends the response.
     if (unfinished.isStreamed) unfinished.breakOff();
     else unfinished.failReading?.(refusal);
     return;

@@ -1,9 +1,9 @@
-/** A process grants its share of a limit, follows a share that changes, and never grants nothing at all. */
+/** A process grants its share of a limit, follows a changing share, and always grants something. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createRateLimiter } from './rate-limit.ts';
 
-/** Requests granted in so many seconds to a client that asks a thousand times a second. */
+/** Requests granted in this many seconds to a client that makes a thousand requests per second. */
 function grantedIn(limiter: ReturnType<typeof createRateLimiter>, fromMs: number, seconds: number): number {
   let granted = 0;
   for (let ms = 0; ms < seconds * 1000; ms += 1) if (!limiter.take('key_a', fromMs + ms).failure) granted += 1;
@@ -18,7 +18,7 @@ test('three processes together grant the limit, not three times the limit', () =
   assert.ok(total >= 570 && total <= 630, `${total} granted in 10 seconds at 60 a second`);
 });
 
-test('a process that is left alone grants the whole limit', () => {
+test('a single process grants the entire limit', () => {
   let share = 0.5;
   const limiter = createRateLimiter(40, { share: () => share });
   grantedIn(limiter, 0, 2);
@@ -29,7 +29,7 @@ test('a process that is left alone grants the whole limit', () => {
   assert.ok(Math.abs(whole - 200) <= 2, `${whole} granted with all of it`);
 });
 
-test('a limit of one a second shared by many still lets requests through, seldom, and says when', () => {
+test('a limit of one per second shared by many still lets requests through, rarely, and reports when', () => {
   const limiter = createRateLimiter(1, { share: () => 1 / 4 });
   const granted = grantedIn(limiter, 0, 12);
   assert.ok(granted >= 3 && granted <= 4, `${granted} granted in 12 seconds`);

@@ -1,7 +1,7 @@
 /**
- * Requests per second and key: a bucket of tokens each, refilled steadily, that holds one second's worth. In memory; of a
- * limit that holds for several processes together each grants its share, so that a balancer should spread the requests.
- * Full buckets are forgotten first; the number remembered is bounded, so that many keys cost no memory.
+ * Requests per second and key, as token buckets that hold one second's worth and refill steadily. Buckets are in memory: if several
+ * processes share a limit, each grants its share, so a load balancer should distribute requests evenly. The number of buckets is limited;
+ * full ones are evicted first.
  */
 import { type Failure, failure } from '../base/failure.ts';
 
@@ -12,7 +12,7 @@ interface Bucket {
 
 interface RateDecision {
   failure?: Failure;
-  /** RateLimit-Limit, -Remaining and -Reset (draft-ietf-httpapi-ratelimit-headers-06), for every answer. */
+  /** RateLimit-Limit, -Remaining, and -Reset (draft-ietf-httpapi-ratelimit-headers-06), for every response. */
   headers: Record<string, string>;
 }
 
@@ -42,7 +42,7 @@ export function createRateLimiter(perSecond: number, options: RateLimiterOptions
       const bucket = known ?? { tokens: capacity, atMs: nowMs };
       bucket.tokens = Math.min(capacity, bucket.tokens + ((nowMs - bucket.atMs) / 1000) * rate);
       bucket.atMs = nowMs;
-      // Taken out and put back: the map's order is then the order of last use, and the first key is the least used.
+      // Deletes and inserts again, so that the map is ordered by last use and the first key is the least recently used.
       if (known !== undefined) buckets.delete(keyId);
       else if (buckets.size >= maxKeys) buckets.delete(buckets.keys().next().value ?? '');
       buckets.set(keyId, bucket);

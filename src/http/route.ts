@@ -1,12 +1,11 @@
 /**
- * What a feature writes to appear on the HTTP surface: one RouteDefinition per call, with the schemas that validate it and
- * describe it in /openapi.json. Nothing here knows a web framework. Expected refusals come back as values; a throw is an
- * outage (Unavailable, 503) or a bug (500).
+ * Defines the routes of the HTTP API: one RouteDefinition per call, with the schemas that validate it and describe it in /openapi.json.
+ * Nothing here depends on a web framework. Expected refusals are returned as values; a thrown error is an outage (Unavailable, 503) or a
+ * bug (500).
  *
- * Every call is checked in this order: 404 and 405 of the path, 401, 403 of account and scope, 429, 503, 415, 413, 400
- * of query and body, and then the handler. A rawFirst route gets its handler before these 400s, and calls
- * request.parse() when it is ready for them. Where an Idempotency-Key is given, the handler looks for its answer before the 503 of
- * back-pressure.
+ * Every call is checked in this order: 404 and 405 of the path, 401, 403 of account and scope, 429, 503, 415, 413, 400 of query and body,
+ * and then the handler. A rawFirst route runs its handler before these 400s, and calls request.parse() when it needs the body. If an
+ * Idempotency-Key is given, the handler looks for a stored response before the 503 of back-pressure.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
@@ -20,74 +19,73 @@ import type { ParsedJson } from './strict-json.ts';
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 type Scope = 'send' | 'full';
 
-/** What members of an account may do: see, do, decide; each also what the ones before it may. */
+/** Roles of account members: read, change, decide. Each includes the permissions of the ones before it. */
 export const MEMBER_ROLES = ['viewer', 'member', 'owner'] as const;
 export type MemberRole = (typeof MEMBER_ROLES)[number];
 
-/** What the shell itself needs to know of the caller; accounts add their own fields. */
+/** The parts of a caller that this folder needs; accounts add their own fields. */
 export interface CallerKey {
   /** Identifies the key, or the user, for rate limiting. */
   keyId: string;
   scope: Scope;
   mode: Mode;
-  /** Who it is that changes something. */
   actor: Actor;
-  /** What a signed-in user is in the account; keys have no role. */
+  /** Role of a logged-in user in the account; keys have none. */
   role?: MemberRole;
   /** For the log; operators have none. */
   account?: { readonly id: string };
 }
 
-/** What a sandbox key may not do: it lies in every CI system and on every laptop. */
+/** Sandbox keys are in CI systems and on laptops, so they must not change anything that affects live mail. */
 export const NO_LIVE_POWER: Failure = failure('FORBIDDEN', {
   message:
-    'A sandbox key may not change what live mail uses too, only sandbox keys and sandbox credentials; use a live key of scope full (a session: X-Mode: live).',
+    'A sandbox key can change only sandbox keys and sandbox credentials here, because this resource also affects live mail. Use a live key with scope full (in a session: X-Mode: live).',
 });
 
 type Typed<S> = S extends TSchema ? Static<S> : undefined;
 
 export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
-  /** Who calls; on routes with auth 'none' nobody. */
+  /** The authenticated caller; none on routes with auth 'none'. */
   readonly caller: C;
   /** Decoded path parameters, by the name after the colon. */
   readonly params: Readonly<Record<string, string>>;
-  /** Validated query; numbers and booleans are converted as the schema says. Empty object when the route takes none. */
+  /** Validated query; numbers and booleans are converted as the schema requires. Empty object if the route has no query. */
   readonly query: Q;
-  /** Only on rawFirst routes: what is wrong with query and parameters. Part of what parse() refuses. */
+  /** On rawFirst routes only: issues of query and parameters, which parse() reports too. */
   readonly inputIssues: readonly Issue[];
   /**
-   * Only on routes that accept mail and take an Idempotency-Key: why nothing may be accepted right now. The handler still gives a repeat
-   * its stored answer, and refuses everything else with this.
+   * Only on routes that accept mail with an Idempotency-Key: why mail cannot be accepted right now. The handler still returns the stored
+   * response of a repeat, and refuses everything else with this failure.
    */
   readonly backPressure: Failure | undefined;
   /**
-   * Validated body: the JSON value, the text of a text/csv body, the Buffer of a raw one. undefined on rawFirst and stream
-   * routes, and when the route takes no body.
+   * Validated body: the JSON value, the text of a text/csv body, or the Buffer of a raw one. undefined on rawFirst and stream routes, and
+   * if the route has no body.
    */
   readonly body: B;
-  /** The body's bytes as they came; empty on stream routes. */
+  /** The raw bytes of the body; empty on stream routes. */
   readonly rawBody: Buffer;
   /**
-   * Only on routes with bodyType 'stream': the body as it arrives, unlimited. The handler counts, checks and consumes; it never
-   * destroys it, because the connection must live for the answer, and takes its listeners off when it gives up.
+   * Only on routes with bodyType 'stream': the body as it arrives, without a size limit. The handler counts, checks, and consumes it. It
+   * must never destroy the stream, because the connection is needed for the response, and must remove its listeners if it stops reading.
    */
   readonly stream: Readable;
   readonly headers: IncomingHttpHeaders;
   readonly method: string;
-  /** Path and query as they came. */
+  /** Path and query exactly as received. */
   readonly url: string;
   readonly requestId: string;
   /** Address of the client: the peer, or the address that a trusted proxy reports (X-Forwarded-For). */
   readonly remoteAddress: string;
   /** Whether the client used TLS, with this service or with a trusted proxy (X-Forwarded-Proto). */
   readonly isSecure: boolean;
-  /** Aborted when the client is gone, and on routes that wait also when the service stops. */
+  /** Aborted if the client disconnects, and on routes with `waits` also when the service stops. */
   readonly signal: AbortSignal;
   /** Carries the request id on every line. */
   readonly log: Log;
-  /** Every value this header was sent with: more than one element means that it was doubled. */
+  /** Returns all values of this header; more than one means that it was repeated. */
   headerValues(name: string): string[];
-  /** Strict JSON of rawBody, whatever the schema says of it; for rawFirst routes. Read once, however often it is asked for. */
+  /** Parses rawBody as strict JSON, without its schema; for rawFirst routes. Parsed once and cached. */
   json(): ParsedJson;
   /** What the client sent, where `json()` was made from it: repeats under an Idempotency-Key are compared by this. */
   readonly submitted?: ParsedJson | undefined;
@@ -95,11 +93,10 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
   parse(): Result<B>;
 }
 
-/** Reads the body that a route takes, and refuses with everything that is wrong with the request. */
+/** Parses the body of a route; the refusal contains all issues of the request. */
 export type BodyParser = (request: Pick<RouteRequest, 'rawBody' | 'json' | 'inputIssues'>) => Result<unknown>;
 
-/** An answer's headers; a value must not come from a caller unchecked. */
-/** A list is sent as several fields of that name. */
+/** Headers of a response; a list is sent as several fields of that name. Values must not contain unchecked input of a caller. */
 export type AnswerHeaders = Readonly<Record<string, string | readonly string[]>>;
 
 /** A JSON body. status defaults to the definition's. */
@@ -110,7 +107,7 @@ export interface JsonAnswer {
   body: unknown;
 }
 
-/** JSON text that is sent as it is, byte for byte (stored answers, text made elsewhere). */
+/** JSON text that is sent unchanged, byte for byte (stored responses, text generated elsewhere). */
 interface RawJsonAnswer {
   ok: true;
   status?: number;
@@ -118,7 +115,7 @@ interface RawJsonAnswer {
   json: string;
 }
 
-/** Any other content: whole, or as a stream that is destroyed when the client goes away. */
+/** Any other content: complete, or as a stream that is destroyed if the client disconnects. */
 export interface ContentAnswer {
   ok: true;
   status?: number;
@@ -129,10 +126,10 @@ export interface ContentAnswer {
 
 export interface Refusal {
   failure: Failure;
-  /** Where HTTP has a status that the catalogue does not (408, 417, 431). */
+  /** For HTTP statuses that the error catalog does not have (408, 417, 431). */
   status?: number;
   headers?: AnswerHeaders;
-  /** Further top-level members of the error body; never success, error, reasonCode or requestId. */
+  /** Additional top-level members of the error body; never success, error, reasonCode, or requestId. */
   extra?: Readonly<Record<string, unknown>>;
 }
 
@@ -163,53 +160,52 @@ export interface RouteDefinition<
   Q extends TSchema | undefined = TSchema | undefined,
 > {
   method: Method;
-  /** '/messages/:id': a parameter is a whole segment. A fixed segment wins over a parameter. No trailing slash. */
+  /** For example '/messages/:id'. A parameter is a complete segment, and a fixed segment takes precedence over it. No trailing slash. */
   path: string;
-  /** As a person would name the call: generated clients have a method of this name. Not needed where it is hidden. */
+  /** Name of the method in generated clients. Not needed for hidden routes. */
   operationId?: string;
-  /** One line for /openapi.json. */
   summary: string;
   description?: string;
   tag: string;
   /**
-   * 'key': an API key, or the session of a user with an account. 'user': a signed-in user, of no account; 'operator': one who runs
+   * 'key': an API key, or the session of a user with an account. 'user': a logged-in user without an account. 'operator': a user who runs
    * the service.
    */
   auth: 'none' | 'key' | 'user' | 'operator';
-  /** The least that a user has to be in the account, where it is not the usual: viewer for GET, else member. Keys have none. */
+  /** Minimum role of a user in the account, unless it is the default: viewer for GET, otherwise member. Keys have no role. */
   role?: MemberRole;
-  /** A session may name account and mode in the query: for the browser's EventSource, which sets no headers. */
+  /** Sessions can name account and mode in the query, because the browser's EventSource cannot set headers. */
   accountInQuery?: boolean;
-  /** Takes Idempotency-Key, for /openapi.json. */
+  /** Accepts Idempotency-Key, for /openapi.json. */
   idempotencyKey?: boolean;
-  /** Takes X-Share-Token, for /openapi.json. */
+  /** Accepts X-Share-Token, for /openapi.json. */
   shareToken?: boolean;
-  /** What the key must be allowed; default full. */
+  /** Required scope of the key; default full. */
   scope?: Scope;
-  /** Changes what both modes share: refused to a sandbox key. */
+  /** Changes a resource that both modes share: refused to sandbox keys. */
   changesShared?: boolean;
   body?: B;
   /** An empty body is read as {}. */
   bodyOptional?: boolean;
   /**
-   * Issues that a schema cannot tell, of those fields that fit it; asked only where something else is wrong with the request, so that
-   * all is answered at once. A body without issues is the handler's to check. Lists have undefined in place of what does not fit.
+   * Returns issues that a schema cannot express, for fields that match it. Called only if the request has other issues, so that all are
+   * reported in one response; the handler checks a valid body. In lists, elements that do not match are undefined.
    */
   furtherIssues?(fields: Partial<Typed<B>>, malformed: ReadonlySet<string>): readonly Issue[];
-  /** Object schema; properties of type integer, number or boolean are converted from their text. Others are refused. */
+  /** Object schema; properties of type integer, number, or boolean are converted from text. Unknown parameters are refused. */
   query?: Q;
   /**
-   * No query is validated here: the URL is signed and its handler's to validate, or it is opened by programs that add a query of
-   * their own (mail programs, probes).
+   * Disables validation of the query: the URL is signed and its handler validates it, or it is opened by programs that add parameters of
+   * their own (email clients, probes).
    */
   ownQuery?: boolean;
   /** Object schema of the path parameters, for /openapi.json and for refusals (400). */
   params?: TSchema;
-  /** What success looks like. contentType defaults to application/json; schema may be left out for other content. */
+  /** The success response. contentType defaults to application/json; other content may omit the schema. */
   response: RouteResponse;
-  /** Other kinds of success, for /openapi.json; their statuses differ from that of `response`. */
+  /** Other success responses, for /openapi.json; their statuses differ from that of `response`. */
   furtherResponses?: readonly RouteResponse[];
-  /** Refusals beyond those that every route has, for /openapi.json. */
+  /** Errors in addition to those that every route has, for /openapi.json. */
   refusals?: readonly FailureCode[];
   /** Default 1,000,000. */
   maxBodyBytes?: number;
@@ -217,31 +213,31 @@ export interface RouteDefinition<
   maxJsonValues?: number;
   /** Default PAYLOAD_TOO_LARGE. */
   bodyTooLarge?: FailureCode;
-  /** Default json. 'raw' takes any Content-Type into rawBody, 'stream' leaves the body unread in request.stream. */
+  /** Default json. 'raw' reads any Content-Type into rawBody; 'stream' leaves the body unread in request.stream. */
   bodyType?: 'json' | 'text/csv' | 'raw' | 'stream';
-  /** The handler runs before the body is parsed and query issues are still validated before it. */
+  /** The handler runs before the body is parsed. Query issues are still found before it. */
   rawFirst?: boolean;
-  /** So many of these calls are worked on at once, not counted among all others: a flood of them holds up nothing else. */
+  /** Maximum simultaneous calls of this route, counted separately, so that a flood of them does not affect other routes. */
   atOnce?: number;
-  /** A long poll or an event stream: not counted against the limit of requests in work, ended when the service stops. */
+  /** A long poll or an event stream: not counted as a request in progress, and ended when the service stops. */
   waits?: boolean;
-  /** Accepts mail: refused while the service may not accept any (disk, queue, storage), after 401 and 403; see backPressure. */
+  /** Accepts mail: refused after 401 and 403 while the service cannot accept any (disk, queue, storage); see backPressure. */
   acceptsMail?: boolean;
-  /** Answered also under overload and while the service stops (/health, /ready, /metrics). */
+  /** Also responds under overload and while the service stops (/health, /ready, /metrics). */
   always?: boolean;
-  /** Left out of /openapi.json. */
+  /** Omitted from /openapi.json. */
   hidden?: boolean;
   handle(request: RouteRequest<C, Typed<B>, Typed<Q>>): Promise<RouteAnswer> | RouteAnswer;
 }
 
-/** Infers the types of body and query from their schemas; otherwise it returns what it is given. */
+/** Infers the types of body and query from their schemas; returns its argument unchanged. */
 export function defineRoute<C, B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(
   definition: RouteDefinition<C, B, Q>,
 ): RouteDefinition<C> {
   return definition as unknown as RouteDefinition<C>;
 }
 
-/** A JSON answer with the definition's status. */
+/** Returns a JSON response with the status of the definition. */
 export function answer(body: unknown, headers?: AnswerHeaders): JsonAnswer {
   return headers === undefined ? { ok: true, body } : { ok: true, body, headers };
 }

@@ -1,4 +1,4 @@
-/** Health, readiness, metrics, the OpenAPI document and its pages: who may see what, and in which shape. */
+/** Health, readiness, metrics, the OpenAPI document and its pages: access and format. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import http from 'node:http';
@@ -67,7 +67,7 @@ test('health is always ok, readiness names every reason', async (t) => {
   assert.deepEqual(body.error.details, reasons);
 });
 
-test('metrics are for loopback or the token, and a proxy is not loopback', async (t) => {
+test('metrics require loopback or the token, and a proxy is not loopback', async (t) => {
   const shell = await service(() => [], { metricsToken: 'secret-token' });
   t.after(() => shell.close());
   shell.metrics.accepted.live.inc(3);
@@ -117,7 +117,7 @@ test('metrics are not public through a trusted proxy on this machine', async (t)
   assert.equal(await statusOf({}), 200, 'a scraper on this machine, not through the proxy');
 });
 
-test('queue gauges are read at the scrape and survive an outage of their source', async () => {
+test('queue gauges are read on each scrape and survive an outage of their source', async () => {
   const metrics = createMetrics();
   metrics.readQueueFrom(async () => ({ depth: 7, oldestAgeSeconds: 1.5 }));
   assert.match(await metrics.text(), /^postrider_queue_depth_messages 7$/m);
@@ -127,7 +127,7 @@ test('queue gauges are read at the scrape and survive an outage of their source'
   assert.match(await metrics.text(), /^postrider_queue_depth_messages 7$/m);
 });
 
-test('the OpenAPI document comes from the definitions, with the schemas that validate', async (t) => {
+test('the OpenAPI document is generated from the definitions, with their schemas', async (t) => {
   const shell = await service(() => []);
   t.after(() => shell.close());
   const document = (await (await fetch(`${shell.url}/openapi.json`)).json()) as {
@@ -170,14 +170,14 @@ test('the OpenAPI document comes from the definitions, with the schemas that val
   assert.deepEqual(document.components.schemas.Note, { ...note, title, examples: [{ text: 'Buy bread' }] });
 });
 
-test('two schemas of one name are a bug, and so is nothing else', () => {
+test('two schemas with one name are a bug, and nothing else is', () => {
   const about = { title: 'Postrider', version: '1.0.0' };
   const other = { ...noteRoute, path: '/other/:id', body: named('Note', { words: Type.String() }) };
   assert.throws(() => createOpenapi([noteRoute, other], { about }), /two schemas are named Note/);
   assert.ok(createOpenapi([noteRoute, { ...noteRoute, path: '/other/:id' }], { about }));
 });
 
-test('the pages work under a strict policy and load nothing from elsewhere', async (t) => {
+test('the pages work under a strict policy and load nothing from other hosts', async (t) => {
   const shell = await service(() => []);
   t.after(() => shell.close());
   const page = await fetch(`${shell.url}/docs`);

@@ -1,7 +1,7 @@
 /**
- * What operators and their machines ask: is it alive (/health), may it get traffic (/ready, with every reason why not), what does it
- * count (/metrics), what does it offer (/openapi.json). None needs an API key; /metrics needs a loopback socket or the token.
- * They answer also under overload and while the service stops.
+ * Routes for operators and their tools: /health (the process responds), /ready (with all reasons against receiving traffic), /metrics, and
+ * /openapi.json. None requires an API key; /metrics requires a loopback socket or the token. They respond even under overload and while the
+ * service stops.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -12,31 +12,31 @@ import { defineRoute, type RouteDefinition } from './route.ts';
 import { named } from './validate.ts';
 
 export interface NotReady {
-  /** What is in the way: storage, disk, queue, draining… */
+  /** The component that is not ready: storage, disk, queue, draining… */
   field: string;
-  /** Why, and what would help; never a path or an SQL text. */
+  /** The reason and the fix; never a path or SQL. */
   message: string;
 }
 
 export interface ServiceOptions {
   metrics: Metrics;
   metricsToken?: string;
-  /** Every reason not to get traffic; an empty list is ready. A throw counts as a reason. */
+  /** Returns all reasons not to send traffic here; empty if ready. A thrown error counts as a reason. */
   notReady: () => NotReady[] | Promise<NotReady[]>;
-  /** Asked once, at the first request; absent where the API is not served. */
+  /** Called once, on the first request; absent if the API is not served. */
   openapi?: () => unknown;
 }
 
-/** Fields by which proxies show themselves, whatever they are set up to send. */
+/** Header fields that proxies add in their various configurations. */
 const PROXIED = /^(?:x-forwarded(?:-.*)?|forwarded|x-real-ip|via)$/;
 
 /** Names of this machine to itself, with any port. */
 const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i;
 
 function isLoopback(request: { remoteAddress: string; headers: IncomingHttpHeaders }): boolean {
-  // A proxy on this machine speaks from loopback for the whole world, and says so.
+  // A reverse proxy on this machine connects from loopback on behalf of remote clients, and adds one of these fields.
   if (Object.keys(request.headers).some((name) => PROXIED.test(name))) return false;
-  // A page in a browser here reaches us under its own name, where the DNS points that name to loopback (DNS rebinding).
+  // With DNS rebinding, a page in a local browser reaches this service under the page's own host name.
   if (!LOOPBACK_HOST.test(request.headers.host ?? '')) return false;
   const address = request.remoteAddress.replace(/^::ffff:/, '');
   return address === '::1' || address.startsWith('127.');
@@ -66,7 +66,7 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
       ...{ method: 'GET', path: '/health', tag: 'service', auth: 'none', always: true, ownQuery: true },
       operationId: 'getHealth',
       summary: 'Check whether the process is alive',
-      description: 'Says only that the process answers. For traffic decisions use /ready.',
+      description: 'Confirms only that the process responds. Use /ready for traffic decisions.',
       response: { status: 200, schema: named('Health', { status: Type.Literal('ok') }) },
       handle: () => ({ ok: true, body: { status: 'ok' } }),
     }),
@@ -82,7 +82,7 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
           status: Type.Literal('ready'),
           reasons: Type.Array(Type.String(), {
             maxItems: 0,
-            description: 'Empty here; the 503 lists what is not ready.',
+            description: 'Empty with 200. The 503 response lists the components that are not ready.',
           }),
         }),
       },
@@ -125,7 +125,7 @@ function openapiRoute<C>(describe: () => unknown): RouteDefinition<C> {
     ...{ method: 'GET', path: '/openapi.json', tag: 'service', auth: 'none', ownQuery: true },
     operationId: 'getOpenapi',
     summary: 'Get the OpenAPI 3.1 document of this API',
-    description: 'Made of the schemas that validate requests; GET /docs shows it in a browser.',
+    description: 'Generated from the schemas that validate requests. GET /docs displays it in a browser.',
     response: {
       status: 200,
       schema: Type.Object({ openapi: Type.String(), info: anything, paths: anything }, { title: 'Openapi' }),

@@ -1,7 +1,4 @@
-/**
- * Strict JSON: what is refused and how it is told, that everything else is exactly what JSON.parse makes of it, and that a
- * hostile body is cheap.
- */
+/** Strict JSON: refused texts and their messages, otherwise the same result as JSON.parse, and low cost for hostile bodies. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -17,7 +14,7 @@ function issues(body: string | Buffer): string[] {
   return result.failure.details.map((issue) => `${issue.field}|${issue.message}`);
 }
 
-test('refusals name the field or the place', () => {
+test('issues name the field or the position', () => {
   const cases: [string | Buffer, string[]][] = [
     ['', ['|is empty; send a JSON object']],
     ['{"a":1,"a":2}', ['a|is given more than once']],
@@ -47,7 +44,7 @@ test('refusals name the field or the place', () => {
   for (const [body, expected] of cases) assert.deepEqual(issues(body), expected, String(body));
 });
 
-test('what only looks odd is accepted', () => {
+test('unusual but valid texts are accepted', () => {
   const bodies = [
     '{"a":"{\\"a\\":1}","b":"\\\\"}',
     '{"a":"\\ud83d\\ude00","constructor":"Bob & Sons"}',
@@ -61,11 +58,11 @@ test('what only looks odd is accepted', () => {
   }
 });
 
-test('any JSON value comes out as JSON.parse has it, with all digits of integers', () => {
+test('any JSON value is parsed as by JSON.parse, with all digits of integers', () => {
   fc.assert(
     fc.property(fc.json({ maxDepth: 6, stringUnit: 'grapheme' }), (text) => {
       const result = parseStrictJson(Buffer.from(text));
-      // The generator may make keys that are refused on purpose.
+      // The generator may create keys that are refused on purpose.
       if (!result.ok) assert.match(text, /__proto__|\\u0000|\\u[dD]|e\+?\d{3}/);
       else assert.deepEqual(result.value, parseExactJson(text));
     }),
@@ -94,7 +91,7 @@ test('integers that a double cannot hold are bigints, all other numbers are numb
   assert.equal(parseStrictJson(Buffer.from(`[${'9'.repeat(400)}]`)).ok, false);
 });
 
-test('a text is validated the same whether an escape has it walked place by place or not', () => {
+test('a text is validated in the same way with and without an escape', () => {
   const member = fc.oneof(
     fc.constantFrom('a', 'b', 'constructor', 'prototype', '__proto__', '1'),
     fc.string({ maxLength: 3 }),
@@ -119,7 +116,7 @@ test('a text is validated the same whether an escape has it walked place by plac
   );
 });
 
-test('the place of a syntax error is where the engine also stops', () => {
+test('the position of a syntax error is where V8 stops too', () => {
   fc.assert(
     fc.property(
       fc.json({ maxDepth: 3 }),
@@ -141,14 +138,14 @@ test('the place of a syntax error is where the engine also stops', () => {
   );
 });
 
-/** explain is only asked about broken texts; for a whole one it reaches the end with nothing left to want. */
+/** explain is only used for invalid texts; for a valid one it reaches the end. */
 function isWholeJson(text: string): boolean {
   if (text.trim() === '') return false;
-  // A text that is whole stays whole with a blank behind it and breaks with a bracket behind it, at that bracket.
+  // A valid text stays valid with a trailing blank and becomes invalid with a trailing bracket, at that bracket.
   return explain(`${text} ]`).endsAt === text.length + 1 && explain(`[${text}\n]x`).endsAt === text.length + 3;
 }
 
-test('sixteen hostile megabytes cost less than a second and pollute nothing', () => {
+test('sixteen hostile megabytes take less than a second and pollute nothing', () => {
   const bodies = [
     '['.repeat(16e6),
     `{${Array.from({ length: 1e6 }, (_, index) => `"k${index}":1`).join(',')}}`,
@@ -161,7 +158,7 @@ test('sixteen hostile megabytes cost less than a second and pollute nothing', ()
   ].map((text) => Buffer.from(text));
   for (const body of bodies) {
     let ms = Number.POSITIVE_INFINITY;
-    // A busy neighbour makes the same work several times as long, but seldom three times in a row.
+    // A busy machine slows the work down several times, but rarely three times in a row.
     for (let tries = 0; ms >= 1_000 && tries < 3; tries += 1) {
       const before = runningMs();
       const result = parseStrictJson(body);

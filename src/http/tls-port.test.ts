@@ -1,4 +1,4 @@
-/** The port with TLS: the same answers as the other, the certificate of the moment, and the same end. */
+/** The TLS port: the same responses as the other port, the current certificate, and the same shutdown. */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
@@ -46,7 +46,7 @@ function ask(port: number, options: https.RequestOptions = {}, body?: string): P
   });
 }
 
-test('what the other port answers is answered with TLS, to a client that verifies the certificate', async (t) => {
+test('the TLS port serves the same routes, to a client that verifies the certificate', async (t) => {
   const { tlsPort, url } = await secureShell(t);
   const [plain, secure] = [
     await fetch(`${url}/notes/1`, { headers: KEY_HEADERS }),
@@ -64,7 +64,7 @@ test('what the other port answers is answered with TLS, to a client that verifie
   await assert.rejects(ask(tlsPort, { servername: 'other.example' }), /altnames/);
 });
 
-test('a connection gets the certificate of its moment, and keeps it', async (t) => {
+test('a connection gets the current certificate, and keeps it', async (t) => {
   const shell = await secureShell(t);
   const agent = new https.Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
@@ -78,7 +78,7 @@ test('a connection gets the certificate of its moment, and keeps it', async (t) 
   fresh.destroy();
 });
 
-test('bytes that are no TLS, and clients that leave, harm nothing', async (t) => {
+test('bytes that are not TLS, and clients that disconnect, do no harm', async (t) => {
   const { tlsPort } = await secureShell(t);
   for (const bytes of ['GET / HTTP/1.1\r\nHost: a\r\n\r\n', '\x16\x03\x01\x00\x05garbage']) {
     const socket = connect(tlsPort, '127.0.0.1', () => socket.write(bytes, 'latin1'));
@@ -91,7 +91,7 @@ test('bytes that are no TLS, and clients that leave, harm nothing', async (t) =>
   assert.equal((await ask(tlsPort)).status, 401);
 });
 
-test('a stop answers what was begun, and closes both ports', async (t) => {
+test('a stop completes requests in progress, and closes both ports', async (t) => {
   const { app, held, tlsPort } = await secureShell(t);
   const begun = ask(tlsPort, { method: 'POST', path: '/held' });
   await waitUntil('the request', () => held.started === 1);

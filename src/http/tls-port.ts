@@ -1,33 +1,33 @@
 /**
- * The same HTTP server on a port of its own with TLS: each connection gets the certificate of its moment, and is handed to the HTTP
- * server once its handshake is done, which then treats it like any other. A handshake that does not come ends the connection.
+ * An additional port with TLS for the same HTTP server. Each connection gets the current certificate and is passed to the HTTP server after
+ * its handshake. A connection that does not complete its handshake in time is closed.
  */
 import { createServer, type Socket } from 'node:net';
 import { type SecureContext, TLSSocket } from 'node:tls';
 import type { Log } from '../base/log.ts';
 
 const HANDSHAKE_MS = 30_000;
-/** Beyond these, connections that still shake hands make room for new ones by being refused. */
+/** Above this number of pending handshakes, new connections are refused. */
 const MAX_HANDSHAKES = 1_000;
 
 export interface TlsPortOptions {
   host: string;
-  /** 0 takes a free one. */
+  /** 0 selects a free port. */
   port: number;
-  /** For the next handshake, with a client that asks for this host. */
+  /** Returns the context for the next handshake with a client that requests this host. */
   context(servername?: string): SecureContext;
   log: Log;
-  /** Takes a connection that speaks TLS. */
+  /** Receives a connection after its TLS handshake. */
   onConnection(socket: TLSSocket): void;
 }
 
 export interface TlsPort {
   port: number;
-  /** Listens no more, and ends what still shakes hands; resolves once every connection is closed, which is the HTTP server's to do. */
+  /** Stops listening and ends pending handshakes; resolves once the HTTP server has closed every connection. */
   close(): Promise<void>;
 }
 
-/** Rejects when the address is taken. */
+/** Rejects if the address is in use. */
 export function listenTls(options: TlsPortOptions): Promise<TlsPort> {
   const { log } = options;
   const shaking = new Set<Socket>();

@@ -32,7 +32,7 @@ function issues(value: unknown): string[] {
   return result.ok ? [] : result.failure.details.map((issue) => `${issue.field}: ${issue.message}`);
 }
 
-test('each issue has the path of its field and a sentence', () => {
+test('each issue has the path of its field and a message', () => {
   const cases: [unknown, string[]][] = [
     [{ from: 'a', to: ['b'], metadata: { k: 'v' } }, []],
     [{}, ['from: is required']],
@@ -81,14 +81,14 @@ test('a value is validated, never changed', () => {
   assert.deepEqual(value, { from: 'a', seconds: '70' });
 });
 
-test('at most a hundred issues are named', () => {
+test('at most a hundred issues are reported', () => {
   const many = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`k${index}`, 1]));
   const before = runningMs();
   assert.equal(issues(many).length, 100);
   assert.ok(runningMs() - before < 500);
 });
 
-test('times must exist and carry a zone', () => {
+test('times must exist and have a zone', () => {
   for (const good of [
     '2026-11-20T09:44:00Z',
     '2026-11-20T09:44:00.123Z',

@@ -1,7 +1,7 @@
 /**
- * One schema per body, query and set of parameters: it validates here (Ajv, strict, every issue found) and describes the
- * call in /openapi.json. Nothing is coerced, removed or filled in: what a caller sent is accepted as it is or refused with a
- * sentence per field. Regular expressions and sizes are the schema's own business: every string and array there needs a bound.
+ * One schema per body, query, and set of parameters: it validates (with Ajv, strictly, reporting all issues) and describes the call in
+ * /openapi.json. Nothing is coerced, removed, or filled in: input is accepted unchanged or refused with one sentence per field. Every
+ * string and array in a schema needs a length limit.
  */
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
@@ -11,13 +11,13 @@ import { fieldPath } from './strict-json.ts';
 const ISO_TIME = /^((\d{4}-\d{2}-\d{2})T\d{2}:\d{2})(?::(\d{2})(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
 
 /**
- * Unix ms of an ISO 8601 time with a zone that exists in the calendar (RFC 3339, seconds optional); NaN for any other text. A leap
- * second may end any month of UTC (RFC 3339 §5.7) and is read as the second that follows it, as POSIX counts it.
+ * Returns the Unix ms of an ISO 8601 time with a zone whose date exists (RFC 3339, seconds optional); NaN for any other text. A leap second
+ * can end any month in UTC (RFC 3339 §5.7) and is read as the following second, as in POSIX time.
  */
 export function isoTimeMs(text: string): number {
   const [, minute, date, second, fraction = '', zone] = ISO_TIME.exec(text) ?? [];
   if (minute === undefined) return Number.NaN;
-  // Date.parse takes 31 February for 3 March; a date that exists survives the round trip.
+  // Date.parse reads 31 February as 3 March; a date that exists survives the round trip.
   const day = new Date(`${date}T00:00:00Z`);
   if (Number.isNaN(day.getTime()) || !day.toISOString().startsWith(date!)) return Number.NaN;
   if (second !== '60') return Date.parse(text);
@@ -39,16 +39,16 @@ const ajv = new Ajv({
   coerceTypes: false,
   removeAdditional: false,
   useDefaults: false,
-  // "string or array of strings" is how the API writes one or many.
+  // "string or array of strings" is how the API describes one or many.
   allowUnionTypes: true,
   formats: { 'date-time': isIsoTime },
 });
-// Annotations of OpenAPI, which validate nothing; shownAs is what stands there in place of a value that is validated elsewhere.
+// OpenAPI annotations without effect on validation; shownAs replaces a schema whose value is validated elsewhere.
 ajv.addVocabulary(['example', 'shownAs']);
 
 /**
- * Ajv counts the code points of every text it bounds, 2 µs of a usual send. A text never has more of them than UTF-16 units, and at
- * least half as many: nearly always its length decides.
+ * Ajv counts the code points of every text with a length limit, 2 µs for a typical send. A text has at most as many code points as UTF-16
+ * units, and at least half as many, so its length nearly always decides.
  */
 function boundLength(keyword: string, isWithin: (text: string, limit: number) => boolean): void {
   const compile = (limit: number) => (text: string) => isWithin(text, limit);
@@ -64,22 +64,21 @@ boundLength(
   (text, limit) => text.length >= 2 * limit || (text.length >= limit && [...text].length >= limit),
 );
 
-/** An object of exactly these fields: any other is refused and named. */
+/** An object with exactly these fields; any other field is refused by name. */
 export function closed<P extends TProperties>(properties: P, options: Record<string, unknown> = {}): TObject<P> {
   return Type.Object(properties, { additionalProperties: false, ...options });
 }
 
-/** The same with a name: /openapi.json describes it once under this name, and generated clients make a type of it. */
+/** A closed object with a name: /openapi.json describes it once, and generated clients create a type for it. */
 export function named<P extends TProperties>(title: string, properties: P): TObject<P> {
   return closed(properties, { title });
 }
 
-/** What is answered where there is nothing to show but that it was done. */
 export const confirmationSchema = named('Confirmation', { message: Type.String() });
 
 /**
- * An object of free names with values of one kind. Type.Record is not used for it: its pattern does not match names
- * that hold a line break, whose values would go unchecked.
+ * An object with arbitrary names and values of one kind. Type.Record is not used: its pattern does not match names with a line break, whose
+ * values would not be validated.
  */
 export function mapOf<S extends TSchema>(
   schema: S,
@@ -88,7 +87,7 @@ export function mapOf<S extends TSchema>(
   return Type.Unsafe<Record<string, Static<S>>>({ type: 'object', additionalProperties: schema, ...options });
 }
 
-/** One of these words. */
+/** One of the given strings. */
 export function oneOf<const T extends string[]>(values: T, options: Record<string, unknown> = {}): TUnsafe<T[number]> {
   return Type.Unsafe<T[number]>({ type: 'string', enum: values, ...options });
 }
@@ -115,7 +114,7 @@ function typeNames(type: unknown): string {
 
 type Schema = Record<string, unknown>;
 
-/** What the branches of a union allow, as one phrase: `a string or an array`, or `one of: a, b`. */
+/** Describes the branches of a union as a phrase: `a string or an array`, or `one of: a, b`. */
 function unionPhrase(branches: readonly Schema[]): string {
   if (branches.every((branch) => 'const' in branch)) {
     return `one of: ${branches.map((branch) => String(branch.const)).join(', ')}`;
@@ -138,7 +137,7 @@ function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** The sentence for one error of Ajv; `message` of the schema, where it has one, says it better for patterns and formats. */
+/** Returns the message for one Ajv error; a `message` in the schema takes precedence for patterns and formats. */
 function sentence(error: ErrorObject): string {
   const params = error.params as Record<string, unknown>;
   const schema = (error.parentSchema ?? {}) as Schema;
@@ -187,8 +186,8 @@ function sentence(error: ErrorObject): string {
 }
 
 /**
- * A value inside one branch of a union counts for itself when that branch was clearly meant (its type fits), as in
- * `to[3]`; otherwise the union as a whole says what it allows.
+ * Keeps an error inside a union's branch if that branch was clearly meant (its type matches), as in `to[3]`; otherwise the message
+ * describes the union as a whole.
  */
 function withoutUnionNoise(errors: readonly ErrorObject[]): ErrorObject[] {
   const unions = errors.filter((error) => error.keyword === 'anyOf' || error.keyword === 'oneOf');
@@ -209,16 +208,18 @@ function withoutUnionNoise(errors: readonly ErrorObject[]): ErrorObject[] {
   return kept;
 }
 
-/** The words allowed say what kind of value they are. */
+/** The list of allowed values already implies the type. */
 function withoutTypesOfWords(errors: readonly ErrorObject[]): ErrorObject[] {
   const worded = new Set(errors.filter((error) => error.keyword === 'enum').map((error) => error.instancePath));
   return errors.filter((error) => error.keyword !== 'type' || !worded.has(error.instancePath));
 }
 
-/** From a value to something in it: keys of objects and indexes of lists. */
+/** Path within a value: keys of objects and indexes of lists. */
 type Path = (string | number)[];
 
-/** The JSON pointer `/attachments/0`, its 0 known from a key by the value itself, and the field that is unknown or missing there. */
+/**
+ * Converts a JSON pointer such as `/attachments/0` (whether 0 is an index depends on the value) and appends an unknown or missing field.
+ */
 function pathOf({ instancePath, params }: ErrorObject, root: unknown): Path {
   const path: Path = [];
   let value = root;
@@ -234,7 +235,7 @@ function pathOf({ instancePath, params }: ErrorObject, root: unknown): Path {
 interface Mismatch {
   path: Path;
   issue: Issue;
-  /** Only the number of its members is wrong. */
+  /** Only the number of members is invalid. */
   isCount: boolean;
 }
 
@@ -246,10 +247,10 @@ function mismatchOf(error: ErrorObject, root: unknown): Mismatch {
   return { path, issue, isCount: COUNTS.has(error.keyword) };
 }
 
-/** Paths as a tree of their parts; one without branches ends there. */
+/** Paths as a tree of their parts; a path ends at a node without branches. */
 type Paths = Map<string | number, Paths>;
 
-/** What is left of a value without what is at these paths: members vanish, but in lists they stay, as undefined. */
+/** Returns a copy of a value without these paths: members are removed, but list elements become undefined. */
 function without(value: unknown, paths: Paths | undefined, isListed: boolean): unknown {
   if (paths === undefined) return value;
   if (paths.size === 0 || typeof value !== 'object' || value === null) return undefined;
@@ -275,7 +276,7 @@ function fittingOf(root: unknown, mismatches: readonly Mismatch[]): Record<strin
   return (paths.size === 0 ? root : without(root, paths, false)) as Record<string, unknown>;
 }
 
-/** Beyond so many errors of a value nobody asks what is left of it. */
+/** Above this number of errors, `fitting` is not computed. */
 const MAX_ERRORS = 500;
 
 type Validated<T> = { ok: true; value: T } | Misfit;
@@ -283,16 +284,16 @@ type Validated<T> = { ok: true; value: T } | Misfit;
 interface Misfit {
   ok: false;
   failure: Failure;
-  /** What is left of an object without all that does not fit; undefined of anything else. */
+  /** Returns the object without all invalid values; undefined if the value is not an object. */
   fitting(): Record<string, unknown> | undefined;
 }
 
-/** Validates a value; what it answers carries the value itself, unchanged. */
+/** Validates a value; the result contains the same value, unchanged. */
 export type Validator<T = unknown> = (value: unknown) => Validated<T>;
 
 /**
- * A schema as a function, made when it is called first, since a start takes no time for routes that nobody uses. The first call throws
- * when the schema itself is wrong; `test/house/openapi.test.ts` reads all of them.
+ * Compiles a schema on first use, so that unused routes do not slow the start. The first call throws if the schema is invalid;
+ * `test/house/openapi.test.ts` compiles all schemas.
  */
 export function compile<S extends TSchema>(schema: S): Validator<Static<S>> {
   let validate: ValidateFunction | undefined;

@@ -1,4 +1,4 @@
-/** Idempotency keys: one message whatever is repeated, and nothing kept of what was refused. */
+/** Idempotency keys: one message regardless of retries, and nothing stored for refused requests. */
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -25,7 +25,7 @@ async function countMessages(rig: SendRig): Promise<number> {
   return (await rowsOf<{ n: number }>(rig, 'SELECT count(*) AS n FROM message'))[0]!.n;
 }
 
-test('a retry gets the stored answer byte for byte; another body is refused', async () => {
+test('a retry gets the stored response byte for byte; another body is refused', async () => {
   const first = await rig.send(GOOD, { key: 'k1' });
   const second = await rig.send(GOOD, { key: 'k1' });
   assert.ok(first.ok && second.ok);
@@ -35,7 +35,7 @@ test('a retry gets the stored answer byte for byte; another body is refused', as
   assert.equal(await codeOf(rig.send('not json', { key: 'k1' })), 'IDEMPOTENCY_KEY_REUSED');
 });
 
-test('100 concurrent identical sends make one message', async () => {
+test('100 concurrent identical sends create one message', async () => {
   const before = await countMessages(rig);
   const results = await Promise.all(Array.from({ length: 100 }, () => rig.send(GOOD, { key: 'hundred' })));
   const codes = results.map((one) => (one.ok ? 'accepted' : one.failure.code));
@@ -45,7 +45,7 @@ test('100 concurrent identical sends make one message', async () => {
   assert.equal(await codeOf(rig.send(GOOD, { key: 'hundred' })), 'accepted');
 });
 
-test('two nodes, each with keys in flight of its own, still make one message', async () => {
+test('two nodes with their own keys in flight still create one message', async () => {
   const other = await sendRig({ database: rig.database });
   try {
     const before = await countMessages(rig);
@@ -73,12 +73,12 @@ test('a key belongs to one account, one mode and one endpoint', async () => {
   assert.equal(ids.size, 3);
 });
 
-test('a refused request does not burn its key', async () => {
+test('a refused request does not use its key', async () => {
   assert.equal(await codeOf(rig.send({ ...GOOD, to: 'nobody' }, { key: 'burn' })), 'INVALID_REQUEST');
   assert.equal(await codeOf(rig.send(GOOD, { key: 'burn' })), 'accepted');
 });
 
-test('a failing storage neither accepts nor burns the key', async () => {
+test('a failing storage neither accepts nor uses the key', async () => {
   let isBroken = true;
   const database: Database = {
     ...rig.database,
@@ -101,7 +101,7 @@ test('a failing storage neither accepts nor burns the key', async () => {
   }
 });
 
-test('keys live 24 hours, and as long as a message of theirs is still to be tried', async () => {
+test('keys are valid for 24 hours, and while one of their messages can still be retried', async () => {
   const sendAt = new Date(rig.clock.now() + 3 * DAY).toISOString();
   const first = dataOf(await rig.send(GOOD, { key: 'time' }));
   const scheduled = dataOf(await rig.send({ ...GOOD, sendAt }, { key: 'scheduled' }));
@@ -126,7 +126,7 @@ test('keys live 24 hours, and as long as a message of theirs is still to be trie
   );
 });
 
-test('keys are 1 to 255 printable ASCII characters, given once', () => {
+test('keys are 1 to 255 printable ASCII characters, sent once', () => {
   const longest = 'k'.repeat(255);
   assert.deepEqual(readKey([]), { ok: true, value: undefined });
   for (const key of ['a', longest, 'a b~!']) assert.deepEqual(readKey([key]), { ok: true, value: key });

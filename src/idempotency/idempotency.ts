@@ -1,14 +1,14 @@
 /**
- * What an Idempotency-Key promises: the first request runs, an identical retry gets its stored answer byte for byte, a
- * concurrent one 409 at once, the same key with another body 422. Bodies are the same when their JSON values are: clients write
- * their JSON afresh when they retry. A refused request leaves nothing behind.
+ * Idempotency keys: the first request is processed, an identical retry gets the stored response byte for byte, a concurrent one gets 409
+ * immediately, and the same key with another body gets 422. Bodies are compared as JSON values, because clients serialize their JSON again
+ * when they retry. A refused request stores nothing.
  *
  *   free ──taken──▶ in progress ──accepted──▶ stored (24 h, and until its messages are settled) ──▶ free
  *                        └──refused or failed──▶ free
  *
- * "In progress" is kept in memory: it dies with the process, so that a crash frees the key. "Stored" is a row written in
- * the transaction of the acceptance: there is never one without the other. A record past its time counts as long as one of the
- * messages that its answer names is unfinished; then it makes way for a new one, or is removed.
+ * "In progress" is kept in memory, so a crash frees the key. "Stored" is a row that is written in the transaction of the acceptance, so
+ * neither exists without the other. An expired record remains valid while a message in its response is unfinished; after that it is
+ * replaced or deleted.
  */
 import { hash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -23,16 +23,16 @@ import { insertMany, rowset, table } from '../storage/rows.ts';
 
 export const KEY_LIFETIME_MS = 86_400_000;
 
-/** Keys whose first request is in progress in this process. Two nodes find out in the transaction that stores the answer. */
+/** Keys whose first request is in progress in this process. Two nodes detect a conflict in the transaction that stores the response. */
 export interface InFlightKeys {
-  /** False when another request has taken the key. */
+  /** Returns false if another request holds the key. */
   take(key: IdempotencyKey): boolean;
   release(key: IdempotencyKey): void;
 }
 
 export function createInFlightKeys(): InFlightKeys {
   const taken = new Set<string>();
-  // No part can hold a line break, so that no two keys look the same.
+  // No part can contain a line break, so the names are unique.
   const nameOf = (one: IdempotencyKey): string => `${one.accountId}\n${one.mode}\n${one.endpoint}\n${one.key}`;
   return {
     take: (key) => {
@@ -47,7 +47,7 @@ export function createInFlightKeys(): InFlightKeys {
   };
 }
 
-/** The key of a request from every value its header was sent with; undefined when there is none. */
+/** Returns the key of a request from all values of its header; undefined if there is none. */
 export function readKey(values: readonly string[]): Result<string | undefined> {
   if (values.length === 0) return ok(undefined);
   const [key] = values;
@@ -60,14 +60,14 @@ export function hashBody(body: Uint8Array | string): Uint8Array {
   return hash('sha256', body, 'buffer');
 }
 
-/** What a repeat must have in common with the first request. */
+/** Digest that a repeat must have in common with the first request. */
 interface BodyDigest {
   value: Uint8Array;
-  /** As an earlier version recorded it, over the bytes; asked for only where `value` is not the one that is stored. */
+  /** Digest of the bytes, as an earlier version stored it; computed only if `value` does not match. */
   ofBytes?(): Uint8Array;
 }
 
-/** Of a body with the bytes that an earlier version hashed. What is no JSON is the same as nothing but its own bytes. */
+/** Returns the digest of a JSON body. A body that is not JSON is equal only to the same bytes. */
 export function digestOfJson(json: ParsedJson, bytes: () => Uint8Array | string): BodyDigest {
   const ofBytes = (): Uint8Array => hashBody(bytes());
   return { value: json.ok ? jsonDigest(json.value) : ofBytes(), ofBytes };
@@ -80,7 +80,6 @@ export interface Answer {
   replayed: boolean;
 }
 
-/** What a stored answer means for a request with this body. */
 function replay({ bodyHash, ...stored }: StoredAnswer, { value, ofBytes }: BodyDigest): Result<Answer> {
   const isSame = Buffer.compare(bodyHash, value) === 0 || (ofBytes && Buffer.compare(bodyHash, ofBytes()) === 0);
   if (!isSame) return refuse(failure('IDEMPOTENCY_KEY_REUSED'));
@@ -96,8 +95,8 @@ interface Keyed {
 }
 
 /**
- * Runs `first` unless the key has an answer already. `first` answers undefined when its transaction found a record that was
- * not there before (another node was faster); that record is the answer then.
+ * Runs `first` unless the key already has a response. `first` returns undefined if its transaction found a record that was not there before
+ * (another node was faster); that record is then returned.
  */
 export async function once(keyed: Keyed, first: () => Promise<Result<Answer> | undefined>): Promise<Result<Answer>> {
   const { database, inFlight, key, body, nowMs } = keyed;
@@ -114,7 +113,7 @@ export async function once(keyed: Keyed, first: () => Promise<Result<Answer> | u
   }
 }
 
-/** A submission that is found used may have been used by another node under this very key, since the key was looked at. */
+/** If a submission is already used, another node may have used it under this key since the key was checked. */
 function mayBeAnswered(answer: Result<Answer>): boolean {
   return !answer.ok && answer.failure.code === 'SUBMISSION_ALREADY_USED';
 }
@@ -123,11 +122,10 @@ interface KeyedCall {
   accountId: string;
   mode: Mode;
   endpoint: string;
-  /** Every value that the header Idempotency-Key was sent with. */
+  /** All values of the Idempotency-Key header. */
   keys: readonly string[];
-  /** What a repeat must have in common with the first. */
+  /** Body that a repeat must have in common with the first request. */
   body: Uint8Array | string;
-  /** Of the answer that is kept. */
   status: number;
 }
 
@@ -135,8 +133,8 @@ interface KeyedCall {
 export type KeyedCalls = ReturnType<typeof createKeyedCalls>;
 
 /**
- * For calls beside /send: runs `first` once under the key that the call came with, if any. `first` gets the record to store
- * with what it accepts, and answers undefined when its transaction found one.
+ * For calls other than /send: runs `first` once under the key of the call, if any. `first` receives the record to store with its result,
+ * and returns undefined if its transaction found one.
  */
 export function createKeyedCalls(options: { database: Database; inFlight: InFlightKeys; clock: Clock }) {
   const { database, inFlight, clock } = options;
@@ -184,7 +182,7 @@ export interface IdempotencyKey {
 const OF_KEY = 'account_id = ? AND mode = ? AND endpoint = ? AND key = ?';
 const valuesOf = ({ accountId, mode, endpoint, key }: IdempotencyKey) => [accountId, mode, endpoint, key] as const;
 
-/** What an acceptance records under its key. */
+/** The record that an acceptance stores under its key. */
 export interface IdempotencyRecord {
   endpoint: string;
   key: string;
@@ -193,12 +191,12 @@ export interface IdempotencyRecord {
   expiresAtMs: number;
 }
 
-/** As one text. */
+/** Returns the key as one text. */
 export function keyText(key: IdempotencyKey): string {
   return JSON.stringify(valuesOf(key));
 }
 
-/** Those of the keys, as texts, that stand for an answer already. Records that no longer count are removed. */
+/** Returns those of the keys, as texts, that have a response. Deletes expired records. */
 export async function keysInUse(tx: Transaction, keys: readonly IdempotencyKey[], nowMs: number): Promise<Set<string>> {
   const inUse = new Set<string>();
   if (keys.length === 0) return inUse;
@@ -223,7 +221,7 @@ interface StoredAnswer {
   body: string;
 }
 
-/** The stored answer of a key; null where there is none that counts. */
+/** Returns the stored response of a key; null if there is no valid one. */
 export const storedAnswerOperation = operation(
   'idempotency.storedAnswer',
   'read',
@@ -241,14 +239,14 @@ export const storedAnswerOperation = operation(
 interface BatchAnswer {
   key: IdempotencyKey;
   answer: StoredAnswer;
-  /** One message of each email that was accepted; all copies of an email expire together. */
+  /** One message of each accepted email; all copies of an email expire together. */
   messageIds: string[];
   nowMs: number;
   /** The least time to keep it. */
   expiresAtMs: number;
 }
 
-/** Keeps the answer of a whole batch until its messages have expired; they have records of their own. */
+/** Keeps the response of an entire batch until its messages have expired; they have records of their own. */
 export const keepAnswerOperation = operation(
   'idempotency.keepAnswer',
   'write',
@@ -272,7 +270,7 @@ export interface ExpiredRecord extends IdempotencyKey {
 }
 
 interface ExpiredBatch {
-  /** Unix ms; what expired by then is removed. */
+  /** Unix ms; records that expired by then are deleted. */
   beforeMs: number;
   limit: number;
   /** The last record that was looked at; null for the first batch. */
@@ -281,7 +279,7 @@ interface ExpiredBatch {
 
 const BEFORE_ALL: ExpiredRecord = { expiresAt: 0, accountId: '', mode: 'live', endpoint: '', key: '' };
 
-/** Removes records that no longer count; others are passed over. `next` is where to go on, or null at the end. */
+/** Deletes expired records and skips others. `next` is where to continue, or null at the end. */
 export const removeExpiredOperation = operation(
   'idempotency.removeExpired',
   'write',
@@ -296,7 +294,7 @@ export const removeExpiredOperation = operation(
     let count = 0;
     for (const row of rows) {
       if (await hasUnfinishedMessages(tx, row)) continue;
-      // The key may have been used again at this moment.
+      // The key may have been reused at this moment.
       count += await tx.run(
         `DELETE FROM idempotency WHERE ${OF_KEY} AND expires_at <= ?`,
         ...[...valuesOf(row), beforeMs],

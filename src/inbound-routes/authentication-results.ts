@@ -1,6 +1,6 @@
 /**
- * What a mail proves of the domains that it names, in the words of RFC 8601: SPF of the address it came from, its DKIM signatures, DMARC of
- * its From, and the ARC chain of the servers that it went through. Shapes only; src/inbound-routes/verify-mail.ts makes them.
+ * Authentication results of an inbound message (RFC 8601): SPF of its envelope sender, its DKIM signatures, DMARC of its From, and the ARC
+ * chain. Types only; src/inbound-routes/verify-mail.ts creates them.
  */
 
 export const SPF_RESULTS = ['none', 'neutral', 'pass', 'fail', 'softfail', 'temperror', 'permerror'] as const;
@@ -11,23 +11,23 @@ export const DMARC_POLICIES = ['none', 'quarantine', 'reject'] as const;
 
 export interface DkimResult {
   result: (typeof DKIM_RESULTS)[number];
-  /** As the signature names them; null where it names none. */
+  /** As named by the signature; null if it names none. */
   domain: string | null;
   selector: string | null;
   reason: string | null;
 }
 
-/** `reason`: why it is no plain pass, for people; null where there is nothing to say. */
+/** `reason`: explanation of any result other than a plain pass; null if there is none. */
 export interface AuthenticationResults {
-  /** Of the MAIL FROM domain, or of the HELO name where that is empty (RFC 7208 §2.4). */
+  /** For the MAIL FROM domain, or the HELO name if MAIL FROM is empty (RFC 7208 §2.4). */
   spf: { result: (typeof SPF_RESULTS)[number]; domain: string | null; reason: string | null };
-  /** Of each signature; empty where there is none. */
+  /** One entry per signature; empty without signatures. */
   dkim: DkimResult[];
   dmarc: {
     result: (typeof DMARC_RESULTS)[number];
-    /** What the domain asks receivers to do with mail that fails; null without a record. */
+    /** The domain's policy for mail that fails; null without a record. */
     policy: (typeof DMARC_POLICIES)[number] | null;
-    /** Of From. */
+    /** Domain of From. */
     domain: string | null;
     reason: string | null;
   };

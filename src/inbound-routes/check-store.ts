@@ -1,18 +1,18 @@
-/** What the looks at the MX of live routes read and write: by domain, since all routes of one have the same record. */
+/** Queries for the MX checks of live routes, grouped by domain, because all routes of a domain share its record. */
 import { operation } from '../storage/operation.ts';
 import type { MxStatus } from './store.ts';
 
 interface DueLooks {
   nowMs: number;
-  /** From one look to the next, at least and at most. */
+  /** Minimum and maximum interval between checks. */
   leastMs: number;
   mostMs: number;
   limit: number;
 }
 
 /**
- * The domain of each live route whose MX is due, the longest ago first: of a route that is active after `mostMs`, of a pending one after a
- * quarter of the time since it was written, within `leastMs` and `mostMs`. Reads all routes: 20 ms for 100,000, and 150 ms if grouped.
+ * Returns the domains of live routes whose MX check is due, least recently checked first: for active routes after `mostMs`, for pending
+ * ones after a quarter of their age, between `leastMs` and `mostMs`. Reads all routes (20 ms for 100,000).
  */
 export const dueLooksOperation = operation(
   'inboundRoutes.dueLooks',
@@ -30,13 +30,13 @@ export const dueLooksOperation = operation(
 
 interface MxLook {
   domain: string;
-  /** `unknown` where the DNS did not answer, which leaves the routes as they were. */
+  /** `unknown` if the DNS lookup failed, which leaves the routes unchanged. */
   status: MxStatus;
   found: string[] | null;
   nowMs: number;
 }
 
-/** Records a look for all live routes of the domain. */
+/** Records a check for all live routes of the domain. */
 export const recordLookOperation = operation(
   'inboundRoutes.recordLook',
   'write',

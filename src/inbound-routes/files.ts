@@ -1,4 +1,4 @@
-/** The bytes of a mail and of its attachments, as they stream from where they are kept. */
+/** Streams messages and attachments from storage. */
 import { Readable } from 'node:stream';
 import { failure, refuse } from '../base/failure.ts';
 import type { ContentAnswer, RouteAnswer } from '../http/route.ts';
@@ -14,7 +14,6 @@ const NOT_RUN = { 'Content-Security-Policy': "default-src 'none'; sandbox" };
 const GONE = refuse(failure('NOT_FOUND', { message: 'The content of this message has been deleted.' }));
 const NO_FILE = refuse(failure('NOT_FOUND', { message: 'This message has no such attachment.' }));
 
-/** By which the bytes of a mail are found. */
 type MailKey = Pick<InboundMessage, 'id' | 'accountId' | 'mode'>;
 
 interface Kept {
@@ -35,14 +34,14 @@ async function openContent(
     : blobs.read(found.blobKey);
 }
 
-/** The whole mail, byte for byte; a browser stores it and shows nothing. */
+/** Returns the complete message, byte for byte; browsers download it and never display it. */
 export async function rawAnswer(kept: Kept, mail: MailKey): Promise<RouteAnswer> {
   const content = await openContent(kept, mail);
   if (content === undefined) return GONE;
   return { ok: true, contentType: 'message/rfc822', content, headers: savedAs(`${mail.id}.eml`) };
 }
 
-/** One attachment, decoded; a browser stores it and shows nothing. */
+/** Returns one attachment, decoded; browsers download it and never display it. */
 export async function fileAnswer(kept: Kept, mail: InboundMessage, number: number): Promise<RouteAnswer> {
   const file = (JSON.parse(mail.files) as MailFile[])[number];
   if (file === undefined) return NO_FILE;
@@ -72,7 +71,6 @@ function savedAs(name: string): Record<string, string> {
   return { ...NOT_RUN, 'Content-Disposition': `attachment; filename="${ascii}"; filename*=UTF-8''${coded}` };
 }
 
-/** The bytes from one offset up to another. */
 async function* range(
   source: AsyncIterable<Buffer>,
   { from, to }: { from: number; to: number },

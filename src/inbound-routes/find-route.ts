@@ -1,4 +1,4 @@
-/** The route that takes mail for an address, as the listener asks for it; and whether a domain has any, as deliveries do. */
+/** Finds the route for an address, for the SMTP listener, and checks whether a domain has routes, for delivery. */
 import type { Clock } from '../base/clock.ts';
 import { coveringDomains, SENDS_WHILE_FAILING_MS } from '../domains/domains.ts';
 import type { FindRoute } from '../inbound/inbound.ts';
@@ -7,12 +7,12 @@ import { domainToAscii } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';
 import { type Covering, hasRoutesOperation, matchRoutesOperation } from './store.ts';
 
-/** What an account must have verified to use a domain (A-labels) now. */
+/** Returns the domains of which an account must have verified one to use a domain (A-labels) now. */
 export function coveringOf(domain: string, nowMs: number): Covering {
   return { names: coveringDomains(domain), failingAfterMs: nowMs - SENDS_WHILE_FAILING_MS };
 }
 
-/** Whether routes take mail for a domain (A-labels) now. */
+/** Creates a function that returns whether a domain (A-labels) has active routes. */
 export function createHasRoutes({ database, clock }: { database: Database; clock: Clock }) {
   return (domain: string): Promise<boolean> =>
     database.execute(hasRoutesOperation, { domain, covering: coveringOf(domain, clock.now()) });

@@ -1,4 +1,4 @@
-/** Mail that came in for a route: verified and read, and recorded with its event. */
+/** Handler for mail of inbound routes: verifies and parses it, and records it with its event. */
 import type { Metrics } from '../base/metrics.ts';
 import type { Handler, InboundMail } from '../inbound/inbound.ts';
 import type { Database } from '../storage/database.ts';

@@ -1,4 +1,4 @@
-/** Inbound routes: addresses of users that mail comes in for, what they learn of it, and what is kept. */
+/** Inbound routes: addresses of users that receive mail, the events for it, and its stored content. */
 export { rawAnswer } from './files.ts';
 export { createFindRoute, createHasRoutes } from './find-route.ts';
 export { createRouteHandler } from './handler.ts';
@@ -8,5 +8,4 @@ export { forgetInboundOperation, removeInboundMessagesOperation } from './messag
 export type { MxSettings } from './mx.ts';
 export { startRouteChecks } from './recheck.ts';
 
-/** The largest mail that a route takes. */
 export const MAX_INBOUND_BYTES = 25_000_000;

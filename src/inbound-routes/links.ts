@@ -1,17 +1,17 @@
 /**
- * Links to the bytes of a mail and of its files, for those who got its event: each names one of them and the end of its life, and is signed under a
- * key of its own. Nothing is stored; it cannot be guessed, altered or prolonged.
+ * Signed links to a message and its attachments, for receivers of its event. Each link names one file and its expiry, and is signed with a
+ * key of its own. Nothing is stored; links cannot be guessed, altered, or extended.
  */
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 
-/** The path, in front of the token. */
+/** The path before the token. */
 export const FILES_PATH = '/inbound-files/';
-/** Longer than a webhook is tried for. */
+/** Longer than webhooks are retried. */
 export const LINK_MS = 7 * 86_400_000;
 
 export interface FileGrant {
   inboundId: string;
-  /** The number of an attachment, from 0, or the whole mail. */
+  /** The number of an attachment, from 0, or the complete message. */
   file: number | 'raw';
   /** Unix ms. */
   expiresAtMs: number;
@@ -19,13 +19,13 @@ export interface FileGrant {
 
 export interface InboundLinks {
   url(grant: FileGrant): string;
-  /** Undefined for what was not signed here, or is over. */
+  /** Returns undefined for a token with an invalid signature or one that has expired. */
   open(token: string, nowMs: number): FileGrant | undefined;
 }
 
 const TOKEN = /^(inb_[0-9A-Za-z]{21})-(raw|0|[1-9][0-9]{0,3})-([0-9a-z]{1,11})-([0-9A-Za-z_-]{43})$/;
 
-/** `secretKey` is the service's own (32 bytes); `baseUrl` is read at each use. */
+/** `secretKey` is the service's key (32 bytes); `baseUrl` is read on each use. */
 export function createInboundLinks(base: { readonly secretKey: Uint8Array; readonly baseUrl: string }): InboundLinks {
   const key = Buffer.from(hkdfSync('sha256', base.secretKey, '', 'postrider inbound files', 32));
   const sign = (said: string): string => createHmac('sha256', key).update(said).digest('base64url');

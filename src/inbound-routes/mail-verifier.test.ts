@@ -1,4 +1,4 @@
-/** What mail proves, over a scripted DNS; and that nothing in a mail or in the DNS makes verifying it endless or lets it hold up the service. */
+/** Authentication results with a scripted DNS; no message and no DNS response makes verification endless or blocks the service. */
 import assert from 'node:assert/strict';
 import { createPrivateKey } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -70,7 +70,7 @@ async function signed(domain = 'shop.example', selector = 's', content = MAIL): 
   return field + content;
 }
 
-test('a signed mail from a host of the domain passes', async () => {
+test('a signed message from a host of the domain passes', async () => {
   assert.deepEqual(await verify(await signed()), {
     spf: { result: 'pass', domain: 'shop.example', reason: null },
     dkim: [{ result: 'pass', domain: 'shop.example', selector: 's', reason: null }],
@@ -84,7 +84,7 @@ const short = ({ spf, dkim, dmarc }: AuthenticationResults): string =>
   [spf.result, ...dkim.map(({ result }) => result), `${dmarc.result} ${dmarc.policy}`].join(', ');
 const ELSEWHERE = { address: '198.51.100.7' };
 
-test('what a mail lacks is said', async () => {
+test('missing authentication is explained', async () => {
   const whole = await signed();
   const strict = MAIL.replace('ann@shop.example', 'ann@strict.example');
   const cases: [name: string, results: AuthenticationResults, expected: string][] = [
@@ -116,7 +116,7 @@ test('what a mail lacks is said', async () => {
   for (const [name, results, expected] of cases) assert.equal(short(results), expected, name);
 });
 
-test('SPF in its words', async () => {
+test('SPF explanations', async () => {
   const of = async (record: string | string[], change: object = {}): Promise<string> => {
     const name = `d${Object.keys(zone.zone).length}.example`;
     zone.zone[name] = { TXT: [record].flat(), A: [HERE], MX: [[10, `mx.${name}`]] };
@@ -148,7 +148,7 @@ test('SPF in its words', async () => {
   assert.deepEqual([bounce.spf.result, bounce.spf.domain], ['pass', 'shop.example'], 'of the HELO name');
 });
 
-test('SPF that asks too much is permerror after ten look-ups', async () => {
+test('SPF with too many lookups is permerror after ten', async () => {
   for (let index = 0; index < 30; index += 1)
     zone.zone[`i${index}.loop.example`] = { TXT: [`v=spf1 include:i${(index + 1) % 30}.loop.example -all`] };
   const before = zone.questions.length;
@@ -158,7 +158,7 @@ test('SPF that asks too much is permerror after ten look-ups', async () => {
   assert.equal(asked.length, 11);
 });
 
-test('a DNS that does not answer is temporary, within its time', async (t) => {
+test('an unresponsive DNS is temporary, within its time', async (t) => {
   for (const name of ['_dmarc.silent.example', 's._domainkey.silent.example', 'silent.example'])
     zone.zone[name] = { fail: 'timeout' };
   const slow = openDns({ servers: [zone.server], timeoutMs: 60_000, tries: 1 });
@@ -175,7 +175,7 @@ test('a DNS that does not answer is temporary, within its time', async (t) => {
   assert.ok(performance.now() - began < 3_000);
 });
 
-test('while many mails wait for a silent DNS, further ones wait a short time, and what answers is verified as ever', async (t) => {
+test('while many messages wait for an unresponsive DNS, further ones wait a short time, and responsive domains are verified', async (t) => {
   zone.zone['mute.example'] = { fail: 'timeout' };
   const slow = openDns({ servers: [zone.server], timeoutMs: 60_000, tries: 1 });
   const quick = verifierWith({ dns: slow, dnsMs: 60_000, busyDnsMs: 1_000 });
@@ -201,7 +201,7 @@ test('while many mails wait for a silent DNS, further ones wait a short time, an
   assert.equal(done[0], 20);
 });
 
-test('a mail beyond the limits is not verified, and says why', async () => {
+test('a message above the limits is not verified, and the result says why', async () => {
   const whole = await signed();
   const signature = whole.slice(0, whole.indexOf('From:'));
   const cases: [string, RegExp][] = [
@@ -222,7 +222,7 @@ test('a mail beyond the limits is not verified, and says why', async () => {
   assert.equal(short(await verify(signature.repeat(9) + whole)), `pass, ${'pass, '.repeat(10)}pass reject`, 'control');
 });
 
-test('the signed part of a body is said, where it is not all', async () => {
+test('the signed part of a body is reported if it is not complete', async () => {
   const body = 'Hello Bob\r\n';
   const { dkimSign } = await import('mailauth/lib/dkim/sign.js');
   const content = `From: ann@shop.example\r\nSubject: x\r\n\r\n${body}`;

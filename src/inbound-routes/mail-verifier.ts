@@ -1,11 +1,11 @@
 /**
- * Verifies mail that came in: SPF, DKIM, DMARC and ARC (RFC 8601). Always answers, and within bounds: a mail has 150 questions to the DNS and 20 s
- * for all of them from the first, after which every further one fails as temporary. Where more than 16 mails are verified at once it has 2 s: an
- * honest DNS answers sooner, and a flood from domains with a silent one must not hold up the mail of others. The work itself is done in a thread (verifier-thread.ts) that
- * is started by the first mail, ended after a minute without one, and ended too when a mail is not done within 30 s. That mail is not
- * verified, and its results say so; those beside it are verified in the next thread, each once more.
+ * Verifies SPF, DKIM, DMARC, and ARC of inbound messages (RFC 8601). Always returns within limits: a message has 150 DNS queries and 20 s
+ * for all of them from the first; further queries fail as temporary. If more than 16 messages are being verified, each has 2 s, so that a
+ * flood from domains with unresponsive DNS servers does not delay other mail. The work is done in a thread (verifier-thread.ts) that starts
+ * with the first message, ends after a minute without one, and is terminated if a message takes longer than 30 s. That message is not
+ * verified, and its results say so; the other messages in the thread are verified again, once.
  *
- * The thread loads 35 MB of code (tldts, joi), which is why it does not stay.
+ * The thread loads 35 MB of code (tldts, joi), so it is not kept running.
  */
 import { Worker } from 'node:worker_threads';
 import type { Running } from '../base/lifecycle.ts';
@@ -24,24 +24,24 @@ export interface MailVerifier extends Running {
 
 export interface MailVerifierOptions {
   dns: Dns;
-  /** Of this server, for the explanations of SPF records. */
+  /** Host name of this server, for explanations in SPF records. */
   hostname: string;
   log: Log;
   /** Default 20,000. */
   dnsMs?: number;
-  /** The same for mails that begin while many are in hand; default 2,000. */
+  /** The same limit while many messages are being verified; default 2,000. */
   busyDnsMs?: number;
-  /** Beyond the time for the DNS; default 10,000. */
+  /** Time in addition to that for the DNS; default 10,000. */
   workMs?: number;
   /** Default 60,000. */
   idleMs?: number;
 }
 
-/** RFC 7208 §4.6.4 allows SPF some 120, in the worst case; the other three need a few each. */
+/** RFC 7208 §4.6.4 allows SPF some 120 queries in the worst case; the others need a few each. */
 const MOST_QUESTIONS = 150;
-/** So many may wait for a slow DNS for the full time. */
+/** Number of messages that may use the full DNS time. */
 const BUSY_FROM = 16;
-/** Of what mail is made into there, the bytes of the mails not counted. */
+/** Heap of the thread, excluding the bytes of the messages. */
 const HEAP_MEGABYTES = 192;
 const INTERRUPTED = 'Verifying took too long, or failed.';
 const LATE: DnsReply = { code: 'ETIMEOUT' };
@@ -51,16 +51,14 @@ interface InHand {
   mail: Mail;
   settle(results: AuthenticationResults): void;
   questions: number;
-  /** For the answers to all of them. */
   dnsMs: number;
-  /** By performance.now(); from the first question. */
+  /** By performance.now(), from the first query. */
   dnsUntil: number | undefined;
   timer: NodeJS.Timeout;
   /** A thread has ended under it. */
   isRetry: boolean;
 }
 
-/** One thread and the mails in it, until it ends. */
 interface Thread {
   worker: Worker;
   mails: Map<number, InHand>;
@@ -91,7 +89,7 @@ class Verifier implements MailVerifier {
     const id = this.#count;
     const timer = setTimeout(() => this.#tookTooLong(thread, id), dnsMs + workMs);
     thread.mails.set(id, { mail, settle, isRetry, questions: 0, dnsMs, dnsUntil: undefined, timer });
-    // A copy, which moves to the thread: the mail is being read here at the same time.
+    // A copy, which is transferred to the thread, because the message is parsed here at the same time.
     const content = new Uint8Array(mail.content);
     const message: ToThread = { kind: 'mail', id, mail: { ...mail, content, hostname } };
     thread.worker.postMessage(message, [content.buffer]);
@@ -140,7 +138,7 @@ class Verifier implements MailVerifier {
     mail?.settle(results);
   }
 
-  /** Ends the thread; mails that are still in it go to the next one. */
+  /** Ends the thread and moves its remaining messages to the next one. */
   async #end(thread: Thread, cause?: string): Promise<void> {
     if (this.#thread === thread) this.#thread = undefined;
     clearTimeout(thread.idle);
@@ -184,7 +182,7 @@ export function createMailVerifier(options: MailVerifierOptions): MailVerifier {
   return new Verifier(options);
 }
 
-/** One question, with its records as node:dns/promises has them. */
+/** Resolves one query; returns records in the format of node:dns/promises. */
 async function lookUp(dns: Dns, name: string, type: string): Promise<DnsReply> {
   switch (type) {
     case 'TXT':
@@ -214,7 +212,7 @@ function replyOf<T>(answer: DnsAnswer<T>, convert: (value: T) => unknown[]): Dns
   return records.length > 0 ? { records } : { code: 'ENODATA' };
 }
 
-/** The address that a name below in-addr.arpa or ip6.arpa stands for. */
+/** Returns the address of a name below in-addr.arpa or ip6.arpa. */
 function addressOf(name: string): string {
   const labels = name.split('.').slice(0, -2).toReversed();
   return name.endsWith('.in-addr.arpa') ? labels.join('.') : labels.join('').replace(/.{4}(?=.)/g, '$&:');

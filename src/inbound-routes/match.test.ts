@@ -1,9 +1,9 @@
-/** What a match may be, and which local parts it takes. */
+/** Valid matches, and the local parts that they accept. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { matchText, parseMatch, wantedLocals } from './match.ts';
 
-test('an address, a prefix and a whole domain are matches, in one spelling', () => {
+test('an address, a prefix, and an entire domain are matches, in one spelling', () => {
   for (const [text, expected] of [
     ['Support@In.Shop.Example', 'support@in.shop.example'],
     ['*@in.shop.example', '*@in.shop.example'],
@@ -18,7 +18,7 @@ test('an address, a prefix and a whole domain are matches, in one spelling', () 
   }
 });
 
-test('anything else is none', () => {
+test('anything else is refused', () => {
   for (const text of [
     ...[
       '',
@@ -49,7 +49,7 @@ test('anything else is none', () => {
     assert.ok(!parseMatch(text).ok, text);
 });
 
-test('an address is looked for as itself, by its prefix, and by its domain: three ways for every address', () => {
+test('an address is looked up by itself, by its prefix, and by its domain: three lookups for every address', () => {
   assert.deepEqual(wantedLocals('Reply+AbC'), ['reply+abc', 'reply+*', '*']);
   assert.deepEqual(wantedLocals('reply+a+b'), ['reply+a+b', 'reply+*', '*']);
   const [exact, prefix, any] = wantedLocals('reply');

@@ -1,7 +1,7 @@
 /**
- * What an inbound route takes: one address (`support@in.shop.example`), every address of a prefix (`reply+*@…`), or every address
- * of a domain (`*@…`). Compared without case, since nobody has two mailboxes that differ in it; domains as A-labels. Of several
- * routes that fit, the address comes before the prefix, and that before the domain.
+ * The match of an inbound route: one address (`support@in.shop.example`), all addresses with a prefix (`reply+*@…`), or all addresses of a
+ * domain (`*@…`). Addresses are compared case-insensitively, domains as A-labels. An address takes precedence over a prefix, and a prefix
+ * over a domain.
  */
 import { domainToAscii, parseAddress } from '../mail/address.ts';
 
@@ -19,7 +19,7 @@ const FORM =
 const ANY = '*';
 const PREFIX_END = '+*';
 
-/** Reads a match as users write it; the reason is the end of a sentence that begins with the field. */
+/** Parses a match; the reason is the end of a sentence that starts with the field. */
 export function parseMatch(text: string): MatchResult {
   const at = text.lastIndexOf('@');
   const written = text.slice(0, at).normalize('NFC');
@@ -35,18 +35,15 @@ export function parseMatch(text: string): MatchResult {
   return { ok: true, match: { local: written.toLowerCase(), domain } };
 }
 
-/** As users read it. */
+/** Returns the match as users write it. */
 export function matchText({ local, domain }: Match): string {
   return `${local}@${domain}`;
 }
 
-/**
- * The local parts of routes that take an address, the closest first. Always three, so that looking for one costs the same
- * whatever the address is.
- */
+/** Returns the local parts of routes that match an address, the most specific first. Always three, so that every lookup costs the same. */
 export function wantedLocals(local: string): [exact: string, prefix: string, any: string] {
   const lower = local.normalize('NFC').toLowerCase();
   const plus = lower.indexOf('+');
-  // Without a + the second is one that no route can have.
+  // Without a + the second one is a local part that no route can have.
   return [lower, `${lower.slice(0, Math.max(0, plus))}${PREFIX_END}`, ANY];
 }

@@ -1,7 +1,7 @@
 /**
- * Mail that routes took, as it is listed and as its event says: recorded once, in one transaction with the event, its webhooks and the end
- * of the row of work. The bytes stay in src/inbound until their content is past its time; what was written in the mail leaves the
- * record with them, the rest of it and the event stay as long as events do.
+ * Messages of inbound routes with their event data: recorded once, in one transaction with the event, its webhooks, and the end of the work
+ * row. The bytes stay in src/inbound until their content expires; the text is then removed from the record, and the remaining record and
+ * the event are kept as long as other events.
  */
 import type { Mode } from '../base/mode.ts';
 import { appendEvents, inboundTopic } from '../events/events.ts';
@@ -17,13 +17,13 @@ import { batch, findOperation, operation, runWithin, type Transaction } from '..
 import { insertMany, rowset, table } from '../storage/rows.ts';
 import type { RouteOwner } from './store.ts';
 
-// By name: the door of inbound leads to more than a thread of the database has to load.
+// Imported individually: the index of src/inbound would load more modules than a database thread needs.
 const mails = {
   end: () => findOperation('inbound.keep') as typeof keepInboundOperation,
   store: () => findOperation('inbound.storeKept') as typeof storeKeptOperation,
 };
 
-/** Why a mail has no event: it would go round. */
+/** Why a message has no event: it would cause a loop. */
 export type InboundOutcome = 'event' | 'auto-reply' | 'own-mail' | 'too-many-hops';
 
 const INBOUND_MESSAGE = table('inbound_message', {
@@ -45,7 +45,7 @@ const INBOUND_MESSAGE = table('inbound_message', {
   hasContent: 'int',
 });
 
-/** A mail that was read, on its way to be recorded. */
+/** A parsed message that is about to be recorded. */
 export interface ReadInbound {
   id: string;
   accountId: string;
@@ -58,17 +58,17 @@ export interface ReadInbound {
   headerFrom: string;
   subject: string;
   sizeBytes: number;
-  /** What the event says of it, without `inReplyTo`. */
+  /** Content of the event, without `inReplyTo`. */
   content: Record<string, unknown>;
   /** JSON of MailFile[]. */
   files: string;
   eventId: string;
-  /** Known before anybody is asked; null where an event is due unless the mail is ours. */
+  /** Set before any query; null if an event is due unless the message is our own. */
   dropped: Exclude<InboundOutcome, 'event' | 'own-mail'> | null;
   headerMessageId: string | null;
-  /** Message-IDs that it answers, the nearest first. */
+  /** Message-IDs that it replies to, the nearest first. */
   references: readonly string[];
-  /** The messageId behind the + of the address. */
+  /** The messageId after the + of the address. */
   namedMessageId: string | null;
 }
 
@@ -79,7 +79,7 @@ interface Recorded {
   eventId: string | null;
 }
 
-/** Messages that the account sent with this Message-ID, those of the latest email first. */
+/** Returns the account's sent messages with this Message-ID, those of the newest email first. */
 async function messagesWith(
   tx: Transaction,
   { accountId, mode }: ReadInbound,
@@ -93,18 +93,18 @@ async function messagesWith(
   );
 }
 
-/** Whether it is mail of the account that came back. What was sent to this very address, and once, has only arrived. */
+/** Returns whether this is mail of the account that came back. Mail that was sent to this address, once, has only arrived. */
 async function cameBack(tx: Transaction, mail: ReadInbound): Promise<boolean> {
   const sent = mail.headerMessageId === null ? [] : await messagesWith(tx, mail, mail.headerMessageId);
   const address = sameAddressKey(mail.recipient);
   return sent.length > 0 && sent.filter(({ recipient }) => sameAddressKey(recipient) === address).length !== 1;
 }
 
-/** Of these Message-IDs, the message of the account that has the first one that is known. */
+/** Returns the sent message of the first known Message-ID. */
 async function answeredWith(tx: Transaction, mail: ReadInbound): Promise<string | null> {
   for (const one of mail.references) {
     const found = await messagesWith(tx, mail, one);
-    // Of an email to several, that of the one who answers.
+    // For an email to several recipients, returns the copy of the one who replies.
     const sender = mail.envelopeFrom.toLowerCase();
     const own = found.find(({ recipient }) => sender !== '' && recipient.toLowerCase() === sender) ?? found[0];
     if (own) return own.id;
@@ -163,7 +163,7 @@ export interface RecordedInbound extends RecordedFindings {
   outcomes: InboundOutcome[];
 }
 
-/** Records mails of which the rows of work are still held. */
+/** Records messages whose work rows are still leased. */
 export const recordInboundOperation = batch(
   'inboundRoutes.record',
   'write',
@@ -181,7 +181,6 @@ export const recordInboundOperation = batch(
   },
 );
 
-/** Records a mail that was played in. */
 export const playInboundOperation = operation(
   'inboundRoutes.play',
   'write',
@@ -231,7 +230,7 @@ export const listInboundOperation = operation('inboundRoutes.listMail', 'read', 
   );
 });
 
-/** With what the event says, of any account: who asks has its id from a signed link, or compares the account. */
+/** Includes the event content, of any account: callers have the id from a signed link, or compare the account. */
 export const findInboundMessageOperation = operation(
   'inboundRoutes.findMail',
   'read',
@@ -245,7 +244,7 @@ export const findInboundMessageOperation = operation(
     ),
 );
 
-/** What a record keeps when the content is past its time. */
+/** Returns the part of a record that is kept after the content expires. */
 function withoutContent(detail: string): string {
   const { inbound, ...own } = JSON.parse(detail) as { inbound: Record<string, unknown> };
   const gone = { headers: [], text: null, html: null, replyText: null, attachments: [] };
@@ -257,7 +256,7 @@ export interface InboundBatch {
   limit: number;
 }
 
-/** What was written in mail that came before this time leaves its record; answers of how many. */
+/** Removes the content of messages received before this time from their records; returns how many. */
 export const forgetInboundOperation = operation(
   'inboundRoutes.forgetContent',
   'write',
@@ -276,7 +275,7 @@ export const forgetInboundOperation = operation(
   },
 );
 
-/** Records of mail that came before this time go, with their events; answers how many. */
+/** Deletes records of messages received before this time with their events; returns how many. */
 export const removeInboundMessagesOperation = operation(
   'inboundRoutes.removeMail',
   'write',

@@ -1,11 +1,10 @@
-/** The MX record that brings a route's mail here, and what the DNS says of it. */
+/** The MX record of an inbound route, and its published state. */
 import type { Dns } from '../net/dns.ts';
 import type { MxStatus } from './store.ts';
 
 export interface MxSettings {
-  /** Name of this installation's host, which users point their MX at. */
+  /** Host name of this installation, which MX records must point to. */
   host: string;
-  /** Other names of it that count as well. */
   alsoHosts: readonly string[];
 }
 
@@ -14,7 +13,7 @@ export const MX_PREFERENCE = 10;
 /** `10 mx.example.com`, as zone files write it. */
 const written = ({ preference, host }: { preference: number; host: string }): string => `${preference} ${host}`;
 
-/** Asks the DNS. A domain of which nothing is known now (the DNS does not answer) is `unknown`. */
+/** Looks up the MX record; `unknown` if the lookup failed. */
 export async function lookUpMx(
   dns: Pick<Dns, 'resolveMx'>,
   domain: string,
@@ -32,14 +31,14 @@ export async function lookUpMx(
   return { status: isOurs ? 'verified' : 'different', found };
 }
 
-/** One sentence on what to do; null where the record is as it should be. */
+/** Returns one sentence about what to do; null if the record is correct. */
 export function mxNote(
   domain: string,
   { status, found }: { status: MxStatus; found: string[] | null },
   host: string,
 ): string | null {
   if (status === 'verified' || status === 'pending') return null;
-  if (status === 'unknown') return `The DNS did not answer for ${domain}; verify the route again in a few minutes.`;
+  if (status === 'unknown') return `The DNS lookup of ${domain} failed. Verify the route again in a few minutes.`;
   if (status === 'missing') return `${domain} has no MX record. Publish the record shown here.`;
   const others = (found ?? []).slice(0, 3).join(', ');
   return `The MX records of ${domain} point elsewhere (${others}). Give ${host} the lowest preference number, or use a separate subdomain.`;

@@ -1,4 +1,4 @@
-/** What is recorded of a mail that a route took: what its event says, and what decides whether there is one. */
+/** Parses a message of an inbound route: the content of its event, and whether there is one. */
 
 import { iso } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
@@ -10,7 +10,6 @@ import type { AuthenticationResults } from './authentication-results.ts';
 import { type InboundLinks, LINK_MS } from './links.ts';
 import type { ReadInbound } from './message-store.ts';
 
-/** What is known of a mail beside its bytes. */
 export interface InboundSource {
   id: string;
   accountId: string;
@@ -21,7 +20,7 @@ export interface InboundSource {
   recipient: string;
 }
 
-/** More servers than any honest mail passes (RFC 5321 §6.3). */
+/** More hops than any legitimate mail has (RFC 5321 §6.3). */
 const MOST_HOPS = 30;
 const MOST_REFERENCES = 20;
 const MESSAGE_ID = /<[^<>\s]{1,900}>/g;
@@ -31,7 +30,10 @@ const first = ({ headers }: ReadMail, name: string): string =>
 const has = ({ headers }: ReadMail, ...names: string[]): boolean =>
   headers.some((header) => names.includes(header.name.toLowerCase()));
 
-/** RFC 3834 §5: `auto-replied` answers a mail, and is not to be answered; `auto-generated` was sent by a program on its own. */
+/**
+ * RFC 3834 §5: `auto-replied` marks an automatic reply that must not be answered; `auto-generated` marks a message that a program sent on
+ * its own.
+ */
 const submittedAs = (mail: ReadMail): string =>
   first(mail, 'auto-submitted')
     .trim()
@@ -53,7 +55,7 @@ function referencesOf(mail: ReadMail): string[] {
   return [...new Set([...answered, ...thread.toReversed()])].slice(0, MOST_REFERENCES);
 }
 
-/** From the HTML where it says more: how clients mark a quote in it is known better than what is left of that in text. */
+/** Prefers the HTML, because the quotation marks of email clients are better known in HTML than in text. */
 function replyOf({ text, html, textFromHtml }: ReadMail): string | null {
   const hasText = !textFromHtml && text !== null && text.trim() !== '';
   return hasText || html === null ? replyText(text) : replyTextOfHtml(html);
@@ -105,13 +107,19 @@ export async function readInbound(
   };
 }
 
-/** The same of a mail whose bytes are lost: its event says for whom it was, and that nothing of it can be read. */
+/** Returns the same for a message with lost bytes: its event names the recipient and states that the content is unreadable. */
 export async function unreadInbound(
   source: InboundSource,
   { sizeBytes, why }: { sizeBytes: number; why: string },
   links: InboundLinks,
 ): Promise<ReadInbound> {
   const nothing = await readInbound(source, { content: Buffer.alloc(0), authentication: undefined }, links);
-  const unread = { text: null, html: null, replyText: null, sizeBytes, unreadable: [`None of it: ${why}.`] };
+  const unread = {
+    text: null,
+    html: null,
+    replyText: null,
+    sizeBytes,
+    unreadable: [`The complete message is unreadable: ${why}.`],
+  };
   return { ...nothing, sizeBytes, content: { ...nothing.content, ...unread } };
 }

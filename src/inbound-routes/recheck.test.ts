@@ -1,4 +1,4 @@
-/** Looks at the MX of routes by themselves: over the real storage and routes, with a scripted DNS server and a clock that is moved. */
+/** Automatic MX checks of routes: over the real storage and routes, with a scripted DNS server and a manual clock. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { serveRoutes } from '../../test/kit/call-routes.ts';
@@ -18,7 +18,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const HERE = { MX: [[10, 'mail.sender.test'] as [number, string]] };
 const ELSEWHERE = { MX: [[10, 'mx.elsewhere.example'] as [number, string]] };
-/** It does not answer; a `timeout` would be waited for. */
+/** It fails immediately; a `timeout` would take time. */
 const AWAY = { fail: 'SERVFAIL' } as const;
 
 async function setup(t: TestContext) {
@@ -44,7 +44,7 @@ async function setup(t: TestContext) {
     clock.advance(ms);
     await checks.run();
   };
-  /** Pending routes, each with a domain of its own. */
+  /** Pending routes, each with its own domain. */
   const createMany = async (count: number): Promise<void> => {
     const limits = { inboundRoutes: HIGHEST_LIMIT };
     await database.execute(setAccountOperation, {
@@ -52,7 +52,7 @@ async function setup(t: TestContext) {
     });
     await Promise.all(Array.from({ length: count }, (_, index) => make(`a@n${index}.shop.example`)));
   };
-  /** In how many of so many minutes somebody asked for the MX. */
+  /** In how many of this many minutes the MX was looked up. */
   const looksIn = async (minutes: number): Promise<number> => {
     dns.questions.length = 0;
     for (let minute = 0; minute < minutes; minute += 1) await after(MINUTE);
@@ -61,7 +61,7 @@ async function setup(t: TestContext) {
   return { ...shared, dns, make, createMany, shown, after, looksIn };
 }
 
-test('a route is active within minutes of its record, and pending again within an hour of its end', async (t) => {
+test('a route is active within minutes of its record, and pending again within an hour of its removal', async (t) => {
   const { dns, make, shown, after } = await setup(t);
   const id = await make('*@in.shop.example');
   assert.equal((await shown(id)).status, 'pending');
@@ -78,7 +78,7 @@ test('a route is active within minutes of its record, and pending again within a
   assert.deepEqual([withdrawn.status, withdrawn.dnsRecord.found], ['pending', ['10 mx.elsewhere.example']]);
 });
 
-test('a DNS that does not answer changes nothing, neither what is active nor what was found', async (t) => {
+test('a failed DNS lookup changes nothing', async (t) => {
   const { dns, make, shown, after } = await setup(t);
   dns.zone['in.shop.example'] = HERE;
   dns.zone['other.shop.example'] = ELSEWHERE;
@@ -94,7 +94,7 @@ test('a DNS that does not answer changes nothing, neither what is active nor wha
   assert.notEqual((await shown(pending)).checkedAt, before.checkedAt);
 });
 
-test('a pending route is looked at less and less often, and at least every hour', async (t) => {
+test('a pending route is checked less and less often, and at least every hour', async (t) => {
   const { make, looksIn } = await setup(t);
   await make('*@in.shop.example');
   assert.equal(await looksIn(5), 5);
@@ -104,7 +104,7 @@ test('a pending route is looked at less and less often, and at least every hour'
   assert.equal(await looksIn(4 * 60), 4);
 });
 
-test('routes of one domain are one look, and domains beyond a batch are looked at in the same round', async (t) => {
+test('routes of one domain need one lookup, and domains after a batch are checked in the same round', async (t) => {
   const { dns, createMany, make, shown, after } = await setup(t);
   const ids = await Promise.all(['a', 'b', 'c'].map((local) => make(`${local}@in.shop.example`)));
   await createMany(520);
@@ -116,7 +116,7 @@ test('routes of one domain are one look, and domains beyond a batch are looked a
   for (const id of ids) assert.equal((await shown(id)).status, 'active');
 });
 
-test('a process that is not chosen looks at nothing', async (t) => {
+test('a process that is not responsible checks nothing', async (t) => {
   const { database, clock, log, mx, dns, make, after } = await setup(t);
   await make('*@in.shop.example');
   dns.questions.length = 0;

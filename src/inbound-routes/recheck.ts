@@ -1,7 +1,7 @@
 /**
- * Looks at the MX of live routes, so that a route is active soon after its record was published, and pending again once the record leads
- * elsewhere: of a pending route within minutes of its making and less and less often, of all every hour. A DNS that does not
- * answer changes nothing. One process does it where several share a database; what it cannot finish it does at its next round.
+ * Checks the MX records of live routes, so that a route becomes active soon after its record is published, and pending if the record points
+ * elsewhere: pending routes within minutes of their creation and then less often, all routes every hour. A failed DNS lookup changes
+ * nothing. If several processes share a database, one of them does this; work it cannot finish continues in its next round.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -14,7 +14,7 @@ import { lookUpMx, type MxSettings } from './mx.ts';
 const ROUND_MS = 60_000;
 const LEAST_MS = 60_000;
 const MOST_MS = 3_600_000;
-/** Routes; those of one domain are one look. */
+/** Number of routes; those of one domain need one lookup. */
 const BATCH = 500;
 /** Domains that are looked at side by side. */
 const AT_ONCE = 10;
@@ -24,9 +24,9 @@ interface RouteChecksOptions {
   clock: Clock;
   log: Log;
   mx: MxSettings;
-  /** A resolver without memory of what it found before. Closed after use. */
+  /** Returns a resolver with an empty cache. Closed after use. */
   freshDns(): Dns;
-  /** Whether this process is the one that does it. */
+  /** Whether this process is responsible for the checks. */
   isChosen?: () => boolean;
   roundMs?: number;
 }

@@ -1,6 +1,6 @@
 /**
- * `/inbound`: the mail that an account's routes took, with all that its event says, and its bytes: by API key, or by the signed links that
- * events carry. What is another's answers as if it did not exist.
+ * `/inbound`: messages of the account's inbound routes with their event content and bytes, by API key or by the signed links in events.
+ * Messages of other accounts return the same error as unknown ones.
  */
 import { Readable } from 'node:stream';
 import { type Static, Type } from 'typebox';
@@ -27,9 +27,9 @@ export interface InboundMailDeps {
 type Request<Q = unknown> = RouteRequest<Caller, undefined, Q>;
 
 const OUTCOMES = ['event', 'auto-reply', 'own-mail', 'too-many-hops'];
-/** Of strangers with links, at once. */
+/** Maximum simultaneous readers with links. */
 const READERS_AT_ONCE = 50;
-/** Of the mail of one account: who reads slowly keeps nobody else from his. */
+/** Maximum simultaneous readers per account, so that slow readers do not block other accounts. */
 const READERS_OF_AN_ACCOUNT = 10;
 
 const summary = {
@@ -37,7 +37,7 @@ const summary = {
   inboundRouteId: Type.String(),
   outcome: oneOf(OUTCOMES, {
     description:
-      'event: it has an event Inbound. Else it ended here, so that nothing goes round: it answers a mail automatically (auto-reply), it is mail of this account that came back from elsewhere (own-mail), or it passed more than 30 servers.',
+      'event: the message has an Inbound event. The other values have no event, which prevents mail loops: auto-reply (an automatic reply), own-mail (a message of this account that came back), and too-many-hops (more than 30 servers).',
   }),
   from: Type.String({ description: 'The From header.' }),
   recipient: Type.String(),
@@ -52,19 +52,19 @@ const summarySchema = named('InboundMail', summary);
 const wholeSchema = named('InboundMailWithContent', {
   ...summary,
   eventId: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
-  contentKept: Type.Boolean({ description: 'false: what was written in it is past its time.' }),
+  contentKept: Type.Boolean({ description: 'false: the content has expired and was deleted.' }),
   content: inboundContentSchema,
 });
 const query = closed({
   ...pageFields,
   inboundRouteId: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'The route that took it.' })),
-  outcome: Type.Optional(oneOf(OUTCOMES, { description: 'What became of it.' })),
+  outcome: Type.Optional(oneOf(OUTCOMES, { description: 'Result of processing the message.' })),
 });
 
 const noSuchMail = refuse(failure('NOT_FOUND', { message: 'No inbound message has this id.' }));
 const tooManyReaders = refuse(
   failure('RATE_LIMITED', {
-    message: `${READERS_OF_AN_ACCOUNT} files of mail of this account are being read; end one first.`,
+    message: `${READERS_OF_AN_ACCOUNT} downloads of this account are in progress. Wait for one of them to end.`,
     limit: READERS_OF_AN_ACCOUNT,
     retryAfterSeconds: 1,
   }),
@@ -87,7 +87,7 @@ function body(mail: InboundMessage): Record<string, unknown> {
   };
 }
 
-/** With links that live on from now. */
+/** Returns the event content with new links. */
 function contentOf(detail: string, { links, clock }: InboundMailDeps): Record<string, unknown> {
   const { inbound } = JSON.parse(detail) as { inbound: { inboundId: string; attachments: object[] } };
   const expiresAtMs = clock.now() + LINK_MS;
@@ -113,7 +113,7 @@ function listRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/inbound', tag: 'inbound', auth: 'key' },
       operationId: 'listInboundMail',
       summary: 'List inbound messages, newest first',
-      description: 'Of the mode of the key, also what ended without an event.',
+      description: 'Lists the inbound messages in the mode of the key, including those without an event.',
       query,
       response: { status: 200, schema: Type.Array(summarySchema) },
       async handle(request: Request<Static<typeof query>>) {
@@ -133,7 +133,7 @@ function listRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/inbound/:id', tag: 'inbound', auth: 'key' },
       operationId: 'getInboundMail',
       summary: 'Get an inbound message',
-      description: 'With all that its event says, and links that are new.',
+      description: 'Includes the content of its event, with new links.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: wholeSchema },
       async handle(request: Request) {
@@ -152,7 +152,7 @@ function byteRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/inbound/:id/content', tag: 'inbound', auth: 'key' },
       operationId: 'getInboundMailContent',
       summary: 'Download an inbound message',
-      description: 'As it came. 404 once it is no longer kept.',
+      description: 'Returns the message as received. 404 once it is no longer kept.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, contentType: 'message/rfc822' },
       async handle(request: Request) {
@@ -164,7 +164,7 @@ function byteRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/inbound/:id/attachments/:number', tag: 'inbound', auth: 'key' },
       operationId: 'getInboundAttachment',
       summary: 'Download an attachment of an inbound message',
-      description: 'Decoded. Numbers are those of the list of attachments, from 0.',
+      description: 'Returns the decoded attachment. Numbers are positions in the list of attachments, from 0.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, contentType: '*/*' },
       async handle(request: Request) {
@@ -176,7 +176,7 @@ function byteRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
   ];
 }
 
-/** Counts what strangers read of an account's mail in this process, until it is read or given up. */
+/** Counts downloads with links per account in this process, until they end. */
 function createReaders() {
   const open = new Map<string, number>();
   return async (accountId: string, read: () => Promise<RouteAnswer>): Promise<RouteAnswer> => {
@@ -204,7 +204,7 @@ function linkRoute(deps: InboundMailDeps): RouteDefinition<Caller> {
     ...{ method: 'GET', path: `${FILES_PATH}:token`, tag: 'inbound', auth: 'none', atOnce: READERS_AT_ONCE },
     operationId: 'getInboundFile',
     summary: 'Download the file of a link in an event',
-    description: `A mail or one of its attachments, without a key, until linksExpireAt; ${READERS_OF_AN_ACCOUNT} at once of an account.`,
+    description: `Returns a message or one of its attachments without a key, until linksExpireAt. Up to ${READERS_OF_AN_ACCOUNT} downloads per account at the same time.`,
     refusals: ['NOT_FOUND', 'RATE_LIMITED'],
     response: { status: 200, contentType: '*/*' },
     async handle({ params }) {

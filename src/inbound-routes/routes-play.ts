@@ -1,6 +1,6 @@
 /**
- * `POST /sandbox/inbound`: plays a mail in that somebody could have sent to a route of the sandbox. It is read, recorded and reported as
- * mail from outside is.
+ * `POST /sandbox/inbound`: simulates an inbound message to a route of the sandbox. It is parsed, recorded, and reported like mail from
+ * outside.
  */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
@@ -35,7 +35,7 @@ export interface PlayInboundDeps {
   blobs: Blobs;
   clock: Clock;
   links: InboundLinks;
-  /** Tells workers and followers that there is something new. */
+  /** Wakes workers and followers. */
   nudge(): void;
 }
 
@@ -49,10 +49,10 @@ const playRequest = named('PlayInboundRequest', {
   to: Type.String({
     minLength: 3,
     maxLength: 320,
-    description: 'The address that it comes to: a route of this sandbox takes it.',
+    description: 'The recipient address; must match a route of this sandbox.',
   }),
   from: Type.String({ minLength: 0, maxLength: 320, description: 'The envelope sender; empty as that of bounces.' }),
-  raw: text(MOST_BYTES, 'The whole mail; nothing else is given then. Its lines may end in LF.'),
+  raw: text(MOST_BYTES, 'The complete message, instead of the other fields. Lines may end with LF.'),
   subject: text(998),
   text: text(1_000_000),
   html: text(1_000_000),
@@ -93,7 +93,7 @@ const playRequest = named('PlayInboundRequest', {
       },
       {
         description:
-          'What the event is to say of SPF, DKIM, DMARC and ARC; none of what is left out. Nothing is verified here.',
+          'Results of SPF, DKIM, DMARC, and ARC to report in the event; absent ones are `none`. Nothing is verified.',
       },
     ),
   ),
@@ -107,7 +107,7 @@ const played = named('PlayedInbound', {
   outcome: oneOf(['event', 'auto-reply', 'own-mail', 'too-many-hops']),
   eventId: Type.Unsafe<string | null>({
     type: ['string', 'null'],
-    description: 'Null where it ended without an event.',
+    description: 'Null if the message has no event.',
   }),
   inReplyTo: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
 });
@@ -191,7 +191,7 @@ export function playInboundRoute(deps: PlayInboundDeps): RouteDefinition<Caller>
     operationId: 'playInboundMail',
     summary: 'Simulate an inbound message in the sandbox',
     description:
-      'Given as a whole, or in parts that are put together. Its event and its webhooks follow as for mail from outside.',
+      'Send the complete message, or parts from which it is built. Its event and webhooks follow as for mail from outside.',
     body: playRequest,
     furtherIssues: issuesOf,
     maxBodyBytes: MOST_BYTES,
@@ -201,7 +201,7 @@ export function playInboundRoute(deps: PlayInboundDeps): RouteDefinition<Caller>
   });
 }
 
-/** As if they had been found. */
+/** Returns the results as if they had been verified. */
 function playedResults(given: Play['authentication'] = {}): AuthenticationResults {
   const { spf, dkim, dmarc, arc } = NOT_AUTHENTICATED;
   return {
@@ -224,7 +224,7 @@ interface Composing {
   nowMs: number;
 }
 
-/** The mail as SMTP would bring it. */
+/** Returns the message as SMTP would deliver it. */
 async function contentOf(database: Database, { caller, body, nowMs }: Composing): Promise<Result<Buffer>> {
   if (body.raw !== undefined) return ok(Buffer.from(body.raw.replace(/\r?\n/g, '\r\n')));
   // Bounces show an address of the server in From.
@@ -258,7 +258,7 @@ async function contentOf(database: Database, { caller, body, nowMs }: Composing)
   return ok(Buffer.from(composed.content));
 }
 
-/** Empty for none; undefined for what names no mail. */
+/** Empty for none; undefined if the text does not identify a message. */
 async function answeredId(
   database: Database,
   { account }: Caller,

@@ -1,4 +1,4 @@
-/** Inbound routes through the real shell, with a resolver that asks a scripted DNS server. */
+/** Inbound routes over real HTTP, with a resolver that queries a scripted DNS server. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { serveRoutes } from '../../test/kit/call-routes.ts';
@@ -49,7 +49,7 @@ async function world(t: { after(run: () => unknown): void }, dialect: Dialect = 
   return { database, clock, dns, one, two, verify, call: server.call, find, taker };
 }
 
-test('a route is made with its MX, listed, changed and removed, with its webhook', async (t) => {
+test('a route is created with its MX, listed, changed, and deleted, with its webhook', async (t) => {
   const { call, one, two, dns, verify } = await world(t);
   await verify(one.id, 'shop.example');
   const unverified = await call('POST', '/inbound-routes', { ...one.live, json: { match: 'a@other.example' } });
@@ -132,7 +132,7 @@ test('a route is made with its MX, listed, changed and removed, with its webhook
 });
 
 for (const dialect of ['sqlite', 'postgres'] as const) {
-  test(`the closest route takes an address, and only of an account that has the domain (${dialect})`, async (t) => {
+  test(`the most specific route accepts an address, and only of an account that has the domain (${dialect})`, async (t) => {
     const { call, one, two, verify, find, taker, database } = await world(t, dialect);
     await verify(one.id, 'shop.example');
     await verify(two.id, 'shop.example');

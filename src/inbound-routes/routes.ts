@@ -1,7 +1,7 @@
 /**
- * `/inbound-routes`: addresses of an account that mail comes in for, and where it goes: to a webhook of the route's own, to the webhooks
- * that subscribe to Inbound, or both. A live route asks for a domain that the account has verified, or one below it; whether
- * its MX leads here is looked up and shown, and is no condition: mail that arrives has found its way.
+ * `/inbound-routes`: addresses of an account that receive mail, and where its events go: to a webhook of the route, to the webhooks that
+ * subscribe to Inbound, or both. A live route requires that the account has verified the domain or a parent domain. Its MX record is
+ * checked and reported but is not required: mail that arrives is accepted.
  */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
@@ -41,9 +41,9 @@ export interface InboundRouteDeps {
   /** The service's key that seals secrets. */
   secretKey: Uint8Array;
   mx: MxSettings;
-  /** A resolver without memory of what it found before. Closed after use. */
+  /** Returns a resolver with an empty cache. Closed after use. */
   freshDns(): Dns;
-  /** Why an address may not be saved, as the end of a sentence that starts with `url`. */
+  /** Returns why a URL is refused, as the end of a sentence that starts with `url`. */
   checkUrl(url: string): Promise<string | undefined>;
 }
 
@@ -62,11 +62,12 @@ const routeRequest = named('InboundRouteRequest', {
   url: Type.Optional(nullableText('Posts the mail of this route there: http or https, without credentials.')),
   events: Type.Optional(
     Type.Boolean({
-      description: 'Whether webhooks that subscribe to Inbound get it; by default where no url is given.',
+      description:
+        'Whether webhooks that subscribe to Inbound receive its events. Defaults to true if there is no url.',
     }),
   ),
   maxBytes: Type.Optional(
-    Type.Integer({ minimum: 1_000, maximum: MAX_INBOUND_BYTES, description: 'Larger mail is refused to its sender.' }),
+    Type.Integer({ minimum: 1_000, maximum: MAX_INBOUND_BYTES, description: 'Larger messages are rejected.' }),
   ),
 });
 type Fields = Static<typeof routeRequest>;
@@ -75,10 +76,10 @@ const time = Type.String({ format: 'date-time' });
 const routeShape = {
   inboundRouteId: Type.String(),
   match: Type.String(),
-  url: nullableText('Where mail of this route is posted.'),
+  url: nullableText('URL that receives the events of this route.'),
   webhookId: Type.Unsafe<string | null>({
     type: ['string', 'null'],
-    description: 'The webhook behind url: its deliveries, its secret, sending again.',
+    description: 'Id of the webhook that sends to url. Use it to list deliveries, rotate the secret, and resend.',
   }),
   events: Type.Boolean(),
   maxBytes: Type.Integer(),
@@ -104,7 +105,7 @@ const routeSchema = named('InboundRoute', routeShape);
 const writtenSchema = named('InboundRouteWritten', {
   ...routeShape,
   secret: Type.Optional(
-    Type.String({ description: 'Signs what is posted to url; shown when its webhook is made, and never again.' }),
+    Type.String({ description: 'Secret that signs requests to url. Returned only when the webhook is created.' }),
   ),
 });
 
@@ -113,7 +114,7 @@ const noSuchRoute = refuse(failure('NOT_FOUND', { message: 'No inbound route has
 const REFUSALS: Record<RouteRefusal, Failure> = {
   'domain-not-verified': failure('SENDER_NOT_VERIFIED', {
     message:
-      'This account has not verified the domain of match, or one above it; add it with POST /domains and verify it.',
+      'This account has not verified the domain of match or a parent domain. Add it with POST /domains and verify it.',
     details: [{ field: 'match', message: 'must be in a verified domain of this account' }],
   }),
   taken: failure('CONFLICT', { message: 'Another inbound route of this account already has this match.' }),
@@ -159,7 +160,7 @@ function readRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/inbound-routes', tag: 'inbound', auth: 'key' },
       operationId: 'listInboundRoutes',
       summary: 'List inbound routes, newest first',
-      description: 'Of the mode of the key, with the MX record of each and what the last look at it found.',
+      description: 'Lists the routes in the mode of the key, each with its MX record and the result of the last check.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(routeSchema) },
       async handle(request: Request<undefined, { limit?: number; cursor?: string }>) {
@@ -175,7 +176,7 @@ function readRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/inbound-routes/:id', tag: 'inbound', auth: 'key' },
       operationId: 'getInboundRoute',
       summary: 'Get an inbound route',
-      description: 'With its MX record, and what the last look at it found.',
+      description: 'Includes its MX record and the result of the last check.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: routeSchema },
       async handle(request: Request) {
@@ -196,7 +197,7 @@ function furtherIssues({ url, ...fields }: Partial<Fields>): Issue[] {
   return [...matchIssues(fields), ...(issue === undefined ? [] : [{ field: 'url', message: issue }])];
 }
 
-/** Validates what a schema cannot; the match as it is kept. */
+/** Validates what a schema cannot express; returns the match as stored. */
 async function validate(deps: InboundRouteDeps, { match, url }: Fields): Promise<Result<Match>> {
   const parsed = parseMatch(match);
   const refused = url == null ? undefined : await deps.checkUrl(url);
@@ -206,7 +207,7 @@ async function validate(deps: InboundRouteDeps, { match, url }: Fields): Promise
   );
 }
 
-/** What the DNS says now; in the sandbox nobody asks it. */
+/** Returns the current DNS state; in the sandbox nothing is looked up. */
 async function lookUp({ freshDns, clock, mx }: InboundRouteDeps, { mode }: RouteKey, domain: string): Promise<MxCheck> {
   if (mode === 'sandbox') return { status: 'pending', found: null, checkedAt: null };
   const dns = freshDns();
@@ -262,7 +263,7 @@ function writeRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'createInboundRoute',
       summary: 'Create an inbound route',
       description:
-        'Mail for match becomes an event Inbound: posted to url, signed with the secret in this answer, or sent to the webhooks that subscribe to Inbound. An address comes before a prefix, and that before *. Publish the MX record in dnsRecord.',
+        'Mail that matches becomes an Inbound event, which is posted to url (signed with the secret in this response) or sent to the webhooks that subscribe to Inbound. An address takes precedence over a prefix, and a prefix over *. Publish the MX record in dnsRecord.',
       refusals: ['SENDER_NOT_VERIFIED', 'CONFLICT', 'LIMIT_REACHED'],
       response: { status: 201, schema: writtenSchema },
       handle: (request: Request<Fields>) =>
@@ -273,7 +274,7 @@ function writeRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'replaceInboundRoute',
       summary: 'Replace an inbound route',
       description:
-        'Replaces the whole. Its webhook stays as long as there is a url, with its secret; one that is made now has its secret in this answer.',
+        'Replaces the complete route. An existing webhook keeps its secret as long as there is a url. The secret of a new webhook is in this response.',
       refusals: ['NOT_FOUND', 'SENDER_NOT_VERIFIED', 'CONFLICT', 'LIMIT_REACHED'],
       response: { status: 200, schema: writtenSchema },
       async handle(request: Request<Fields>) {
@@ -290,7 +291,7 @@ function removeRoute({ database, clock }: InboundRouteDeps): RouteDefinition<Cal
     ...{ method: 'DELETE', path: '/inbound-routes/:id', tag: 'inbound', auth: 'key' },
     operationId: 'deleteInboundRoute',
     summary: 'Delete an inbound route and its webhook',
-    description: 'Mail for it is refused from then on; what came stays in GET /inbound.',
+    description: 'New mail for it is rejected. Messages already received stay in GET /inbound.',
     refusals: ['NOT_FOUND'],
     response: { status: 200, schema: confirmationSchema },
     async handle(request: Request) {
@@ -315,7 +316,7 @@ function verifyRoute(deps: InboundRouteDeps): RouteDefinition<Caller> {
     body: closed({}),
     operationId: 'verifyInboundRoute',
     summary: 'Verify an inbound route by its MX record',
-    description: 'Answers the route with what was found. Nothing is looked up in the sandbox.',
+    description: 'Checks the MX record and returns the route with the result. Nothing is looked up in the sandbox.',
     refusals: ['NOT_FOUND'],
     response: { status: 200, schema: routeSchema },
     async handle(request: Request<object>) {

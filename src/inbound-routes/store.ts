@@ -1,9 +1,9 @@
 /**
- * The rows of inbound routes, and the look for the one that takes an address. A route counts as long as its account has the domain, or
- * one above it, verified: what an account gave up it no longer gets the mail of, and another that verifies it may take. In the
- * sandbox nothing has to be verified, and nobody looks for routes from outside.
+ * Rows of inbound routes, and the lookup of the route for an address. A route is active while its account has verified its domain or a
+ * parent domain: an account that gives up a domain no longer receives its mail, and another account that verifies it can. In the sandbox no
+ * domain needs to be verified, and routes receive no mail from outside.
  *
- * A route with a url has a webhook of its own (src/webhooks), made, changed and removed in the same transaction.
+ * A route with a url has its own webhook (src/webhooks), which is created, changed, and deleted in the same transaction.
  */
 import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
@@ -24,7 +24,7 @@ import type {
 } from '../webhooks/webhooks.ts';
 import { type Match, wantedLocals } from './match.ts';
 
-// By name: the door of webhooks leads to more than a thread of the database has to load.
+// Imported individually: the index of src/webhooks would load more modules than a database thread needs.
 const endpoints = {
   create: () => findOperation('webhooks.create') as typeof createEndpointOperation,
   replace: () => findOperation('webhooks.replace') as typeof replaceEndpointOperation,
@@ -46,9 +46,8 @@ export interface InboundRoute {
   local: string;
   domain: string;
   webhookId: string | null;
-  /** Of its own webhook. */
   url: string | null;
-  /** 1: webhooks that subscribe to Inbound get its events. */
+  /** 1: webhooks that subscribe to Inbound receive its events. */
   events: number;
   maxBytes: number;
   mxStatus: MxStatus;
@@ -68,24 +67,23 @@ const TRAIL = {
   shows: ['local_part', 'domain', 'webhook_id', 'events', 'max_bytes', 'mx_status'],
 };
 
-/** What the DNS was found to say. */
 export interface MxCheck {
   status: MxStatus;
   found: string[] | null;
   checkedAt: number | null;
 }
 
-/** What an account must have verified to use a domain. */
+/** The domains of which an account must have verified one. */
 export interface Covering {
-  /** The domain and those above it. */
+  /** The domain and its parent domains. */
   names: readonly string[];
-  /** A record that was gone before this (Unix ms) does not count any more. */
+  /** Unix ms; a domain whose record was missing before this time does not count. */
   failingAfterMs: number;
 }
 
-/** A condition that the account in this column has verified one of the names. */
+/** Returns a condition that the account in this column has verified one of the names. */
 function covered(accountColumn: string, { names, failingAfterMs }: Covering): Fragment {
-  // A name of one label has none above it.
+  // A single label has no parent domains.
   if (names.length === 0) return { sql: '1 = 0', params: [] };
   return {
     sql: `EXISTS (SELECT 1 FROM domain d WHERE d.account_id = ${accountColumn} AND d.domain IN (${names.map(() => '?').join(', ')})
@@ -100,7 +98,7 @@ export interface RouteFields extends Match {
   maxBytes: number;
   mx: MxCheck;
   nowMs: number;
-  /** Where the route's own webhook posts to; null for none. `id` and `secretSealed` are for one that has to be made. */
+  /** Target of the route's own webhook; null for none. `id` and `secretSealed` are for a new one. */
   endpoint: { id: string; url: string; secretSealed: Uint8Array } | null;
 }
 
@@ -116,7 +114,7 @@ async function readRoute(tx: Transaction, { id, accountId, mode }: RouteKey): Pr
   );
 }
 
-/** Why the match cannot be this account's; undefined when it can. The account is held until the transaction ends. */
+/** Returns why the account cannot use the match; undefined if it can. Locks the account until the transaction ends. */
 async function refusalOf(
   tx: Transaction,
   key: RouteKey,
@@ -172,7 +170,7 @@ function makeEndpoint(tx: Transaction, { id, accountId, mode }: RouteKey, { endp
   });
 }
 
-/** Changes the whole route; undefined when there is none. Its webhook stays the same as long as it has one. */
+/** Replaces a route; undefined if it does not exist. Its webhook stays the same as long as there is a url. */
 export const replaceRouteOperation = change(
   'inboundRoutes.replace',
   async (tx, changed: RouteKey & RouteFields): Promise<Written | undefined> => {
@@ -193,7 +191,6 @@ export const replaceRouteOperation = change(
   { ...TRAIL, action: 'inbound-route.replace' },
 );
 
-/** The route's own webhook as it is to be from now on. */
 async function endpointAfter(
   tx: Transaction,
   { webhookId, accountId, mode }: InboundRoute,
@@ -215,7 +212,7 @@ async function endpointAfter(
   return webhookId;
 }
 
-/** Removes the route and its webhook; null when there is none, else the id of the webhook, whose deliveries are still to be dropped. */
+/** Deletes a route and its webhook; null if it does not exist, otherwise the id of the webhook, whose deliveries must still be dropped. */
 export const removeRouteOperation = change(
   'inboundRoutes.remove',
   async (tx, key: RouteKey): Promise<{ webhookId: string | null } | null> => {
@@ -243,7 +240,7 @@ export const recordMxOperation = change(
 
 export const findRouteOperation = operation('inboundRoutes.find', 'read', (tx, key: RouteKey) => readRoute(tx, key));
 
-/** Newest first; `before` is the last id of the page in front. */
+/** Newest first; `before` is the last id of the previous page. */
 export const listRoutesOperation = operation(
   'inboundRoutes.list',
   'read',
@@ -265,13 +262,13 @@ export interface TakingRoute {
   routeId: string;
   accountId: string;
   maxBytes: number;
-  /** What an operator has set for the account (JSON). */
+  /** Limits that an operator has set for the account (JSON). */
   limits: string;
 }
 
 /**
- * The live routes that take these addresses, null where none does: one statement for each address, and the same one whether there is
- * such a route, none, or one whose domain is not verified any more.
+ * Returns the live routes for these addresses, null for addresses without one. The same statement runs once per address, whether its route
+ * exists, does not exist, or has an unverified domain.
  */
 export const matchRoutesOperation = batch(
   'inboundRoutes.match',
@@ -295,7 +292,7 @@ export const matchRoutesOperation = batch(
   },
 );
 
-/** Whether there are live routes of the domain (A-labels) that take mail now. */
+/** Returns whether the domain (A-labels) has active live routes. */
 export const hasRoutesOperation = operation(
   'inboundRoutes.hasRoutes',
   'read',
@@ -310,7 +307,7 @@ export const hasRoutesOperation = operation(
   },
 );
 
-/** The route of an account's sandbox that takes the address. */
+/** Returns the route of an account's sandbox for the address. */
 export const matchSandboxRouteOperation = operation(
   'inboundRoutes.matchSandbox',
   'read',

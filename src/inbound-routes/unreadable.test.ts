@@ -1,4 +1,4 @@
-/** Mail that came in, and whose stored content was changed or is away for good: it ends, and who waits for it hears of it. */
+/** Inbound messages whose stored content was changed or is lost: they end, and their event reports it. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -74,7 +74,7 @@ async function world(t: { after(run: () => unknown): void }, dialect: Dialect = 
     await database.execute(storeInboundOperation, [{ ...facts, ...times, client, id }]);
     return id;
   };
-  /** One bit of each blob. */
+  /** Flips one bit of each blob. */
   const damage = (): void => {
     for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
       if (!/^..\/\w{26}-/.test(name)) continue;
@@ -92,7 +92,7 @@ async function world(t: { after(run: () => unknown): void }, dialect: Dialect = 
     goesAway: () => {
       isAway = true;
     },
-    /** How many have been removed, once their content is past its time. */
+    /** Returns how many were deleted once their content expired. */
     removed: async () => {
       removed += (await database.execute(removeInboundOperation, { beforeMs: clock.now() + DAY_MS, limit: 10 })).count;
       return removed;
@@ -101,7 +101,7 @@ async function world(t: { after(run: () => unknown): void }, dialect: Dialect = 
 }
 
 for (const dialect of DIALECTS) {
-  test(`changed content is read once: a mail of a route has its event, a report is set aside (${dialect})`, async (t) => {
+  test(`corrupt content is read once: route mail has its event, a report is quarantined (${dialect})`, async (t) => {
     const w = await world(t, dialect);
     const [mail] = [await w.store(ROUTE), await w.store(REPORT)];
     w.damage();
@@ -114,23 +114,23 @@ for (const dialect of DIALECTS) {
     const { eventId, detail, recipient, sizeBytes } = (await w.find(mail))!;
     assert.match(eventId!, /^evt_/);
     const { inbound } = JSON.parse(detail);
-    assert.deepEqual(inbound.unreadable, ['None of it: its stored content was changed.']);
+    assert.deepEqual(inbound.unreadable, ['The complete message is unreadable: its stored content was changed.']);
     assert.deepEqual([inbound.text, inbound.attachments, inbound.envelope.from], [null, [], 'ann@x.example']);
     assert.equal(recipient, 'support@in.shop.example');
     assert.ok(sizeBytes > 100 && inbound.sizeBytes === sizeBytes);
-    // Neither waits for anybody any more.
+    // Neither has a work row anymore.
     await waitUntil('both to be past their time', async () => (await w.removed()) === 2);
     assert.equal(w.reads(), 2);
     assert.equal(w.lines.filter((line) => line.includes('is not what was written')).length, 2);
   });
 }
 
-test('content that is away is asked for again for a week, and ends then', async (t) => {
+test('unavailable content is retried for a week, and then ends', async (t) => {
   const w = await world(t);
   w.goesAway();
   const mail = await w.store(ROUTE);
   const worker = w.begin();
-  const putOff = (): number => w.lines.filter((line) => line.includes('cannot be read at the moment')).length;
+  const putOff = (): number => w.lines.filter((line) => line.includes('inbound message deferred')).length;
   for (let tries = 1; tries <= 34; tries += 1) {
     await waitUntil(`try ${tries}`, () => putOff() === tries);
     assert.equal(await w.find(mail), undefined);
@@ -139,5 +139,5 @@ test('content that is away is asked for again for a week, and ends then', async 
   }
   await waitUntil('its event', async () => (await w.find(mail))?.eventId);
   const { inbound } = JSON.parse((await w.find(mail))!.detail);
-  assert.deepEqual(inbound.unreadable, ['None of it: its content was away for a week.']);
+  assert.deepEqual(inbound.unreadable, ['The complete message is unreadable: its content was away for a week.']);
 });

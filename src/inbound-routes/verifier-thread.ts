@@ -1,12 +1,12 @@
 /**
- * The thread that mail is verified in, so that no mail holds up the service however it was made. Takes several at once: while one waits for the
- * DNS, which the service asks for it, another goes on. It is ended from outside when it has stopped answering.
+ * The thread that verifies messages, so that no message can block the service. It handles several at once: while one waits for the DNS,
+ * which the main thread queries, another continues. The main thread terminates it if it stops responding.
  */
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import type { AuthenticationResults } from './authentication-results.ts';
 import { type MailToVerify, verifyMail } from './verify-mail.ts';
 
-/** What one question brought; `code` as that of node:dns/promises, such as ENOTFOUND. */
+/** Result of one query; `code` as in node:dns/promises, such as ENOTFOUND. */
 export type DnsReply = { records: unknown[] } | { code: string };
 
 export type ToThread =

@@ -1,7 +1,7 @@
 /**
- * Verifies SPF, DKIM, DMARC and ARC of one mail with mailauth, by the RFCs to the letter (its strict mode). Runs in a thread of its own
- * (verifier-thread.ts), since signatures are verified at once and parts of mailauth take quadratic time; what is given to it is bounded here:
- * a header beyond these limits is not verified, and the results say so. mailauth has no network: every question goes through `resolve`.
+ * Verifies SPF, DKIM, DMARC, and ARC of one message with mailauth in strict mode. Runs in a separate thread (verifier-thread.ts), because
+ * verification is synchronous and parts of mailauth take quadratic time. Its input is limited here: a header above these limits is not
+ * verified, and the results say so. mailauth has no network access: every query goes through `resolve`.
  *
  * Rejects only because of a bug.
  */
@@ -23,28 +23,26 @@ import {
 
 export interface MailToVerify {
   content: Uint8Array;
-  /** Of the client that brought it. */
   address: string;
   helo: string;
   /** Empty for the null sender. */
   envelopeFrom: string;
-  /** Of this server. */
   hostname: string;
 }
 
 /** As `resolve` of node:dns/promises: rejects with an Error that has a `code`. */
 export type Resolve = (name: string, type: string) => Promise<unknown[]>;
 
-/** Of what honest mail has, several times more. */
+/** Several times the size of legitimate headers. */
 const MOST_HEADER_BYTES = 256 * 1024;
 const MOST_HEADER_LINES = 5_000;
 const MOST_SIGNATURES = 10;
-/** Fields that are taken apart, each in time quadratic in its length: 30 ms for one of 8 KB. */
+/** Fields that are parsed in quadratic time: 30 ms for 8 KB. */
 const MOST_FIELD_BYTES = 8 * 1024;
 const TAKEN_APART = /^(dkim-signature|arc-.*|from|content-type|return-path)$/;
 /**
- * A body is hashed once for each hash, canonicalization and l= among its signatures, each time in up to 0.13 s for a megabyte of tabs. Honest
- * mail has one or two of these.
+ * A body is hashed once per combination of hash, canonicalization, and l= among its signatures, each in up to 0.13 s per megabyte of tabs.
+ * Legitimate mail has one or two combinations.
  */
 const LARGE_BODY_BYTES = 100_000;
 const MOST_HASHES_OF_LARGE = 2;
@@ -68,7 +66,7 @@ export async function verifyMail(mail: MailToVerify, resolve: Resolve): Promise<
   };
 }
 
-/** Why the header is not to be given to mailauth. */
+/** Returns why the header must not be passed to mailauth. */
 function beyondLimits(bytes: Uint8Array): string | undefined {
   const content = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const { headerEnd } = endOfHeader(content);
@@ -88,7 +86,6 @@ function beyondLimits(bytes: Uint8Array): string | undefined {
     : undefined;
 }
 
-/** The tags that say how the body is hashed. */
 function hashedAs(signature: string): string {
   const tags = signature.split(';').map((tag) => tag.replaceAll(/[ \t]+/g, ''));
   const hash = tags.flatMap((tag) => (tag.startsWith('a=') ? tag.split('-').slice(1) : []));
@@ -123,7 +120,10 @@ async function verifySignatures({ content, envelopeFrom, hostname: _, ...mail }:
   return { dkim, arcResult };
 }
 
-/** Between them others are verified. They end with a line: what is behind its end would be read again with each further piece. */
+/**
+ * Yields between the pieces, so that other messages proceed. Pieces end with a line, because a partial line would be read again with each
+ * further piece.
+ */
 async function* piecesOf(content: Buffer): AsyncGenerator<Buffer> {
   for (let at = 0; at < content.length; ) {
     const lineEnd = content.indexOf('\r\n', at + PIECE_BYTES);

@@ -1,21 +1,20 @@
 /**
- * A mail that came in from outside, for one of its recipients, and what those have to offer who deal with it. It stands on stable
- * storage before its sender hears 250, with a row of work (a small report: recorded, see intake.ts); who deals with it reads it (as often as it takes: nothing is changed
- * meanwhile) and then records what it means in one transaction with the end of that row, so that a mail has its effect once.
+ * An inbound message for one recipient, and the interface of its handlers. It is on stable storage before its sender gets 250, with a work
+ * row (small reports are recorded immediately, see intake.ts). A handler reads it, possibly several times without changing anything, and
+ * then records its meaning in one transaction with the end of that row, so that a message has its effect once.
  */
 import type { Mode } from '../base/mode.ts';
 import type { ReturnPathClaim } from '../mail/token-address.ts';
 import type { Transaction } from '../storage/operation.ts';
 
-/** What a recipient is for. */
 export type Use =
   /** `b+TOKEN@…`, the return path of a copy that was sent: a report of its delivery is expected. */
   | { kind: 'return-path'; copy: ReturnPathClaim }
   /** `u+TOKEN@…`, the mail address in List-Unsubscribe. */
   | { kind: 'unsubscribe'; copy: ReturnPathClaim }
   /**
-   * `abuse@` and `postmaster@` of the bounce domain: feedback reports, and mail for operators. `receivedBytes` is the size of a mail that
-   * was too large to be stored as it came.
+   * `abuse@` and `postmaster@` of the bounce domain: feedback reports, and mail for operators. `receivedBytes` is the size of a message
+   * that was too large to be stored completely.
    */
   | { kind: 'abuse' | 'postmaster'; receivedBytes?: number }
   | { kind: 'route'; accountId: string; mode: Mode; routeId: string };
@@ -26,33 +25,32 @@ export interface InboundMail {
   receivedAtMs: number;
   /** Empty for the null sender `<>`. */
   envelopeFrom: string;
-  /** As it was given with RCPT. */
+  /** As given in RCPT. */
   recipient: string;
   use: Use;
   client: {
     address: string;
-    /** As EHLO or HELO gave it. */
+    /** As given in EHLO or HELO. */
     helo: string;
-    /** Such as `TLSv1.3`; null in the clear. */
+    /** TLS version such as `TLSv1.3`; null if unencrypted. */
     tls: string | null;
   };
-  /** Of the stored content. */
   sizeBytes: number;
   /**
-   * As received, byte for byte, dots unstuffed; without a Received field of our own. Of a report, and of mail to operators that is too
-   * large, what a reader of reports needs (src/mail/report/condense.ts).
+   * The message as received, byte for byte, dots unstuffed, without a Received field of Postrider. For reports, and for operator mail that
+   * is too large, only the parts that a report parser needs (src/mail/report/condense.ts).
    */
   content(): Promise<Buffer>;
 }
 
-/** The row of work of a mail that is in hand. */
+/** The leased work row of a message. */
 export interface InboundLease {
   seq: number;
   fence: number;
   inboundId: string;
 }
 
-/** What a handler found in a mail, on its way to be recorded. Without a lease the mail has no row. */
+/** The findings of a handler, to be recorded. Without a lease the message has no row. */
 export interface Found<F, L extends InboundLease | null = InboundLease> {
   lease: L;
   mail: InboundMail;
@@ -60,51 +58,50 @@ export interface Found<F, L extends InboundLease | null = InboundLease> {
 }
 
 export interface RecordedFindings {
-  /** Numbers of rows whose lease had been lost: nothing of these was recorded. */
+  /** Numbers of rows whose lease was lost: nothing was recorded for them. */
   lost: readonly number[];
-  /** Blobs that nothing names any more. */
+  /** Blobs that no row names anymore. */
   blobKeys: readonly string[];
 }
 
-/** What is done with the mails of one use; `L` has null where mails without a row are recorded too. */
+/** Handles messages for one use. `L` includes null if messages without a row are recorded too. */
 export interface Handler<F, L extends InboundLease | null = InboundLease> {
   /**
-   * Says what the mail means, and changes nothing. `Unavailable` is tried again later, with growing waits, for a week; any other
-   * exception counts as a crash, and after three the mail is set aside.
+   * Returns the meaning of the message and changes nothing. `Unavailable` is retried with growing delays for a week; any other exception
+   * counts as a crash, and after three the message is quarantined.
    */
   read(mail: InboundMail): Promise<F>;
   /**
-   * What is recorded of a mail whose content is not what was stored, or was away for a week; undefined, as where there is no such
-   * function, sets it aside. `why` is the end of a sentence.
+   * Returns the findings for a message whose content is corrupt, or was unavailable for a week; undefined (or no such function) quarantines
+   * it. `why` is the end of a sentence.
    */
   unreadable?(mail: InboundMail, why: string): Promise<F | undefined>;
   /**
-   * Runs one operation for all of them, in whose transaction `endInbound` (store.ts) is asked first: only what it still holds may
+   * Executes one operation for all messages, whose transaction calls `endInbound` (store.ts) first: only messages with a valid lease may
    * have an effect.
    */
   record(found: readonly Found<F, L>[]): Promise<RecordedFindings>;
 }
 
-/** By what the recipient is for. */
 // biome-ignore lint/suspicious/noExplicitAny: each has findings of its own
 export type Handlers = Readonly<Record<Use['kind'], Handler<any>>>;
 
-/** A recipient that mail is taken for. */
+/** A recipient whose mail is accepted. */
 export interface Taken {
   use: Use;
-  /** Of the content of its mail. */
+  /** Maximum size of its messages. */
   maxBytes: number;
-  /** Of a route: how many mails its account takes in an hour. */
+  /** For a route: maximum messages that its account accepts per hour. */
   mailPerHour?: number;
 }
 
-/** The route of a user for an address; asked of every recipient, known or not. `domain` is in A-labels. */
+/** Finds the inbound route for an address; called for every recipient, known or not. `domain` is in A-labels. */
 export type FindRoute = (address: { local: string; domain: string }) => Promise<Taken | undefined>;
 
-/** In the transaction that records what the mails mean. */
+/** Called in the transaction that records the findings. */
 export type EndInbound = (
   tx: Transaction,
   leases: readonly InboundLease[],
-  /** `keep`: the mail stays, for who may read it later, until its content is past its time. */
+  /** `keep`: the message is kept for readers until its content expires. */
   options: { keep: boolean },
 ) => Promise<{ held: ReadonlySet<number>; blobKeys: string[] }>;

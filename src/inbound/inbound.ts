@@ -1,6 +1,6 @@
 /**
- * Mail that comes in from outside: bounces, feedback reports, unsubscribe mails, and mail for the routes of users. Whom it may be
- * addressed to, how it is kept, and how it comes to those who deal with it.
+ * Mail from outside: bounces, feedback reports, unsubscribe emails, and mail for inbound routes. Which recipients are accepted, how
+ * messages are stored, and how they reach their handlers.
  */
 export type {
   EndInbound,

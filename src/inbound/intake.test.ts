@@ -1,4 +1,4 @@
-/** Reports at their dot: recorded together without a row; stored with their work where that cannot be. */
+/** Small reports: recorded together during DATA without a row, or stored with their work if that fails. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { OutcomeUnknown, Unavailable } from '../base/failure.ts';
@@ -44,7 +44,7 @@ interface RigOptions {
   record?(): Promise<void>;
 }
 
-test('reports that come at about the same time are recorded together, and none waits long', async () => {
+test('reports that arrive at about the same time are recorded together, and none waits long', async () => {
   const contents: string[] = [];
   const r = rig({ read: async (mail) => contents.push((await mail.content()).toString()) });
   const take = async (count: number): Promise<number> => {
@@ -66,14 +66,14 @@ test('reports that come at about the same time are recorded together, and none w
   assert.deepEqual([r.stored, r.nudges(), new Set(contents)], [[], 7, new Set(['mail'])]);
 });
 
-test('what comes one after the other waits for nothing', async (t) => {
+test('consecutive reports do not wait', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const r = rig();
   for (let i = 0; i < 10; i += 1) await r.intake.take([mailOf()]);
   assert.equal(r.recorded.length, 10);
 });
 
-test('what is no small report for one return path is stored with its work', async () => {
+test('other mail than a small report for one return path is stored with its work', async () => {
   const r = rig();
   const others = [
     [mailOf({ use: { kind: 'abuse' } })],
@@ -86,7 +86,7 @@ test('what is no small report for one return path is stored with its work', asyn
   assert.deepEqual([r.stored.length, r.recorded], [others.length, []]);
 });
 
-test('a report that cannot be read is stored, and the others of its moment are recorded', async () => {
+test('a report that cannot be read is stored, and the others of its group are recorded', async () => {
   const early = mailOf();
   const broken = mailOf();
   const errors = new Map<string, Error>([
@@ -104,7 +104,7 @@ test('a report that cannot be read is stored, and the others of its moment are r
   assert.deepEqual([r.stored.flat().sort(), r.recorded], [[early.id, broken.id].sort(), [[fine.id]]]);
 });
 
-test('reports that cannot be recorded are stored, also where nobody knows whether they were', async () => {
+test('reports that cannot be recorded are stored, even if the commit is unknown', async () => {
   const errors = [new Unavailable('full'), new OutcomeUnknown('lost', 'OVERLOADED'), new TypeError('a bug')];
   for (const error of errors) {
     const r = rig({ record: () => Promise.reject(error) });
@@ -113,7 +113,7 @@ test('reports that cannot be recorded are stored, also where nobody knows whethe
   }
 });
 
-test('what comes while many are in hand is stored: a flood waits in its own lane', async () => {
+test('reports above the limit in progress are stored: a flood waits in its own lane', async () => {
   const held = Promise.withResolvers<void>();
   const r = rig({ read: () => held.promise });
   const taken = Array.from({ length: 100 }, () => r.intake.take([mailOf()]));

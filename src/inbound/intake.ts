@@ -1,33 +1,30 @@
 /**
- * Takes what came in, before its sender hears 250. A report that comes alone to a return path and is small is dealt with at its dot: read, and
- * recorded in one transaction, by what the worker reads and records with, but without a row of the mail and of work. All else is
- * stored with its work. So is a report that cannot be dealt with right now, whatever the reason, and what comes while many are in hand:
- * who sends a flood waits in his own lane.
+ * Accepts inbound messages before their sender gets 250. A single small report for a return path is processed during DATA: read and
+ * recorded in one transaction, by the worker's handlers, but without storing the message or a work row. All other messages are stored with
+ * their work. This includes reports that cannot be processed right now, and those that arrive while many are in progress.
  *
- * Reports of a tenth of a second are dealt with together: one at a time, each costs a commit. Nobody waits longer, nobody waits once
- * some have come, nor while they come one after the other: who brings a backlog over one connection waits for nothing. A report
- * that is taken again, because it is not known what became of a commit, has its effect once all the same (late-store.ts).
+ * Reports within a tenth of a second are recorded together, because each commit is expensive. The delay never exceeds that interval, and it
+ * is skipped if enough reports are waiting or if they arrive one after another over a single connection. A report that is delivered again
+ * after an unknown commit still has its effect once (late-store.ts).
  */
 import type { Found, Handler, InboundLease, InboundMail } from './inbound-mail.ts';
 import type { NewInbound } from './store.ts';
 
 const GAP_MS = 100;
-/** So many do not wait for more: ten connections of a server, one report each, go on at once. */
+/** With this many reports, recording starts immediately: ten connections of a server with one report each. */
 const ENOUGH = 8;
-/** Beyond these they are stored. */
+/** Further reports are stored. */
 const MOST_IN_HAND = 64;
 
 export interface IntakeDeps {
-  /** Of mail to return paths. */
   reports: Handler<unknown, InboundLease | null>;
-  /** Stores mails with their work. */
   store(mails: NewInbound[]): Promise<void>;
-  /** Events may have been written. */
+  /** Called when events may have been written. */
   onRecorded(): void;
 }
 
 export interface Intake {
-  /** Resolves once what came in, for each of its recipients, is on stable storage, or its effect is. */
+  /** Resolves once the message, for each of its recipients, or its effect is on stable storage. */
   take(mails: NewInbound[]): Promise<void>;
 }
 
@@ -37,7 +34,7 @@ interface Waiting {
   end(isRecorded: boolean): void;
 }
 
-/** The mail, where it is a report that may be dealt with at its dot. */
+/** Returns the message if it is a small report. */
 function smallReport(mails: readonly NewInbound[]): InboundMail | undefined {
   const [only] = mails;
   if (mails.length !== 1 || only === undefined || only.content === null || only.use.kind !== 'return-path')
@@ -51,7 +48,7 @@ class ReportIntake implements Intake {
   readonly #deps: IntakeDeps;
   #waiting: Waiting[] = [];
   #inHand = 0;
-  /** Of those that were dealt with last. */
+  /** Whether the last group had several reports. */
   #hadCompany = false;
   #timer: NodeJS.Timeout | undefined;
   /** By performance.now(). */
@@ -88,7 +85,7 @@ class ReportIntake implements Intake {
     if (recorded.size > 0) this.#deps.onRecorded();
   }
 
-  /** Answers what was recorded. Who has a row of work is tried again by the worker, which also says what is wrong. */
+  /** Returns the recorded messages. Others are stored, so that the worker retries them and logs the error. */
   async #record(group: readonly Waiting[]): Promise<ReadonlySet<InboundMail>> {
     const { reports } = this.#deps;
     const read = await Promise.allSettled(

@@ -1,6 +1,6 @@
 /**
- * Mail to postmaster@ and abuse@ that operators can read: rows of the table of inbound mail (store.ts) that have a summary. At most
- * MOST_KEPT mails and MOST_BYTES are kept, the newest ones, so that a flood fills no disk; and none for longer than content is kept.
+ * Mail to postmaster@ and abuse@ for operators: rows of the inbound table (store.ts) with a summary. Up to MOST_KEPT messages and
+ * MOST_BYTES are kept, the newest first, so that a flood does not fill the disk; none is kept longer than other content.
  */
 import { batch, operation } from '../storage/operation.ts';
 import type { InboundLease, InboundMail, RecordedFindings } from './inbound-mail.ts';
@@ -9,7 +9,7 @@ import { endInbound, factsOf, type MailRow, unnamed } from './store.ts';
 const MOST_KEPT = 1_000;
 const MOST_BYTES = 200_000_000;
 
-/** Whether a mail was forwarded to the operators' address, or why not. */
+/** Whether a message was forwarded to the operators' address, or why not. */
 export const FORWARDING = ['forwarded', 'not-set', 'loop', 'automatic-reply', 'over-limit', 'no-sender'] as const;
 export type Forwarding = (typeof FORWARDING)[number];
 
@@ -26,9 +26,9 @@ export interface OperatorMail extends OperatorMailSummary {
   recipient: string;
   envelopeFrom: string;
   client: InboundMail['client'];
-  /** Of the mail as it came. */
+  /** Size of the message as received. */
   sizeBytes: number;
-  /** Whether it is kept as it came; of a larger one the files are missing. */
+  /** Whether it is stored completely; larger messages are stored without attachments. */
   isWhole: boolean;
 }
 
@@ -84,7 +84,7 @@ function shown(row: Row): OperatorMail {
   };
 }
 
-/** Newest first, from the one after `before` on. */
+/** Newest first, starting after `before`. */
 export const listOperatorMailOperation = operation(
   'inbound.listOperatorMail',
   'read',

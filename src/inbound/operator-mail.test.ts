@@ -1,4 +1,4 @@
-/** Mail to postmaster and abuse: what is forwarded, what is listed, and what becomes an event instead. */
+/** Mail to postmaster and abuse: forwarded, listed, or converted to an event. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { afterEach, test } from 'node:test';
@@ -52,7 +52,7 @@ async function rig({ dialect = 'sqlite', ...given }: Partial<OperatorMailOptions
   closers.push(() => worker.stop());
   const list = (before: string | null = null, limit = 100) =>
     database.execute(listOperatorMailOperation, { before, limit });
-  /** How many mails were dealt with. */
+  /** Number of processed messages. */
   const counted = async (): Promise<number> => {
     const all = (await metrics.text()).matchAll(/^postrider_inbound_reports_total\{.*\} (\d+)$/gm);
     return [...all].reduce((sum, [, count]) => sum + Number(count), 0);
@@ -81,7 +81,7 @@ const LETTER = mail([
 ]);
 
 for (const dialect of DIALECTS)
-  test(`a mail of a person is forwarded once, with the original, and listed (${dialect})`, async () => {
+  test(`a message from a person is forwarded once, with the original, and listed (${dialect})`, async () => {
     const r = await rig({ dialect });
     const id = await r.receive(LETTER);
     const [one] = await waitUntil('the mail to be listed', async () => {
@@ -109,7 +109,7 @@ for (const dialect of DIALECTS)
       assert.ok(body.includes(said), said);
   });
 
-/** Content, envelope sender, and what becomes of it: null where it is not for operators. */
+/** Content, envelope sender, and result: null if it is not for operators. */
 const MAILS: Record<string, [content: string | Buffer, forwarding: string | null, envelopeFrom?: string]> = {
   'a notice of a blocklist, which is automatic': [
     mail([
@@ -167,7 +167,7 @@ for (const [what, [content, forwarding, envelopeFrom]] of Object.entries(MAILS))
     assert.equal(r.sent.length, forwarding === 'forwarded' ? 1 : 0);
   });
 
-test('without an address mail is listed only; beyond the limit of an hour too', async () => {
+test('without an address, or above the hourly limit, mail is only listed', async () => {
   const none = await rig({ postmaster: undefined });
   await none.receive(LETTER);
   await waitUntil('the mail', async () => (await none.list())[0]?.forwarding === 'not-set');
@@ -181,7 +181,7 @@ test('without an address mail is listed only; beyond the limit of an hour too', 
   assert.equal(limited.sent.length, 1);
 });
 
-test('a mail that cannot be forwarded now is forwarded later, under the same key', async () => {
+test('a message that cannot be forwarded now is forwarded later, under the same key', async () => {
   const keys: string[] = [];
   const r = await rig({
     forward: async ({ key }) => {
@@ -198,7 +198,7 @@ test('a mail that cannot be forwarded now is forwarded later, under the same key
   assert.deepEqual([keys.length, new Set(keys).size], [2, 1]);
 });
 
-test('the newest 1,000 mails are kept, and lists come in pages', async () => {
+test('the newest 1,000 messages are kept, and lists are paginated', async () => {
   const r = await rig({ postmaster: undefined });
   const client = { address: '198.51.100.7', helo: 'a', tls: null };
   const content = Buffer.from(LETTER);

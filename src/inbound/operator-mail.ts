@@ -1,10 +1,10 @@
 /**
- * Mail to postmaster@ and abuse@ that is no report on a message of ours: of people, providers and blocklists. It is kept for operators to
- * read, and forwarded to their address where one is set. Forwarding sends a new mail from this service, with the original attached and the
- * author in Reply-To: SPF and DMARC pass, and an answer goes to the author.
+ * Mail to postmaster@ and abuse@ that is not a report about one of our messages: from people, providers, and blocklists. It is stored for
+ * operators and forwarded to their address, if one is configured. Forwarding sends a new message from this service with the original
+ * attached and its author in Reply-To, so SPF and DMARC pass and a reply goes to the author.
  *
- * Nothing goes round in a loop: a mail that was forwarded, or quotes one that was, is not forwarded again, and neither are automatic replies.
- * At most MOST_IN_AN_HOUR mails are forwarded in an hour. The rest is listed all the same.
+ * Forwarding cannot loop: forwarded messages, messages that quote one, and automatic replies are not forwarded. Up to MOST_IN_AN_HOUR
+ * messages are forwarded per hour; the others are only listed.
  */
 import type { Log } from '../base/log.ts';
 import { type Letter, readLetter } from '../mail/report/letter.ts';
@@ -14,9 +14,9 @@ import { type Forwarding, recordOperatorMailOperation } from './operator-mail-st
 
 export const FORWARDED_IN_AN_HOUR = 100;
 
-/** A mail on its way to the operators' address. */
+/** A message to forward to the operators' address. */
 export interface ForwardedMail {
-  /** By which it is sent once. */
+  /** Prevents forwarding it twice. */
   key: string;
   to: string;
   replyTo: string | null;
@@ -26,32 +26,33 @@ export interface ForwardedMail {
 }
 
 export interface OperatorMailOptions {
-  /** POSTRIDER_POSTMASTER; undefined where none is set. */
+  /** POSTRIDER_POSTMASTER; undefined if not set. */
   postmaster: string | undefined;
-  /** Resolves when the mail is accepted; false where this service has no name to write from. */
+  /** Resolves when the message is accepted; false if this service has no domain to send from. */
   forward(mail: ForwardedMail): Promise<boolean>;
-  /** Whether one more may be forwarded in this hour, which is counted. */
+  /** Returns whether one more message may be forwarded in this hour, and counts it. */
   mayForward(): boolean;
 }
 
-/** Reads a mail for operators. */
+/** Reads a message for operators. */
 export const readOperatorMail = async (mail: InboundMail): Promise<Letter> => readLetter(await mail.content());
 
-/** What an operator reads in front of the attached original. */
+/** The text above the attached original. */
 function textOf(
   { id, recipient, envelopeFrom, client, receivedAtMs, use, sizeBytes }: InboundMail,
   letter: Letter,
 ): string {
   const receivedBytes = 'receivedBytes' in use ? use.receivedBytes : undefined;
   const lines = [
-    `Postrider received this mail for ${recipient}. The original is attached; a reply goes to its author.`,
+    `Postrider received this message for ${recipient}. The original is attached. Replies go to its author.`,
     '',
     `From: ${letter.from}`,
     `Envelope sender: ${envelopeFrom === '' ? '<>' : envelopeFrom}`,
     `Subject: ${letter.subject}`,
     `Received: ${new Date(receivedAtMs).toISOString()} from ${client.helo} [${client.address}], ${receivedBytes ?? sizeBytes} bytes, ${id}`,
   ];
-  if (receivedBytes !== undefined) lines.push('The mail was too large to be kept whole: its files are missing.');
+  if (receivedBytes !== undefined)
+    lines.push('The message was too large to store completely: its attachments are missing.');
   return `${[...lines, '', letter.text].join('\n')}\n`;
 }
 
@@ -72,7 +73,7 @@ async function forwarded(options: OperatorMailOptions, mail: InboundMail, letter
   return isSent ? 'forwarded' : 'no-sender';
 }
 
-/** Forwards the mails and keeps them for operators. A mail that is recorded again is not forwarded again. */
+/** Forwards the messages and stores them for operators. A message that is recorded again is not forwarded again. */
 export async function recordOperatorMail(
   { database, log, options }: { database: Database; log: Log; options: OperatorMailOptions },
   found: readonly Found<Letter>[],

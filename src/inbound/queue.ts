@@ -1,10 +1,10 @@
 /**
- * Whose mail is read next: lanes take turns, one mail each. A lane holds a bounded number of mails in memory; what is beyond waits in
- * the database, parked, and does not stand in the way of other lanes.
+ * Schedules inbound messages in round-robin order over lanes. A lane holds a bounded number of messages in memory; others stay parked in
+ * the database and do not delay other lanes.
  *
- * Mail of routes waits for the DNS of strangers, up to 20 s, where its sender wants it to, and may be large: so few mails and half of the bytes may
- * be of one lane, and not all that are read at once may be such mail. Mail to postmaster and abuse may be large too. Reports are small, and are never
- * kept waiting by the bytes of others. A lane that may not start yet keeps its turn, and the next one has its own.
+ * Processing mail for routes may be large and may wait up to 20 s for DNS servers that its sender controls. A lane may therefore use only a
+ * few slots and half of the bytes, and such mail cannot use all slots. Mail to postmaster and abuse may be large too. Reports are small and
+ * never wait for the bytes of others. A lane that may not start yet keeps its turn, and the next lane proceeds.
  */
 import { type FairQueue, type Item, type LaneGrant, Lanes } from '../work/work.ts';
 import { type InboundJob, ROUTE_LANE } from './store.ts';
@@ -12,20 +12,20 @@ import { type InboundJob, ROUTE_LANE } from './store.ts';
 const CLAIM_BATCH = 64;
 const OF_A_LANE = 256;
 const MOST = 1_000;
-/** Read at once: of all, of all routes, of one lane. */
+/** Maximum messages processed at once: in total, of all routes, of one lane. */
 const RUNNING = 64;
 const RUNNING_OF_ROUTES = 48;
 const RUNNING_OF_A_LANE = 4;
-/** Of mail of routes that is read at once: of all, of one lane. A mail alone may have more. */
+/** Maximum bytes of route mail processed at once: in total, of one lane. A single message may exceed it. */
 const BYTES = 64_000_000;
 const BYTES_OF_A_LANE = 32_000_000;
-/** Of all mail to postmaster and abuse: two of the largest. */
+/** Maximum bytes of mail to postmaster and abuse: two of the largest messages. */
 const BYTES_OF_LETTERS = 20_000_000;
 
 export type InboundItem = Item<InboundJob>;
 
 export interface InboundQueue extends FairQueue<InboundItem> {
-  /** Takes the next mail that may start: of the first lane, in the order of turns, that has not enough running. */
+  /** Removes and returns the next message that may start, from the first lane in turn that is below its limits. */
   next(): InboundItem | undefined;
 }
 
@@ -35,7 +35,7 @@ interface Load {
 }
 const NONE: Load = { count: 0, bytes: 0 };
 
-/** What is being read now. */
+/** Tracks the messages being processed. */
 function createRunning() {
   const lanes = new Map<string, Load>();
   const routes = { ...NONE };

@@ -1,32 +1,31 @@
 /**
- * Whom mail from outside may be addressed to: the address of a copy that was sent (bounces, unsubscribe mails), abuse and
- * postmaster of the domains that bounces come back to, postmaster without a domain or at our host (RFC 5321 §4.5.1), and what routes of
- * users take. Anybody else is nobody here; nothing is passed on to other servers.
+ * Accepted recipients of inbound mail: addresses of sent copies (bounces, unsubscribe emails), abuse and postmaster of the bounce domains,
+ * postmaster without a domain or at this host (RFC 5321 §4.5.1), and inbound routes. All others are rejected; nothing is relayed.
  *
- * Every refusal costs the same work: a token is opened (or what is none is treated like one), the domain is asked for, and the
- * routes are. So its time tells nothing. A token of ours at the bounce domain is somebody's without a question.
+ * Every rejection does the same work: a token is verified (or an equivalent operation is done), the domain is looked up, and so are the
+ * routes. Response times therefore reveal nothing. A valid token at the bounce domain needs no lookup.
  */
 import type { Clock } from '../base/clock.ts';
 import { domainToAscii } from '../mail/address.ts';
 import type { TokenAddresses } from '../mail/token-address.ts';
 import type { FindRoute, Taken, Use } from './inbound-mail.ts';
 
-/** Of a mail to the bounce domain: Exchange returns the whole message, with its files. Little of it is kept. */
+/** Maximum size of mail to the bounce domain: Exchange returns the complete message with attachments. Little of it is stored. */
 const REPORT_BYTES = 50_000_000;
 
 export interface Recipients {
-  /** Undefined for nobody's; a promise where the database is asked. `domain` is empty where none was given. */
+  /** Returns undefined if the recipient is rejected; a promise if the database is queried. `domain` is empty if none was given. */
   find(address: { local: string; domain: string }): Taken | Promise<Taken | undefined>;
 }
 
 export interface RecipientsOptions {
   tokens: TokenAddresses;
   clock: Clock;
-  /** Of the return path; undefined where none is set. */
+  /** Domain of the return path; undefined if not configured. */
   bounceDomain: string | undefined;
-  /** Our host's name. */
+  /** Host name of this service. */
   hostname: string;
-  /** Whether a domain is the return path of a sender domain, seen to lead to the bounce domain. */
+  /** Returns whether a domain is the return path of a sender domain and was found to point to the bounce domain. */
   isReturnPath(domain: string): Promise<boolean>;
   findRoute: FindRoute;
 }

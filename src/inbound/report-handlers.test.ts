@@ -1,4 +1,4 @@
-/** Mail that comes back becomes events: each once, by whichever node and however often it comes; forged mail changes nothing. */
+/** Reports become events: each once, on any node and however often it arrives; forged mail changes nothing. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { afterEach, test } from 'node:test';
@@ -63,7 +63,7 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
   };
   const sum = async () => Object.values(await counted()).reduce((total, count) => total + count, 0);
 
-  /** Accepts one mail; `settle` says what becomes of its copies. */
+  /** Accepts one message; `settle` determines the result of its copies. */
   const mail = async (...recipients: string[]) => {
     const accepted = acceptance({ accountId, nowMs: clock.now(), recipients });
     await database.execute(acceptOperation, accepted);
@@ -83,7 +83,7 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
     await database.execute(settleOperation, settled);
   };
 
-  /** Stores what came in, the same to as many addresses as there are uses, and waits until all of it is counted. */
+  /** Stores one message for as many addresses as there are uses, and waits until all are counted. */
   const receive = async (content: Buffer, uses: Use[], results = uses.length): Promise<void> => {
     const before = await sum();
     const client = { address: '192.0.2.1', helo: 'mx.example', tls: null };
@@ -96,7 +96,7 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
     assert.equal(await sum(), before + results);
   };
   const events = async (messageId: string) => {
-    // Upwards the log ends before what other transactions may still write.
+    // With order asc the log ends before events that other transactions may still write.
     const page = { accountId, mode: 'live' as const, order: 'desc' as const, after: null, limit: 100, messageId };
     const rows = await database.execute(readEventsOperation, { ...page, sinceMs: null, untilMs: null });
     return rows.map(({ type, detail }) => ({ type, detail: JSON.parse(detail) as Detail })).reverse();
@@ -120,7 +120,7 @@ const addressOf = (use: TokenUse, messageId: string, daysAgo = 0): string =>
   `${tokens.make(use, { messageId }, Date.now() - daysAgo * DAY_MS)}@bounces.example`;
 
 for (const dialect of DIALECTS)
-  test(`a bounce that comes twice to two nodes at once is one Bounce, and so with delays and complaints (${dialect})`, async () => {
+  test(`a bounce that arrives at two nodes at the same time is one Bounce, and so are delays and complaints (${dialect})`, async () => {
     const r = await rig(dialect, 2);
     const { headerMessageId, ids } = await r.mail('ann@example.com', 'bob@example.com', 'eve@example.com');
     await r.deliver(await r.claim());
@@ -149,7 +149,7 @@ for (const dialect of DIALECTS)
     assert.match(await r.metrics.text(), /^postrider_messages_bounced_total\{mode="live"\} 1$/m);
   });
 
-test('what proves nothing, is about other mail, or is no report, changes nothing and is counted', async () => {
+test('reports without proof, about other mail, or of another kind change nothing and are counted', async () => {
   const r = await rig();
   const { headerMessageId, ids } = await r.mail('ann@example.com');
   const [ann] = ids as [string];
@@ -171,14 +171,14 @@ test('what proves nothing, is about other mail, or is no report, changes nothing
   assert.deepEqual(await r.types(ann), ['Send', 'Delivery', 'Bounce'], 'control: with its token it counts');
 });
 
-test('a bounce that is quicker than the record of the delivery waits for it; one of mail that waits here changes nothing', async () => {
+test('a bounce that arrives before the delivery is recorded waits for it; one about queued mail changes nothing', async () => {
   const r = await rig();
   const { headerMessageId, ids } = await r.mail('ann@example.com');
   const [ann] = ids as [string];
   const jobs = await r.claim();
   const bounce = deliveryReport({ recipient: 'ann@example.com', headerMessageId });
   await r.receive(bounce, [returnPath(ann)], 0);
-  await waitUntil('it to be put off', () => r.lines.some((line) => line.includes('cannot be read at the moment')));
+  await waitUntil('it to be put off', () => r.lines.some((line) => line.includes('inbound message deferred')));
   await r.deliver(jobs);
   r.clock.advance(70_000);
   await waitUntil('the bounce', async () => (await r.types(ann)).includes('Bounce'));
@@ -190,7 +190,7 @@ test('a bounce that is quicker than the record of the delivery waits for it; one
   assert.deepEqual([await r.types(bob), (await r.counted()).unfit], [['Send'], 2]);
 });
 
-test('a complaint without its recipient is an event and suppresses nobody, but where the token names the copy', async () => {
+test('a complaint without its recipient is an event and suppresses no address, unless the token names the copy', async () => {
   const r = await rig();
   const [one, two, three] = [
     await r.mail('ann@example.com'),
@@ -214,7 +214,7 @@ test('a complaint without its recipient is an event and suppresses nobody, but w
   );
 });
 
-test('one recipient cannot complain for another: who is named is believed by a token of his own copy', async () => {
+test('a recipient cannot complain for another: the recipient needs the token of the copy', async () => {
   const r = await rig();
   const { headerMessageId, ids } = await r.mail('ann@example.com', 'bob@example.com', 'eve@example.com');
   const [ann, bob, eve] = ids as [string, string, string];
@@ -244,7 +244,7 @@ test('one recipient cannot complain for another: who is named is believed by a t
   assert.deepEqual(await r.counted(), { complaint: 3, repeated: 4 });
 });
 
-test('a mail to the address in List-Unsubscribe unsubscribes, once, whatever it says', async () => {
+test('a message to the address in List-Unsubscribe unsubscribes, once, whatever its content', async () => {
   const r = await rig();
   const { ids } = await r.mail('ann@example.com');
   await r.deliver(await r.claim());

@@ -1,4 +1,4 @@
-/** What reports are believed of: which copy they mean, and what of them changes nothing. */
+/** How far reports are trusted: the copies they are about, and the parts that change nothing. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { feedbackId } from '../mail/compose/header.ts';
@@ -31,7 +31,7 @@ const bounce = (messageId: string | null, ...recipients: Partial<ReportedRecipie
     ...{ mail: { messageId, feedbackId: null, to: [] }, isForMachines: true, mentioned: [] as string[] },
   }) satisfies Report;
 
-/** Which messages it changes, then what is counted of the rest. */
+/** The messages it changes, then the counts of the others. */
 function shown({ results, ignored, isTooEarly }: ReportResults): string {
   const what = results.map((one) => `${one.type} ${one.messageId}${one.suppress ? ' suppressed' : ''}`);
   return [...what, ...ignored, ...(isTooEarly ? ['too early'] : [])].join(', ');
@@ -107,7 +107,7 @@ const BOUNCES: [name: string, report: Report & { kind: 'bounce' }, copies: SentC
   ],
 ];
 
-test('a report of 500 recipients has one result for each copy, and what it says again is only counted', async () => {
+test('a report of 500 recipients has one result for each copy, and duplicates are only counted', async () => {
   const copies = Array.from({ length: 200 }, (_, i) => copy(`m${i}`));
   const named = Array.from({ length: 500 }, (_, i) => ({ finalRecipient: `m${i % 250}@example.com` }));
   const { results, ignored } = await resultsOfBounce(bounce(OURS, ...named), copies, NOW);
@@ -171,7 +171,7 @@ for (const [name, said, context, expected] of COMPLAINTS)
     assert.equal(shown(resultsOfComplaint(complaint(said), whole)), expected);
   });
 
-test('a complaint about one of several, nobody knows which, changes no state', () => {
+test('a complaint about an unknown one of several recipients changes no state', () => {
   const context = { copies: three, proof: 'transaction', reporter: null, nowMs: NOW } as const;
   assert.deepEqual(
     resultsOfComplaint(complaint({}), context).results.map((result) => result.eventOnly),

@@ -1,16 +1,16 @@
 /**
- * Which copies of our mail a report is about, and what it makes of them. Changes nothing. A report is believed as far as it shows that its
- * author has the mail:
+ * Determines which sent copies a report is about, and the results for them. Changes nothing. A report is trusted only as far as it proves
+ * that its author received the message:
  *
- * - A bounce comes to the return path of the copies that it may be about. Which of them, its recipients say: the original one
- *   or the final one. Where there was one copy only, a recipient that was left out or rewritten on the way is that one's, but where the
- *   report says something else of the copy itself; a rewritten one if the report quotes our Message-ID, or is for machines and quotes none.
- *   That is no less safe than a name: who has the token has the copy, and could name its recipient.
- * - A complaint is about the copy whose token it comes to or quotes (its return path, CFBL-Address, List-Unsubscribe): only who has the copy
- *   has that. The Message-ID is known to every recipient of the mail, so that by it alone a recipient that is named is believed where
- *   the mail had no other. What is not believed is one event of the whole mail, and suppresses nobody.
+ * - A bounce is sent to the return path of the copies that it may be about; its original or final recipients select among them. If there is
+ *   only one copy, a missing or rewritten recipient refers to it, unless the report contradicts other facts about the copy. A rewritten
+ *   recipient counts only if the report quotes our Message-ID, or is machine-readable and quotes none. This is as safe as a name: whoever
+ *   has the token has the copy and knows its recipient.
+ * - A complaint is about the copy whose token it is addressed to or quotes (return path, CFBL-Address, List-Unsubscribe), which only a
+ *   recipient of that copy knows. All recipients of an email know its Message-ID, so with it alone a named recipient is trusted only if the
+ *   email had no other. Otherwise the complaint becomes one event of the email and suppresses no address.
  *
- * All else changes nothing, and is counted by what it was.
+ * Other reports have no effect, and are counted by kind.
  */
 import type { InboundResult } from '../base/metrics.ts';
 import { inTimeSlice } from '../base/time-slice.ts';
@@ -23,18 +23,18 @@ import type { LateResult, SentCopy } from '../messages/messages.ts';
 type Bounce = Report & { kind: 'bounce' };
 type Complaint = Report & { kind: 'complaint' };
 
-/** What is to be recorded, and of the rest what it was. */
+/** The results to record, and the kind of the other recipients. */
 export interface ReportResults {
   results: LateResult[];
   ignored: InboundResult[];
-  /** A copy that the report is about is being sent at this moment: how that ends has to be known first. */
+  /** A copy in the report is being sent right now; the result of that attempt is needed first. */
   isTooEarly: boolean;
 }
 
 const NOTHING: ReportResults = { results: [], ignored: [], isTooEarly: false };
 const ignored = (...what: InboundResult[]): ReportResults => ({ ...NOTHING, ignored: what });
 
-/** `copies`: those that the token of the return path stands for. */
+/** `copies`: those identified by the token of the return path. */
 export async function resultsOfBounce(
   report: Bounce,
   copies: readonly SentCopy[],
@@ -65,7 +65,7 @@ export async function resultsOfBounce(
 
 const isMessageId = ({ mail }: Bounce | Complaint, copy: SentCopy): boolean => mail.messageId === copy.headerMessageId;
 
-/** By the key that addresses are compared by: the copy of the newest email, one that left before one that did not. */
+/** Maps normalized addresses to the copy of the newest email; copies that were sent take precedence. */
 function copiesByAddress(copies: readonly SentCopy[]): Map<string, SentCopy> {
   const byAddress = new Map<string, SentCopy>();
   for (const copy of copies) {
@@ -91,8 +91,8 @@ function namedCopy(
 }
 
 /**
- * Whether a recipient with another name may be that of the only copy. In words for people any address may stand, also in front of the recipient's:
- * a text that has the recipient's too is about that one.
+ * Returns whether a recipient with another address can be that of the only copy. Free text can mention any address before the recipient's,
+ * so a text that also contains the recipient's address is about the recipient.
  */
 function provesRewritten(report: Bounce, only: SentCopy): boolean {
   const key = sameAddressKey(only.recipient);
@@ -102,14 +102,14 @@ function provesRewritten(report: Bounce, only: SentCopy): boolean {
 
 const LEFT: ReadonlySet<SentCopy['status']> = new Set(['delivered', 'bounced', 'complained']);
 
-/** What shows which copies a complaint is about: a token of one, a token of all in a transaction, or no more than the Message-ID. */
+/** Proof of the copies that a complaint is about: a token of one copy, a token of all copies in a transaction, or only the Message-ID. */
 export type ComplaintProof = 'copy' | 'transaction' | 'message-id';
 
 export interface ComplaintContext {
-  /** Those of the token, or those with the Message-ID that the report quotes. */
+  /** The copies of the token, or those with the Message-ID in the report. */
   copies: readonly SentCopy[];
   proof: ComplaintProof;
-  /** As the reporting server names itself. */
+  /** Name that the reporting server gives itself. */
   reporter: string | null;
   nowMs: number;
 }
@@ -128,7 +128,7 @@ export function resultsOfComplaint(report: Complaint, context: ComplaintContext)
     (copy) => [copy, lateComplaint(copy, { ...said, recipientIs: 'named' }, nowMs)] as const,
   );
   if (named.size === 0) {
-    // One copy of the newest email stands for all, so that the same report again finds its event there.
+    // One copy of the newest email represents all, so that a repeated report finds its event there.
     const [copy] = copies as [SentCopy];
     const recipientIs = copies.length === 1 ? 'the-only-one' : 'one-of-several';
     results.push([copy, lateComplaint(copy, { ...said, recipientIs }, nowMs)]);
@@ -137,7 +137,7 @@ export function resultsOfComplaint(report: Complaint, context: ComplaintContext)
   return { results: results.flatMap(([copy, one]) => (copy.isBeingSent ? [] : [one])), ignored: [], isTooEarly };
 }
 
-/** Mail submitted over SMTP brings its own Message-ID, which two accounts may have used: our Feedback-ID tells whose it was. */
+/** Emails submitted over SMTP have their own Message-ID, which two accounts may have used; our Feedback-ID identifies the account. */
 function ofOneAccount({ mail }: Complaint, copies: readonly SentCopy[]): readonly SentCopy[] {
   const accounts = new Set(copies.map((copy) => copy.accountId));
   if (accounts.size <= 1) return copies;

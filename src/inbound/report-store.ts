@@ -1,21 +1,21 @@
-/** Records what reports and unsubscribe mails mean, in one transaction with the end of their work, where they have some. */
+/** Records the results of reports and unsubscribe emails, in one transaction with the end of their work rows, if any. */
 import { type Unsubscribing, unsubscribe } from '../engagement/engagement.ts';
 import { type LateAnswer, type LateResult, settleLate } from '../messages/messages.ts';
 import { batch } from '../storage/operation.ts';
 import type { InboundLease, RecordedFindings } from './inbound-mail.ts';
 import { endInbound } from './store.ts';
 
-/** What one mail means: results of reports, or the wish of somebody who unsubscribes. */
+/** The meaning of one message: results of a report, or an unsubscribe request. */
 export interface Meaning {
   inboundId: string;
-  /** Null where nothing of the mail is stored. */
+  /** Null if the message is not stored. */
   lease: InboundLease | null;
   results: LateResult[];
   unsubscribing: Unsubscribing | null;
 }
 
 export interface RecordedMeanings extends RecordedFindings {
-  /** Of each mail but those whose lease was lost, in the order of its results. */
+  /** The recorded results of each message, except those whose lease was lost, in the order of its results. */
   answers: { inboundId: string; results: LateAnswer[]; unsubscribed: boolean }[];
 }
 

@@ -1,7 +1,7 @@
 /**
- * The table of mail that came in: stored together with its row of work, claimed, ended in the transaction that records what it
- * means, kept or set aside, removed. A blob is handed back for removal only when no row names it any more; what two
- * transactions leave to each other is found by the sweep of blobs.
+ * The table of inbound messages: stored together with their work rows, claimed, ended in the transaction that records their meaning, kept
+ * or quarantined, and deleted. A blob is deleted only when no row names it anymore; blobs that remain because of concurrent transactions
+ * are found by the blob sweep.
  */
 import type { Mode } from '../base/mode.ts';
 import { batch, operation, type Transaction } from '../storage/operation.ts';
@@ -20,7 +20,7 @@ import {
 } from '../work/work.ts';
 import type { EndInbound, InboundMail, Use } from './inbound-mail.ts';
 
-/** The kind of work rows that deal with mail that came in: subject is the id of the mail. */
+/** Kind of the work rows for inbound messages; their subject is the id of the message. */
 export const INBOUND_WORK = 'inbound';
 
 const INBOUND_MAIL = table('inbound_mail', {
@@ -38,28 +38,28 @@ const INBOUND_MAIL = table('inbound_mail', {
   status: 'text',
 });
 
-/** What is known of a mail but its bytes. `receivedAtMs` is by the clock of its mode. */
+/** The facts about a message except its bytes. `receivedAtMs` is by the clock of its mode. */
 export type InboundFacts = Omit<InboundMail, 'content'>;
 
 export interface NewInbound extends InboundFacts {
-  /** One of the two. */
+  /** Exactly one of the two is set. */
   content: Uint8Array | null;
   blobKey: string | null;
   /** Real time. */
   nowMs: number;
 }
 
-/** Whose it is: nobody's, unless a route of a user took it. */
+/** Returns the account of the message: none, unless an inbound route accepted it. */
 function ownerOf(use: Use): { accountId: string; mode: Mode } {
   return use.kind === 'route' ? { accountId: use.accountId, mode: use.mode } : { accountId: '', mode: 'live' };
 }
 
-/** How the lanes of mail for routes begin. */
+/** Prefix of lanes for route mail. */
 export const ROUTE_LANE = 'route ';
 
 /**
- * The mail of one account waits behind its own, what is about one copy behind what else is about it, and what anybody may write behind
- * what came from the same address: who sends a flood stands in his own way.
+ * Returns the lane of a message: one per account for route mail, one per sent copy for reports, and one per client address for mail that
+ * anyone can send, so that a flood only delays itself.
  */
 function laneOf({ use, client }: NewInbound): string {
   if (use.kind === 'route') return ROUTE_LANE + use.accountId;
@@ -74,7 +74,7 @@ function rowOf(
   return { ...mail, ...owner, purpose: JSON.stringify(use), client: JSON.stringify(client), receivedAt, status };
 }
 
-/** Stores a mail that waits for nobody. */
+/** Stores a message without work. */
 export const storeKeptOperation = operation(
   'inbound.storeKept',
   'write',
@@ -83,7 +83,7 @@ export const storeKeptOperation = operation(
   },
 );
 
-/** Stores the copies of one mail, each with its row of work. */
+/** Stores the copies of one message, each with its work row. */
 export async function storeInbound(tx: Transaction, mails: readonly NewInbound[]): Promise<void> {
   await insertMany(
     tx,
@@ -153,7 +153,7 @@ async function jobsOf(tx: Transaction, rows: readonly Work[]): Promise<InboundJo
     ...asked.params,
   );
   const mails = new Map(found.map((row) => [row.id, row]));
-  // Both are written and removed together; a row that lost its mail all the same must not stop the claims.
+  // Both are written and deleted together; a row without its message must still not stop the claims.
   await finish(
     tx,
     rows.filter((row) => !mails.has(row.subject)),
@@ -185,7 +185,7 @@ export const claimInboundOperation = operation(
   },
 );
 
-/** Keys of these that no mail names any more. */
+/** Returns those of these keys that no message names anymore. */
 export async function unnamed(tx: Transaction, blobKeys: readonly (string | null)[]): Promise<string[]> {
   const keys = [...new Set(blobKeys)].filter((key) => key !== null);
   const left: string[] = [];
@@ -195,7 +195,7 @@ export async function unnamed(tx: Transaction, blobKeys: readonly (string | null
   return left;
 }
 
-/** Ends the rows of work that are still held, in the transaction of what their mails mean. */
+/** Ends the work rows that are still leased, in the transaction that records the meaning of their messages. */
 export const endInbound: EndInbound = async (tx, leases, { keep }) => {
   if (leases.length === 0) return { held: new Set(), blobKeys: [] };
   const held = await finish(tx, leases);
@@ -223,7 +223,7 @@ export const endInbound: EndInbound = async (tx, leases, { keep }) => {
   };
 };
 
-/** A mail whose turn brought no finding. */
+/** A message whose processing had no result. */
 export interface Unread extends Lease {
   inboundId: string;
   accountId: string;
@@ -232,7 +232,7 @@ export interface Unread extends Lease {
   againAtMs: number | null;
 }
 
-/** Puts mails off or sets them aside; answers the rows whose lease was lost. */
+/** Defers or quarantines messages; returns the rows whose lease was lost. */
 export const putOffInboundOperation = operation(
   'inbound.putOff',
   'write',
@@ -248,7 +248,7 @@ export const putOffInboundOperation = operation(
   },
 );
 
-/** Ends mails that are only kept. */
+/** Ends messages that are only kept. */
 export const keepInboundOperation = operation(
   'inbound.keep',
   'write',
@@ -258,7 +258,7 @@ export const keepInboundOperation = operation(
   },
 );
 
-/** A mail that is kept or waits, with its content; undefined when it is another account's, or gone. */
+/** Returns a message with its content; undefined if it belongs to another account or does not exist. */
 export const findInboundOperation = operation(
   'inbound.find',
   'read',
@@ -274,7 +274,7 @@ export const findInboundOperation = operation(
   },
 );
 
-/** Mails that nobody waits for and that came before this time, oldest first. */
+/** Messages without work that were received before this time, oldest first. */
 export const removeInboundOperation = operation(
   'inbound.remove',
   'write',
@@ -298,7 +298,7 @@ export const removeInboundOperation = operation(
   },
 );
 
-/** Which of these blobs hold a mail that came in; asked where rows are written, so that none is missed. */
+/** Returns which of these blobs hold an inbound message; reads where rows are written, so that none is missed. */
 export const inboundBlobsOperation = operation('inbound.namedBlobs', 'write', async (tx, keys: string[]) => {
   if (keys.length === 0) return [];
   const rows = await tx.all<{ blob_key: string }>(
@@ -308,7 +308,7 @@ export const inboundBlobsOperation = operation('inbound.namedBlobs', 'write', as
   return rows.map((row) => row.blob_key);
 });
 
-/** Brings forward what is due later than its schedule can have said; answers how many. */
+/** Moves rows forward that are due later than their schedule allows; returns how many. */
 export const clampInboundOperation = operation('inbound.clampDue', 'write', (tx, clamp: ClampDue) =>
   clampDue(tx, { kind: INBOUND_WORK, notBefore: '0' }, clamp),
 );

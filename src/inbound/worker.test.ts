@@ -1,4 +1,4 @@
-/** Mail that came in and the handlers of it: once each, in turns, again when something is away, aside when our code fails over it. */
+/** Inbound messages and their handlers: processed once, in round-robin order, retried during outages, and quarantined after crashes. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { afterEach, test } from 'node:test';
@@ -66,7 +66,7 @@ async function rig(dialect: Dialect, nodes = 1) {
 }
 
 for (const dialect of DIALECTS) {
-  test(`each mail is dealt with once, by whichever node, its content byte for byte (${dialect})`, async () => {
+  test(`each message is processed once, by any node, with its content byte for byte (${dialect})`, async () => {
     const r = await rig(dialect, 2);
     const large = Buffer.alloc(200_000, 'large ');
     const blobKey = await r.blobs.put(large);
@@ -81,7 +81,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('what cannot be read because something is away is tried again, later each time, and no crash is counted', async () => {
+test('a message that cannot be read because of an outage is retried with growing delays, and no crash is counted', async () => {
   const r = await rig('sqlite');
   let tries = 0;
   r.onRead(async () => {
@@ -100,7 +100,7 @@ test('what cannot be read because something is away is tried again, later each t
   assert.equal(tries, 5);
 });
 
-test('a mail over which our code throws three times is set aside, found, and kept; the others flow', async () => {
+test('a message on which our code fails three times is quarantined and kept; the others are processed', async () => {
   const r = await rig('sqlite');
   let poison = '';
   let thrown = 0;
@@ -154,7 +154,7 @@ function queueRig() {
   return { queue, change, start, started, admit };
 }
 
-test('lanes take turns, and one that is full does not stand in the way of others', () => {
+test('lanes alternate, and a full one does not block others', () => {
   const { queue, admit } = queueRig();
   assert.equal(admit('busy', 300), 256);
   assert.equal(admit('quiet', 1), 1);
@@ -182,7 +182,7 @@ function routeOf(accountId: string): Use {
 }
 
 for (const [name, flood, other] of floods)
-  test(`a flood ${name} does not hold up what others send`, async () => {
+  test(`a flood ${name} does not delay other mail`, async () => {
     const r = await rig('sqlite', 0);
     const execute = r.database.execute.bind(r.database);
     let claimed = 0;
@@ -193,7 +193,7 @@ for (const [name, flood, other] of floods)
     };
     for (let index = 0; index < 100; index += 1) await r.store(flood);
     const id = await r.store(other);
-    // Nobody is done before all of it is in hand.
+    // No message ends before all are in progress.
     r.onRead(async () => void (await waitUntil('all to be claimed', () => claimed >= 101)));
     r.start();
     await waitUntil('the mail behind the flood', () => r.read.some((mail) => mail.id === id));
@@ -201,7 +201,7 @@ for (const [name, flood, other] of floods)
     assert.ok(before <= 8, `${before} of 100 were read before it`);
   });
 
-test('few mails of a lane are read at once, and not all that are read are of routes', () => {
+test('few messages of a lane are read at once, and not all of them are of routes', () => {
   const { admit, started, change } = queueRig();
   admit('route acc_1', 20);
   const first = started();
@@ -216,7 +216,7 @@ test('few mails of a lane are read at once, and not all that are read are of rou
   assert.equal(started().length, 2, 'as many as have ended');
 });
 
-test('large mail of an account that waits for the DNS keeps up neither reports nor small mail of others', () => {
+test('large mail of an account that waits for the DNS delays neither reports nor small mail of others', () => {
   const { admit, started, change } = queueRig();
   const lanesOf = (items: InboundItem[]): string[] => items.map(({ job }) => job.lane);
   admit('route acc_1', 10, 16_000_000);
@@ -233,7 +233,7 @@ test('large mail of an account that waits for the DNS keeps up neither reports n
   assert.deepEqual(lanesOf(started()), ['route acc_1'], 'whose turn came first');
 });
 
-test('mails that come one after the other are claimed together, not each for itself', async () => {
+test('consecutive messages are claimed together', async () => {
   const r = await rig('sqlite', 0);
   const execute = r.database.execute.bind(r.database);
   let claims = 0;

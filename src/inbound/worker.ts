@@ -1,12 +1,11 @@
 /**
- * Deals with mail that came in: a kind of work of the engine (src/work/engine.ts). A mail is read by the handler of what its
- * recipient is for, and what that found is recorded in one transaction with the end of its row of work. Lanes take turns (what is about one
- * copy, what one address wrote to abuse, the mail of each account), so that nobody's mail waits behind somebody else's; a few mails are read at once, and
- * only so much content is in memory.
+ * Processes inbound messages, as a kind of work of the engine (src/work/engine.ts). The handler of the recipient's use reads a message, and
+ * its findings are recorded in one transaction with the end of the work row. Lanes are served in round-robin order (per sent copy, per
+ * client address, per account), so that no message waits for those of others; the number and the bytes of messages in memory are limited.
  *
- * What cannot be read because something is away (storage, DNS) is tried again with growing waits, for a week. What is not readable then,
- * or whose content is not what was stored, ends as its handler says, or is set aside, as is what our own code fails over three times: it
- * stays for who wants to know why, and is not tried any more.
+ * If something is unavailable (storage, DNS), the message is retried with growing delays for a week. After that, or if its content is
+ * corrupt, its handler decides how it ends, or it is quarantined. A message on which the code fails three times is quarantined too: it is
+ * kept for analysis and not retried.
  */
 import { inboundDelayMs, jitter, LATEST_INBOUND_WAITS_MS } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
@@ -39,7 +38,7 @@ import {
 const STOP_WITHIN_MS = 21_000;
 /** A week, by the waits between them. */
 const MOST_RETRIES = 34;
-/** Reports of a tenth of a second are claimed, looked up and recorded together: one at a time they cost the storage thread twice as much. */
+/** Reports within this interval are claimed, looked up, and recorded together, which halves the load of the storage thread. */
 const CLAIM_GAP_MS = 100;
 
 export interface InboundWorkerDeps extends EngineOptions {
@@ -50,12 +49,12 @@ export interface InboundWorkerDeps extends EngineOptions {
   handlers: Handlers;
   /** Uniform in [0, 1). */
   random(): number;
-  /** Events may have been written. */
+  /** Called when events may have been written. */
   onRecorded(): void;
 }
 
 export interface InboundWorker extends Running {
-  /** There may be new mail; cheap. */
+  /** Signals that there may be new messages; cheap. */
   nudge(): void;
 }
 
@@ -117,12 +116,12 @@ class InboundWork implements WorkKind<InboundItem, Result> {
         return await this.#givenUp(mail, { job, error });
       const { clock, log, random } = this.#deps;
       const againAtMs = clock.now() + jitter(inboundDelayMs(job.attempts + 1), random());
-      log.warn({ inboundId: job.mail.id, error: error.message }, 'inbound message cannot be read at the moment');
+      log.warn({ inboundId: job.mail.id, error: error.message }, 'inbound message deferred');
       return this.#unread(job, againAtMs);
     }
   }
 
-  /** It will not be read any more. */
+  /** Ends a message that is not read again. */
   async #givenUp(mail: InboundMail, { job, error }: { job: InboundJob; error: Unavailable }): Promise<Result> {
     const { id: inboundId, use } = mail;
     this.#deps.log.error({ inboundId, error: error.message }, 'inbound message cannot be read');
@@ -167,7 +166,7 @@ class InboundWork implements WorkKind<InboundItem, Result> {
     return lost;
   }
 
-  /** What was found is found again by who has the row then. */
+  /** The findings are lost if the lease is: the next holder of the row reads the message again. */
   isFinal(): boolean {
     return false;
   }
@@ -188,7 +187,7 @@ function leaseOf({ seq, fence, mail }: InboundJob): InboundLease {
   return { seq, fence, inboundId: mail.id };
 }
 
-/** The row may be held under a newer fence by now (settler.ts). */
+/** The row may be leased under a newer fence by now (settler.ts). */
 function withLease({ seq, fence, found }: Result & { kind: 'found' }): Found<unknown> {
   return { ...found, lease: { ...found.lease, seq, fence } };
 }
@@ -202,7 +201,7 @@ export function startInboundWorker(deps: InboundWorkerDeps): InboundWorker {
   };
 }
 
-/** Keeps mails as they are, for who may read them. */
+/** Creates a handler that keeps messages unchanged for later inspection. */
 export function createKeeper(database: Database): Handler<null> {
   return {
     read: () => Promise.resolve(null),

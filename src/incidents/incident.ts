@@ -1,6 +1,6 @@
 /**
- * An incident: something that fails now, for one reason, with what to do about it. Its id follows from what makes it, so that it stays the same
- * while it lasts and needs no row of its own. Shapes, ids and words; pure.
+ * An incident: an ongoing failure with one cause, and what to do about it. Its id is derived from the cause, so that it is stable while the
+ * incident lasts and needs no row. Types, ids, and texts; pure.
  */
 import { hash } from 'node:crypto';
 import { ADVICE, reasonText, type SendingProtection } from '../accounts/accounts.ts';
@@ -10,7 +10,7 @@ import type { DelayedGroup, FailingDomain, FailingWebhook, Sample } from './stor
 
 interface Common {
   incidentId: string;
-  /** By which incidents are ordered: messages, or deliveries of a webhook; a domain comes before those, and all mail of the account first. */
+  /** Sort key of incidents: the number of messages or webhook deliveries; domains and account-wide incidents come first. */
   weight: number;
 }
 
@@ -50,20 +50,20 @@ export type Incident = DelayedIncident | BouncedIncident | WebhookIncident | Dom
 
 export const INCIDENT_ID = /^inc_[0-9a-f]{20}$/;
 const ID_CHARACTERS = 20;
-/** Above every number of messages. */
+/** Higher than any number of messages. */
 const DOMAIN_WEIGHT = 1_000_000_000_000;
 
 export function incidentId(kind: Exclude<Incident['kind'], 'delayed'>, of: string): string {
   return `inc_${hash('sha256', `${kind} ${of}`).slice(0, ID_CHARACTERS)}`;
 }
 
-/** That of delayed messages begins the cause in their rows, so that it leads to them. */
+/** The id of a delayed incident is the start of the cause in its rows, so it can be used to find them. */
 export function delayedIncident(group: DelayedGroup): DelayedIncident {
   const incidentId = `inc_${group.cause.slice(0, ID_CHARACTERS)}`;
   return { kind: 'delayed', incidentId, weight: group.messages, ...group };
 }
 
-/** From where and below what the causes of an incident lie in their index. */
+/** Returns the range of the causes of an incident in their index. */
 export function causeRange(id: string): { from: string; below: string } {
   const prefix = id.slice('inc_'.length);
   return { from: `${prefix} `, below: `${prefix}!` };
@@ -77,7 +77,7 @@ export function domainIncident(domain: FailingDomain): DomainIncident {
   return { kind: 'domain', incidentId: incidentId('domain', domain.id), weight: DOMAIN_WEIGHT, domain };
 }
 
-/** The incident of an account that is warned, or whose live mail is held. */
+/** Returns the incident of an account that is warned, or whose live mail is held. */
 export function reputationIncident(protection: SendingProtection): ReputationIncident {
   const id = incidentId('reputation', `${protection.accountId} ${protection.status} ${protection.sinceMs}`);
   return { kind: 'reputation', incidentId: id, weight: 2 * DOMAIN_WEIGHT, protection };
@@ -153,9 +153,9 @@ export function webhookBody({ incidentId, webhook }: WebhookIncident) {
 }
 
 function webhookAdvice({ id, enabled, lastStatus, lastError }: FailingWebhook, host: string): string {
-  const fault = lastStatus === null ? (lastError ?? 'it cannot be reached') : `it answers ${lastStatus}`;
+  const fault = lastStatus === null ? (lastError ?? 'it cannot be reached') : `it returned ${lastStatus}`;
   if (enabled === 1)
-    return `${host} must answer 2xx within 15 s (${fault}); Postrider retries automatically, and disables the webhook after five days of failures.`;
+    return `${host} must return 2xx within 15 s (${fault}); Postrider retries automatically, and disables the webhook after five days of failures.`;
   return `Fix ${host} (${fault}), enable the webhook with PUT /webhooks/${id}, then retry this incident or replay the events that it missed.`;
 }
 

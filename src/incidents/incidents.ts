@@ -1,7 +1,7 @@
 /**
- * Finds what fails now: delayed messages by cause, bounces of the last 24 hours that somebody but the recipient can do something about,
- * endpoints and domains. The work is bounded, done in parts between which the storage serves others, and shared by those who ask for
- * the same at the same moment.
+ * Finds ongoing incidents: delayed messages by cause, bounces of the last 24 hours that the account or the operator can fix, failing
+ * endpoints and domains. The work is bounded, done in parts between which the storage serves others, and shared by concurrent callers with
+ * the same request.
  */
 import { sendingProtectionOperation } from '../accounts/accounts.ts';
 import { adviceWhileDelayed, causeOf, destinationOf, type FailureFacts, readCause } from '../delivery/delivery.ts';
@@ -37,14 +37,14 @@ import {
 } from './store.ts';
 
 const DAY_MS = 86_400_000;
-/** Causes, and bounces, that are looked at in one go. */
+/** Causes and bounces per part. */
 const PART_CAUSES = 100;
 const BOUNCED_PART = 1_000;
 /** Causes that are looked at, delayed messages that are counted of each, and bounces that are looked at. */
 const MOST_CAUSES = 5_000;
 const MOST_COUNTED = 1_000_000;
 const MOST_BOUNCED = 10_000;
-/** Groups that are kept while others are counted. */
+/** Maximum groups that are tracked at the same time. */
 const MOST_GROUPS = 1_000;
 const MOST_DOMAINS = 1_000;
 /** Newest deliveries of an endpoint that are looked at. */
@@ -55,19 +55,19 @@ const LAST_CAUSE = '~';
 
 export interface IncidentDeps {
   database: Database;
-  /** What the clock of an account's sandbox is ahead of the real time. */
+  /** Returns how far the clock of an account's sandbox is ahead of real time. */
   clockOffsetMs(accountId: string): Promise<number>;
   nowMs(): number;
 }
 
 export interface Incidents {
-  /** All of them, the heaviest first. */
+  /** Returns all incidents, the heaviest first. */
   list(owner: Owner): Promise<Incident[]>;
-  /** Undefined where it is over, or was none of this account and mode. */
+  /** Returns undefined if it has ended or belongs to another account or mode. */
   find(owner: Owner, id: string): Promise<Incident | undefined>;
-  /** As the API shows them; those that are over meanwhile are left out. */
+  /** Returns API bodies; incidents that have ended in the meantime are omitted. */
   show(owner: Owner, incidents: readonly Incident[]): Promise<Record<string, unknown>[]>;
-  /** Bounces of the last 24 hours newest first, from a place on, until `take` has enough. */
+  /** Reads bounces of the last 24 hours newest first, from a place, until `take` has enough. */
   bounces(owner: Owner, from: EventPlace | null, take: (row: BouncedRow, failure: Bounce) => boolean): Promise<void>;
 }
 

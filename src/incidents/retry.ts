@@ -1,6 +1,6 @@
 /**
- * Tries again what an incident has held up: its messages become due now, one behind the other, or the deliveries of its webhook are sent
- * again. Done in small transactions; a repeat changes nothing of what is on its way already.
+ * Retries an incident: its messages become due one after another, or the failed deliveries of its webhook are sent again. Done in small
+ * transactions; a repeat does not change messages that are already in progress.
  */
 import { type Failure, failure, ok, type Result, refuse } from '../base/failure.ts';
 import type { Database } from '../storage/database.ts';
@@ -10,9 +10,9 @@ import { DELIVERIES_LOOKED_AT } from './incidents.ts';
 import { failedDeliveriesOperation, type Owner, type RetriedPart, retryCauseOperation } from './store.ts';
 
 const PART_ROWS = 500;
-/** Messages that one call makes due; the rest is for the next call. */
+/** Maximum messages that one call makes due. */
 const MOST_RETRIED = 50_000;
-/** A thousand a second: more than comes through, and not all of them at one moment. */
+/** A thousand per second, faster than they can be sent, but not all at the same moment. */
 const APART_MS = 1;
 
 export interface Retried {
@@ -23,10 +23,10 @@ export interface Retried {
 export interface RetryOptions {
   database: Database;
   owner: Owner;
-  /** Real time, and what the clock of the owner's mode is ahead of it. */
+  /** Real time, and how far the clock of the owner's mode is ahead of it. */
   nowMs: number;
   clockOffsetMs: number;
-  /** Called once, before anything is changed. */
+  /** Called once before anything is changed. */
   onChange(asked: { messages: number } | { deliveries: number }): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ export function retryIncident(options: RetryOptions, incident: Incident): Promis
 
 const NOT_RETRIED = {
   bounced:
-    'These messages have bounced and are not tried any more; send each again with POST /messages/{id}/resend once the cause is gone.',
+    'These messages have bounced and are not retried. Once the cause is fixed, send each again with POST /messages/{id}/resend.',
   domain: 'A domain is not retried; publish its record and call POST /domains/{id}/verify.',
   reputation: 'Held mail is not retried. Once the cause is fixed, release it with POST /account/resume-sending.',
 } as const;
@@ -51,7 +51,7 @@ async function retryMessages(options: RetryOptions, incident: DelayedIncident): 
   const { database, owner, nowMs } = options;
   const { cause, messages } = incident;
   const count = Math.min(messages, MOST_RETRIED);
-  // Those that a call just before this one has put in a row come by then.
+  // Messages that a previous call has put in line are due by then.
   const latestMs = nowMs + count * APART_MS;
   await options.onChange({ messages });
   let retried = 0;
@@ -63,7 +63,7 @@ async function retryMessages(options: RetryOptions, incident: DelayedIncident): 
     retried += part.retried;
     afterSeq = part.lastSeq;
   }
-  const more = messages > MOST_RETRIED ? '; repeat the call for the others' : '';
+  const more = messages > MOST_RETRIED ? '; repeat the call to retry the others' : '';
   if (retried === 0) return ok({ retried, message: 'All of its messages are already due or being sent.' });
   const noun = retried === 1 ? 'message is' : 'messages are';
   return ok({

@@ -1,4 +1,4 @@
-/** `/incidents`: what fails now, each with what to do, its messages, and one retry for all of them. */
+/** `/incidents`: ongoing failures with advice, their messages, and one retry for all of them. */
 import { type Static, type TSchema, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
@@ -17,7 +17,7 @@ import { affectedOperation, type Owner } from './store.ts';
 export interface IncidentRouteDeps {
   database: Database;
   clock: Clock;
-  /** Tells delivery and webhooks that there is something to do. */
+  /** Wakes delivery and webhooks. */
   nudge(): void;
 }
 
@@ -30,7 +30,7 @@ const times = {
   since: Type.String({ format: 'date-time' }),
   lastAt: Type.String({ format: 'date-time', description: 'When it failed last.' }),
 };
-const incidentIdField = Type.String({ description: 'The same as long as it lasts.' });
+const incidentIdField = Type.String({ description: 'Id of the incident, stable while it lasts.' });
 
 const deliveryShape = {
   incidentId: incidentIdField,
@@ -42,7 +42,7 @@ const deliveryShape = {
   smtpCode: orNull(Type.Integer()),
   enhancedCode: orNull(Type.String()),
   reply: orNull(
-    Type.String({ description: 'Of one of the messages; those of the others differ in numbers and ids only.' }),
+    Type.String({ description: 'Reply for one of the messages; the others differ only in numbers and ids.' }),
   ),
   category: Type.String({ description: 'As in events.' }),
   owner,
@@ -57,7 +57,7 @@ const deliveryShape = {
 const affectedSchema = closed({
   messageId: Type.String(),
   to: Type.String(),
-  status: Type.String({ description: 'As in GET /messages.' }),
+  status: Type.String({ description: 'Status as in GET /messages.' }),
   failedAt: Type.String({ format: 'date-time' }),
   nextAttemptAt: Type.Optional(Type.String({ format: 'date-time' })),
 });
@@ -67,8 +67,8 @@ const webhookSchema = named('WebhookIncident', {
   state: oneOf(['failing', 'disabled']),
   webhookId: Type.String(),
   host: Type.String(),
-  deliveries: Type.Integer({ description: 'Of its newest 1,000 those that were not taken.' }),
-  lastStatus: orNull(Type.Integer({ description: 'HTTP status of the last answer.' })),
+  deliveries: Type.Integer({ description: 'Failed deliveries among the newest 1,000.' }),
+  lastStatus: orNull(Type.Integer({ description: 'HTTP status of the last response.' })),
   lastError: orNull(Type.String()),
   disabledReason: Type.Optional(Type.String()),
   owner,
@@ -81,7 +81,7 @@ const domainSchema = named('DomainIncident', {
   state: oneOf(['failing']),
   domainId: Type.String(),
   domain: Type.String(),
-  record: closed({ type: Type.String(), name: Type.String() }, { description: 'What is missing in the DNS.' }),
+  record: closed({ type: Type.String(), name: Type.String() }, { description: 'The DNS record that is missing.' }),
   owner,
   advice: Type.String(),
   ...times,
@@ -140,7 +140,7 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
         const rows = pageOf(await incidents.list(ownerOf(request)), page.value);
         const bodies = await incidents.show(ownerOf(request), rows.slice(0, page.value.limit));
         const shown = new Map(bodies.map((body) => [body.incidentId, body]));
-        // What is over since it was counted is left out of the answer, and not of the page.
+        // An incident that has ended since is omitted from the response, but still counts for the page.
         const listed = pageAnswer(request, {
           page: page.value,
           rows,
@@ -171,7 +171,7 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
       operationId: 'retryIncident',
       summary: 'Retry all messages of an incident now',
       description:
-        'They become due; pauses and limits of the destination go on to rule. Of a webhook the deliveries that failed are sent again. At most 50,000 messages with one call.',
+        'Makes the messages due immediately. Pauses and limits of the destination still apply. For a webhook, sends the failed deliveries again. One call retries up to 50,000 messages.',
       ...{ body: closed({}), bodyOptional: true },
       refusals: ['CONFLICT'],
       response: { status: 200, schema: retriedSchema },
@@ -194,7 +194,7 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
   ];
 }
 
-/** One more than the page shows, so that it is known whether there is a next one. */
+/** Reads one more than the page, to find out whether there is a next one. */
 function pageOf(all: readonly Incident[], { after, limit }: Page): Incident[] {
   if (after === undefined) return all.slice(0, limit + 1);
   const [weight, id] = [Number(after[0]), String(after[1])];

@@ -1,6 +1,6 @@
 /**
- * What incidents are made of, read in parts that leave the storage to others in between: rows of work by their cause, bounces of the
- * log newest first, endpoints and domains that fail; and the retry of a cause, some hundred rows at a time.
+ * Reads the data of incidents in parts that leave the storage to others in between: work rows by cause, bounces in the log newest first,
+ * failing endpoints and domains. Also retries a cause, a few hundred rows at a time.
  */
 import type { Mode } from '../base/mode.ts';
 import { type EventPlace, logOrder } from '../events/events.ts';
@@ -14,10 +14,10 @@ export interface Owner {
 }
 
 export interface DelayedPart extends Owner {
-  /** Causes behind this one, and in front of the other. */
+  /** Only causes after this one and before the other. */
   after: string;
   below: string;
-  /** Causes of one part. */
+  /** Causes per part. */
   groups: number;
   /** Messages that are counted of a cause. */
   counted: number;
@@ -28,10 +28,7 @@ export interface DelayedGroup {
   messages: number;
 }
 
-/**
- * Messages that wait for their next attempt, counted by cause in the order of causes: by stepping through their index from cause to cause, and
- * counting each there. Grouping all rows costs five times as much on SQLite.
- */
+/** Counts delayed messages by cause, in the order of causes, by stepping through their index from cause to cause. */
 export const delayedOperation = operation('incidents.delayed', 'read', (tx, part: DelayedPart) => {
   const { accountId, mode } = part;
   const own = 'account_id = CAST(? AS TEXT) AND mode = CAST(? AS TEXT) AND cause IS NOT NULL';
@@ -72,7 +69,7 @@ export interface AffectedRow {
 
 export interface AffectedPage extends Owner {
   cause: string;
-  /** Number of the last row seen. */
+  /** Number of the last row read. */
   before: number | null;
   limit: number;
 }
@@ -95,23 +92,23 @@ export interface Sample {
   cause: string;
   recipient: string;
   messageIds: string[];
-  /** Of the last attempt at the newest message, or what its event says where none was made. */
+  /** Reply of the last attempt at the newest message, or the text of its event if there was no attempt. */
   reply: string | null;
-  /** When the oldest one was put off first. */
+  /** When the oldest message was first deferred. */
   sinceMs: number | null;
-  /** Of the newest messages: when the first is tried again, in real time, and when one failed last, by the clock of the mode. */
+  /** For the newest messages: when the first is retried, in real time, and when one last failed, by the clock of the mode. */
   nextDueMs: number;
   lastAtMs: number;
 }
 
 export interface SampleRequest extends Owner {
   causes: string[];
-  /** Messages to name of each, and to look at for its times. */
+  /** Number of messages to list per cause, and to read for its times. */
   limit: number;
   looked: number;
 }
 
-/** What the newest and the oldest message of some causes show; causes that are over meanwhile are left out. */
+/** Reads the newest and oldest messages of causes; causes that have ended in the meantime are omitted. */
 export const samplesOperation = operation('incidents.samples', 'read', async (tx, request: SampleRequest) => {
   const samples = await Promise.all(request.causes.map((cause) => sampleOf(tx, request, cause)));
   return samples.flatMap((one) => one ?? []);
@@ -161,7 +158,7 @@ function replyOf(detail: string | undefined): string | null {
 }
 
 export interface BouncedPart extends Owner {
-  /** The last event seen. */
+  /** The last event read. */
   before: EventPlace | null;
   limit: number;
 }
@@ -195,14 +192,14 @@ export interface FailingWebhook {
   disabledReason: string | null;
   failingSince: number | null;
   updatedAt: number;
-  /** Of its newest deliveries, those that were not taken. */
+  /** Failed deliveries among its newest ones. */
   deliveries: number;
   lastStatus: number | null;
   lastError: string | null;
   lastAtMs: number | null;
 }
 
-/** Endpoints of which nothing but failures comes, or that were disabled for it. `looked`: deliveries that are looked at. */
+/** Endpoints whose deliveries all fail, or that were disabled because of it. `looked`: number of deliveries to check. */
 export const failingWebhooksOperation = operation(
   'incidents.webhooks',
   'read',
@@ -233,7 +230,7 @@ export const failingWebhooksOperation = operation(
   },
 );
 
-/** Of the newest deliveries of an endpoint those that failed, or wait for a later time than `nowMs` (by the clock of the mode). */
+/** Failed deliveries among the newest ones of an endpoint, or those scheduled later than `nowMs` (by the clock of the mode). */
 export const failedDeliveriesOperation = operation(
   'incidents.failedDeliveries',
   'read',
@@ -251,12 +248,12 @@ export interface FailingDomain {
   id: string;
   domain: string;
   selector: string;
-  /** When the record was found to be gone. */
+  /** When the record was found to be missing. */
   sinceMs: number;
   checkedAt: number;
 }
 
-/** Verified domains whose deciding record is gone. */
+/** Verified domains whose DKIM record is missing. */
 export const failingDomainsOperation = operation(
   'incidents.domains',
   'read',
@@ -275,22 +272,22 @@ export interface RetryPart extends Owner {
   afterSeq: number;
   limit: number;
   nowMs: number;
-  /** Rows that are due by then stay as they are. */
+  /** Rows that are due by then are unchanged. */
   latestMs: number;
-  /** Rows that were made due before this part: each is due a while behind the one before. */
+  /** Rows made due by earlier parts: each is due a little after the previous one. */
   done: number;
   apartMs: number;
 }
 
 export interface RetriedPart {
   retried: number;
-  /** Number of the last row looked at; null behind the last. */
+  /** Number of the last row read; null after the last. */
   lastSeq: number | null;
 }
 
 /**
- * Makes messages of a cause due in their order, which wait for a later time. What a worker holds stays as it is, and so do the pauses and
- * limits of their destination: they say when a due message is tried.
+ * Makes waiting messages of a cause due in their order. Leased messages are unchanged, and so are the pauses and limits of their
+ * destination, which decide when a due message is tried.
  */
 export const retryCauseOperation = operation(
   'incidents.retry',

@@ -19,7 +19,7 @@ const content = { type: 'transactional', subject: 'x', html: null, text: 'x', la
 
 type Make = (database: Database, accountId: string, mode: Mode) => Promise<unknown>;
 
-/** Makes one more; answers what the operation says. */
+/** Creates one more; returns the result of the operation. */
 const MAKE: Partial<Record<LimitName, Make>> = {
   webhooks: ({ execute }, accountId, mode) =>
     execute(createEndpointOperation, {
@@ -55,7 +55,7 @@ const MAKE: Partial<Record<LimitName, Make>> = {
 const isRefused = (answer: unknown): boolean => JSON.stringify(answer).includes('"most":');
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: twelve at once, of both modes, create as many as the limit allows`, async (t) => {
+  test(`${dialect}: twelve simultaneous calls, in both modes, create as many as the limit allows`, async (t) => {
     const temp = await tempDatabase(dialect);
     t.after(temp.close);
     const { database } = temp;

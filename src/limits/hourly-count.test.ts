@@ -1,4 +1,4 @@
-/** What an account may have in an hour, by a clock that is moved. */
+/** The count of an account per hour, with a manual clock. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
@@ -6,7 +6,7 @@ import { createHourlyCount } from './limits.ts';
 
 const HOUR_MS = 3_600_000;
 
-test('an account has its own share of a limit in each hour', () => {
+test('an account has its own count in each hour', () => {
   const clock = fakeClock();
   clock.advance(HOUR_MS - (clock.now() % HOUR_MS));
   let share = 1;

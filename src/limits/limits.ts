@@ -28,7 +28,7 @@ export type Limits = Record<LimitName, number>;
 export const LIMIT_NAMES = Object.keys(LIMITS) as LimitName[];
 export const HIGHEST_LIMIT = 1_000_000;
 
-/** All limits of an account: the values that an operator has set, else the standard ones. */
+/** Returns all limits of an account: the values that an operator has set, otherwise the standard ones. */
 export function limitsOf(set: Partial<Limits>): Limits {
   return Object.fromEntries(LIMIT_NAMES.map((name) => [name, set[name] ?? LIMITS[name].standard])) as Limits;
 }
@@ -39,7 +39,7 @@ export interface LimitReached {
 }
 
 /**
- * Undefined if the account can have one more of the rows that `count` counts (a statement that returns one row with `n`). Locks the
+ * Returns undefined if the account can have one more of the rows that `count` counts (a statement that returns one row with `n`). Locks the
  * account's row until the transaction ends.
  */
 export async function checkLimit(
@@ -52,7 +52,7 @@ export async function checkLimit(
   return (has?.n ?? 0) < most ? undefined : { limit, most };
 }
 
-/** The LIMIT_REACHED error, with the limit and its name in `GET /account`. */
+/** Returns the LIMIT_REACHED error, with the limit and its name in `GET /account`. */
 export function limitReached({ limit, most }: LimitReached): Failure {
   return failure('LIMIT_REACHED', {
     message: `The account has reached its limit of ${most} ${LIMITS[limit].noun} (limits.${limit} in GET /account). Delete one, or ask your operator to raise the limit.`,

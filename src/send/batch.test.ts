@@ -263,7 +263,7 @@ test('what is not known of a message is 500, and an answer that cannot be kept i
   const [lost] = (await batch(messages, ['unknown'], routes)).results;
   assert.equal(lost?.status, 500);
   assert.equal(lost?.error?.code, 'INTERNAL_ERROR');
-  assert.match(lost?.error?.message ?? '', /^It is not known whether/);
+  assert.match(lost?.error?.message ?? '', /^Postrider cannot tell whether/);
   broken = keepAnswerOperation.name;
   await assert.rejects(batch(messages, ['unknown'], routes), OutcomeUnknown);
   broken = undefined;

@@ -10,7 +10,7 @@ import { startService } from '../kit/start-service.ts';
 import { tempPostgres } from '../kit/temp-postgres.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-const UNKNOWN = /^It is not known whether this was done: .* Repeat it with the same Idempotency-Key/;
+const UNKNOWN = /^Postrider cannot tell whether the request was processed.* Retry with the same Idempotency-Key/;
 
 test('the answer of a commit is lost: 500, stored once, and found by its key', { timeout: 150_000 }, async (t) => {
   const postgres = await tempPostgres();

@@ -115,7 +115,7 @@ export function startLoad(options: LoadOptions): Load {
         ledger.acknowledge({ key, messageId: answer.body.data.messageId, replayed, unanswered, at: Date.now() });
         return;
       }
-      if (answer?.status === 500 && /^It is not known whether/.test(answer.body.error?.message)) unanswered += 1;
+      if (answer?.status === 500 && /^Postrider cannot tell whether/.test(answer.body.error?.message)) unanswered += 1;
       else if (answer && ![409, 429, 503].includes(answer.status))
         ledger.strange.push(`${answer.status} ${answer.text}`);
       await pause(20);

@@ -184,7 +184,7 @@ for (const dialect of DIALECTS) {
       assert.equal(failing.lastStatus, 503);
       assert.equal(failing.host, new URL(catcher.url).host);
       assert.equal(failing.state, 'failing');
-      assert.match(String(failing.advice), /answers 503/);
+      assert.match(String(failing.advice), /returned 503/);
       catcher.answer();
       const before = catcher.requests.length;
       const retried = await service.api.post(`/incidents/${failing.incidentId}/retry`);

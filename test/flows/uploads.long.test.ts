@@ -374,7 +374,7 @@ test('postrider send tells a person who presses Ctrl-C how it goes on', { skip }
     await waitUntil('the upload to begin', () => said.includes('Uploading'));
     child.stdin.write('\u0003');
     assert.equal(await ended, 130, said);
-    assert.match(said, /Interrupted; repeat the same command to continue it\./);
+    assert.match(said, /Interrupted; repeat the same command to continue\./);
     assert.equal(readdirSync(path.join(folder, 'postrider', 'sends')).length, 1);
   } finally {
     await behind.close();

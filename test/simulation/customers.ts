@@ -190,7 +190,7 @@ async function sendHttp({ tenants }: Template, entry: Entry): Promise<boolean> {
 }
 
 /** The one 503 after which a mail may have been accepted. */
-const OUTCOME_UNKNOWN = /not known whether/;
+const OUTCOME_UNKNOWN = /cannot tell whether/;
 
 /** Another mail under the same key, which is refused; true when there is nothing more to do. */
 async function reuseKey({ tenants }: Template, { mail, strange }: Entry): Promise<boolean> {
