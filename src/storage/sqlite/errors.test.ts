@@ -58,14 +58,14 @@ test('a file that can be read and holds something else is damaged, and the disk 
     () => connection.all('SELECT * FROM a'),
     (error: Error) => {
       assert.ok(isStorageError(error));
-      const said = 'is damaged, or the disk failed for a moment (database disk image is malformed); look at the disk';
+      const said = 'is damaged, or the disk failed for a moment (database disk image is malformed); check the disk';
       assert.equal(describeStorageError(error, file).split(',').slice(0, -2).join(','), `${file} ${said}`);
       return true;
     },
   );
   const other = path.join(folderOf(t), 'postrider.db');
   writeFileSync(other, 'no database, but long enough to be taken for one'.repeat(100));
-  assert.match(opening(other), /postrider\.db is damaged, .* \(file is not a database\); look at the disk/);
+  assert.match(opening(other), /postrider\.db is damaged, .* \(file is not a database\); check the disk/);
 });
 
 test('an error of the disk says which step failed, and that the disk did', () => {
