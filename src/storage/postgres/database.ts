@@ -220,7 +220,7 @@ async function warnOfAsynchronousStandbys(operations: Operations, log: Log): Pro
   );
 }
 
-/** Opens the database, which is migrated; rejects when its server cannot be used as it is. */
+/** Opens a migrated database; rejects if its server cannot be used. */
 export async function openPostgresDatabase(options: PostgresOptions): Promise<Database> {
   const clock = createServerClock();
   const pool = new PostgresPool({
