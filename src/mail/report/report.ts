@@ -191,7 +191,7 @@ function readStated(mail: ReceivedMail): Stated {
   return { attached, complaint: readComplaint(mail, attached), recipients: statedRecipients(mail) };
 }
 
-/** What its text says, and who wrote it. */
+/** Reads its readable text, and classifies its author. */
 function readText(mail: ReceivedMail, returned: Returned, about: ReportedMail): Report {
   const automatic = saysAutomatic(mail);
   if (automatic && returned.human.failed.length === 0) return none(automatic);
