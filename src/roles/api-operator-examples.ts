@@ -1,4 +1,4 @@
-/** Examples of what operators see, for /openapi.json. */
+/** Examples of the operator API, for /openapi.json. */
 import { limitsOf } from '../limits/limits.ts';
 import { DAY_BEFORE, ids, TIME } from './api-event-examples.ts';
 
@@ -102,13 +102,12 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
       {
         name: 'reverse DNS',
         status: 'ok',
-        message: '203.0.113.7 is mail.example.com, and mail.example.com leads back to it',
+        message: '203.0.113.7 is mail.example.com, and mail.example.com resolves back to it',
       },
       {
         name: 'public address',
         status: 'warn',
-        message:
-          'POSTRIDER_BASE_URL is not set: nobody can unsubscribe with one click, which mail programs offer over https only',
+        message: 'POSTRIDER_BASE_URL is not an https URL: one-click unsubscribe is disabled',
         remedy: 'Set POSTRIDER_BASE_URL to the https address under which recipients reach this service.',
       },
     ],
