@@ -350,7 +350,7 @@ test('a sandbox key changes no live template, and what it makes exists in the sa
     sandbox.post(`${path}/versions/1/restore`),
   ]) {
     const error = await refused(change, 403, 'FORBIDDEN');
-    assert.match(error.message, /^A sandbox key may not change a live template/);
+    assert.match(error.message, /^A sandbox key cannot change a live template/);
   }
   const hidden = `/templates/${own.templateId}`;
   for (const call of [
