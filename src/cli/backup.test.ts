@@ -66,7 +66,7 @@ test('a backup holds database and blobs, and restores into an empty directory on
 
   const [broken, empty] = [path.join(folder, 'broken.db'), path.join(folder, 'third')];
   writeFileSync(broken, bytes.subarray(0, 60_000));
-  assert.match((await run(['restore', broken], { POSTRIDER_DATA_DIR: empty })).stderr, /not a whole backup/);
+  assert.match((await run(['restore', broken], { POSTRIDER_DATA_DIR: empty })).stderr, /not a complete backup/);
   assert.equal(existsSync(empty), false);
 });
 

@@ -255,7 +255,7 @@ export function exchange(
       abort?.(new Error(message));
     };
     const onAbort = (): void => cut('reset', 'the request was cancelled');
-    const timer = setTimeout(() => cut('timeout', `no answer within ${timeoutMs} ms`), timeoutMs);
+    const timer = setTimeout(() => cut('timeout', `no response within ${timeoutMs} ms`), timeoutMs);
     if (signal?.aborted) {
       onAbort();
       return;
@@ -267,7 +267,7 @@ export function exchange(
         else abort = abortIt;
       },
       end,
-      tooLong: () => cut('protocol', `the answer is longer than ${MAX_BODY_BYTES} bytes`),
+      tooLong: () => cut('protocol', `the response is longer than ${MAX_BODY_BYTES} bytes`),
     });
     try {
       pool.dispatch({ ...target, method, headers, body, headersTimeout: 0, bodyTimeout: 0 }, handler);

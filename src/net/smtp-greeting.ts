@@ -65,7 +65,7 @@ async function upgrade(
   const answers = await connection.ask('STARTTLS\r\n', { count: 1, deadlineMs: timeouts.greetingMs });
   if (answers.replies[0]?.code !== 220) return failed('starttls', answers);
   if (connection.broken || connection.hasSurplus) {
-    connection.breakOff('EPROTOCOL', 'bytes followed in the clear behind the reply to STARTTLS');
+    connection.breakOff('EPROTOCOL', 'unencrypted bytes followed the reply to STARTTLS');
     return fail({
       stage: 'tls',
       cause: 'EINJECTED',

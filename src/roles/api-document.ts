@@ -80,7 +80,7 @@ export const API_DOCUMENT: Omit<OpenapiOptions, 'serverUrl'> = {
     { name: 'audit', description: 'Who changed what, when and from where.' },
     { name: 'users', description: 'The members of the account and their roles.' },
     { name: 'session', description: 'Login sessions, an alternative to API keys; passwords and second factors.' },
-    { name: 'operator', description: 'Accounts, approvals, queue, destinations and nodes, for signed-in operators.' },
+    { name: 'operator', description: 'Accounts, approvals, queue, destinations and nodes, for logged-in operators.' },
     { name: 'service', description: 'For operators and monitoring; no key is required.' },
   ],
   pathParameters: PATH_PARAMETERS,

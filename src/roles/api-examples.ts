@@ -348,7 +348,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     lastError: null,
     owner: 'sender',
     advice:
-      'shop.example must answer 2xx within 15 s (it answers 503); Postrider retries automatically, and disables the webhook after five days of failures.',
+      'shop.example must return 2xx within 15 s (it returned 503); Postrider retries automatically, and disables the webhook after five days of failures.',
     since: DAY_BEFORE,
     lastAt: TIME,
   },

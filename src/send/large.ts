@@ -94,8 +94,8 @@ function sentenceOf({ message, remedy }: SizeIssue): string {
 function contentTooLarge(sizeBytes: number): SizeIssue {
   return {
     message:
-      `The email without its files is ${sizeBytes} bytes; at most ${STANDARD_EMAIL_BYTES} bytes are allowed beside the ` +
-      'files.',
+      `The email without its files is ${sizeBytes} bytes; at most ${STANDARD_EMAIL_BYTES} bytes are allowed besides ` +
+      'the files.',
     remedy: 'Shorten its text and html.',
   };
 }

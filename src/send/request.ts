@@ -38,7 +38,7 @@ export const sendBody = closed(
     to: Type.Optional(addresses('recipients that everyone sees; 1 to 50 in to, cc and bcc together')),
     cc: Type.Optional(addresses('more recipients that everyone sees')),
     bcc: Type.Optional(addresses('recipients that other recipients do not see')),
-    replyTo: Type.Optional(addresses('where answers go')),
+    replyTo: Type.Optional(addresses('addresses for replies')),
     subject: Type.Optional(Type.String({ maxLength: 100_000, description: 'at most 998 characters after rendering' })),
     html: Type.Optional(content('html body; at least one of html, text and templateId')),
     text: Type.Optional(content('text body; derived from html when absent')),
@@ -81,7 +81,7 @@ export const sendBody = closed(
       Type.String({
         format: 'date-time',
         maxLength: 40,
-        description: 'up to 30 days ahead; a time that has passed sends at once',
+        description: 'up to 30 days ahead; a time in the past sends immediately',
       }),
     ),
     expiresAfterSeconds: Type.Optional(Type.Integer({ minimum: 60, maximum: 259_200 })),

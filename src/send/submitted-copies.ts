@@ -49,7 +49,8 @@ export function createTrackCopies(dependencies: CopiesDependencies): TrackCopies
     if (blobKey === undefined) return copiesOf(email, email.content, tracked, dependencies);
     return inMemory.run(async () => {
       const content = await blobs.get(blobKey);
-      if (content === undefined) throw new Unavailable(`blob storage: ${blobKey} is gone though it was just written`);
+      if (content === undefined)
+        throw new Unavailable(`blob storage: ${blobKey} is missing although it was just written`);
       return copiesOf(email, content, tracked, dependencies);
     });
   };

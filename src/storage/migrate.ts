@@ -73,7 +73,7 @@ export function pendingMigration(wanted: Migration[], done: { number: number; na
     }
     if (ours.name !== one.name) {
       throw new Error(
-        `the database records migration ${JSON.stringify(one.name)} where this version has ${ours.name}: it belongs to another program, or it is damaged; restore a backup, or name another database`,
+        `the database records migration ${JSON.stringify(one.name)} but this version has ${ours.name}: it belongs to another program, or it is damaged; restore a backup, or name another database`,
       );
     }
   }

@@ -109,7 +109,7 @@ export function openPortableFile(file: string): PortableFile {
 }
 
 function assertWhole(raw: DatabaseSync, file: string): void {
-  const broken = `${file} is not a whole file made by postrider export or backup`;
+  const broken = `${file} is not a complete file made by postrider export or backup`;
   let done: { number: number; name: string }[];
   try {
     const marks = raw.prepare("SELECT name FROM sqlite_master WHERE name IN ('migration', 'blob_backup')").all();

@@ -146,7 +146,7 @@ function charge(name: string, row: FilterRow, { value, index }: Argument, budget
   if (index > 0 && index <= row.short) {
     if (isText && value.length <= MAX_SHORT_LENGTH) return;
     throw new OverLimit(
-      `gives the filter ${name} ${isText ? `more than ${MAX_SHORT_LENGTH} characters` : 'a list'} where it takes a name, a number or a short text`,
+      `gives the filter ${name} ${isText ? `more than ${MAX_SHORT_LENGTH} characters` : 'a list'} but it accepts only a name, a number, or a short text`,
     );
   }
   if (row.growth === 'none' && isText) return;

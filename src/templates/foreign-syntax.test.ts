@@ -60,7 +60,7 @@ const FOREIGN: [source: string, hint: RegExp][] = [
   ['{{ a | date("Y") }}', /after a colon/],
   ['{{ a | upper }}', /write upcase/],
   ['{{ a | safe }}', /write raw/],
-  ['{{ a | e }}', /escaped always/],
+  ['{{ a | e }}', /always escaped/],
   ['{{ a | no_such }}', /no filter no_such/],
   ['{{ name; }}', /semicolon/],
   ['{{ a = 5 }}', /\{% assign name = value %\}/],

@@ -148,7 +148,7 @@ const TAGS: Readonly<Record<string, string>> = {
   macro: 'Liquid has no macros; repeat the content, or loop over a list',
   increment: 'write {% assign name = name | plus: 1 %}',
   decrement: 'write {% assign name = name | minus: 1 %}',
-  autoescape: 'HTML is escaped always; remove the tag, and write {{ name | raw }} where the value is HTML',
+  autoescape: 'HTML is always escaped; remove the tag, and write {{ name | raw }} if the value is HTML',
   verbatim: 'write {% raw %} … {% endraw %}',
   trans: 'Liquid has no translations; store a template for each language',
   blocktrans: 'Liquid has no translations; store a template for each language',
@@ -215,7 +215,7 @@ export function foreignSyntaxHint(whole: string, said: string): string | undefin
   if (entity !== undefined) return entity;
   const filter = /^undefined filter: (\S+)/.exec(said)?.[1];
   if (filter !== undefined) {
-    if (NEEDLESS_FILTERS.has(filter)) return `there is no filter ${filter}; HTML is escaped always, remove it`;
+    if (NEEDLESS_FILTERS.has(filter)) return `there is no filter ${filter}; HTML is always escaped, remove it`;
     const known = FILTERS[filter];
     return `there is no filter ${filter}${known === undefined ? '; docs/guides/templates.md lists the filters' : `; write ${known}`}`;
   }
@@ -236,7 +236,7 @@ function unknownTagHint(name: string, tag: string): string {
   const hint = Object.hasOwn(TAGS, name) ? TAGS[name] : undefined;
   if (hint !== undefined) return `there is no tag ${name}; ${hint}`;
   if (name === 'else' || name === 'elsif' || name === 'when')
-    return `{% ${name} %} stands outside of {% if %} or {% case %}`;
+    return `{% ${name} %} is outside of {% if %} or {% case %}`;
   if (name.startsWith('end')) return `{% ${name} %} closes nothing here; another tag is open, or none`;
   if (name !== name.toLowerCase()) return `write tags in lower case: ${name.toLowerCase()}`;
   return `there is no tag ${name}; docs/guides/templates.md lists the tags`;

@@ -96,7 +96,7 @@ export function daneFailure({ leaf, issuers }: PeerCertificate, check: DaneCheck
   const { usable, words } = check;
   if (usable.some((record) => record.usage === 3 && matches(record, leaf))) return undefined;
   const found = anchoredChain(leaf, issuers, usable);
-  const shown = namesOf(leaf)[0] ?? 'nobody';
+  const shown = namesOf(leaf)[0] ?? 'no name';
   if (!found) {
     return { type: 'validation-failure', message: `${words} do not match the certificate of ${shown}` };
   }

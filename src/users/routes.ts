@@ -61,7 +61,7 @@ function signInRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefiniti
     userRoute({
       ...{ ...common, method: 'GET', auth: 'user' },
       operationId: 'getSession',
-      summary: 'Get the signed-in user and their accounts',
+      summary: 'Get the logged-in user and their accounts',
       description: 'The accounts that X-Id can name, with the role in each. Accounts with support access come last.',
       response: { status: 200, schema: bodies.signedInSchema },
       handle: ({ caller }) => shownUser(deps, caller.user, caller.sessionId),
@@ -114,7 +114,7 @@ function sessionListRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
     userRoute({
       ...{ method: 'DELETE', path: '/sessions/:id', tag: 'session', auth: 'user' },
       operationId: 'endSession',
-      summary: 'End a session of the signed-in user',
+      summary: 'End a session of the logged-in user',
       description: 'Its cookie is refused, on every node within a second.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: confirmationSchema },

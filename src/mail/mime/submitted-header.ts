@@ -172,7 +172,7 @@ function sortFields(text: string, fields: readonly HeaderField[], hostname: stri
   }
   if (found.received > MAX_RECEIVED) {
     return excessive(
-      `the header has ${found.received} Received fields, at most ${MAX_RECEIVED} are taken: a mail loop`,
+      `the header has ${found.received} Received fields, at most ${MAX_RECEIVED} are accepted: a mail loop`,
     );
   }
   return found;

@@ -119,7 +119,7 @@ const CR_LF_NUL: [what: string, mail: string, expected: RegExp][] = [
   ['999 octets', `${GOOD}\r\n${'x'.repeat(999)}\r\n`, /^550 5\.6\.0 line 5 is longer than 998 bytes/],
   ['999 octets in the header', `${GOOD}X: ${'x'.repeat(996)}\r\n\r\n`, /^550 5\.6\.0 line 4 is longer/],
   ['999 octets at the end', `${GOOD}\r\n${'x'.repeat(999)}`, /^550 5\.6\.0 line 5 is longer/],
-  ['998 octets and a bare CR at the end', `${GOOD}\r\n${'x'.repeat(998)}\r`, /^550 5\.6\.0 line 5 holds a carr/],
+  ['998 octets and a bare CR at the end', `${GOOD}\r\n${'x'.repeat(998)}\r`, /^550 5\.6\.0 line 5 has a carr/],
 ];
 for (const [what, mail, expected] of CR_LF_NUL) {
   test(`refused, with its line: ${what}`, () => {

@@ -100,7 +100,7 @@ test('what is not an address, or not known, is refused with what is allowed', ()
     ['postgres://a@h/d?sslmode=verify-full&sslrootcert=/nope.pem', /sslrootcert=\/nope\.pem cannot be read: ENOENT/],
     ['postgres://a@h/d?sslmode=verify-full&sslrootcert=/dev/null', /sslrootcert=\/dev\/null is not a PEM file/],
     ['postgres://a@h/d?sslmode=require&sslcert=/c.pem', /sslcert and sslkey are given together/],
-    ['postgres://a:%zz@h/d', /a % that stands for itself/],
+    ['postgres://a:%zz@h/d', /a literal % as %25/],
   ] as const) {
     assert.throws(() => parsePostgresUrl(wrong), wanted, wrong);
   }

@@ -96,7 +96,7 @@ function decode(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    return refuse('a % that stands for itself is written %25');
+    return refuse('write a literal % as %25');
   }
 }
 

@@ -153,7 +153,7 @@ function assertBackup(file: string): void {
   } catch {
     // The error below covers this.
   }
-  if (tables.length !== 2) throw new Error(`${file} is not a whole backup made by postrider backup`);
+  if (tables.length !== 2) throw new Error(`${file} is not a complete backup made by postrider backup`);
 }
 
 function takeOutBlobs(part: string, folder: string): number {
