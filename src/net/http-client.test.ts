@@ -124,7 +124,7 @@ test('a dead address is not the end when the name has another', async () => {
   assert.ok((await client().post({ ...request, url: `http://dead-first.example:${hook.port}/` })).ok);
 });
 
-test('redirects are answers, not ways', async () => {
+test('returns redirects without following them', async () => {
   const target = await catcher();
   const hook = await catcher({ script: { status: 307, headers: { location: target.url } } });
   const outcome = await client().post({ ...request, url: hook.url });

@@ -62,7 +62,7 @@ test('the families alternate, IPv6 first, each in its order', () => {
   assert.deepEqual(interleaveFamilies([]), []);
 });
 
-test('an IPv6 address behind a black hole costs a quarter of a second', { skip: noBlackHoles }, async () => {
+test('an IPv6 address that drops packets costs a quarter of a second', { skip: noBlackHoles }, async () => {
   const peer = await listen('127.0.0.1', await freePort());
   const hole = await blackHole('::1', peer.port);
   try {
@@ -77,7 +77,7 @@ test('an IPv6 address behind a black hole costs a quarter of a second', { skip: 
   }
 });
 
-test('an address that refuses costs nothing: the next one follows at once', async () => {
+test('an address that refuses costs nothing: the next one follows immediately', async () => {
   const peer = await listen('127.0.0.1');
   await againIfPaused(async () => {
     const begun = runningMs();

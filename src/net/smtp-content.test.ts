@@ -48,7 +48,7 @@ test('Base64 lines between other chunks: their memory may be used again, and wha
   assert.deepEqual(sink.violations, []);
 });
 
-test('a dot behind a bare LF or CR is never written', async () => {
+test('never writes a dot after a bare LF or CR', async () => {
   const { sink, session } = await begin();
   for (const text of ['a\n.\nb\r\n', 'a\n.\r\nMAIL FROM:<x@y>\r\n', 'a\r.\r\n']) {
     for (const content of [Buffer.from(text), [...text].map((character) => Buffer.from(character))]) {

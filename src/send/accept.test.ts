@@ -210,7 +210,7 @@ test('characters are counted, not the units that hold them', async () => {
   assert.deepEqual(JSON.parse(row!.metadata), metadata);
 });
 
-test('large content stands in a blob, synced before the row', async () => {
+test('large content is in a blob, synced before the row', async () => {
   const content = Buffer.alloc(100_000, 7).toString('base64');
   const data = dataOf(
     await rig.send({ ...GOOD, attachments: [{ name: 'a.bin', contentType: 'application/octet-stream', content }] }),

@@ -118,7 +118,7 @@ const REFUSED: [field: string, change: Record<string, unknown>][] = [
   ['colour', { colour: 'red' }],
 ];
 
-test('every field is judged, and named where it is at fault', async (t) => {
+test('checks every field and names it in the issue', async (t) => {
   for (const [field, change] of REFUSED) {
     const { code, details } = await refused({ ...GOOD, ...change });
     assert.equal(code, 'INVALID_REQUEST', `${field}: ${JSON.stringify(change).slice(0, 80)}`);
@@ -275,7 +275,7 @@ test('a key that is given twice is told once, and seems to be missing nowhere', 
   }
 });
 
-test('templates that do not parse are named beside everything else', async () => {
+test('reports templates that do not parse together with all other issues', async () => {
   const broken = { ...GOOD, to: 'nobody', tags: ['?'], text: '{{b', html: '{% if %}' };
   const { code, details } = await refused(broken);
   assert.equal(code, 'INVALID_REQUEST');

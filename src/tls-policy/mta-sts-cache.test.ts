@@ -165,7 +165,7 @@ test('a policy that is used is fetched again every day, whatever its record says
   await end();
 });
 
-test('what is not served as it must be is no policy', async () => {
+test('a response that violates the rules is not a policy', async () => {
   const good = policyAnswer({ mode: 'enforce', mx: ['mx.example'] });
   hosts.answers.set('type.example', { ...good, headers: { 'content-type': 'text/html' } });
   hosts.answers.set('redirect.example', { status: 301, headers: { location: `https://mta-sts.one.example/` } });
@@ -201,7 +201,7 @@ test('a policy host at a private address is not asked unless it is allowed', asy
   await end();
 });
 
-test('where the database cannot be read, nobody knows what was promised, and nothing is sent', async () => {
+test('if the database cannot be read, the policy is unknown and nothing is sent', async () => {
   const { database } = storage;
   storage = { ...storage, database: { ...database, execute: () => Promise.reject(new Error('away')) } };
   await policies.stop();

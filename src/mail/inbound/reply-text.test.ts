@@ -146,7 +146,7 @@ const OWN_TEXTS = [
   `A paragraph in one line. ${'It goes on and on. '.repeat(200)}It ends.`,
 ];
 
-test('what people write themselves stays, also where it looks like a mark', () => {
+test('keeps what the author wrote, even if it looks like a quote mark', () => {
   for (const text of OWN_TEXTS) {
     assert.equal(replyText(text), text);
     assert.equal(
@@ -198,7 +198,7 @@ test('a reply that has only HTML ends where its client quotes', () => {
   assert.match(replyTextOfHtml(indented) ?? '', /^My address:\s+Main street 5$/, 'what Gmail indents is no quote');
 });
 
-test('its time does not grow with what is repeated', () => {
+test('takes linear time for repeated patterns', () => {
   const timeOf = (count: number): number => {
     const texts = ['On 1 wrote ', '>', '\n', '-', 'From: a\n', ' wrote:', 'schrieb 1 '].map((piece) =>
       piece.repeat(count),

@@ -40,7 +40,7 @@ test('however the corpus is cut, it is read the same', () => {
   }
 });
 
-test('TLS-Required is heard when it stands once and says No (RFC 8689)', () => {
+test('accepts TLS-Required if it occurs once with the value No (RFC 8689)', () => {
   const heard = (...fields: string[]): boolean =>
     accepted(`From: a@b.example\r\n${fields.map((one) => `${one}\r\n`).join('')}\r\n`).tlsOptional;
   assert.ok(heard('TLS-Required: No') && heard('tls-required:\r\n no'));
@@ -48,7 +48,7 @@ test('TLS-Required is heard when it stands once and says No (RFC 8689)', () => {
     assert.ok(!heard(...fields), fields.join());
 });
 
-test('what the service needs of a mail is read from it', () => {
+test('reads what the service needs from the header', () => {
   const orders = accepted(mails.find((one) => one.name === 'orders.eml')!.content);
   assert.deepEqual(orders.tags, ['welcome', 'invoice', 'third']);
   assert.deepEqual(orders.metadata, { 'Order-Id': '17', customer: 'Jürgen Müller' });

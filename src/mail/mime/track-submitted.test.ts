@@ -123,7 +123,7 @@ test('quoted-printable: only the places that change are written anew', () => {
   assert.ok(full.includes(`\r\n\r\n${'x'.repeat(75)}=\r\nx<img src=3D`), full);
 });
 
-test('Base64 is written anew in lines of 76, with what stands behind it', () => {
+test('rewrites Base64 in lines of 76, including what follows it', () => {
   const html = `<p>${'ü'.repeat(100)}</p>${LINK}\n`;
   const base64 = Buffer.from(html).toString('base64').replace(/.{60}/g, '$&\r\n');
   const copy = tracked(mailOf('text/html; charset=utf-8', `${base64}\r\n\r\n`, 'BASE64'))!;

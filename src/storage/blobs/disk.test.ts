@@ -25,7 +25,7 @@ test('content that is given up before its first piece leaves no file open', asyn
   await waitUntil('the files to be closed', () => open() <= before + 2);
 });
 
-test('what crashed writes left goes after an hour, and nothing else', async (t) => {
+test('removes files of crashed writes after an hour, and nothing else', async (t) => {
   const folder = temporaryFolder(t);
   const blobs = openDiskBlobs(folder);
   const key = await blobs.put(Buffer.from('kept'));

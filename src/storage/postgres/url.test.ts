@@ -80,7 +80,7 @@ test('TLS judges the server as the mode says', () => {
   assert.ok(chained !== false && chained.rejectUnauthorized && chained.checkServerIdentity);
 });
 
-test('what is not an address, or not known, is refused with what is allowed', () => {
+test('refuses an invalid or unknown option with the accepted form', () => {
   for (const [wrong, wanted] of [
     ['mysql://a@h/d', /postgres:\/\/user/],
     ['postgres://h/d', /user, host and database/],
@@ -114,7 +114,7 @@ test('question marks become numbers, but for those in texts and quoted names', (
   assert.equal(translate("SELECT 'it''s ?' || ?"), "SELECT 'it''s ?' || $1");
 });
 
-test('only what is used again and again gets a name', () => {
+test('names only statements that are used repeatedly', () => {
   const statementOf = statementNames();
   const names = Array.from({ length: 5 }, () => statementOf('SELECT 1').name);
   assert.deepEqual(names.slice(0, 2), [undefined, undefined]);

@@ -119,7 +119,7 @@ test('many at once are all done, group behind group, and each is answered with i
   await database.close();
 });
 
-test('whoever waits behind a lock is refused with the first, and not after another round', async () => {
+test('operations that wait for a lock are refused together with the first, without another wait', async () => {
   const { database, file } = await open();
   const other = openSqlite(file, { readOnly: false });
   other.begin();
@@ -143,7 +143,7 @@ test('whoever waits behind a lock is refused with the first, and not after anoth
   await database.close();
 });
 
-test('a storage thread that ends unasked is told, and nothing is accepted any more', async () => {
+test('reports a storage thread that ends unexpectedly, and accepts nothing more', async () => {
   const { database, broken } = await open();
   await assert.rejects(database.execute(endOperation, null as never), Unavailable);
   assert.equal(broken.length, 1);

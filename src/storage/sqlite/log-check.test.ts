@@ -38,7 +38,7 @@ function logged(t: TestContext) {
   };
 }
 
-test('what a kill or a power cut leaves is taken as it is', (t) => {
+test('accepts the log that a kill or a power failure leaves', (t) => {
   const { with: log, left, bytes, lastFrom } = logged(t);
   assert.ok(bytes.length - lastFrom > 8 * FRAME_BYTES, 'the last commit has frames');
   assertLogWhole(left);
@@ -64,7 +64,7 @@ test('a bit that changed anywhere before the last commit is seen', (t) => {
   }
 });
 
-test('frames of an older log behind the present one do not count', (t) => {
+test('ignores frames of an older log after the current one', (t) => {
   const { with: log, ends } = logged(t);
   const from = ends[5]!;
   log((copy) => {
