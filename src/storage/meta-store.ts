@@ -23,7 +23,6 @@ export const metaOnceOperation = operation(
   },
 );
 
-/** Sets the value. */
 export const setMetaOperation = operation('meta.set', 'write', async (tx, entry: { key: string; value: string }) => {
   await tx.run(
     'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',

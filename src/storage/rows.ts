@@ -105,7 +105,6 @@ interface Table<C extends Columns> {
   readonly inserts: { readonly sqlite: readonly string[]; readonly postgres: string };
 }
 
-/** The row of a table. */
 export type TableRow<T> = T extends Table<infer C> ? RowOf<C> : never;
 
 /**

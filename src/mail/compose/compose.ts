@@ -29,7 +29,6 @@ import {
   writeBase64,
 } from './transfer-encoding.ts';
 
-/** A mail without its files. */
 interface MailWithoutFiles {
   from: Address;
   sender?: Address | undefined;

@@ -58,7 +58,6 @@ function behindLine(text: string, at: number): number {
   return lineEnd < 0 ? text.length : lineEnd + 2;
 }
 
-/** Returns the name as written. */
 export function writtenName(text: string, field: HeaderField): string {
   return text.slice(field.start, field.start + field.name.length);
 }
