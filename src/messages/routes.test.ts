@@ -46,7 +46,7 @@ const seed = async (mail: SeededMail): Promise<string> => {
   const { recipients } = await seedMail(app.temp.database, { nowMs: clock.now(), ...mail });
   return recipients[0]!.messageId;
 };
-/** When the content of this message's email is to be removed; read beside the running threads. */
+/** When the content of this message's email is to be removed; read while the threads are running. */
 function contentUntil(messageId: string): number | null {
   const connection = new DatabaseSync(prepareDataDirectory(app.temp.folder).databaseFile, { readOnly: true });
   try {

@@ -144,7 +144,7 @@ const negatives: [minimum: number | undefined, nameErrorMs: number, noDataMs: nu
 for (const [minimum, nameErrorMs, noDataMs] of negatives) {
   test(`nothing, with ${minimum ?? 'no'} s in the SOA, is remembered ${nameErrorMs / 1000} s and ${noDataMs / 1000} s`, async (t) => {
     const server = await serverOf(t, { 'a.example': A });
-    // The SOA's own TTL is an hour, which counts where it is less.
+    // The SOA's own TTL is an hour, which applies if it is less.
     if (minimum !== undefined) server.soaMinimum = minimum;
     const servers = [parseDnsServer(server.server)];
     const resolver = openResolver({ servers: () => servers, timeoutMs: 5_000, tries: 1, trustEveryServer: false });
@@ -170,7 +170,7 @@ test('AD: of every answer on the way, and of denials', async (t) => {
     'empty.example': { secure: true },
     'half.example': { ...A, secure: true },
   });
-  // What is asked for AAAA alone is not answered, as if somebody on the way held it back.
+  // Queries for AAAA get no answer, as if an attacker suppressed them.
   server.tamper = (answer) => {
     const isHeldBack = /^.{12}\u0004half\u0007example\0\0\u001c/is.test(answer.toString('latin1'));
     return isHeldBack ? [] : [answer];
@@ -199,7 +199,7 @@ test('AD: of every answer on the way, and of denials', async (t) => {
   const none = await dns.resolveTlsa('good.example');
   assert.deepEqual(none, { status: 'no-data', secure: true });
 
-  // The same server by an address that is not known to be on this host: somebody between could set the bit.
+  // The same server by an address that is not known to be on this host: an attacker on the path could set the bit.
   const mapped = `[::ffff:127.0.0.1]:${server.port}`;
   assert.equal(await secureOf('good.example', open(t, [mapped])), false);
   assert.equal(await secureOf('good.example', open(t, [mapped], { dnssec: 'trust' })), true);

@@ -120,7 +120,7 @@ const forgeries: [what: string, forge: (answer: Buffer, query: Buffer) => Buffer
 for (const [what, forge] of forgeries) {
   test(`${what} is passed over, and the right answer waited for`, async (t) => {
     const { server, dns } = await scripted(t, (answer, { query }) => {
-      // A record of another address, where there is one.
+      // A record of another address, if there is one.
       const forged = withBytes(forge(answer, query), (copy) => copy.length > 16 && copy.fill(66, copy.length - 2));
       return [forged, answer];
     });

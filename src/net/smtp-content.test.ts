@@ -1,4 +1,4 @@
-/** Sending messages: content on the wire, refusals of our own, deadlines. */
+/** Sending messages: content on the wire, local refusals, deadlines. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { test } from 'node:test';
@@ -29,7 +29,7 @@ test('content: dots, missing last line end, nothing, chunks cut anywhere, a stre
 test('Base64 lines between other chunks: their memory may be used again, and what follows begins a line', async () => {
   const { sink, session } = await begin({ extensions: ['PIPELINING'] });
   const memory = Buffer.alloc(200_000);
-  // More than the system takes at once.
+  // More than the system accepts in one write.
   const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'.repeat(3);
   async function* stream() {
     yield Buffer.from('.head\r\n\r\n');

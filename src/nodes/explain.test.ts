@@ -1,4 +1,4 @@
-/** What operators read about the speed of a destination. */
+/** The explanation of a destination's rate for operators. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { explainDestination, type PublishedDestination } from './nodes.ts';

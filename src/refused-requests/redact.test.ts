@@ -1,4 +1,4 @@
-/** What of a refusal's words is kept, and what never is. */
+/** Which parts of a refusal are kept, and which never are. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Issue } from '../base/failure.ts';

@@ -93,7 +93,9 @@ after(() => rig.close());
 
 const code = (answer: Answer): string => `${answer.status} ${answer.body.error?.code ?? ''}`.trim();
 
-/** Every row of the database that is not marked as one of the sandbox, by table, but for refused calls: they are recorded behind the answers. */
+/**
+ * Every row of the database that is not marked as one of the sandbox, by table, except refused calls, which are recorded in the background.
+ */
 function liveRows(): Record<string, unknown[]> {
   const database = new DatabaseSync(rig.databaseFile, { readOnly: true });
   try {

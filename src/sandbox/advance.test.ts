@@ -35,7 +35,7 @@ async function open() {
   const deliveries = createSandboxDeliveries({
     ...{ database, clock, log: silentLog, blobs: openDiskBlobs(path.join(temp.folder, 'blobs')) },
   });
-  /** Mail that is to leave so many hours from now. */
+  /** Mail to be sent this many hours from now. */
   const scheduled = async (...hours: number[]): Promise<string[]> => {
     const ids: string[] = [];
     for (const hour of hours) {

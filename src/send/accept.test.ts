@@ -1,4 +1,4 @@
-/** What an accepted send stores, answers and hands over. */
+/** What an accepted send stores, returns, and hands over. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dataOf, GOOD, rowsOf, type SendRig, sendRig, testAccount } from '../../test/kit/send-rig.ts';

@@ -137,7 +137,7 @@ test('returns the one acceptance to several nodes with the same key', async (t) 
   const account = someAccount();
   const { attachmentSubmissionId: id } = await app.uploaded(account, [someBytes(100_000)], 'nodes');
   const before = app.offered.length;
-  // What is in progress is known to its own node alone.
+  // Only the node itself knows what it has in progress.
   const { take } = app.inFlight;
   app.inFlight.take = () => true;
   t.after(() => {

@@ -149,7 +149,7 @@ test('content that is discarded leaves nothing, whole or not, at whatever moment
     sink.discard();
   }
   await waitUntil('all files to go, also those half written', () => files().length === 0);
-  // What was given away may be named by a row: whoever got it decides.
+  // A row may name content that was taken over, so its new owner decides.
   const sink = createContentSink(blobs);
   for (let i = 0; i < 500; i += 1) sink.write(chunk);
   const { content } = await sink.finish();

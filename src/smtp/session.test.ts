@@ -1,4 +1,4 @@
-/** What a transcript cannot show: changes from outside while a session is open, back-pressure, and the end of a session. */
+/** What a transcript cannot show: changes from outside during a session, back-pressure, and the end of a session. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';

@@ -71,7 +71,7 @@ function publish(domain: string, id: string): void {
   dns.zone[`_mta-sts.${domain}`] = { TXT: [`v=STSv1; id=${id};`] };
 }
 
-/** What is asked of a connection to mx.<domain>: the name of the policy, or why there may be none. */
+/** Returns the policy for a connection to mx.<domain>: its name, or why there may be no connection. */
 async function asked(domain: string, host = `mx.${domain}`): Promise<string> {
   const decided = await (await policies.ofDomain(domain)).ofHost(host, 25);
   return decided.ok ? (decided.policy?.name ?? 'nothing') : decided.reason;

@@ -1,4 +1,4 @@
-/** What holds for a connection while the DNS is held back: a delay, and never leave to do without. */
+/** Connections while DNS answers are suppressed: mail is delayed and never sent without the policy. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { systemClock } from '../base/clock.ts';

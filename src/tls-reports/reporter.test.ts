@@ -102,7 +102,7 @@ async function world(t: TestContext, dialect: Dialect, options: WorldOptions) {
   const [{ counters }] = nodes as [(typeof nodes)[number]];
   return {
     ...{ database: first, catcher, dns, clock, mails, nodes, counters },
-    /** All nodes at once. */
+    /** All nodes at the same time. */
     round: async () => {
       await Promise.all(nodes.map((node) => node.counters.run()));
       await Promise.all(nodes.map(({ reporter }) => reporter.run()));

@@ -60,7 +60,7 @@ class Jar {
 const locationOf = (response: Response, base: string): string =>
   new URL(response.headers.get('location') ?? '', base).href;
 
-/** Signs in at the provider as this address; answers where it sends the browser back to. */
+/** Logs in at the provider as this address; returns where it redirects the browser. */
 async function throughProvider(jar: Jar, login: string): Promise<string> {
   const begun = await jar.fetch(`${app.url}/session/oidc`);
   assert.equal(begun.status, 302);

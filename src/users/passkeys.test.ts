@@ -22,7 +22,7 @@ const PRESENT = 0x01;
 const VERIFIED = 0x04;
 const ATTESTED = 0x40;
 
-/** What a test bends to see it refused. */
+/** The part that a test changes to see it refused. */
 interface Bent {
   origin?: string;
   rpId?: string;

@@ -1,4 +1,4 @@
-/** What is read of real shapes of mail, and what bad ones cost. */
+/** Reading real shapes of mail, and the cost of hostile ones. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';

@@ -37,7 +37,7 @@ function addressText(address: Address | undefined): string {
 
 const lines = (text: string): string => text.replaceAll('\r\n', '\n').replace(/\n+$/, '');
 
-/** What a reader is shown, as another parser sees it; mails inside are taken apart too. */
+/** What a reader sees, according to another parser; mails inside are parsed too. */
 async function shown(content: Uint8Array): Promise<unknown> {
   const mail: Email = await PostalMime.parse(content, { forceRfc822Attachments: true });
   return {

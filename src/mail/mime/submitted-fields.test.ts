@@ -187,7 +187,7 @@ test('leading lines of mbox files are dropped, and nothing else is', () => {
     const { content, smtpUtf8 } = accepted(lines + rest);
     assert.deepEqual([content.toString(), smtpUtf8], [rest, false], lines);
   }
-  // A field with a space before its colon is no separator, and a separator stands at the beginning.
+  // A field with a space before its colon is not a separator, and a separator is at the start.
   assert.match(refusal(`From : ann@shop.example\r\n\r\nx\r\n`), /space before its colon/);
   assert.match(
     refusal(`Subject: x\r\nFrom ann@shop.example Mon\r\n${rest}`),

@@ -1,4 +1,4 @@
-/** What the corpus of reports cannot say: limits, bombs, and phrases without the fields that say the same. */
+/** What the corpus of reports does not cover: limits, bombs, and phrases without the fields that mean the same. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -237,7 +237,7 @@ const BOMBS: [name: string, mail: () => string | Buffer][] = [
   ]),
 ];
 
-// Not at the end, where they are found at once.
+// Not at the end, where they would be found immediately.
 const BLANK = ' '.repeat(120_000);
 BOMBS.push(
   ['spaces in the middle of a field', () => `From: a\r\nSubject: a${BLANK}b\r\n\r\nx`],

@@ -1,4 +1,4 @@
-/** What only files do; what every store of blobs does is in test/contract/blobs.long.test.ts. */
+/** Behavior specific to files; test/contract/blobs.long.test.ts covers every store of blobs. */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';

@@ -289,7 +289,7 @@ test('standbys that no commit waits for are warned of', { skip: !serverIsOurs },
     (await openPostgresDatabase({ address: parsePostgresUrl(url), log })).close();
   await attempt();
   assert.deepEqual(warnings, []);
-  // What follows the write-ahead log is a standby to the server.
+  // A client that follows the write-ahead log counts as a standby.
   const standby = new pg.Client({ connectionString: url, replication: 'true' } as pg.ClientConfig);
   await standby.connect();
   t.after(() => standby.end());

@@ -1,4 +1,4 @@
-/** The embedded database: groups isolate the operation that fails, a thread that dies is told, a lost file is refused. */
+/** SQLite: groups isolate the operation that fails, a thread that dies is reported, a lost file is refused. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
@@ -125,7 +125,7 @@ test('operations that wait for a lock are refused together with the first, witho
   other.begin();
   other.run("INSERT INTO meta (key, value) VALUES ('lock', '1')");
   const waiting: Promise<unknown>[] = [];
-  // More than two groups: one that meets the lock, one behind it in the thread, the rest in front of the thread.
+  // More than two groups: one that meets the lock, one after it in the thread, the others queued before the thread.
   for (let index = 0; index < 80; index += 1) {
     waiting.push(database.execute(writeOperation, `e${index}`));
     if (index % 20 === 0) await new Promise((resolve) => setImmediate(resolve));

@@ -1,4 +1,4 @@
-/** What the operator reads of errors of SQLite: what is in the way, where, and what to do. */
+/** Messages about SQLite errors for the operator: the cause, the place, and the fix. */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';

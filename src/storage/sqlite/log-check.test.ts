@@ -10,7 +10,7 @@ import { assertLogWhole } from './log-check.ts';
 const COMMITS = 12;
 const FRAME_BYTES = 4096 + 24;
 
-/** A log of some commits, the last of several frames, and where each ended. */
+/** A log of some commits, the last of several frames, and the end of each. */
 function logged(t: TestContext) {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-log-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
