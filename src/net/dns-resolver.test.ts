@@ -57,7 +57,7 @@ test('a silent server gets two tries, the second with twice the time; then the o
   assert.equal(silent.questions.length, 3, 'the one that was silent lately is not waited for');
 });
 
-test('what a server says of a name ends the search: NXDOMAIN is not asked again elsewhere', async (t) => {
+test('an answer of a server ends the search: NXDOMAIN is not asked again elsewhere', async (t) => {
   const [first, second] = [await serverOf(t, {}), await serverOf(t, { 'a.example': { TXT: ['x'] } })];
   assert.equal((await open(t, [first, second]).resolveTxt('a.example')).status, 'no-such-domain');
   assert.equal(second.questions.length, 0);
@@ -95,7 +95,7 @@ for (const cnameOnly of [false, true]) {
   });
 }
 
-test('a CNAME to nothing: the server says what is not there', async (t) => {
+test('a CNAME to nothing returns what its server reports', async (t) => {
   const server = await serverOf(t, {
     'a.example': { CNAME: 'gone.example' },
     'b.example': { CNAME: 'mail.example' },
@@ -228,7 +228,7 @@ test('10,000 questions at once: all answered, with a bounded number of sockets',
   assert.ok(most <= 256 + 1_000 + 20, `${most} more descriptors than before`);
 });
 
-test('1,000 names that nobody answers for do not hold up others', async (t) => {
+test('1,000 unanswered names do not delay others', async (t) => {
   const server = await serverOf(t, { 'good.example': { TXT: ['good'] } });
   const names = Array.from({ length: 1_000 }, (_, index) => `dead${index}.example`);
   for (const name of names) server.zone[name] = { fail: 'timeout' };
@@ -251,7 +251,7 @@ test('close ends what is asked and what waits, and leaves no socket', async (t) 
   assert.deepEqual(await dns.resolveTxt('later.example'), { status: 'temporary', cause: 'ECANCELLED' });
 });
 
-test("a zone's own servers: asked without recursion and memory, and believed where they are authoritative", async (t) => {
+test("a zone's own servers: asked without recursion and cache, and trusted if they are authoritative", async (t) => {
   const usual = await serverOf(t, { 'other.example': { TXT: ['elsewhere'] }, 'a.example': { TXT: ['old'] } });
   const own = await serverOf(t, {
     'a.example': { TXT: ['new'], secure: true },

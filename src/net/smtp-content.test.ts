@@ -191,7 +191,7 @@ test('a reply before the dot of a large message is believed, and the connection 
   await waitUntil('the peer to notice', () => sink.connections.now === 0);
 });
 
-test('a reply that comes before its content is not taken for the one to the dot', async () => {
+test('a reply before the content is not taken for the one to the dot', async () => {
   const { sink, session } = await begin({ script: { data: { reply: '354 go on', inject: '250 2.0.0 queued\r\n' } } });
   const [only] = (await session.send(mail())).recipients;
   assert.deepEqual([only?.accepted, only?.stage, only?.cause], [false, 'data', 'EPROTOCOL']);

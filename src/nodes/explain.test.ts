@@ -39,7 +39,7 @@ test('nodes add up; a rate below the ceiling counts', () => {
   );
 });
 
-test('a pause comes first, with what waits for its end', () => {
+test('a pause comes first, with the queued messages', () => {
   const until = {
     pausedUntil: Date.UTC(2026, 10, 14, 14, 5),
     asked: true,
@@ -68,7 +68,7 @@ test('has no rate before the first message was measured', () => {
   assert.match(text, /^1 connection, and no message has been measured yet \(/);
 });
 
-test('mail that no node has in memory says when it is tried next, and what the last attempt got', () => {
+test('mail that no node has in memory shows its next attempt and the last reply', () => {
   const replies = [{ at: 5, host: 'mx.example', reply: '451 4.3.0 try later', accepted: false }];
   assert.deepEqual(explainDestination([], { depth: 3, nextAttemptMs: Date.UTC(2026, 10, 14, 14, 5), replies }), {
     messagesPerSecond: null,

@@ -184,7 +184,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('the moment lies within the four hours behind the day', async (t) => {
+test('the time is within the four hours after the day', async (t) => {
   const zone = (port: number) => ({
     '_smtp._tls.a.example': record(toHttps(port)),
     '_smtp._tls.b.example': record(toHttps(port)),
