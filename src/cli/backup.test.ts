@@ -66,7 +66,7 @@ test('a backup contains database and blobs, and can be restored into an empty di
 
   const [broken, empty] = [path.join(folder, 'broken.db'), path.join(folder, 'third')];
   writeFileSync(broken, bytes.subarray(0, 60_000));
-  assert.match((await run(['restore', broken], { POSTRIDER_DATA_DIR: empty })).stderr, /not a whole backup/);
+  assert.match((await run(['restore', broken], { POSTRIDER_DATA_DIR: empty })).stderr, /not a complete backup/);
   assert.equal(existsSync(empty), false);
 });
 

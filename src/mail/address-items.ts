@@ -1,9 +1,9 @@
 /**
- * Takes the text of an address field apart before its addresses are read: comments (RFC 5322 §3.2.2) and the elements of a list.
- * Time is linear in the text.
+ * Splits the text of an address field before its addresses are parsed: comments (RFC 5322 §3.2.2) and the elements of a list. Takes time
+ * linear in the text.
  */
 
-/** In the place of a comment; texts with controls do not come so far. */
+/** Replaces a comment; texts with control characters are refused before. */
 export const MARK = '\u0001';
 
 export interface Uncommented {
@@ -13,7 +13,7 @@ export interface Uncommented {
   comments: string[];
 }
 
-/** Takes the comments out (RFC 5322 §3.2.2), which may be nested; undefined when one is not closed. */
+/** Removes the comments (RFC 5322 §3.2.2), which may be nested; returns undefined if one is not closed. */
 export function withoutComments(text: string): Uncommented | undefined {
   const comments: string[] = [];
   let rest = '';
@@ -47,12 +47,12 @@ export function withoutComments(text: string): Uncommented | undefined {
   return depth > 0 ? undefined : { text: rest + text.slice(from), comments };
 }
 
-/** Whether every comment is closed; where one is not, parentheses are ordinary characters. */
+/** Returns whether every comment is closed; if one is not, parentheses are ordinary characters. */
 function hasComments(text: string): boolean {
   return text.includes('(') && withoutComments(text) !== undefined;
 }
 
-/** The items one after the other, so that nothing is split that nobody reads. Commas in quotes and comments separate nothing. */
+/** Yields the items one by one, so that only those that are read are split off. Commas in quotes and comments do not separate. */
 export function* listItems(text: string): Generator<string> {
   const mayComment = hasComments(text);
   let start = 0;
@@ -73,7 +73,7 @@ export function* listItems(text: string): Generator<string> {
   yield text.slice(start);
 }
 
-/** Why a text with commas outside of quotes and comments is not one mailbox. */
+/** Returns why a text with commas outside of quotes and comments is not one mailbox. */
 export function severalIssue(text: string): string | undefined {
   const items = [...listItems(text)].filter((item) => item.trim() !== '');
   if (items.length < 2) return undefined;

@@ -253,7 +253,7 @@ test('domainToAscii and sameAddressKey', () => {
   assert.equal(sameAddressKey('Zoe\u0308@x.example'), sameAddressKey('zoë@x.example'));
 });
 
-test('what is written plainly is read in one step as it would be at a closer look', () => {
+test('the fast path parses plain addresses like the full parser', () => {
   const names = [
     '',
     'Shop',
@@ -314,7 +314,7 @@ test('a domain in ASCII is read in one step as it would be at a closer look', ()
   }
 });
 
-test('comments count as white space; behind a bare address they are its name', () => {
+test('comments are white space; after a bare address they are its name', () => {
   const cases: [text: string, name: string, address: string][] = [
     ['a@b.example (Shop)', 'Shop', 'a@b.example'],
     ['a@b.example(Shop)', 'Shop', 'a@b.example'],

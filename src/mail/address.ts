@@ -1,19 +1,19 @@
 /**
- * Mailboxes as people type them: `a@example.com`, `Display Name <a@example.com>`, and lists of them separated by commas
- * (RFC 5322 §3.4, with the UTF-8 of RFC 6531/6532 and internationalised domains). Comments count as white space, and one behind a bare
- * address is its name; empty elements of lists are ignored (RFC 5322 §4.4), so a trailing comma is. Refuses what SMTP cannot carry or
- * what is used to deceive: controls, addresses in comments, groups, source routes, address literals, single-label domains, names with
- * an unquoted `@` or characters that turn the direction of text around. Lists have bounds, so that no text costs more than its
- * length. An `Address` that left this file is safe to put into a header or an SMTP command in the form of `wireAddress`.
+ * Parses mailboxes as people type them: `a@example.com`, `Display Name <a@example.com>`, and lists separated by commas (RFC 5322 §3.4, with
+ * the UTF-8 of RFC 6531/6532 and internationalized domains). Comments are white space, except that one after a bare address is its name;
+ * empty list elements are ignored (RFC 5322 §4.4), and so is a trailing comma. Refuses what SMTP cannot carry and what is used to deceive:
+ * control characters, addresses in comments, groups, source routes, address literals, single-label domains, names with an unquoted `@` or
+ * text direction controls. Lists are limited, so that no text costs more than its length. A parsed `Address` is safe in a header or an SMTP
+ * command in the form of `wireAddress`.
  *
- * Japanese carriers gave out addresses whose local part has a dot at an end or several in a row (`a..b@docomo.ne.jp`). They are accepted
- * as typed, are quoted where they leave (RFC 5321 §4.1.2), and are the same address with and without quotes.
+ * Japanese carriers assigned addresses whose local part has a dot at an end or several in a row (`a..b@docomo.ne.jp`). They are accepted as
+ * typed, quoted on the wire (RFC 5321 §4.1.2), and equal with and without quotes.
  */
 import { domainToASCII, domainToUnicode } from 'node:url';
 import { listItems, MARK, severalIssue, type Uncommented, withoutComments } from './address-items.ts';
 
 export interface Address {
-  /** Display name, decoded; empty when there is none. */
+  /** Display name, decoded; empty if there is none. */
   name: string;
   /** Local part as typed: atoms and dots, or a quoted string with its quotes. `wireLocal` is its form on the wire. */
   local: string;
@@ -38,31 +38,31 @@ const MAX_LOCAL_BYTES = 64;
 const MAX_DOMAIN_BYTES = 255;
 const MAX_ADDRESS_BYTES = 254;
 const MAX_TEXT_LENGTH = 1000;
-/** Addresses in one list, well above the recipients that any mail may have. */
+/** Maximum number of addresses in a list, well above the recipients that any mail may have. */
 export const MAX_LISTED = 1000;
-/** A list is not read on when so many of its addresses are faulty. */
+/** A list is not read further once this many of its addresses are invalid. */
 const MAX_LIST_ISSUES = 100;
 const MAX_SHOWN_LENGTH = 100;
 const NO_AT = 'is not an email address: it needs a local part, an @ and a domain';
 
 const PLAIN_ADDRESS =
   /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+(?:\.[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+)*@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
-// Controls, line and paragraph separators, and the invisible characters that make two addresses look alike.
+// Control characters, line and paragraph separators, and invisible characters that make two addresses look alike.
 const CONTROL = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
 const INVISIBLE = /[\p{Z}\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\uffff]|\u034f/u;
-/** Embeddings, overrides and isolates: they make a name look like another one. */
+/** Embeddings, overrides, and isolates, which make a name look like another one. */
 const DIRECTION = /[\u202a-\u202e\u2066-\u2069]/;
 const DOT_ATOM =
   /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\u0080-\u{10ffff}]+(?:\.[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\u0080-\u{10ffff}]+)*$/u;
-/** A name and an address after it: `Ann ann@example.com`. */
+/** A name followed by an address: `Ann ann@example.com`. */
 const NAME_AND_ADDRESS = /^[^@"\\]*[^@"\\ \t][ \t]+[^@\s"\\]+@[^@\s]+$/;
-/** A local part of atoms and dots, wherever the dots are. */
+/** A local part of atoms and dots, with dots in any place. */
 const DOTTED = /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~.\u0080-\u{10ffff}]+$/u;
 const QUOTED_STRING = /^"(?:[^"\\]|\\.)*"$/su;
 const ASCII_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const NON_ASCII = /[^\x00-\x7f]/;
 
-/** Names in which every character stands for itself, with one space between their words. */
+/** Names without quoting, with single spaces between words. */
 const PLAIN_NAME = /^[A-Za-z0-9!#$%&'*+\-./=?^_`{|}~]+(?: [A-Za-z0-9!#$%&'*+\-./=?^_`{|}~]+)*$/;
 const PLAIN_DOMAIN = /^[a-z0-9.-]*$/;
 
@@ -71,34 +71,34 @@ function refused(reason: string): { ok: false; reason: string } {
 }
 
 /**
- * The domain with every label in ASCII (IDNA A-labels), lower case; undefined when it has no such form. Says nothing of
- * whether the domain may stand in an address.
+ * Returns the domain with every label in ASCII (IDNA A-labels), in lower case; undefined if it has no such form. Does not check whether the
+ * domain is valid in an address.
  */
 export function domainToAscii(domain: string): string | undefined {
   if (PLAIN_DOMAIN.test(domain) && !domain.includes('xn--')) return domain;
   if (!NON_ASCII.test(domain) && !/xn--/i.test(domain)) return domain.toLowerCase();
-  // The URL parser would percent-decode and strip; only letters, digits, hyphens and dots may reach it.
+  // The URL parser would percent-decode and strip, so only letters, digits, hyphens, and dots may reach it.
   if (/[\x00-\x2c\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]/.test(domain)) return undefined;
   const ascii = domainToASCII(domain);
   return ascii === '' ? undefined : ascii;
 }
 
-/** Whether the address can only be sent with SMTPUTF8 (RFC 6531): a domain alone can always go as A-labels. */
+/** Returns whether the address can only be sent with SMTPUTF8 (RFC 6531): a domain can always be sent as A-labels. */
 export function needsSmtpUtf8(address: Address | string): boolean {
   return NON_ASCII.test(typeof address === 'string' ? address.slice(0, address.lastIndexOf('@')) : address.local);
 }
 
-/** Whether the text holds characters that turn the direction of what follows around, so that it reads as something else. */
+/** Returns whether the text has text direction controls, which make it read as something else. */
 function turnsDirection(text: string): boolean {
   return DIRECTION.test(text);
 }
 
-/** The local part as RFC 5321 §4.1.2 asks for it: in quotes where its dots need them. */
+/** Returns the local part as RFC 5321 §4.1.2 requires: quoted if its dots require it. */
 export function wireLocal(local: string): string {
   return local.startsWith('"') || DOT_ATOM.test(local) ? local : `"${local}"`;
 }
 
-/** The address without quotes that its local part can be written without, and nothing escaped needlessly. */
+/** Returns the address without unnecessary quotes and escapes in its local part. */
 function withoutNeedlessQuotes(address: string): string {
   const at = address.lastIndexOf('@');
   const local = address.slice(0, at);
@@ -108,10 +108,7 @@ function withoutNeedlessQuotes(address: string): string {
   return plain + address.slice(at);
 }
 
-/**
- * Key under which two spellings of one address are the same: lower case, NFC, the domain as A-labels, no quotes that need
- * not be there.
- */
+/** Returns a key that is equal for all spellings of an address: lower case, NFC, the domain as A-labels, no unnecessary quotes. */
 export function sameAddressKey(address: Address | string): string {
   const text = typeof address === 'string' ? address : address.address;
   const lower = text.toLowerCase();
@@ -123,8 +120,8 @@ export function sameAddressKey(address: Address | string): string {
 }
 
 /**
- * The forms in which an address may stand that was kept as it was typed, whatever form is asked for: its domain in A-labels and
- * in Unicode, its local part as it is, in lower case, and in quotes. Case of ASCII letters is left to the caller that compares.
+ * Returns the forms in which an address may have been stored as typed: its domain in A-labels and in Unicode, its local part as given, in
+ * lower case, and quoted. The caller compares ASCII letters without case.
  */
 export function addressSpellings(address: string): string[] {
   const text = address.trim().normalize('NFC');
@@ -138,14 +135,14 @@ export function addressSpellings(address: string): string[] {
   return [...new Set([address, ...locals.flatMap((one) => domains.map((domain) => `${one}@${domain}`))])];
 }
 
-/** What goes on the wire and into headers: the local part quoted where it must be, an ASCII domain where the local part allows it. */
+/** Returns the form for the wire and headers: the local part quoted if necessary, the domain in ASCII if the local part allows it. */
 export function wireAddress({ address, local, domain }: Address): string {
   const wire = wireLocal(local);
   if (!NON_ASCII.test(address) || NON_ASCII.test(local)) return wire === local ? address : `${wire}@${domain}`;
   return `${wire}@${domainToAscii(domain) ?? domain}`;
 }
 
-/** A text of the caller's within a sentence. */
+/** Quotes a text of the caller within a sentence. */
 function shown(text: string): string {
   return text.length <= MAX_SHOWN_LENGTH ? text : `${text.slice(0, MAX_SHOWN_LENGTH)}…`;
 }
@@ -193,7 +190,7 @@ function localIssue(local: string): string | undefined {
   return `has the character ${special} before the @, which is allowed only in double quotes`;
 }
 
-/** An address without name or angle brackets. */
+/** Parses an address without name or angle brackets. */
 function parseAddrSpec(text: string, name: string): AddressResult {
   if (text.startsWith('@')) {
     return refused(text.includes(':') ? 'has a source route, which is not allowed' : 'has nothing before the @');
@@ -229,7 +226,7 @@ function missingAt(text: string): string {
   return text.startsWith('"') ? 'has a quoted part without an @ and a domain after it' : NO_AT;
 }
 
-/** Index of the quote that closes the one at the start; the last index when there is none. */
+/** Returns the index of the quote that closes the one at the start; the last index if there is none. */
 function closingQuote(text: string): number {
   for (let i = 1; i < text.length; i += 1) {
     if (text[i] === '\\') i += 1;
@@ -238,7 +235,7 @@ function closingQuote(text: string): number {
   return text.length - 1;
 }
 
-/** Display name: words and quoted strings (RFC 5322 phrase, with the dots of §4.1). Undefined when it is not one. */
+/** Parses a display name: words and quoted strings (RFC 5322 phrase, with the dots of §4.1). */
 function parseName(text: string): { name: string } | { reason: string } {
   if (!/["\\()<>[\]:;@,]/.test(text)) return { name: text.replace(/[ \t]+/g, ' ') };
   let name = '';
@@ -263,7 +260,7 @@ function parseName(text: string): { name: string } | { reason: string } {
   return { name: name.trim() };
 }
 
-/** An address of ASCII letters without any quoting, which needs no further check; undefined for all others. */
+/** Returns an ASCII address without quoting, which needs no further check; undefined for all others. */
 function plainAddress(text: string, name: string): Address | undefined {
   if (text.length >= MAX_ADDRESS_BYTES || !PLAIN_ADDRESS.test(text)) return undefined;
   if (text.includes('--') && /xn--/i.test(text)) return undefined;
@@ -275,7 +272,7 @@ function plainAddress(text: string, name: string): Address | undefined {
   return { name, local, domain, address: domain === typed ? text : `${local}@${domain}` };
 }
 
-/** `a@example.com` and `Name <a@example.com>` as nearly everybody writes them; undefined for all that is to be looked at closely. */
+/** Fast path for the common forms `a@example.com` and `Name <a@example.com>`; undefined for anything that needs closer inspection. */
 function plainMailbox(text: string): Address | undefined {
   if (!text.endsWith('>')) return plainAddress(text, '');
   const open = text.indexOf(' <');
@@ -285,8 +282,8 @@ function plainMailbox(text: string): Address | undefined {
 }
 
 /**
- * One mailbox. The reason of a refusal continues a sentence that begins with the field or the address, for example
- * `is not an email address: it needs a local part, an @ and a domain`.
+ * Parses one mailbox. The reason of a refusal continues a sentence that starts with the field or the address, for example `is not an email
+ * address: it needs a local part, an @ and a domain`.
  */
 export function parseAddress(text: string): AddressResult {
   const plain = plainMailbox(text);
@@ -308,7 +305,7 @@ export function parseAddress(text: string): AddressResult {
   return withComments(cut);
 }
 
-/** An address as it stands in an SMTP command: without a name, comments or brackets. */
+/** Parses an address as in an SMTP command: without a name, comments, or brackets. */
 export function parseBareAddress(text: string): AddressResult {
   const plain = plainAddress(text, '');
   if (plain !== undefined) return { ok: true, value: plain };
@@ -317,7 +314,7 @@ export function parseBareAddress(text: string): AddressResult {
   return parseAddrSpec(text, '');
 }
 
-/** Without the space around it, and without comments. */
+/** The text has no surrounding space and no comments. */
 function parseMailbox(text: string): AddressResult {
   if (!text.endsWith('>')) return withoutBrackets(text);
   const open = openingBracket(text);
@@ -332,7 +329,7 @@ function parseMailbox(text: string): AddressResult {
 
 const AROUND = /^[ \t\u0001]+|[ \t\u0001]+$/g;
 
-/** A mailbox whose comments were taken out: the last one is the name of an address that has none, as old mailers write it. */
+/** Parses a mailbox whose comments were removed: the last one is the name of an address without one, as old mailers write it. */
 function withComments({ text, comments }: Uncommented): AddressResult {
   for (const comment of comments) {
     if (comment.normalize('NFKC').includes('@'))
@@ -356,7 +353,7 @@ function withoutBrackets(text: string): AddressResult {
   return parseAddrSpec(text, '');
 }
 
-/** Index of the first `<` outside quotes; -1 when there is none. */
+/** Returns the index of the first `<` outside quotes; -1 if there is none. */
 function openingBracket(text: string): number {
   if (!text.includes('"')) return text.indexOf('<');
   for (let i = 0; i < text.length; i += 1) {
@@ -368,8 +365,8 @@ function openingBracket(text: string): number {
 }
 
 /**
- * Several mailboxes separated by commas; commas in quotes and comments do not separate, and empty elements are ignored. Every issue is
- * reported, not only the first; up to a hundred of them, and a list of more than a thousand addresses is an issue of its own.
+ * Parses mailboxes separated by commas, except in quotes and comments; ignores empty elements. Reports every issue, up to a hundred; more
+ * than a thousand addresses are an issue too.
  */
 export function parseAddressList(text: string): AddressListResult {
   if (!text.includes(',')) {
@@ -394,7 +391,7 @@ export function parseAddressList(text: string): AddressListResult {
   return issues.length === 0 ? { ok: true, value } : { ok: false, issues };
 }
 
-/** A comma of a display name without quotes cuts the mailbox in two. */
+/** A comma in an unquoted display name splits the mailbox. */
 function listReason(reason: string): string {
   return reason === NO_AT ? `${reason}; put a display name with a comma in double quotes` : reason;
 }

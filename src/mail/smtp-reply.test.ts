@@ -39,7 +39,7 @@ test('bytes may come in any pieces', () => {
   }
 });
 
-test('tells what is pending, so that nothing injected before STARTTLS is believed', () => {
+test('reports pending bytes, so that data injected before STARTTLS is not trusted', () => {
   const parser = new SmtpReplyParser();
   assert.ok(!parser.hasPending());
   feed('250-a\r\n', parser);
@@ -56,7 +56,7 @@ test('text is safe to store and show', () => {
   assert.equal(long.text.length, 1000);
 });
 
-test('refuses what is no reply, and stays refused', () => {
+test('refuses a line that is not a reply, and everything after it', () => {
   for (const text of [
     'HTTP/1.1 400 Bad\r\n',
     '25 x\r\n',

@@ -10,7 +10,7 @@ export interface SmtpReply {
   code: number;
   /** For example `5.1.1`; only when its class agrees with the code. */
   enhanced?: string;
-  /** Lines joined by one space, without the code; an enhanced code is kept where it stands first. At most 1,000 characters. */
+  /** Lines joined by one space, without the code; a leading enhanced code is kept. At most 1,000 characters. */
   text: string;
   /** The lines without their codes. */
   lines: string[];
@@ -20,7 +20,7 @@ export interface SmtpReply {
 
 export type ReplyClass = 'positive' | 'intermediate' | 'transient' | 'permanent';
 
-/** What the reply parser answers to a chunk: the replies it completed, and the error after which the connection is useless. */
+/** The replies that a chunk completed, and the error after which the connection cannot be used. */
 export interface ParsedReplies {
   replies: SmtpReply[];
   error?: string;
@@ -36,7 +36,7 @@ const CR = 13;
 const ENHANCED = /^([245]\.\d{1,3}\.\d{1,3})(?=[ \t]|$)/;
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu;
 
-/** The class of RFC 5321 §4.2.1 by the first digit. */
+/** Returns the class of RFC 5321 §4.2.1 by the first digit. */
 export function replyClass(code: number): ReplyClass {
   if (code < 300) return 'positive';
   if (code < 400) return 'intermediate';
@@ -85,7 +85,7 @@ export function parseReply(text: string): SmtpReply | undefined {
   return replies.length === 1 && !parser.hasPending() ? replies[0] : undefined;
 }
 
-/** Takes the bytes of one connection. After an error it takes nothing more. */
+/** Parses the bytes of one connection. After an error it parses nothing more. */
 export class SmtpReplyParser {
   #pending: Buffer = Buffer.alloc(0);
   #codes: number[] = [];
@@ -93,7 +93,7 @@ export class SmtpReplyParser {
   #bytes = 0;
   #error: string | undefined;
 
-  /** Whether part of a reply has been read. Before STARTTLS it must be false: what came in plaintext is not to be trusted. */
+  /** Returns whether a reply is incomplete. Must be false before STARTTLS: data received unencrypted is not trusted. */
   hasPending(): boolean {
     return this.#pending.length > 0 || this.#lines.length > 0;
   }
@@ -103,7 +103,7 @@ export class SmtpReplyParser {
     if (this.#error !== undefined) return { replies, error: this.#error };
     const arrived = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     const data = this.#pending.length === 0 ? arrived : Buffer.concat([this.#pending, arrived]);
-    // What is pending was searched before: a line that comes in byte by byte must not be searched from its start each time.
+    // The pending bytes were searched before: a line that arrives byte by byte must not be searched from its start each time.
     let searchFrom = this.#pending.length;
     let start = 0;
     for (;;) {
@@ -149,8 +149,8 @@ export class SmtpReplyParser {
   }
 
   /**
-   * The refusal (4xx, 5xx) that the peer had begun when the connection ended: without its last line, or without the end of that line.
-   * Undefined if there is none: the beginning of a positive reply promises nothing.
+   * Returns the refusal (4xx, 5xx) that the peer had started when the connection ended: without its last line, or without the end of that
+   * line. Undefined if there is none; an incomplete positive reply does not count.
    */
   end(): SmtpReply | undefined {
     const line = this.#pending;

@@ -8,7 +8,7 @@ const NOW = Date.UTC(2026, 10, 23, 11);
 const DAY = 86_400_000;
 const addresses = createTokenAddresses(Buffer.alloc(32, 7));
 
-test('a token says of which copy and day it is, in a local part that every server carries', () => {
+test('a token contains the copy and the day, in a local part that every server accepts', () => {
   for (let round = 0; round < 200; round += 1) {
     const messageId = newId('msg', NOW + round);
     const local = addresses.make('bounce', { messageId, isShared: round % 2 === 1 }, NOW);

@@ -1,22 +1,22 @@
 /**
- * Addresses of our own that carry a claim: `b+TOKEN@…`, to which bounces of one copy of a mail come back (its MAIL FROM), and
- * `u+TOKEN@…`, to which its recipient may write to unsubscribe. The token names the copy and the day, and a MAC of both: nobody
- * else can make one, so that mail to any other address can be refused. It stands in the envelope and the header of that mail, so
- * that it is no secret from those who have the mail, and dies after its time.
+ * Addresses of this service that carry a token: `b+TOKEN@…` receives bounces of one copy of a mail (its MAIL FROM), and `u+TOKEN@…` its
+ * recipient's unsubscribe requests. The token contains the copy and the day, and a MAC of both: only this service can create one, so mail
+ * to any other address can be refused. It is visible in the envelope and the header of that mail, so anyone who has the mail can use it,
+ * and it expires.
  *
- * The token is Base32 (RFC 4648 §6) in lower case of: the id of the message (16 bytes), the day (2 bytes), the MAC (10 bytes), which is
- * HMAC-SHA-256 cut to 80 bits. With `b+` that is 47 characters of the 64 that a local part may have (RFC 5321 §4.5.3.1.1). Some
- * servers write local parts in upper case: both are read.
+ * The token is lower-case Base32 (RFC 4648 §6) of the message id (16 bytes), the day (2 bytes), and the MAC (10 bytes of HMAC-SHA-256).
+ * With `b+` that is 47 of the 64 characters allowed in a local part (RFC 5321 §4.5.3.1.1). Some servers change local parts to upper case,
+ * so both are accepted.
  *
- * The work that reading takes is the same for every address, ours or not: nobody learns from the time what is right of a guess.
+ * Verification takes the same time for every address, so it reveals nothing about a guess.
  */
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 
-/** What a token says. */
+/** The content of a token. */
 export interface ReturnPathClaim {
-  /** `msg_…`, of the first recipient where the transaction had several. */
+  /** `msg_…`, of the first recipient if the transaction had several. */
   messageId: string;
-  /** The mail went to several recipients of its email in one transaction: which of them it is about has to be read in it. */
+  /** The mail had several recipients in one transaction; the bounce itself must tell which one it is about. */
   isShared: boolean;
   /** Unix days (UTC). */
   day: number;
@@ -25,17 +25,17 @@ export interface ReturnPathClaim {
 export type TokenUse = 'bounce' | 'unsubscribe';
 
 export interface TokenAddresses {
-  /** The local part of the address. */
+  /** Returns the local part of the address. */
   make(use: TokenUse, copy: { messageId: string; isShared?: boolean }, nowMs: number): string;
-  /** What a local part claims; undefined when it was not made here, or its time is over. */
+  /** Returns the token's content; undefined if it was not issued by this service or has expired. */
   open(local: string, nowMs: number): ({ use: TokenUse } & ReturnPathClaim) | undefined;
 }
 
 const DAY_MS = 86_400_000;
 const PREFIX = { bounce: 'b+', unsubscribe: 'u+' } as const;
-/** Servers give mail up after five days and tell of it then; an unsubscribe address has to work for 30 days (CAN-SPAM), and is kept longer. */
+/** Servers give up after five days and report it then; an unsubscribe address has to work for 30 days (CAN-SPAM), and is kept longer. */
 export const LIFE_DAYS = { bounce: 14, unsubscribe: 90 } as const;
-/** The clock of the node that made it may be ahead. */
+/** Tolerance for the clock of the node that issued it. */
 const AHEAD_DAYS = 1;
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
 const ID_ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -45,10 +45,10 @@ const ID_BYTES = 16;
 const MAC_BYTES = 10;
 const CLAIM_BYTES = ID_BYTES + 2;
 const TOKEN_LENGTH = Math.ceil(((CLAIM_BYTES + MAC_BYTES) * 8) / 5);
-/** The top bit of the day: it lasts until 2059 without it. */
+/** The top bit of the day; the other bits last until 2059. */
 const SHARED = 0x8000;
 
-/** `secretKey` is the service's own (32 bytes). */
+/** `secretKey` is the service's secret key (32 bytes). */
 export function createTokenAddresses(secretKey: Uint8Array): TokenAddresses {
   const keyOf = (use: TokenUse): Buffer =>
     Buffer.from(hkdfSync('sha256', secretKey, '', `postrider ${use} addresses`, 32));
@@ -67,7 +67,7 @@ export function createTokenAddresses(secretKey: Uint8Array): TokenAddresses {
       const use = /^u\+/i.test(local) ? 'unsubscribe' : 'bounce';
       const text = local.slice(PREFIX[use].length).toLowerCase();
       const isShaped = local.length === PREFIX[use].length + TOKEN_LENGTH && /^[bu]\+$/i.test(local.slice(0, 2));
-      // What is no token at all is compared like one.
+      // A malformed token is compared like a well-formed one, for constant time.
       const bytes = (isShaped ? fromBase32(text) : undefined) ?? Buffer.alloc(CLAIM_BYTES + MAC_BYTES);
       const claim = bytes.subarray(0, CLAIM_BYTES);
       const isOurs = timingSafeEqual(macOf(use, claim), bytes.subarray(CLAIM_BYTES));
@@ -84,11 +84,11 @@ export function createTokenAddresses(secretKey: Uint8Array): TokenAddresses {
 /** 21 characters of 62 are a number of 126 bits. */
 function writeId(target: Buffer, messageId: string): void {
   if (!messageId.startsWith(ID_PREFIX) || messageId.length !== ID_PREFIX.length + ID_LENGTH)
-    throw new Error(`${messageId} is no id of a message`);
+    throw new Error(`${messageId} is not a message id`);
   let number = 0n;
   for (const character of messageId.slice(ID_PREFIX.length)) {
     const digit = ID_ALPHABET.indexOf(character);
-    if (digit === -1) throw new Error(`${messageId} is no id of a message`);
+    if (digit === -1) throw new Error(`${messageId} is not a message id`);
     number = number * 62n + BigInt(digit);
   }
   target.writeBigUInt64BE(number >> 64n, 0);
@@ -121,7 +121,7 @@ function base32(bytes: Uint8Array): string {
   return bits === 0 ? text : text + ALPHABET[(held << (5 - bits)) & 31];
 }
 
-/** Undefined where a character is none of the alphabet, or spare bits are set: a token has one way to be written. */
+/** Returns undefined if a character is not in the alphabet or spare bits are set: a token has exactly one spelling. */
 function fromBase32(text: string): Buffer | undefined {
   const bytes = Buffer.alloc(Math.floor((text.length * 5) / 8));
   let bits = 0;

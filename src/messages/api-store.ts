@@ -1,6 +1,6 @@
 /**
- * What the API reads and changes of messages: lists, one with its attempts and timeline, content, and the changes a user
- * may make before a message leaves (cancel, move). A message that a worker holds right now cannot be changed any more.
+ * The messages that the API reads and changes: lists, a message with its attempts and timeline, content, and the changes that a user can
+ * make before a message is sent (cancel, reschedule). A message that a worker holds cannot be changed.
  */
 
 import { change } from '../audit/audit.ts';
@@ -45,22 +45,22 @@ export interface MessagePage {
   limit: number;
   status: MessageStatus | null;
   messageId: string | null;
-  /** A part of the address, or the whole of it in any of its spellings. Without (ASCII) case, as the two below. */
+  /** Part of the address, or the complete address in any spelling. Compared without (ASCII) case, like the next two. */
   to: string | null;
-  /** Parts of the text. */
+  /** Part of the text. */
   from: string | null;
   subject: string | null;
-  /** A part of the address or of the subject. */
+  /** Part of the address or of the subject. */
   any: string | null;
   templateId: string | null;
-  /** Exact, and all of them. */
+  /** Exact; all must match. */
   tags: readonly string[];
-  /** Names and values, exact, and all of them. */
+  /** Names and values, exact; all must match. */
   metadata: readonly (readonly [name: string, value: string])[];
   /** Unix ms of acceptance, both inclusive. */
   sinceMs: number | null;
   untilMs: number | null;
-  /** Ids below and above which no message can lie in that time; narrows the search. */
+  /** No message of that time has an id below or above these; they narrow the search. */
   lowestId: string | null;
   highestId: string | null;
 }
@@ -69,16 +69,16 @@ const WAITING = "m.status IN ('scheduled', 'queued', 'delayed')";
 
 function statusCondition(status: MessageStatus): string {
   if (status === 'sending') return `${WAITING} AND w.leased > 0`;
-  // A message that is held by a worker is shown as sending, and is not found as what it was before.
+  // A message that a worker holds is shown as sending, and does not match its previous status.
   const waits = status === 'scheduled' || status === 'queued' || status === 'delayed';
   return `m.status = '${status}'${waits ? ' AND coalesce(w.leased, 0) = 0' : ''}`;
 }
 
-/** Newest first. Ids sort by the time they were made, so that the key of the table is the order of the list. */
+/** Newest first. Ids sort by creation time, so the table's key gives the order of the list. */
 function listMessages(tx: Transaction, page: MessagePage) {
   const conditions = ['m.account_id = ?', 'm.mode = ?'];
   const params: SqlValue[] = [page.accountId, page.mode];
-  // Nothing needs escaping, unlike with LIKE.
+  // Unlike LIKE, these functions need no escaping.
   const contains = (text: string): string => `${tx.dialect === 'postgres' ? 'strpos' : 'instr'}(${text}, ?) > 0`;
   const add = (condition: string, value: SqlValue, times = 1): void => {
     if (value === null) return;
@@ -120,7 +120,7 @@ function listMessages(tx: Transaction, page: MessagePage) {
 
 export const listMessagesOperation = operation('messages.list', 'read', listMessages);
 
-/** The id that ends a part of so many messages, newest first, in front of one; null where there are fewer. */
+/** Returns the id that ends a batch of `rows` messages, newest first, before the page's cursor; null if there are fewer. */
 async function partEnd(tx: Transaction, page: MessagePage, rows: number): Promise<string | null> {
   const bounds = [page.before, page.highestId, page.lowestId];
   const [before, highest, lowest] = ['m.id < ?', 'm.id <= ?', 'm.id >= ?'].map((one, index) =>
@@ -137,7 +137,7 @@ async function partEnd(tx: Transaction, page: MessagePage, rows: number): Promis
   return found?.id ?? null;
 }
 
-/** What the page asks for among so many messages. */
+/** Returns the matches of the page within this batch of messages. */
 export const searchMessagesOperation = operation(
   'messages.search',
   'search',
@@ -163,14 +163,14 @@ interface MessageDetail {
   timeline: EventRow[];
 }
 
-/** One message with everything that happened to it; undefined when the account has none of this id in this mode. */
+/** Returns one message with all of its attempts and events; undefined if the account has none with this id in this mode. */
 export const findMessageOperation = operation(
   'messages.find',
   'read',
   async (tx, key: MessageKey): Promise<MessageDetail | undefined> => {
     const row = await findRow(tx, key);
     if (!row) return undefined;
-    // The statements do not share a snapshot everywhere: read in this order, what a state rests on is always there.
+    // Not every database gives the statements a common snapshot. In this order, whatever the state depends on is always present.
     const events = await timeline(tx, key);
     const attempts = await tx.all<{ record: string }>(
       'SELECT record FROM attempt WHERE account_id = ? AND message_id = ? ORDER BY number',
@@ -191,7 +191,7 @@ export const findContentOperation = operation('messages.content', 'read', (tx, k
   ),
 );
 
-/** A message as it is sent again: what its email says, and where it went. */
+/** A message to be resent: its email's fields and its recipient. */
 export interface StoredMail extends StoredContent {
   recipient: string;
   role: Role;
@@ -223,7 +223,7 @@ export const findMailOperation = operation('messages.mail', 'read', (tx, key: Me
   ),
 );
 
-/** Why a change was not made, with the state as it is shown. */
+/** Why a change was not made, with the current state. */
 export type Change<T> =
   | ({ changed: true; row: MessageRow } & T)
   | { changed: false; reason: 'not-found' }
@@ -262,8 +262,8 @@ const CANCELLED = {
 };
 
 /**
- * Takes a message back that has not left and is not being sent: its work is removed and a Reject event says so. Answers
- * the blobs that nothing refers to any more.
+ * Cancels a message that was not sent and is not being sent: removes its work and appends a Reject event. Returns the blobs that no row
+ * refers to any more.
  */
 export const cancelMessageOperation = change(
   'messages.cancel',
@@ -287,7 +287,7 @@ export const cancelMessageOperation = change(
   { ...MESSAGE_TRAIL, action: 'message.cancel', where: (key) => messageColumns(key) },
 );
 
-/** Somebody took or ended the work between our look and our change: the state as it is now. */
+/** The work was taken or finished between the read and the change: returns the state as it is now. */
 async function overtaken(tx: Transaction, key: MessageKey): Promise<Change<never>> {
   const found = await readChangeable(tx, key);
   if (!found) return { changed: false, reason: 'not-found' };
@@ -302,10 +302,7 @@ async function dropUnretained(tx: Transaction, emailSeq: number): Promise<string
 /** Both times by the clock of the mode. */
 type Move = MessageKey & { sendAtMs: number; nowMs: number };
 
-/**
- * Moves a scheduled message to another time; its expiry and the keeping of its content move along. A time that has passed
- * makes it leave now.
- */
+/** Moves a scheduled message to another time, and its expiry and content retention with it. A time in the past sends it now. */
 export const moveMessageOperation = change(
   'messages.move',
   async (tx, move: Move): Promise<Change<object>> => {
@@ -319,7 +316,7 @@ export const moveMessageOperation = change(
     const to = sendAtMs > nowMs ? ('scheduled' as const) : ('queued' as const);
     const clockOffsetMs = await clockOffsetOf(tx, move);
     const moved = await tx.run(
-      // One that was set aside behind its lane would be called back when there is room, whenever that is.
+      // A row that is held for its lane would otherwise only be released when the lane has capacity.
       'UPDATE work SET due = ?, held = 0 WHERE seq = ? AND leased = 0',
       sendAtMs - clockOffsetMs,
       found.work_seq,
@@ -336,7 +333,7 @@ export const moveMessageOperation = change(
       mode,
       messageId,
     );
-    // Two copies that are moved at once: the one that comes later sees where the other went.
+    // If two copies are moved at the same time, the later one sees the new time of the other.
     await tx.get(`SELECT 1 AS found FROM email WHERE seq = ? ${locked(tx)}`, found.email_seq);
     await tx.run(
       `UPDATE email SET content_until = (SELECT max(send_at) FROM message WHERE email_seq = email.seq) + CAST(? AS BIGINT)

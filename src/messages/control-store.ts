@@ -1,4 +1,4 @@
-/** What an operator asks of the queue from the command line: how it stands, and that a message be tried now. */
+/** The operator's view of the queue from the command line, and the retry of a message. */
 import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
 import { operation } from '../storage/operation.ts';
@@ -8,15 +8,15 @@ import { DELIVERY_WORK, MESSAGE_TRAIL, type MessageStatus, messageColumns } from
 export interface QueueStatus {
   /** Messages that are waiting or being delivered. */
   depth: number;
-  /** Due now and not taken yet. */
+  /** Due now and not yet claimed. */
   due: number;
-  /** In the hands of a worker. */
+  /** Held by a worker. */
   leased: number;
-  /** Set aside because their destination is full. */
+  /** Held because their destination is at its limit. */
   held: number;
-  /** Tried at least once. */
+  /** Attempted at least once. */
   deferred: number;
-  /** Unix ms; null when nothing is due. */
+  /** Unix ms; null if nothing is due. */
   oldestDueMs: number | null;
 }
 
@@ -45,11 +45,11 @@ export interface QueuedMessage {
   accountId: string;
   mode: Mode;
   messageId: string;
-  /** Of the client that handed the mail in; null where it is not known. */
+  /** Address of the client that submitted the mail; null if unknown. */
   clientAddress: string | null;
 }
 
-/** The waiting message with this id, of whatever account; null when nothing of it is in the queue. */
+/** Returns the queued message with this id, of any account; null if it is not in the queue. */
 export const findQueuedOperation = operation(
   'messages.findQueued',
   'read',
@@ -67,7 +67,7 @@ export const findQueuedOperation = operation(
 
 export type RetryOutcome = { retried: true; status: MessageStatus } | { retried: false; reason: 'gone' | 'sending' };
 
-/** Makes a waiting message due now, a scheduled or held one too; its schedule of retries goes on from where it is. */
+/** Makes a queued message due now, including a scheduled or held one; its retry schedule continues where it is. */
 export const retryOperation = change(
   'messages.retry',
   async (tx, args: QueuedMessage & { nowMs: number }): Promise<RetryOutcome> => {

@@ -1,8 +1,7 @@
 /**
- * The bytes of a mail whose files stand apart, in their order: stored content, and each file at its place as Base64 lines,
- * made while the blob is read. Never more in memory than the content and three chunks. Always true: the last lines of a
- * file are not given out before all of it had the length and the SHA-256 that were accepted; otherwise the sequence ends
- * with a ContentFault, so that its reader knows that it is not whole.
+ * Reads mail whose files are stored separately: the stored content, with each file at its place as Base64 lines, encoded while the blob is
+ * read. Memory holds at most the content and three chunks. The last lines of a file are only returned once its length and SHA-256 match
+ * what was accepted; otherwise the sequence ends with a ContentFault, so that the reader knows that the mail is incomplete.
  */
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
@@ -16,12 +15,12 @@ import { type BlobReader, type Blobs, openBlob } from '../storage/blobs/blobs.ts
 
 import type { EmailFile } from './message.ts';
 
-/** Raw bytes read at once: whole lines, just above 128 KiB; 179,712 bytes of lines. */
+/** Raw bytes per read: complete lines, just above 128 KiB; 179,712 bytes as lines. */
 const CHUNK_BYTES = BASE64_LINE_RAW_BYTES * 2304;
-/** Content is given out in slices of at most so many bytes. */
+/** Content is returned in slices of up to this size. */
 const SLICE_BYTES = 256 * 1024;
 
-/** A file that is missing, or not the one that was accepted. */
+/** A file that is missing, or differs from the one that was accepted. */
 export class ContentFault extends Error {
   override name = 'ContentFault';
   readonly blobKey: string;
@@ -38,12 +37,12 @@ interface LargeContent {
   files: readonly EmailFile[];
 }
 
-/** Bytes of the files as they stand in the mail. */
+/** Size of the files in the mail, as Base64 lines. */
 export function encodedFilesBytes(files: readonly EmailFile[]): number {
   return files.reduce((sum, file) => sum + base64SizeBytes(file.sizeBytes), 0);
 }
 
-/** The first file that is missing or has another length, as the fault it is; undefined when all are there. Reads none. */
+/** Returns a fault for the first file that is missing or has another length; undefined if there is none. Reads no file. */
 export async function findMissingFile(files: readonly EmailFile[], blobs: Blobs): Promise<ContentFault | undefined> {
   for (const { blobKey, sizeBytes } of files) {
     const found = await blobs.sizeOf(blobKey);
@@ -54,8 +53,8 @@ export async function findMissingFile(files: readonly EmailFile[], blobs: Blobs)
 }
 
 /**
- * The whole mail from its first byte. Chunks of content are views of it; lines of a file may be overwritten as soon as the next
- * chunk is asked for. Throws ContentFault, or Unavailable when storage does not answer.
+ * Yields the complete mail. Chunks of content are views of it; lines of a file may be overwritten as soon as the next chunk is requested.
+ * Throws ContentFault, or Unavailable if storage fails.
  */
 export async function* readLargeContent(mail: LargeContent, blobs: Blobs): AsyncGenerator<Buffer | Base64Lines> {
   let from = 0;
@@ -67,10 +66,7 @@ export async function* readLargeContent(mail: LargeContent, blobs: Blobs): Async
   yield* slices(mail.content.subarray(from));
 }
 
-/**
- * The whole mail for a reader who takes the bytes in his own time. Undefined when a file is missing; fails in the middle, and so
- * visibly, when one turns out to be another.
- */
+/** Returns the complete mail as a stream. Undefined if a file is missing; the stream fails midway if a file turns out to be different. */
 export async function streamLargeContent(mail: LargeContent, blobs: Blobs): Promise<Readable | undefined> {
   if (await findMissingFile(mail.files, blobs)) return undefined;
   return Readable.from(copies(mail, blobs), { objectMode: false });
@@ -86,7 +82,7 @@ function* slices(content: Buffer): Generator<Buffer> {
   for (let from = 0; from < content.length; from += SLICE_BYTES) yield content.subarray(from, from + SLICE_BYTES);
 }
 
-/** Reads the next chunk while the last one is being used. */
+/** Reads the next chunk while the previous one is being used. */
 async function* encode(file: EmailFile, blobs: Blobs): AsyncGenerator<Base64Lines> {
   const reader = await openBlob(blobs, file.blobKey);
   if (!reader) throw missing(file.blobKey);
@@ -111,7 +107,7 @@ async function* encode(file: EmailFile, blobs: Blobs): AsyncGenerator<Base64Line
   }
 }
 
-/** A failure shows when the bytes are asked for; nobody may be asking when it happens. */
+/** Handles a rejection right away: it is only reported when the bytes are requested, which may be later or never. */
 function readAhead(reader: BlobReader, into: Buffer): Promise<number> {
   const reading = reader.fill(into);
   reading.catch(() => undefined);

@@ -1,14 +1,13 @@
 /**
- * What becomes known of a message after the other server took it: that it bounced late, that it waits somewhere behind, that its recipient
- * complained. Needs no lease. State, event with the work of its webhooks, and suppression are written in one transaction, once for each
- * message, however often it is reported:
+ * Records what is reported about a message after the receiving server accepted it: a late bounce, a delay further on, a complaint. Needs no
+ * lease. State, event, webhook work, and suppression are written in one transaction, once per message, however often the report arrives:
  *
  *   bounce     delivered → bounced
- *   delay      delivered stays as it is, with one event
- *   complaint  delivered → complained; one that bounced, or where nobody shows which copy it is about, gets its event and stays as it is.
- *              One that suppresses counts after one that does not: who forged that one has not silenced the recipient
+ *   delay      delivered is unchanged, with one event
+ *   complaint  delivered → complained. A bounced message, or a copy that cannot be identified, gets the event and is unchanged.
+ *              A complaint that suppresses is recorded after one that does not, so that a forged one cannot prevent it.
  *
- * Nothing is changed of a message that is still tried here (its own attempts decide), and of one that never left.
+ * A message that Postrider is still trying to deliver is not changed (its own attempts decide), nor is one that was never sent.
  */
 import type { Mode } from '../base/mode.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
@@ -17,26 +16,26 @@ import { type SuppressionEntry, suppress } from '../suppressions/suppressions.ts
 import { isUnfinished, type MessageStatus } from './message.ts';
 import { appendToTimeline, transitionMany } from './state-machine.ts';
 
-/** A copy that was sent live, as a report is compared with it. */
+/** A copy that was sent live, with what a report is compared with. */
 export interface SentCopy {
   accountId: string;
   messageId: string;
   recipient: string;
   status: MessageStatus;
-  /** Somebody delivers it at this moment, or writes down how it went. */
+  /** A worker holds it now, to deliver it or to record the result. */
   isBeingSent: boolean;
   headerMessageId: string;
-  /** Of its email. */
+  /** Acceptance of its email. */
   createdAt: number;
 }
 
-/** The copy whose id a token names, or with `isShared` all of its email; or all copies of mail with this Message-ID. */
+/** The copy whose id a token names, or with `isShared` all copies of its email; or all copies of mail with this Message-ID. */
 export type SentQuery = { messageId: string; isShared: boolean } | { headerMessageId: string };
 
-/** More have no place in an email; more emails with one Message-ID are somebody's own doing. */
+/** An email cannot have more copies; more emails with the same Message-ID are the sender's own doing. */
 const MOST_COPIES = 200;
 
-/** Live copies, those of newer emails first. */
+/** Finds live copies, those of newer emails first. */
 export const findSentOperation = operation(
   'messages.findSent',
   'read',
@@ -57,7 +56,7 @@ export const findSentOperation = operation(
   },
 );
 
-/** An id without its account finds the message by way of its events. */
+/** Finds a message by its id alone, through its events. */
 async function emailOf(tx: Transaction, messageId: string): Promise<{ seq: number }[]> {
   const event = await tx.get<{ account_id: string }>(
     `SELECT account_id FROM event WHERE message_id = ? AND mode = 'live' LIMIT 1`,
@@ -81,29 +80,29 @@ async function copiesOf(tx: Transaction, emailSeq: number): Promise<SentCopy[]> 
   return rows.map(({ leased, ...row }) => ({ ...row, isBeingSent: leased > 0 && isUnfinished(row.status) }));
 }
 
-/** One thing that was reported of one message. */
+/** One report about one message. */
 export interface LateResult {
   accountId: string;
   messageId: string;
   eventId: string;
-  /** Unix ms, when it was reported. */
+  /** Unix ms when it was reported. */
   atMs: number;
   type: 'Bounce' | 'DeliveryDelay' | 'Complaint';
   detail: Record<string, unknown>;
-  /** Of several copies nobody knows which one was meant: the state stays. */
+  /** It is unknown which of several copies is meant, so the state does not change. */
   eventOnly?: boolean;
-  /** The address in the form in which addresses are compared; the event's detail says that it is suppressed. */
+  /** The normalized address; the event's detail records that it is suppressed. */
   suppress: { email: string; reason: 'bounce' | 'complaint'; untilMs: number | null } | null;
 }
 
-/** `repeated`: it is known already. `unfit`: the state of the message, or its absence, leaves no place for it. */
+/** `repeated`: already recorded. `unfit`: the message does not exist, or its state does not allow it. */
 export type LateAnswer = 'recorded' | 'repeated' | 'unfit';
 
 const LIVE: Mode = 'live';
 
 /**
- * Records them within the transaction of the caller, as if one after the other: what is said of a copy in front of its change of
- * state, all changes of state at once, and what is said behind.
+ * Records the results within the caller's transaction, with the effect of one after the other: first events before a change of state, then
+ * all changes of state together, then later events.
  */
 export async function settleLate(tx: Transaction, results: readonly LateResult[]): Promise<LateAnswer[]> {
   const states = await lockMessages(tx, results);
@@ -139,12 +138,12 @@ const keyOf = ({ accountId, messageId }: Pick<LateResult, 'accountId' | 'message
 
 interface Known {
   status: MessageStatus;
-  /** Types of events that it has already, of those that may come once. */
+  /** Event types that it already has, of those allowed once. */
   has: Set<string>;
   isChanged: boolean;
 }
 
-/** In one order, and held until the end: the same report at two nodes at once is one. */
+/** Locks in a fixed order, until the end of the transaction: two nodes that get the same report record it once. */
 async function lockMessages(tx: Transaction, results: readonly LateResult[]): Promise<Map<string, Known>> {
   const asked = rowset(tx, 'asked', { accountId: 'text', messageId: 'text' }, results);
   const rows = await tx.all<{ accountId: string; messageId: string; status: MessageStatus }>(
@@ -174,7 +173,7 @@ async function lockMessages(tx: Transaction, results: readonly LateResult[]): Pr
   return states;
 }
 
-/** One that the other server reported; delays of our own attempts came before the delivery. */
+/** Returns whether another server reported the delay; Postrider's own delays came before delivery. */
 function isLateDelay(detail: string): boolean {
   const { deliveryDelay } = JSON.parse(detail) as { deliveryDelay?: { late?: boolean } };
   return deliveryDelay?.late === true;
@@ -185,16 +184,16 @@ function hasSuppressed(detail: string): boolean {
   return complaint?.suppressed === true;
 }
 
-/** Beside the types of events: a complaint that suppressed its recipient. */
+/** Recorded in addition to event types: a complaint that suppressed its recipient. */
 const PROVEN_COMPLAINT = 'Complaint, suppressed';
 
 const isProvenComplaint = ({ type, suppress: suppressed }: LateResult): boolean =>
   type === 'Complaint' && suppressed !== null;
 
-/** What becomes of the message; `later-event` where its state was changed before. */
+/** What to do with the message; `later-event` if an earlier result in this call changed its state. */
 type Step = 'bounced' | 'complained' | 'event' | 'later-event' | 'repeated' | 'unfit';
 
-/** The step of a result, which is known of its message from here on. */
+/** Returns the step for a result and updates what is known of its message. */
 function take(result: LateResult, known: Known): Step {
   const step = stepOf(result, known);
   if (step === 'repeated' || step === 'unfit') return step;

@@ -90,7 +90,7 @@ test('the list is filtered by every field, without case where that is promised',
   assert.deepEqual(await found('status=queued'), []);
 });
 
-test('a search finds page by page what lies far apart', async () => {
+test('a search finds matches far apart, page by page', async () => {
   const accountId = 'acc_search';
   const api = app.api(accountId);
   const wanted: string[] = [];
@@ -105,7 +105,7 @@ test('a search finds page by page what lies far apart', async () => {
   assert.deepEqual([ids(second.body as never), second.headers.link], [wanted.slice(2), undefined]);
 });
 
-test('a search whose time is over answers short pages, and its links lead to everything', async () => {
+test('a search over its time limit returns short pages whose links lead to all matches', async () => {
   const hurried = await featureApp(({ database, folder }) =>
     messageRoutes({
       ...{ database, blobs: openDiskBlobs(path.join(folder, 'blobs')), clock },

@@ -1,6 +1,6 @@
 /**
- * The records of mail: an email is one composed text, a message is one recipient's copy of it. Their tables (a new column is two
- * migrations, a line here, its producer and its reader), the answers of the API, and what the delivery is handed.
+ * The records of mail: an email is one composed text, a message is one recipient's copy of it. Defines their tables (a new column needs two
+ * migrations, a line here, its producer, and its reader), the API's view of them, and the jobs of delivery.
  */
 import { iso } from '../base/clock.ts';
 import type { Mode } from '../base/mode.ts';
@@ -23,10 +23,10 @@ export type Role = 'to' | 'cc' | 'bcc';
 export type Retain = 'none' | '7d' | '30d';
 
 const DAY_MS = 86_400_000;
-/** How long content is kept from the time of sending; of mail that is not retained only until it is settled, at most so long. */
+/** How long content is kept after sending. Content that is not retained is deleted when the message is finished, or after this time. */
 export const RETAIN_MS: Readonly<Record<Retain, number>> = { none: 30 * DAY_MS, '7d': 7 * DAY_MS, '30d': 30 * DAY_MS };
 
-/** What the audit log shows of a changed message, and how it is found. */
+/** What the audit log shows of a changed message, and its table. */
 export const MESSAGE_TRAIL = { table: 'message', shows: ['status', 'send_at', 'next_attempt_at'] };
 
 export function messageColumns({ accountId, mode, messageId }: { accountId: string; mode: Mode; messageId: string }) {
@@ -36,22 +36,22 @@ export function messageColumns({ accountId, mode, messageId }: { accountId: stri
 /** The kind of work rows that deliver: subject is the message id, ref the email's number. */
 export const DELIVERY_WORK = 'delivery';
 
-/** A file that is no part of the stored content: its Base64 lines stand before the byte at `at` when the mail leaves. */
+/** A file that is not part of the stored content: its Base64 lines are inserted before the byte at `at` when the mail is sent. */
 export interface EmailFile {
-  /** Offset in the stored content; files at one place follow each other in their order. */
+  /** Offset in the stored content; files at the same offset follow each other in order. */
   at: number;
   blobKey: string;
-  /** Of the file as it is stored; on the wire it has `base64SizeBytes` of it. */
+  /** Size of the stored file; in the mail it has `base64SizeBytes` of it. */
   sizeBytes: number;
   /** SHA-256 of the file, in hex. */
   sha256: string;
 }
 
-/** What the delivery needs to know of an email beside its bytes; stored as JSON. */
+/** What delivery must know of an email besides its bytes; stored as JSON. */
 export interface EmailOptions {
-  /** What the connection must offer: encryption, or also a certificate that is valid for the exchanger. */
+  /** What the connection must provide: encryption, or also a certificate that is valid for the MX host. */
   requireTls: boolean | 'verified';
-  /** What the recipient's domain asks of connections does not count for this mail: `TLS-Required: No` (RFC 8689 §5). */
+  /** The TLS policy of the recipient's domain does not apply to this mail: `TLS-Required: No` (RFC 8689 §5). */
   tlsOptional?: true;
   /** An address in the header is not ASCII: the next server must offer SMTPUTF8 (RFC 6531). */
   smtpUtf8: boolean;
@@ -59,26 +59,26 @@ export interface EmailOptions {
   eightBit: boolean;
   /** Lifetime in seconds, counted from the later of acceptance and sendAt. */
   expiresAfterSeconds: number;
-  /** Host or name for the Received header, as the submitter showed itself. */
+  /** Host or name for the Received header, as the submitter identified itself. */
   receivedFrom?: string;
-  /** Sandbox: the outcome asked for by X-Sandbox-Outcome. */
+  /** Sandbox: the outcome requested by X-Sandbox-Outcome. */
   sandboxOutcome?: string;
-  /** Uploaded files, in the order in which they stand in the mail; the stored content is everything else. */
+  /** Uploaded files, in the order of the mail; the stored content is everything else. */
   files?: EmailFile[];
 }
 
 /** An outcome that the sender of a message is notified of with a delivery report (RFC 3461 §4.1). */
 export type ReportKind = 'success' | 'failure' | 'delay';
 
-/** What the submitter of an email asked of its delivery reports; stored as JSON. */
+/** What the submitter of an email requested about delivery reports; stored as JSON. */
 export interface EmailDsn {
   /** ENVID, decoded: shown in events, and returned in reports. */
   envid?: string;
-  /** RET: whether a report of a failure returns the entire message. Only its header unless given. */
+  /** RET: whether a failure report returns the entire message. Headers only by default. */
   ret?: 'full' | 'headers';
 }
 
-/** The reports that one message's sender receives; stored as JSON, and only where there are any. */
+/** The reports that the sender of a message receives; stored as JSON if there are any. */
 export interface MessageDsn {
   notify: readonly ReportKind[];
   /** ORCPT, decoded: an address type, a semicolon and the address. */
@@ -90,7 +90,7 @@ export interface MessageRow {
   id: string;
   mode: Mode;
   status: MessageStatus;
-  /** Above 0 while somebody holds the message's work row. */
+  /** Above 0 while a worker holds the message's work row. */
   leased: number | null;
   recipient: string;
   role: Role;
@@ -108,11 +108,11 @@ export interface MessageRow {
   expires_at: number;
 }
 
-/** Content up to this size stands in the database; larger content is a blob. */
+/** Content up to this size is stored in the database, larger content in a blob. */
 export const INLINE_BYTES = 64 * 1024;
 
 const UNFINISHED_STATUSES: readonly MessageStatus[] = ['scheduled', 'queued', 'sending', 'delayed'];
-/** The same as a list within a statement. */
+/** The same states as an SQL list. */
 export const UNFINISHED = `(${UNFINISHED_STATUSES.map((status) => `'${status}'`).join(', ')})`;
 
 /** Whether the message will still be tried. */
@@ -120,12 +120,12 @@ export function isUnfinished(status: MessageStatus): boolean {
   return UNFINISHED_STATUSES.includes(status);
 }
 
-/** The status as it is shown: a message whose work is held by a worker right now is `sending`. */
+/** Returns the status as the API shows it: a message whose work is held by a worker is `sending`. */
 export function shownStatus({ leased, status }: Pick<MessageRow, 'leased' | 'status'>): MessageStatus {
   return (leased ?? 0) > 0 && isUnfinished(status) ? 'sending' : status;
 }
 
-/** A message as `GET /messages` shows it. */
+/** Returns a message as `GET /messages` shows it. */
 export function messageBody(row: MessageRow): Record<string, unknown> {
   const body: Record<string, unknown> = {
     messageId: row.id,
@@ -151,11 +151,11 @@ export function messageBody(row: MessageRow): Record<string, unknown> {
   return body;
 }
 
-/** One message in the hands of the delivery, with all that an attempt needs. */
+/** One message with everything that a delivery attempt needs. */
 export interface DeliveryJob {
   seq: number;
   fence: number;
-  /** Attempts settled so far; the next one has number attempts + 1. */
+  /** Attempts recorded so far; the next one has number attempts + 1. */
   attempts: number;
   crashes: number;
   lane: string;
@@ -167,7 +167,7 @@ export interface DeliveryJob {
   /** Unix ms, by the clock of the mode. */
   createdAt: number;
   expiresAt: number;
-  /** Sandbox: by how much that clock is ahead of the real time; 0 unless given. */
+  /** Sandbox: how far that clock is ahead of real time; 0 by default. */
   clockOffsetMs?: number;
   emailSeq: number;
   envelopeFrom: string;
@@ -179,14 +179,14 @@ export interface DeliveryJob {
   source: 'http' | 'smtp';
   /** The bytes, or the key of the blob that holds them. */
   content: Uint8Array | null;
-  /** The SHA-256 of `content`, where that was read from the database. */
+  /** The SHA-256 of `content`, if it was read from the database. */
   contentDigest?: Uint8Array | null;
   blobKey: string | null;
-  /** The address has come onto the suppression list since the message was accepted: it does not leave. */
+  /** The address was suppressed after the message was accepted, so it is not sent. */
   suppressed?: true;
 }
 
-/** What the Reject event says of a message to a suppressed address. */
+/** Detail of the Reject event for a suppressed address. */
 export const SUPPRESSED = {
   reject: {
     reason: 'suppressed',
@@ -196,24 +196,24 @@ export const SUPPRESSED = {
   },
 };
 
-/** The same where the sandbox plays it: the address is on no list. */
+/** The same, if the sandbox simulates it: the address is on no list. */
 export const SIMULATED_SUPPRESSED = {
   reject: {
     ...SUPPRESSED.reject,
     advice:
-      'The sandbox plays an address on the suppression list; nothing has to be removed. Live mail to such an address is not sent.',
+      'The sandbox simulates a suppressed address; there is nothing to remove. Live mail to such an address is not sent.',
   },
 };
 
-/** Takes over jobs that were leased while they were made; jobs it has no room for are left to their lease. */
+/** Takes jobs that were leased when they were created. Jobs over its capacity are left until their lease expires. */
 export interface DirectDispatch {
-  /** How many jobs and bytes may be handed over right now; asked before the transaction that leases them. */
+  /** Whether this many jobs and bytes can be handed over now; called before the transaction that leases them. */
   hasCapacity(jobs: number, bytes: number): boolean;
-  /** `leaseUntilMs`: Unix ms, real time, up to which their leases hold for sure, however long ago they began. */
+  /** `leaseUntilMs`: Unix ms, real time, until which the leases certainly hold. */
   dispatch(jobs: DeliveryJob[], leaseUntilMs: number): void;
 }
 
-/** One composed email: what several recipients share. Small content stands here, larger content in the blob it names. */
+/** One composed email, shared by its recipients. Small content is in the row, larger content in the blob it names. */
 export const EMAIL = table('email', {
   seq: 'int',
   accountId: 'text',

@@ -1,6 +1,6 @@
 /**
- * Messages and the emails they are copies of: the records, the transactions that make and settle them, and what the
- * API shows of them. state-machine.ts is the only writer of a message's state.
+ * Messages and the emails they are copies of: the records, the transactions that create and settle them, and their API. state-machine.ts is
+ * the only writer of a message's state.
  */
 export {
   type Cancellation,

@@ -1,4 +1,4 @@
-/** A message that was parked behind a full lane and is moved: it waits for its new time, whenever there is room. */
+/** Rescheduling a message that is held for a full lane: it waits for its new time, whenever the lane has capacity. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

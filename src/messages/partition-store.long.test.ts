@@ -1,4 +1,4 @@
-/** The weeks of the large tables on PostgreSQL: where rows go, and that a week is dropped only when nobody needs it. */
+/** The weekly partitions on PostgreSQL: where rows go, and that a week is dropped only once it is not needed. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { seedMail } from '../../test/kit/seed-mail.ts';

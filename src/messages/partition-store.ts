@@ -1,7 +1,7 @@
 /**
- * The weeks of the four tables that grow with every mail, on PostgreSQL: made ahead, and dropped whole once everything in
- * them is past its time. A week with a message that is not finished, or was changed within the time that is kept, stays
- * with all weeks behind it, since events of that message may lie there. The embedded database has no partitions.
+ * Weekly partitions of the four tables that grow with every mail, on PostgreSQL. They are created ahead and dropped once everything in them
+ * has expired. A week with an unfinished message, or one changed within the retention time, is kept together with all later weeks, since
+ * events of that message may be in those. SQLite has no partitions.
  */
 import { idFloor } from '../base/ids.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
@@ -10,15 +10,15 @@ import { UNFINISHED } from './message.ts';
 
 export const PARTITION_MS = 7 * 86_400_000;
 const WEEKS_AHEAD = 5;
-/** Others wait behind a change of a table: it gives up soon and is tried again in the next round. */
+/** Other statements queue up while a table is altered, so the change gives up early and is retried in the next round. */
 const LOCK_TIMEOUT_MS = 1_000;
-/** Of this program's own. */
+/** Advisory lock key, unique to Postrider. */
 const PARTITIONS_LOCK = 7_091_544_211;
 
 interface Table {
   name: string;
   column: string;
-  /** The first value of the column that was made at this time, as SQL. */
+  /** SQL for the first value of the column that was generated at this time. */
   floor(ms: number): string;
   settings: string;
 }
@@ -27,27 +27,27 @@ const bySeq = (ms: number): string => String(timeSeqFloor(ms));
 const byId = (ms: number): string => `'${idFloor('msg', ms)}'`;
 
 const TABLES: Table[] = [
-  // Content of a few kilobytes stays in its row: the same mail in a table of its own costs two rows and two index entries more.
+  // Content of a few kilobytes stays in its row: in TOAST it would cost two more rows and two more index entries.
   { name: 'email', column: 'seq', floor: bySeq, settings: 'WITH (toast_tuple_target = 8160)' },
-  // A message is updated once or twice: room on its page spares the indexes.
+  // A message is updated once or twice: free space on its page avoids index updates.
   { name: 'message', column: 'id', floor: byId, settings: 'WITH (fillfactor = 85)' },
   { name: 'attempt', column: 'message_id', floor: byId, settings: '' },
   { name: 'event', column: 'seq', floor: bySeq, settings: '' },
 ];
 
-/** The week in which the numbers of time_seq() begin; small ones that were given out elsewhere fall into it. */
+/** The week in which the numbers of time_seq() start; small numbers assigned elsewhere also fall into it. */
 const FIRST_WEEK_MS = weekOf(Date.UTC(2026, 0, 1));
 
 function weekOf(ms: number): number {
   return Math.floor(ms / PARTITION_MS) * PARTITION_MS;
 }
 
-/** Eight digits of the day on which a week begins. */
+/** Returns the first day of a week as eight digits. */
 function weekName(startMs: number): string {
   return new Date(startMs).toISOString().slice(0, 10).replaceAll('-', '');
 }
 
-/** Beginnings of the weeks that have partitions, in order, with the tables that have one. */
+/** Returns the starts of the weeks that have partitions, in order, with the tables that have one. */
 async function existingWeeks(tx: Transaction): Promise<Map<number, Set<string>>> {
   const rows = await tx.all<{ name: string }>(
     `SELECT c.relname AS name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
@@ -63,7 +63,7 @@ async function existingWeeks(tx: Transaction): Promise<Map<number, Set<string>>>
   return weeks;
 }
 
-/** One node at a time changes partitions; the others wait, since none may write before there are some. */
+/** One node at a time changes partitions. The others wait, since none may write before they exist. */
 async function begin(tx: Transaction): Promise<void> {
   await tx.all(`SELECT pg_advisory_xact_lock(${PARTITIONS_LOCK})`);
   await tx.run(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
@@ -72,13 +72,13 @@ async function begin(tx: Transaction): Promise<void> {
 interface MakePartitions {
   nowMs: number;
   /**
-   * For an import, before its rows come: when its messages were made. The weeks of these are made too, and for rows that were
-   * numbered elsewhere one part in front of all weeks: each new week would look through what lies in the rest.
+   * For an import, before its rows are inserted: creation times of its messages. Creates their weeks too, and one partition before all
+   * weeks for rows that were numbered elsewhere, since each new week scans the default partition.
    */
   importedMs?: number[];
 }
 
-/** Makes the partitions of the week before, of this one and of those ahead; answers how many were missing. */
+/** Creates the partitions of the previous, the current, and the coming weeks; returns how many were missing. */
 export const makePartitionsOperation = operation(
   'messages.makePartitions',
   'write',
@@ -102,7 +102,7 @@ export const makePartitionsOperation = operation(
   },
 );
 
-/** Numbers of other databases are small, and stand before those of all weeks. */
+/** Numbers from other databases are small and sort before those of all weeks. */
 async function makeEarly(tx: Transaction, firstMs: number): Promise<void> {
   for (const { name, floor, settings } of TABLES) {
     if (floor !== bySeq) continue;
@@ -114,7 +114,7 @@ async function makeEarly(tx: Transaction, firstMs: number): Promise<void> {
   }
 }
 
-/** Whether this week and the next one have their partitions, so that new ones can wait. */
+/** Returns whether this week and the next have their partitions, so that new ones are not urgent. */
 export const hasWeeksOperation = operation(
   'messages.hasWeeks',
   'read',
@@ -125,7 +125,7 @@ export const hasWeeksOperation = operation(
   },
 );
 
-/** False when rows of this week lie in the table for the rest already, where they have to stay. */
+/** Returns false if the default partition already has rows of this week, which then have to stay there. */
 async function makePartition(tx: Transaction, table: Table, startMs: number): Promise<boolean> {
   const { name, column, floor, settings } = table;
   const [from, to] = [floor(startMs), floor(startMs + PARTITION_MS)];
@@ -139,7 +139,7 @@ async function makePartition(tx: Transaction, table: Table, startMs: number): Pr
   return true;
 }
 
-/** Drops the oldest week if all of it is from before `beforeMs` and finished; answers whether there may be another one. */
+/** Drops the oldest week if all of it is from before `beforeMs` and finished; returns whether there may be another one. */
 export const dropOldestWeekOperation = operation(
   'messages.dropOldestWeek',
   'write',
@@ -152,9 +152,9 @@ export const dropOldestWeekOperation = operation(
     if (startMs + PARTITION_MS > beforeMs || (await isNeeded(tx, startMs, { tables, beforeMs }))) return false;
     for (const table of tables) await tx.run(`DROP TABLE ${table}_${weekName(startMs)}`);
     const ids = [idFloor('msg', startMs), idFloor('msg', startMs + PARTITION_MS)];
-    // Late events of its messages lie in later weeks.
+    // Late events of its messages are in later weeks.
     await tx.run('DELETE FROM event WHERE message_id >= ? AND message_id < ?', ...ids);
-    // Messages whose emails went and that had no partition of their own lie in the rest.
+    // Messages without a partition of their own are in the default partition.
     if (!tables.has('message')) await tx.run('DELETE FROM message WHERE id >= ? AND id < ?', ...ids);
     if (!tables.has('attempt')) await tx.run('DELETE FROM attempt WHERE message_id >= ? AND message_id < ?', ...ids);
     return true;
@@ -169,11 +169,11 @@ async function isNeeded(
 ): Promise<boolean> {
   const week = weekName(startMs);
   if (tables.has('email')) {
-    // Blobs are removed by name, with the content they hold.
+    // Blobs are removed by name, together with the content that they hold.
     const named = await tx.get(`SELECT 1 AS found FROM email_${week} WHERE blob_key IS NOT NULL LIMIT 1`);
     if (named !== undefined) return true;
   }
-  // Of all messages of the week: where they have no partition they lie in the rest, and their emails may lie in this week's.
+  // Checks all messages of the week: without a partition they are in the default one, though their emails may be in this week's.
   const row = await tx.get(
     `SELECT 1 AS found FROM message WHERE id >= ? AND id < ?
        AND (status IN ${UNFINISHED} OR (mode = 'live' AND updated_at > ?)) LIMIT 1`,

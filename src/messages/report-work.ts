@@ -1,13 +1,13 @@
 /**
- * The work of delivery reports: a row for each event that the sender of its message is notified of. It is written in the
- * transaction of the event, so a crash neither loses nor doubles a report. src/send/delivery-reports.ts sends them.
+ * The work of delivery reports: a row for each event that the sender is notified of. It is written in the transaction of the event, so a
+ * crash neither loses nor duplicates a report. src/send/delivery-reports.ts sends them.
  */
 import type { EventType } from '../events/events.ts';
 import type { Transaction } from '../storage/operation.ts';
 import { enqueue } from '../work/work.ts';
 import type { MessageDsn, ReportKind } from './message.ts';
 
-/** The kind of these rows: subject is the id of the message, ref the number of the event. */
+/** The kind of these work rows: subject is the message id, ref the number of the event. */
 export const REPORT_WORK = 'delivery-report';
 
 const KINDS: Partial<Record<EventType, ReportKind>> = {
@@ -21,7 +21,7 @@ interface ReportableEvent {
   detail: Record<string, unknown>;
 }
 
-/** Which report an event is a reason for. A suppressed recipient is a failure; a canceled message is no news to its sender. */
+/** Returns the kind of report for an event. A suppressed recipient is a failure; a canceled message is not reported. */
 function kindOf({ type, detail }: ReportableEvent): ReportKind | undefined {
   if (type !== 'Reject') return KINDS[type];
   return (detail.reject as { reason?: string } | undefined)?.reason === 'suppressed' ? 'failure' : undefined;
@@ -33,7 +33,7 @@ export interface DueReport extends ReportableEvent {
   eventSeq: number;
   /** Unix ms, real time. */
   atMs: number;
-  /** JSON of MessageDsn, as the message has it; null for nearly all. */
+  /** JSON of MessageDsn, from the message; null for nearly all. */
   dsn: string | null;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What is kept, and removing what is kept no longer, a bounded number of rows at a time so that nobody waits behind it. Messages that
- * are not finished, and whatever belongs to them, are never removed, however old they are.
+ * Removes data whose retention has ended, a limited number of rows at a time so that other transactions are not delayed. Unfinished
+ * messages, and everything that belongs to them, are never removed, however old they are.
  */
 import type { Mode } from '../base/mode.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
@@ -8,24 +8,24 @@ import { rowset } from '../storage/rows.ts';
 import { UNFINISHED } from './message.ts';
 
 interface RetentionBatch {
-  /** Unix ms; what counts from before it is removed. */
+  /** Unix ms; anything older is removed. */
   beforeMs: number;
-  /** Rows looked at in this call. */
+  /** Rows to examine in this call. */
   limit: number;
 }
 
 export interface Removed {
   count: number;
-  /** Blobs that nothing names any more. */
+  /** Blobs that no row names any more. */
   blobKeys: string[];
 }
 
 interface ContentBatch extends RetentionBatch {
-  /** The same for content that is kept 7 days: earlier than `beforeMs` where the operator keeps content for less than 30 days. */
+  /** The limit for content that is kept 7 days; earlier than `beforeMs` if the operator keeps content for less than 30 days. */
   beforeOf7DaysMs: number;
 }
 
-/** Content of finished emails whose time is over. */
+/** Removes the content of finished emails whose retention has ended. */
 export const removeContentOperation = operation(
   'messages.removeContent',
   'write',
@@ -41,7 +41,7 @@ export const removeContentOperation = operation(
     );
     const blobKeys: string[] = [];
     for (const row of rows) {
-      // A message that was moved at this moment keeps its content for longer.
+      // A message that was rescheduled at the same moment keeps its content for longer.
       const removed = await tx.run(
         'UPDATE email SET content = NULL, blob_key = NULL, content_until = NULL WHERE seq = ? AND content_until = ?',
         row.seq,
@@ -54,20 +54,20 @@ export const removeContentOperation = operation(
 );
 
 interface EmailsBatch extends RetentionBatch {
-  /** Number of the last email that was looked at. */
+  /** Number of the last email that was examined. */
   afterSeq: number;
 }
 
 /**
- * Whole emails, oldest first, with all their messages, events and attempts; `count` is that of emails. `lastSeq` is where
- * to go on, or null when no email is old enough any more.
+ * Removes emails, oldest first, with all their messages, events, and attempts; `count` is the number of emails. `lastSeq` is where to
+ * continue, or null if no other email is old enough.
  */
 export const removeEmailsOperation = operation(
   'messages.removeEmails',
   'write',
   async (tx, batch: EmailsBatch): Promise<Removed & { lastSeq: number | null }> => {
-    // Emails are numbered in order of acceptance, so that the oldest are the first of the table. The sandbox changes its
-    // messages at times that may be far ahead: they count from their acceptance alone.
+    // Emails are numbered in order of acceptance, so the oldest come first. The sandbox clock may be far ahead, so sandbox messages expire
+    // by their time of acceptance alone.
     const rows = await tx.all<{ seq: number; blob_key: string | null; created_at: number; unfinished: number }>(
       `SELECT seq, blob_key, created_at, CASE WHEN EXISTS (SELECT 1 FROM message m WHERE m.email_seq = e.seq
          AND (m.status IN ${UNFINISHED} OR (m.mode = 'live' AND m.updated_at > ?))) THEN 1 ELSE 0 END AS unfinished
@@ -88,7 +88,7 @@ export const removeEmailsOperation = operation(
   },
 );
 
-/** An email with all of its messages, their events and attempts; answers how many messages. */
+/** Removes an email with all of its messages, their events, and attempts; returns how many messages. */
 export async function removeEmail(tx: Transaction, seq: number): Promise<number> {
   const messages = await tx.all<{ account_id: string; mode: Mode; id: string }>(
     'SELECT account_id, mode, id FROM message WHERE email_seq = ?',
@@ -111,20 +111,19 @@ async function namesOf(tx: Transaction, keys: string[]): Promise<string[]> {
   return rows.map((row) => row.blob_key);
 }
 
-/** Which of these blobs some row names. */
+/** Returns which of these blobs are named by a row. */
 export const namedBlobsOperation = operation('messages.namedBlobs', 'read', namesOf);
 
 /**
- * The same, asked where rows are written: whatever a reader may have missed, here every row is seen that was ever
- * committed. For the last look before a blob is removed.
+ * The same, as a write operation: it sees every committed row, including any that a reader might miss. This is the final check before a
+ * blob is removed.
  */
 export const stillNamedBlobsOperation = operation('messages.stillNamedBlobs', 'write', namesOf);
 
 /**
- * Removes the content of these emails, and the uploaded files they are made of: these go with it as soon as no other email has its
- * own content of them; the upload batch they belong to stays for a while, without them. What two transactions at once leave to each
- * other is found by the housekeeping. An email is passed over while one of its messages waits to be tried. Answers the blobs to
- * remove, by email.
+ * Removes the content of these emails and their uploaded files. The files are removed once no other email with content uses them; their
+ * upload batch stays for a while without them. Files that two concurrent transactions leave to each other are found by housekeeping. Skips
+ * an email while one of its messages is queued. Returns the blobs to remove, by email.
  */
 export async function dropContents(tx: Transaction, emailSeqs: readonly number[]): Promise<Map<number, string[]>> {
   const blobs = new Map<number, string[]>();
@@ -136,10 +135,10 @@ export async function dropContents(tx: Transaction, emailSeqs: readonly number[]
     { seq: 'int' },
     numbers.map((seq) => ({ seq })),
   );
-  // The bounds say which partitions are concerned, and spare the others.
+  // The bounds tell the planner which partitions to read.
   const these = `email.seq IN (SELECT asked.seq FROM ${asked.sql}) AND email.seq >= ? AND email.seq <= ?`;
   const params = [...asked.params, numbers[0]!, numbers.at(-1)!];
-  // Two copies that are settled at once: the one that comes later sees, in its second statement, that the other is finished.
+  // If two copies are settled at the same time, the later one sees in its second statement that the other is finished.
   const held = locked(tx);
   if (held !== '') await tx.all(`SELECT 1 AS found FROM email WHERE ${these} ORDER BY seq ${held}`, ...params);
   const rows = await tx.all<{ seq: number; blob_key: string | null }>(
@@ -160,7 +159,7 @@ export async function dropContents(tx: Transaction, emailSeqs: readonly number[]
   return blobs;
 }
 
-/** Answers the blobs that nothing names any more. */
+/** Returns the blobs that no row names any more. */
 async function dropFiles(tx: Transaction, emailSeq: number): Promise<string[]> {
   const uses = await tx.all<{ submission_id: string }>(
     `SELECT submission_id FROM attachment_use u WHERE email_seq = ? AND NOT EXISTS
@@ -183,7 +182,7 @@ async function dropFiles(tx: Transaction, emailSeq: number): Promise<string[]> {
 interface KeptAnswer {
   accountId: string;
   mode: Mode;
-  /** The stored body: of POST /send, or of POST /send/batch. */
+  /** The stored response body of POST /send or POST /send/batch. */
   body: string;
 }
 
@@ -201,7 +200,7 @@ function messagesOf(body: string): { id: string }[] {
   );
 }
 
-/** When the last of the messages expires, in Unix ms; 0 where there is none. */
+/** Returns when the last of the messages expires, in Unix ms; 0 if there are none. */
 export async function lastExpiryOf(
   tx: Transaction,
   { accountId, mode, messageIds }: { accountId: string; mode: Mode; messageIds: readonly string[] },
@@ -215,9 +214,8 @@ export async function lastExpiryOf(
 }
 
 /**
- * Whether the answer that an idempotency key was given has to be kept past its time: as long as one of the messages that it
- * names is still to be tried. The answer itself says which these are, for one send and for a batch alike, so that a message
- * that was moved to a later time afterwards keeps the answer too.
+ * Returns whether the response of an idempotency key must be kept beyond its time because one of its messages is unfinished. The message
+ * ids come from the response itself, for single sends and batches alike, so a message that was rescheduled keeps the response too.
  */
 export async function hasUnfinishedMessages(tx: Transaction, { accountId, mode, body }: KeptAnswer): Promise<boolean> {
   const named = rowset(tx, 'named', { id: 'text' }, messagesOf(body));

@@ -1,7 +1,7 @@
 /**
- * Links that show one message to anyone who has them: making one, and what such a link is answered. They say what became of the message, without
- * what is hidden and without what concerns others, and change nothing. A link that is over, forged, or of a message, content or account that is
- * gone or suspended is answered as if there had never been one.
+ * Links that show one message to anyone who has them: creating a link, and reading the message with it. The view includes the message's
+ * status, without hidden parts and without anything about other recipients, and is read-only. A link is answered as nonexistent if it has
+ * expired or is forged, or if its message, content, or account was deleted or suspended.
  */
 import { type Static, Type } from 'typebox';
 import { accountOperation, type Caller } from '../accounts/accounts.ts';
@@ -23,14 +23,14 @@ interface ShareRouteDeps {
   database: Database;
   blobs: Blobs;
   clock: Clock;
-  /** What links are made with; the address is read at each use. */
+  /** What links are made of; the address is read at each use. */
   linkBase: { readonly secretKey: Uint8Array; readonly baseUrl: string };
 }
 
 const HOUR_SECONDS = 3_600;
 const SECONDS = { least: 60, most: 720 * HOUR_SECONDS, standard: 168 * HOUR_SECONDS };
 const SMALL_BODY = 20_000;
-/** Of strangers, at once. */
+/** Maximum number of concurrent requests with links. */
 const READERS_AT_ONCE = 50;
 
 const shareBody = named('ShareMessageRequest', {
@@ -41,13 +41,13 @@ const shareBody = named('ShareMessageRequest', {
   hideContent: Type.Optional(Type.Boolean()),
 });
 const linkSchema = named('ShareLink', {
-  url: Type.String({ description: 'Anyone who has it sees the message, until expiresAt.' }),
+  url: Type.String({ description: 'Anyone who has the URL can view the message until expiresAt.' }),
   expiresAt: Type.String({ format: 'date-time' }),
 });
 const sharedSchema = named('SharedMessage', {
   ...outcomeShape,
-  validUntil: Type.String({ format: 'date-time', description: 'Of the link.' }),
-  subjectHidden: Type.Boolean({ description: 'The subject is empty then.' }),
+  validUntil: Type.String({ format: 'date-time', description: 'End of the validity of the link.' }),
+  subjectHidden: Type.Boolean({ description: 'If true, the subject is empty.' }),
   contentHidden: Type.Boolean(),
   attempts: Type.Array(attemptSchema),
   timeline: Type.Array(sharedEventSchema),
@@ -74,7 +74,7 @@ export function shareRoutes({ database, blobs, clock, linkBase }: ShareRouteDeps
       operationId: 'shareMessage',
       summary: 'Create a link that shows the status of a message',
       description:
-        'For anyone who gets it, without signing in: state, attempts, timeline and content, without tags, metadata, opens, clicks and other recipients. It changes nothing, and cannot be called back before it expires.',
+        'Anyone who has the link can view the message without logging in: status, attempts, timeline, and content, without tags, metadata, opens, clicks, and other recipients. The link is read-only and cannot be revoked before it expires.',
       ...{ body: shareBody, bodyOptional: true },
       response: { status: 201, schema: linkSchema },
       async handle(request: RouteRequest<Caller, Static<typeof shareBody>>) {
@@ -96,7 +96,7 @@ export function shareRoutes({ database, blobs, clock, linkBase }: ShareRouteDeps
       operationId: 'getSharedMessage',
       summary: 'Get the message of a shared link',
       description:
-        'With the token of the link instead of a key. 404 once the link has expired, or the message is gone.',
+        'Uses the token of the link instead of an API key. Returns 404 once the link has expired or the message was deleted.',
       response: { status: 200, schema: sharedSchema },
       refusals: ['NOT_FOUND'],
       async handle(request) {
@@ -109,7 +109,8 @@ export function shareRoutes({ database, blobs, clock, linkBase }: ShareRouteDeps
       ...{ ...open, path: '/shared/message/content' },
       operationId: 'getSharedMessageContent',
       summary: 'Get the message content of a shared link',
-      description: 'As GET /messages/{id}/content. 404 also where the maker of the link has hidden it.',
+      description:
+        'Like GET /messages/{id}/content. Also returns 404 if the content was hidden when the link was created.',
       response: { status: 200, contentType: 'message/rfc822' },
       refusals: ['NOT_FOUND'],
       async handle(request) {

@@ -46,7 +46,7 @@ const seed = async (mail: SeededMail): Promise<string> => {
   const { recipients } = await seedMail(app.temp.database, { nowMs: clock.now(), ...mail });
   return recipients[0]!.messageId;
 };
-/** When the content of this message's email is to be removed; read beside the running threads. */
+/** When the content of this message's email is to be removed; read while the threads are running. */
 function contentUntil(messageId: string): number | null {
   const connection = new DatabaseSync(prepareDataDirectory(app.temp.folder).databaseFile, { readOnly: true });
   try {
@@ -110,7 +110,7 @@ test('one message shows its attempts and its timeline, oldest first, and its con
   }
 });
 
-test('what has not left can be cancelled once; what is held or finished cannot', async () => {
+test('a message that was not sent can be canceled once; a held or finished one cannot', async () => {
   const accountId = 'acc_cancel';
   const api = app.api(accountId);
   await claim();
@@ -200,7 +200,7 @@ test('content is kept from the last of the copies on, however often they are mov
   }
 });
 
-test('sending again is refused where sending is', () => {
+test('a resend is refused if a send is', () => {
   const routes = messageRoutes({
     database: app.temp.database,
     blobs,
@@ -272,7 +272,7 @@ function finish(messageId: string, status = 'delivered'): void {
   connection.close();
 }
 
-test('what has not left yet is not sent again: there would be two copies', async () => {
+test('a message that was not sent yet is not resent: there would be two copies', async () => {
   const accountId = 'acc_twice';
   const api = app.api(accountId);
   for (const when of [{}, { sendAtMs: clock.now() + 60_000 }]) {

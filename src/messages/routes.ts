@@ -1,6 +1,6 @@
 /**
- * `/messages`: what was accepted and what became of it, content, and the changes a user may still make: move, cancel,
- * send again. Everything is of the caller's account and mode; what is another's answers as if it did not exist.
+ * `/messages`: accepted messages and their status, content, and the changes that a user can still make: reschedule, cancel, resend.
+ * Everything is limited to the caller's account and mode; messages of others are answered as nonexistent.
  */
 
 import type { Readable } from 'node:stream';
@@ -41,12 +41,12 @@ interface MessageRouteDeps {
   database: Database;
   blobs: Blobs;
   clock: Clock;
-  /** Whether this caller may still send from this header's address; asked before a message is sent again. */
+  /** Checks whether this caller may still send from this header's address; called before a message is resent. */
   checkSender(caller: Caller, headerFrom: string): Promise<Failure | undefined>;
-  /** Runs what accepts mail once under the Idempotency-Key it came with. */
+  /** Runs a send once per Idempotency-Key. */
   once: KeyedCalls;
   searches: Searches;
-  /** Tells delivery and webhooks that there is new work. */
+  /** Wakes delivery and webhooks because there is new work. */
   nudge(): void;
 }
 
@@ -54,7 +54,7 @@ type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
 
 const DAY_MS = 86_400_000;
 const MAX_AHEAD_DAYS = 30;
-/** How far an id's time may lie from the time its message is recorded with. */
+/** How far the time in an id may differ from the recorded time of its message. */
 const ID_SLACK_MS = 3_600_000;
 
 const METADATA = 'metadata.';
@@ -63,24 +63,24 @@ const text = (maxLength: number, description: string) =>
 const time = (description: string) => Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description }));
 
 const listFields = {
-  status: Type.Optional(oneOf([...MESSAGE_STATUSES], { description: 'The present status.' })),
-  to: text(320, 'A part of the address, without case, or the whole of it in any of its spellings.'),
-  from: text(998, 'A part of the From header, without case.'),
-  subject: text(998, 'A part of the subject, without case.'),
+  status: Type.Optional(oneOf([...MESSAGE_STATUSES], { description: 'The current status.' })),
+  to: text(320, 'Part of the address (case-insensitive), or the complete address in any spelling.'),
+  from: text(998, 'Part of the From header (case-insensitive).'),
+  subject: text(998, 'Part of the subject (case-insensitive).'),
   tag: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
       maxItems: 10,
-      description: 'One tag, exactly; given several times, all of them must be there.',
+      description: 'One tag, exact. If given several times, all must match.',
     }),
   ),
   messageId: text(64, 'One id.'),
-  template: text(64, 'The id of the template it was made with.'),
-  q: text(998, 'A part of the address or of the subject, without case.'),
+  template: text(64, 'The id of the template that the message was created from.'),
+  q: text(998, 'Part of the address or of the subject (case-insensitive).'),
   since: time('Accepted at or after.'),
   until: time('Accepted at or before.'),
   ...pageFields,
 };
-/** A filter by metadata has the name of the pair in its own. */
+/** A metadata filter includes the name of the pair in its own name. */
 const listQuery = closed(listFields, {
   patternProperties: {
     '^metadata\\.': { type: 'string', maxLength: 998, description: 'Pairs of the metadata: metadata.NAME=value.' },
@@ -88,7 +88,7 @@ const listQuery = closed(listFields, {
   maxProperties: 40,
 });
 
-/** Of a message, for its account and for those who have a link to it. */
+/** Shared by the account's view of a message and the view of shared links. */
 export const outcomeShape = {
   messageId: Type.String(),
   status: oneOf([...MESSAGE_STATUSES]),
@@ -119,20 +119,25 @@ export const attemptSchema = named('Attempt', {
   host: nullableText,
   address: nullableText,
   sourceAddress: Type.Optional(
-    Type.String({ description: 'Ours, where POSTRIDER_SOURCE_ADDRESSES names those that mail leaves from.' }),
+    Type.String({ description: 'The source address, if POSTRIDER_SOURCE_ADDRESSES is set.' }),
   ),
-  tls: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'Such as TLSv1.3; null in the clear.' }),
-  tlsFallback: Type.Optional(Type.String({ description: 'Why it went in the clear although the server offers TLS.' })),
+  tls: Type.Unsafe<string | null>({
+    type: ['string', 'null'],
+    description: 'For example TLSv1.3; null if unencrypted.',
+  }),
+  tlsFallback: Type.Optional(
+    Type.String({ description: 'Why the connection was unencrypted although the server offers TLS.' }),
+  ),
   tlsPolicy: Type.Optional(
     oneOf(['requireTls', 'dane', 'mta-sts', 'mta-sts-testing', 'opportunistic'], {
-      description: 'What the mail (`requireTls`) or the domain of the recipient asked of the connection.',
+      description: 'What the email (`requireTls`) or the domain of the recipient required of the connection.',
     }),
   ),
-  tlsCipher: Type.Optional(Type.String({ description: 'Such as TLS_AES_256_GCM_SHA384.' })),
+  tlsCipher: Type.Optional(Type.String({ description: 'For example TLS_AES_256_GCM_SHA384.' })),
   tlsPeerName: Type.Optional(Type.String({ description: 'The name in the certificate of the server.' })),
   dialogue: Type.Array(
     closed({
-      atMs: Type.Integer({ description: 'Since the attempt began.' }),
+      atMs: Type.Integer({ description: 'Milliseconds since the start of the attempt.' }),
       direction: oneOf(['C', 'S'], { description: 'C: Postrider. S: the server.' }),
       text: Type.String(),
     }),
@@ -206,7 +211,7 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'listMessages',
       summary: 'List messages, newest first',
       description:
-        'Filters narrow together; parts of addresses and subjects are compared without case. With `metadata.NAME=value` only those whose metadata has this pair; several may be given. A search through very many messages answers within 0.3 seconds what it has found: its page may hold less than limit, or nothing, and goes on as long as there is a Link to the next one.',
+        'A message must match all filters; parts of addresses and subjects are case-insensitive. `metadata.NAME=value` matches messages whose metadata has this pair, and can be repeated. A search through very many messages returns within 0.3 seconds what it has found: a page can have fewer entries than limit, or none. Follow the Link header to the next page until there is none.',
       query: listQuery,
       response: { status: 200, schema: Type.Array(messageSchema) },
       async handle(request: Request<undefined, Static<typeof listQuery>>) {
@@ -218,7 +223,7 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
           before: after === undefined ? null : String(after[0]),
           limit: limit + 1,
         };
-        // Nobody reads the answer to a client that has left while it waited for its turn.
+        // Skip the search if the client disconnected while it waited for its turn.
         const { rows, stoppedAt } = isSearch(asked)
           ? await search(deps, asked, request.signal)
           : { rows: await database.execute(listMessagesOperation, asked), stoppedAt: null };
@@ -232,7 +237,7 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/messages/:id', tag: 'messages', auth: 'key' },
       operationId: 'getMessage',
       summary: 'Get a message with its attempts and timeline',
-      description: 'attempts holds the whole SMTP dialogue of each attempt, timeline every event, oldest first.',
+      description: 'attempts has the complete SMTP dialogue of each attempt; timeline has every event, oldest first.',
       response: { status: 200, schema: detailSchema },
       async handle(request: Request) {
         const found = await database.execute(findMessageOperation, keyOf(request));
@@ -260,7 +265,7 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'getMessageContent',
       summary: 'Download the MIME message as it was accepted',
       description:
-        'Byte for byte, before Received and DKIM-Signature are added. 404 once the content is no longer kept.',
+        'Byte for byte, before Received and DKIM-Signature are added. Returns 404 once the content was deleted.',
       response: { status: 200, contentType: 'message/rfc822' },
       async handle(request: Request) {
         const found = await database.execute(findContentOperation, keyOf(request));
@@ -275,18 +280,18 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
   ];
 }
 
-/** Mail is a stranger's text: a browser must not run it. */
+/** Mail is untrusted content: a browser must not run it. */
 export function mailAnswer(content: Buffer | Readable): ContentAnswer {
   const headers = { 'Content-Security-Policy': "default-src 'none'; sandbox" };
   return { ok: true, contentType: 'message/rfc822', content, headers };
 }
 
-/** Whether the filter may pass over all messages of the account. */
+/** Returns whether the filter may have to scan all messages of the account. */
 function isSearch(page: MessagePage): boolean {
   if (page.messageId !== null) return false;
   const { status, to, from, subject, any, templateId, tags, metadata } = page;
   if (tags.length > 0 || metadata.length > 0) return true;
-  // Times alone pass over many where ids do not follow them.
+  // Filters by time scan too if ids do not follow time.
   const isTimed = page.mode === 'sandbox' && (page.sinceMs !== null || page.untilMs !== null);
   return isTimed || [status, to, from, subject, any, templateId].some((one) => one !== null);
 }
@@ -303,7 +308,7 @@ function filtersOf(request: Request<undefined, Static<typeof listQuery>>) {
   const { query, caller } = request;
   const sinceMs = query.since === undefined ? null : isoTimeMs(query.since);
   const untilMs = query.until === undefined ? null : isoTimeMs(query.until);
-  // The sandbox has a clock of its own, which ids do not follow.
+  // The sandbox has its own clock, which ids do not follow.
   const narrow = caller.mode === 'live';
   return {
     accountId: caller.account.id,
@@ -326,7 +331,7 @@ function filtersOf(request: Request<undefined, Static<typeof listQuery>>) {
   };
 }
 
-/** The part of an id that tells its time; times before 1970 are as early as any. */
+/** Returns the part of an id that encodes its time; times before 1970 count as the earliest. */
 function idPrefix(ms: number): string {
   return newId('msg', Math.max(0, ms)).slice(0, 12);
 }
@@ -345,7 +350,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'PATCH', path: '/messages/:id', tag: 'messages', auth: 'key' },
       operationId: 'rescheduleMessage',
       summary: 'Reschedule a message',
-      description: 'A time that has passed sends it at once, as with POST /send.',
+      description: 'A time in the past sends it immediately, as with POST /send.',
       body: moveBody,
       refusals: ['CONFLICT'],
       response: { status: 200, schema: messageSchema },
@@ -373,7 +378,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'cancelMessage',
       summary: 'Cancel a message that was not sent',
       description:
-        'Possible while it is scheduled, queued or delayed; a Reject event tells of it. 409 CONFLICT once it has left.',
+        'Allowed while the message is scheduled, queued, or delayed; records a Reject event. Returns 409 CONFLICT once it was sent.',
       ...{ body: closed({}), bodyOptional: true },
       refusals: ['CONFLICT'],
       response: { status: 200, schema: messageSchema },
@@ -399,10 +404,10 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       idempotencyKey: true,
       summary: 'Resend a message to the same recipient, as a new message',
       description:
-        'For a message that is settled: delivered, bounced, suppressed or cancelled. Mail that came over HTTP gets a new Message-ID. Takes an Idempotency-Key.',
+        'For a message that is finished: delivered, bounced, suppressed, or cancelled. Mail that was submitted over HTTP gets a new Message-ID. Accepts an Idempotency-Key.',
       ...{ body: closed({}), bodyOptional: true, acceptsMail: true },
       refusals: ['CONFLICT', 'SENDER_NOT_VERIFIED', 'DUPLICATE_REQUEST_IN_PROGRESS', 'IDEMPOTENCY_KEY_REUSED'],
-      response: { status: 200, schema: sendResponse, description: 'The answer of POST /send.' },
+      response: { status: 200, schema: sendResponse, description: 'The response of POST /send.' },
       async handle(request: Request<object>) {
         const key = keyOf(request);
         const call = {

@@ -1,8 +1,7 @@
 /**
- * The token of a link that shows one message to anyone who has it: it names account, mode, message, what is hidden and the end of its life, and is
- * signed under a key of its own that is derived from the service's secret key. Nothing is stored: it cannot be guessed, altered or
- * prolonged, and not called back before its end. What it says and its signature are compared as text, so that there is one way to
- * write each.
+ * The token of a link that shows one message to anyone who has it. It contains account, mode, message, what is hidden, and its expiry, and
+ * is signed with a separate key derived from the service's secret key. Nothing is stored, so a token cannot be revoked before it expires.
+ * Payload and signature are compared as text, so each has exactly one valid spelling.
  */
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import type { Mode } from '../base/mode.ts';
@@ -17,7 +16,7 @@ export interface ShareGrant extends MessageKey {
 
 export interface ShareTokens {
   seal(grant: ShareGrant): string;
-  /** Undefined for what was not sealed here, or is over. */
+  /** Returns undefined if the token was not issued by this service or has expired. */
   open(token: string, nowMs: number): ShareGrant | undefined;
 }
 
@@ -25,7 +24,7 @@ const TOKEN = /^([0-9A-Za-z_-]{1,400})\.([0-9A-Za-z_-]{43})$/;
 
 type Sealed = readonly [accountId: string, mode: Mode, messageId: string, expiresAtMs: number, hidden: string];
 
-/** `secretKey` is the service's own (32 bytes). */
+/** `secretKey` is the service's secret key (32 bytes). */
 export function createShareTokens(secretKey: Uint8Array): ShareTokens {
   const key = Buffer.from(hkdfSync('sha256', secretKey, '', 'postrider share links', 32));
   const sign = (said: string): string => createHmac('sha256', key).update(said).digest('base64url');

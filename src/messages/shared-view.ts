@@ -1,6 +1,6 @@
 /**
- * What of a message a link shows to somebody who is in no account: what became of it, and nothing of others. Tags, metadata and who read it are
- * left out. One SMTP session serves several recipients of an email, blind copies among them: lines about others are taken out of it.
+ * The view of a message through a shared link: its status and delivery, and nothing about others. Tags, metadata, opens, and clicks are
+ * left out. One SMTP session serves several recipients of an email, including blind copies, so lines about other recipients are removed.
  */
 import { iso } from '../base/clock.ts';
 import { type EventRow, eventBody } from '../events/events.ts';
@@ -21,7 +21,7 @@ const SHOWN = [
   ...(['messageId', 'status', 'mode', 'from', 'to', 'role', 'subject', 'sizeBytes', 'headerMessageId'] as const),
   ...(['createdAt', 'sendAt', 'nextAttemptAt', 'expiresAt'] as const),
 ];
-/** Of the events, what became of the delivery; opens and clicks are the recipient's own affair. */
+/** Event types about delivery; opens and clicks are private to the recipient and the account. */
 const OUTCOMES = ['delivery', 'deliveryDelay', 'bounce', 'complaint', 'reject'] as const;
 const SHOWN_EVENTS = new Set(['Send', 'Delivery', 'DeliveryDelay', 'Bounce', 'Complaint', 'Reject']);
 
@@ -32,12 +32,12 @@ function only(names: readonly string[], of: Json): Json {
 }
 
 const RCPT = /^RCPT TO:<([^>]*)>/i;
-/** Stands for lines in the middle of a session that was too long to keep. */
+/** Replaces lines in the middle of a session that was too long to keep. */
 const CUT = '…';
 
 /**
- * The session without what is about other recipients. Their replies come in a row after all commands, so that no reply between the
- * envelope and the content can be known to be about one of them: those go, too, and the attempt's own reply stands beside the session.
+ * Returns the session without lines about other recipients. With pipelining, replies come after all commands, so replies between the
+ * envelope and the content cannot be attributed to one recipient: they are removed too, and the attempt's own reply is shown separately.
  */
 export function ownLines(lines: readonly Line[], recipient: string): Line[] {
   const named = new Set(lines.flatMap(({ text }) => RCPT.exec(text)?.[1] ?? []));
@@ -75,5 +75,5 @@ export function sharedBody(
   };
 }
 
-/** The content holds the subject. */
+/** The content includes the subject, so hiding the subject hides it too. */
 export const isContentHidden = ({ hideSubject, hideContent }: ShareGrant): boolean => hideSubject || hideContent;

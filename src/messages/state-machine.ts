@@ -1,16 +1,15 @@
 /**
- * The states of a message and the only code that writes them. Every change of state appends its event in the same
- * transaction; a change that the table does not allow is refused and changes nothing.
+ * The states of a message and the only code that writes them. Every change of state appends its event in the same transaction; a change
+ * that the table does not allow is refused and changes nothing.
  *
  *   scheduled → queued → (sending: held by a worker, not stored) → delivered → bounced (late report) | complained
- *                  ↑        ├→ delayed → tried again at its next attempt
+ *                  ↑        ├→ delayed → retried at its next attempt
  *                  │        └→ bounced
- *   suppressed (never leaves)    scheduled | queued | delayed → cancelled | suppressed (before an attempt)
+ *   suppressed (never sent)    scheduled | queued | delayed → cancelled | suppressed (before an attempt)
  *
- * The events of one message are at least a millisecond apart, in their order: their times tell which came first.
+ * The events of one message are at least a millisecond apart, in order: their times tell which came first.
  *
- * `sending` is not written to the row: a lease on the work row says it, so that an attempt costs one transaction, not
- * two.
+ * `sending` is not written to the row: a lease on the work row implies it, so that an attempt costs one transaction instead of two.
  */
 import type { Mode } from '../base/mode.ts';
 import { appendEvents, EVENT, type EventType, type NewEvent } from '../events/events.ts';
@@ -31,7 +30,7 @@ const FROM: Record<MessageStatus, readonly MessageStatus[]> = {
   cancelled: ['scheduled', 'queued', 'delayed'],
 };
 
-/** Whether the message stays in the queue. */
+/** The states in which a message is in the queue. */
 const WAITING: readonly MessageStatus[] = ['scheduled', 'queued', 'delayed'];
 
 export interface Transition {
@@ -39,27 +38,27 @@ export interface Transition {
   mode: Mode;
   messageId: string;
   to: MessageStatus;
-  /** Unix ms, by the clock of the mode; the event carries a later time where the message was last changed then or after it. */
+  /** Unix ms, by the clock of the mode; the event gets a later time if the message was last changed at or after it. */
   atMs: number;
-  /** Number of attempts to record, or undefined to leave it. */
+  /** Number of attempts to record; undefined leaves it unchanged. */
   attempts?: number;
   nextAttemptAtMs?: number | null;
-  /** The event of this change; none for a repeated delay. */
+  /** The event of this change; null for a repeated delay. */
   event?: { id: string; type: EventType; detail: Record<string, unknown> } | null;
 }
 
-/** Applies the change and appends its event; false when the message is not in a state that allows it. */
+/** Applies the change and appends its event; returns false if the message's state does not allow it. */
 export async function transition(tx: Transaction, change: Transition): Promise<boolean> {
   return (await transitionMany(tx, [change])).has(change.messageId);
 }
 
-/** For each state the states it is reached from, as pairs in SQL. */
+/** For each state, the states that it can be reached from, as pairs in SQL. */
 const ALLOWED = Object.entries(FROM)
   .flatMap(([to, from]) => from.map((one) => `'${one}>${to}'`))
   .join(', ');
 const WAITING_LIST = WAITING.map((one) => `'${one}'`).join(', ');
 
-/** The same for many messages, each once; answers the ids of those that were changed. */
+/** The same for many messages, each at most once; returns the ids of those that were changed. */
 export async function transitionMany(tx: Transaction, changes: readonly Transition[]): Promise<ReadonlySet<string>> {
   if (changes.length === 0) return new Set();
   const made = rowset(
@@ -74,7 +73,7 @@ export async function transitionMany(tx: Transaction, changes: readonly Transiti
       ...{ attempts: change.attempts ?? null, nextAttemptAt: change.nextAttemptAtMs ?? null },
     })),
   );
-  // The lowest and the highest id say which partitions are concerned, and spare the others.
+  // The lowest and the highest id tell the planner which partitions to read.
   const ids = changes.map((change) => change.messageId).sort();
   const events = changes.filter((change) => change.event);
   const [rows, [seqs]] = await Promise.all([
@@ -104,17 +103,17 @@ export async function transitionMany(tx: Transaction, changes: readonly Transiti
   return new Set(changed.keys());
 }
 
-/** The sandbox sends no reports: nothing leaves it. */
+/** The sandbox sends no reports. */
 function dueReport({ at: atMs, ...event }: NewEvent, eventSeq: number, dsn: string | null): DueReport[] {
   return dsn === null || event.mode === 'sandbox' ? [] : [{ ...event, eventSeq, atMs, dsn }];
 }
 
-/** What is learned of a message and changes no state: what its recipient did with it, or what is reported late. */
+/** An event that changes no state: an open or click, or a late report. */
 interface TimelineEntry {
   accountId: string;
   mode: Mode;
   messageId: string;
-  /** Unix ms, by the clock of the mode; as for a transition, the event carries a later time than the one before it. */
+  /** Unix ms, by the clock of the mode; as for a transition, the event gets a later time than the previous one. */
   atMs: number;
   event: {
     id: string;
@@ -123,7 +122,7 @@ interface TimelineEntry {
   };
 }
 
-/** Appends an event alone; false when the message is not there any more. */
+/** Appends an event alone; returns false if the message no longer exists. */
 export async function appendToTimeline(tx: Transaction, entry: TimelineEntry): Promise<boolean> {
   const { accountId, mode, messageId, atMs } = entry;
   const row = await tx.get<{ updated_at: number; dsn: string | null }>(

@@ -80,7 +80,7 @@ test('everything else is refused, with a reason', () => {
   }
 });
 
-test('what is not written as an address is refused', () => {
+test('refuses text that is not an address', () => {
   for (const text of NOT_ADDRESSES) assert.equal(addressRefusal(text, []), 'not an IP address', text);
 });
 
@@ -103,7 +103,7 @@ test('the operator lifts the refusal for ranges, and only for them', () => {
   }
 });
 
-test('CIDRs that are none are named', () => {
+test('names the invalid CIDR of a list', () => {
   assert.deepEqual(parseCidrs(''), { ok: true, cidrs: [] });
   for (const bad of [
     '10.0.0.0/33',

@@ -1,16 +1,16 @@
 /**
- * What was asked for, remembered for a time of its own each; questions at the same moment are asked once. What was used longest ago goes
- * first, when there are too many answers or when they are too large together: an answer may have 64 KB.
+ * A cache of DNS answers, each with its own lifetime. Concurrent identical questions are asked once. The least recently used entries are
+ * evicted when there are too many, or when they are too large in total (an answer can have 64 KB).
  */
 
 export interface Cached<T> {
   value: T;
-  /** How long it may be remembered (0: not at all), or from the cache how long it still may. */
+  /** How long it may be cached (0: not at all), or, from the cache, the remaining time. */
   ttlMs: number;
 }
 
 export interface DnsCache {
-  /** The remembered answer, or the one that `ask` gives. */
+  /** Returns the cached answer, or asks with `ask`. */
   get<T>(key: string, ask: () => Promise<Cached<T>>): Promise<Cached<T>>;
   clear(): void;
 }
@@ -21,10 +21,10 @@ interface Entry {
   sizeBytes: number;
 }
 
-/** What an entry takes besides its content. */
+/** Memory of an entry besides its content. */
 const ENTRY_BYTES = 500;
 
-/** `now` is in milliseconds and only compared with itself. */
+/** `now` returns milliseconds and is only compared with itself. */
 export function dnsCache(options: { maxEntries: number; maxBytes: number; now?: () => number }): DnsCache {
   const now = options.now ?? (() => performance.now());
   const entries = new Map<string, Entry>();
@@ -47,7 +47,7 @@ export function dnsCache(options: { maxEntries: number; maxBytes: number; now?: 
     try {
       const answer = await ask();
       const { value, ttlMs } = answer;
-      // Near enough to what it takes.
+      // Approximates the size.
       if (ttlMs > 0) {
         keep(key, { value, until: now() + ttlMs, sizeBytes: ENTRY_BYTES + 2 * JSON.stringify(value).length });
       }
@@ -61,7 +61,7 @@ export function dnsCache(options: { maxEntries: number; maxBytes: number; now?: 
     get: <T>(key: string, ask: () => Promise<Cached<T>>): Promise<Cached<T>> => {
       const known = entries.get(key);
       if (known) {
-        // The one used last stands last.
+        // Most recently used entries come last.
         entries.delete(key);
         entries.set(key, known);
         const ttlMs = known.until - now();

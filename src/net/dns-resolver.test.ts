@@ -57,7 +57,7 @@ test('a silent server gets two tries, the second with twice the time; then the o
   assert.equal(silent.questions.length, 3, 'the one that was silent lately is not waited for');
 });
 
-test('what a server says of a name ends the search: NXDOMAIN is not asked again elsewhere', async (t) => {
+test('an answer of a server ends the search: NXDOMAIN is not asked again elsewhere', async (t) => {
   const [first, second] = [await serverOf(t, {}), await serverOf(t, { 'a.example': { TXT: ['x'] } })];
   assert.equal((await open(t, [first, second]).resolveTxt('a.example')).status, 'no-such-domain');
   assert.equal(second.questions.length, 0);
@@ -95,7 +95,7 @@ for (const cnameOnly of [false, true]) {
   });
 }
 
-test('a CNAME to nothing: the server says what is not there', async (t) => {
+test('a CNAME to nothing returns what its server reports', async (t) => {
   const server = await serverOf(t, {
     'a.example': { CNAME: 'gone.example' },
     'b.example': { CNAME: 'mail.example' },
@@ -144,7 +144,7 @@ const negatives: [minimum: number | undefined, nameErrorMs: number, noDataMs: nu
 for (const [minimum, nameErrorMs, noDataMs] of negatives) {
   test(`nothing, with ${minimum ?? 'no'} s in the SOA, is remembered ${nameErrorMs / 1000} s and ${noDataMs / 1000} s`, async (t) => {
     const server = await serverOf(t, { 'a.example': A });
-    // The SOA's own TTL is an hour, which counts where it is less.
+    // The SOA's own TTL is an hour, which applies if it is less.
     if (minimum !== undefined) server.soaMinimum = minimum;
     const servers = [parseDnsServer(server.server)];
     const resolver = openResolver({ servers: () => servers, timeoutMs: 5_000, tries: 1, trustEveryServer: false });
@@ -170,7 +170,7 @@ test('AD: of every answer on the way, and of denials', async (t) => {
     'empty.example': { secure: true },
     'half.example': { ...A, secure: true },
   });
-  // What is asked for AAAA alone is not answered, as if somebody on the way held it back.
+  // Queries for AAAA get no answer, as if an attacker suppressed them.
   server.tamper = (answer) => {
     const isHeldBack = /^.{12}\u0004half\u0007example\0\0\u001c/is.test(answer.toString('latin1'));
     return isHeldBack ? [] : [answer];
@@ -199,7 +199,7 @@ test('AD: of every answer on the way, and of denials', async (t) => {
   const none = await dns.resolveTlsa('good.example');
   assert.deepEqual(none, { status: 'no-data', secure: true });
 
-  // The same server by an address that is not known to be on this host: somebody between could set the bit.
+  // The same server by an address that is not known to be on this host: an attacker on the path could set the bit.
   const mapped = `[::ffff:127.0.0.1]:${server.port}`;
   assert.equal(await secureOf('good.example', open(t, [mapped])), false);
   assert.equal(await secureOf('good.example', open(t, [mapped], { dnssec: 'trust' })), true);
@@ -228,7 +228,7 @@ test('10,000 questions at once: all answered, with a bounded number of sockets',
   assert.ok(most <= 256 + 1_000 + 20, `${most} more descriptors than before`);
 });
 
-test('1,000 names that nobody answers for do not hold up others', async (t) => {
+test('1,000 unanswered names do not delay others', async (t) => {
   const server = await serverOf(t, { 'good.example': { TXT: ['good'] } });
   const names = Array.from({ length: 1_000 }, (_, index) => `dead${index}.example`);
   for (const name of names) server.zone[name] = { fail: 'timeout' };
@@ -251,7 +251,7 @@ test('close ends what is asked and what waits, and leaves no socket', async (t) 
   assert.deepEqual(await dns.resolveTxt('later.example'), { status: 'temporary', cause: 'ECANCELLED' });
 });
 
-test("a zone's own servers: asked without recursion and memory, and believed where they are authoritative", async (t) => {
+test("a zone's own servers: asked without recursion and cache, and trusted if they are authoritative", async (t) => {
   const usual = await serverOf(t, { 'other.example': { TXT: ['elsewhere'] }, 'a.example': { TXT: ['old'] } });
   const own = await serverOf(t, {
     'a.example': { TXT: ['new'], secure: true },

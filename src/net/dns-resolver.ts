@@ -1,13 +1,13 @@
 /**
- * Records of one type at a name, from whichever of some servers answers: two tries at each, in the order given, the second with
- * twice the time. A server that says that it cannot (SERVFAIL, REFUSED, a referral to others) is not asked again for this question; one
- * that said nothing is tried after the others for a while. CNAMEs are followed, eight at most, also where a server leaves that to us.
+ * Looks up records of one type at a name, from the first server that answers: two tries each, in the given order, the second with twice the
+ * timeout. A server that declines (SERVFAIL, REFUSED, a referral) is not asked again for this question; one that did not respond is tried
+ * after the others for a while. CNAMEs are followed, at most eight, even if a server does not follow them.
  *
- * `secure` is the AD bit of every answer on the way (RFC 6840 §5.8). It is believed where nobody could have set it on the way: from
- * a server on this host, or from all where the operator vouches for the way to them.
+ * `secure` is the AD bit of every answer in the chain (RFC 6840 §5.8). It is trusted from a server on this host, or from all servers if the
+ * operator trusts the network path to them.
  *
- * At most 256 questions leave at once; others wait, and their time begins when they leave. One that is not answered within a second makes
- * room for the next, so that thousands of names that nobody answers for do not hold up the rest as long as they take; 1,000 of those at most.
+ * At most 256 questions are sent at once; others wait, and their timeout starts when they are sent. A question without an answer after a
+ * second frees its place for the next, so that thousands of unanswered names do not delay the others; at most 1,000 of those.
  */
 import { setMaxListeners } from 'node:events';
 import type { Answer, DecodedPacket, MxData, TlsaData, TxtData } from 'dns-packet';
@@ -27,7 +27,7 @@ interface RecordData {
   TXT: TxtData;
 }
 
-/** What is asked for. */
+/** The supported record types. */
 export type RecordType = keyof RecordData;
 
 export interface RecordOf<T extends RecordType> {
@@ -39,37 +39,39 @@ export interface RecordOf<T extends RecordType> {
 }
 
 export type LookUp<T extends RecordType> =
-  /** One record at least; `canonicalName` is where they are, behind all CNAMEs. */
+  /** At least one record; `canonicalName` is their owner after all CNAMEs. */
   | { status: 'found'; records: RecordOf<T>[]; canonicalName: string; secure: boolean; ttlMs: number }
   | { status: 'no-such-domain' | 'no-data'; secure: boolean; ttlMs: number }
   | { status: 'temporary'; cause: string };
 
 export interface Resolver {
-  /** Of a name in A-labels and lower case. TTLs are between 30 s and an hour, that of a name that does not exist at most 60 s. */
+  /**
+   * Looks up a name in A-labels and lower case. TTLs are limited to between 30 s and an hour, and to 60 s for a name that does not exist.
+   */
   lookUp<T extends RecordType>(name: string, type: T): Promise<LookUp<T>>;
-  /** The same, asked of these servers for what they know themselves; CNAMEs that lead elsewhere are followed from here. */
+  /** The same, asking these servers for their own data; CNAMEs to other zones are followed with this resolver. */
   at(servers: readonly DnsServer[]): Pick<Resolver, 'lookUp'>;
-  /** Questions under way and to come end as temporary failures (ECANCELLED). */
+  /** Pending and later questions end as temporary failures (ECANCELLED). */
   close(): void;
 }
 
 interface ResolverOptions {
   servers(): readonly DnsServer[];
-  /** For the first try; the second has twice as long. */
+  /** Of the first try; the second takes up to twice as long. */
   timeoutMs: number;
-  /** Of each server. */
+  /** Per server. */
   tries: number;
   trustEveryServer: boolean;
 }
 
-/** As many as the receive buffer of a server has room for on Linux (208 KiB), so that a burst is not lost there. */
+/** What fits into a server's receive buffer on Linux (208 KiB), so that a burst is not lost there. */
 const MAX_QUESTIONS = 256;
-/** By then a question has left the receive buffer of its server. */
+/** By then the server has read a question from its receive buffer. */
 const SLOW_MS = 1_000;
-/** Each has a socket. */
+/** Each uses a socket. */
 const MAX_SLOW = 1_000;
 const MAX_ALIASES = 8;
-/** How long a server that said nothing is tried after the others. */
+/** How long a server that did not respond is tried after the others. */
 const SILENT_MS = 10_000;
 const MAX_SILENT = 1_000;
 export const MIN_TTL_MS = 30_000;
@@ -86,7 +88,7 @@ const CAUSES = new Map([
 type Said = { packet: DecodedPacket; secure: boolean } | { cause: string };
 type Ask = (name: string, type: RecordType) => Promise<Said>;
 
-/** Why an answer is none, or undefined. */
+/** Returns why a packet is not a usable answer, or undefined. */
 function problemOf(packet: DecodedPacket, recursion: boolean): string | undefined {
   const rcode = rcodeOf(packet);
   if (rcode !== NO_ERROR && rcode !== NAME_ERROR) return CAUSES.get(rcode) ?? 'EBADRESP';
@@ -108,20 +110,20 @@ function negativeTtlMs(packet: DecodedPacket, maxMs: number): number {
 
 const isSame = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase();
 
-/** The records of one type at a name in an answer. */
+/** Returns the records of one type at a name in an answer. */
 function recordsOf<T extends RecordType>(answers: readonly Answer[], name: string, type: T): RecordOf<T>[] {
   const isWanted = (one: Answer): boolean =>
     one.type === type && 'data' in one && one.class === 'IN' && isSame(one.name, name);
   return answers.filter(isWanted) as unknown as RecordOf<T>[];
 }
 
-/** Where a name leads within one answer; `ttlMs` is that of the CNAMEs on the way. */
+/** Where a chain of CNAMEs ends within one answer; `ttlMs` is the TTL of those CNAMEs. */
 interface Followed {
   name: string;
   ttlMs: number;
 }
 
-/** Undefined for a loop, or for more than MAX_ALIASES with those before. */
+/** Returns undefined for a loop, or if there are more than MAX_ALIASES in total. */
 function followAliases(answers: readonly Answer[], from: string, seen: Set<string>): Followed | undefined {
   let name = from;
   let ttlMs = MAX_TTL_MS;
@@ -135,7 +137,7 @@ function followAliases(answers: readonly Answer[], from: string, seen: Set<strin
   }
 }
 
-/** `first` is asked for the name, `next` for what lies behind CNAMEs that an answer does not follow to their end. */
+/** `first` looks up the name, `next` the targets of CNAMEs that an answer does not follow completely. */
 async function lookUpWith<T extends RecordType>(
   { first, next }: { first: Ask; next: Ask },
   wanted: string,
@@ -173,9 +175,9 @@ async function lookUpWith<T extends RecordType>(
 
 interface Asker {
   options: ResolverOptions;
-  /** Of questions that have just left. */
+  /** For questions that were just sent. */
   permits: Semaphore;
-  /** Of those that have been under way for longer. */
+  /** For those that have been pending for longer. */
   slow: Semaphore;
   signal: AbortSignal;
   /** Until when a server is tried after the others. */
@@ -192,7 +194,7 @@ function inTurn(servers: readonly DnsServer[], { silentUntilMs }: Asker): DnsSer
   return [...servers.filter((one) => !isSilent(one)), ...servers.filter(isSilent)];
 }
 
-/** Asks once a permit is held, and gives it back with the answer, or for one of the slow when that takes long. */
+/** Asks once a permit is available, and releases it with the answer; a slow question exchanges it for a slow permit. */
 async function askOnce(
   { permits, slow, signal }: Asker,
   question: DnsQuestion,
@@ -216,7 +218,7 @@ async function askOnce(
   }
 }
 
-/** Asks one server after the other; where none helps, what one of them said counts more than that another was silent. */
+/** Asks one server after the other. If all fail, an explicit error takes precedence over a timeout. */
 async function askAll(
   asker: Asker,
   { servers, recursion }: { servers: readonly DnsServer[]; recursion: boolean },

@@ -94,7 +94,7 @@ test('a server on this host gets the name as it is: many a test server knows no 
   assert.equal(asked.length, 20);
 });
 
-test('nobody answers: ETIMEOUT in its time; nobody listens: at once', async (t) => {
+test('no answer: ETIMEOUT within the timeout; closed port: immediately', async (t) => {
   const { server } = await silentServer(t);
   const began = performance.now();
   assert.deepEqual(await ask(server, { timeoutMs: 200 }), { cause: 'ETIMEOUT' });
@@ -120,7 +120,7 @@ const forgeries: [what: string, forge: (answer: Buffer, query: Buffer) => Buffer
 for (const [what, forge] of forgeries) {
   test(`${what} is passed over, and the right answer waited for`, async (t) => {
     const { server, dns } = await scripted(t, (answer, { query }) => {
-      // A record of another address, where there is one.
+      // A record of another address, if there is one.
       const forged = withBytes(forge(answer, query), (copy) => copy.length > 16 && copy.fill(66, copy.length - 2));
       return [forged, answer];
     });
@@ -139,7 +139,7 @@ test('none of these alone is an answer', async (t) => {
   await Promise.all(heard);
 });
 
-test('a server that changes the case is asked over TCP, where nobody can forge', async (t) => {
+test('a server that changes the case is asked over TCP, where answers cannot be forged', async (t) => {
   const transports: string[] = [];
   const { server } = await scripted(t, (answer, { transport }) => {
     transports.push(transport);

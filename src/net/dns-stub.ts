@@ -1,12 +1,11 @@
 /**
- * One question to one DNS server (RFC 1035, 6891, 7766): over UDP from a port of its own, with an unguessable id and the letters
- * of the name in random case, so that nobody beside the way can forge an answer; a server on this host, whose answers pass through
- * no network, gets the name as it is. What does not repeat all of this is passed over, and the right answer waited for. An answer
- * that was cut is asked for again over TCP; so is one from a server that changes the case, when the right one does not follow
- * at once. A server that does not understand EDNS is asked without.
+ * One question to one DNS server (RFC 1035, 6891, 7766): over UDP from a fresh port, with an unguessable id and the letters of the name in
+ * random case, so that an off-path attacker cannot forge an answer. A server on this host, whose answers pass through no network, gets the
+ * name unchanged. Answers that do not match all of this are ignored. A truncated answer is requested again over TCP, and so is one from a
+ * server that changes the case, unless the right one follows immediately. A server that does not understand EDNS is asked without it.
  *
- * Nothing throws because of a server: `cause` is ETIMEOUT, EBADRESP (what came was no answer to the question), ECANCELLED, or the
- * socket's code, such as ECONNREFUSED.
+ * Errors of a server never throw: `cause` is ETIMEOUT, EBADRESP (the packet did not answer the question), ECANCELLED, or the socket's code,
+ * such as ECONNREFUSED.
  */
 import { randomBytes, randomInt } from 'node:crypto';
 import dgram from 'node:dgram';
@@ -26,7 +25,7 @@ export interface DnsQuestion {
   /** In A-labels. */
   name: string;
   type: RecordType;
-  /** Whether the server is to ask others (RD). */
+  /** Whether to request recursion (RD). */
   recursion: boolean;
 }
 
@@ -38,9 +37,9 @@ interface Asking {
   signal: AbortSignal;
 }
 
-/** DNS flag day 2020: what passes everywhere in one piece. */
+/** DNS flag day 2020: the size that passes everywhere unfragmented. */
 const UDP_BYTES = 1232;
-/** How long after an answer in the wrong case the right one is waited for. */
+/** How long to wait for the right answer after one in the wrong case. */
 const CASE_MS = 250;
 const QUESTION_AT = 12;
 
@@ -54,13 +53,13 @@ export function rcodeOf(packet: DecodedPacket): number {
   return (packet.flags ?? 0) & 0xf;
 }
 
-/** Letters in random case: some twenty more bits that a forger has to guess. */
+/** Returns the name with letters in random case: about twenty more bits that an attacker has to guess. */
 function inRandomCase(name: string): string {
   const bits = randomBytes(name.length);
   return [...name].map((letter, at) => (bits[at]! & 1 ? letter.toUpperCase() : letter.toLowerCase())).join('');
 }
 
-/** The question as it is sent; `end` is where its question section ends. */
+/** The question as sent; `end` is where its question section ends. */
 interface Query {
   bytes: Buffer;
   end: number;
@@ -75,7 +74,7 @@ function buildQuery({ name, type, recursion }: DnsQuestion, server: DnsServer, e
   const bytes = encode({
     type: 'query',
     id: randomInt(65_536),
-    // AD asks that the answer says whether it was validated (RFC 6840 §5.7).
+    // AD requests that the answer reports whether it was validated (RFC 6840 §5.7).
     flags: (recursion ? RECURSION_DESIRED : 0) | AUTHENTIC_DATA,
     questions: [{ name: asked, type, class: 'IN' }],
     additionals: edns ? [opt] : [],
@@ -85,25 +84,25 @@ function buildQuery({ name, type, recursion }: DnsQuestion, server: DnsServer, e
 
 type Fit = 'none' | 'other-case' | 'exact' | 'no-question';
 
-/** How much of the query an answer repeats. */
+/** Returns how much of the query an answer repeats. */
 function fitOf(query: Query, answer: Buffer): Fit {
   if (answer.length < QUESTION_AT || answer.readUInt16BE(0) !== query.bytes.readUInt16BE(0)) return 'none';
   if ((answer[2]! & 0x80) === 0) return 'none';
-  // Some tell of a format error without the question.
+  // Some servers report a format error without repeating the question.
   const knowsNot = [FORMAT_ERROR, NOT_IMPLEMENTED].includes(answer[3]! & 0xf);
   if (answer.length === QUESTION_AT && knowsNot) return 'no-question';
   if (answer.readUInt16BE(4) !== 1 || answer.length < query.end) return 'none';
   const [ours, theirs] = [query.bytes, answer].map((bytes) => bytes.subarray(QUESTION_AT, query.end));
   if (ours!.equals(theirs!)) return 'exact';
-  // Lengths of labels are below the letters, so that this changes letters alone.
+  // Label lengths are below the letters, so this changes letters only.
   return ours!.toString('latin1').toLowerCase() === theirs!.toString('latin1').toLowerCase() ? 'other-case' : 'none';
 }
 
-/** Undefined for what cannot be read, or is shorter than it says. */
+/** Returns undefined for a packet that is malformed or shorter than it claims. */
 function decoded(bytes: Buffer): DecodedPacket | undefined {
   try {
     const packet = decode(bytes);
-    // The last record may have been read beyond the end.
+    // The last record may extend beyond the end.
     return decode.bytes <= bytes.length ? packet : undefined;
   } catch {
     return undefined;
@@ -114,7 +113,7 @@ function codeOf(error: Error): string {
   return (error as NodeJS.ErrnoException).code ?? 'ESOCKET';
 }
 
-/** Runs until the first end, the timeout or the signal, and then releases what it holds. */
+/** Runs until the first end, the timeout, or the signal, and then releases its resources. */
 function until<T>(
   asking: Asking,
   start: (end: (heard: T) => void) => { release(): void; late(): string },
@@ -139,7 +138,7 @@ function until<T>(
   });
 }
 
-/** `isCut`: to be asked over TCP. */
+/** `isCut`: truncated, to be asked over TCP. */
 function overUdp(query: Query, server: DnsServer, asking: Asking): Promise<Heard | { isCut: true }> {
   return until<Heard | { isCut: true }>(asking, (end) => {
     const socket = dgram.createSocket(net.isIPv6(server.address) ? 'udp6' : 'udp4');
@@ -156,7 +155,7 @@ function overUdp(query: Query, server: DnsServer, asking: Asking): Promise<Heard
       else if (packet) end(packet.flag_tc ? { isCut: true } : { packet });
       else isUnreadable = true;
     });
-    // Connected, it hears this server alone, and at once when nobody listens there.
+    // A connected socket only receives from this server, and reports immediately if the port is closed.
     socket.connect(server.port, server.address, (error?: Error) => {
       failed(error);
       if (!error) socket.send(query.bytes, failed);
@@ -184,7 +183,7 @@ function overTcp(query: Query, server: DnsServer, asking: Asking): Promise<Heard
       received = Buffer.concat([received, chunk]);
       if (received.length < 2 || received.length < 2 + received.readUInt16BE(0)) return;
       const bytes = received.subarray(2, 2 + received.readUInt16BE(0));
-      // Nobody forges what comes over a connection, so that the case does not count.
+      // TCP answers cannot be forged off-path, so the case is not compared.
       const fits = fitOf(query, bytes) !== 'none';
       const packet = fits ? decoded(bytes) : undefined;
       end(packet ? { packet } : { cause: 'EBADRESP' });
@@ -193,14 +192,14 @@ function overTcp(query: Query, server: DnsServer, asking: Asking): Promise<Heard
   });
 }
 
-/** What this server says; never rejects. */
+/** Returns this server's answer; never rejects. */
 export async function askServer(question: DnsQuestion, server: DnsServer, options: Asking): Promise<Heard> {
   const endMs = performance.now() + options.timeoutMs;
   const asking = (): Asking => ({ ...options, timeoutMs: Math.max(1, endMs - performance.now()) });
   let query = buildQuery(question, server, true);
   let heard = await overUdp(query, server, asking());
   if ('packet' in heard && [FORMAT_ERROR, NOT_IMPLEMENTED].includes(rcodeOf(heard.packet))) {
-    // RFC 6891 §7: from before EDNS.
+    // RFC 6891 §7: the server predates EDNS.
     query = buildQuery(question, server, false);
     heard = await overUdp(query, server, asking());
   }

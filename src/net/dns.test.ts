@@ -100,7 +100,7 @@ test('null MX, no MX, no domain, an MX that is an address', async () => {
   assert.deepEqual(valueIn(await dns.resolveMx('null-beside.example')), beside, 'a null MX beside others is ignored');
 });
 
-test('temporary failures are told apart from answers', async () => {
+test('distinguishes temporary failures from answers', async () => {
   assert.deepEqual(await dns.resolveMx('servfail.example'), { status: 'temporary', cause: 'ESERVFAIL' });
   assert.deepEqual(await dns.resolveMx('refused.example'), { status: 'temporary', cause: 'EREFUSED' });
   assert.deepEqual(await impatient.resolveMx('silent.example'), { status: 'temporary', cause: 'ETIMEOUT' });

@@ -1,10 +1,10 @@
 /**
- * Questions to the DNS, with answers that say what a mailer must know: found, no such domain, no data, or try again later.
- * Nothing throws because of an answer. Names are asked in A-labels; a name that cannot exist is `no-such-domain` without
- * a question. CNAMEs are followed; a loop of them is temporary (ECNAMELOOP), whatever the resolver makes of it.
+ * DNS queries with the answers that a mailer needs: found, no such domain, no data, or temporary. An answer never throws. Names are queried
+ * in A-labels; an impossible name is `no-such-domain` without a query. CNAMEs are followed; a loop is temporary (ECNAMELOOP), whatever the
+ * resolver returns for it.
  *
- * Answers are remembered for their TTL, between 30 s and an hour, negative ones as the zone's SOA says (RFC 2308), that a name does not
- * exist for a minute at most; temporary failures for two seconds.
+ * Answers are cached for their TTL, between 30 s and an hour; negative ones as the zone's SOA says (RFC 2308), nonexistent names for a
+ * minute at most; temporary failures for two seconds.
  */
 import { lookup } from 'node:dns';
 import { isIP, isIPv4, isIPv6 } from 'node:net';
@@ -23,47 +23,47 @@ import { parseDnsServer, systemServers } from './dns-servers.ts';
 export interface Found<T> {
   status: 'found';
   value: T;
-  /** Validated by DNSSEC: every answer on the way, CNAMEs among them. Always false from a zone's own servers. */
+  /** Validated by DNSSEC: every answer in the chain, including CNAMEs. Always false for a zone's own servers. */
   secure: boolean;
-  /** For how long it is good. */
+  /** How long the answer is valid. */
   ttlMs: number;
 }
 
 type NotFound =
-  /** NXDOMAIN, or a name that cannot be one; `secure` when that was validated. */
+  /** NXDOMAIN, or an impossible name; `secure` if the answer was validated. */
   | { status: 'no-such-domain'; secure: boolean }
   /** The name exists without records of this type. */
   | { status: 'no-data'; secure: boolean }
   /**
-   * Ask again later. `cause` is ESERVFAIL (also what DNSSEC found bogus), EREFUSED, EFORMERR, ENOTIMP, ETIMEOUT, EBADRESP, ELAME (the server
-   * does not know and names others), ECNAMELOOP, ECANCELLED, or the socket's code.
+   * Ask again later. `cause` is ESERVFAIL (including bogus DNSSEC), EREFUSED, EFORMERR, ENOTIMP, ETIMEOUT, EBADRESP, ELAME (a referral),
+   * ECNAMELOOP, ECANCELLED, or the socket's code.
    */
   | { status: 'temporary'; cause: string };
 
 export type DnsAnswer<T> = Found<T> | NotFound;
 
 /**
- * IPv6 addresses, then IPv4. Where one of both questions failed, the addresses of the other count, and `secure` speaks of what was
- * answered: a failure does not make the rest insecure.
+ * IPv6 addresses, then IPv4. If one of the two questions failed, the other's addresses are used, and `secure` covers only what was
+ * answered.
  */
 export type AddressAnswer =
-  /** `canonicalName`: where the CNAMEs of the host end; the host itself without. */
+  /** `canonicalName`: where the host's CNAMEs end; the host itself without any. */
   (Found<string[]> & { canonicalName: string }) | NotFound;
 
 export interface MxHost {
-  /** Lower case, A-labels, without the last dot. */
+  /** Lower case, A-labels, without the trailing dot. */
   host: string;
   preference: number;
 }
 
 interface MxAnswer {
-  /** RFC 7505: the domain says that it takes no mail. `hosts` is empty then. */
+  /** RFC 7505: the domain accepts no mail. `hosts` is then empty. */
   nullMx: boolean;
   /** Best first, in random order within a preference, at most 150. */
   hosts: MxHost[];
 }
 
-/** RFC 6698 §2.1, with numbers as they came. */
+/** RFC 6698 §2.1, with unchecked numbers. */
 export interface TlsaRecord {
   usage: number;
   selector: number;
@@ -72,11 +72,11 @@ export interface TlsaRecord {
 }
 
 export interface DnsOptions {
-  /** `address` or `address:port` (`[v6]:port`); empty means the system's. */
+  /** `address` or `address:port` (`[v6]:port`); empty for the system's servers. */
   servers: readonly string[];
-  /** Whose AD bit is believed: `off` those on this host alone, `trust` all. Default `off`. */
+  /** Whose AD bit is trusted: `off` for servers on this host only, `trust` for all. Default `off`. */
   dnssec?: 'off' | 'trust';
-  /** For the first try; later tries wait longer. Default 3,000. */
+  /** Of the first try; later tries wait longer. Default 3,000. */
   timeoutMs?: number;
   /** Per server; default 2. */
   tries?: number;
@@ -89,26 +89,26 @@ export interface Dns {
   /** AAAA and A together, at most 16 of each. An IP literal is `no-such-domain`. */
   resolveAddresses(host: string): Promise<AddressAnswer>;
   /**
-   * Like resolveAddresses with IPv4 first, for hosts that an operator or a user named: also IP literals, `localhost`, names
-   * without a dot, and, where the system's servers are used, whatever else only the system knows (hosts file, search domains).
+   * Like resolveAddresses with IPv4 first, for hosts that an operator or a user configured: also accepts IP literals, `localhost`, names
+   * without a dot, and, with the system's servers, whatever else the system resolves (hosts file, search domains).
    */
   lookupHost(host: string): Promise<DnsAnswer<string[]>>;
-  /** Each record with its strings joined. */
+  /** Returns each record with its strings joined. */
   resolveTxt(name: string): Promise<DnsAnswer<string[]>>;
-  /** The CNAME at the name itself. */
+  /** Returns the CNAME at the name itself. */
   resolveCname(name: string): Promise<DnsAnswer<string>>;
-  /** The servers of the zone that begins at this name; `no-data` for a name within a zone. */
+  /** Returns the name servers of the zone at this name; `no-data` for a name within a zone. */
   resolveNs(name: string): Promise<DnsAnswer<string[]>>;
-  /** The names of an address, at most 16; `no-such-domain` for what is none. */
+  /** Returns the names of an address, at most 16; `no-such-domain` if it is not an address. */
   resolvePtr(address: string): Promise<DnsAnswer<string[]>>;
-  /** Such as `_25._tcp.mx.example.com`; at most 32. */
+  /** For a name such as `_25._tcp.mx.example.com`; at most 32 records. */
   resolveTlsa(name: string): Promise<DnsAnswer<TlsaRecord[]>>;
   /**
-   * The same questions asked of these servers (`address` or `address:port`), one after the other, for what they know themselves, and
-   * never from memory. A CNAME out of their zones is followed by the usual servers. Ends with the Dns it came from. Throws when a server is none.
+   * The same queries to these servers (`address` or `address:port`), one after the other, for their own data and without the cache. A CNAME
+   * out of their zones is followed with the usual servers. Closes with its parent. Throws if a server is invalid.
    */
   atServers(servers: readonly string[]): Dns;
-  /** Questions under way end as temporary failures. */
+  /** Pending questions end as temporary failures. */
   close(): void;
 }
 
@@ -128,7 +128,7 @@ function shuffle<T>(list: T[]): T[] {
   return list;
 }
 
-/** Sorts, bounds and cleans what the resolver gave. */
+/** Sorts, limits, and normalizes the records. */
 function toMxAnswer(records: RecordOf<'MX'>[]): MxAnswer {
   const named = records.filter(({ data }) => data.exchange !== '.' && data.exchange !== '');
   if (named.length === 0) return { nullMx: true, hosts: [] };
@@ -139,7 +139,7 @@ function toMxAnswer(records: RecordOf<'MX'>[]): MxAnswer {
       return host === undefined ? [] : [{ host, preference: data.preference ?? 0 }];
     })
     .slice(0, MAX_MX);
-  // None of them may be a host name, such as an address: the domain is there all the same.
+  // Even if no record has a valid host name (but an address, for example), the domain exists.
   return { nullMx: false, hosts };
 }
 
@@ -156,7 +156,7 @@ function toNames(records: { data: string }[]): string[] {
   return records.slice(0, MAX_NAMES).map(({ data }) => data.toLowerCase());
 }
 
-/** With the time to remember it, which `found` has as its own too. */
+/** Converts a result, with its caching time, which `found` also contains. */
 function converted<T extends RecordType, U>(
   found: LookUp<T>,
   convert: (records: RecordOf<T>[]) => U,
@@ -167,7 +167,7 @@ function converted<T extends RecordType, U>(
   return { value: { status, value: convert(found.records), secure, ttlMs }, ttlMs };
 }
 
-/** One answer of the two questions: what is found counts more than what failed, that more than nothing. */
+/** Combines the two answers: found takes precedence over failed, failed over no data. */
 function joinAddresses(v6: LookUp<'AAAA'>, v4: LookUp<'A'>): Cached<AddressAnswer> {
   const temporary = [v6, v4].find((one) => one.status === 'temporary');
   const secure = [v6, v4].every((one) => one.status === 'temporary' || one.secure);
@@ -183,12 +183,12 @@ function joinAddresses(v6: LookUp<'AAAA'>, v4: LookUp<'A'>): Cached<AddressAnswe
   return { value: { status, secure }, ttlMs: Math.min(...nothing.map((one) => one.ttlMs)) };
 }
 
-/** For those who try one address after the other. */
+/** For callers that try one address after the other. */
 function ipv4First(addresses: readonly string[]): string[] {
   return [...addresses.filter(isIPv4), ...addresses.filter(isIPv6)];
 }
 
-/** What the system's own resolution knows (hosts file, search domains); one of libuv's few threads waits meanwhile. */
+/** Uses the system's resolver (hosts file, search domains), which blocks one of libuv's few threads. */
 function systemLookup(host: string): Promise<Cached<DnsAnswer<string[]>>> {
   const ttlMs = MIN_TTL_MS;
   return new Promise((resolve) => {
@@ -201,7 +201,7 @@ function systemLookup(host: string): Promise<Cached<DnsAnswer<string[]>>> {
   });
 }
 
-/** An answer, remembered or not, with the time that it still has. */
+/** Returns an answer, cached or not, with its remaining lifetime. */
 type Remember = <T extends DnsAnswer<unknown>>(key: string, ask: () => Promise<Cached<T>>) => Promise<T>;
 
 type Questions = Omit<Dns, 'lookupHost' | 'atServers' | 'close'>;
@@ -236,7 +236,7 @@ function questions(resolver: Pick<Resolver, 'lookUp'>, remember: Remember): Ques
   };
 }
 
-/** A resolver with its cache. Throws when a server is neither an address nor address:port. */
+/** Creates a resolver with its cache. Throws if a server is neither an address nor address:port. */
 export function openDns(options: DnsOptions): Dns {
   const own = options.servers.map(parseDnsServer);
   const resolver = openResolver({
@@ -259,7 +259,7 @@ export function openDns(options: DnsOptions): Dns {
     if (isIP(bare) !== 0) return { ...known, value: [bare] };
     // Both loopback addresses, whether the host has them or not.
     if (isLocalhost(bare)) return { ...known, value: ['127.0.0.1', '::1'] };
-    // A name without a dot is left to the system: only it knows the search domains.
+    // Only the system knows the search domains for a name without a dot.
     if (bare.includes('.')) {
       const named = await usual.resolveAddresses(bare);
       if (named.status === 'found') return { ...named, value: ipv4First(named.value) };

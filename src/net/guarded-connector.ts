@@ -1,8 +1,7 @@
 /**
- * Connects undici only to addresses the guard has passed. The host is resolved once; when any of its addresses is refused,
- * none is used; the connection goes to exactly the address that was tested, so a second answer of the DNS cannot change it.
- * Only of localhost, whose addresses are nobody's answer but taken for granted, those that are allowed are used. IP literals take
- * the same way. TLS is verified against the name in the URL.
+ * Connects undici only to addresses that the guard allows. The host is resolved once; if any of its addresses is refused, none is used. The
+ * connection goes to exactly the address that was checked, so a second DNS answer cannot change it. The addresses of localhost are fixed,
+ * so the allowed ones among them are used. IP literals are checked in the same way. TLS is verified against the name in the URL.
  */
 import { isIP } from 'node:net';
 import type { buildConnector } from 'undici';
@@ -13,7 +12,7 @@ import { withoutInterimResponses } from './interim-responses.ts';
 
 export type Lookup = (host: string) => Promise<DnsAnswer<string[]>>;
 
-/** Why no connection was tried; its message may be shown to the owner of the URL. */
+/** Why no connection was tried; the message may be shown to the owner of the URL. */
 export class NotConnected extends Error {
   override name = 'NotConnected';
   readonly kind: 'refused-address' | 'dns';
@@ -24,7 +23,7 @@ export class NotConnected extends Error {
   }
 }
 
-/** The addresses of a host, every one of them tested; throws NotConnected. */
+/** Returns the addresses of a host, all of them checked; throws NotConnected. */
 async function guardedAddresses(host: string, options: { lookup: Lookup; allow: readonly Cidr[] }): Promise<string[]> {
   const answer = await options.lookup(host);
   if (answer.status === 'temporary') throw new NotConnected('dns', `the name ${host} does not resolve at the moment`);
@@ -43,14 +42,17 @@ async function guardedAddresses(host: string, options: { lookup: Lookup; allow: 
 }
 
 function refusedAddress(host: string, address: string, reason: string): NotConnected {
-  return new NotConnected('refused-address', `${host} leads to ${address}, which is not a public address (${reason})`);
+  return new NotConnected(
+    'refused-address',
+    `${host} resolves to ${address}, which is not a public address (${reason})`,
+  );
 }
 
-/** Puts the guard in front of a connector: it only ever dials addresses that were checked. */
+/** Wraps a connector so that it only connects to addresses that were checked. */
 export function guardedConnector(options: {
   lookup: Lookup;
   allow: readonly Cidr[];
-  /** undici's own, which dials one address. */
+  /** undici's connector, which connects to one address. */
   connector: buildConnector.connector;
 }): buildConnector.connector {
   const { lookup, allow, connector: connect } = options;
@@ -76,10 +78,10 @@ export function guardedConnector(options: {
 
 const MAX_URL_LENGTH = 2_048;
 
-/** Why a URL is refused whatever it leads to, as the end of a sentence that starts with the field. */
+/** Returns why a URL is refused regardless of its address, as the rest of a sentence that starts with the field. */
 export function urlIssue(text: string): string | undefined {
   if (text.length > MAX_URL_LENGTH) return `must be at most ${MAX_URL_LENGTH} characters`;
-  // The URL parser would strip or rewrite these without a word.
+  // The URL parser would strip or rewrite these silently.
   if (/[^\x21-\x7e\x80-\u{10ffff}]|\\/u.test(text))
     return 'must not have spaces, control characters, or backslashes; percent-encode them';
   const url = URL.parse(text);
@@ -91,7 +93,7 @@ export function urlIssue(text: string): string | undefined {
   return undefined;
 }
 
-/** Why the URL is refused, as the end of a sentence that starts with the field; undefined when it may be saved. */
+/** Returns why the URL is refused, as the rest of a sentence that starts with the field; undefined if it is accepted. */
 export async function checkUrl(
   text: string,
   options: { lookup: Lookup; allow: readonly Cidr[] },

@@ -1,4 +1,4 @@
-/** Webhook POSTs: where they may go, what an answer may cost, how every failure is named. */
+/** Webhook POSTs: allowed addresses, limits of a response, and the name of every failure. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, test } from 'node:test';
@@ -65,7 +65,7 @@ test('posts body and headers, by name and by literal, over kept connections', as
   assert.deepEqual([got?.method, got?.path, got?.body], ['POST', '/a?b=c', '{"a":"ü"}']);
   assert.deepEqual([got?.headers.host, got?.headers['webhook-id']], [`hooks.example:${hook.port}`, 'evt_1']);
   for (let i = 0; i < 6; i += 1) await http.post({ ...request, url: `http://hooks.example:${hook.port}/` });
-  // Undici rests a connection for one turn of the event loop: at once after an answer, a second one is opened.
+  // Undici releases a connection one turn of the event loop after a response: a request before that opens a second one.
   assert.ok(hook.connections.total <= 2, String(hook.connections.total));
   assert.ok((await http.post({ ...request, url: hook.url })).ok);
 });
@@ -124,7 +124,7 @@ test('a dead address is not the end when the name has another', async () => {
   assert.ok((await client().post({ ...request, url: `http://dead-first.example:${hook.port}/` })).ok);
 });
 
-test('redirects are answers, not ways', async () => {
+test('returns redirects without following them', async () => {
   const target = await catcher();
   const hook = await catcher({ script: { status: 307, headers: { location: target.url } } });
   const outcome = await client().post({ ...request, url: hook.url });

@@ -1,10 +1,9 @@
 /**
- * Speaks to strangers' servers: POSTs of webhooks and reports, and policies that are fetched. Reaches only addresses the guard passes (guarded-connector.ts), follows no
- * redirect, verifies TLS, reads at most 64 KB of an answer, and has one deadline for everything from the lookup to the
- * last byte. An answer whose status came in time counts, even when its body did not: the connection is then cut.
+ * HTTP client for untrusted servers: webhook and report POSTs, and fetched policies. Connects only to addresses that the guard allows
+ * (guarded-connector.ts), follows no redirects, verifies TLS, reads at most 64 KB of a response, and has one deadline from the lookup to
+ * the last byte. If the status arrives in time the response is valid even if its body is incomplete; the connection is then closed.
  *
- * Connections are kept per origin and dropped with their pool when idle; there are never more than 1,000 pools, so
- * ten thousand endpoints cost what is in use.
+ * Connections are kept per origin and closed with their pool when idle; there are at most 1,000 pools.
  */
 import type { Dispatcher, Pool } from 'undici';
 import { loadedOnce } from '../base/lifecycle.ts';
@@ -14,7 +13,7 @@ import { guardedConnector, type Lookup, NotConnected } from './guarded-connector
 export interface HttpClientOptions {
   /** Usually `dns.lookupHost`. */
   lookup: Lookup;
-  /** Ranges that may be reached although they are not public. */
+  /** Ranges that are allowed although they are not public. */
   allow: readonly Cidr[];
   /** Default 50. */
   connectionsPerOrigin?: number;
@@ -27,11 +26,11 @@ export interface HttpClientOptions {
 export { checkUrl } from './guarded-connector.ts';
 
 export interface HttpClient {
-  /** Never rejects because of the peer. A signal ends it with the kind `reset`. */
+  /** Errors of the peer never reject. A signal ends the request with the kind `reset`. */
   post(request: HttpPost): Promise<HttpOutcome>;
-  /** The same without a body of ours; the answer's is given whole. */
+  /** The same without a request body; the response body is returned completely. */
   get(request: HttpGet): Promise<HttpOutcome>;
-  /** Cuts what is under way. */
+  /** Aborts requests in flight. */
   close(): Promise<void>;
 }
 
@@ -44,11 +43,11 @@ interface Entry {
   lastUsedMs: number;
 }
 
-/** A client for one list of permitted ranges; close() it to let the process end. */
+/** Creates a client for one list of allowed ranges; close() it to let the process exit. */
 export function openHttpClient(options: HttpClientOptions): HttpClient {
   const { lookup, allow, ca } = options;
   const connectMs = options.connectMs ?? 5_000;
-  /** Loaded with the first POST: 15 MB of memory that a service without webhooks does without. */
+  /** Loaded with the first POST: undici takes 15 MB of memory, which a service without webhooks saves. */
   const openPools = loadedOnce(async (): Promise<(origin: string) => Pool> => {
     const { buildConnector, Pool } = await import('undici');
     const connector = buildConnector({ allowH2: false, timeout: connectMs, ...(ca === undefined ? {} : { ca }) });
@@ -120,9 +119,9 @@ export function openHttpClient(options: HttpClientOptions): HttpClient {
 
 export interface HttpGet {
   url: string;
-  /** For the whole exchange; default 15,000. */
+  /** For the complete exchange; default 15,000. */
   timeoutMs?: number;
-  /** Most bytes of the answer's body; 65,536 unless given. A longer one is cut and not given. */
+  /** Limit of the response body in bytes; default 65,536. A longer response fails. */
   maxBytes?: number;
   signal?: AbortSignal;
 }
@@ -136,7 +135,7 @@ export interface HttpRequest extends HttpGet {
   method?: 'GET' | 'POST';
   headers: Record<string, string>;
   body: string | Buffer | null;
-  /** The answer's body is wanted, and not only its beginning. */
+  /** Return the complete response body, not only its beginning. */
   keepBody?: boolean;
 }
 
@@ -146,11 +145,11 @@ export type HttpOutcome =
   | {
       ok: true;
       status: number;
-      /** Of the answer, in lower case: retry-after, content-type and location where present. */
+      /** Response headers, in lower case: retry-after, content-type, and location, if present. */
       headers: Record<string, string>;
       /** The first 1,000 characters, controls replaced. */
       bodyStart: string;
-      /** Where it was asked for and came whole. */
+      /** If it was requested and is complete. */
       body?: Buffer;
       latencyMs: number;
     }
@@ -180,9 +179,9 @@ function kindOf(error: NodeJS.ErrnoException): HttpFailureKind {
   return RESET_CODE.test(code) ? 'reset' : 'protocol';
 }
 
-/** What is kept of an answer. */
+/** The parts of a response that are kept. */
 interface Received {
-  /** 0 until the status line has come. */
+  /** 0 until the status line arrives. */
   status: number;
   headers: Record<string, string>;
   bodyBytes: number;
@@ -204,7 +203,7 @@ function shownHeaders(received: Record<string, string | string[] | undefined>): 
   return headers;
 }
 
-/** Gathers an answer for undici; `end` is called at its end, its failure, and when it grows too long. */
+/** Collects a response for undici; calls `end` at its end, on failure, and if it is too long. */
 function gather(
   received: Received & { keepBytes: number; maxBytes: number },
   on: { start: (abort: (reason: Error) => void) => void; end: (failed?: Failed) => void; tooLong: () => void },
@@ -226,7 +225,7 @@ function gather(
   };
 }
 
-/** Sends to `target` on `pool`. Never rejects. An answer whose status has come is an answer, however it ends. */
+/** Sends to `target` on `pool`. Never rejects. Once the status has arrived, the response counts, however it ends. */
 export function exchange(
   pool: Pool,
   target: { origin: string; path: string },
@@ -259,7 +258,7 @@ export function exchange(
       abort?.(new Error(message));
     };
     const onAbort = (): void => cut('reset', 'the request was cancelled');
-    const timer = setTimeout(() => cut('timeout', `no answer within ${timeoutMs} ms`), timeoutMs);
+    const timer = setTimeout(() => cut('timeout', `no response within ${timeoutMs} ms`), timeoutMs);
     if (signal?.aborted) {
       onAbort();
       return;
@@ -271,7 +270,7 @@ export function exchange(
         else abort = abortIt;
       },
       end,
-      tooLong: () => cut('protocol', `the answer is longer than ${maxBytes} bytes`),
+      tooLong: () => cut('protocol', `the response is longer than ${maxBytes} bytes`),
     });
     try {
       pool.dispatch({ ...target, method, headers, body, headersTimeout: 0, bodyTimeout: 0 }, handler);

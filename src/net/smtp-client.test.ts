@@ -175,7 +175,7 @@ test('TLS required and not offered ends the attempt: tried again, never in the c
   assert.deepEqual([error.stage, error.cause, error.local], ['starttls', 'ENOTLS', undefined]);
 });
 
-test('bytes in the clear behind the 220 of STARTTLS: dropped, and never used as a reply', async () => {
+test('discards unencrypted bytes after the 220 of STARTTLS and never uses them as a reply', async () => {
   const sink = await start({ tls: 'starttls', script: { starttls: { reply: '220 go', inject: '250 injected\r\n' } } });
   const error = await refused(sink);
   assert.equal(error.stage, 'tls');
@@ -285,7 +285,7 @@ test('deadlines hold for the whole reply, whether the peer is silent, drips or n
   assert.ok(endless.dialogue.length <= 60);
 });
 
-test('what is no SMTP reply is a protocol error', async () => {
+test('a line that is not an SMTP reply is a protocol error', async () => {
   const error = await refused(await start({ script: { banner: 'HTTP/1.1 400 Bad Request' } }));
   assert.deepEqual([error.stage, error.cause], ['banner', 'EPROTOCOL']);
 });

@@ -1,8 +1,7 @@
 /**
- * Door of the outbound SMTP client. Opens one session with one peer and sends messages over it one after the other. It
- * speaks to the addresses it is given: whether they may be spoken to is checked before (address-guard.ts), what an
- * answer means is decided after (delivery/outcome/outcome.ts). A message that was under way when the connection broke says at
- * which stage; from `dot` on the peer may have it.
+ * The outbound SMTP client. Opens one session with one peer and sends messages over it one after the other. It connects to the addresses it
+ * is given: address-guard.ts checks them before, and delivery/outcome/outcome.ts interprets replies after. If the connection breaks during
+ * a message, the result has the stage; from `dot` on the peer may have accepted it.
  */
 import { type ConnectResult, connectTcp } from './smtp-connect.ts';
 import { type SmtpConnection, smtpConnection, startDialogue } from './smtp-connection.ts';
@@ -53,7 +52,7 @@ function makeSession(
   let sentCount = 0;
   let busy = false;
 
-  /** Whether MAIL may follow. */
+  /** Returns undefined if MAIL may follow. */
   const reset = async (): Promise<SendResult['recipients'][number] | undefined> => {
     if (!needsReset) return undefined;
     const answers = await connection.ask('RSET\r\n', { count: 1, deadlineMs: timeouts.greetingMs });
@@ -82,7 +81,7 @@ function makeSession(
     const result = await runTransaction({ connection, extensions, timeouts, host, verified, mayPipeline }, message);
     needsReset = result.needsReset;
     if (result.completed) sentCount += 1;
-    // RFC 5321 §3.8: after a 421 the server closes, whatever it answered before.
+    // RFC 5321 §3.8: after a 421 the server closes, whatever it replied before.
     if (result.recipients.some((one) => one.reply?.code === 421)) {
       connection.breakOff('ECONNRESET', 'the peer closes the session (421)');
     }
@@ -144,7 +143,7 @@ function dialledOf(reached: ConnectResult): Pick<SmtpError, 'remoteAddress' | 's
   };
 }
 
-/** RFC 5321 §3.1: a server that refused with a reply is sent QUIT before the connection ends. */
+/** RFC 5321 §3.1: sends QUIT to a server that refused with a reply before closing the connection. */
 async function sayGoodbye(connection: SmtpConnection, { reply }: Pick<SmtpError, 'reply'>): Promise<void> {
   if (reply && !connection.broken) {
     await connection.ask('QUIT\r\n', { count: 1, deadlineMs: QUIT_MS });
@@ -152,7 +151,7 @@ async function sayGoodbye(connection: SmtpConnection, { reply }: Pick<SmtpError,
   connection.breakOff('ECANCELLED', 'the session could not be opened');
 }
 
-/** What an error says of the handshake that came before it. */
+/** TLS details for an error after the handshake. */
 function tlsOf({ tls, peer }: SmtpConnection): Pick<SmtpError, 'tlsVersion' | 'tlsCipher' | 'tlsPeerName'> {
   return {
     ...(tls === undefined ? {} : { tlsVersion: tls }),
@@ -162,9 +161,8 @@ function tlsOf({ tls, peer }: SmtpConnection): Pick<SmtpError, 'tlsVersion' | 't
 }
 
 /**
- * Connects and greets. The result holds a session that may send, or an error with stage, reply or cause, and the
- * dialogue so far. `signal` cancels the opening only; an open session is ended with quit() or destroy(). Throws only for
- * a `helo` or credentials that would break a command.
+ * Connects and greets. Returns a session that can send, or an error with stage, reply or cause, and the dialogue so far. `signal` cancels
+ * the opening only; an open session is ended with quit() or destroy(). Throws only for a `helo` or credentials that would break a command.
  */
 export async function openSmtpSession(options: OpenSmtpOptions): Promise<OpenSmtpResult> {
   if (!/^[\x21-\x7e]+$/.test(options.helo)) throw new Error('helo must be printable ASCII without spaces');

@@ -62,7 +62,7 @@ test('the families alternate, IPv6 first, each in its order', () => {
   assert.deepEqual(interleaveFamilies([]), []);
 });
 
-test('an IPv6 address behind a black hole costs a quarter of a second', { skip: noBlackHoles }, async () => {
+test('an IPv6 address that drops packets costs a quarter of a second', { skip: noBlackHoles }, async () => {
   const peer = await listen('127.0.0.1', await freePort());
   const hole = await blackHole('::1', peer.port);
   try {
@@ -77,7 +77,7 @@ test('an IPv6 address behind a black hole costs a quarter of a second', { skip: 
   }
 });
 
-test('an address that refuses costs nothing: the next one follows at once', async () => {
+test('an address that refuses costs nothing: the next one follows immediately', async () => {
   const peer = await listen('127.0.0.1');
   await againIfPaused(async () => {
     const begun = runningMs();
@@ -100,7 +100,7 @@ test('of two connections that stand at the same moment one is closed without a w
   const second = await listen('127.0.0.1', first.port);
   const pending = connect({ port: first.port, addresses: ['::1', '127.0.0.1'] });
   for (let ticks = 0; ticks < 20; ticks += 1) await new Promise((resolve) => process.nextTick(resolve));
-  // The first is dialled. While nothing runs here, its connection stands unseen and the time of the second comes.
+  // The first is dialed. While nothing runs here, its connection is not noticed and the time of the second comes.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400);
   const won = stood(await pending);
   const [winner, loser] = won === '::1' ? [first, second] : [second, first];

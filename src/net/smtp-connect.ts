@@ -1,7 +1,7 @@
 /**
- * Reaches a peer by TCP (RFC 8305 §5): its addresses in the order given, the next one 250 ms after the last or as soon as that
- * fails, and the first connection that stands wins; the others are closed without a word. So an IPv6 address behind a black hole
- * costs a quarter of a second. Each address has a deadline of its own within one for all.
+ * Connects to a peer by TCP (RFC 8305 §5): tries its addresses in the given order, the next one 250 ms after the previous or as soon as
+ * that fails. The first established connection wins; the others are closed without sending anything. An IPv6 address that drops packets
+ * thus costs a quarter of a second. Each address has its own deadline within a common one.
  */
 import { lookup } from 'node:dns/promises';
 import net, { isIP, type Socket } from 'node:net';
@@ -23,7 +23,7 @@ export type ConnectResult =
 /** RFC 8305 §5, "Connection Attempt Delay". */
 const NEXT_ADDRESS_MS = 250;
 
-/** RFC 8305 §4: IPv6 and IPv4 alternate, IPv6 first; the order within each stays. */
+/** RFC 8305 §4: IPv6 and IPv4 alternate, IPv6 first; the order within each family is kept. */
 export function interleaveFamilies(addresses: readonly string[]): string[] {
   const v6 = addresses.filter((address) => isIP(address) === 6);
   const v4 = addresses.filter((address) => isIP(address) !== 6);
@@ -76,7 +76,7 @@ async function addressesOf(options: ConnectOptions): Promise<string[] | { cause:
   }
 }
 
-/** The first connection that stands; the failure of the address that failed last otherwise. */
+/** Returns the first established connection, or the failure of the last address. */
 export async function connectTcp(options: ConnectOptions): Promise<ConnectResult> {
   const addresses = await addressesOf(options);
   if (!Array.isArray(addresses)) return { ok: false, stage: 'dns', ...addresses };

@@ -1,14 +1,14 @@
 /**
- * The line to one SMTP peer: writes commands, collects replies, keeps deadlines. It knows nothing of the order of
- * commands. Always true:
+ * The connection to one SMTP peer: writes commands, collects replies, enforces deadlines. It does not know the order of commands.
+ * Invariants:
  *
- * - Every wait has one deadline for the whole of it; a peer that drips bytes does not extend it.
- * - A reply nobody waits for breaks the connection (a 421 is a farewell), so replies can never be taken for others.
- * - A break is final: the socket is destroyed, the caller that waits gets what had arrived together with the cause.
- * - What was said is kept, bounded: 60 lines of 500 characters, the first 40 and the last 19 when there are more, because a
- *   failure shows at the end. Secrets and content are never among them.
+ * - Every wait has one deadline in total; a peer that sends byte by byte does not extend it.
+ * - An unexpected reply breaks the connection (a 421 closes it), so replies can never be mistaken for others.
+ * - A break is final: the socket is destroyed, and the waiting caller gets what had arrived together with the cause.
+ * - The dialogue is kept, limited to 60 lines of 500 characters: the first 40 and the last 19 if there are more, because a
+ *   failure shows at the end. Secrets and content are never part of it.
  *
- * One callback per batch of replies and no promise per line: this is the hot path of every delivery.
+ * There is one callback per batch of replies and no promise per line: this is the hot path of every delivery.
  */
 
 import type { Socket } from 'node:net';
@@ -24,53 +24,53 @@ export interface Break {
 
 export interface Answers {
   replies: SmtpReply[];
-  /** Set when the connection broke before all replies came. */
+  /** Set if the connection broke before all replies arrived. */
   broken?: Break;
 }
 
-/** The other side of a TLS connection. */
+/** The peer of a TLS connection. */
 export interface TlsPeer {
   cipher: string;
-  /** In its certificate. */
+  /** The name in its certificate. */
   name: string | undefined;
-  /** It has proven who it is. */
+  /** Whether its identity was verified. */
   verified: boolean;
 }
 
 export interface SmtpConnection {
   readonly broken: Break | undefined;
   readonly tls: string | undefined;
-  /** What is known of the peer since the handshake. */
+  /** Set after the handshake. */
   peer: TlsPeer | undefined;
   readonly tlsSocket: TLSSocket | undefined;
   readonly remoteAddress: string;
   dialogue: Dialogue;
-  /** The final dot of the message under way was written: the peer may have it. */
+  /** The final dot of the current message was written: the peer may have accepted it. */
   dotSent: boolean;
-  /** Bytes arrived that belong to no awaited reply. */
+  /** Bytes arrived that belong to no expected reply. */
   readonly hasSurplus: boolean;
-  /** Writes one or more complete command lines at once and waits for `count` replies. `shown` replaces them in the dialogue. */
+  /** Writes one or more complete command lines in one write and waits for `count` replies. `shown` replaces them in the dialogue. */
   ask(lines: string, options: Wait & { shown?: string }): Promise<Answers>;
-  /** Waits for replies to what is written separately. */
+  /** Waits for replies to data that is written separately. */
   expect(wait: Wait): Promise<Answers>;
-  /** Whether the awaited replies have all come. */
+  /** Whether all expected replies have arrived. */
   readonly settled: boolean;
-  /** A new deadline for the wait under way, and what is said when it passes. */
+  /** Sets a new deadline for the current wait, and the message if it expires. */
   extendDeadline(deadlineMs: number, message?: string): void;
   cork(): void;
   uncork(): void;
-  /** False when the socket's buffer is full: then await drained(). */
+  /** Returns false if the socket's buffer is full: then await drained(). */
   write(data: Buffer | string): boolean;
-  /** Resolves when the buffer has emptied, a reply has come, or the connection broke. */
+  /** Resolves when the buffer is empty, a reply arrived, or the connection broke. */
   drained(): Promise<void>;
-  /** Writes, and resolves when the memory may be used again: the system has the bytes, or drained() would resolve. */
+  /** Writes, and resolves when the memory can be reused: the system has the bytes, or drained() would resolve. */
   writeReusable(data: Buffer): Promise<void>;
   startTls(options: ConnectionOptions, deadlineMs: number): Promise<Break | undefined>;
   breakOff(cause: string, message: string): void;
   onBreak(listener: () => void): void;
 }
 
-/** What is waited for: so many replies, within so many ms; with `nextReplyMs`, each after the first within that of the one before. */
+/** Expects `count` replies within `deadlineMs`; with `nextReplyMs`, each reply after the first within that time of the previous one. */
 export interface Wait {
   count: number;
   deadlineMs: number;
@@ -82,7 +82,7 @@ interface Waiting {
   replies: SmtpReply[];
   resolve: (answers: Answers) => void;
   nextReplyMs: number | undefined;
-  /** With `nextReplyMs`: monotonic ms at which the whole wait ends. */
+  /** With `nextReplyMs`: monotonic ms at which the complete wait ends. */
   untilMs: number;
 }
 
@@ -104,7 +104,7 @@ class Connection implements SmtpConnection {
   readonly #parser = new SmtpReplyParser();
   #waiting: Waiting | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** Resolves `drained` or `hand`, whichever waits. */
+  /** Resolves the pending drained() or writeReusable(). */
   #wake: (() => void) | undefined;
   readonly #onBreak: (() => void)[] = [];
 
@@ -174,7 +174,9 @@ class Connection implements SmtpConnection {
     this.#wake?.();
   }
 
-  /** The peer is gone or silent. A refusal it had begun counts as its reply: some servers close after `421-too many connections`. */
+  /**
+   * The peer closed or is silent. A refusal that it had started counts as its reply: some servers close after `421-too many connections`.
+   */
   #lose(cause: string, message: string): void {
     const unfinished = this.#waiting && !this.broken ? this.#parser.end() : undefined;
     if (unfinished) this.#takeReply(unfinished);
@@ -244,7 +246,7 @@ class Connection implements SmtpConnection {
     return this.#untilWoken();
   }
 
-  /** Until the socket drains, a reply settles the wait or the connection breaks; at once where nothing is waited for. */
+  /** Resolves when the socket drains, a reply settles the wait, or the connection breaks; immediately if nothing is pending. */
   #untilWoken(): Promise<void> {
     if (this.broken || this.#waiting === undefined) return Promise.resolve();
     return new Promise((resolve) => {
@@ -258,7 +260,7 @@ class Connection implements SmtpConnection {
   startTls(options: ConnectionOptions, deadlineMs: number): Promise<Break | undefined> {
     const plain = this.#socket;
     this.#unlisten();
-    // The plain socket's errors reach the TLS socket; without a listener of its own they would be thrown.
+    // Errors of the plain socket reach the TLS socket; without its own listener they would be thrown.
     plain.on('error', () => {});
     const secure = tls.connect({ ...options, socket: plain });
     this.#socket = secure;
@@ -278,7 +280,7 @@ class Connection implements SmtpConnection {
   }
 }
 
-/** Calls back once, in the moment in which the handshake is done or has failed. */
+/** Calls back once, when the handshake has finished or failed. */
 function onHandshake(secure: TLSSocket, deadlineMs: number, done: (failure: Break | undefined) => void): void {
   const finish = (failure?: Break): void => {
     clearTimeout(timeout);
@@ -293,7 +295,7 @@ function onHandshake(secure: TLSSocket, deadlineMs: number, done: (failure: Brea
   secure.on('error', onFailure).on('close', onClosed).on('secureConnect', onSecure);
 }
 
-/** Takes over a connected socket that has not been read from. */
+/** Wraps a connected socket that has not been read from. */
 export function smtpConnection(socket: Socket, dialogue: Dialogue = startDialogue()): SmtpConnection {
   return new Connection(socket, dialogue);
 }

@@ -1,4 +1,4 @@
-/** Sending messages: content on the wire, refusals of our own, deadlines. */
+/** Sending messages: content on the wire, local refusals, deadlines. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { test } from 'node:test';
@@ -29,7 +29,7 @@ test('content: dots, missing last line end, nothing, chunks cut anywhere, a stre
 test('Base64 lines between other chunks: their memory may be used again, and what follows begins a line', async () => {
   const { sink, session } = await begin({ extensions: ['PIPELINING'] });
   const memory = Buffer.alloc(200_000);
-  // More than the system takes at once.
+  // More than the system accepts in one write.
   const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'.repeat(3);
   async function* stream() {
     yield Buffer.from('.head\r\n\r\n');
@@ -48,7 +48,7 @@ test('Base64 lines between other chunks: their memory may be used again, and wha
   assert.deepEqual(sink.violations, []);
 });
 
-test('a dot behind a bare LF or CR is never written', async () => {
+test('never writes a dot after a bare LF or CR', async () => {
   const { sink, session } = await begin();
   for (const text of ['a\n.\nb\r\n', 'a\n.\r\nMAIL FROM:<x@y>\r\n', 'a\r.\r\n']) {
     for (const content of [Buffer.from(text), [...text].map((character) => Buffer.from(character))]) {
@@ -191,7 +191,7 @@ test('a reply before the dot of a large message is believed, and the connection 
   await waitUntil('the peer to notice', () => sink.connections.now === 0);
 });
 
-test('a reply that comes before its content is not taken for the one to the dot', async () => {
+test('a reply before the content is not taken for the one to the dot', async () => {
   const { sink, session } = await begin({ script: { data: { reply: '354 go on', inject: '250 2.0.0 queued\r\n' } } });
   const [only] = (await session.send(mail())).recipients;
   assert.deepEqual([only?.accepted, only?.stage, only?.cause], [false, 'data', 'EPROTOCOL']);

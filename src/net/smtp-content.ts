@@ -1,11 +1,11 @@
 /**
- * Writes a message's content and the final dot. A small message leaves in one write with its dot; a large one goes out
- * as fast as the peer takes it, with little of it in memory. A peer that answers before the dot is believed, and the
- * connection ended, because the rest of the content would be read as commands.
+ * Writes a message's content and the final dot. A small message is sent in one write with its dot; a large one as fast as the peer reads
+ * it, with little of it in memory. If the peer replies before the dot, that reply is the result and the connection is closed, because the
+ * rest of the content would be read as commands.
  *
- * Dot-stuffing is that of RFC 5321 §4.5.2, over content that comes in any number of chunks. Content without a line that starts
- * with a dot passes through uncopied. A dot behind a bare CR or bare LF is refused instead of stuffed: receivers
- * disagree whether that is a line start, and the disagreement is what SMTP smuggling is made of.
+ * Dot-stuffing follows RFC 5321 §4.5.2, over content that arrives in any number of chunks. Content without a line that starts with a dot is
+ * not copied. A dot after a bare CR or bare LF is refused instead of stuffed: receivers disagree whether that starts a line, which enables
+ * SMTP smuggling.
  */
 import { isAscii } from 'node:buffer';
 import type { Base64Lines } from '../mail/compose/transfer-encoding.ts';
@@ -14,7 +14,7 @@ import type { SmtpConnection } from './smtp-connection.ts';
 import type { LocalRefusal, SmtpContent, SmtpTimeouts } from './smtp-types.ts';
 
 const ONE_WRITE_BYTES = 262_144;
-/** A peer slower than this over the whole of a large message is given up, even if it never stands still. */
+/** A peer that is slower than this over a complete large message is given up, even if it never stalls. */
 const SLOWEST_BYTES_PER_SECOND = 24_000;
 
 interface ContentOptions {
@@ -40,7 +40,7 @@ function* slices(chunks: Iterable<Buffer>): Generator<Buffer> {
   }
 }
 
-/** Whether the dot may be written; otherwise the connection is cut. */
+/** Returns whether the dot may be written; otherwise the connection is closed. */
 function mayEnd(connection: SmtpConnection, options: ContentOptions): boolean {
   if (options.mayEnd === undefined || options.mayEnd()) return true;
   connection.breakOff('ECANCELLED', 'the message was taken back before its final dot');
@@ -71,7 +71,7 @@ async function writeSmall(
   return reply ? { stage: 'dot', reply } : { stage: 'dot' };
 }
 
-/** Undefined once everything is handed over, or why it stopped. */
+/** Resolves with undefined once everything is written, or with why it stopped. */
 async function pump(
   connection: SmtpConnection,
   chunks: Chunks,
@@ -98,7 +98,9 @@ async function pump(
   return undefined;
 }
 
-/** Gives the peer time for each block (RFC 5321 §4.5.3.2.5), within what it has for all of them; answers what begins the next. */
+/**
+ * Gives the peer time for each block (RFC 5321 §4.5.3.2.5), within the total; returns the function that starts the next block's deadline.
+ */
 function blockDeadlines(connection: SmtpConnection, options: ContentOptions): { firstMs: number; progress(): void } {
   const { contentMs } = options.timeouts;
   const end = performance.now() + contentMs + (options.sizeBytes / SLOWEST_BYTES_PER_SECOND) * 1000;
@@ -138,7 +140,7 @@ async function writeLarge(connection: SmtpConnection, chunks: Chunks, options: C
   return reply ? { stage: 'dot', reply } : { stage: 'dot' };
 }
 
-/** Resolves with the reply to the final dot, or how far it came. */
+/** Resolves with the reply to the final dot, or the stage that was reached. */
 export function writeContent(
   connection: SmtpConnection,
   content: SmtpContent,
@@ -159,11 +161,11 @@ const CR_DOT = Buffer.from('\r.');
 const DOT_BYTES = Buffer.from('.');
 
 export interface DotStuffer {
-  /** The chunk ready for the wire, or undefined when it holds a dot after a bare CR or LF. */
+  /** Returns the chunk ready for the wire, or undefined if it has a dot after a bare CR or LF. */
   push(chunk: Buffer): Buffer[] | undefined;
-  /** Whole lines were written beside the stuffer, none of which starts with a dot. */
+  /** Records that complete lines were written directly, none of which starts with a dot. */
   pass(): void;
-  /** What ends the content: the final dot's line, with a line end before it where the content lacks one. */
+  /** Returns what ends the content: the line of the final dot, preceded by a line end if the content lacks one. */
   end(): string;
 }
 

@@ -1,11 +1,11 @@
 /**
- * From a fresh connection to a session that may send: banner, EHLO (or HELO), STARTTLS, EHLO again, AUTH.
+ * From a new connection to a session that can send: banner, EHLO (or HELO), STARTTLS, EHLO again, AUTH.
  *
  *   banner → ehlo → [starttls → tls → ehlo] → [auth] → ready
  *
- * Rules that are never bent: what was learnt before TLS is forgotten after it (RFC 3207 §4.2); bytes that came in the clear
- * behind the 220 end the connection; after a handshake that failed nothing more is said on it; a password goes only through
- * TLS or to this very machine. A peer that refuses STARTTLS (4xx, 5xx) is spoken to in the clear where `allowsClear` says so.
+ * Fixed rules: what was learned before TLS is discarded after it (RFC 3207 §4.2); unencrypted bytes after the 220 end the connection; after
+ * a failed handshake nothing more is sent on it; a password is only sent over TLS or to this machine. If a peer refuses STARTTLS (4xx,
+ * 5xx), the session continues unencrypted if `allowsClear` permits it.
  */
 import { addressRefusal } from './address-guard.ts';
 import type { Answers, SmtpConnection } from './smtp-connection.ts';
@@ -26,7 +26,7 @@ function refused(stage: SmtpStage, local: LocalRefusal): { ok: false; error: Gre
   return fail({ stage, local, message: local.text });
 }
 
-/** The error of a wait that did not end as it should have. */
+/** Builds the error of a wait that did not end as expected. */
 function failed(stage: SmtpStage, answers: Answers): { ok: false; error: GreetingError } {
   const reply = answers.replies.at(-1);
   if (reply) return fail({ stage, reply, message: `the peer answered ${reply.code} ${reply.text}` });
@@ -34,7 +34,7 @@ function failed(stage: SmtpStage, answers: Answers): { ok: false; error: Greetin
   return fail({ stage, cause, message });
 }
 
-/** Keywords in upper case with their parameters; the old form `AUTH=PLAIN` counts as `AUTH PLAIN`. */
+/** Returns keywords in upper case with their parameters; the old form `AUTH=PLAIN` is read as `AUTH PLAIN`. */
 function parseExtensions(lines: readonly string[]): Map<string, string> {
   const extensions = new Map<string, string>();
   for (const line of lines.slice(1)) {
@@ -51,7 +51,7 @@ async function sayHello(connection: SmtpConnection, helo: string, deadlineMs: nu
   const reply = ehlo.replies[0];
   if (reply && reply.code >= 200 && reply.code < 300) return { ok: true, extensions: parseExtensions(reply.lines) };
   if (!reply || reply.code < 500 || ehlo.broken) return failed('ehlo', ehlo);
-  // RFC 5321 §3.2: a server that does not know EHLO is greeted with HELO.
+  // RFC 5321 §3.2: fall back to HELO if the server does not know EHLO.
   const plain = await connection.ask(`HELO ${helo}\r\n`, { count: 1, deadlineMs });
   const code = plain.replies[0]?.code ?? 0;
   return code >= 200 && code < 300 ? { ok: true, extensions: new Map() } : failed('ehlo', plain);
@@ -65,7 +65,7 @@ async function upgrade(
   const answers = await connection.ask('STARTTLS\r\n', { count: 1, deadlineMs: timeouts.greetingMs });
   if (answers.replies[0]?.code !== 220) return failed('starttls', answers);
   if (connection.broken || connection.hasSurplus) {
-    connection.breakOff('EPROTOCOL', 'bytes followed in the clear behind the reply to STARTTLS');
+    connection.breakOff('EPROTOCOL', 'unencrypted bytes followed the reply to STARTTLS');
     return fail({
       stage: 'tls',
       cause: 'EINJECTED',
@@ -132,7 +132,7 @@ async function authenticate(
   return undefined;
 }
 
-/** From the EHLO that offers STARTTLS to the one inside TLS, or on in the clear where both sides allow it. */
+/** From the EHLO that offers STARTTLS to the one inside TLS, or unencrypted if both sides allow it. */
 async function secure(
   connection: SmtpConnection,
   offered: Greeting & { ok: true },
@@ -143,12 +143,12 @@ async function secure(
   const secured = await upgrade(connection, options, timeouts);
   if (secured.ok) return sayHello(connection, options.helo, timeouts.greetingMs);
   const { stage, reply } = secured.error;
-  // After a 421 the peer closes; any other refusal leaves the session as it was (RFC 3207 §4).
+  // After a 421 the peer closes; any other refusal leaves the session unchanged (RFC 3207 §4).
   const refusal = stage === 'starttls' && reply && reply.code >= 400 && reply.code !== 421 && !connection.broken;
   return refusal && allowsClear(options) ? { ...offered, tlsFallback: startTlsRefused(reply) } : secured;
 }
 
-/** Brings a connection to the point where MAIL may follow; the extensions are those of the EHLO in force. */
+/** Brings a connection to the point where MAIL may follow; returns the extensions of the last EHLO. */
 export async function greet(
   connection: SmtpConnection,
   options: OpenSmtpOptions,

@@ -125,7 +125,7 @@ test('pipelined: all refused and yet 354: a lone dot ends it, and nothing is del
   assert.deepEqual(sink.violations, []);
 });
 
-test('pipelined: MAIL refused, yet RCPT and DATA accepted: cut, because nobody knows what a dot would deliver', async () => {
+test('pipelined: MAIL refused, yet RCPT and DATA accepted: closes, because the effect of a dot is unknown', async () => {
   const server = net.createServer((socket) => {
     socket.on('error', () => {}).write('220 x\r\n');
     socket.on('data', (chunk) => {

@@ -1,16 +1,16 @@
 /**
- * One message over an open session: MAIL, RCPT, DATA, content, dot; everything but the content in one write where the peer
- * pipelines (RFC 2920). What every mix of replies means:
+ * One message over an open session: MAIL, RCPT, DATA, content, dot; everything but the content in one write if the peer supports pipelining
+ * (RFC 2920). How each mix of replies is handled:
  *
- *   MAIL refused                → all recipients have its reply
- *   some RCPT refused           → those have theirs, the others go on
+ *   MAIL refused                → all recipients get its reply
+ *   some RCPT refused           → those get their reply, the others continue
  *   all refused, DATA answered 354 → a lone dot ends it (RFC 2920 §3.1); the recipients keep their refusals
- *   MAIL refused, yet RCPT and DATA accepted → nobody knows what a dot would deliver: the connection is cut
- *   DATA refused                → the accepted recipients have its reply; RSET before the next message
- *   connection lost             → stage says how far it came; `dot` means the peer may have the mail
+ *   MAIL refused, yet RCPT and DATA accepted → the effect of a dot is unknown: the connection is closed
+ *   DATA refused                → the accepted recipients get its reply; RSET before the next message
+ *   connection lost             → stage tells how far it got; `dot` means the peer may have accepted the mail
  *
- * Refused here, before a byte is written: commands with control characters, content the peer cannot take (RFC 6152, RFC 6531,
- * RFC 1870), mail that wants TLS on a line without.
+ * Refused locally, before a byte is written: commands with control characters, content that the peer cannot accept (RFC 6152, RFC 6531, RFC
+ * 1870), mail that requires TLS on an unencrypted connection.
  */
 
 import { isAscii } from 'node:buffer';
@@ -22,11 +22,11 @@ import type { LocalRefusal, RecipientResult, SmtpMessage, SmtpStage, SmtpTimeout
 
 export interface TransactionResult {
   recipients: RecipientResult[];
-  /** Commands that were sent together were lost or refused for that; no content was sent. */
+  /** Pipelined commands were lost or refused; no content was sent. */
   pipeliningFailed?: true;
-  /** The connection was lost among commands that were sent together. */
+  /** The connection was lost during pipelined commands. */
   pipeliningSuspected?: true;
-  /** The peer still holds an envelope: RSET before the next MAIL. */
+  /** The peer still has an envelope: RSET before the next MAIL. */
   needsReset: boolean;
   /** A final dot was answered. */
   completed: boolean;
@@ -36,7 +36,7 @@ function positive(reply: SmtpReply | undefined): boolean {
   return reply !== undefined && reply.code >= 200 && reply.code < 300;
 }
 
-/** Everybody who has no result yet gets this one: the reply, or what broke the connection. */
+/** Gives every recipient without a result this one: the reply, or what broke the connection. */
 function settleRest(
   results: (RecipientResult | undefined)[],
   message: SmtpMessage,
@@ -55,22 +55,22 @@ interface Envelope {
   mail: SmtpReply | undefined;
   rcpt: (SmtpReply | undefined)[];
   data: SmtpReply | undefined;
-  /** Stage of the command whose reply did not come. */
+  /** Stage of the command whose reply did not arrive. */
   lostAt: SmtpStage | undefined;
   pipeliningFailed?: boolean;
   pipeliningSuspected?: true;
 }
 
-/** Of the envelope's deadline: a server that has answered some of the commands sent together has this long for the next one. */
+/** Fraction of the envelope's deadline: a server that has answered some pipelined commands has this long for the next reply. */
 const NEXT_REPLY_PART = 1 / 5;
 
-/** How servers refuse commands that were sent together: `554 SMTP synchronization error`, `503 Improper use of SMTP command pipelining`. */
+/** How servers refuse pipelined commands: `554 SMTP synchronization error`, `503 Improper use of SMTP command pipelining`. */
 const NO_PIPELINING = /pipelin|synchroni[sz]ation error/i;
 
-/** Replies to commands that a server could not make out, or found out of order, although MAIL was accepted (RFC 5321 §4.2.4). */
+/** Replies to commands that a server could not parse, or found out of order, although MAIL was accepted (RFC 5321 §4.2.4). */
 const OUT_OF_STEP: ReadonlySet<number> = new Set([500, 502, 503]);
 
-/** Whether the server lost its way in commands that were sent together. Without recipients a 503 to DATA is the rule. */
+/** Returns whether the server lost track of pipelined commands. Without accepted recipients a 503 to DATA is normal. */
 function isOutOfStep(replies: readonly SmtpReply[], recipients: number): boolean {
   if (!positive(replies[0])) return false;
   const isOut = (reply: SmtpReply | undefined): boolean =>
@@ -97,7 +97,7 @@ async function sendPipelined(
   const isSilent = broken?.cause === 'ETIMEDOUT' && replies.length > 0;
   const isRefused = replies.some(({ code, text }) => code >= 400 && NO_PIPELINING.test(text));
   const pipeliningFailed = isSilent || isRefused || isOutOfStep(replies, count);
-  // Servers also close, or reply with garbage; so does any connection that is lost, which says less.
+  // Servers also close or reply with garbage, but any lost connection does that, so it proves less.
   const isSuspect =
     !pipeliningFailed && lostAt !== undefined && farewell === undefined && broken?.cause !== 'ECANCELLED';
   const mayBePipelining = isSuspect ? { pipeliningSuspected: true as const } : {};
@@ -118,7 +118,7 @@ async function sendOneByOne(
     const reply = (await ask(command)).replies[0];
     if (!reply) return { ...envelope, lostAt: 'rcpt' };
     envelope.rcpt.push(reply);
-    // A server that says goodbye has nothing more to say to the recipients that follow.
+    // A server that sent 421 replies to no further recipients.
     if (reply.code === 421) {
       while (envelope.rcpt.length < commands.rcpt.length) envelope.rcpt.push(reply);
       return envelope;
@@ -129,7 +129,7 @@ async function sendOneByOne(
   return envelope.data ? envelope : { ...envelope, lostAt: 'data' };
 }
 
-/** Ends a DATA that was opened although nobody is to receive anything. */
+/** Ends a DATA that was accepted although there is no recipient. */
 async function endEmpty(context: TransactionContext, anyAccepted: boolean): Promise<void> {
   if (anyAccepted) {
     context.connection.breakOff('EPROTOCOL', 'the peer refused MAIL and accepted RCPT and DATA');
@@ -138,7 +138,7 @@ async function endEmpty(context: TransactionContext, anyAccepted: boolean): Prom
   await context.connection.ask('.\r\n', { count: 1, deadlineMs: context.timeouts.dotMs });
 }
 
-/** The session is in no state that is known: it ends, and the recipients are neither accepted nor refused. */
+/** The state of the session is unknown: it is closed, and the recipients are neither accepted nor refused. */
 function afterLostCommands(
   { connection }: TransactionContext,
   message: SmtpMessage,
@@ -156,7 +156,7 @@ function afterLostCommands(
   };
 }
 
-/** Sends one message; the caller has made sure that the peer holds no envelope. */
+/** Sends one message; the caller ensures that the peer has no pending envelope. */
 export async function runTransaction(context: TransactionContext, message: SmtpMessage): Promise<TransactionResult> {
   const { connection } = context;
   const checked = checkMessage(context, message);
@@ -220,22 +220,22 @@ export interface TransactionContext {
   extensions: ReadonlyMap<string, string>;
   timeouts: SmtpTimeouts;
   host: string;
-  /** The certificate was checked, and is valid for `host`. */
+  /** The certificate was verified for `host`. */
   verified: boolean;
-  /** Whether commands may be sent together where the server offers it. */
+  /** Whether commands may be pipelined if the server supports it. */
   mayPipeline: boolean;
 }
 
 export interface CheckedMessage {
-  /** By the index of the recipient; set where we refuse ourselves. */
+  /** By index of the recipient; set for local refusals. */
   results: (RecipientResult | undefined)[];
   /** Indexes of the recipients to send to. */
   toSend: number[];
 }
 
 /**
- * The address for the wire: the local part in quotes where RFC 5321 §4.1.2 asks for them, the domain in A-labels unless SMTPUTF8 is in use.
- * Undefined when there is no such form.
+ * Returns the address for the wire: the local part quoted if RFC 5321 §4.1.2 requires it, the domain in A-labels unless SMTPUTF8 is used.
+ * Undefined if there is no such form.
  */
 function wireAddress(address: string, utf8: boolean): string | undefined {
   const at = address.lastIndexOf('@');
@@ -257,7 +257,7 @@ function hasHighBytes(message: SmtpMessage): boolean {
   return Array.isArray(content) && content.some((chunk) => !isAscii(chunk));
 }
 
-/** A dot behind a bare CR or LF, in content that can be looked at beforehand. */
+/** Returns whether content that is in memory has a dot after a bare CR or LF. */
 function hasBareLineEnds(message: SmtpMessage): boolean {
   const { content } = message;
   if (!Buffer.isBuffer(content) && !Array.isArray(content)) return false;
@@ -299,7 +299,7 @@ function messageRefusal(
   return undefined;
 }
 
-/** Separates what we refuse ourselves from what is worth a command. */
+/** Separates local refusals from recipients to send to. */
 function checkMessage(context: TransactionContext, message: SmtpMessage): CheckedMessage {
   const results: (RecipientResult | undefined)[] = new Array(message.recipients.length).fill(undefined);
   const refusal = messageRefusal(context, message);
@@ -320,7 +320,7 @@ function checkMessage(context: TransactionContext, message: SmtpMessage): Checke
   return { results, toSend };
 }
 
-/** MAIL and RCPT lines with CRLF, for the recipients at these indexes; parameters only where the peer offers them. */
+/** Returns the MAIL and RCPT lines with CRLF for the recipients at these indexes, with parameters only if the peer supports them. */
 function envelopeCommands(
   { extensions, verified }: Pick<TransactionContext, 'extensions' | 'verified'>,
   message: SmtpMessage,
@@ -334,7 +334,7 @@ function envelopeCommands(
   if (extensions.has('SIZE')) mail += ` SIZE=${message.sizeBytes}`;
   if (extensions.has('8BITMIME') && (message.eightBit || utf8)) mail += ' BODY=8BITMIME';
   if (utf8) mail += ' SMTPUTF8';
-  // RFC 8689 §4.2.1: only to a peer that has proven who it is, which then asks the same of the next.
+  // RFC 8689 §4.2.1: only to a verified peer, which then requires the same of the next.
   if (message.requireTls && verified && extensions.has('REQUIRETLS')) mail += ' REQUIRETLS';
   return { mail: `${mail}\r\n`, rcpt: recipients.map((recipient) => `RCPT TO:<${wireAddress(recipient, utf8)}>\r\n`) };
 }

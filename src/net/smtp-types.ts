@@ -1,13 +1,13 @@
 /**
- * The words of the outbound SMTP client: what a session is asked for and what it answers. Everything that can go wrong
- * with a peer is a value here; nothing in this file decides whether a failure is temporary.
+ * Types of the outbound SMTP client: its options and results. Every failure of a peer is a value here; nothing in this file decides whether
+ * a failure is temporary.
  */
 
 import type { X509Certificate } from 'node:crypto';
 import type { Base64Lines } from '../mail/compose/transfer-encoding.ts';
 import type { SmtpReply } from '../mail/smtp-reply.ts';
 
-/** Where in the exchange something happened. `dot` means that the final dot was written: the peer may have the mail. */
+/** Where in the exchange something happened. `dot` means that the final dot was written: the peer may have accepted the mail. */
 export type SmtpStage =
   | 'dns'
   | 'connect'
@@ -22,30 +22,30 @@ export type SmtpStage =
   | 'dot'
   | 'reset';
 
-/** What a message asks of the connection: nothing, encryption, or encryption towards a proven peer. */
+/** What a message requires of the connection: nothing, encryption, or encryption to a verified peer. */
 export type TlsNeed = boolean | 'verified';
 
 /** The certificate of a peer, after the handshake. */
 export interface PeerCertificate {
-  /** The peer's own. */
+  /** The peer's own certificate. */
   leaf: X509Certificate;
-  /** Those behind it, each the issuer of the one before, as far as the peer sent them or this machine knows them. */
+  /** Its chain, each the issuer of the one before, as far as the peer sent them or this machine knows them. */
   issuers: X509Certificate[];
-  /** Why no trusted authority stands behind it, or it is not in its time: a code such as CERT_HAS_EXPIRED. Names are not looked at. */
+  /** Why the chain is not trusted, or the certificate is outside its validity: a code such as CERT_HAS_EXPIRED. Names are not checked. */
   chainFault?: string;
 }
 
-/** What a look at the certificate came to: whether it proves who the peer is, or why the connection ends. */
+/** The result of inspecting the certificate: whether it verifies the peer, or why the connection ends. */
 export type Inspection = { ok: true; verified: boolean } | { ok: false; cause: string; message: string };
 
-/** One line as it was said: `C` is us, `S` the peer; `atMs` counts from the start of the opening or of the message. */
+/** One line of the dialogue: `C` is Postrider, `S` the peer; `atMs` counts from the start of the opening or of the message. */
 export interface DialogueLine {
   atMs: number;
   direction: 'C' | 'S';
   text: string;
 }
 
-/** A refusal that we make ourselves because sending would break the protocol or a promise; nothing was transmitted. */
+/** A refusal by Postrider itself because sending would break the protocol or a promise; nothing was transmitted. */
 export interface LocalRefusal {
   code: number;
   enhanced: string;
@@ -54,31 +54,31 @@ export interface LocalRefusal {
 
 export interface SmtpError {
   stage: SmtpStage;
-  /** What the peer answered, when it was an answer that ended the attempt. */
+  /** The peer's reply, if a reply ended the attempt. */
   reply?: SmtpReply;
   /**
-   * Error code: ECONNREFUSED, ETIMEDOUT, ECONNRESET, EPROTOCOL, ECANCELLED, ENOADDRESS, a TLS code, ENOTLS (TLS is required
-   * and not offered), EINJECTED (bytes in the clear behind the reply to STARTTLS).
+   * Error code: ECONNREFUSED, ETIMEDOUT, ECONNRESET, EPROTOCOL, ECANCELLED, ENOADDRESS, a TLS code, ENOTLS (TLS is required and not
+   * offered), EINJECTED (unencrypted bytes after the reply to STARTTLS).
    */
   cause?: string;
-  /** Set instead of `reply` when we refused, e.g. to send a password in the clear. */
+  /** Set instead of `reply` for a local refusal, for example to send a password unencrypted. */
   local?: LocalRefusal;
   /** One sentence for the log and the attempt's record. */
   message: string;
-  /** The address that was dialled last. */
+  /** The last address that was tried. */
   remoteAddress?: string;
-  /** Our address, where one was chosen for it. */
+  /** The local address, if one was chosen. */
   sourceAddress?: string;
-  /** Our address on the connection, where there was one. */
+  /** The local address of the connection, if there was one. */
   localAddress?: string;
-  /** `TLSv1.3` and the like, when the failure came after a handshake. */
+  /** Protocol version such as `TLSv1.3`, if the failure came after a handshake. */
   tlsVersion?: string;
   tlsCipher?: string;
   tlsPeerName?: string;
   dialogue: DialogueLine[];
 }
 
-/** Deadlines in milliseconds, each for a whole command and its whole reply, never for idle time. RFC 5321 §4.5.3.2. */
+/** Deadlines in milliseconds, each for a complete command and its complete reply, never for idle time. RFC 5321 §4.5.3.2. */
 export interface SmtpTimeouts {
   /** All addresses together; default 30,000. */
   connectMs: number;
@@ -93,8 +93,8 @@ export interface SmtpTimeouts {
   /** MAIL, each RCPT, DATA, or all of them when pipelined; default 300,000. */
   envelopeMs: number;
   /**
-   * Until the peer has taken the next block (256 KiB) of the content; default 180,000. In all it has that long and a second
-   * for each 24,000 bytes.
+   * Until the peer has read the next block (256 KiB) of the content; default 180,000. In total it has that time plus a second for each
+   * 24,000 bytes.
    */
   contentMs: number;
   /** From the final dot to its reply; default 600,000. */
@@ -102,37 +102,37 @@ export interface SmtpTimeouts {
 }
 
 export interface OpenSmtpOptions {
-  /** Name of the peer: for TLS, the dialogue and error texts. */
+  /** Name of the peer: for TLS, the dialogue, and error texts. */
   host: string;
-  /** IP addresses tried in this order; without them `host` is looked up by the system. The caller has guarded them. */
+  /** IP addresses to try in this order; without them the system resolves `host`. The caller has checked them. */
   addresses?: string[];
   port: number;
-  /** The name given in EHLO. */
+  /** The name to give in EHLO. */
   helo: string;
   /** `opportunistic` uses STARTTLS when offered; `implicit` starts with the handshake (port 465). */
   tls: 'never' | 'opportunistic' | 'required' | 'implicit';
-  /** Check the certificate against `host`; a failure ends the attempt at stage `tls`. */
+  /** Verify the certificate against `host`; a failure ends the attempt at stage `tls`. */
   verifyCertificate: boolean;
-  /** Looks at the certificate after the handshake, before anything is said inside TLS. */
+  /** Inspects the certificate after the handshake, before anything is sent inside TLS. */
   inspect?(peer: PeerCertificate): Inspection;
-  /** The name in SNI, where it is not `host` (RFC 7672 §8.1). */
+  /** The name in SNI, if it is not `host` (RFC 7672 §8.1). */
   serverName?: string;
-  /** Why opportunistic TLS is not even tried at this address, in words: it was seen to fail. */
+  /** Returns why opportunistic TLS is skipped at this address, as text: it failed before. */
   clearBecause?(address: string): string | undefined;
-  /** Whether commands may be sent together at this address where the server offers PIPELINING (RFC 2920); true unless given. */
+  /** Whether commands may be pipelined at this address if the server supports PIPELINING (RFC 2920); true by default. */
   mayPipeline?(address: string): boolean;
-  /** Lines of an earlier connection of the same attempt, which stand before this one's. */
+  /** Lines of an earlier connection of the same attempt, which precede this one's. */
   earlier?: readonly DialogueLine[];
   auth?: { user: string; pass: string };
-  /** The address of ours from which this one is dialled; undefined leaves it to the system. */
+  /** Returns the local address to connect from; undefined leaves it to the system. */
   sourceFor?(address: string): string | undefined;
   timeouts?: Partial<SmtpTimeouts>;
   signal?: AbortSignal;
 }
 
 /**
- * Content with CRLF lines, not dot-stuffed; a stream is pulled as fast as the peer takes it. The memory of Base64 lines
- * may be used again once the next chunk is asked for, that of other chunks is left alone.
+ * Content with CRLF lines, not dot-stuffed; a stream is read as fast as the peer accepts it. The memory of Base64 lines may be reused once
+ * the next chunk is requested; other chunks are not overwritten.
  */
 export type SmtpContent = Buffer | Buffer[] | AsyncIterable<Buffer | Base64Lines>;
 
@@ -141,79 +141,79 @@ export interface SmtpMessage {
   mailFrom: string;
   recipients: string[];
   content: SmtpContent;
-  /** Bytes of the content, for SIZE= and the deadline of its transfer. */
+  /** Size of the content, for SIZE= and the deadline of its transfer. */
   sizeBytes: number;
-  /** Header fields hold raw UTF-8: SMTPUTF8 is needed. */
+  /** Header fields contain raw UTF-8: SMTPUTF8 is required. */
   smtpUtf8: boolean;
-  /** The content has bytes above 0x7f: 8BITMIME is needed. */
+  /** The content has bytes above 0x7f: 8BITMIME is required. */
   eightBit: boolean;
-  /** Refuse to send over a connection that offers less. */
+  /** Refuse to send over a connection that provides less. */
   requireTls?: TlsNeed;
   /**
-   * Asked in the moment before the final dot is written, without which the peer takes nothing. False: the connection is cut
+   * Called right before the final dot is written, without which the peer accepts nothing. If it returns false, the connection is closed
    * instead, and the message ends with the cause ECANCELLED.
    */
   mayEnd?(): boolean;
 }
 
-/** The result of one recipient: accepted (`reply` is the one to the final dot), or refused or failed at `stage`. */
+/** The result for one recipient: accepted (`reply` is the one to the final dot), or refused or failed at `stage`. */
 export interface RecipientResult {
   recipient: string;
   accepted: boolean;
   stage: SmtpStage;
   reply?: SmtpReply;
-  /** Error code of the socket, the resolver or our own code. */
+  /** Error code of the socket, the resolver, or this client. */
   cause?: string;
   local?: LocalRefusal;
-  /** One sentence, present whenever `reply` is not. */
+  /** One sentence, present if `reply` is not. */
   message?: string;
 }
 
 export interface SendResult {
-  /** In the order of the recipients asked for. */
+  /** In the order of the given recipients. */
   recipients: RecipientResult[];
-  /** Only this message's lines; `session.opening` has those before it. */
+  /** Only this message's lines; `session.opening` has the earlier ones. */
   dialogue: DialogueLine[];
-  /** The server offers PIPELINING, and lost or refused commands that were sent together. Nothing of the content was sent. */
+  /** The server supports PIPELINING but lost or refused pipelined commands. No content was sent. */
   pipeliningFailed?: true;
-  /** The connection was lost, or broke the protocol, among commands that were sent together. */
+  /** The connection was lost, or broke the protocol, during pipelined commands. */
   pipeliningSuspected?: true;
 }
 
 export interface SmtpSession {
   readonly remoteHost: string;
   readonly remoteAddress: string;
-  /** Our address, where one was chosen. */
+  /** The local address, if one was chosen. */
   readonly sourceAddress: string | undefined;
-  /** Our address on the connection. */
+  /** The local address of the connection. */
   readonly localAddress: string | undefined;
-  /** `TLSv1.2`, `TLSv1.3`, or undefined in the clear. */
+  /** `TLSv1.2`, `TLSv1.3`, or undefined if unencrypted. */
   readonly tls: string | undefined;
-  /** As OpenSSL calls it, such as `TLS_AES_256_GCM_SHA384`. */
+  /** OpenSSL's name, such as `TLS_AES_256_GCM_SHA384`. */
   readonly tlsCipher: string | undefined;
-  /** The name in the certificate: that of the host where it has it, otherwise its first. */
+  /** The name in the certificate: the host's if it has that, otherwise its first. */
   readonly tlsPeerName: string | undefined;
-  /** The certificate was checked, and is valid for `remoteHost`. */
+  /** The certificate was verified for `remoteHost`. */
   readonly verified: boolean;
-  /** Why the session is in the clear although the peer offers TLS, in words. */
+  /** Why the session is unencrypted although the peer offers TLS, as text. */
   readonly tlsFallback: string | undefined;
-  /** Names in upper case with their parameters, of the EHLO in force. */
+  /** Names in upper case with their parameters, from the last EHLO. */
   readonly extensions: ReadonlyMap<string, string>;
   /** The dialogue from the banner to the last reply before the first message. */
   readonly opening: DialogueLine[];
-  /** False once the connection is closed, broken, or in a state nobody knows. */
+  /** False once the connection is closed, broken, or in an unknown state. */
   readonly usable: boolean;
   /** Messages for which the final dot was answered. */
   readonly sentCount: number;
-  /** One message at a time; a second call while one runs throws. Never rejects because of the peer. */
+  /** Sends one message at a time; a second call while one runs throws. Errors of the peer never reject. */
   send(message: SmtpMessage): Promise<SendResult>;
-  /** QUIT, a short wait for the answer, then close. Never rejects. */
+  /** Sends QUIT, waits briefly for the reply, then closes. Never rejects. */
   quit(): Promise<void>;
-  /** Closes at once; a message under way ends with the cause ECANCELLED. */
+  /** Closes immediately; a message in progress ends with the cause ECANCELLED. */
   destroy(): void;
-  /** The same for a message under way whose final dot was not written yet; otherwise nothing happens. */
+  /** The same, but only for a message in progress whose final dot is not written yet. */
   cutBeforeDot(): void;
-  /** Called once when the connection is gone, also by the peer while idle. Called at once when it is gone already. */
+  /** Calls back once when the connection is closed, also by an idle peer; immediately if it is closed already. */
   onClose(listener: () => void): void;
 }
 

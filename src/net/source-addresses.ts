@@ -1,17 +1,17 @@
 /**
- * The addresses of this machine from which connections go out: in turn, each of the family of the peer. Without any the system
- * chooses, by its routes.
+ * The local addresses for outgoing connections: used in turn, by the peer's address family. Without any the system chooses.
  */
 import { isIP } from 'node:net';
 
 export interface SourceAddresses {
-  /** Whether there is one for this peer: where only IPv4 is named, nothing goes out by IPv6. */
+  /** Whether there is an address for this peer: if only IPv4 addresses are configured, no connection uses IPv6. */
   reach(address: string): boolean;
   /**
-   * The next in turn of those that may be used, for a connection to this peer; undefined leaves the choice to the system, where none are named.
+   * Returns the next usable address in turn for a connection to this peer; undefined leaves the choice to the system if none are
+   * configured.
    */
   nextFor(address: string, mayUse?: (source: string) => boolean): string | undefined;
-  /** Whether one of those for this peer may be used; without any, whether the system's choice may. */
+  /** Whether one of the addresses for this peer may be used; without any, whether the system's choice may. */
   hasOneFor(address: string, mayUse: (source: string | undefined) => boolean): boolean;
 }
 
@@ -22,7 +22,7 @@ export function openSourceAddresses(addresses: readonly string[]): SourceAddress
     reach: (address) => turns.size === 0 || turns.has(isIP(address)),
     nextFor: (address, mayUse = () => true) => {
       const turn = turns.get(isIP(address)) ?? [];
-      // Where one is used up between two looks, its peers see one connection more.
+      // If its limit was reached between two checks, the peers see one connection more.
       const next = turn.find(mayUse) ?? turn[0];
       if (next !== undefined) turn.push(...turn.splice(turn.indexOf(next), 1));
       return next;

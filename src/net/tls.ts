@@ -1,7 +1,7 @@
 /**
- * TLS towards other mail servers. Never below TLSv1.2. Opportunistic connections take any certificate and keys that a
- * verified one would find too short, because the alternative is no encryption at all (RFC 7435); verified ones check
- * the chain and the name. Contexts are made once: reading the certificate authorities costs milliseconds.
+ * TLS to other mail servers. TLSv1.2 is the minimum. Opportunistic connections accept any certificate, and keys that a verified one would
+ * refuse as too short, because the alternative is no encryption at all (RFC 7435); verified ones check the chain and the name. Contexts are
+ * created once, because reading the certificate authorities takes milliseconds.
  */
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -17,7 +17,7 @@ function opportunisticContext(): SecureContext {
   opportunistic ??= tls.createSecureContext({
     minVersion: 'TLSv1.2',
     ciphers: `${tls.DEFAULT_CIPHERS}:@SECLEVEL=1`,
-    // Nothing is verified: an empty list saves the memory of the default one.
+    // Nothing is verified, so an empty list saves the memory of the default one.
     ca: [],
   });
   return opportunistic;
@@ -28,15 +28,15 @@ function verifiedContext(): SecureContext {
   return verified;
 }
 
-/** Takes what the opportunistic one takes, and finds out what the verified one would have said. */
+/** Accepts what the opportunistic context accepts, and finds out whether the verified one would. */
 function observedContext(): SecureContext {
   observed ??= tls.createSecureContext({ minVersion: 'TLSv1.2', ciphers: `${tls.DEFAULT_CIPHERS}:@SECLEVEL=1` });
   return observed;
 }
 
 /**
- * Options for `tls.connect` towards `host`: checked against its certificate with `verify`; merely encrypted without, but with
- * `observe` the chain is looked into, and nothing follows from it.
+ * Returns options for `tls.connect` to `host`: with `verify` its certificate is checked; without, the connection is only encrypted.
+ * `observe` also checks the chain, without consequences.
  */
 export function clientTlsOptions(host: string, options: { verify: boolean; observe?: boolean }): ConnectionOptions {
   const observe = options.observe === true && !options.verify;
@@ -45,30 +45,30 @@ export function clientTlsOptions(host: string, options: { verify: boolean; obser
     rejectUnauthorized: options.verify,
     ...(observe ? { checkServerIdentity: () => undefined } : {}),
     minVersion: 'TLSv1.2',
-    // For an IP literal there is no SNI (RFC 6066 §3); Node checks the certificate against `host` then.
+    // An IP literal has no SNI (RFC 6066 §3); Node then checks the certificate against `host`.
     ...(isIP(host) === 0 ? { servername: host } : { host }),
   };
 }
 
 /**
- * Whether mail may go in the clear where TLS is offered and fails: nobody asked for it, and there is neither a password nor a
+ * Returns whether mail may be sent unencrypted if TLS is offered and fails: TLS is not required, and there is no password or client
  * certificate to protect.
  */
 export function allowsClear(options: Pick<OpenSmtpOptions, 'tls' | 'verifyCertificate' | 'auth'>): boolean {
   return options.tls === 'opportunistic' && !options.verifyCertificate && options.auth === undefined;
 }
 
-/** A chain that is longer is a loop or a joke. */
+/** A longer chain is a loop or invalid. */
 const MAX_ISSUERS = 10;
 
-/** The certificate of the peer of a finished handshake; undefined when it showed none. */
+/** Returns the peer's certificate after a handshake; undefined if it presented none. */
 export function peerCertificateOf(socket: TLSSocket): PeerCertificate | undefined {
   const leaf = socket.getPeerX509Certificate();
   if (!leaf) return undefined;
   const issuers: X509Certificate[] = [];
   for (let at = socket.getPeerCertificate(true); issuers.length < MAX_ISSUERS; at = at.issuerCertificate) {
     const issuer = at.issuerCertificate;
-    // The last one names itself.
+    // A root names itself as issuer.
     if (!issuer || issuer.raw.equals(at.raw)) break;
     issuers.push(new X509Certificate(issuer.raw));
   }
@@ -78,7 +78,7 @@ export function peerCertificateOf(socket: TLSSocket): PeerCertificate | undefine
 
 const MAX_NAME_CHARACTERS = 255;
 
-/** The first names that a certificate is made out to. */
+/** Returns the first names in a certificate. */
 export function namesOf(certificate: X509Certificate): string[] {
   const names: string[] = certificate.subjectAltName?.match(/(?<=(?:^|, )(?:DNS|IP Address):)[^,]+/g) ?? [];
   if (names.length === 0) names.push(/^CN=(.*)$/m.exec(certificate.subject)?.[1] ?? '');
@@ -87,7 +87,7 @@ export function namesOf(certificate: X509Certificate): string[] {
     .filter((name) => name !== '');
 }
 
-/** That of the host where the certificate has it, otherwise the first of its names. */
+/** Returns the host's name if the certificate has it, otherwise its first name. */
 export function peerNameOf(socket: TLSSocket, host: string): string | undefined {
   const leaf = socket.getPeerX509Certificate();
   return leaf && ((isIP(host) === 0 ? leaf.checkHost(host) : leaf.checkIP(host)) ?? namesOf(leaf)[0]);
@@ -95,12 +95,12 @@ export function peerNameOf(socket: TLSSocket, host: string): string | undefined 
 
 const STARTTLS_REJECTED = 'the server offers STARTTLS but rejects it: ';
 
-/** Why a session continues in the clear after a 4xx or 5xx to STARTTLS. */
+/** Explains why a session continues unencrypted after a 4xx or 5xx to STARTTLS. */
 export function startTlsRefused(reply: SmtpReply): string {
   return `${STARTTLS_REJECTED}${reply.code} ${reply.text}`;
 }
 
-/** Whether a session is in the clear because the server rejected STARTTLS, and not because the handshake failed. */
+/** Returns whether a session is unencrypted because the server rejected STARTTLS, not because the handshake failed. */
 export function isStartTlsRefused(tlsFallback: string): boolean {
   return tlsFallback.startsWith(STARTTLS_REJECTED);
 }

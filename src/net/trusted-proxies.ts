@@ -23,13 +23,13 @@ export function plainAddress(address: string | undefined): string {
   return MAPPED.exec(withoutZone)?.[1] ?? withoutZone;
 }
 
-/** Whether the peer at this address is a trusted proxy. `address` may be IPv4-mapped or have a zone. */
+/** Returns whether the peer at this address is a trusted proxy. `address` may be IPv4-mapped or have a zone. */
 export function isTrustedProxy(address: string | undefined, trusted: readonly Cidr[]): boolean {
   return trusted.length > 0 && isInRanges(plainAddress(address), trusted);
 }
 
 /**
- * One element of X-Forwarded-For as a plain address: `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]`,
+ * Returns one element of X-Forwarded-For as a plain address: `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]`,
  * `[2001:db8::1]:4711`, each also in double quotes. Undefined for anything else, such as `unknown` or a name.
  */
 export function forwardedAddress(element: string): string | undefined {
@@ -39,11 +39,11 @@ export function forwardedAddress(element: string): string | undefined {
   if (bracketed !== undefined && !bracketed.includes(':')) return undefined;
   if (isIP(address) === 0) return undefined;
   if (!isIPv6(address)) return address;
-  // The URL parser writes the one canonical form (RFC 5952), so that an address is counted once however it is written.
+  // The URL parser writes the canonical form (RFC 5952), so an address counts once, however it is written.
   return plainAddress(dottedIfMapped(new URL(`http://[${address}]/`).hostname.slice(1, -1)));
 }
 
-/** ::ffff:c000:201, as the URL parser writes it, with the IPv4 address in dots. */
+/** Converts ::ffff:c000:201, as the URL parser writes it, to an IPv4 address in dots. */
 function dottedIfMapped(address: string): string {
   const [, high, low] = /^::ffff:([\da-f]{1,4}):([\da-f]{1,4})$/.exec(address) ?? [];
   if (high === undefined || low === undefined) return address;
@@ -60,9 +60,9 @@ function elementsOf(header: string | string[] | undefined): string[] {
 }
 
 /**
- * The client of a request that came from `peer`: the rightmost address of X-Forwarded-For that is not a trusted proxy. If all
- * are trusted, the leftmost one. An element that is not an address ends the walk at the proxy that reported it. The scheme is
- * taken from the element of X-Forwarded-Proto that the same proxy wrote, or from the leftmost if there are fewer.
+ * Returns the client of a request from `peer`: the rightmost address of X-Forwarded-For that is not a trusted proxy. If all are trusted,
+ * the leftmost one. An element that is not an address ends the walk at the proxy that reported it. The scheme is taken from the element of
+ * X-Forwarded-Proto that the same proxy wrote, or from the leftmost if there are fewer.
  */
 export function clientOf(peer: string, headers: IncomingHttpHeaders, trusted: readonly Cidr[]): Client {
   let address = plainAddress(peer);

@@ -1,12 +1,11 @@
 /**
- * Which processes share the database, so that each keeps to its share of a limit that holds for all of them together:
- * connections to one destination, requests of one key. Every node writes its row every two seconds, forgets those that stay silent,
- * counts the others and takes an equal part; together they exceed a limit only for the few seconds in which a new one is not
- * known to the others yet. Times are the database's, so that nodes whose clocks differ agree. With its sign of life a node publishes
- * what it does, for the operator.
+ * The processes that share the database, so that each keeps to its share of a common limit: connections to one destination, requests of one
+ * key. Every node writes its row every two seconds, removes silent ones, counts the others, and takes an equal share; together they exceed
+ * a limit only for the few seconds until a new node is known to all. Times are the database's, so nodes with different clocks agree. With
+ * its heartbeat a node publishes its state for the operator.
  *
- * A node that cannot reach the database goes on with the last count: it can neither claim nor accept then. The embedded
- * database has one process, which has everything to itself; what it publishes is written for the command line when it changes.
+ * A node that cannot reach the database keeps the last count: it can then neither claim nor accept mail. SQLite has one process with all
+ * limits to itself; it writes its state for the command line when that changes.
  */
 import { type Clock, iso } from '../base/clock.ts';
 import { randomText } from '../base/ids.ts';
@@ -16,7 +15,7 @@ import type { Database } from '../storage/database.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 
 const BEAT_MS = 2_000;
-/** Five beats missed: a node that restarts its database connection is not given up for it. */
+/** Five missed heartbeats: reconnecting to the database takes less. */
 const SILENT_MS = 10_000;
 
 export interface LastReply {
@@ -24,46 +23,46 @@ export interface LastReply {
   at: number;
   host: string | null;
   reply: string;
-  /** It took a message. */
+  /** It accepted a message. */
   accepted: boolean;
 }
 
-/** A destination of mail as one node has it. */
+/** One node's view of a destination. */
 export interface PublishedDestination {
   key: string;
-  /** Domains of recipients whose mail counts for it, some of them where they are many; absent behind a relay. */
+  /** Domains of recipients that use it, or some of them if there are many; absent for a relay. */
   domains?: readonly string[];
-  /** Messages in memory that wait for a slot. */
+  /** Messages in memory that wait for a session. */
   waiting: number;
   /** Open sessions. */
   connections: number;
-  /** Sessions that it may have now. */
+  /** Maximum number of sessions right now. */
   limit: number;
-  /** Which rule sets that, in words. */
+  /** The rule that sets this limit, as text. */
   limitReason: string;
-  /** How long a message keeps a session, ms, as it was lately; null where none was measured. */
+  /** Recent time per message in a session, ms; null if not measured. */
   messageMs: number | null;
-  /** A rate that is not exceeded. */
+  /** Rate limit. */
   messagesPerMinute: number | null;
-  /** Unix ms; null where it is not paused. */
+  /** Unix ms; null if not paused. */
   pausedUntil: number | null;
-  /** Whether its server asked for that pause. */
+  /** Whether its server requested the pause. */
   asked: boolean;
-  /** Messages that are put off until the end of the pause, as they were counted last. */
+  /** Messages deferred to the end of the pause, by the last count. */
   putOff: number;
-  /** Unix ms since which it refuses our host; null where it does not. */
+  /** Unix ms since which it refuses Postrider's host; null if it does not. */
   blockedSince: number | null;
-  /** Its mail goes by the fallback route. */
+  /** Its mail is sent by the fallback route. */
   fallback: boolean;
   /** Newest first. */
   replies: readonly LastReply[];
 }
 
-/** What a node publishes of itself. */
+/** The state that a node publishes. */
 export interface NodeState {
-  /** Rows of work in hand, by kind. */
+  /** Work rows that it holds, by kind. */
   leases?: Readonly<Record<string, number>>;
-  /** Those that are paused, and the busiest. */
+  /** Paused destinations, and the busiest ones. */
   destinations?: readonly PublishedDestination[];
 }
 
@@ -79,19 +78,19 @@ export interface LivingNode {
 }
 
 export interface Nodes extends Running {
-  /** The part of a common limit that is this process's, above 0 and at most 1, among the nodes with this role. */
+  /** Returns this process's share of a common limit, above 0 and at most 1, among the nodes with this role. */
   share(role: string): number;
-  /** Whether this is the first of the nodes with this role, to do what one is enough for. For some seconds two may be, or none. */
+  /** Returns whether this is the first node with this role, for tasks that one node does. For some seconds there may be two, or none. */
   isFirst(role: string): boolean;
-  /** Nodes that live, this one included. */
+  /** Returns the number of live nodes, including this one. */
   count(): number;
-  /** Says how to ask for what this node publishes. */
+  /** Sets the function that returns the state to publish. */
   publish(state: () => NodeState): void;
-  /** The nodes that live with what they published last. */
+  /** Returns the live nodes with their last published state. */
   list(): Promise<LivingNode[]>;
 }
 
-/** Joins the nodes of a shared database and resolves when this one is counted; rejects when the database does not answer. */
+/** Joins the nodes of a shared database and resolves when this one is counted; rejects if the database does not respond. */
 export async function joinNodes(options: {
   database: Database;
   clock: Clock;
@@ -113,7 +112,7 @@ export async function joinNodes(options: {
   if (database.dialect === 'sqlite') {
     const self = { id, host, version, roles: [...roles], startedAt: clock.now() };
     const list = async (): Promise<LivingNode[]> => [{ ...self, seenAt: clock.now(), state: stateOf() }];
-    // For the command line; nothing is written while nothing changes.
+    // For the command line; written only when it changes.
     let written = '';
     const beats = startBeats(async () => {
       const state = JSON.stringify(stateOf());
@@ -188,7 +187,7 @@ interface NodeRow {
 interface Beat extends NodeRow {
   /** JSON of NodeState. */
   state: string;
-  /** Unix ms of this process; only used where the database has no clock. */
+  /** Unix ms of this process; only used if the database has no clock. */
   nowMs: number;
   /** Silence after which a node no longer counts. */
   silentMs: number;
@@ -202,7 +201,7 @@ async function clockOf(tx: Transaction, nowMs: number): Promise<number> {
   return row!.now;
 }
 
-/** Writes the sign of life; answers every node that lives, this one among them. */
+/** Writes the heartbeat; returns every live node, including this one. */
 export const beatOperation = operation('nodes.beat', 'write', async (tx, beat: Beat): Promise<NodeRow[]> => {
   const nowMs = await clockOf(tx, beat.nowMs);
   await tx.run(
@@ -221,14 +220,13 @@ export const beatOperation = operation('nodes.beat', 'write', async (tx, beat: B
 });
 
 export interface Explanation {
-  /** Messages that the limits let through; null where none was measured. */
+  /** Messages that the limits allow; null if not measured. */
   messagesPerSecond: number | null;
   text: string;
 }
 
 /**
- * Why mail for a destination goes as fast or slow as it does: whether it is paused, what its limits imply on all nodes together, and which
- * rule set them.
+ * Explains the delivery rate to a destination: whether it is paused, what its limits allow on all nodes together, and which rule set them.
  */
 export function explainDestination(
   nodes: readonly PublishedDestination[],
@@ -246,13 +244,13 @@ export function explainDestination(
   const connections = `${limit} connection${limit === 1 ? '' : 's'}`;
   const product =
     messageMs === null
-      ? `${connections}, and no message was measured yet`
+      ? `${connections}, and no message has been measured yet`
       : `${connections} × ${Number(messageMs.toPrecision(2))} ms a message = ${Number(perSecond.toPrecision(3))} messages/s`;
   const ceiling = [
     `${product} (${reasons})`,
     ...(mostPerSecond < perSecond ? [`A rate allows ${messagesPerSecond} messages/s`] : []),
   ];
-  const waiting = depth === 1 ? '1 mail waits' : `${depth} mails wait`;
+  const waiting = depth === 1 ? '1 message queued' : `${depth} messages queued`;
   const [last] = replies;
   const reply = last === undefined ? [] : [`Last reply: ${last.reply.replace(/\.$/, '')}`];
   if (nodes.length === 0) {
@@ -265,19 +263,19 @@ export function explainDestination(
   return { messagesPerSecond: isPaused ? 0 : messagesPerSecond, text: `${sentences.join('. ')}.` };
 }
 
-/** Null where it is not paused, and takes mail of our host. */
+/** Returns null if it is not paused and accepts mail from Postrider's host. */
 function pauseText(nodes: readonly PublishedDestination[]): string | null {
   const key = nodes[0]?.key ?? '';
   const blocked = nodes.flatMap(({ blockedSince }) => blockedSince ?? []);
   const paused = nodes.flatMap(({ pausedUntil }) => pausedUntil ?? []);
   const until = paused.length === 0 ? null : iso(Math.max(...paused));
   if (blocked.length > 0) {
-    const refuses = `${key} refuses our host since ${iso(Math.min(...blocked))}`;
-    return until === null ? refuses : `${refuses}; next try at ${until}`;
+    const refuses = `Blocked by ${key} since ${iso(Math.min(...blocked))}`;
+    return until === null ? refuses : `${refuses}; next attempt at ${until}`;
   }
   if (until === null) return null;
   return nodes.some(({ asked }) => asked)
-    ? `${key} asked us to wait until ${until}`
+    ? `Paused by ${key} until ${until}`
     : `${key} is paused until ${until}`;
 }
 
@@ -286,14 +284,14 @@ interface PublishedRow extends Omit<LivingNode, 'roles' | 'state'> {
   state: string;
 }
 
-/** Every node that was alive at the last sign of life of any. */
+/** Returns every node that was live at the last heartbeat of any. */
 export const nodesOperation = operation('nodes.list', 'read', (tx, _: null): Promise<PublishedRow[]> | PublishedRow[] =>
   tx.all<PublishedRow>(
     `SELECT id, host, version, roles, state, started_at AS "startedAt", seen_at AS "seenAt" FROM node ORDER BY id`,
   ),
 );
 
-/** Takes a node that stops out of the count at once. */
+/** Removes a stopping node from the count immediately. */
 export const leaveOperation = operation('nodes.leave', 'write', async (tx, id: string): Promise<number> => {
   return tx.run('DELETE FROM node WHERE id = ?', id);
 });

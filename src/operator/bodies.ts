@@ -1,4 +1,4 @@
-/** Accounts, approvals, the queue, destinations and nodes as operators see them, with the schemas that describe it. */
+/** Schemas and bodies of accounts, approvals, the queue, destinations, and nodes for operators. */
 import { Type } from 'typebox';
 import type { Account, SendingProtection, Usage } from '../accounts/accounts.ts';
 import { MAXIMUM_EMAIL_BYTES, protectionBody, STANDARD_EMAIL_BYTES, thresholdsOf } from '../accounts/accounts.ts';
@@ -28,7 +28,7 @@ const accountFields = {
   name: Type.String(),
   plan,
   status,
-  approvedEmailBytes: emailBytes('Size of an email with the upload flow.'),
+  approvedEmailBytes: emailBytes('Maximum size of an email with uploaded files.'),
   limits,
   createdAt: time,
 };
@@ -47,7 +47,7 @@ export const accountDetailSchema = named('OperatorAccountDetail', {
   usage: closed({
     messagesToday: count('Live messages since midnight UTC.'),
     messagesLast30Days: count('Counted up to 100,000.'),
-    queued: count('Of them those that wait.'),
+    queued: count('Those that are queued.'),
   }),
   health: closed({
     status: oneOf(['good', 'warning', 'critical']),
@@ -58,8 +58,8 @@ export const accountDetailSchema = named('OperatorAccountDetail', {
   sendingProtection: closed(
     {
       status: oneOf(['good', 'warned', 'held']),
-      since: nullableTime('Null while it is good.'),
-      reason: nullable('The rate and its thresholds, as they were then.'),
+      since: nullableTime('Null while the rate is good.'),
+      reason: nullable('The rate and its thresholds, at that time.'),
       countedSince: nullableTime('When held mail was last released; earlier mail no longer counts.'),
       thresholds: closed({ bounceRate: threshold, complaintRate: threshold }),
     },
@@ -68,7 +68,7 @@ export const accountDetailSchema = named('OperatorAccountDetail', {
         'Sending protection of its live mail: held from a high rate of hard bounces or complaints until it is released.',
     },
   ),
-  lastActivityAt: nullableTime('When its newest message was made, live or sandbox; null without any.'),
+  lastActivityAt: nullableTime('When its newest message was created, live or sandbox; null without any.'),
 });
 
 interface Health {
@@ -97,7 +97,7 @@ export function accountDetailBody(
   };
 }
 
-/** As that of an account on the command line: without characters that could steer a terminal. */
+/** Like an account's name on the command line: without characters that could control a terminal. */
 const name = Type.String({
   minLength: 1,
   maxLength: 200,
@@ -107,8 +107,8 @@ const name = Type.String({
 export const newAccountRequest = named('NewAccountRequest', { name, plan: Type.Optional(plan) });
 export const newAccountSchema = named('NewAccount', {
   accountId: Type.String(),
-  apiKey: Type.String({ description: 'A live key of full scope, shown this once.' }),
-  sandboxApiKey: Type.String({ description: 'Shown this once.' }),
+  apiKey: Type.String({ description: 'A live key with full scope; shown only once.' }),
+  sandboxApiKey: Type.String({ description: 'Shown only once.' }),
 });
 
 const limitChange = Type.Optional(
@@ -123,7 +123,7 @@ const changedLimits = Object.fromEntries(LIMIT_NAMES.map((name) => [name, limitC
   LimitName,
   typeof limitChange
 >;
-const share = Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: '0 switches this level off.' }));
+const share = Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: '0 disables this level.' }));
 const setThreshold = Type.Optional(
   closed({
     warning: share,
@@ -154,11 +154,11 @@ export const suspensionSchema = named('Suspension', {
   accountId: Type.String(),
   status,
   mail: closed({
-    queued: count('Live messages that would wait until the account is active again.'),
+    queued: count('Live messages that would be queued until the account is active again.'),
     scheduled: Type.Integer(),
     delayed: Type.Integer(),
-    sending: count('Messages on their way, which arrive.'),
-    isComplete: Type.Boolean({ description: 'False where the account has more than 100,000 messages to look at.' }),
+    sending: count('Messages being delivered, which are not stopped.'),
+    isComplete: Type.Boolean({ description: 'False if the account has more than 100,000 messages to count.' }),
   }),
   apiKeys: count('Keys that are refused, 403 ACCOUNT_SUSPENDED.'),
   smtpCredentials: count('Credentials that are refused, 535.'),
@@ -181,17 +181,19 @@ export const approvalSchema = named('OperatorApproval', {
   requestedEmailBytes: Type.Integer(),
   reason: Type.String(),
   status: oneOf(['pending', 'approved', 'rejected']),
-  decisionReason: nullable('What the account was answered.'),
+  decisionReason: nullable('The response to the account.'),
   createdAt: time,
   decidedAt: nullableTime('Null while it is pending.'),
   sender: closed({
     name: Type.String(),
     plan,
     status,
-    approvedEmailBytes: emailBytes('What the account may send now.'),
+    approvedEmailBytes: emailBytes('The current limit of the account.'),
     createdAt: time,
     messagesLast30Days: count('Live messages, as the statistics count them.'),
-    bounceRate: Type.Number({ description: 'Of those of 30 days that were delivered, bounced or complained about.' }),
+    bounceRate: Type.Number({
+      description: 'Share of the messages delivered, bounced, or complained about in 30 days.',
+    }),
     complaintRate: Type.Number(),
     approvedBefore: count('Earlier requests of the account that were approved.'),
     rejectedBefore: Type.Integer(),
@@ -201,7 +203,7 @@ export const approvalSchema = named('OperatorApproval', {
 const shareOf = (part: number, { delivered, bounced }: SentMail): number =>
   delivered + bounced === 0 ? 0 : Math.round((part / (delivered + bounced)) * 10_000) / 10_000;
 
-/** A complaint comes after a delivery, and counts among those already. */
+/** A complaint follows a delivery, and is already included there. */
 export function approvalBody({ account, mail, ...approval }: AskedApproval) {
   return {
     approvalId: approval.id,
@@ -232,24 +234,24 @@ export const rejectionRequest = named('RejectionRequest', {
     minLength: 1,
     maxLength: 2_000,
     pattern: '^(?=[\\s\\S]*\\S)[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$',
-    description: 'the answer to the account, in words',
+    description: 'the reason that the account can read',
   }),
 });
 
 const figures = {
-  depth: count('Messages that wait or are being delivered.'),
-  due: count('Due now and in nobody’s hands.'),
-  leased: count('In the hands of a node.'),
-  held: count('Set aside because their account or destination has enough in memory.'),
+  depth: count('Messages that are queued or being delivered.'),
+  due: count('Due now and not yet claimed.'),
+  leased: count('Held by a node.'),
+  held: count('Held because their account or destination has enough in memory.'),
   waiting: count('Not due yet: they wait for their next attempt, their `sendAt`, or the end of a pause.'),
-  deferred: count('Tried at least once; each is also counted above.'),
-  oldestDueAt: nullableTime('Null where nothing is due.'),
+  deferred: count('Attempted at least once; each is also counted above.'),
+  oldestDueAt: nullableTime('Null if nothing is due.'),
 };
 export const queueSchema = named('Queue', {
   ...figures,
   isComplete: Type.Boolean({
     description:
-      'False where the queue is longer than what is looked at: then all figures but depth are of those due first.',
+      'False if the queue is longer than what is counted: then all figures except depth cover the messages due first.',
   }),
   accounts: Type.Array(
     closed({ accountId: Type.String(), name: nullable('Null for the service itself.'), ...figures }),
@@ -263,7 +265,7 @@ function figuresBody({ oldestDueMs, depth, due, leased, held, waiting, deferred 
   return { depth, due, leased, held, waiting, deferred, oldestDueAt: isoOrNull(oldestDueMs) };
 }
 
-/** `depth` of the whole queue, which may be longer than the rows that were looked at. */
+/** `depth` of the complete queue, which may be longer than the rows that were read. */
 export function queueBody(accounts: readonly AccountQueue[], { depth, rows }: { depth: number; rows: number }) {
   const sum = (of: (one: AccountQueue) => number): number => accounts.reduce((all, one) => all + of(one), 0);
   const due = accounts.flatMap(({ oldestDueMs }) => (oldestDueMs === null ? [] : [oldestDueMs]));
@@ -296,7 +298,7 @@ export const nodeSchema = named('Node', {
   lastSeenAt: time,
   leases: closed(
     { delivery: Type.Optional(Type.Integer()), webhooks: Type.Optional(Type.Integer()) },
-    { description: 'Messages and webhook deliveries in its hands.' },
+    { description: 'Messages and webhook deliveries in progress.' },
   ),
 });
 
@@ -306,12 +308,12 @@ export function nodeBody({ id: nodeId, host, roles, version, startedAt, seenAt, 
 }
 
 export const diagnosisSchema = named('Diagnosis', {
-  healthy: Type.Boolean({ description: 'Whether no check failed.' }),
+  healthy: Type.Boolean({ description: 'True if no check failed.' }),
   checks: Type.Array(
     closed({
       name: Type.String(),
       status: oneOf(['ok', 'warn', 'fail', 'skip'], {
-        description: 'skip: not looked at, or not to be known from there.',
+        description: 'skip: not checked, or not checkable from that process.',
       }),
       message: Type.String(),
       remedy: Type.Optional(Type.String()),

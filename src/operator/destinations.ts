@@ -1,6 +1,6 @@
 /**
- * Destinations as all nodes together have them: each node publishes those that are paused and its busiest, and the queue has the mail that
- * waits for its next attempt, which no node has in memory. The paused come first, then those with the most mail.
+ * Destinations across all nodes: each node publishes its paused and its busiest ones, and the queue adds mail that waits for its next
+ * attempt, which no node has in memory. Paused destinations come first, then those with the most mail.
  */
 import { Type } from 'typebox';
 import { iso } from '../base/clock.ts';
@@ -10,7 +10,7 @@ import type { Database } from '../storage/database.ts';
 import { type DomainQueue, lastAttemptsOperation, queueByDomainOperation } from './store.ts';
 
 const REPLIES_SHOWN = 4;
-/** Of the queue, in one look: what docs/explanation/performance.md says it costs. */
+/** Maximum number of queue rows to read; docs/explanation/performance.md has the cost. */
 export const ROWS_AT_MOST = 50_000;
 
 interface OnNode extends PublishedDestination {
@@ -23,15 +23,15 @@ export interface DestinationView {
   depth: number;
   /** Unix ms; null if no message waits for its next attempt. */
   nextAttemptMs: number | null;
-  /** The newest message of the queue that failed before, whose last attempt says what the destination replied. */
+  /** The newest queued message that failed before; its last attempt has the destination's reply. */
   failedSeq: number | null;
   nodes: OnNode[];
 }
 
-/** The relay, to which all live mail goes if POSTRIDER_ROUTE is set. */
+/** The relay, which receives all live mail if POSTRIDER_ROUTE is set. */
 const RELAY = 'relay';
 
-/** All of them, in the order of the list. */
+/** Returns all destinations, in the order of the list. */
 export async function readDestinations(
   database: Database,
   nodes: readonly LivingNode[],
@@ -41,9 +41,9 @@ export async function readDestinations(
 }
 
 /**
- * In the order of the list; `queue` has the messages that wait, by domain. Mail for domains that no node names is listed by its domain: a
- * node names 100 domains of a destination at most, and none that it has no mail for in memory. Mail that a pause defers may be beyond the
- * part of the queue that was read, so what nodes hold and count as deferred may be more.
+ * Returns destinations in the order of the list; `queue` has the queued messages by domain. Mail for domains that no node names is listed
+ * by its domain: a node names at most 100 domains of a destination, and none for which it has no mail in memory. Mail that a pause defers
+ * may be outside the part of the queue that was read, so the count of the nodes may be higher.
  */
 export function destinationsOf(
   nodes: readonly LivingNode[],
@@ -81,7 +81,7 @@ function viewOf(key: string, domains: string[], queue: readonly DomainQueue[]): 
   };
 }
 
-/** What a destination replied to the last attempt at its mail, for those of which no node remembers a reply. */
+/** Returns what a destination replied to its last attempt, if no node remembers a reply. */
 export async function lastRepliesOf(
   database: Database,
   views: readonly DestinationView[],
@@ -125,22 +125,22 @@ export function compareKeys(a: DestinationKey, b: DestinationKey): number {
 const pausedUntil = Type.Unsafe<string | null>({
   type: ['string', 'null'],
   format: 'date-time',
-  description: 'Nothing is begun before; null where it is not paused.',
+  description: 'No delivery starts before this time; null if not paused.',
 });
 const connections = Type.Integer({ description: 'Open now.' });
-const limit = Type.Integer({ description: 'Connections that it may have now.' });
+const limit = Type.Integer({ description: 'Maximum number of connections now.' });
 
 export const destinationSchema = named('Destination', {
   destinationId: Type.String({
     description:
-      'The exchangers of the best preference behind the domains, sorted, such as `mx1.example.net,mx2.example.net`; a provider such as `google` in place of its hosts; a domain without MX records, or while the DNS does not answer; `relay`.',
+      'The most preferred MX hosts of the domains, sorted, such as `mx1.example.net,mx2.example.net`; or a provider such as `google` instead of its hosts; or a domain that has no MX records or that the DNS does not currently resolve; or `relay`.',
   }),
   domains: Type.Array(Type.String(), {
-    description: 'Recipients in these domains count for it; up to 100 of each node.',
+    description: 'Domains of its recipients; up to 100 per node.',
   }),
   depth: Type.Integer({
     description:
-      'Messages for it: those for these domains among the first 50,000 of the queue, or what the nodes hold and the pause puts off, where that is more.',
+      'Queued messages: those for these domains among the first 50,000 of the queue, or those that the nodes hold and the pause defers, if that is more.',
   }),
   connections,
   limit,
@@ -149,15 +149,15 @@ export const destinationSchema = named('Destination', {
     type: ['string', 'null'],
     format: 'date-time',
     description:
-      'When the next of its messages is due; in the past if it is due now. Null if nodes are delivering all of them.',
+      'When its next message is due; in the past if it is due now. Null if nodes are delivering all of them.',
   }),
   blockedSince: Type.Unsafe<string | null>({
     type: ['string', 'null'],
     format: 'date-time',
-    description: 'Since when it refuses our host; null where it does not.',
+    description: 'Since when it blocks the sending host; null if it does not.',
   }),
   fallback: Type.Boolean({
-    description: 'Its mail goes by POSTRIDER_FALLBACK_ROUTE; one message an hour still tries it.',
+    description: 'Its mail is sent through POSTRIDER_FALLBACK_ROUTE; one message per hour still tries it directly.',
   }),
   lastReplies: Type.Array(
     closed({
@@ -165,15 +165,14 @@ export const destinationSchema = named('Destination', {
       host: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
       reply: Type.String(),
     }),
-    { description: 'What it said last, newest first: each refusal once, and the last of those that took a message.' },
+    { description: 'Its last replies, newest first: each refusal once, and the last acceptance.' },
   ),
   messagesPerSecond: Type.Unsafe<number | null>({
     type: ['number', 'null'],
-    description: 'What the limits let through now at most; null before the first message was measured.',
+    description: 'The maximum that the limits allow now; null before the first message was measured.',
   }),
   explanation: Type.String({
-    description:
-      'Why it is as fast or slow as it is: until when it is paused, what waits, and which rule sets the limit.',
+    description: 'What determines its rate: the pause, the queued messages, and the rule that sets the limit.',
   }),
   nodes: Type.Array(closed({ nodeId: Type.String(), connections, limit, pausedUntil })),
 });
@@ -210,7 +209,7 @@ export function destinationBody(
   };
 }
 
-/** The newest of all nodes, none twice. */
+/** Returns the newest replies of all nodes, without duplicates. */
 function repliesOf(nodes: readonly OnNode[]): LastReply[] {
   const newest = nodes.flatMap(({ replies }) => replies).sort((a, b) => b.at - a.at);
   const kindOf = ({ accepted, reply }: LastReply): string => (accepted ? '' : reply);

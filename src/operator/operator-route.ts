@@ -1,4 +1,4 @@
-/** What the routes of operators share: what they need, how they are defined, and in whose name they change something. */
+/** What the operator routes share: their dependencies, their definition, and in whose name they make changes. */
 import type { TSchema } from 'typebox';
 import type { Caller, KnownCallers, KnownLogins } from '../accounts/accounts.ts';
 import { changedBy } from '../audit/audit.ts';
@@ -12,21 +12,21 @@ export interface OperatorRouteDeps {
   database: Database;
   blobs: Blobs;
   clock: Clock;
-  /** What authentication remembers: what changes here is to be felt by the very next request. */
+  /** The authentication cache: changes here must apply to the very next request. */
   callers: Pick<KnownCallers, 'evictAccount'>;
   logins: Pick<KnownLogins, 'evictAccount'>;
   nodes: Pick<Nodes, 'list'>;
-  /** What `postrider doctor` says. */
+  /** Returns the report of `postrider doctor`. */
   doctor(): Promise<unknown>;
-  /** Messages in the queue, counted a moment ago. */
+  /** Number of queued messages, from a recent count. */
   queueDepth(): number;
   /** POSTRIDER_ROUTE is set: all live mail goes to one relay. */
   isRelayed: boolean;
-  /** Mail may be due. */
+  /** Called when mail may be due. */
   nudge(): void;
 }
 
-/** A route whose caller is an operator; the pipeline hands it one by its `auth`, whatever callers the other routes have. */
+/** Defines a route whose caller is an operator; the pipeline passes one because of its `auth`, whatever callers the other routes have. */
 export function operatorRoute<B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(
   definition: Omit<RouteDefinition<CallerKey, B, Q>, 'auth' | 'tag'>,
 ): RouteDefinition<Caller> {
@@ -35,7 +35,7 @@ export function operatorRoute<B extends TSchema | undefined = undefined, Q exten
 
 type AskedByOperator = Pick<RouteRequest<CallerKey>, 'caller' | 'remoteAddress' | 'requestId'>;
 
-/** The database in the hands of the operator; the rows of the audit log are of the account that is changed. */
+/** The database with changes in the operator's name; audit log rows belong to the changed account. */
 export function operatorChanges(
   { database, clock }: Pick<OperatorRouteDeps, 'database' | 'clock'>,
   { caller, remoteAddress, requestId }: AskedByOperator,

@@ -1,4 +1,4 @@
-/** /operator/accounts: finding accounts, making them, changing what only the operator changes; what a suspension stops is shown before. */
+/** /operator/accounts: finding, creating, and changing accounts; the effect of a suspension can be previewed. */
 import { type Static, Type } from 'typebox';
 import {
   type Account,
@@ -24,7 +24,7 @@ import { type OperatorRouteDeps, operatorChanges, operatorRoute } from './operat
 import { accountPageOperation, credentialCountsOperation, lastMessageOperation } from './store.ts';
 
 const DAY_MS = 86_400_000;
-/** A message waits for 30 days of its schedule and three days of attempts at most. */
+/** A message is queued for at most 30 days of its schedule and three days of attempts. */
 const WAITING_DAYS = 33;
 const COUNTED_AT_MOST = 100_000;
 
@@ -47,9 +47,9 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/operator/accounts' },
       operationId: 'listAccounts',
       summary: 'List accounts, newest first',
-      description: 'Filtered by a part of the name (without case), status and plan.',
+      description: 'Filtered by part of the name (case-insensitive), status, and plan.',
       query: closed({
-        name: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'A part of it.' })),
+        name: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name.' })),
         status: Type.Optional(oneOf(['active', 'suspended'], { description: 'Accounts of this status.' })),
         plan: Type.Optional(oneOf(['free', 'paid', 'enterprise'], { description: 'Accounts on this plan.' })),
         ...pageFields,
@@ -70,7 +70,7 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/operator/accounts/:id' },
       operationId: 'getOperatorAccount',
       summary: 'Get an account: plan, limits, usage, health',
-      description: 'Usage and health are of live mail.',
+      description: 'Usage and health cover live mail.',
       response: { status: 200, schema: bodies.accountDetailSchema },
       refusals: ['NOT_FOUND'],
       handle: async ({ params }) => {
@@ -89,7 +89,8 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/operator/accounts/:id/suspension' },
       operationId: 'previewSuspension',
       summary: 'Preview the effect of suspending an account',
-      description: 'Mail that would wait, keys and credentials that would be refused. Changes nothing.',
+      description:
+        'Returns the mail that would be held, and the keys and credentials that would be refused. Changes nothing.',
       response: { status: 200, schema: bodies.suspensionSchema },
       refusals: ['NOT_FOUND'],
       handle: async ({ params }) => {
@@ -117,7 +118,7 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'POST', path: '/operator/accounts' },
       operationId: 'createAccount',
       summary: 'Create an account with a live and a sandbox key',
-      description: 'The keys are shown in this answer only. The plan is paid where none is given.',
+      description: 'The keys are shown only in this response. The default plan is paid.',
       body: bodies.newAccountRequest,
       response: { status: 201, schema: bodies.newAccountSchema },
       handle: async (request) => {
@@ -135,7 +136,7 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'setAccount',
       summary: 'Change plan, status, email size, limits, or thresholds of an account',
       description:
-        'Only what is given changes. A suspended account is refused everywhere within a second, and its mail waits; active again, its mail leaves.',
+        'Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again.',
       body: bodies.accountChangeRequest,
       response: { status: 200, schema: bodies.accountSchema },
       refusals: ['NOT_FOUND'],

@@ -1,4 +1,4 @@
-/** /operator/approvals: requests for larger mail, with what is known of who asks, and deciding on them once. */
+/** /operator/approvals: requests for a larger email size, with the history of the account, and the decision on each. */
 import { type TSchema, Type } from 'typebox';
 import { type Caller, decideApprovalOperation } from '../accounts/accounts.ts';
 import { failure, refuse } from '../base/failure.ts';
@@ -26,7 +26,7 @@ export function approvalRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>
       ...{ method: 'GET', path: '/operator/approvals' },
       operationId: 'listApprovalRequests',
       summary: 'List requests for a larger email size of all accounts, newest first',
-      description: 'Each with the history of who asks: age, mail and rates of 30 days, earlier requests.',
+      description: 'Each with the history of the account: age, mail and rates of 30 days, earlier requests.',
       query: closed({
         status: Type.Optional(oneOf(['pending', 'approved', 'rejected'], { description: 'Requests of this status.' })),
         ...pageFields,
@@ -77,14 +77,14 @@ function decisionRoutes(
       ...{ ...common, method: 'POST', path: '/operator/approvals/:id/approve' },
       operationId: 'approveRequest',
       summary: 'Approve a larger email size',
-      description: 'In force at once; a larger size that the account has already stays.',
+      description: 'Applies immediately; a larger size that the account already has is kept.',
       handle: (request) => decide(request, { status: 'approved', reason: null }),
     }),
     operatorRoute({
       ...{ ...common, method: 'POST', path: '/operator/approvals/:id/reject' },
       operationId: 'rejectRequest',
       summary: 'Reject a larger email size',
-      description: 'The account reads the reason.',
+      description: 'The account can read the reason.',
       body: rejectionRequest,
       handle: (request) => decide(request, { status: 'rejected', reason: request.body.reason.trim() }),
     }),

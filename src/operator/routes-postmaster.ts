@@ -22,12 +22,12 @@ const fields = {
   from: Type.String({ description: 'The From header.' }),
   envelopeFrom: Type.String({ description: 'Empty for the null sender.' }),
   subject: Type.String(),
-  sizeBytes: Type.Integer({ description: 'Size of the mail as it came.' }),
+  sizeBytes: Type.Integer({ description: 'Size of the mail as received.' }),
   isWhole: Type.Boolean({ description: 'false: it was larger than 10,000,000 bytes, and its files are not kept.' }),
-  clientAddress: Type.String({ description: 'The server that brought it.' }),
+  clientAddress: Type.String({ description: 'The server that delivered it.' }),
   forwarding: oneOf([...FORWARDING], {
     description:
-      'forwarded: sent to POSTRIDER_POSTMASTER. Else why not: not-set, no address is set; loop, it is or quotes a forwarded mail; automatic-reply; over-limit, 100 mails were forwarded in this hour; no-sender, this service has no name to write from.',
+      'forwarded: sent to POSTRIDER_POSTMASTER. Otherwise the reason: not-set, no address is set; loop, it is or quotes a forwarded message; automatic-reply; over-limit, 100 messages were forwarded in this hour; no-sender, this service has no host name to send from.',
   }),
 };
 const listedSchema = named('PostmasterMail', fields);
@@ -54,7 +54,7 @@ export function postmasterRoutes(deps: OperatorRouteDeps): RouteDefinition<Calle
       operationId: 'listPostmasterMail',
       summary: 'List messages to postmaster and abuse, newest first',
       description:
-        'What people, providers and blocklists wrote to these addresses of the bounce domain. Reports on messages of this service are not listed: they become events. The newest 1,000 mails are kept, up to 200 MB, for as long as content is.',
+        'Messages that people, providers, and blocklists sent to these addresses of the bounce domain. Reports about messages of this service are not listed: they become events. The newest 1,000 messages are kept, up to 200 MB, for as long as content.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(listedSchema) },
       handle: async (request) => {
@@ -71,7 +71,7 @@ export function postmasterRoutes(deps: OperatorRouteDeps): RouteDefinition<Calle
       ...{ method: 'GET', path: '/operator/postmaster-mail/:id' },
       operationId: 'getPostmasterMail',
       summary: 'Get a message to postmaster or abuse, with its text',
-      description: 'As in the list, and its text.',
+      description: 'The fields of the list, and its text.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: wholeSchema },
       handle: async ({ params }) => {
@@ -83,7 +83,7 @@ export function postmasterRoutes(deps: OperatorRouteDeps): RouteDefinition<Calle
       ...{ method: 'GET', path: '/operator/postmaster-mail/:id/content' },
       operationId: 'getPostmasterMailContent',
       summary: 'Download a message to postmaster or abuse',
-      description: 'As it came, or without its files where `isWhole` is false.',
+      description: 'As received, or without its files if `isWhole` is false.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, contentType: 'message/rfc822' },
       handle: async ({ params }) => {

@@ -1,4 +1,4 @@
-/** /operator/queue and /operator/destinations: what waits and why, and ending a pause. */
+/** /operator/queue and /operator/destinations: queued mail and its destinations, and ending a pause. */
 import { Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { failure, refuse } from '../base/failure.ts';
@@ -27,7 +27,7 @@ export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] 
   const { database, clock, nodes, isRelayed, queueDepth } = deps;
   const destinations = async (): Promise<DestinationView[]> =>
     readDestinations(database, await nodes.list(), { isRelayed });
-  /** By its id, or by a domain whose mail counts for it. */
+  /** Finds it by its id, or by a domain of its recipients. */
   const find = async (id = ''): Promise<DestinationView | undefined> => {
     const all = await destinations();
     return all.find(({ key }) => key === id) ?? all.find(({ domains }) => domains.includes(id));
@@ -38,7 +38,7 @@ export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] 
       ...{ method: 'GET', path: '/operator/queue' },
       operationId: 'getQueue',
       summary: 'Get queue depth, in total and by account',
-      description: 'Up to 50,000 messages, those that are due first, are looked at; depth is of the whole queue.',
+      description: 'Counts up to 50,000 messages, those that are due first; depth covers the complete queue.',
       response: { status: 200, schema: queueSchema },
       handle: async () => {
         const look = { nowMs: clock.now(), rows: ROWS_AT_MOST };
@@ -67,7 +67,7 @@ export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] 
       ...{ method: 'GET', path: '/operator/destinations/:id' },
       operationId: 'getDestination',
       summary: 'Explain the sending rate of a destination',
-      description: 'As in the list; `explanation` says what the limits imply, and which rule sets them.',
+      description: 'The fields of the list; `explanation` states what the limits allow, and which rule sets them.',
       response: { status: 200, schema: destinationSchema },
       refusals: ['NOT_FOUND'],
       handle: async (request) => {
@@ -80,7 +80,7 @@ export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] 
       operationId: 'resumeDestination',
       summary: 'End the pause of a destination',
       description:
-        'On all nodes within two seconds: one session probes it then, and what waits follows when it answers. Refused again, it is paused again. The answer shows it as it was.',
+        'Applies on all nodes within two seconds: one session then probes the destination, and queued mail follows if it accepts. If it rejects again, it is paused again. The response shows the state before.',
       response: { status: 200, schema: destinationSchema },
       refusals: ['NOT_FOUND'],
       handle: async (request) => {

@@ -64,7 +64,7 @@ test('every route is for operators alone', async () => {
   }
 });
 
-test('an account is made, found, changed and suspended, each with a row of who did it', async () => {
+test('creates, finds, changes, and suspends an account, with an audit row for each change', async () => {
   const made = await operator.post('/operator/accounts', { name: ' Läden & Co ' });
   assert.equal(made.status, 201);
   const { accountId, apiKey, sandboxApiKey } = made.body as Record<string, string>;
@@ -97,7 +97,7 @@ test('an account is made, found, changed and suspended, each with a row of who d
   assert.equal((await operator.call(unknown)).status, 404);
 });
 
-test('what a suspension stops is shown before; keys are refused then', async () => {
+test('previews the effect of a suspension, which then refuses keys', async () => {
   const { accountId, live } = rig;
   const path = `/operator/accounts/${accountId}`;
   const { database } = rig.parts;
@@ -120,7 +120,7 @@ test('what a suspension stops is shown before; keys are refused then', async () 
     assert.equal((await operator.get(`/operator/accounts/acc_none${unknown}`)).status, 404);
 });
 
-test('a request for larger mail is shown with who asks, and decided once', async () => {
+test('shows a request for a larger size with its account, and decides it once', async () => {
   const ask = async (): Promise<string> =>
     (await rig.live.post('/approvals', { requestedEmailBytes: 30_000_000, reason: 'scans' })).body.approvalId;
   const [first, second] = [await ask(), await ask()];

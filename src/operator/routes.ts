@@ -1,6 +1,6 @@
 /**
- * The operator's HTTP surface: every route is for signed-in operators alone, and everything they change leaves a row in the audit
- * log in their name.
+ * The operator's HTTP surface: every route requires a logged-in operator, and every change is recorded in the audit log in the operator's
+ * name.
  */
 import { Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
@@ -28,8 +28,7 @@ function serviceRoutes({ nodes, doctor }: OperatorRouteDeps): RouteDefinition<Ca
       ...{ method: 'GET', path: '/operator/nodes' },
       operationId: 'listNodes',
       summary: 'List the nodes that share the database',
-      description:
-        'Each that gave a sign of life in the last ten seconds: its version, its roles, what it has in its hands.',
+      description: 'The nodes with a heartbeat in the last ten seconds: version, roles, and work in progress.',
       response: { status: 200, schema: Type.Array(nodeSchema) },
       handle: async () => ({ ok: true, body: (await nodes.list()).map(nodeBody) }),
     }),
@@ -38,7 +37,7 @@ function serviceRoutes({ nodes, doctor }: OperatorRouteDeps): RouteDefinition<Ca
       operationId: 'examineService',
       summary: 'Run the doctor checks',
       description:
-        'What `postrider doctor` says of the node that answers: settings, disks, certificates, backup, database, content store, DNS, the way out, the addresses that mail leaves from, the clock, sender domains. At most 30 seconds old; what strangers were asked and was well, ten minutes.',
+        'The report of `postrider doctor` on the node that responds: settings, disks, certificates, backup, database, content store, DNS, outbound connectivity, source addresses, the clock, and sender domains. At most 30 seconds old; successful checks of remote servers, at most ten minutes.',
       response: { status: 200, schema: diagnosisSchema },
       handle: async () => ({ ok: true, body: await doctor() }),
     }),

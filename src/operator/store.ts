@@ -1,6 +1,6 @@
 /**
- * What an operator reads across all accounts: the accounts themselves, requests for larger mail with the history of who asks, the
- * queue. Whatever grows with the mail is looked at up to a bound, because other readers of the embedded database wait behind it.
+ * What operators read across all accounts: the accounts, requests for a larger email size with their history, and the queue. Reads of data
+ * that grows with the mail are limited, because other readers of SQLite wait for them.
  */
 import {
   ACCOUNT_COLUMNS,
@@ -16,7 +16,7 @@ import { operation, type SqlValue, type Transaction } from '../storage/operation
 import { rowset } from '../storage/rows.ts';
 
 export interface AccountPage {
-  /** A part of the name, in lower case. */
+  /** Part of the name, in lower case. */
   name: string | null;
   status: AccountStatus | null;
   plan: Plan | null;
@@ -41,13 +41,13 @@ export const accountPageOperation = operation('operator.accounts', 'read', async
   return rows.map(accountOf);
 });
 
-/** Those conditions that have a value. */
+/** Combines the conditions that have a value. */
 function allOf(conditions: readonly [sql: string, value: SqlValue][]): { sql: string; params: SqlValue[] } {
   const asked = conditions.filter(([, value]) => value !== null);
   return { sql: ['1 = 1', ...asked.map(([sql]) => sql)].join(' AND '), params: asked.map(([, value]) => value) };
 }
 
-/** Unix ms at which the newest message of the account was made, of either mode; null without one. */
+/** Returns Unix ms at which the account's newest message was created, in either mode; null without one. */
 export const lastMessageOperation = operation('operator.lastMessage', 'read', async (tx, accountId: string) => {
   let lastAt: number | null = null;
   for (const mode of ['live', 'sandbox']) {
@@ -64,11 +64,11 @@ export const lastMessageOperation = operation('operator.lastMessage', 'read', as
 export interface Credentials {
   apiKeys: number;
   smtpCredentials: number;
-  /** Of the users of the account. */
+  /** Sessions of the account's users. */
   sessions: number;
 }
 
-/** What of an account callers and clients log in with. */
+/** Counts the account's credentials. */
 export const credentialCountsOperation = operation(
   'operator.credentials',
   'read',
@@ -84,7 +84,7 @@ export const credentialCountsOperation = operation(
   },
 );
 
-/** Live mail that was accepted since a time, and what became of it. */
+/** Live mail accepted since a time, and its results. */
 export interface SentMail {
   accepted: number;
   delivered: number;
@@ -95,7 +95,7 @@ export interface SentMail {
 export interface AskedApproval extends Approval {
   account: Account;
   mail: SentMail;
-  /** Requests of the account that were decided before this one was made. */
+  /** Requests of the account that were approved before this one was made. */
   approvedBefore: number;
   rejectedBefore: number;
 }
@@ -106,7 +106,7 @@ export interface ApprovalPage {
   /** Ids below this one. */
   before: string | null;
   limit: number;
-  /** Unix ms from which mail counts, a beginning of a day. */
+  /** Unix ms from which mail is counted, a start of a day. */
   sinceMs: number;
 }
 
@@ -175,19 +175,19 @@ async function sentMailOf(tx: Transaction, ids: readonly string[], sinceMs: numb
 }
 
 export interface QueueFigures {
-  /** Messages that are waiting or being delivered. */
+  /** Messages that are queued or being delivered. */
   depth: number;
-  /** Due now and not taken yet. */
+  /** Due now and not yet claimed. */
   due: number;
-  /** In the hands of a worker. */
+  /** Held by a worker. */
   leased: number;
-  /** Set aside because their account or destination has too much in memory. */
+  /** Held because their account or destination has too much in memory. */
   held: number;
   /** Not due yet: they wait for their next attempt, their `sendAt`, or the end of a pause. */
   waiting: number;
-  /** Tried at least once. */
+  /** Attempted at least once. */
   deferred: number;
-  /** Unix ms; null when nothing is due. */
+  /** Unix ms; null if nothing is due. */
   oldestDueMs: number | null;
 }
 
@@ -198,11 +198,11 @@ export interface AccountQueue extends QueueFigures {
 
 export interface QueueLook {
   nowMs: number;
-  /** Rows that are looked at, those that are due first. */
+  /** Rows to read, those that are due first. */
   rows: number;
 }
 
-/** The longest queues first; each row that was looked at is counted. */
+/** The longest queues first; every row that was read is counted. */
 export const queueByAccountOperation = operation(
   'operator.queue',
   'read',
@@ -225,13 +225,13 @@ export const queueByAccountOperation = operation(
 export interface DomainQueue {
   domain: string;
   depth: number;
-  /** Unix ms at which the first message that no worker has is due; null if workers have all of them. */
+  /** Unix ms when the first unclaimed message is due; null if workers hold all of them. */
   nextDueMs: number | null;
   /** The newest message that failed before; null if none did. */
   failedSeq: number | null;
 }
 
-/** Live messages by domain, the most first, among so many rows of the queue. */
+/** Returns live messages by domain, the most first, within this number of queue rows. */
 export const queueByDomainOperation = operation(
   'operator.queueByDomain',
   'read',
@@ -254,7 +254,7 @@ export interface LastAttempt {
   record: string;
 }
 
-/** The last attempts at some messages of the queue; messages without an attempt are left out. */
+/** Returns the last attempts at some queued messages; messages without an attempt are left out. */
 export const lastAttemptsOperation = operation(
   'operator.lastAttempts',
   'read',

@@ -52,7 +52,7 @@ const everything = { mode: 'live', source: null, code: null, sinceMs: 0, untilMs
 const rowsOf = ({ temp }: Rig, accountId: string, limit = 10_000) =>
   temp.database.execute(listRefusedOperation, { ...everything, accountId, limit });
 
-test('a flood of one account leaves room for every other one, and what finds none is counted', async () => {
+test('a flood of one account leaves space for every other one, and dropped rows are counted', async () => {
   const own = await rig(100_000);
   for (let i = 0; i < 5_000; i += 1) own.recorder.record(refusal({ accountId: 'acc_flood' }));
   const afterOne = own.dropped();
@@ -89,7 +89,7 @@ test('what the database does not take now is kept and stored once, and lost at a
   assert.equal(own.dropped(), 1);
 });
 
-test('rows that the database does not take at all are dropped and stand in nobody’s way', async () => {
+test('rows that the database refuses are dropped and do not block others', async () => {
   let isBroken = true;
   const own = await rig(undefined, (real) => ({
     execute: async (op, args) => {

@@ -1,11 +1,11 @@
 /**
- * Records what is refused to callers who are known, so that accepting pays nothing for it: a refusal is noted in memory, and about once a
- * second what was noted goes to the database in small batches. Always true:
+ * Records refusals of known callers without slowing down requests: a refusal is noted in memory, and about once a second the notes are
+ * written to the database in small batches. Invariants:
  *
- * - What is held in memory is bounded. While the database is away it fills, and what finds no room is dropped and counted.
- * - An account holds a fifth of the room at most, and less the more others hold: each may have a quarter of what is free (dynamic
- *   thresholds: Choudhury and Hahne, 1998). So a flood of one account drops nothing of another's.
- * - A batch that was stored though nobody knows it is stored again without harm.
+ * - Memory is limited. While the database is unavailable it fills up, and refusals over the limit are dropped and counted.
+ * - An account uses at most a fifth of the memory, and less the more others use: each may have a quarter of what is free (dynamic
+ *   thresholds: Choudhury and Hahne, 1998). A flood of one account drops nothing of another's.
+ * - A batch with an unknown outcome is stored again without harm.
  */
 import { type Failure, type Issue, Unavailable } from '../base/failure.ts';
 import type { Running } from '../base/lifecycle.ts';
@@ -19,42 +19,42 @@ import { addRefusedOperation, type Owner, type RefusedRow } from './store.ts';
 const HELD_BYTES = 8_000_000;
 const ACCOUNT_PART = 1 / 4;
 const FLUSH_MS = 1_000;
-/** Rows of one transaction: a millisecond or two of the storage thread. */
+/** Rows per transaction: a millisecond or two of the storage thread. */
 const BATCH_ROWS = 200;
-/** After so many rows of an owner the number that it keeps is looked at. */
+/** After this many rows of an owner, its stored rows are trimmed. */
 const TRIM_EVERY = 250;
 const OWNERS_COUNTED = 10_000;
-/** Of an object with its texts, beside the characters. */
+/** Memory of a row besides its characters. */
 const ROW_BYTES = 400;
 
 export interface RefusedRequest extends Owner {
   requestId: string;
   atMs: number;
   source: 'api' | 'smtp';
-  /** Such as `POST /send` or `RCPT`; undefined where no command was under way. */
+  /** Such as `POST /send` or `RCPT`; undefined if no command was in progress. */
   call: string | undefined;
   status: number;
-  /** Of the catalogue, or the enhanced code of an SMTP reply. */
+  /** Error code, or the enhanced code of an SMTP reply. */
   code: string;
   message: string;
   details: readonly Issue[];
-  /** Of the API key or the SMTP credential. */
+  /** Id of the API key or the SMTP credential. */
   credentialId: string | undefined;
   address: string;
 }
 
 export interface RefusedRequests extends Running {
   record(refused: RefusedRequest): void;
-  /** Resolves once all that was recorded before is in the database; rejects while that is away. */
+  /** Resolves once everything recorded before is in the database; rejects while that is unavailable. */
   flush(): Promise<void>;
 }
 
 export interface RecorderDeps {
   database: Database;
   log: Log;
-  /** Counts what found no room. */
+  /** Counts what was dropped. */
   dropped: Counter;
-  /** For tests that want less. */
+  /** Memory limit, for tests. */
   heldBytes?: number;
 }
 
@@ -72,7 +72,7 @@ function rowOf(refused: RefusedRequest, number: number): RefusedRow {
   };
 }
 
-/** The details of a refusal of one message of a batch: `index` is from 0. */
+/** Returns the details of a refused message of a batch: `index` is from 0. */
 export function detailsOfItem(index: number, { message, details }: Pick<Failure, 'message' | 'details'>): Issue[] {
   const field = `messages[${index}]`;
   if (details.length === 0) return [{ field, message }];
@@ -85,7 +85,7 @@ export function createRefusedRequests(deps: RecorderDeps): RefusedRequests {
   let heldBytes = 0;
   let recorded = 0;
   const bytesOf = new Map<string, number>();
-  /** Rows of an owner since its number was looked at. */
+  /** Rows added per owner since its last trim. */
   const added = new Map<string, number>();
   let flushing: Promise<void> = Promise.resolve();
 
@@ -110,7 +110,7 @@ export function createRefusedRequests(deps: RecorderDeps): RefusedRequests {
     return due;
   };
 
-  /** What is lost for good: a bug, or the end of the process. */
+  /** Drops rows permanently: because of a bug, or at the end of the process. */
   const drop = (held: readonly Held[], error: Error): void => {
     dropped.inc(held.length);
     log.error({ err: error, count: held.length }, 'refused requests not recorded');
@@ -140,7 +140,7 @@ export function createRefusedRequests(deps: RecorderDeps): RefusedRequests {
   };
 
   const timer = setInterval(() => {
-    // What the database does not take now is held until it does, as far as there is room.
+    // What the database does not accept now is held, up to the memory limit.
     if (waiting.length > 0) void flush().catch(() => undefined);
   }, FLUSH_MS).unref();
 

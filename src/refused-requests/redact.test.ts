@@ -1,4 +1,4 @@
-/** What of a refusal's words is kept, and what never is. */
+/** Which parts of a refusal are kept, and which never are. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Issue } from '../base/failure.ts';
@@ -23,7 +23,7 @@ test('secrets are cut out in whatever sentence they stand, our ids and ordinary 
   assert.equal(redactMessage(plain), plain);
 });
 
-test('what is quoted of the request, and the source of a template, is cut out', () => {
+test('removes quoted request values and template sources', () => {
   assert.equal(redactMessage('is not "my secret": a list'), 'is not "…": a list');
   assert.deepEqual(
     detailsOf({ field: 'html', message: 'is not a valid template: tag s3cret\nnot found (line 2, column 7)', line: 2 }),

@@ -1,22 +1,22 @@
 /**
- * What of a refusal's words is kept: what is wrong, where, and what is allowed. Values of the request that the words quote are cut
- * out (sources of templates, texts in quotes, whatever has the form of a key, a password or a token), and what is left is cut to a length.
- * Control characters, which no database takes as text, are replaced.
+ * Redacts the text of a refusal but keeps the problem, its place, and the accepted form. Request values that the text quotes are removed
+ * (template sources, quoted texts, and anything that looks like a key, a password, or a token), and the rest is limited in length. Control
+ * characters, which databases do not store in texts, are replaced.
  */
 import type { Issue } from '../base/failure.ts';
 
 const MESSAGE_BYTES = 1_000;
 const DETAIL_BYTES = 300;
 const FIELD_BYTES = 100;
-/** Of all details together, as JSON. */
+/** Limit of all details together, as JSON. */
 const DETAILS_BYTES = 2_500;
 const CUT = '…';
 
-/** API keys, webhook secrets, and other texts without a break that are long. */
+/** API keys, webhook secrets, and other long texts without a break. */
 const SECRETS = /\b(?:pr_(?:live|test)_|whsec_)[^\s"',;]*|[0-9A-Za-z_+/=-]{20,}/g;
-/** Passwords, session ids, signatures and hashes: names of variables and headers have no digits, or are shorter. */
+/** Passwords, session ids, signatures, and hashes: names of variables and headers have no digits, or are shorter. */
 const RANDOM = /^(?:pr_|whsec_)|^(?=.*\d)(?=.*[A-Za-z])/;
-/** Our own ids are long too, and what the refusal is about. */
+/** Postrider's own ids are long too, but they are what the refusal is about. */
 const OUR_ID = /^(?:msg|sub|tpl|whk|del|evt|dom|key|smtp|apr|usr|req|acc)_[0-9A-Za-z]{21}$/;
 /** Messages about a template quote its source. */
 const TEMPLATE_SOURCE = /(is not a valid template|has an invalid tag)\b.*?(?= \(line \d+, column \d+\)|$)/gs;
@@ -33,7 +33,7 @@ function cut(text: string, maxBytes: number): string {
 }
 
 function redact(text: string, maxBytes: number): string {
-  // Bounds what the patterns below look at.
+  // Limits the input of the patterns below.
   const known = text
     .slice(0, 4 * maxBytes)
     .toWellFormed()
@@ -49,7 +49,7 @@ export function redactMessage(message: string): string {
   return redact(message, MESSAGE_BYTES);
 }
 
-/** The first of the details, as JSON: as many as there is room for. */
+/** Returns the first details as JSON, as many as fit. */
 export function redactDetails(details: readonly Issue[]): string {
   const kept: string[] = [];
   let bytes = 2;

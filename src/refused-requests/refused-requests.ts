@@ -1,4 +1,4 @@
-/** What was refused to an account in the last 7 days: recorded behind the answers, listed by `GET /requests`. */
+/** Refusals of an account's requests in the last 7 days: recorded in the background, listed by `GET /requests`. */
 export {
   createRefusedRequests,
   detailsOfItem,

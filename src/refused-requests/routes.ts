@@ -1,4 +1,4 @@
-/** `GET /requests`: what was refused to the caller's account in the last 7 days, over HTTP and over SMTP. */
+/** `GET /requests`: refusals of the caller's account in the last 7 days, over HTTP and over SMTP. */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { type Clock, iso } from '../base/clock.ts';
@@ -19,7 +19,7 @@ export interface RefusedRequestRouteDeps {
 const time = (description: string) => Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description }));
 
 const query = closed({
-  source: Type.Optional(oneOf(['api', 'smtp'], { description: 'By which way the request came.' })),
+  source: Type.Optional(oneOf(['api', 'smtp'], { description: 'The protocol of the request.' })),
   code: Type.Optional(
     Type.String({ minLength: 1, maxLength: 64, description: 'One code, such as INVALID_REQUEST or 5.7.1.' }),
   ),
@@ -36,19 +36,19 @@ const issueSchema = closed({
 });
 
 const refusedRequestSchema = named('RefusedRequest', {
-  requestId: Type.String({ description: 'That of the answer (X-Request-Id); of a reply over SMTP one of its own.' }),
+  requestId: Type.String({ description: 'Id of the response (X-Request-Id); for SMTP a generated id.' }),
   source: oneOf(['api', 'smtp']),
   time: Type.String({ format: 'date-time' }),
   endpoint: Type.Optional(Type.String({ description: 'Over HTTP: method and route.' })),
   verb: Type.Optional(
-    Type.String({ description: 'Over SMTP: the command; absent where none, or none that is known, was given.' }),
+    Type.String({ description: 'Over SMTP: the command; absent if there was no command or an unknown one.' }),
   ),
   status: Type.Integer({ description: 'HTTP status, or the code of the SMTP reply.' }),
-  code: Type.String({ description: 'Code of the catalogue of errors, or the enhanced code of the SMTP reply.' }),
+  code: Type.String({ description: 'Error code, or the enhanced code of the SMTP reply.' }),
   message: Type.String({ description: 'Without values of the request.' }),
   details: Type.Array(issueSchema),
-  keyId: Type.Optional(Type.String({ description: 'Of the API key.' })),
-  smtpCredentialId: Type.Optional(Type.String({ description: 'Of the SMTP credential.' })),
+  keyId: Type.Optional(Type.String({ description: 'Id of the API key.' })),
+  smtpCredentialId: Type.Optional(Type.String({ description: 'Id of the SMTP credential.' })),
   address: Type.String({ description: 'IP address of the client.' }),
 });
 
@@ -71,7 +71,7 @@ export function refusedRequestRoutes(deps: RefusedRequestRouteDeps): RouteDefini
       operationId: 'listRefusedRequests',
       summary: 'List rejected requests of the last 7 days, newest first',
       description:
-        'Every answer of 400 and above to a call with a valid key, every refused message of a batch, and every 4xx and 5xx reply in an SMTP session that is logged in. Without bodies and secrets.',
+        'Lists every response of 400 and above to a call with a valid key, every refused message of a batch, and every 4xx and 5xx reply in a logged-in SMTP session. Without bodies and secrets.',
       query,
       response: { status: 200, schema: Type.Array(refusedRequestSchema) },
       async handle(request: RouteRequest<Caller, undefined, Static<typeof query>>) {
@@ -80,7 +80,7 @@ export function refusedRequestRoutes(deps: RefusedRequestRouteDeps): RouteDefini
         const { after, limit } = page.value;
         const { source = null, code = null, since, until } = request.query;
         const oldestMs = deps.clock.now() - KEPT_MS;
-        // So that a client that was just refused finds it at once.
+        // A client sees a refusal immediately after its response.
         await deps.refusedRequests.flush();
         const rows = await deps.database.execute(listRefusedOperation, {
           ...{ accountId: request.caller.account.id, mode: request.caller.mode, source, code },

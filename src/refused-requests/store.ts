@@ -1,12 +1,12 @@
 /**
- * The rows of refused requests: added in batches, listed newest first, and kept within their bounds of age and number, the oldest
- * going first. The key is the order of the list, so that a page is one range; adding a row again changes nothing.
+ * The rows of refused requests: added in batches, listed newest first, and limited by age and number, removing the oldest first. The key is
+ * the order of the list, so a page is one range; adding a row again changes nothing.
  */
 import type { Mode } from '../base/mode.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { insertMany, type TableRow, table } from '../storage/rows.ts';
 
-/** Rows that an account keeps in one mode. */
+/** Maximum number of rows of an account in one mode. */
 export const KEPT_ROWS = 5_000;
 export const KEPT_MS = 7 * 86_400_000;
 
@@ -32,7 +32,7 @@ export interface Owner {
   mode: Mode;
 }
 
-/** Adds rows, and brings these owners back to the number of rows that is kept. */
+/** Adds rows, and trims these owners to the maximum number of rows. */
 export const addRefusedOperation = operation(
   'refusedRequests.add',
   'write',
@@ -92,18 +92,18 @@ export const listRefusedOperation = operation('refusedRequests.list', 'read', (t
   );
 });
 
-/** Accounts that one batch of the removal looks at. */
+/** Accounts per batch of the removal. */
 const OWNERS_AT_ONCE = 50;
 
 export interface RefusedRemoval {
   beforeMs: number;
-  /** Rows that are removed for their age, before the next batch goes on. */
+  /** Rows to remove for their age per batch. */
   limit: number;
-  /** The owner behind which this batch begins. */
+  /** The owner after which this batch starts. */
   after: Owner | null;
 }
 
-/** Removes what is too old, and what is one too many, owner by owner; `next` is undefined behind the last. */
+/** Removes rows that are too old or too many, owner by owner; `next` is undefined after the last. */
 export const removeRefusedOperation = operation(
   'refusedRequests.remove',
   'write',
@@ -122,7 +122,7 @@ export const removeRefusedOperation = operation(
   },
 );
 
-/** By stepping through the key from owner to owner. */
+/** Steps through the key from owner to owner. */
 async function nextOwner(tx: Transaction, { accountId, mode }: Owner): Promise<Owner | undefined> {
   return tx.get<Owner>(
     `SELECT account_id AS "accountId", mode FROM refused_request WHERE (account_id, mode) > (?, ?)

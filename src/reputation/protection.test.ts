@@ -64,7 +64,7 @@ async function guarded(database: Database, clock: ReturnType<typeof fakeClock>) 
     status,
     count: counter(database, clock, account.id),
     stop: async () => Promise.all(rounds.map((one) => one.stop())),
-    /** A round of two nodes at once, after this time. */
+    /** Runs a round on two nodes at the same time, after this time. */
     after: async (ms: number) => {
       clock.advance(ms);
       await Promise.all(rounds.map((one) => one.run()));

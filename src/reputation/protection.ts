@@ -28,10 +28,10 @@ import { noticeOf } from './notice.ts';
 import { beginnings, findings } from './rates.ts';
 
 const ROUND_MS = 60_000;
-/** Between a warning and the hold. */
+/** Time between a warning and the hold. */
 const GRACE_MS = 15 * 60_000;
 const WARNED_MS = 86_400_000;
-/** Counters are behind the log by a second or so; rates only rise where something has failed. */
+/** Counters lag the log by a second or so; rates only rise after failures. */
 const LATELY_MS = 3_600_000;
 const LOG_MESSAGES: Readonly<Record<ProtectionStatus, string>> = {
   good: 'sending protection: warning ended',
@@ -46,7 +46,7 @@ export interface ProtectionOptions {
   clock: Clock;
   log: Log;
   notify: Notify;
-  /** Whether this process is the one that does it. */
+  /** Whether this process runs the checks. */
   isChosen?: () => boolean;
   roundMs?: number;
 }
@@ -105,13 +105,13 @@ async function lookAt({ database, clock, log }: ProtectionOptions, accountId: st
 }
 
 interface Found {
-  /** The rates that have reached the threshold of a warning, and that of a hold. */
+  /** The rates over the threshold of a warning, and of a hold. */
   high: ProtectionReason | undefined;
   tooHigh: ProtectionReason | undefined;
   nowMs: number;
 }
 
-/** What the account becomes; undefined where it stays as it is. */
+/** Returns the new state of the account; undefined if it does not change. */
 function decide(
   { status, sinceMs }: SendingProtection,
   { high, tooHigh, nowMs }: Found,

@@ -1,7 +1,7 @@
 /**
- * Rates of bounces and complaints of an account's live mail over the last day and the last seven, in whole hours, from the counters of
- * statistics: hard bounces alone, for those are the sender's addresses; a server that was down, or a lifetime that ended, is not. What came
- * before held mail was released no longer counts. Pure.
+ * Rates of bounces and complaints of an account's live mail over the last day and the last seven, in complete hours, from the statistics.
+ * Only hard bounces count, because they are due to the sender's addresses; an unavailable server or an expired message is not. Mail from
+ * before held mail was last released no longer counts. Pure.
  */
 import {
   type AnsweredMail,
@@ -17,10 +17,10 @@ const DAY_MS = 86_400_000;
 /** The sliding periods, in days. */
 export const PERIOD_DAYS = [1, 7] as const;
 
-/** The beginning of its hour. */
+/** Returns the start of its hour. */
 export const hourOf = (ms: number): number => Math.floor(ms / HOUR_MS) * HOUR_MS;
 
-/** From which hour on each period is counted. */
+/** Returns the hour from which each period is counted. */
 export function beginnings(nowMs: number, countedFrom: CountedFrom | null): number[] {
   return PERIOD_DAYS.map((days) => Math.max(hourOf(nowMs - days * DAY_MS), countedFrom?.hourMs ?? 0));
 }
@@ -32,14 +32,14 @@ function ratesOf(counts: AnsweredMail): Rates {
 }
 
 interface Counted {
-  /** What was answered in the hours from each of the beginnings on. */
+  /** Results in the hours since each of the starts. */
   counts: readonly AnsweredMail[];
   fromMs: readonly number[];
   countedFrom: CountedFrom | null;
   thresholds: Thresholds;
 }
 
-/** The rates that have reached this level, the shortest period first. */
+/** Returns the rates that have reached this level, the shortest period first. */
 export function findings(level: 'warning' | 'critical', counted: Counted): ProtectionReason[] {
   const { counts, fromMs, countedFrom, thresholds } = counted;
   return PERIOD_DAYS.flatMap((periodDays, index) => {

@@ -1,3 +1,3 @@
-/** Sending protection: accounts whose live mail bounces or is complained about too much are warned, and then their live mail is held. */
+/** Sending protection: accounts with too many bounces or complaints of live mail are warned, and then their live mail is held. */
 export { startSendingProtection } from './protection.ts';
 export { resumeSending } from './resume.ts';

@@ -12,7 +12,7 @@ export interface Resuming {
   nowMs: number;
 }
 
-/** CONFLICT if no mail is held. The caller wakes the delivery. */
+/** Fails with CONFLICT if no mail is held. The caller wakes delivery. */
 export async function resumeSending({ changes, accountId, nowMs }: Resuming): Promise<Result<{ message: string }>> {
   const hourMs = hourOf(nowMs);
   const [before] = await changes.execute(answeredOperation, { accountId, fromMs: [hourMs] });

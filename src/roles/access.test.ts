@@ -96,7 +96,7 @@ test('every route has its row, and no row is of a route that is gone', () => {
   );
 });
 
-test('each role may call what its row says, and nothing above it', async () => {
+test('each role may make the calls in its row, and no others', async () => {
   for (const [name, who] of rows) {
     const least = MEMBER_ROLES.indexOf(who as never);
     if (least === -1 || HANGS.has(name)) continue;
@@ -108,7 +108,7 @@ test('each role may call what its row says, and nothing above it', async () => {
   }
 });
 
-test('to one who is no member the account is not there', async () => {
+test('the account does not exist for a user who is not a member', async () => {
   for (const [name, who] of rows) {
     if (MEMBER_ROLES.indexOf(who as never) === -1) continue;
     const answer = await callAs(browsers.stranger, name);

@@ -1,8 +1,8 @@
-/** An example of each answer that is not JSON, by its operation, for /openapi.json. */
+/** Examples of the responses that are not JSON, by operation, for /openapi.json. */
 import { ANN, DAY_BEFORE, EVENT_EXAMPLES, ids, SHOP, SUBJECT, TIME } from './api-event-examples.ts';
 import { EXAMPLES } from './api-examples.ts';
 
-/** As files have them: lines that end with CR and LF. */
+/** Lines that end in CRLF, as in files. */
 const lines = (...all: string[]): string => all.map((line) => `${line}\r\n`).join('');
 
 const mail = (from: string, to: string, subject: string): string =>

@@ -1,6 +1,5 @@
 /**
- * What /openapi.json says beside the routes: what the API is, its tags in the order in which a newcomer meets them, and what it
- * sends to webhooks.
+ * The parts of /openapi.json besides the routes: the description of the API, its tags in the order for a new reader, and the webhooks.
  */
 import { VERSION } from '../config.ts';
 import { eventSchema } from '../events/event-schema.ts';
@@ -13,24 +12,24 @@ import { OPERATOR_EXAMPLES } from './api-operator-examples.ts';
 
 const SUMMARIES: Record<EventType, string> = {
   Send: 'A message was accepted',
-  Delivery: "The recipient's server took the message",
-  DeliveryDelay: 'The first attempt that failed for now',
-  Bounce: 'The message was refused for good, or expired',
+  Delivery: "The recipient's server accepted the message",
+  DeliveryDelay: 'The first attempt failed temporarily',
+  Bounce: 'The message was rejected permanently, or expired',
   Complaint: 'The recipient marked the message as spam',
-  Reject: 'The message never left: the address is suppressed, or the message was cancelled',
-  Open: 'The mail was opened',
-  Click: 'A link in the mail was followed',
+  Reject: 'The message was not sent: the address is suppressed, or the message was cancelled',
+  Open: 'The email was opened',
+  Click: 'A link in the email was clicked',
   Unsubscribe: 'The recipient unsubscribed',
-  Inbound: 'Mail came in for an inbound route',
+  Inbound: 'An inbound route received mail',
 };
 
-/** Ids as they stand in paths. */
+/** Ids in paths. */
 const PATH_PARAMETERS: OpenapiOptions['pathParameters'] = {
   'accounts/id': { description: 'The accountId.', example: 'acc_2zAbCdEfGhIjKlMnOpQrStU' },
   'api-keys/keyId': { description: 'The keyId.', example: 'key_2zAbCdEfGhIjKlMnOpQrStU' },
   'approvals/id': { description: 'The approvalId.', example: 'apr_2zAbCdEfGhIjKlMnOpQrStU' },
   'attachments/submissionId': {
-    description: 'The attachmentSubmissionId that POST /attachments answered.',
+    description: 'The attachmentSubmissionId that POST /attachments returned.',
     example: 'sub_2zAbCdEfGhIjKlMnOpQrStU',
   },
   'deliveries/deliveryId': { description: 'The deliveryId.', example: 'del_2zAbCdEfGhIjKlMnOpQrStU' },
@@ -48,7 +47,7 @@ const PATH_PARAMETERS: OpenapiOptions['pathParameters'] = {
   'postmaster-mail/id': { description: 'The id of the mail.', example: 'inb_2zAbCdEfGhIjKlMnOpQrStU' },
   'sessions/id': { description: 'The sessionId.', example: 'ses_2zAbCdEfGhIjKlMnOpQrStU' },
   'smtp-credentials/id': { description: 'The smtpCredentialId.', example: 'smtp_2zAbCdEfGhIjKlMnOpQrStU' },
-  'suppressions/email': { description: 'The address, in any of its spellings.', example: 'ann@example.com' },
+  'suppressions/email': { description: 'The address, in any spelling.', example: 'ann@example.com' },
   'templates/id': { description: 'The templateId.', example: 'tpl_2zAbCdEfGhIjKlMnOpQrStU' },
   'uploads/token': { description: 'The signed part of an uploadUrl.', example: 'c3ViXzE' },
   'users/id': { description: 'The userId.', example: 'usr_2zAbCdEfGhIjKlMnOpQrStU' },
@@ -61,29 +60,29 @@ export const API_DOCUMENT: Omit<OpenapiOptions, 'serverUrl'> = {
     title: 'Postrider',
     version: VERSION,
     description:
-      'Transactional email: send over HTTP, follow what became of it by events and webhooks. Every call carries X-Api-Key and X-Id; a signed-in browser carries its session and X-Id. A sandbox key makes the same calls, and nothing leaves the machine.',
+      'Transactional email: send over HTTP, and track delivery with events and webhooks. Every call needs X-Api-Key and X-Id; a logged-in browser sends its session and X-Id. A sandbox key makes the same calls, but no mail is sent.',
     license: { name: 'MIT', identifier: 'MIT' },
   },
   tags: [
     { name: 'send', description: 'Send mail.' },
-    { name: 'attachments', description: 'Upload files for mail above 2 MB.' },
-    { name: 'messages', description: 'Look up what became of a message; cancel, move or resend it.' },
-    { name: 'events', description: 'The log of everything that happened, to read or to follow.' },
-    { name: 'incidents', description: 'What fails now, and what to do about it.' },
-    { name: 'requests', description: 'What was refused, and why.' },
-    { name: 'statistics', description: 'How many messages were accepted, delivered, bounced, opened, by hour or day.' },
-    { name: 'webhooks', description: 'Have events sent to your own endpoint, signed.' },
-    { name: 'templates', description: 'Content with variables, kept by the service in versions.' },
+    { name: 'attachments', description: 'Upload files for emails above 2 MB.' },
+    { name: 'messages', description: 'Look up the status of a message; cancel, reschedule, or resend it.' },
+    { name: 'events', description: 'The log of all events, to read or to follow.' },
+    { name: 'incidents', description: 'Current problems, and how to fix them.' },
+    { name: 'requests', description: 'Refused requests, and why they were refused.' },
+    { name: 'statistics', description: 'Counts of messages accepted, delivered, bounced, and opened, by hour or day.' },
+    { name: 'webhooks', description: 'Receive signed events at your own endpoint.' },
+    { name: 'templates', description: 'Stored content with variables, in versions.' },
     { name: 'domains', description: 'The domains that an account sends from, and their DNS records.' },
-    { name: 'inbound', description: 'Have mail that comes in turned into events.' },
-    { name: 'suppressions', description: 'Addresses that get no mail.' },
+    { name: 'inbound', description: 'Receive mail as events.' },
+    { name: 'suppressions', description: 'Addresses that receive no mail.' },
     { name: 'sandbox', description: 'The virtual inbox of sandbox keys, its outcomes and its clock.' },
     { name: 'account', description: 'Settings, limits, keys, SMTP credentials, approvals.' },
     { name: 'audit', description: 'Who changed what, when and from where.' },
-    { name: 'users', description: 'Who is in the account, and as what.' },
-    { name: 'session', description: 'Signing in, which stands for an API key; passwords and second factors.' },
-    { name: 'operator', description: 'Accounts, approvals, queue, destinations and nodes, for signed-in operators.' },
-    { name: 'service', description: 'For operators and their machines; no key is needed.' },
+    { name: 'users', description: 'The members of the account and their roles.' },
+    { name: 'session', description: 'Login sessions, an alternative to API keys; passwords and second factors.' },
+    { name: 'operator', description: 'Accounts, approvals, queue, destinations and nodes, for logged-in operators.' },
+    { name: 'service', description: 'For operators and monitoring; no key is required.' },
   ],
   pathParameters: PATH_PARAMETERS,
   examples: { ...EXAMPLES, ...OPERATOR_EXAMPLES },

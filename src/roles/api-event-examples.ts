@@ -1,4 +1,4 @@
-/** One event of each type, for /openapi.json; and what all examples of the API have in common: one shop, one order, the same ids. */
+/** One example event of each type, for /openapi.json, and what all examples share: one shop, one order, the same ids. */
 import type { EventType } from '../events/events.ts';
 
 export const TIME = '2026-11-20T09:44:00.123Z';
@@ -72,7 +72,7 @@ export const AUTHENTICATION_EXAMPLE = {
   arc: { result: 'none', reason: null },
 };
 
-/** What an event says of mail that came in. */
+/** The part of an Inbound event about the mail. */
 export const INBOUND_EXAMPLE = {
   inboundId: ids.inbound,
   inboundRouteId: ids.inboundRoute,
@@ -143,7 +143,6 @@ const member: Record<EventType, object> = {
   },
 };
 
-/** One event of each type. */
 export const EVENT_EXAMPLES: Readonly<Record<string, unknown>> = Object.fromEntries(
   Object.entries(member).map(([eventType, detail]) => [eventType, { ...common, eventType, ...detail }]),
 );

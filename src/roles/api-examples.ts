@@ -1,5 +1,5 @@
 /**
- * An example of each named schema of the API, for /openapi.json. Each fits its schema, which a test proves.
+ * An example of each named schema of the API, for /openapi.json. A test checks each against its schema.
  */
 import { limitsOf } from '../limits/limits.ts';
 import { ANN, DAY_BEFORE, EVENT_EXAMPLES, ids, SHOP, SUBJECT, TIME } from './api-event-examples.ts';

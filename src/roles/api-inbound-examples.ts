@@ -1,4 +1,4 @@
-/** Mail that comes in, for /openapi.json. */
+/** Examples of inbound mail, for /openapi.json. */
 import { ANN, AUTHENTICATION_EXAMPLE, DAY_BEFORE, INBOUND_EXAMPLE, ids, SUBJECT, TIME } from './api-event-examples.ts';
 
 const inboundRecord = {

@@ -1,4 +1,4 @@
-/** Examples of what the API says of messages, their attempts and the links to them, for /openapi.json. */
+/** Examples of messages, their attempts, and shared links, for /openapi.json. */
 import { ANN, EVENT_EXAMPLES, ids, SHOP, SUBJECT, TIME } from './api-event-examples.ts';
 
 const outcome = {

@@ -1,4 +1,4 @@
-/** Examples of what operators see, for /openapi.json. */
+/** Examples of the operator API, for /openapi.json. */
 import { limitsOf } from '../limits/limits.ts';
 import { DAY_BEFORE, ids, TIME } from './api-event-examples.ts';
 
@@ -82,7 +82,7 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
     fallback: false,
     messagesPerSecond: 0,
     explanation:
-      'mx1.example.com,mx2.example.com asked us to wait until 2026-11-14T09:30:00.000Z; 404 mails wait. Last reply: 421 4.7.28 unusual rate of mail. 2 connections × 100 ms a message = 20 messages/s (one probe ends its pause).',
+      'Paused by mx1.example.com,mx2.example.com until 2026-11-14T09:30:00.000Z; 404 messages queued. Last reply: 421 4.7.28 unusual rate of mail. 2 connections × 100 ms a message = 20 messages/s (one probe ends its pause).',
     lastReplies: [{ time: TIME, host: 'mx.example.com', reply: '421 4.7.28 unusual rate of mail' }],
     nodes: [{ nodeId, ...paused }],
   },
@@ -102,13 +102,12 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
       {
         name: 'reverse DNS',
         status: 'ok',
-        message: '203.0.113.7 is mail.example.com, and mail.example.com leads back to it',
+        message: '203.0.113.7 is mail.example.com, and mail.example.com resolves back to it',
       },
       {
         name: 'public address',
         status: 'warn',
-        message:
-          'POSTRIDER_BASE_URL is not set: nobody can unsubscribe with one click, which mail programs offer over https only',
+        message: 'POSTRIDER_BASE_URL is not an https URL: one-click unsubscribe is disabled',
         remedy: 'Set POSTRIDER_BASE_URL to the https address under which recipients reach this service.',
       },
     ],

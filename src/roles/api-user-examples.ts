@@ -1,4 +1,4 @@
-/** Examples of what the API says of users and sessions, for /openapi.json. */
+/** Examples of users and sessions, for /openapi.json. */
 import { ANN, DAY_BEFORE, ids, TIME } from './api-event-examples.ts';
 
 const user = 'usr_2zAb0DCdEfGhIjKlMnOpQr';

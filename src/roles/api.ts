@@ -1,6 +1,5 @@
 /**
- * The HTTP port: with the api role every route of the HTTP surface, without it what machines ask of every process (alive,
- * ready, measurements), behind one shell.
+ * The HTTP port: with the api role every route of the HTTP surface, without it only health, readiness, and metrics, in one app.
  */
 
 import type { AddressInfo } from 'node:net';
@@ -77,27 +76,27 @@ import { createUntrustedProxyNote } from './untrusted-proxy.ts';
 export interface ApiOptions {
   directDispatch: DirectDispatch | undefined;
   http: HttpClient;
-  /** Wakes those who follow events. */
+  /** Wakes the readers that follow events. */
   followers: Followers;
-  /** What this process remembers of log-ins over SMTP. */
+  /** SMTP logins that this process has cached. */
   logins: KnownLogins;
   refusedRequests: RefusedRequests;
-  /** Mail of the service itself to users. */
+  /** Sends the service's own mail to users. */
   mail: UserMail;
   nodes: Pick<Nodes, 'list'>;
   nudgeDelivery(): void;
   nudgeWebhooks(): void;
-  /** Of SMTP: those of this process, else those that the settings name. */
+  /** Ports of SMTP submission: those of this process, else those in the settings. */
   submissionPorts(): SubmissionPorts;
-  /** The part of a limit that is this process's among the nodes with the api role. */
+  /** Returns this process's share of a limit among the nodes with the api role. */
   rateShare(): number;
-  /** Where links of an account's mail from a domain lead, where that is a host of its own. */
+  /** Returns the base URL of tracked links in an account's mail from a domain, if that has its own host. */
   trackingUrlOf?(accountId: string, fromDomain: string): string | undefined;
-  /** What the port with TLS shows, where there is one. */
+  /** The certificate of the TLS port, if there is one. */
   tls?: TlsIdentity | undefined;
 }
 
-/** What addresses of this service are made with; the port is known only once it listens. */
+/** What links of this service are made of; the port is known only once it listens. */
 interface LinkBase {
   secretKey: Buffer;
   readonly baseUrl: string;
@@ -114,14 +113,14 @@ interface RouteSetup {
   linkBase: LinkBase;
 }
 
-/** With what several nouns use. */
+/** The setup, and what several nouns use. */
 interface RouteContext extends RouteSetup {
   searches: Searches;
   /** Wakes delivery and webhooks. */
   nudge(): void;
 }
 
-/** Every route with a key, the uploads, and the pages of recipients. */
+/** Returns every route with a key, the uploads, and the pages for recipients. */
 export function apiRoutes(setup: RouteSetup): RouteDefinition<Caller>[] {
   const { nudgeDelivery, nudgeWebhooks } = setup.options;
   const nudge = (): void => {
@@ -139,7 +138,7 @@ export function apiRoutes(setup: RouteSetup): RouteDefinition<Caller>[] {
   ];
 }
 
-/** Sending, and what belongs to a mail: pages of its recipients, templates, uploads. */
+/** Routes for sending: also recipient pages, templates, and uploads. */
 function mailRoutes({ parts, options, linkBase, searches, nudge, ...given }: RouteContext): RouteDefinition<Caller>[] {
   const { config, database, blobs, clock } = parts;
   const inFlight = createInFlightKeys();
@@ -199,7 +198,7 @@ function mailRoutes({ parts, options, linkBase, searches, nudge, ...given }: Rou
   ];
 }
 
-/** The log of events, by calls, streams and webhooks. */
+/** Routes of the event log: calls, streams, and webhooks. */
 function logRoutes({ parts, options, callers, sessions, searches }: RouteContext): RouteDefinition<Caller>[] {
   const { config, database, clock, secretKey, dns } = parts;
   const allow = ranges(config.webhookAllow);
@@ -245,7 +244,7 @@ function sandboxTools({ parts, options, linkBase, nudge }: RouteContext): RouteD
   ];
 }
 
-/** What an account has set up. */
+/** Routes of an account's settings. */
 function settingRoutes({
   parts,
   options,
@@ -285,7 +284,7 @@ function settingRoutes({
   ];
 }
 
-/** Signing in, users and members. */
+/** Routes of sessions, users, and members. */
 function peopleRoutes({ parts, options, sessions, linkBase }: RouteContext): RouteDefinition<Caller>[] {
   const { database, clock, log } = parts;
   return userRoutes({
@@ -308,12 +307,12 @@ function oidcSettings({ oidcIssuer: issuer, oidcClientId: clientId, oidcClientSe
   return issuer === undefined || clientId === undefined ? undefined : { issuer, clientId, clientSecret };
 }
 
-/** Who a key is of, by the headers of a request. */
+/** Authenticates a key by the headers of a request. */
 function byHeaders(callers: Authenticator): Authenticate<Caller> {
   return (headers) => callers(single(headers['x-api-key']), single(headers['x-id']));
 }
 
-/** Of those who run the service. */
+/** Routes for operators. */
 function operatorTools({ parts, options, callers, nudge }: RouteContext): RouteDefinition<Caller>[] {
   const { database, blobs, clock, config, overload } = parts;
   return [
@@ -384,7 +383,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
   return app;
 }
 
-/** What certificate authorities ask, where certificates are ordered. */
+/** Routes that certificate authorities call, if certificates are ordered. */
 function challenges({ config, database }: Parts): RouteDefinition<Caller>[] {
   return config.acmeEmail === undefined ? [] : challengeRoutes<Caller>({ database });
 }
@@ -393,7 +392,7 @@ function tlsPortOf({ config }: Parts, { tls }: ApiOptions): { port: number; cont
   return tls && config.httpsPort !== undefined ? { port: config.httpsPort, context: tls.context } : undefined;
 }
 
-/** The port of a process without the api role: /health, /ready, /metrics and challenges, and nothing else. */
+/** Creates the port of a process without the api role: only /health, /ready, /metrics, and challenges. */
 export function createServicePort(parts: Parts): HttpApp {
   const { config, log, metrics } = parts;
   return createHttpApp<Caller>({
@@ -412,14 +411,14 @@ function stateOf({ config, metrics, overload }: Parts): ServiceOptions {
   };
 }
 
-/** Why the caller may not send from the address that a stored mail shows, if so. */
+/** Returns why the caller may not send from the address in a stored header; undefined if it may. */
 async function checkSender(senders: SenderCheck, caller: Caller, headerFrom: string): Promise<Failure | undefined> {
   if (caller.mode === 'sandbox' && caller.allowedSenders.length === 0) return undefined;
   const from = parseAddress(headerFrom);
   return from.ok ? senderFailure(caller, from.value, senders.isVerified) : failure('SENDER_NOT_VERIFIED');
 }
 
-/** Node joins repeated headers of other names with commas, which no key contains; only a list is not one value. */
+/** Node joins repeated headers with commas, which no key contains; only a list has several values. */
 function single(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }

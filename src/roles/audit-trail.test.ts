@@ -249,7 +249,7 @@ interface Entry {
 
 const log = async (query = ''): Promise<Entry[]> => (await live.get(`/audit?limit=100${query}`)).body as Entry[];
 
-test('every route that changes something stands in the table, and leaves its row', async (t) => {
+test('every route that changes something is in the table, and writes its row', async (t) => {
   const changing = rig.routes
     // Those of sessions are of users: src/users/audit.test.ts; those of operators: src/operator/routes.test.ts.
     .filter(({ method, auth, tag }) => method !== 'GET' && tag !== 'session' && auth !== 'operator')
@@ -279,7 +279,7 @@ test('every route that changes something stands in the table, and leaves its row
   }
 });
 
-test('a row shows what was there before and after, and no secret', async () => {
+test('a row shows the state before and after, and no secret', async () => {
   const webhook = await made(live.post('/webhooks', { ...hook, secret: `whsec_${'A'.repeat(32)}` }));
   const key = await made(live.post('/api-keys', { name: 'of the shop' }));
   const credential = await made(live.post('/smtp-credentials', {}));
@@ -299,7 +299,7 @@ test('a row shows what was there before and after, and no secret', async () => {
   for (const { password_hash: hash } of sealed) assert.ok(!rows.includes(hash));
 });
 
-test('what is refused and what changes nothing leaves no row', async () => {
+test('refused requests and requests without a change write no row', async () => {
   const { webhookId } = await made(live.post('/webhooks', hook));
   const rows = (await log()).length;
   assert.equal((await live.post('/webhooks', { url: 'nonsense', events: [] })).status, 400);

@@ -81,7 +81,7 @@ test('a start that ended halfway is gone on from, wherever it ended', async (t) 
   assert.equal(await mark.read(), await idOf(one));
 });
 
-test('another store, an emptied one, and the store of another installation are refused with what to do', async (t) => {
+test('refuses another store, an emptied one, and the store of another installation, with the fix', async (t) => {
   const [one, other] = (await databases(t, 2)) as [TempDatabase, TempDatabase];
   const store = storeIn(one, 'shared');
   const check = (at: { folder: string; blobs: Blobs }, { database }: TempDatabase) =>

@@ -1,8 +1,7 @@
 /**
- * Opens the store for blobs that the settings name, and proves before the start that it can be used, and that it is the one
- * of the database: a probe is written, read back, looked for and removed, and its mark compared. A store that says no (wrong
- * bucket, key, region or rights) stops the start with one line; one that does not answer does not: small mail flows without it,
- * large content is refused, what is queued waits.
+ * Opens the configured blob store and verifies before the start that it works and belongs to the database: writes, reads, finds, and
+ * removes a probe, and compares the store's mark. A store that refuses (wrong bucket, key, region, or permissions) stops the start with one
+ * line. One that does not respond does not: small mail works without it, large content is refused, and queued mail waits.
  */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -30,7 +29,7 @@ export async function openBlobStore(
     const { directory, onBroken } = options;
     return { blobs: openDiskBlobs(directory.blobsFolder, onBroken && { onBroken }), stop: () => Promise.resolve() };
   }
-  // Loaded where it is used: its HTTP client takes 15 MB of memory.
+  // Loaded on demand: its HTTP client takes 15 MB of memory.
   const { openS3Blobs } = await import('../storage/blobs/s3.ts');
   const { awsAccessKeyId = '', awsSecretAccessKey = '', awsSessionToken: sessionToken } = config;
   const credentials = {
@@ -49,8 +48,8 @@ interface BlobStoreCheck {
 }
 
 /**
- * Throws the line for the operator when the store says no, or belongs to another database; logs when it does not answer. The
- * embedded database with files in its own data directory needs no proof.
+ * Throws an error for the operator if the store refuses or belongs to another database; logs if it does not respond. SQLite with files in
+ * its own data directory needs no check.
  */
 export async function checkBlobStore(
   config: Pick<Config, 'blobs' | 'databaseUrl'>,
@@ -65,7 +64,7 @@ export async function checkBlobStore(
     const fault = blobs.mark && (await matchMark(database, blobs.mark));
     if (fault) {
       const line = `POSTRIDER_BLOB_URL: ${where} ${MARK_FAULTS[fault]}`;
-      // Who has not said where the content is may have small mail alone, which needs no store.
+      // Without a configured location there may only be small mail, which needs no store.
       if (!isS3 && address.folder === undefined) log.error({}, line);
       else throw new Error(line);
     }
@@ -92,17 +91,17 @@ const SAME = `all nodes of a database need the same POSTRIDER_BLOB_URL, and cont
 const MARK_FAULTS: Readonly<Record<MarkMismatch, string>> = {
   'store has none': `is not where the content of this database is kept (${MARK_NAME} is missing there); ${SAME}`,
   'store has another': `is not where the content of this database is kept (${MARK_NAME} there names another store); ${SAME}`,
-  'database has none': `belongs to another installation (${MARK_NAME} is there, and the database does not know it); use another prefix or folder, or, when the database is a copy that takes the place of that installation, remove ${MARK_NAME} and start again`,
+  'database has none': `belongs to another installation (it has a ${MARK_NAME} that the database does not know); use another prefix or folder, or, if the database is a copy that replaces that installation, remove ${MARK_NAME} and start again`,
 };
 
-/** Writes, reads back, looks for and removes; throws what the store throws. */
+/** Writes, reads, finds, and removes a probe; throws the store's error. */
 export async function probeBlobStore(blobs: Blobs): Promise<void> {
   const content = randomBytes(64);
   const key = await blobs.put(content);
   const found = await blobs.get(key);
   await blobs.remove(key);
   if (!found?.equals(content)) throw new Unavailable('what was written is not what is read back');
-  // A key without the right to list gets "forbidden" where others get that there is no such object.
+  // Without the permission to list, a key gets "forbidden" for a missing object.
   await blobs.sizeOf(blobs.newKey());
   await blobs.storeNowMs();
 }

@@ -1,8 +1,8 @@
-/** Which host names certificates are ordered for, by the settings. */
+/** The host names to order certificates for, from the settings. */
 import { isIP } from 'node:net';
 import { type Config, ConfigError, settings } from '../config.ts';
 
-/** Host names that certificates are ordered for: what clients verify at the ports of this process that speak TLS. */
+/** Returns the host names that clients verify at this process's TLS ports. */
 export function certificateNames(config: CertificateSettings): string[] {
   return [...new Set(namesBySetting(config).map(([, name]) => name))];
 }
@@ -25,7 +25,7 @@ function namesBySetting(config: CertificateSettings): NamedBySetting[] {
   return found;
 }
 
-/** Throws the line for the operator when a name is one that no authority would ever issue a certificate for. */
+/** Throws an error for the operator if no authority would ever issue a certificate for a name. */
 export function assertPublicNames(config: CertificateSettings): void {
   for (const [{ name }, host] of namesBySetting(config)) {
     if (isPublicName(host)) continue;
@@ -36,7 +36,7 @@ export function assertPublicNames(config: CertificateSettings): void {
   }
 }
 
-/** A name that a public authority can issue a certificate for. */
+/** Returns whether a public authority can issue a certificate for the name. */
 function isPublicName(host: string): boolean {
   return host.includes('.') && isIP(host.replace(/^\[|\]$/g, '')) === 0 && /[a-z]/i.test(host.split('.').at(-1)!);
 }

@@ -1,6 +1,6 @@
 /**
- * The certificates of the ports that speak TLS (SMTP, HTTPS): the files of the settings, which serve both; else one of an authority for
- * each name, ordered and renewed by the service (ACME); until there is one, self-signed. Says what is shown, and what is wrong with it.
+ * The certificates of the TLS ports (SMTP, HTTPS): the configured files, which serve both; else one per name that the service orders and
+ * renews (ACME); until there is one, self-signed. Also reports the certificates in use and their problems.
  */
 import { type Acme, type AcmeOptions, type CertificateRow, certificatesOperation, createAcme } from '../acme/acme.ts';
 import { iso } from '../base/clock.ts';
@@ -14,18 +14,18 @@ import { certificateNames } from './certificate-names.ts';
 import type { Parts } from './parts.ts';
 
 export interface Certificates extends Running {
-  /** Undefined where the port is not opened by this process. */
+  /** Undefined if this process does not open the port. */
   smtp: TlsIdentity | undefined;
   https: TlsIdentity | undefined;
-  /** Reads the files of certificates now instead of within two seconds. */
+  /** Rereads the certificate files now instead of within two seconds. */
   reload(): void;
-  /** Begins to order and renew, once the port that answers the authority is open. */
+  /** Starts ordering and renewing, once the port for the authority's requests is open. */
   start(): void;
 }
 
 type Port = 'smtp' | 'https';
 
-/** Takes into use what is kept in the database. Files are checked already. */
+/** Loads the certificates in the database. Files are already checked. */
 export async function openCertificates(
   parts: Parts,
   { files, trackingHosts }: { files: TlsFiles | undefined; trackingHosts: Pick<TrackingHosts, 'names'> },
@@ -42,7 +42,7 @@ export async function openCertificates(
     if (config.roles.includes('smtp') || config.roles.includes('inbound')) add('smtp', config.smtpHostname);
     if (config.roles.includes('api') && config.httpsPort !== undefined) add('https', httpsName(config));
     const acme = createOrders(parts, {
-      // Links lead to the port for HTTP alone.
+      // Tracked links only use the HTTP port.
       further: () => (identities.has('https') ? trackingHosts.names() : []),
       onCertificate: (name, certificate) => {
         const bearers = [...identities.values()].filter(({ hostname }) => hostname === name);
@@ -72,7 +72,7 @@ function httpsName({ baseUrl, smtpHostname }: Config): string {
   return baseUrl === undefined ? smtpHostname : new URL(baseUrl).hostname;
 }
 
-/** Undefined where no certificate is to be ordered. */
+/** Returns undefined if no certificate is to be ordered. */
 function createOrders(
   parts: Parts,
   { further, onCertificate }: { further(): string[]; onCertificate: AcmeOptions['onCertificate'] },
@@ -114,7 +114,7 @@ function measure(
   );
 }
 
-/** What the operator is to know of the certificates that are ordered; nothing where none are. */
+/** Reports the ordered certificates to the operator; returns no checks without any. */
 export async function checkCertificates(config: Config, database: Database, nowMs: number): Promise<Check[]> {
   const names = certificateNames(config);
   if (names.length === 0) return [];

@@ -1,4 +1,4 @@
-/** Delivery reports as a part of the delivery: which hosts are relays is read from the settings. */
+/** Delivery reports within delivery; the settings tell which hosts are relays. */
 import type { Running } from '../base/lifecycle.ts';
 import { type SystemMailer, startDeliveryReports } from '../send/send.ts';
 import type { Parts } from './parts.ts';

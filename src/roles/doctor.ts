@@ -1,4 +1,4 @@
-/** What the doctor says of a serving process, found at most half a minute ago. */
+/** The doctor's report of a serving process, at most half a minute old. */
 import { Unavailable } from '../base/failure.ts';
 import { createFreshCache } from '../base/fresh-cache.ts';
 import {
@@ -17,7 +17,7 @@ import type { Parts } from './parts.ts';
 
 const KEPT_MS = 30_000;
 
-/** Of the process that serves, which was started with a database that is up to date. */
+/** For a serving process, whose database is up to date. */
 export function createDoctor({ config, directory, database, blobs, clock }: Parts): () => Promise<Diagnosis> {
   const checkDatabase: Subject['database'] = async () => {
     const name = 'database';
@@ -26,7 +26,7 @@ export function createDoctor({ config, directory, database, blobs, clock }: Part
       const checks: Check[] = [
         { name, status: 'ok', message: 'up to date' },
         { name: 'service', status: 'ok', message: `serving as process ${process.pid}` },
-        // Removed while the service runs, it would be missed at the next start.
+        // If the key was removed while the service runs, the next start would fail.
         checkSecretKey(await secretKeyProblem({ directory, database, configured: config.secretKey })),
         ...(await checkCertificates(config, database, clock.now())),
       ];

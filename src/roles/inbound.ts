@@ -1,5 +1,5 @@
 /**
- * The inbound role: the port that bounces, reports and mail for routes come in by; and the work on what came in, which runs where
+ * The inbound role: the port that receives bounces, reports, and mail for routes; and the processing of received mail, which runs where
  * deliveries do.
  */
 import { type Running, stopAll } from '../base/lifecycle.ts';
@@ -33,35 +33,35 @@ import { bind, CLOSE_MS, DRAIN_MS } from './smtp.ts';
 
 export interface InboundRole extends Running {
   port: number;
-  /** Where deliveries of this process to its own routes connect: another port if this machine is a trusted proxy. */
+  /** Port for deliveries from this process to its own routes; differs if this machine is a trusted proxy. */
   ownPort: number;
-  /** Nothing new begins; resolves once the mails under way are answered. The listener stays open. */
+  /** Accepts no new mail; resolves once pending mails are answered. The listener stays open. */
   drain(): Promise<void>;
 }
 
 interface InboundRoleOptions {
   tls: TlsIdentity;
-  /** Mail came in: its work is due. */
+  /** Called when mail was stored: its work is due. */
   onStored(): void;
-  /** Events may have been written. */
+  /** Called when events may have been written. */
   onRecorded(): void;
-  /** The part of a limit that is this process's among the nodes with this role. */
+  /** Returns this process's share of a limit among the nodes with this role. */
   share(): number;
 }
 
-/** Of reports that come back, at the port and where deliveries run. */
+/** Handlers of reports, both at the port and where deliveries run. */
 function reportHandlersOf({ database, clock, secretKey, log, metrics }: Parts, operators: OperatorMailOptions) {
   return createReportHandlers({ database, clock, tokens: createTokenAddresses(secretKey), log, metrics, operators });
 }
 
-/** At the port nothing but bounces is dealt with. */
+/** At the port only bounces are handled. */
 const NOT_FORWARDED: OperatorMailOptions = {
   postmaster: undefined,
   forward: () => Promise.resolve(false),
   mayForward: () => false,
 };
 
-/** Rejects with a sentence for the operator when the port cannot be had. */
+/** Rejects with an error for the operator if the port is unavailable. */
 export async function startInboundRole(
   parts: Parts,
   { tls, onStored, onRecorded, share }: InboundRoleOptions,
@@ -108,7 +108,7 @@ export async function startInboundRole(
   }
 }
 
-/** Where bounces of mail that leaves come back to. */
+/** Addresses that bounces of outbound mail are sent to. */
 export function returnPathsOf(
   { secretKey, clock }: Pick<Parts, 'secretKey' | 'clock'>,
   bounceDomain: string,
@@ -116,12 +116,12 @@ export function returnPathsOf(
   return createReturnPaths({ tokens: createTokenAddresses(secretKey), clock, bounceDomain });
 }
 
-/** What MX records of routes lead to. */
+/** Targets of the routes' MX records. */
 export function mxOf({ smtpHostname, bounceDomain }: Parts['config']): MxSettings {
   return { host: smtpHostname, alsoHosts: bounceDomain === undefined ? [] : [bounceDomain] };
 }
 
-/** What mail to ourselves is recognised by, and where it goes. `inboundPort` is that of this process, once it listens. */
+/** Recognizes mail to this host and its destination. `inboundPort` is this process's port, once it listens. */
 export function ownHostOf({ config, database, clock }: Parts, inboundPort: () => number | undefined): Routing['own'] {
   return {
     ...{ name: config.smtpHostname, addresses: ranges(ownExchangerAddresses(config)) },
@@ -134,20 +134,20 @@ export function ownHostOf({ config, database, clock }: Parts, inboundPort: () =>
 }
 
 interface InboundWorkOptions {
-  /** Public address of the service, without a slash at its end: where links of events lead. */
+  /** Public URL of the service, without a trailing slash, for links in events. */
   baseUrl: string;
-  /** Events may have been written. */
+  /** Called when events may have been written. */
   onRecorded(): void;
-  /** Sends a mail for operators on to them. */
+  /** Forwards a mail to the operators. */
   forward: OperatorMailOptions['forward'];
-  /** The part of a limit that is this process's among the nodes that deliver. */
+  /** Returns this process's share of a limit among the nodes that deliver. */
   share(): number;
 }
 
-/** Mail of operators is counted as if it were an account's. */
+/** Mail for operators is counted like an account's. */
 const OPERATORS = 'operators';
 
-/** Deals with what came in, whichever node it came in by. */
+/** Processes received mail, whichever node received it. */
 export function startInboundWork(
   parts: Parts,
   { baseUrl, onRecorded, forward, share }: InboundWorkOptions,

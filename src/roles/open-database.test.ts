@@ -1,4 +1,4 @@
-/** Opening a server database whose tables somebody else holds. */
+/** Opening a server database whose tables are locked. */
 import assert from 'node:assert/strict';
 import os from 'node:os';
 import test from 'node:test';

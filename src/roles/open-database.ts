@@ -1,7 +1,6 @@
 /**
- * Opens the database that the settings name, migrated: the embedded one in the data directory, where leases left by a dead
- * process are taken over before anybody claims, since no other process can hold any; or a PostgreSQL server, where other nodes
- * may be at work and leases end by themselves.
+ * Opens the configured database and migrates it: SQLite in the data directory, where leases of a crashed process are taken over first,
+ * since no other process can hold any; or a PostgreSQL server, where other nodes may be running and leases expire on their own.
  */
 import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
@@ -17,7 +16,7 @@ import { openSqliteDatabase } from '../storage/sqlite/database.ts';
 import { assertLogWhole } from '../storage/sqlite/log-check.ts';
 import { recoverOperation } from '../work/work.ts';
 
-/** Where rows have no week yet. */
+/** Tries while the current rows have no partition. */
 const PARTITION_TRIES = 5;
 const PARTITION_PAUSE_MS = 1_000;
 
@@ -26,15 +25,15 @@ interface OpenDatabaseOptions {
   directory: DataDirectory;
   clock: Clock;
   log: Log;
-  /** Storage can no longer be trusted: the process should end. A server that is away is no such case. */
+  /** Storage can no longer be trusted, so the process should exit. Not called for an unavailable server. */
   onBroken(reason: string): void;
 }
 
-/** Rejects with a sentence for the operator when it cannot be used. */
+/** Rejects with an error for the operator if it cannot be used. */
 export async function openDatabase(options: OpenDatabaseOptions): Promise<Database> {
   const { config, clock, log } = options;
   if (config.databaseUrl === undefined) return openEmbedded(options);
-  // Loaded where it is used: the embedded start must not pay for the client's memory.
+  // Loaded on demand: SQLite must not pay for the client's memory.
   const { migratePostgres } = await import('../storage/postgres/migrate.ts');
   const { openPostgresDatabase } = await import('../storage/postgres/database.ts');
   await import('./operations.ts');
@@ -53,9 +52,8 @@ export async function openDatabase(options: OpenDatabaseOptions): Promise<Databa
 }
 
 /**
- * Makes the weeks ahead. What holds a table (a dump, a vacuum, another node that makes them) does not keep the service from
- * starting: as long as the next rows have their place, housekeeping makes the rest; where they have none, they go into the
- * table for the rest after some tries.
+ * Creates the partitions of the coming weeks. A locked table (a dump, a vacuum, another node that creates them) does not prevent the start:
+ * if the current rows have a partition, housekeeping creates the others later; if not, rows go to the default partition after some tries.
  */
 async function makePartitions(database: Database, nowMs: number, log: Log): Promise<void> {
   for (let tries = 1; ; tries += 1) {
@@ -74,7 +72,7 @@ async function makePartitions(database: Database, nowMs: number, log: Log): Prom
   }
 }
 
-/** How this process and the others that share its database tell each other of work. */
+/** Opens the hints between processes that share the database. */
 export async function openHints({ databaseUrl }: Pick<Config, 'databaseUrl'>, log: Log): Promise<Hints> {
   if (databaseUrl === undefined) return noHints;
   const { openPostgresHints } = await import('../storage/postgres/hints.ts');

@@ -1,6 +1,6 @@
 /**
- * Imports every store, so that all operations are registered wherever this module is loaded: in the serving thread and
- * in the storage threads alike. Stores reach no package, since each thread would pay for it.
+ * Imports every store, so that all operations are registered in the serving thread and in the storage threads. Stores import no packages,
+ * since each thread would pay for them.
  */
 import '../work/store.ts';
 import '../delivery/queue/claim.ts';

@@ -9,7 +9,7 @@ import { readConfig } from '../config.ts';
 import { prepareDataDirectory } from '../storage/data-directory.ts';
 import { watchedFolders, watchOverload } from './parts.ts';
 
-test('the disk of the blobs is watched beside that of the data directory, and named', async (t) => {
+test('watches the disk of the blobs in addition to that of the data directory', async (t) => {
   const temp = await tempDatabase();
   t.after(temp.close);
   const elsewhere = mkdtempSync(path.join(os.tmpdir(), 'postrider-blobs-'));

@@ -1,8 +1,7 @@
 /**
- * What the roles of one process share: storage, secrets, resolver, counters. Opened in the order in which they build on
- * each other, closed in the reverse; what cannot be opened says so in a sentence and nothing stays open. One of them watches what
- * intake depends on and says, without waiting, why nothing may be accepted right now: storage broken, a disk nearly full, queue at its
- * cap, or the service draining. The same reasons make /ready answer not ready.
+ * What the roles of one process share: storage, secrets, resolver, counters. Opened in dependency order and closed in reverse; if one
+ * cannot be opened, the error says why and nothing stays open. Also watches what intake depends on, and tells without waiting why nothing
+ * can be accepted: storage failed, a disk nearly full, the queue at its limit, or the service stopping. The same reasons make /ready fail.
  */
 import { type Clock, systemClock } from '../base/clock.ts';
 import { type Running, stopAll } from '../base/lifecycle.ts';
@@ -38,7 +37,7 @@ export interface Parts extends Running {
   secretKey: Buffer;
   dns: Dns;
   overload: Overload;
-  /** What nodes that share a database tell each other. */
+  /** Hints between nodes that share a database. */
   hints: Hints;
 }
 
@@ -46,18 +45,18 @@ interface PartsOptions {
   config: Config;
   log: Log;
   clock?: Clock;
-  /** Storage can no longer be trusted: the process should end. */
+  /** Storage can no longer be trusted: the process should exit. */
   onBroken(reason: string): void;
 }
 
-/** Ranges of an already validated setting. */
+/** Parses the ranges of a setting that is already validated. */
 export function ranges(list: string[]): Cidr[] {
   const parsed = parseCidrs(list.join(','));
   if (!parsed.ok) throw new Error(`${parsed.invalid} is not a range of addresses`);
   return parsed.cidrs;
 }
 
-/** Where what is accepted is kept: the data directory, and the folder of the blobs where that is another. */
+/** Returns the folders for accepted mail: the data directory, and the blob folder if that is separate. */
 export function watchedFolders(config: Pick<Config, 'blobs'>, directory: DataDirectory): Watched[] {
   const own: Watched = { name: 'data directory', folder: directory.path };
   const { blobs } = config;
@@ -114,34 +113,34 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
   }
 }
 
-/** Messages waiting for delivery at which intake stops: some 20 GB of small mail in the embedded database. */
+/** Number of queued messages at which intake stops: about 20 GB of small mail in SQLite. */
 const QUEUE_LIMIT = 5_000_000;
 const INTERVAL_MS = 1_000;
 
 interface Reason {
-  /** What is not ready: storage, disk, queue or service. */
+  /** Which part is not ready: storage, disk, queue, or service. */
   part: string;
   message: string;
 }
 
 interface QueueFigures {
   depth: number;
-  /** Age in seconds of the oldest message that is due, 0 without one. */
+  /** Age in seconds of the oldest due message; 0 without one. */
   oldestAgeSeconds: number;
 }
 
 interface Overload extends Running {
-  /** Empty when the service may accept. */
+  /** Empty if the service can accept mail. */
   reasons(): Reason[];
-  /** Whether a disk has too little for what strangers send and is kept, before customers are refused. */
+  /** Whether a disk has too little space for inbound mail, before customers are refused. */
   isScarce(): boolean;
   queue(): QueueFigures;
-  /** Of each watched disk that can be asked, by the name of its folder. */
+  /** Free bytes of each watched disk that can be queried, by folder name. */
   freeBytes(): LabelledValue[];
   startDraining(): void;
 }
 
-/** A folder whose disk is watched, and how it is called to those who may not know where it is. */
+/** A folder whose disk is watched, and its name in public messages. */
 interface Watched {
   name: string;
   folder: string;
@@ -154,7 +153,7 @@ interface OverloadOptions {
   nowMs(): number;
 }
 
-/** Makes its first observation before it resolves. */
+/** Makes its first measurement before it resolves. */
 export async function watchOverload(options: OverloadOptions): Promise<Overload> {
   let draining = false;
   let disks: (FreeSpace & Watched)[] = [];
@@ -168,7 +167,7 @@ export async function watchOverload(options: OverloadOptions): Promise<Overload>
     const { depth, oldestDueMs } = await options.database.execute(backlogOperation, DELIVERY_WORK);
     const ageMs = oldestDueMs === undefined ? 0 : Math.max(0, options.nowMs() - oldestDueMs);
     queue = { depth, oldestAgeSeconds: ageMs / 1000 };
-    // Counting a long queue takes long: it may have one fiftieth of the reader's time.
+    // Counting a long queue takes time: at most one fiftieth of the reader's.
     nextCountMs = performance.now() + Math.max(1_000, 50 * (performance.now() - began));
   };
 
@@ -223,7 +222,7 @@ export interface Nudges {
   nudgeWebhooks(): void;
 }
 
-/** Once mail was accepted, over HTTP or SMTP, it is counted and logged, and those who wait for it are woken. */
+/** Counts and logs mail that was accepted over HTTP or SMTP, and wakes whatever waits for it. */
 export function noteAccepted(
   { metrics, log }: { metrics: Metrics; log: Log },
   nudges: Nudges,

@@ -1,4 +1,4 @@
-/** Which addresses are ours as those of an exchanger. */
+/** The addresses at which this service is an MX host. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ownExchangerAddresses } from './ports.ts';

@@ -1,7 +1,7 @@
 /**
- * The ports that the settings name: the one line for the operator when one cannot be had, and whether those of a first start
- * can, found out before anything is made for it. They are listened on together for a moment. A later start leaves that to the
- * roles themselves, since clients that know its ports must not meet a listener that goes away again.
+ * The configured ports: the error for the operator if one is unavailable, and a check before a first start, in which all ports are opened
+ * for a moment before anything is created. Later starts leave this to the roles, since clients that know the ports must not connect to a
+ * listener that closes again.
  */
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
@@ -17,7 +17,7 @@ import type { TlsFiles } from '../smtp/smtp.ts';
 export const STANDARD_SMTP_PORT = 587;
 const SMTP_PORT_WITHOUT_RIGHTS = 2587;
 
-/** Where a setting asks to listen. */
+/** An address and port to listen on, and its setting. */
 export interface ListenTarget {
   setting: 'httpPort' | 'httpsPort' | 'smtpPort' | 'smtpsPort' | 'inboundPort';
   port: number;
@@ -32,7 +32,7 @@ export function httpsTarget({ httpsPort, httpHost: host }: Pick<Config, 'httpsPo
   return httpsPort === undefined ? undefined : ({ setting: 'httpsPort', port: httpsPort, host } as const);
 }
 
-/** The port that was asked for; else those that are tried, in order. */
+/** Returns the configured port, or else the ports to try, in order. */
 export function smtpTargets({ smtpPort, smtpHost: host }: Pick<Config, 'smtpPort' | 'smtpHost'>): ListenTarget[] {
   const ports = smtpPort === undefined ? [STANDARD_SMTP_PORT, SMTP_PORT_WITHOUT_RIGHTS] : [smtpPort];
   return ports.map((port) => ({ setting: 'smtpPort', port, host }));
@@ -46,7 +46,9 @@ export function inboundTarget({ inboundPort, smtpHost: host }: Pick<Config, 'inb
   return inboundPort === undefined ? undefined : ({ setting: 'inboundPort', port: inboundPort, host } as const);
 }
 
-/** What the first target that can be had answers; rejects with the error of the last. `onNext` gets why there is a next one. */
+/**
+ * Returns the result of the first available target; rejects with the error of the last. `onNext` gets the reason for trying the next one.
+ */
 export async function onFirst<T>(
   targets: readonly ListenTarget[],
   listen: (target: ListenTarget) => Promise<T>,
@@ -62,7 +64,7 @@ export async function onFirst<T>(
   }
 }
 
-/** The line for an error of listen(): the variable that is the cause, its value, what is allowed. Other errors as they are. */
+/** Converts an error of listen() to a line with the variable, its value, and what is allowed. Returns other errors unchanged. */
 export function portError(error: unknown, { setting, port, host }: ListenTarget): unknown {
   const named = `${settings[setting].name}="${port}"`;
   switch ((error as NodeJS.ErrnoException).code) {
@@ -82,7 +84,7 @@ export function portError(error: unknown, { setting, port, host }: ListenTarget)
     case 'EINVAL': {
       const { name } = setting.startsWith('http') ? settings.httpHost : settings.smtpHost;
       return new ConfigError(
-        `${name}=${JSON.stringify(host)} is no address of this machine; allowed: one of its addresses or names, 0.0.0.0 or :: for all`,
+        `${name}=${JSON.stringify(host)} is not an address of this machine; allowed: one of its addresses or names, 0.0.0.0 or :: for all`,
       );
     }
     default:
@@ -90,7 +92,7 @@ export function portError(error: unknown, { setting, port, host }: ListenTarget)
   }
 }
 
-/** Rejects with the line for the operator when a port without which the service does not start cannot be had. */
+/** Rejects with an error for the operator if a required port is unavailable. */
 export async function assertPortsFree(config: Config): Promise<void> {
   const listening: Server[] = [];
   const listen = async (target: ListenTarget): Promise<void> => {
@@ -122,8 +124,8 @@ export async function assertPortsFree(config: Config): Promise<void> {
 }
 
 /**
- * The addresses at which this service takes mail where exchangers do: those of this machine, if a port of ours is that of
- * exchangers. Elsewhere another server of the same machine may be somebody's exchanger.
+ * Returns the addresses at which this service accepts mail like an MX host: those of this machine, if it listens on the MX port. Otherwise
+ * another server on this machine may be the MX host.
  */
 export function ownExchangerAddresses({
   mxPort,
@@ -134,13 +136,13 @@ export function ownExchangerAddresses({
   return Object.values(networkInterfaces()).flatMap((addresses) => (addresses ?? []).map(({ address }) => address));
 }
 
-/** The address by which this machine reaches a listener of its own that is bound to `host`. */
+/** Returns the address at which this machine reaches its own listener bound to `host`. */
 export function localAddressOf(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   return host === '::' ? '::1' : host;
 }
 
-/** Rejects with the line for the operator when one of the addresses that mail leaves from is not this machine's. */
+/** Rejects with an error for the operator if a configured source address is not this machine's. */
 export async function assertSourceAddresses({ sourceAddresses }: Pick<Config, 'sourceAddresses'>): Promise<void> {
   for (const address of sourceAddresses) {
     const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
@@ -151,7 +153,7 @@ export async function assertSourceAddresses({ sourceAddresses }: Pick<Config, 's
       const given = `${settings.sourceAddresses.name}=${JSON.stringify(sourceAddresses.join(','))}`;
       const code = (error as NodeJS.ErrnoException).code ?? (error as Error).message;
       throw new ConfigError(
-        `${given}: ${address} is no address of this machine (${code}); allowed: addresses that it has`,
+        `${given}: ${address} is not an address of this machine (${code}); allowed: its own addresses`,
       );
     } finally {
       socket.close();
@@ -159,7 +161,7 @@ export async function assertSourceAddresses({ sourceAddresses }: Pick<Config, 's
   }
 }
 
-/** Undefined where none are named; throws the line for the operator when they cannot be used. */
+/** Returns undefined if no files are configured; throws an error for the operator if they cannot be used. */
 export function checkTlsFiles({
   smtpTlsCert: certFile,
   smtpTlsKey: keyFile,

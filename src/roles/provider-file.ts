@@ -7,9 +7,9 @@ import { type Config, ConfigError, settings } from '../config.ts';
 import { PROVIDERS, type Providers, readProviders } from '../delivery/delivery.ts';
 
 export interface ProviderFile {
-  /** The built-in providers with the file merged over them, as it was read last. */
+  /** The built-in providers merged with the last valid file. */
   providers: Providers;
-  /** Reads the file again, if one is set. Logs an error and keeps the previous limits if it is invalid. */
+  /** Rereads the file, if one is set. Logs an error and keeps the previous limits if it is invalid. */
   reload(log: Log): void;
 }
 

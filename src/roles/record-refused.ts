@@ -1,4 +1,4 @@
-/** What HTTP, a batch or an SMTP session refuses to a caller who is known, as `GET /requests` shows it. */
+/** Records what HTTP, a batch, or an SMTP session refuses to a known caller, for `GET /requests`. */
 import type { Caller } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
 import { catalogue, type Failure } from '../base/failure.ts';
@@ -14,7 +14,7 @@ function ownerOf({ account, mode, keyId }: Caller): Pick<RefusedRequest, 'accoun
   return { accountId: account.id, mode, credentialId: keyId };
 }
 
-/** Users who are signed in see why a call failed on the page that made it, such as an unfinished tag in the template editor. */
+/** Logged-in users see why a call failed on the page that made it, such as an unfinished tag in the template editor. */
 function isRecorded(caller: Partial<Caller>): caller is Caller {
   return caller.account !== undefined && caller.actor?.kind !== 'user';
 }
@@ -55,7 +55,7 @@ export function recordItem(to: Recorder, clock: Clock, { request, index, refusal
   });
 }
 
-/** Code, enhanced code and text; our own replies all have the three. */
+/** Code, enhanced code, and text; Postrider's own replies have all three. */
 const REPLY = /^(\d{3}) (\d\.\d{1,3}\.\d{1,3}) (.*)$/;
 
 export function recordCommand(to: Recorder, clock: Clock, { caller, address, verb, reply }: RefusedCommand): void {

@@ -94,7 +94,9 @@ after(() => rig.close());
 
 const code = (answer: Answer): string => `${answer.status} ${answer.body.error?.code ?? ''}`.trim();
 
-/** Every row of the database that is not marked as one of the sandbox, by table, but for refused calls: they are recorded behind the answers. */
+/**
+ * Every row of the database that is not marked as one of the sandbox, by table, except refused calls, which are recorded in the background.
+ */
 function liveRows(): Record<string, unknown[]> {
   const database = new DatabaseSync(rig.databaseFile, { readOnly: true });
   try {
@@ -132,7 +134,7 @@ test('every route that changes something has its row, and no row is of a route t
   }
 });
 
-test('what both modes share is not changed with a sandbox key, and is with a live one', async () => {
+test('a sandbox key cannot change what both modes share; a live key can', async () => {
   const { domainId } = (await live.post('/domains', { domain: 'example.com' })).body;
   const refused = Object.keys(POWERS).filter((name) => POWERS[name] === 'refused');
   const held = { id: rig.accountId, from: 'good', to: 'held', reason: null, nowMs: 1 } as const;
@@ -154,7 +156,7 @@ test('what both modes share is not changed with a sandbox key, and is with a liv
   }
 });
 
-test('what is of the sandbox alone is not refused', async () => {
+test('a sandbox key can change what belongs to the sandbox', async () => {
   const open = Object.keys(POWERS).filter((name) => POWERS[name] === 'own' || POWERS[name] === 'none');
   for (const name of open) assert.notEqual((await callAs(sandbox, name)).status, 403, name);
 });

@@ -1,8 +1,7 @@
 /**
- * `postrider serve`: opens what the roles share, starts the roles asked for, announces itself, and stops them all on a
- * signal within 30 seconds. First everything drains at once: what was begun is answered, deliveries and webhooks under way
- * are finished and recorded, the rest is released, and new requests are refused on ports that are still open. Then the
- * ports are closed, then the storage.
+ * `postrider serve`: opens the shared parts, starts the configured roles, announces itself, and stops on a signal within 30 seconds. First
+ * everything drains at the same time: pending requests are answered, deliveries and webhooks in progress are finished and recorded, other
+ * work is released, and new requests are refused on ports that are still open. Then the ports are closed, then storage.
  */
 import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -21,25 +20,25 @@ import { openProviderFile } from './provider-file.ts';
 import { type Roles, startRoles } from './start-roles.ts';
 
 interface Serving {
-  /** Of the API, or without that role of /health, /ready and /metrics alone; undefined when another process has the port. */
+  /** Port of the API, or without that role of /health, /ready, and /metrics only; undefined if another process uses the port. */
   httpPort: number | undefined;
-  /** Undefined when the smtp role does not run here. */
+  /** Undefined if the smtp role does not run here. */
   smtpPort: number | undefined;
-  /** Resolves when the storage broke and the process should end with an error. */
+  /** Resolves when storage failed and the process should exit with an error. */
   broken: Promise<string>;
-  /** Reads the files that settings name again: certificates and providers. Invalid files are logged, and change nothing. */
+  /** Rereads the configured certificate and provider files. Invalid files are logged and change nothing. */
   reload(): void;
   stop(): Promise<void>;
 }
 
-/** Where other programs find out that and where this process serves. */
+/** Tells other programs that and where this process serves. */
 const ANNOUNCEMENT = 'serving.json';
 const COLLECT_AFTER_MS = 1_000;
 
 /**
- * Starts the roles of the configuration; rejects with a sentence for the operator when something is in the way. What is wrong
- * with the settings shows before anything is made, as far as it can be known by then. A first run is announced as soon as it is
- * committed: its credentials count whatever happens afterwards.
+ * Starts the configured roles; rejects with an error for the operator if that is not possible. Errors in the settings are reported before
+ * anything is created, as far as possible. A first run is announced as soon as it is committed: its credentials are valid whatever happens
+ * afterwards.
  */
 export async function serve(
   config: Config,
@@ -93,7 +92,7 @@ export async function serve(
   }
 }
 
-/** Says that this process serves, in the log and to other programs; its stop is the first of all. */
+/** Announces in the log and to other programs that this process serves; on stop this ends first. */
 function announce(
   { config, directory, log, overload }: Parts,
   { started, httpPort, httpsPort, smtpPort, smtpsPort, inboundPort }: Roles,
@@ -114,7 +113,7 @@ function announce(
     'started',
   );
   if (config.roles.includes('api') && !isHttps(config.baseUrl ?? '')) {
-    // On a laptop, where it is not set, that is as it should be.
+    // Expected on a development machine, where it is not set.
     log[config.baseUrl === undefined ? 'info' : 'warn'](
       { baseUrl: config.baseUrl ?? `http://localhost:${httpPort}` },
       'POSTRIDER_BASE_URL is not an https URL: one-click unsubscribe is disabled',

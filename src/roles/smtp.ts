@@ -1,6 +1,6 @@
 /**
- * The smtp role: the submission listener with what it stands on. Listens on the port that was asked for; where none was, on
- * 587, and on 2587 where that may not be bound or somebody has it; and on one more with TLS from the first byte where that is set.
+ * The smtp role: the submission listener and its dependencies. Listens on the configured port, or by default on 587, and on 2587 if 587 is
+ * not permitted or in use; and on one more port with implicit TLS if that is set.
  */
 
 import type { SmtpAuthenticator } from '../accounts/accounts.ts';
@@ -25,23 +25,23 @@ interface SmtpRoleOptions extends Nudges {
   logins: SmtpAuthenticator;
   refusedRequests: RefusedRequests;
   tls: TlsIdentity;
-  /** Public address of the service, without a slash at its end: where tracked links lead. */
+  /** Public URL of the service, without a trailing slash, for tracked links. */
   baseUrl: string;
-  /** The same for mail from a domain that has a host of its own. */
+  /** The same for mail from a domain with its own tracking host. */
   trackingUrlOf?(accountId: string, fromDomain: string): string | undefined;
-  /** The part of a limit that is this process's among the nodes with the smtp role. */
+  /** Returns this process's share of a limit among the nodes with the smtp role. */
   rateShare(): number;
 }
 
 export interface SmtpRole extends Running {
   port: number;
-  /** With TLS from the first byte; undefined where none is set. */
+  /** Port with implicit TLS; undefined if not configured. */
   implicitTlsPort: number | undefined;
-  /** Nothing new begins; resolves once the mails under way are answered. The listener stays open. */
+  /** Accepts no new mail; resolves once pending mails are answered. The listener stays open. */
   drain(): Promise<void>;
 }
 
-/** Rejects with a sentence for the operator when the port cannot be had. */
+/** Rejects with an error for the operator if the port is unavailable. */
 export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Promise<SmtpRole> {
   const { config, database, blobs, clock, log, metrics, overload } = parts;
   const { rateLimit } = config;

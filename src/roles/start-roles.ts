@@ -1,7 +1,6 @@
 /**
- * Starts the roles that the settings ask for, in one process or in several: what does work (delivery with the housekeeping that goes
- * with it, webhooks), then the ports through which work comes (HTTP, SMTP). They know each other by wake-ups and by the hand-over of
- * fresh mail to delivery.
+ * Starts the configured roles in one process or in several: first the workers (delivery with its housekeeping, webhooks), then the ports
+ * through which work arrives (HTTP, SMTP). They are connected by wake-ups and by the hand-over of accepted mail to delivery.
  */
 import { createAuthenticator, createSmtpAuthenticator, createSuspensionCheck } from '../accounts/accounts.ts';
 import { uploadedBlobsOperation } from '../attachments/attachments.ts';
@@ -43,13 +42,13 @@ import { httpsTarget, httpTarget, portError, STANDARD_SMTP_PORT } from './ports.
 import { type SmtpRole, startSmtpRole } from './smtp.ts';
 import { createKeysFor, openTlsReports } from './tls-reports.ts';
 
-/** A domain that took mail of an account in this time is not given up at once when the DNS does not know it. */
+/** A domain that accepted mail of an account within this time is not given up immediately if the DNS reports that it does not exist. */
 const LATELY_MS = 30 * 86_400_000;
-/** From the signal: how long requests under way may take. */
+/** After the signal: how long pending requests may take. */
 const DRAIN_HTTP_MS = 20_000;
-/** From the signal: when the ports are closed, whatever a delivery still waits for. */
+/** After the signal: when the ports are closed, even if deliveries are pending. */
 const CLOSE_AFTER_MS = 26_000;
-/** How long connections may take to end then. */
+/** How long connections may then take to close. */
 const CLOSE_MS = 2_000;
 
 export interface Roles extends Running {
@@ -60,7 +59,7 @@ export interface Roles extends Running {
   inboundPort: number | undefined;
   /** Names of the roles that run here. */
   started: string[];
-  /** Reads the files of certificates again. */
+  /** Rereads the certificate files. */
   reloadCertificates(): void;
 }
 
@@ -79,7 +78,7 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
   const workers = startWorkers(parts, { ...options, inboundPort: () => ports.inbound?.ownPort });
   const refusedRequests = createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped });
   const stop = async (): Promise<void> => {
-    // All at once, so that each has its grace within the thirty seconds. Events of the last results stay in the store.
+    // All at the same time, so that each has its grace period within the thirty seconds. Events of the last results stay in the store.
     const drained = Promise.all([
       ports.app?.drain({ deadlineMs: DRAIN_HTTP_MS }),
       ports.smtp?.drain(),
@@ -118,11 +117,11 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
 type Workers = ReturnType<typeof startWorkers>;
 
 interface WorkerOptions extends Pick<RoleOptions, 'nodes' | 'providers'> {
-  /** Of this process, once it listens. */
+  /** Port of this process, once it listens. */
   inboundPort(): number | undefined;
 }
 
-/** Delivery and webhooks, and what wakes them. */
+/** Starts delivery and webhooks, with their wake-ups. */
 function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOptions) {
   const { config, database, blobs, clock, log, secretKey, metrics } = parts;
   const http = openHttpClient({
@@ -171,7 +170,7 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
     mail,
     nudgeDelivery,
     nudgeInbound: (): void => wakeUps.wake(INBOUND_WORK),
-    /** What came in is dealt with where deliveries run, once it is known where the links of its events lead. */
+    /** Processes received mail where deliveries run, once the base URL of links in events is known. */
     startInbound: (baseUrl: string): void => {
       if (!config.roles.includes('delivery')) return;
       const work = startInboundWork(parts, {
@@ -181,9 +180,9 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
       wakeUps.onWake(INBOUND_WORK, () => work.nudge());
       inbound = work;
     },
-    /** After events were written. */
+    /** Called after events were written. */
     nudgeReaders: nudgeWebhooks,
-    /** After mail was accepted, which comes before webhooks. */
+    /** Called after mail was accepted; delivery comes before webhooks. */
     nudgeWebhooks: (): void => {
       webhooks?.giveWay();
       nudgeWebhooks();
@@ -207,7 +206,7 @@ interface PortOptions {
   trackingHosts: TrackingHosts;
 }
 
-/** Notes each in `ports` as it opens; answers the ports of HTTP. */
+/** Records each port in `ports` as it opens; returns the HTTP ports. */
 async function openPorts(
   parts: Parts,
   ports: Ports,
@@ -215,7 +214,7 @@ async function openPorts(
 ): Promise<Pick<Roles, 'httpPort' | 'httpsPort'>> {
   const { config } = parts;
   const hasApi = config.roles.includes('api');
-  // One for both: what the API revokes is refused over SMTP at once.
+  // Shared, so that what the API revokes is refused over SMTP immediately.
   const logins = createSmtpAuthenticator({ database: parts.database, clock: parts.clock });
   const shared = { ...workers, logins, refusedRequests, trackingUrlOf: trackingHosts.urlOf };
   ports.app = hasApi
@@ -247,7 +246,7 @@ async function openPorts(
   return { httpPort, httpsPort };
 }
 
-/** Undefined where none is set; rejects with the line for the operator. */
+/** Returns undefined if none is set; rejects with an error for the operator. */
 async function listenHttps(app: HttpApp, { config }: Parts): Promise<number | undefined> {
   try {
     return (await app.listenTls())?.port;
@@ -258,8 +257,8 @@ async function listenHttps(app: HttpApp, { config }: Parts): Promise<number | un
 }
 
 /**
- * Rejects with the line for the operator. Without the api role a port that another process of the machine has is no reason not
- * to start: only the questions of machines about this process go unanswered then.
+ * Rejects with an error for the operator. Without the api role a port that is in use does not prevent the start: only health and metrics
+ * requests go unanswered.
  */
 async function listenHttp(app: HttpApp, { config, log }: Parts): Promise<number | undefined> {
   try {
@@ -274,12 +273,12 @@ async function listenHttp(app: HttpApp, { config, log }: Parts): Promise<number 
 }
 
 /**
- * Wakes those who do a kind of work: this process where it does it, else the nodes that share its database. A wake-up is
- * only a hint: polling finds the same work later. What wakes and what is woken are started in any order.
+ * Wakes the workers of a kind of work: this process if it runs them, else the nodes that share its database. A wake-up is only a hint:
+ * polling finds the same work later. Wakers and workers may start in any order.
  */
 interface WakeUps {
   wake(kind: string): void;
-  /** Says how this process is woken, by itself and by other nodes. */
+  /** Registers how this process is woken, by itself and by other nodes. */
   onWake(kind: string, wake: () => void): void;
 }
 
@@ -303,23 +302,26 @@ interface DeliveryRoleOptions {
   inboundPort: WorkerOptions['inboundPort'];
   notifyOperators: NonNullable<DeliveryDeps['notifyOperators']>;
   onSettled(): void;
-  /** The part of a limit on connections that is this process's among the nodes that deliver. */
+  /** Returns this process's share of a connection limit among the nodes that deliver. */
   connectionShare(): number;
-  /** Whether this is the first of the nodes that deliver: it makes the statistics, checks domains and inbound routes, and protects the reputation of accounts. */
+  /**
+   * Whether this is the first of the nodes that deliver: it rolls up statistics, checks domains and inbound routes, and runs sending
+   * protection.
+   */
   isFirstNode(): boolean;
-  /** Mail of the service itself to the owners of an account. */
+  /** Sends the service's own mail to the owners of an account. */
   notify: DomainChecksOptions['notify'];
-  /** Has a TLS report leave by mail. */
+  /** Sends a TLS report by mail. */
   sendReport: SystemMailer['sendReport'];
   /** Sends delivery reports. */
   mail: Pick<SystemMailer, 'sender' | 'sendDeliveryReport'>;
-  /** Whether this service answers at an address that a domain leads to. */
+  /** Whether this service responds at an address that a domain resolves to. */
   isServed: NonNullable<DomainChecksOptions['isServed']>;
 }
 
 function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delivery: Delivery; running: Running } {
   const { config, database, blobs, clock, log, dns } = parts;
-  // A relay is the operator's own: what recipients' domains ask is the relay's affair.
+  // A relay belongs to the operator: it is responsible for the TLS policies of recipients' domains.
   const isDirect = config.route.kind === 'mx';
   const reports = isDirect ? openTlsReports(parts, options) : undefined;
   const allow = ranges(config.mxAllow);
@@ -383,7 +385,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
   };
 }
 
-/** What one node looks at for all: domains, inbound routes, reputation. */
+/** Starts the checks that one node runs for all: domains, inbound routes, reputation. */
 function startChecks(parts: Parts, { isFirstNode: isChosen, notify, isServed }: DeliveryRoleOptions): Running {
   const { config, database, clock, log, secretKey } = parts;
   const freshDns = () => openDns({ servers: config.dnsServers, dnssec: config.dnssec });
@@ -400,7 +402,7 @@ function startChecks(parts: Parts, { isFirstNode: isChosen, notify, isServed }: 
   };
 }
 
-/** Statistics and how far the log of events, which they follow, is behind. */
+/** Statistics, and their lag behind the event log. */
 function startStatistics({ database, clock, log, metrics }: Parts, { isFirstNode }: DeliveryRoleOptions): Running {
   const rollUp = startRollUp({ database, clock, log, isChosen: isFirstNode });
   const gauge = (name: string, help: string, value: () => number): void =>

@@ -1,6 +1,6 @@
 /**
- * TLS reports as a part of the delivery: sessions are counted and reported where a domain is set that the reports come from. Their mail is of
- * the service itself, and signed by the account that has this domain; other mail of the service has no domain to sign for.
+ * TLS reports within delivery: sessions are counted and reported if a sender domain is configured. Reports are sent as the service's own
+ * mail, but signed by the account that owns that domain; other mail of the service has no signing domain.
  */
 import type { Running } from '../base/lifecycle.ts';
 import type { DeliveryDeps } from '../delivery/delivery.ts';
@@ -12,7 +12,7 @@ import { type Parts, ranges } from './parts.ts';
 
 interface TlsReports extends Running, Pick<TlsCounters, 'count'> {}
 
-/** Undefined where no domain is set. */
+/** Returns undefined if no domain is configured. */
 export function openTlsReports(parts: Parts, mail: Pick<SystemMailer, 'sendReport'>): TlsReports | undefined {
   const { config, database, clock, log, dns } = parts;
   const { reportDomain: submitter } = config;
@@ -33,7 +33,7 @@ export function openTlsReports(parts: Parts, mail: Pick<SystemMailer, 'sendRepor
   };
 }
 
-/** All mail leaves signed or not at all, but for that of the service itself. A report that cannot be signed does not leave either. */
+/** All mail is signed if possible. A report that cannot be signed is not sent. */
 export function createKeysFor({ config, database, clock, secretKey }: Parts): DeliveryDeps['keysFor'] {
   const { reportDomain, smtpHostname } = config;
   const keyring = createDkimKeyring({ database, clock, secretKey });
@@ -42,7 +42,7 @@ export function createKeysFor({ config, database, clock, secretKey }: Parts): De
     if (domain !== reportDomain) return undefined;
     const signer = await database.execute(signingAccountOperation, domain);
     const keys = signer === null ? undefined : await keyring.keysFor(signer, domain);
-    // Notices come from a name of this host, which may be the same.
+    // Notices are sent from a name of this host, which may be the same.
     return keys ?? (domain === smtpHostname ? undefined : 'unverified');
   };
 }

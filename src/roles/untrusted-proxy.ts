@@ -1,12 +1,12 @@
-/** Notes requests that a proxy seems to forward although the settings do not trust it: in the log, and for the doctor. */
+/** Notes requests that seem to come through an untrusted proxy: in the log, and for the doctor. */
 import { recordUntrustedProxy } from '../doctor/doctor.ts';
 import { addressRefusal } from '../net/address-guard.ts';
 import type { Parts } from './parts.ts';
 
-/** How often the record is renewed. */
+/** How often the record is updated. */
 const RECORD_MS = 3_600_000;
 
-/** Takes the address of an untrusted peer that sent X-Forwarded-For. Public addresses are clients that forge it. */
+/** Records the address of an untrusted peer that sent X-Forwarded-For. Public addresses are ignored: clients forge the header. */
 export function createUntrustedProxyNote({ database, clock, log }: Pick<Parts, 'database' | 'clock' | 'log'>) {
   const logged = new Set<string>();
   let nextMs = Number.NEGATIVE_INFINITY;

@@ -35,7 +35,7 @@ async function open() {
   const deliveries = createSandboxDeliveries({
     ...{ database, clock, log: silentLog, blobs: openDiskBlobs(path.join(temp.folder, 'blobs')) },
   });
-  /** Mail that is to leave so many hours from now. */
+  /** Mail to be sent this many hours from now. */
   const scheduled = async (...hours: number[]): Promise<string[]> => {
     const ids: string[] = [];
     for (const hour of hours) {
@@ -56,7 +56,7 @@ async function open() {
   return { database, clock, startMs, deliveries, scheduled, advance, told, now };
 }
 
-test('a move that is out of time stands where it has come to, and goes on from there', async () => {
+test('a move that runs out of time keeps its progress and can be continued', async () => {
   const { scheduled, advance, told, now, startMs } = await open();
   const ids = await scheduled(1, 2, 3, 200);
   // One step takes what can happen together, and here each mail may come back before the next one.
@@ -104,7 +104,7 @@ test('when a step fails its work is given back, and the next move runs it', asyn
   assert.equal(await now(), 11 * HOUR);
 });
 
-test('a move that was begun by a process that is dead is in nobody’s way after the next start', async () => {
+test('a move of a crashed process does not block others after the next start', async () => {
   const { database, clock, scheduled, advance, now } = await open();
   await scheduled(1);
   const dead = { accountId: 'acc_1', by: 'dead', nowMs: clock.now(), leaseMs: HOUR };

@@ -1,12 +1,12 @@
 /**
- * Moves the clock of an account's sandbox: what comes due on the way is run here, in the order in which it is due and each
- * thing at its own time, whichever process runs deliveries and webhooks otherwise. What is due already is left to them first.
+ * Moves the clock of an account's sandbox: work that becomes due runs here, in order and each at its own time, regardless of which process
+ * usually runs deliveries and webhooks. Work that is already due is left to those first.
  *
- *   wait until nothing is under way → begin (one move at a time) → step, step, … → the clock stands at its new time
+ *   wait until nothing is in progress → begin (one move at a time) → step, step, … → the clock is at its new time
  *
- * A step is what can happen together. A move that takes long ends after a step: the clock stands where it has come to, all
- * that was due until then has happened, and the answer says what is left. A process that dies in a move leaves what it has
- * run recorded and the clock behind it, by an hour of the sandbox at most; another move is free to begin within seconds.
+ * A step is what can happen together. A move that takes too long ends after a step: the clock is where it got to, everything due until then
+ * has happened, and the response states the rest. If a process dies during a move, what it ran is recorded and the clock lags, by at most
+ * an hour of the sandbox; another move can start within seconds.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
@@ -17,11 +17,11 @@ import { type ChosenKind, claimChosen, type Item, type Lease, runChosen } from '
 import { createSandboxClock } from './clock.ts';
 import { beginMoveOperation, endMoveOperation, nextStepOperation, outstandingWorkOperation } from './clock-store.ts';
 
-/** One kind of work of the sandbox. */
+/** One kind of sandbox work. */
 export interface SandboxKind<I extends Item = Item, R extends Lease = Lease> extends ChosenKind<I, R> {
-  /** By the number of attempts made: the least time until an attempt that fails is due again, in ms. */
+  /** Minimum time, by number of attempts made, until a failed attempt is due again, in ms. */
   shortestWaitsMs: readonly number[];
-  /** Rows of one step at most: it has to end well within a lease. */
+  /** Maximum number of rows per step, which must end well within a lease. */
   most: number;
 }
 
@@ -29,9 +29,9 @@ export interface AdvanceDeps {
   database: Database;
   clock: Clock;
   kinds: readonly [delivery: SandboxKind, webhook: SandboxKind];
-  /** Tells the workers that there may be work, so that what is due already is soon done. */
+  /** Wakes the workers, so that what is already due finishes soon. */
   nudge(): void;
-  /** Of one call, in real time; for machines and tests that want another. */
+  /** Time limit of one call, in real time; for tests. */
   budgetMs?: number;
 }
 
@@ -40,34 +40,34 @@ export interface Advanced {
   nowMs: number;
   /** Attempts of messages and of webhooks. */
   ran: number;
-  /** What is left of the move, when it took too long; 0 when it is done. */
+  /** The rest of the move if it took too long; 0 if it is complete. */
   leftMs: number;
 }
 
 const BUDGET_MS = 25_000;
 /** Longer than a step takes. */
 export const MOVE_LEASE_MS = 25_000;
-/** For another move of the same clock, before this one is refused. */
+/** How long to wait for another move of the same clock before refusing this one. */
 const BEGIN_WITHIN_MS = 28_000;
-/** A webhook that is under way has this long. */
+/** How long to wait for a webhook call in progress. */
 const QUIET_WITHIN_MS = 16_000;
-/** What is due and not taken by any worker within this time is run by the move itself. */
+/** Due work that no worker takes within this time is run by the move itself. */
 const TAKEN_WITHIN_MS = 2_500;
 const LOOK_EVERY_MS = 10;
-/** Calls of one account that wait in this process for those before them. */
+/** Maximum number of calls of one account that wait in this process. */
 const MOST_IN_LINE = 20;
-/** So far ahead of the real time at most: long before years have five digits and ids no room for their time. */
+/** Limit ahead of real time: long before years have five digits and ids overflow. */
 const MOST_AHEAD_MS = 20 * 365 * 86_400_000;
 
 export interface Advance {
   accountId: string;
   byMs: number;
-  /** Ends the move after the step under way. */
+  /** Ends the move after the current step. */
   signal: AbortSignal;
 }
 
 function tooFar(): Failure {
-  const message = `must not lead more than ${MOST_AHEAD_MS / 86_400_000} days ahead of the real time; what the clock was moved by stays`;
+  const message = `must not move the clock more than ${MOST_AHEAD_MS / 86_400_000} days ahead of real time; earlier moves add up`;
   return invalid([{ field: 'seconds', message }]);
 }
 
@@ -75,7 +75,7 @@ export function clockIsBusy(): Failure {
   return failure('CONFLICT', { message: 'Another call is advancing or resetting this clock. Retry when it is done.' });
 }
 
-/** Begins a move, once no other call moves the clock; false when that takes too long. */
+/** Begins a move, once no other call moves the clock; returns false if that takes too long. */
 export async function beginMove({ database, clock }: AdvanceDeps, accountId: string, by: string): Promise<boolean> {
   const latest = performance.now() + BEGIN_WITHIN_MS;
   const lease = () => ({ accountId, by, nowMs: clock.now(), leaseMs: MOVE_LEASE_MS });
@@ -86,7 +86,7 @@ export async function beginMove({ database, clock }: AdvanceDeps, accountId: str
   return true;
 }
 
-/** Until what is due at this moment is done, so that the move begins behind it. */
+/** Waits until all work due now is done, so that the move starts after it. */
 export async function waitUntilQuiet(
   { database, clock, nudge, ...deps }: AdvanceDeps,
   { accountId, signal }: Pick<Advance, 'accountId' | 'signal'>,
@@ -103,19 +103,19 @@ export async function waitUntilQuiet(
   }
 }
 
-/** A move that is under way. */
+/** A move in progress. */
 interface Move extends Advance {
-  /** Names it. */
+  /** Identifies the move. */
   by: string;
-  /** Unix ms by the account's clock: what has happened so far. */
+  /** Unix ms by the account's clock, up to which everything has happened. */
   momentMs: number;
   /** Attempts so far. */
   ran: number;
-  /** Of a step that failed: what was claimed and not recorded. */
+  /** Rows of a failed step that were claimed and not recorded. */
   unfinished: Set<Item>;
 }
 
-/** Runs what comes due in the account's sandbox until then, step by step; false when it ended before. */
+/** Runs what becomes due in the account's sandbox until the target, step by step; returns false if it ended earlier. */
 async function runDue(
   { database, clock, kinds, budgetMs }: AdvanceDeps,
   move: Move,
@@ -132,7 +132,7 @@ async function runDue(
       most: [deliveries.most, webhooks.most],
       shortestWaitsMs: [deliveries.shortestWaitsMs, webhooks.shortestWaitsMs],
     });
-    // The lease was lost: this process stood still for long, and somebody else moves the clock.
+    // The lease was lost: this process was suspended, and another call moves the clock.
     if (rows === undefined) return false;
     if (rows.length === 0) return true;
     for (const kind of kinds) {
@@ -173,7 +173,7 @@ async function move(deps: AdvanceDeps, advance: Advance): Promise<Result<Advance
   }
 }
 
-/** CONFLICT while too many calls move the same clock; rejects with Unavailable when the storage refuses. */
+/** Fails with CONFLICT if too many calls move the same clock; rejects with Unavailable if storage fails. */
 export function createAdvance(deps: AdvanceDeps): (advance: Advance) => Promise<Result<Advanced>> {
   const lines = new Map<string, { count: number; last: Promise<unknown> }>();
   return async (advance) => {

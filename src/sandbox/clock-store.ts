@@ -1,7 +1,7 @@
 /**
- * The transactions that move the clock of an account's sandbox. One call at a time moves it, under a lease. It takes what comes
- * due step by step, in order; the stored clock follows behind, so that what a step makes due is left to the next step and
- * not to workers. At the end it stands where the move ended, and nothing that was due before that is left.
+ * The transactions that move the clock of an account's sandbox. One call at a time moves it, under a lease. It takes due work step by step,
+ * in order; the stored clock lags behind, so that work a step makes due is left to the next step and not to workers. At the end the clock
+ * is at the target, and no earlier work is left.
  */
 
 import { locked, operation, type Transaction } from '../storage/operation.ts';
@@ -15,9 +15,9 @@ import {
 } from '../work/work.ts';
 import { INBOX_MS } from './store.ts';
 
-/** So far the stored clock may be behind the move. */
+/** Maximum lag of the stored clock behind the move. */
 const FOLLOWS_AFTER_MS = 3_600_000;
-/** And so far it stays behind: longer than what a step makes due waits for the next step. */
+/** Minimum lag: longer than work that a step makes due waits for the next step. */
 const STAYS_BEHIND_MS = 120_000;
 
 export const clockOffsetOperation = operation('sandbox.clockOffset', 'read', async (tx, accountId: string) => {
@@ -27,14 +27,14 @@ export const clockOffsetOperation = operation('sandbox.clockOffset', 'read', asy
 
 export interface MoveLease {
   accountId: string;
-  /** Names the call that moves the clock. */
+  /** Identifies the call that moves the clock. */
   by: string;
   /** Unix ms, real time. */
   nowMs: number;
   leaseMs: number;
 }
 
-/** Begins a move; false while another one is under way. */
+/** Begins a move; returns false while another one is in progress. */
 export const beginMoveOperation = operation(
   'sandbox.beginMove',
   'write',
@@ -55,7 +55,7 @@ export const beginMoveOperation = operation(
   },
 );
 
-/** What of the account's sandbox is still to be done at this moment, before anything is moved. */
+/** Returns the unfinished work of the account's sandbox before anything is moved. */
 export const outstandingWorkOperation = operation(
   'sandbox.outstandingWork',
   'read',
@@ -64,13 +64,13 @@ export const outstandingWorkOperation = operation(
 
 export interface Step extends MoveLease {
   kinds: readonly [delivery: string, webhook: string];
-  /** Unix ms by the account's clock: what is due until then is taken. */
+  /** Unix ms by the account's clock; work due until then is taken. */
   targetMs: number;
-  /** Where the step before ended; nothing happens before it. */
+  /** Where the previous step ended; nothing happens before it. */
   momentMs: number;
-  /** Rows of each kind at most. */
+  /** Maximum number of rows of each kind. */
   most: readonly [delivery: number, webhook: number];
-  /** For each kind, by the number of attempts made: the least time until the work can be due again. */
+  /** For each kind, by number of attempts made: the minimum time until the work can be due again. */
   shortestWaitsMs: readonly [delivery: readonly number[], webhook: readonly number[]];
 }
 
@@ -79,7 +79,7 @@ export interface DueRow extends SandboxRow {
   atMs: number;
 }
 
-/** What can happen together next. Undefined when the lease of the move is lost. No rows: nothing is due until the target. */
+/** Returns what can happen together next. Undefined if the lease of the move is lost. No rows: nothing is due until the target. */
 export const nextStepOperation = operation(
   'sandbox.nextStep',
   'write',
@@ -97,7 +97,7 @@ export const nextStepOperation = operation(
     const free = await freeSandboxRows(tx, { accountId, kinds, untilMs, limit });
     const atOf = (row: SandboxRow): number => Math.max(row.due + clock.ahead_ms, step.momentMs);
     const [first] = free;
-    // All that was due before the first of them has happened.
+    // Everything due before the first row has happened.
     if (first && atOf(first) > step.momentMs) await follow(tx, step, clock.ahead_ms);
     const rows = free.map((row) => ({ ...row, atMs: atOf(row) }));
     return untilOneIsDueAgain(tx, step, rows);
@@ -110,8 +110,8 @@ async function follow(tx: Transaction, { accountId, nowMs, momentMs }: Step, clo
 }
 
 /**
- * Rows can be run together as long as none of them makes something due that belongs between them: an attempt that is put
- * off comes back after its wait, or at the end of its lifetime; where endpoints listen, its event is to be sent at once.
+ * Returns the rows that can run together because none of them makes something due in between: a deferred attempt is due again after its
+ * wait or at the end of its lifetime; with subscribed endpoints, its event is due immediately.
  */
 async function untilOneIsDueAgain(tx: Transaction, step: Step, rows: DueRow[]): Promise<DueRow[]> {
   const [deliveryWaits, webhookWaits] = step.shortestWaitsMs;
@@ -141,11 +141,11 @@ async function untilOneIsDueAgain(tx: Transaction, step: Step, rows: DueRow[]): 
   return chosen;
 }
 
-/** When the lifetimes of messages end, by their ids. */
+/** Returns when the lifetimes of messages end, by id. */
 async function endsOf(tx: Transaction, step: Step, rows: readonly DueRow[]): Promise<Map<string, number>> {
   const ids: (string | null)[] = rows.flatMap((row) => (row.kind === step.kinds[0] ? [row.subject] : []));
   if (ids.length === 0) return new Map();
-  // One text of the statement, so that it stays prepared.
+  // One statement text, so that it stays prepared.
   while (ids.length < step.most[0]) ids.push(null);
   const found = await tx.all<{ id: string; expires_at: number }>(
     `SELECT id, expires_at FROM message WHERE account_id = ? AND mode = 'sandbox' AND id IN (?${', ?'.repeat(ids.length - 1)})`,
@@ -158,11 +158,11 @@ async function endsOf(tx: Transaction, step: Step, rows: readonly DueRow[]): Pro
 export interface MoveEnd extends Pick<MoveLease, 'accountId' | 'by' | 'nowMs'> {
   /** Unix ms by the account's clock. */
   toMs: number;
-  /** Rows that were claimed and not run; they are due when they were. */
+  /** Rows that were claimed and not run; they keep their due times. */
   giveBack: Pick<DueRow, 'seq' | 'fence' | 'atMs'>[];
 }
 
-/** Lets the clock stand at its new time; what has become too old for the inbox goes. Answers the time by that clock. */
+/** Sets the clock to its new time and removes what is too old for the inbox. Returns the time by that clock. */
 export const endMoveOperation = operation('sandbox.endMove', 'write', async (tx, end: MoveEnd): Promise<number> => {
   const clockOffsetMs = await clockOffsetOf(tx, { accountId: end.accountId, mode: 'sandbox' });
   for (const { seq, fence, atMs } of end.giveBack) await release(tx, [{ seq, fence }], atMs - clockOffsetMs);

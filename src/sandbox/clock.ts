@@ -1,15 +1,15 @@
 /**
- * The time in an account's sandbox: the real time and what the account has moved its clock ahead. Asked of the database each
- * time, so that a clock moved on one node is moved on all.
+ * The time in an account's sandbox: real time plus the offset of the account's clock. Read from the database each time, so that a clock
+ * moved on one node is moved on all.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Database } from '../storage/database.ts';
 import { clockOffsetOperation } from './clock-store.ts';
 
 export interface SandboxClock {
-  /** What the account's clock is ahead of the real time, in ms. */
+  /** Returns how far the account's clock is ahead of real time, in ms. */
   clockOffsetMs(accountId: string): Promise<number>;
-  /** Unix ms by the account's clock. */
+  /** Returns Unix ms by the account's clock. */
   now(accountId: string): Promise<number>;
 }
 

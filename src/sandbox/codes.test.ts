@@ -1,4 +1,4 @@
-/** What is found as a one-time code and what is left: the table that the rules of codes.ts are judged by. */
+/** Texts with and without one-time codes: the table that the rules of codes.ts are tested with. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';

@@ -1,23 +1,23 @@
 /**
- * One-time codes in the text of a mail, the likely ones first: what a test of a sign-up has to type in. Pure; a rule of thumb,
- * and codes.test.ts is the table of what it finds and what it leaves.
+ * Finds one-time codes in the text of a mail, the likely ones first, for tests of a sign-up. Pure. A heuristic; codes.test.ts lists what it
+ * finds and what it ignores.
  *
  * - Four to eight digits, or digits in equal groups (`482 913`, `1234-5678`, `12-34-56`).
- * - Capitals mixed with digits, whole or in groups (`K7Q2MX`, `AB12-CD34`), and groups of capitals (`WDJB-MJHT`), only near a
- *   word that speaks of a code (code, OTP, PIN, TAN, passcode, token, password, in some languages more).
- * - No years and dates, no prices and amounts, no telephone, card, order, house and postal numbers, nothing out of an address of
- *   the web or of mail. A number that directly follows such a word (`your PIN is 2024`) is a code whatever else it looks like.
- * - What has a colon, `#` or `_` directly before it is part of a time, a port, a ratio or an id, unless such a word says
- *   otherwise (`code:482913`, `PIN is #0042`).
+ * - Capitals mixed with digits, in one piece or in groups (`K7Q2MX`, `AB12-CD34`), and groups of capitals (`WDJB-MJHT`), only near a
+ *   word for a code (code, OTP, PIN, TAN, passcode, token, password, in some more languages).
+ * - No years and dates, no prices and amounts, no telephone, card, order, house, and postal numbers, nothing from a web or mail
+ *   address. A number directly after such a word (`your PIN is 2024`) is always a code.
+ * - A number directly after a colon, `#`, or `_` is part of a time, a port, a ratio, or an id, unless such a word precedes it
+ *   (`code:482913`, `PIN is #0042`).
  * - `G-482913` is 482913: the letter is not typed.
  *
- * Those near such a word come first, each group in the order of the text.
+ * Codes near such a word come first, each group in the order of the text.
  */
 
 const MOST_FOUND = 100;
 const READ_CHARACTERS = 200_000;
 const ADDRESS = /\b(?:https?:\/\/|www\.)\S+|(?<![^\s<("'])[^\s@]{1,64}@\S+/giu;
-/** Words that speak of a code, and those that contain one and mean another (`postal code`). */
+/** Words for a code, and phrases that contain one but mean something else (`postal code`). */
 const WORD =
   /(?<![\p{L}\d])(?:otp|pin|tan|pass(?:code|word|wort)|token|kennwort|clave|contraseña|codice|código|kod)(?![\p{L}\d])|code(?:s|-nummer)?(?![\p{L}\d])|one[- ]time|verif(?:y|ication|izier)|einmal|bestätig/giu;
 const OTHER_CODES =
@@ -33,7 +33,7 @@ const DIGITS =
   /(?<![\p{L}\d.,/+§-]|[\p{L}\d]_{1,2})(?:[A-Z]-)?(\d{3}[- ]\d{3}|\d{4}[- ]\d{4}|\d{2}([- ])\d{2}\2\d{2}|\d{4,8})(?!_{0,2}[\p{L}\d]|[.,:/-]\d)/gu;
 const LETTERS =
   /(?<![\p{L}\d_.,/+§@-])([A-Z\d]{4,10}|[A-Z\d]{3,5}-[A-Z\d]{3,5}(?:-[A-Z\d]{3,5})?)(?![\p{L}\d_@-]|[.,:/]\d)/gu;
-/** Directly before a number or letters, these make them a part of something else. */
+/** Directly before a number or letters, these make them part of something else. */
 const JOINED = new Set([':', '#', '_']);
 const KNOWN_NAMES = /^(?:SHA|MD|UTF|ISO|HTTP|IPV|COVID|RFC|WIN|MP|DIN|EN|OAUTH|BASE|TLSV?|USB|[A-Z])\d{1,5}$/;
 
@@ -53,7 +53,7 @@ interface Found {
   likely: boolean;
 }
 
-/** Numbers that go on with further groups are longer than any code: a telephone, a card. */
+/** Numbers that continue with more groups are longer than any code: a telephone or card number. */
 function isPartOfLonger(text: string, at: number, end: number): boolean {
   const before = /(?:\d[\d ().-]{0,2}|\+|\(\d*\)?[ -]?)$/.test(text.slice(Math.max(0, at - 6), at));
   const after = /^[ .-]\(?\d{2,}/.test(text.slice(end, end + 4));
@@ -70,13 +70,13 @@ function isOtherNumber(text: string, number: string, at: number): boolean {
   return number.length <= 5 && (PLACE_AFTER.test(after) || (number.length === 5 && STATE_BEFORE.test(before)));
 }
 
-/** Where words stand that speak of a code. */
+/** Returns the positions of words for a code. */
 function wordsOf(text: string): [start: number, end: number][] {
   const other = text.replace(OTHER_CODES, (match) => ' '.repeat(match.length));
   return [...other.matchAll(WORD)].map((match) => [match.index, match.index + match[0].length]);
 }
 
-/** Index of the first word that begins at `at` or behind it. */
+/** Returns the index of the first word that starts at or after `at`. */
 function firstFrom(words: readonly [start: number, end: number][], at: number): number {
   let low = 0;
   for (let high = words.length; low < high; ) {
@@ -97,7 +97,7 @@ function isJoined(text: string, at: number): boolean {
 }
 
 export function codesOf(content: string): string[] {
-  // What is taken out leaves its length, so that distances stay.
+  // Removed text keeps its length, so that distances stay the same.
   const text = content.slice(0, READ_CHARACTERS).replace(ADDRESS, (match) => '|'.repeat(match.length));
   const words = wordsOf(text);
   const isNear = (at: number, end: number): boolean => {

@@ -1,4 +1,4 @@
-/** A captured message as the API shows it: in lists, and by itself with its content. */
+/** A captured message in the API: in lists, and alone with its content. */
 
 import { Type } from 'typebox';
 import { iso } from '../base/clock.ts';
@@ -30,7 +30,7 @@ export const wholeItemSchema = named('SandboxMessageDetail', {
   text: nullableText,
   headers: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
   links: Type.Array(Type.String()),
-  codes: Type.Array(Type.String({ description: 'What looks like a one-time code, the likely ones first.' })),
+  codes: Type.Array(Type.String({ description: 'Probable one-time codes, the likely ones first.' })),
 });
 
 /** `nowMs` is by the account's clock. */
@@ -52,7 +52,7 @@ export interface ItemKey {
   nowMs: number;
 }
 
-/** Undefined when the inbox does not hold the message. */
+/** Returns undefined if the inbox does not have the message. */
 export async function wholeItem(
   { database, blobs }: { database: Database; blobs: Blobs },
   key: ItemKey,
@@ -60,7 +60,7 @@ export async function wholeItem(
   const row = await database.execute(findInboxOperation, key);
   if (!row) return undefined;
   const content = await storedContentOf(row, blobs);
-  // Mail that is not retained stays in the list when its content is gone.
+  // Mail that is not retained stays in the list after its content is deleted.
   const preview = await previewOf(content ?? new Uint8Array());
   return { ...itemBody(row, key.nowMs), ...preview };
 }

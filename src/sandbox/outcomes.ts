@@ -1,17 +1,17 @@
 /**
- * Which outcome a message of the sandbox plays. Pure. The recipient's local part before any `+` decides (`bounced`, `delayed`,
- * `complained`, `suppressed`; anything else is delivered), unless X-Sandbox-Outcome asked for one of these words or gave an
- * SMTP reply to simulate. A text that is neither is ignored here; the check of the send refuses it.
+ * Selects the outcome that a sandbox message simulates. Pure. The recipient's local part before any `+` decides (`bounced`, `delayed`,
+ * `complained`, `suppressed`; anything else is delivered), unless X-Sandbox-Outcome has one of these words or an SMTP reply to simulate.
+ * Other texts are ignored here; the check of the send refuses them.
  */
 import { parseReply, type SmtpReply } from '../mail/smtp-reply.ts';
 
 export const SANDBOX_OUTCOMES = ['delivered', 'bounced', 'delayed', 'complained', 'suppressed'] as const;
 export type SandboxOutcome = (typeof SANDBOX_OUTCOMES)[number];
 
-/** A word, or a reply to be classified as if a server had given it to RCPT. */
+/** A word, or a reply that is classified as a server's reply to RCPT. */
 export type SandboxPlay = { kind: 'word'; word: SandboxOutcome } | { kind: 'reply'; reply: SmtpReply };
 
-/** What X-Sandbox-Outcome asks for; undefined when it is neither a word nor a reply with a code from 200 to 599. */
+/** Parses X-Sandbox-Outcome; undefined if it is neither a word nor a reply with a code from 200 to 599. */
 export function parseSandboxOutcome(text: string): SandboxPlay | undefined {
   const trimmed = text.trim();
   const word = SANDBOX_OUTCOMES.find((one) => one === trimmed.toLowerCase());
@@ -20,7 +20,7 @@ export function parseSandboxOutcome(text: string): SandboxPlay | undefined {
   return reply ? { kind: 'reply', reply } : undefined;
 }
 
-/** The play for one recipient; `asked` is the value of X-Sandbox-Outcome, if any. */
+/** Returns the simulation for one recipient; `asked` is the value of X-Sandbox-Outcome, if any. */
 export function sandboxPlay(recipient: string, asked: string | undefined): SandboxPlay {
   const override = asked === undefined ? undefined : parseSandboxOutcome(asked);
   if (override) return override;

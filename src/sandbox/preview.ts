@@ -1,29 +1,29 @@
 /**
- * A captured message as a person or a test looks at it: html, text, headers, and what tests hunt for in mail, links and
- * codes. Only the beginning of a large message is read; its files come after its text. Nothing here is ever sent.
+ * A captured message for a person or a test: html, text, headers, and what tests search for, links and codes. Only the beginning of a large
+ * message is read; its files come after its text. Nothing here is ever sent.
  */
 import PostalMime from 'postal-mime';
 import { htmlToText } from '../mail/html/html-text.ts';
 import { codesOf } from './codes.ts';
 
 const READ_BYTES = 4_000_000;
-/** Parsing takes its time for each line, 4 us of it, however short. */
+/** Limit because parsing takes about 4 us per line, however short. */
 const READ_LINES = 60_000;
 const MOST_FOUND = 100;
 
 export interface Preview {
   html: string | null;
   text: string | null;
-  /** By the name as the message writes it; values of a repeated header are joined by line breaks. */
+  /** By name as the message writes it; values of a repeated header are joined by line breaks. */
   headers: Record<string, string>;
-  /** Addresses in html and text, each once, in their order. */
+  /** URLs in html and text without duplicates, in order. */
   links: string[];
-  /** What looks like a code to type in (codes.ts). */
+  /** Probable codes to type in (codes.ts). */
   codes: string[];
 }
 
 export async function previewOf(content: Uint8Array): Promise<Preview> {
-  // Mail in mail is an attachment here: to look into it takes as long again for each level.
+  // Attached mail stays an attachment: parsing it takes as long again for each level.
   const email = await PostalMime.parse(beginningOf(content), { forceRfc822Attachments: true });
   const headers: Record<string, string> = Object.create(null) as Record<string, string>;
   for (const { originalKey, value } of email.headers) {
@@ -44,13 +44,13 @@ function beginningOf(content: Uint8Array): Uint8Array {
   return most.subarray(0, end + 1);
 }
 
-/** Of the text; of the html where there is none in the text. */
+/** Returns codes in the text, or in the html if the text has none. */
 function codesIn(html: string | null, text: string | null): string[] {
   const inText = text === null ? [] : codesOf(text);
   return inText.length > 0 || html === null ? inText : codesOf(htmlToText(html));
 }
 
-/** The end of the last line belongs to the message, not to what was written in it. */
+/** The final line end belongs to the message, not to its text. */
 function withoutLastLineEnd(part: string | undefined): string | null {
   return part?.replace(/\r?\n$/, '') ?? null;
 }

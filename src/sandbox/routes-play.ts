@@ -1,6 +1,5 @@
 /**
- * What an account makes happen in its sandbox: a further outcome of a message, and time that passes. Events and webhooks
- * follow as they would by themselves.
+ * What an account triggers in its sandbox: another outcome of a message, and time that passes. Events and webhooks follow as usual.
  */
 
 import { type Static, Type } from 'typebox';
@@ -23,7 +22,7 @@ export interface PlayRouteDeps {
   clock: Clock;
   playByHand: PlayByHand;
   kinds: AdvanceDeps['kinds'];
-  /** Tells workers and followers that there is something new. */
+  /** Wakes workers and followers. */
   nudge(): void;
 }
 
@@ -40,10 +39,10 @@ const outcomeBody = named('SandboxOutcomeRequest', {
 const MOST_SECONDS = 90 * 86_400;
 const advanceBody = named('ClockAdvanceRequest', { seconds: Type.Integer({ minimum: 0, maximum: MOST_SECONDS }) });
 const advanceAnswer = named('ClockAdvance', {
-  now: Type.String({ description: 'The time of this sandbox.' }),
-  ran: Type.Integer({ description: 'Attempts of messages and webhooks that came due and were run.' }),
+  now: Type.String({ description: 'The current time of this sandbox.' }),
+  ran: Type.Integer({ description: 'Attempts of messages and webhooks that became due and were run.' }),
   remainingSeconds: Type.Optional(
-    Type.Number({ description: 'Only when there was too much for one call: what is still to be advanced.' }),
+    Type.Number({ description: 'Only if there was too much for one call: the time that is left to advance.' }),
   ),
 });
 
@@ -115,7 +114,7 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
       operationId: 'playSandboxOutcome',
       summary: 'Simulate another outcome for a captured message',
       description:
-        'A message that still waits has its attempt now, with this outcome; one that was delivered may bounce or be complained about.',
+        'A queued message is attempted now, with this outcome; a delivered one can bounce or get a complaint.',
       body: outcomeBody,
       furtherIssues: ({ outcome }) => (outcome === undefined || parseSandboxOutcome(outcome) ? [] : [OUTCOME_ISSUE]),
       refusals: ['FORBIDDEN', 'CONFLICT'],
@@ -127,7 +126,7 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
       operationId: 'advanceSandboxClock',
       summary: 'Advance the clock of the sandbox',
       description:
-        'Moves the clock of this account’s sandbox for good. What is due in that time (attempts, expiry, schedules, webhooks with their retries) happens now and in order, before the answer.',
+        'Moves the clock of this account’s sandbox permanently. What is due in that time (attempts, expiry, schedules, webhooks with their retries) happens now and in order, before the response.',
       body: advanceBody,
       refusals: ['FORBIDDEN', 'CONFLICT'],
       response: { status: 200, schema: advanceAnswer },

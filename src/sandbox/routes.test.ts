@@ -137,7 +137,7 @@ test('the inbox holds seven days and a thousand messages, and is emptied', async
   assert.deepEqual((await api.get('/sandbox/inbox')).body, []);
 });
 
-test('whoever waits while the service stops is told to wait again', async (t) => {
+test('a waiting call is asked to retry while the service stops', async (t) => {
   let waiting = 0;
   let isStopping = false;
   const stopped = await featureApp(({ database, folder }) => {
@@ -163,7 +163,7 @@ test('whoever waits while the service stops is told to wait again', async (t) =>
   assert.match(body.error.message, /Retry the call/);
 });
 
-test('a live key is told that it is the wrong one', async () => {
+test('refuses a live key with an explanation', async () => {
   const live = app.api('acc_a');
   for (const answer of [
     await live.get('/sandbox/inbox'),

@@ -1,6 +1,6 @@
 /**
- * `/sandbox/inbox`: what was sent with sandbox keys, what became of it, and waiting for what is to come. A live key is refused
- * here: live mail is never captured, and an empty list would hide that the wrong key is in use.
+ * `/sandbox/inbox`: captured messages, their outcomes, and waiting for new ones. A live key is refused: live mail is never captured, and an
+ * empty list would hide that the wrong key is used.
  */
 
 import { type Static, Type } from 'typebox';
@@ -25,9 +25,9 @@ export interface SandboxRouteDeps {
   blobs: Blobs;
   clock: Clock;
   followers: Followers;
-  /** Waits for the inbox that an account may hold open at once. */
+  /** Limits an account's concurrent waits for the inbox. */
   waits: ConcurrencyLimiter;
-  /** Whether the service stops; those who wait are then sent away. */
+  /** Whether the service is stopping; waiting calls then end. */
   isStopping(): boolean;
 }
 
@@ -35,10 +35,12 @@ type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
 
 const filters = {
   to: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 320, description: 'The whole address, in any of its spellings.' }),
+    Type.String({ minLength: 1, maxLength: 320, description: 'The complete address, in any spelling.' }),
   ),
-  subject: Type.Optional(Type.String({ minLength: 1, maxLength: 998, description: 'A part of it, without case.' })),
-  tag: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'One tag, exactly.' })),
+  subject: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 998, description: 'Part of the subject (case-insensitive).' }),
+  ),
+  tag: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'One tag, exact.' })),
   since: Type.Optional(
     Type.String({
       format: 'date-time',
@@ -59,7 +61,7 @@ const waitQuery = closed({
 });
 
 const cameNone = refuse(failure('NOT_FOUND', { message: 'No matching message arrived before the timeout.' }));
-/** Not that none came: the time has not passed. */
+/** Different from no message: the time has not passed. */
 const cannotWait = refuse(
   failure('OVERLOADED', { message: 'The service is shutting down. Retry the call.', retryAfterSeconds: 1 }),
 );
@@ -96,7 +98,7 @@ export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[]
       ...{ method: 'GET', path: '/sandbox/inbox/:id', tag: 'sandbox', auth: 'key' },
       operationId: 'getSandboxMessage',
       summary: 'Get a captured message with its content',
-      description: 'With html, text, headers, the links in it, and what looks like a one-time code.',
+      description: 'With html, text, headers, the links in it, and probable one-time codes.',
       refusals: ['FORBIDDEN'],
       response: { status: 200, schema: wholeItemSchema },
       async handle(request: Request) {
@@ -112,7 +114,7 @@ export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[]
       ...{ method: 'DELETE', path: '/sandbox/inbox', tag: 'sandbox', auth: 'key' },
       operationId: 'emptySandboxInbox',
       summary: 'Empty the inbox',
-      description: 'The messages stay in GET /messages; only the inbox forgets them.',
+      description: 'Removes the messages from the inbox only; GET /messages still lists them.',
       refusals: ['FORBIDDEN'],
       response: { status: 200, schema: confirmationSchema },
       async handle(request: Request) {
@@ -162,7 +164,7 @@ function waitRoute(deps: SandboxRouteDeps): RouteDefinition<Caller> {
       if (messageId === undefined) return signal.aborted && deps.isStopping() ? cannotWait : cameNone;
       const nowMs = await sandboxClock.now(accountId);
       const item = await wholeItem(deps, { accountId, messageId, nowMs });
-      // Gone again when the inbox was emptied at this moment.
+      // It may be undefined if the inbox was emptied at this moment.
       if (item) return answer(item);
     }
   };
@@ -171,7 +173,8 @@ function waitRoute(deps: SandboxRouteDeps): RouteDefinition<Caller> {
     ...{ method: 'GET', path: '/sandbox/inbox/wait', tag: 'sandbox', auth: 'key', waits: true },
     operationId: 'waitForSandboxMessage',
     summary: 'Wait for a message and get it with its content',
-    description: 'The newest that matches if there is one, else the next one that comes; 404 when none came in time.',
+    description:
+      'Returns the newest matching message if there is one, else the next one that arrives; 404 if none arrives in time.',
     query: waitQuery,
     refusals: ['FORBIDDEN'],
     response: { status: 200, schema: wholeItemSchema },

@@ -1,6 +1,6 @@
 /**
- * The sandbox: mail that is accepted as if it were live and never leaves. Which outcome a message plays is decided here,
- * and what time it is for an account's sandbox.
+ * The sandbox: mail that is accepted like live mail but never sent. Selects the outcome that a message simulates, and keeps the time of an
+ * account's sandbox.
  */
 export {
   type AdvanceDeps,

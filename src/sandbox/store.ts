@@ -1,6 +1,6 @@
 /**
- * The virtual inbox: what the sandbox captured for one account, newest first, at most the last 1,000 messages and seven
- * days, whatever has been removed of older ones so far.
+ * The virtual inbox: what the sandbox captured for one account, newest first, at most the last 1,000 messages and seven days, even if older
+ * ones are not removed yet.
  */
 
 import { change } from '../audit/audit.ts';
@@ -13,7 +13,7 @@ import { rowset, table } from '../storage/rows.ts';
 const INBOX_MESSAGES = 1_000;
 export const INBOX_MS = 7 * 86_400_000;
 
-/** What the inbox holds of a message. */
+/** What the inbox stores of a message. */
 export const SANDBOX_ITEM = table('sandbox_item', {
   accountId: 'text',
   messageId: 'text',
@@ -23,7 +23,7 @@ export const SANDBOX_ITEM = table('sandbox_item', {
   createdAt: 'int',
 });
 
-/** What the inbox shows from now on of messages. */
+/** Sets the outcomes that the inbox shows for messages. */
 export async function recordOutcomes(
   tx: Transaction,
   outcomes: readonly { accountId: string; messageId: string; outcome: string }[],
@@ -52,9 +52,9 @@ export interface InboxPage {
   /** Id of the last message seen. */
   before: string | null;
   limit: number;
-  /** The whole address, in any of its spellings. */
+  /** The complete address, in any spelling. */
   to: string | null;
-  /** A part of the subject, without (ASCII) case. */
+  /** Part of the subject, without (ASCII) case. */
   subject: string | null;
   tag: string | null;
   /** Unix ms by the clock of the sandbox, inclusive. */
@@ -92,7 +92,7 @@ export const listInboxOperation = operation('sandbox.list', 'read', (tx, page: I
 
 export type InboxMail = InboxRow & StoredContent;
 
-/** One captured message with its content; undefined when the inbox does not hold it. */
+/** Returns one captured message with its content; undefined if the inbox does not have it. */
 export const findInboxOperation = operation(
   'sandbox.find',
   'read',
@@ -108,14 +108,14 @@ export const findInboxOperation = operation(
     ),
 );
 
-/** Empties the inbox; the messages themselves stay. Answers how many. */
+/** Empties the inbox but keeps the messages. Returns how many. */
 export const clearInboxOperation = change(
   'sandbox.clear',
   (tx, accountId: string) => tx.run('DELETE FROM sandbox_item WHERE account_id = ?', accountId),
   { action: 'sandbox-inbox.clear', did: (_, items) => (items === 0 ? undefined : { items }) },
 );
 
-/** Items of the sandbox's inbox that are too old, or behind the newest `perAccount` of their account. */
+/** Removes inbox items that are too old, or beyond the newest `perAccount` of their account. */
 export const removeSandboxItemsOperation = operation(
   'sandbox.removeItems',
   'write',

@@ -1,7 +1,6 @@
 /**
- * Those who wait for a mail to come into a sandbox's inbox. All who wait in one account follow its log of events together: a
- * mail that comes is read once and compared with what each of them waits for, however many they are, and whichever node has
- * taken it.
+ * Waits for a mail to arrive in a sandbox inbox. All waiting calls of one account follow its event log together: a new mail is read once
+ * and compared with all of them, whichever node accepted it.
  */
 import { asciiLower } from '../base/ascii-lower.ts';
 import {
@@ -17,11 +16,11 @@ import type { Database } from '../storage/database.ts';
 const PAGE = 100;
 
 export interface InboxFilter {
-  /** The whole address, in any of its spellings. */
+  /** The complete address, in any spelling. */
   to: string | null;
-  /** A part of the subject, without (ASCII) case. */
+  /** Part of the subject, without (ASCII) case. */
   subject: string | null;
-  /** Exactly one of the tags. */
+  /** One exact tag. */
   tag: string | null;
   /** Unix ms by the clock of the sandbox, inclusive. */
   sinceMs: number | null;
@@ -32,11 +31,11 @@ export interface InboxWait {
   filter: InboxFilter;
   signal: AbortSignal;
   timeoutMs: number;
-  /** Looks for what is there already; asked once nothing that comes can be missed any more. */
+  /** Searches existing mail; called once no new mail can be missed. */
   look(): Promise<string | undefined>;
 }
 
-/** Answers the id of a message, or undefined when none came in time or nobody waits any more. */
+/** Returns the id of a message, or undefined if none arrived in time or the caller is gone. */
 export type WaitForMail = (wait: InboxWait) => Promise<string | undefined>;
 
 interface Waiter {
@@ -46,7 +45,7 @@ interface Waiter {
 
 interface Channel {
   waiters: Set<Waiter>;
-  /** Where the log was read to; known once it is open. */
+  /** Where the log was read to; set once it is open. */
   place: EventPlace | undefined;
   open: Promise<void>;
   leave(): void;
@@ -67,7 +66,7 @@ function matcher({ to, subject, tag, sinceMs }: InboxFilter): (row: EventRow) =>
 export function createWaitForMail({ database, followers }: { database: Database; followers: Followers }): WaitForMail {
   const channels = new Map<string, Channel>();
 
-  /** Reads what has come and gives it to those who wait for it; one reading of a channel at a time. */
+  /** Reads new events and passes them to the waiting calls; one read per channel at a time. */
   const reader = (accountId: string, channel: Channel): (() => void) => {
     let reading = false;
     let again = false;
@@ -94,7 +93,7 @@ export function createWaitForMail({ database, followers }: { database: Database;
       void (async () => {
         while (again) {
           again = false;
-          // What the storage does not answer now is read when the log is next looked at.
+          // What storage does not return now is read at the next check.
           await read().catch(() => undefined);
         }
         reading = false;
@@ -112,7 +111,7 @@ export function createWaitForMail({ database, followers }: { database: Database;
     channel.leave = followers.follow(owner, changed);
     channel.open = database.execute(latestPlacesOperation, [owner]).then(([end]) => {
       channel.place = end!;
-      // What came before this answer did was not read yet.
+      // Events before this result have not been read yet.
       changed();
     });
     return channel;

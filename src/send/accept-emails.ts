@@ -1,6 +1,6 @@
 /**
- * The last step of every way to send, over HTTP and SMTP alike: composed emails go to stable storage in one transaction, and then,
- * where there is room, straight to the delivery without being read back. Nothing is accepted when this rejects.
+ * The last step of every way to send, over HTTP and SMTP: stores composed emails in one transaction, then passes them straight to delivery
+ * if it has capacity, without reading them back. If it rejects, nothing was accepted.
  *
  *   blob (large content) → transaction with lease → hand-over
  */
@@ -41,13 +41,13 @@ export interface EmailRecipient {
   address: Address;
   role: Role;
   simulateSuppressed: boolean;
-  /** The address in the form in which spellings are compared, where it is known. */
+  /** The normalized address, for comparison, if known. */
   key?: string | undefined;
-  /** The delivery reports that its sender receives; none unless given. */
+  /** The delivery reports that the sender receives; none by default. */
   dsn?: MessageDsn | undefined;
 }
 
-/** One composed email, the same bytes for all of its recipients: what every way to submit mail ends in, and is accepted from. */
+/** One composed email, with the same bytes for all of its recipients. Every way to submit mail ends in these. */
 export interface ComposedEmail {
   headerFrom: string;
   headerTo: { to: string[]; cc: string[] };
@@ -57,14 +57,14 @@ export interface ComposedEmail {
   tags: string[];
   metadata: Record<string, string>;
   options: EmailOptions;
-  /** What its submitter asked of delivery reports. */
+  /** What the submitter requested about delivery reports. */
   dsn?: EmailDsn | undefined;
-  /** The stored template that the mail was made of. */
+  /** The stored template that the email was made from. */
   template?: { id: string; version: number } | undefined;
   content: Buffer;
-  /** The blob that holds the content already; `content` is empty then, and `sizeBytes` is its length. */
+  /** The blob that already holds the content; `content` is then empty, and `sizeBytes` is its length. */
   blobKey?: string;
-  /** Of the whole mail, where `options.files` are to be added to the content; otherwise its length. */
+  /** Size of the complete email if `options.files` are to be added to the content; by default the length of the content. */
   sizeBytes?: number;
   recipients: EmailRecipient[];
 }
@@ -74,63 +74,63 @@ const LEASE_MS = 60_000;
 export interface AcceptDependencies {
   database: Database;
   blobs: Blobs;
-  /** The delivery of this process, if there is one. */
+  /** The delivery worker in this process, if there is one. */
   directDispatch?: DirectDispatch | undefined;
   clock: Clock;
-  /** Called after each commit: for counters, and so that what waits for events or work looks at once. */
+  /** Called after each commit, for counters and to wake whatever waits for events or work. */
   onAccepted?(accepted: Accepted): void;
 }
 
-/** What was just accepted, as counters and nudges want to know it. */
+/** What was accepted, for counters and wake-ups. */
 export interface Accepted {
   accountId: string;
   mode: Mode;
   source: EmailsToAccept['source'];
   recipients: AcceptanceResult['recipients'];
-  /** Of the HTTP request; mail from SMTP has none. */
+  /** Id of the HTTP request; undefined for mail from SMTP. */
   requestId: string | undefined;
-  /** Work that the delivery of this process has in hand already. */
+  /** Number of messages that the delivery worker in this process already holds. */
   handedOver: number;
   /** From the arrival of the request to the commit. */
   tookMs: number;
 }
 
-/** Emails composed from one mail, and what holds for all of them. */
+/** Emails composed from one request, and what they have in common. */
 export interface EmailsToAccept {
   accountId: string;
   mode: Mode;
   source: 'http' | 'smtp';
-  /** Of the HTTP request, for the log. */
+  /** Id of the HTTP request, for the log. */
   requestId?: string | undefined;
-  /** Of the HTTP or SMTP client that hands the mail in; none of the service's own. */
+  /** Address of the HTTP or SMTP client that submitted the mail; undefined for the service's own mail. */
   clientAddress?: string | undefined;
-  /** With sendAtMs by the clock of the mode. */
+  /** By the clock of the mode, as is sendAtMs. */
   nowMs: number;
-  /** What that clock is ahead of the real time. */
+  /** How far that clock is ahead of real time. */
   clockOffsetMs: number;
-  /** The sender as the answer repeats it. */
+  /** The sender, as the response repeats it. */
   from: string;
   emails: ComposedEmail[];
   retain: Retain;
   sendAtMs: number | null;
   expiresAfterSeconds: number;
   idempotency: Pick<IdempotencyRecord, 'endpoint' | 'key' | 'bodyHash' | 'status'> | null;
-  /** The submission whose files the email is made of; used up together with the acceptance. */
+  /** The upload batch that the email's files come from; it is used up by the acceptance. */
   submission?: Omit<BatchUse, 'accountId' | 'mode' | 'nowMs'>;
 }
 
-/** Stores and hands over; rejects with Unavailable when the storage does not take it. See AcceptanceResult. */
+/** Stores the emails and hands them over to delivery. Rejects with Unavailable if storage does not accept them. See AcceptanceResult. */
 export type AcceptEmails = (given: EmailsToAccept) => Promise<AcceptanceResult | LargeAcceptanceResult>;
 
 export function createAcceptEmails(dependencies: AcceptDependencies): AcceptEmails {
   const { database, blobs, directDispatch, clock, onAccepted } = dependencies;
   return async (given) => {
     const blobKeys = hasLargeContent(given.emails) ? await putLargeContent(blobs, given.emails) : NO_BLOBS;
-    // What came before may have taken longer than a lease lasts: files were looked at, content was stored. But not from the
-    // commit on: that may be long ago, for a process that stood still since.
+    // The lease starts here: checking files and storing content may have taken longer than a lease lasts. It does not start at the commit
+    // either: a process that was suspended since may see it late.
     const leaseUntilMs = clock.now() + LEASE_MS;
     const acceptance = acceptanceOf(given, { blobKeys, leaseUntilMs }, directDispatch);
-    // What a lost answer leaves behind is an orphan at worst; removing the blob of a stored email would be a loss.
+    // After a lost reply, a leftover blob is an orphan at worst, whereas removing the blob of a stored email would lose mail.
     const result = await accept(database, given, acceptance);
     dropBlobs(blobs, result.stored ? result.unkeptBlobKeys : blobKeys);
     if (result.leased.length > 0) directDispatch?.dispatch(jobsOf(given, acceptance, result), leaseUntilMs);
@@ -158,7 +158,7 @@ function accept(
 
 const NO_BLOBS: readonly (string | null)[] = [];
 
-/** Whether content stands, or has to stand, in a blob. */
+/** Returns whether the content is, or must be, in a blob. */
 function hasLargeContent(emails: ComposedEmail[]): boolean {
   for (const email of emails) if (email.blobKey !== undefined || email.content.length > INLINE_BYTES) return true;
   return false;
@@ -236,7 +236,7 @@ function acceptedRecipient(given: EmailsToAccept, recipient: EmailRecipient): Ac
   };
 }
 
-/** Small mails share memory (compose.ts); one that may wait for long must not keep that of the others. */
+/** Copies the content out of memory shared with other small emails (compose.ts), so that a long wait does not keep theirs allocated. */
 function withoutNeighbours(content: Buffer): Buffer {
   if (content.buffer.byteLength <= 2 * content.length) return content;
   const own = Buffer.allocUnsafeSlow(content.length);
@@ -244,7 +244,7 @@ function withoutNeighbours(content: Buffer): Buffer {
   return own;
 }
 
-/** What the claims would read back from the database, from what is in memory. */
+/** Builds from memory the jobs that a claim would read back from the database. */
 function jobsOf(given: EmailsToAccept, acceptance: Acceptance, result: AcceptanceResult): DeliveryJob[] {
   const jobs: DeliveryJob[] = [];
   let next = 0;

@@ -1,4 +1,4 @@
-/** What an accepted send stores, answers and hands over. */
+/** What an accepted send stores, returns, and hands over. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dataOf, GOOD, rowsOf, type SendRig, sendRig, testAccount } from '../../test/kit/send-rig.ts';
@@ -210,7 +210,7 @@ test('characters are counted, not the units that hold them', async () => {
   assert.deepEqual(JSON.parse(row!.metadata), metadata);
 });
 
-test('large content stands in a blob, synced before the row', async () => {
+test('large content is in a blob, synced before the row', async () => {
   const content = Buffer.alloc(100_000, 7).toString('base64');
   const data = dataOf(
     await rig.send({ ...GOOD, attachments: [{ name: 'a.bin', contentType: 'application/octet-stream', content }] }),

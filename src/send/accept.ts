@@ -1,11 +1,11 @@
 /**
- * POST /send from body to answer, as a list of steps in the order in which a request is checked: idempotency, form (400), sender
- * (403), submission (404), size (413), and then the one transaction. Nothing is stored before the last step but
- * the large copies of a mail that differs for its recipients, which nothing names until then.
+ * POST /send from body to response, as a list of steps in the order in which a request is checked: idempotency, form (400), sender (403),
+ * submission (404), size (413), then the transaction. Before the last step only the large copies of personalized mail are stored, and no
+ * row refers to them yet.
  *
- *   once → parse → validate → apply the template → fill in → verify the sender → compose → accept
+ *   once → parse → validate → apply the template → render → verify the sender → compose → accept
  *
- * A dry run takes the same steps and shows the mail instead of composing it.
+ * A dry run takes the same steps and returns the email instead of composing it.
  */
 import {
   type Failure,
@@ -41,7 +41,7 @@ import { sendBody } from './request.ts';
 export interface SendDependencies extends AcceptDependencies, FillInDependencies {
   inFlight: InFlightKeys;
   isVerified: IsVerified;
-  /** For dry runs; without it nothing is said of how the sender's domain stands. */
+  /** For dry runs; without it a dry run reports nothing about the sender's domain. */
   senderAdvice?: SenderAdvice | undefined;
 }
 
@@ -52,35 +52,35 @@ interface SendRequest {
   /** The JSON value of the body. */
   read(): ParsedJson;
   /**
-   * The key with the endpoint it was given to, and what an earlier version compared bodies by. `submitted`: what repeats are compared
-   * by, where it is not the body that is read.
+   * The key with its endpoint, and the bytes by which an earlier version compared bodies. Repeats are compared by `submitted` if it is given,
+   * and by the body that is read if not.
    */
   idempotency?:
     | { endpoint: string; key: string; bytes(): Uint8Array | string; submitted?: ParsedJson | undefined }
     | undefined;
   dryRun?: boolean | undefined;
-  /** Whether the request has others beside it, so that the work of making them holds the event loop for no longer than one does. */
+  /** Whether other requests are in progress, so that this one must not hold the event loop for longer than a single request does. */
   isOneOfMany?: boolean | undefined;
-  /** Why nothing may be accepted right now: only a repeat is answered then, and a dry run. */
+  /** Why nothing can be accepted right now; only repeats and dry runs are answered. */
   backPressure?: Failure | undefined;
-  /** What is wrong already: the request is refused with these, and with what else is found. */
+  /** Issues that were already found: the request is refused with these and all others that are found. */
   issues?: readonly Issue[] | undefined;
 }
 
 export interface Send {
-  /** Answers 202 with the body of the contract, 200 for a dry run; rejects with Unavailable when storage fails. */
+  /** Returns 202 with the body of the contract, or 200 for a dry run. Rejects with Unavailable if storage fails. */
   send(request: SendRequest): Promise<Result<Answer>>;
 }
 
-/** One request on its way, once its caller's time is known. */
+/** One request, once its caller's time is known. */
 interface SendContext {
   request: SendRequest;
   sender: Sender;
-  /** What is stored of the answer; null without a key. */
+  /** The idempotency record to store with the response; null without a key. */
   record: EmailsToAccept['idempotency'];
 }
 
-/** Codes that a request refused with them may get past by being repeated as it is. */
+/** Codes after which an identical request may succeed later. */
 export const REPEATABLE: ReadonlySet<FailureCode> = new Set([
   'DUPLICATE_REQUEST_IN_PROGRESS',
   'RATE_LIMITED',
@@ -100,7 +100,7 @@ export function createSend(dependencies: SendDependencies): Send {
     return { account, mode, allowedSenders, nowMs: realNowMs + clockOffsetMs, clockOffsetMs };
   };
 
-  /** Undefined when the transaction found that the key has an answer. */
+  /** Undefined if the transaction found that the key already has a response. */
   const run = async (
     request: SendRequest,
     json: ParsedJson,
@@ -120,12 +120,12 @@ export function createSend(dependencies: SendDependencies): Send {
       checked.value.templateId === undefined ? checked : await findTemplate(checked.value, context, dependencies);
     if (!mail.ok) return mail;
     const wait = request.isOneOfMany === true || mayTakeLong(mail.value) ? timeSlice() : undefined;
-    // Without a wait what follows is to happen at once, before the next request asks for its turn.
+    // If there is no wait, continue synchronously, before the next request asks for its turn.
     if (wait !== undefined) await wait;
     const beganMs = performance.now();
     const filled = fillIn(mail.value, sender, dependencies, { listMissing: request.dryRun === true });
     if (!filled.ok) return filled;
-    // Filling in may take its 50 ms, and composing what came of it as long again.
+    // Rendering may take its full 50 ms, and composing the result as long again.
     if (performance.now() - beganMs > SLICE_MS) await yieldToEventLoop();
     return finish(mail.value, filled.value, context);
   };
@@ -149,7 +149,7 @@ export function createSend(dependencies: SendDependencies): Send {
   };
 }
 
-/** The steps of a mail that is filled in: it is shown, refused, or composed and accepted. */
+/** The steps after rendering: the email is returned, refused, or composed and accepted. */
 function createFinish(dependencies: SendDependencies) {
   const { database, isVerified } = dependencies;
   const acceptEmails = createAcceptEmails(dependencies);
@@ -184,7 +184,7 @@ function answerOf({ stored, answer }: AcceptanceResult): Result<Answer> | undefi
   return stored ? ok({ status: 202, json: answer, replayed: false }) : undefined;
 }
 
-/** That a template is not there is answered after the sender is verified, as everything is that answers 404. */
+/** A missing template is a 404, which is only returned after the sender is verified. */
 async function findTemplate(
   mail: CheckedMail,
   { request, sender }: SendContext,
@@ -196,10 +196,10 @@ async function findTemplate(
   return unverified === undefined ? applied : refuse(unverified);
 }
 
-/** So many characters with variables are filled in, and text without any composed, within a few milliseconds. */
+/** Up to this many characters are rendered with variables, or composed without, within a few milliseconds. */
 const SHORT_LENGTH = 100_000;
 
-/** Whether making the mail may hold the event loop, as loops, filters and long parts may. */
+/** Returns whether making the email may hold the event loop, as loops, filters, and long parts can. */
 function mayTakeLong({ html = '', text = '', subject, render, template }: CheckedMail): boolean {
   if (template !== undefined || html.length + text.length > SHORT_LENGTH) return true;
   return (
@@ -224,7 +224,7 @@ function commonOf(mail: CheckedMail, { request, sender, record }: SendContext): 
   };
 }
 
-/** Beside what else is wrong with a body: which of its parts do not parse as templates. Nothing is filled in. */
+/** Adds to the issues of a body the parts that do not parse as templates. Renders nothing. */
 function withTemplateIssues(refusal: Failure, value: unknown): Failure {
   const given = value as Record<string, unknown> | null;
   if (typeof given !== 'object' || given === null || given.render === false) return refusal;
@@ -242,11 +242,11 @@ function withTemplateIssues(refusal: Failure, value: unknown): Failure {
 }
 
 /**
- * The mail with the parts of its stored template in place of those that the request does not give, and the variables that it
- * declares settled with the values of the request. One version is looked up once, so that all copies of a mail are made of it,
- * whatever is edited meanwhile. A part given by the request stands alone: neither the template's own part nor its layout is around
- * it. NOT_FOUND when the account has no such template, INVALID_REQUEST when nobody gives a
- * subject or a value is not of its declared type, TEMPLATE_INVALID when it has outgrown the limits together with its layout.
+ * Returns the mail with the parts of its stored template for those that the request does not give, and with the declared variables resolved
+ * against the request's values. The version is looked up once, so all copies come from the same one even if the template is edited. A part
+ * given by the request replaces the template's part and its layout. Fails with NOT_FOUND if the account has no such template,
+ * INVALID_REQUEST if there is no subject or a value has the wrong type, and TEMPLATE_INVALID if the template exceeds the limits together
+ * with its layout.
  */
 async function applyTemplate(
   mail: CheckedMail,

@@ -12,7 +12,7 @@ function across(mails: readonly Acceptance[]): Acceptance[] {
   return packed.map((one) => acceptanceCodec.unpack(JSON.parse(one), carried));
 }
 
-/** What may be null and was left out arrives as null. */
+/** Omitted nullable fields arrive as null. */
 function comparable({ emails, idempotency, ...rest }: Acceptance): unknown {
   return {
     ...rest,

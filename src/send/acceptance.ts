@@ -1,7 +1,7 @@
 /**
- * The transaction of accepted sends: emails, messages, their events, their work, and the idempotency records, each send all or
- * nothing. Sends that wait at the same moment are stored together: what has to be known of all of them, then all rows, many in
- * a statement. Suppressed recipients are recognised here, inside the transaction, so that the answer and the record agree.
+ * The transaction that accepts sends: emails, messages, their events, their work, and the idempotency records, each send all or nothing.
+ * Sends that wait at the same time are stored together: first one read of everything they depend on, then all rows, many per statement.
+ * Suppressed recipients are detected inside the transaction, so that the response and the record agree.
  */
 
 import type { Mode } from '../base/mode.ts';
@@ -36,22 +36,22 @@ import { clockOffsets, enqueue, type NewWork, WORK } from '../work/work.ts';
 
 export interface AcceptedRecipient {
   messageId: string;
-  /** Ids for the Send event and, where it comes to that, the Reject event. */
+  /** Ids for the Send event and, if needed, the Reject event. */
   sendEventId: string;
   rejectEventId: string;
-  /** Bare address as it is delivered to and shown. */
+  /** Bare address, as delivered to and as shown. */
   email: string;
-  /** Lower-case key of the address for the suppression list. */
+  /** Lower-case address, as the suppression list compares it. */
   suppressionKey: string;
   role: Role;
   lane: string;
-  /** Sandbox: the outcome `suppressed` was asked for; no suppression is looked up then. */
+  /** Sandbox: the outcome `suppressed` was requested, so the suppression list is not consulted. */
   simulateSuppressed: boolean;
-  /** JSON of MessageDsn: the delivery reports that its sender receives. */
+  /** JSON of MessageDsn: the delivery reports that the sender receives. */
   dsn?: string | null | undefined;
 }
 
-/** Columns of an email that are those of its acceptance. */
+/** Columns of an email that come from its acceptance. */
 const OF_ACCEPTANCE = [
   'seq',
   'accountId',
@@ -63,7 +63,7 @@ const OF_ACCEPTANCE = [
   'contentDigest',
 ] as const;
 
-/** `headerTo` is JSON of what the header shows, `{"to":[…],"cc":[…]}`; `options` JSON of EmailOptions. */
+/** `headerTo` is JSON of what the header shows, `{"to":[…],"cc":[…]}`; `options` is JSON of EmailOptions. */
 export interface AcceptedEmail extends Omit<EmailRow, (typeof OF_ACCEPTANCE)[number]> {
   content: Uint8Array | null;
   blobKey: string | null;
@@ -74,21 +74,21 @@ export interface Acceptance {
   accountId: string;
   mode: Mode;
   source: 'http' | 'smtp';
-  /** With sendAtMs and expiresAtMs by the clock of the account's mode. */
+  /** By the clock of the account's mode, as are sendAtMs and expiresAtMs. */
   nowMs: number;
-  /** Sandbox: by how much that clock was ahead of the real time when it was read; otherwise 0. */
+  /** Sandbox: how far that clock was ahead of real time when it was read; otherwise 0. */
   clockOffsetMs: number;
-  /** Emails that differ per recipient (unsubscribe links) are several; otherwise there is one. */
+  /** Several if they differ per recipient (unsubscribe links); otherwise one. */
   emails: AcceptedEmail[];
   retain: Retain;
   /** Real time. */
   contentUntilMs: number;
   sendAtMs: number | null;
   expiresAtMs: number;
-  /** The sender as the answer repeats it. */
+  /** The sender, as the response repeats it. */
   from: string;
   idempotency: IdempotencyRecord | null;
-  /** Lease for work that the caller's own delivery takes at once; null leaves it to the claims. */
+  /** Lease for work that the caller's own delivery takes immediately; null leaves the work to be claimed. */
   leaseUntilMs: number | null;
 }
 
@@ -100,18 +100,18 @@ interface RecipientAnswer {
 }
 
 export interface AcceptanceResult {
-  /** False: a record with this key exists; nothing was stored. */
+  /** False: a record with this key exists, and nothing was stored. */
   stored: boolean;
-  /** The whole answer body as text. */
+  /** The complete response body as text. */
   answer: string;
   recipients: RecipientAnswer[];
-  /** Work rows that were leased to the caller, by message id. */
+  /** Work rows that are leased to the caller, by message id. */
   leased: { messageId: string; seq: number; emailSeq: number }[];
-  /** Blobs of emails that were settled at once and whose content is not to be kept: nothing names them. */
+  /** Blobs of emails that were finished immediately and whose content is not kept: no row names them. */
   unkeptBlobKeys: string[];
 }
 
-/** The hottest message of the program on its way to the storage thread. */
+/** The most frequent message to the storage thread, hence a compact form of its own. */
 export const acceptanceCodec = record<Acceptance>({
   ...{ accountId: 'text', mode: 'text', source: 'text', nowMs: 'int', clockOffsetMs: 'int' },
   emails: list(
@@ -141,12 +141,12 @@ export async function acceptWithin(tx: Transaction, call: Acceptance): Promise<A
   return (await acceptMany(tx, [call]))[0]!;
 }
 
-/** What takes turns in the queue: the account's mail towards one domain, or that in its sandbox. */
+/** Returns the lane that takes turns in the queue: the account's mail to one domain, or its sandbox mail. */
 export function laneOf({ accountId, mode }: { accountId: string; mode: Mode }, domain: string): string {
   return `${accountId}/${mode === 'sandbox' ? 'sandbox' : (domainToAscii(domain) ?? domain)}`;
 }
 
-/** When it was accepted; the sandbox of an account may have another time. */
+/** Returns the real time of acceptance; an account's sandbox may have another time. */
 function realNowMs({ nowMs, clockOffsetMs }: Acceptance): number {
   return nowMs - clockOffsetMs;
 }
@@ -223,27 +223,26 @@ interface Rows {
   events: NewEvent[];
   items: TableRow<typeof SANDBOX_ITEM>[];
   records: TableRow<typeof IDEMPOTENCY>[];
-  /** Of suppressed recipients; `eventIndex` is the place in `events`. */
+  /** Reports for suppressed recipients; `eventIndex` is the index in `events`. */
   reports: (Omit<DueReport, 'eventSeq'> & { eventIndex: number })[];
 }
 
-/** What an acceptance has to know of the database. */
+/** What an acceptance must read from the database. */
 interface Known {
   nextEmailSeq(): number;
   nextWorkSeq(): number;
   isSuppressed(address: ListedAddress): boolean;
-  /** What the clock of the mode is ahead of the real time now. */
+  /** How far the clock of the mode is ahead of real time now. */
   clockOffsetMs: number;
-  /** Real time, by the clock that leases are counted by. */
+  /** Real time, by the clock that leases use. */
   nowMs: number;
 }
 
-/** Its key has an answer already. */
+/** The result if the key already has a response. */
 export function notStored(): AcceptanceResult {
   return { stored: false, answer: '', recipients: [], leased: [], unkeptBlobKeys: [] };
 }
 
-/** Adds the rows of an acceptance that is stored. */
 function addRows(call: Acceptance, rows: Rows, known: Known): AcceptanceResult {
   const { accountId, mode, source, retain } = call;
   const result: AcceptanceResult = { stored: true, answer: '', recipients: [], leased: [], unkeptBlobKeys: [] };
@@ -258,7 +257,7 @@ function addRows(call: Acceptance, rows: Rows, known: Known): AcceptanceResult {
       if (!isSuppressed) isKept = true;
       addMessage({ call, recipient, emailSeq: seq, isSuppressed }, { rows, known, result });
     }
-    // Content that is not kept is not written at all: every copy is settled, and nobody asked to see it later.
+    // Content that is not kept is not written at all if every copy is already finished.
     const kept = isKept
       ? { contentUntil: call.contentUntilMs, contentDigest: email.content && digestOfContent(email.content) }
       : { contentUntil: null, contentDigest: null, content: null, blobKey: null };
@@ -281,7 +280,7 @@ interface NewMessage {
   isSuppressed: boolean;
 }
 
-/** One recipient's copy: what it is at first, when it is due, what its timeline begins with. */
+/** Adds one recipient's copy: its first state, when it is due, and the first events of its timeline. */
 function addMessage(
   { call, recipient, emailSeq, isSuppressed }: NewMessage,
   { rows, known, result }: { rows: Rows; known: Known; result: AcceptanceResult },
@@ -289,7 +288,7 @@ function addMessage(
   const { accountId, mode, nowMs, sendAtMs, leaseUntilMs } = call;
   const { messageId, role } = recipient;
   const status = isSuppressed ? 'suppressed' : sendAtMs === null ? 'queued' : 'scheduled';
-  /** By the clock of the mode; a suppressed one never leaves. */
+  /** By the clock of the mode; a suppressed message is never due. */
   const dueMs = isSuppressed ? null : (sendAtMs ?? nowMs);
   const workSeq = dueMs === null ? null : known.nextWorkSeq();
   rows.messages.push({
@@ -323,7 +322,7 @@ function addMessage(
   if (isLeased) result.leased.push({ messageId, seq: workSeq, emailSeq });
 }
 
-/** The answer of POST /send (contract: section 3). Recipients keep the order to, cc, bcc in which they are given. */
+/** The response of POST /send (contract: section 3). Recipients keep the order to, cc, bcc in which they are given. */
 function sendAnswer(from: string, recipients: RecipientAnswer[]): string {
   const status =
     (['queued', 'scheduled'] as const).find((one) => recipients.some((recipient) => recipient.status === one)) ??

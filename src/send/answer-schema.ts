@@ -1,4 +1,4 @@
-/** What sending answers, for /openapi.json: each route that sends names it. */
+/** Response schemas of the routes that send, for /openapi.json. */
 import { Type } from 'typebox';
 import { closed, named, oneOf } from '../http/validate.ts';
 
@@ -27,14 +27,14 @@ const sendData = named('SendResult', {
 
 export const sendResponse = named('SendResponse', { success: Type.Literal(true), data: sendData });
 
-/** What POST /send?dryRun=true answers. */
+/** The response of POST /send?dryRun=true. */
 export const dryRunResponse = named('DryRunResponse', {
   subject: Type.String(),
   html: Type.Union([Type.String(), Type.Null()]),
   text: Type.Union([Type.String(), Type.Null()]),
   sizeBytes: Type.Integer({ description: 'of the complete message' }),
   limitBytes: Type.Integer(),
-  suppressed: Type.Array(Type.String(), { description: 'recipients who would not get the mail' }),
+  suppressed: Type.Array(Type.String(), { description: 'recipients who are suppressed and would not get the email' }),
   missingVariables: Type.Array(Type.String()),
   warnings: Type.Array(closed({ code: Type.String(), message: Type.String(), remedy: Type.String() })),
 });
@@ -45,7 +45,7 @@ export const batchResponse = named('SendBatchResponse', {
       status: Type.Integer(),
       data: Type.Optional(sendData),
       error: Type.Optional(closed({ code: Type.String(), message: Type.String(), details: Type.Array(detail) })),
-      reasonCode: Type.Optional(Type.String({ description: 'With an error: its code once more.' })),
+      reasonCode: Type.Optional(Type.String({ description: 'With an error: the same code as in `error`.' })),
     }),
   ),
 });

@@ -74,7 +74,7 @@ async function codeOf(answer: Promise<RouteAnswer>): Promise<string> {
   return result.ok ? 'accepted' : result.failure.code;
 }
 
-test('each message is judged and stored by itself, results in order', async () => {
+test('each message is checked and stored separately, with results in order', async () => {
   const { answer, results } = await batch([GOOD, { ...GOOD, to: 'x' }, 7, { ...GOOD, from: 'a@other.example' }, GOOD]);
   assert.equal(answer.ok && answer.status, 200);
   assert.deepEqual(
@@ -128,7 +128,7 @@ test('a key replays the whole answer; another body is refused', async () => {
   );
 });
 
-test('messages that name one submission go one after the other, all others at once', async () => {
+test('messages that name one submission run in order, all others concurrently', async () => {
   const began: unknown[] = [];
   const ended = new Map<unknown, (result: Awaited<ReturnType<Send['send']>>) => void>();
   const send: Send = {

@@ -1,9 +1,9 @@
 /**
- * POST /send/batch: up to 100 messages, each checked and stored by itself, all at once so that they share commits, but made in
- * turns with other requests; results in the order of the messages. Those that name the same submission wait for one another.
- * With an Idempotency-Key the answer of the whole is kept, and every message has a record of its own under the same key: after
- * a crash halfway the retry sends only what was not accepted, whatever the answer was. The answer of a batch of which nothing
- * was accepted is not kept, as that of a refused request is not.
+ * POST /send/batch: up to 100 messages, each checked and stored on its own. They are stored at the same time so that they share commits,
+ * but composed in turns with other requests. Results are in the order of the messages. Messages that name the same submission run one after
+ * the other. With an Idempotency-Key the response of the batch is kept, and every message has its own record under the same key: after a
+ * crash halfway, the retry sends only what was not accepted. The response of a batch of which nothing was accepted is not kept, like that
+ * of any refused request.
  */
 
 import {
@@ -30,24 +30,24 @@ interface BatchRequest {
   caller: SendingCaller;
   requestId?: string;
   clientAddress?: string;
-  /** Why nothing may be accepted right now: messages that were accepted before are answered, the others are refused. */
+  /** Why nothing can be accepted right now: messages that were accepted before get their response, the others are refused. */
   backPressure?: Failure | undefined;
   parse(): Result<{ messages: unknown[] }>;
   /** `items`: what repeats of each message are compared by, where it is not the message that is read. */
   idempotency?: { key: string; json: ParsedJson; items?: readonly unknown[] | undefined; bytes(): Uint8Array };
   log: Log;
-  /** Each message that is refused, by its index. */
+  /** Called for each message that is refused, with its index. */
   onRefused?(index: number, refusal: ItemRefusal): void;
 }
 
-/** As the answer names it. */
+/** As the response shows it. */
 export type ItemRefusal = Pick<Failure, 'code' | 'message' | 'details'>;
 
 type ItemResult =
   | { status: number; data: { messageId: string } }
   | { status: number; error: ItemRefusal; reasonCode: FailureCode };
 
-/** Runs the batch; the answer is 200 whatever becomes of its messages. */
+/** Runs the batch. The response is 200 even if messages are refused. */
 export async function sendBatch(
   send: Send,
   dependencies: Pick<SendDependencies, 'database' | 'inFlight' | 'clock'>,
@@ -77,7 +77,7 @@ export async function sendBatch(
           expiresAtMs: nowMs + KEY_LIFETIME_MS,
         })
         .catch((error: Error) => {
-          // Its messages are accepted, which a plain outage denies; the repeat finds them under their own records.
+          // A plain outage would deny that messages were accepted; a retry finds them under their own records.
           throw error instanceof Unavailable ? new OutcomeUnknown(error.message) : error;
         });
     }
@@ -87,9 +87,9 @@ export async function sendBatch(
 
 interface Run {
   answer: Answer;
-  /** No message was refused in a way that a retry could get past. */
+  /** No message was refused with a code that a retry could get past. */
   isFinal: boolean;
-  /** The first one's of each email that was accepted. */
+  /** The first message id of each email that was accepted. */
   messageIds: string[];
 }
 
@@ -115,7 +115,7 @@ async function runAll(send: Send, request: BatchRequest): Promise<Result<Run>> {
   return ok({ answer: { status: 200, json: JSON.stringify({ results }), replayed: false }, isFinal, messageIds });
 }
 
-/** Of those that name one submission the first that can be accepted gets it, so they go one after the other. */
+/** Only the first acceptable message can use a submission, so messages that name the same one run in order. */
 function submissionIdOf(message: unknown): string | undefined {
   if (typeof message !== 'object' || message === null || !('attachmentSubmissionId' in message)) return undefined;
   const { attachmentSubmissionId } = message;

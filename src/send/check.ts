@@ -1,8 +1,8 @@
 /**
- * From a body to a mail that may be sent: its form by the schema, everything that a schema cannot check, and every issue of both at
- * once. Of a field whose form is wrong only what fits has a meaning to check. A value bound for a header with CR, LF or NUL is
- * refused, never stripped. Base64 is read strictly, with or without line breaks; names and types of files that could break out of a
- * header, out of a directory, or into a program are refused.
+ * Turns a body into a mail that may be sent, or lists every issue at once: those of the schema and those that a schema cannot check. A
+ * field with a wrong form is checked further only as far as its value allows. A value for a header with CR, LF, or NUL is refused, never
+ * stripped. Base64 is read strictly, with or without line breaks. File names and types that could break out of a header or a directory, or
+ * run as a program, are refused.
  */
 import type { AccountSettings, MissingVariables } from '../accounts/accounts.ts';
 import { LIFETIME_MS } from '../base/backoff.ts';
@@ -32,7 +32,7 @@ export interface CheckedMail {
   from: Address;
   recipients: Recipients;
   replyTo: Address[];
-  /** Still with their variables in them when `render` is true. An empty subject is none where there is a template. */
+  /** Variables are still unrendered if `render` is true. May be empty if there is a template. */
   subject: string;
   html: string | undefined;
   text: string | undefined;
@@ -50,7 +50,7 @@ export interface CheckedMail {
   requireTls: boolean | 'verified';
   sandboxOutcome: string | undefined;
   attachmentSubmissionId: string | undefined;
-  /** Id or name of the stored template whose parts stand in for those not given here; see `applyTemplate`. */
+  /** Id or name of the stored template whose parts are used for those not given here; see `applyTemplate`. */
   templateId: string | undefined;
   /** Set once the template has been found and its parts are in place. */
   template?: AppliedTemplate;
@@ -59,13 +59,13 @@ export interface CheckedMail {
   listUnsubscribe: boolean;
 }
 
-/** What the template of a mail has to say about filling it in. */
+/** What rendering needs from the mail's template. */
 export interface AppliedTemplate {
   id: string;
   version: number;
-  /** Parts that are the template's own. */
+  /** Parts that come from the template itself. */
   parsed: ParsedParts;
-  /** Declared variables that may be without a value, and are. */
+  /** Optional declared variables that have no value. */
   optional: ReadonlySet<string>;
   /** Required variables without a value. */
   missing: string[];
@@ -79,7 +79,7 @@ interface CheckContext {
 
 const NO_VARIABLES: Record<string, unknown> = {};
 
-/** Checks the body; every issue found is in the details of the refusal. */
+/** Checks the body. The refusal's details list every issue. */
 function checkMail(body: SendBody, context: CheckContext): Result<CheckedMail> {
   const issues: Issue[] = [];
   const refusedTypes: Issue[] = [];
@@ -131,13 +131,13 @@ function checkMail(body: SendBody, context: CheckContext): Result<CheckedMail> {
   });
 }
 
-/** What is wrong with a subject that is ready to be sent, or undefined. */
+/** Returns what is wrong with a rendered subject, or undefined. */
 export function subjectIssue(subject: string): string | undefined {
   if (hasMoreCharacters(subject, MAX_SUBJECT_LENGTH)) return `must be at most ${MAX_SUBJECT_LENGTH} characters long`;
   return lineBreakIssue(subject);
 }
 
-/** Counts code points, of which one is at most two units of the string: only a text in between has to be counted. */
+/** Counts code points. One is at most two string units, so only a text in between has to be counted. */
 function hasMoreCharacters(text: string, limit: number): boolean {
   return text.length > limit && (text.length > 2 * limit || [...text].length > limit);
 }
@@ -145,12 +145,12 @@ function hasMoreCharacters(text: string, limit: number): boolean {
 function checkContent(body: SendBody, issues: Issue[]): void {
   if (body.templateId === undefined) {
     if (body.subject === undefined) issues.push({ field: 'subject', message: 'is required' });
-    // An empty text that is given is a mail without a body, as SMTP takes it.
+    // An empty text that is given makes an email without a body, as SMTP accepts it.
     if (!body.html && body.text === undefined)
       issues.push({ field: 'html', message: 'is required if text is not given, and must not be empty' });
   }
   if (body.subject === undefined) return;
-  // What is filled in may be shorter than its source; the length is checked then.
+  // The rendered subject may be shorter than its source; its length is checked after rendering.
   const issue = body.subject.includes('{') ? lineBreakIssue(body.subject) : subjectIssue(body.subject);
   if (issue !== undefined) issues.push({ field: 'subject', message: issue });
 }
@@ -178,7 +178,7 @@ function checkListUnsubscribe(headers: CheckedMail['headers'], issues: Issue[]):
   issues.push({ field: 'listUnsubscribe', message });
 }
 
-/** An empty list is as good as none. */
+/** An empty list is treated as absent. */
 function checkLargeFlow(body: SendBody, recipients: Recipients, issues: Issue[]): void {
   const only = 'an email with attachmentSubmissionId goes to exactly one address in to';
   for (const field of ['cc', 'bcc'] as const) {
@@ -199,8 +199,8 @@ function readSendAt(text: string, nowMs: number, issues: Issue[]): number | null
 }
 
 /**
- * The checked mail, or INVALID_REQUEST (UNSUPPORTED_FILE_TYPE when nothing else is wrong) with every issue, those that were found
- * `elsewhere` (query, headers) among them.
+ * Returns the checked mail, or INVALID_REQUEST (UNSUPPORTED_FILE_TYPE if nothing else is wrong) with every issue, including those found
+ * `elsewhere` (query, headers).
  */
 export function validateBody(
   json: ParsedJson,
@@ -217,7 +217,7 @@ export function validateBody(
   return formed.ok ? checkMail(formed.value, context) : formed;
 }
 
-/** Whether a field may only seem to be missing because it, or another one which could stand in for it, is malformed. */
+/** Returns whether a field may only seem to be missing because it, or an alternative to it, is malformed. */
 function isMissingFor(field: string, malformed: ReadonlySet<string>): boolean {
   if (malformed.has(field)) return true;
   if (field === 'html') return malformed.has('text') || malformed.has('templateId');
@@ -237,8 +237,8 @@ type GivenFile = NonNullable<SendBody['attachments']>[number];
 const MAX_ISSUES = 100;
 
 /**
- * Reads `attachments`; what is faulty is left out of the result and reported. Parts that are not there are left alone: who
- * asks has found them at fault already.
+ * Reads `attachments`. Invalid files are reported and left out of the result. Missing parts are ignored: the schema has already reported
+ * them.
  */
 function readFiles(given: readonly (Partial<GivenFile> | undefined)[] | undefined, found: FileIssues): FileToCompose[] {
   if (given === undefined) return [];
@@ -282,12 +282,12 @@ function contentIdIssue(contentId: string): string | undefined {
     : 'must be visible ASCII characters without spaces, quotes and angle brackets';
 }
 
-/** The bytes, or undefined when the text is not Base64 to the letter; the line breaks of MIME (RFC 2045 section 6.8) are left out. */
+/** Returns the bytes, or undefined if the text is not strict Base64. Line breaks of MIME are ignored (RFC 2045 section 6.8). */
 function readBase64(given: string): Buffer | undefined {
   const text = /[\r\n]/.test(given) ? given.replaceAll(/[\r\n]+/g, '') : given;
   if (text.length % 4 !== 0) return undefined;
   const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
-  // The decoder passes over what it does not know, which shows in the length; the URL alphabet it would take for Base64.
+  // The decoder skips unknown characters, which shows in the length, and accepts the URL alphabet, which does not.
   if (text.includes('-') || text.includes('_')) return undefined;
   const bytes = Buffer.from(text, 'base64');
   return bytes.length === (text.length / 4) * 3 - padding ? bytes : undefined;

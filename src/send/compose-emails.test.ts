@@ -1,4 +1,4 @@
-/** Copies of one mail that are each recipient's own: any number that may be sent, stored one by one where they are large. */
+/** Copies of one mail that differ per recipient: up to the maximum number, stored one by one if they are large. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dataOf, GOOD, rowsOf, type SendRig, sendRig } from '../../test/kit/send-rig.ts';

@@ -1,7 +1,7 @@
 /**
- * What a mail says once its variables have values, with text derived from html where there is none, and from there to the bytes that
- * will leave, once for each group of recipients who get the same ones: mail that contains its recipient's own unsubscribe link is
- * different for each, all other mail is the same for all. Refuses what is larger than an email may be, by its exact size.
+ * Renders a mail, derives the text from html if there is none, and composes the bytes once for each group of recipients who get the same
+ * ones: mail with a recipient's own unsubscribe link differs for each, all other mail is the same for all. Refuses emails over the size
+ * limit, by their exact size.
  */
 import { STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import { type Failure, failure, invalid, ok, type Result, refuse } from '../base/failure.ts';
@@ -28,25 +28,24 @@ import type { ComposedEmail, EmailRecipient } from './accept-emails.ts';
 import { type CheckedMail, subjectIssue } from './check.ts';
 import { type Sender, simulatesSuppressed } from './mail-header.ts';
 
-/** Html and text with more characters together are refused by their length, without being composed first. */
+/** Html and text with more characters than this in total are refused by length, without being composed. */
 const MAX_RENDERED_LENGTH = 8 * STANDARD_EMAIL_BYTES;
 
-/** Work of filling in the copies of one mail, of all recipients together; one alone has 50 ms (templates/context.ts). */
+/** Time limit for rendering all copies of one mail; a single copy has 50 ms (templates/context.ts). */
 const MAX_FILLING_MS = 2_000;
 
-/** What copies may have together in memory; those that are larger than their share of it go to their blobs one by one. */
+/** Memory limit for all copies of a mail; copies above their share of it are written to their blobs one by one. */
 const COPIES_IN_MEMORY_BYTES = 8_000_000;
 const NO_BYTES = Buffer.alloc(0);
 
-/** What composing the copies of one mail needs beside what they are filled in with. */
+/** What composing needs in addition to rendering. */
 interface ComposeDependencies extends FillInDependencies {
   blobs: Blobs;
 }
 
 /**
- * Composes the mail for every group, or refuses it for its size. Several groups yield to other requests in between, and may
- * take two seconds of filling in. Large copies are in their blobs already: of them memory holds one at a time. Rejects with
- * Unavailable when such a blob cannot be written.
+ * Composes the mail for every group, or refuses it for its size. Between groups it yields to other requests, and rendering may take two
+ * seconds in total. Large copies are written to their blobs one at a time. Rejects with Unavailable if such a blob cannot be written.
  */
 export async function composeEmails(
   mail: CheckedMail,
@@ -81,7 +80,7 @@ export async function composeEmails(
   }
 }
 
-/** Fills in the parts of one group after the other, within the time that all have together. */
+/** Renders the parts of one group after the other, within their common time limit. */
 function createFillIn(
   mail: CheckedMail,
   sender: Sender,
@@ -123,7 +122,7 @@ export function commonOf(mail: CheckedMail, sender: Sender): Common {
   };
 }
 
-/** The recipients who get the same bytes, and the parts of these. */
+/** The recipients who get the same bytes, and the parts of those. */
 interface Group {
   recipients: EmailRecipient[];
   content: Content;
@@ -138,19 +137,19 @@ function composeGroup(mail: CheckedMail, sender: Sender, group: Group, common: C
   return ok(composedEmail(mail, group, composed, common));
 }
 
-/** The characters of html and text together, where they are too many to be composed. */
+/** Returns the number of characters of html and text if there are too many to be composed. */
 export function lengthBeyondComposing({ html = '', text = '' }: Content): number | undefined {
   const length = html.length + text.length;
   return length > MAX_RENDERED_LENGTH ? length : undefined;
 }
 
-/** None where the caller wrote one. */
+/** Undefined if the caller wrote such a field. */
 function feedbackField({ headers, tags }: CheckedMail, { account }: Sender): [name: string, value: string][] {
   if (headers.some(([name]) => name.toLowerCase() === 'feedback-id')) return [];
   return [['Feedback-ID', feedbackId(account.id, tags[0])]];
 }
 
-/** A mail with these parts as the composer takes it, with the files `attachments`. */
+/** Builds the composer's input from these parts and the files `attachments`. */
 export function mailToCompose<F>(
   mail: CheckedMail,
   sender: Sender,
@@ -175,7 +174,7 @@ export function mailToCompose<F>(
 const isTlsOptional = (headers: CheckedMail['headers']): boolean =>
   headers.some(([name, value]) => /^tls-required$/i.test(name) && /^no$/i.test(value.trim()));
 
-/** What is stored of a composed mail for the recipients of a group. */
+/** Builds what is stored of a composed mail for the recipients of a group. */
 export function composedEmail(
   mail: CheckedMail,
   { recipients, content: { subject } }: Group,
@@ -191,7 +190,7 @@ export function composedEmail(
     headerMessageId: messageId,
     tags,
     metadata,
-    // Bodies are composed in 7 bits; only a header with UTF-8 addresses has more.
+    // Bodies are composed in 7 bits; only a header with UTF-8 addresses needs more.
     options: {
       ...{ requireTls, smtpUtf8, eightBit: smtpUtf8, expiresAfterSeconds },
       ...(isTlsOptional(mail.headers) && { tlsOptional: true as const }),
@@ -231,19 +230,19 @@ export interface FillInDependencies {
   trackingLinks: TrackingLinks;
 }
 
-/** A mail whose variables have values. */
+/** A rendered mail. */
 export interface FilledMail {
   /** Recipients who get the same bytes. */
   groups: EmailRecipient[][];
   /** The parts for the first group. */
   parts: Rendered;
-  /** Whether they are those for all groups, which differ in what `personalise` adds. */
+  /** Whether the parts are the same for all groups, which then differ only in what `personalise` adds. */
   isShared: boolean;
 }
 
 /**
- * Fills in the variables. With `listMissing` a variable without a value is listed and left empty; otherwise it is treated as
- * the request or the account says.
+ * Renders the variables. With `listMissing` a variable without a value is listed and left empty; otherwise the request's or the account's
+ * setting applies.
  */
 export function fillIn(
   mail: CheckedMail,
@@ -257,12 +256,12 @@ export function fillIn(
   const required = mail.template?.missing ?? [];
   const missing = [...new Set([...required, ...filled.value.missing])];
   if (missing.length > 0 && !listMissing) {
-    // What a template requires is not left out for a setting's sake.
+    // The setting never applies to variables that a template requires.
     if (mail.missingVariables === 'error') return refuse(missingFailure(missing, required));
     if (required.length > 0) return refuse(missingFailure(required, required));
   }
   const { subject = '' } = filled.value;
-  // One without a brace was checked as it is.
+  // A subject without a brace was already checked.
   const issue = mail.subject.includes('{') || subject !== mail.subject ? subjectIssue(subject) : undefined;
   if (issue !== undefined) {
     return refuse(invalid([{ field: 'subject', message: `${issue}, after its variables were filled in` }]));
@@ -271,7 +270,7 @@ export function fillIn(
   return ok({ groups, parts: { ...filled.value, missing }, isShared: !hasOwnLink(mail) });
 }
 
-/** The parts of the mail with the values of its variables, the link of this recipient among them. */
+/** Renders the parts of the mail for this recipient, including the recipient's link. */
 function fillInFor(
   mail: CheckedMail,
   sender: Sender,
@@ -300,13 +299,13 @@ function fillInFor(
   });
 }
 
-/** The parts of a mail as one group of recipients gets them. */
+/** The parts of a mail for one group of recipients. */
 interface Content extends Rendered {
-  /** Fields of the recipient's own, behind those of the mail. */
+  /** Header fields for this recipient, after those of the mail. */
   headers?: [name: string, value: string][];
 }
 
-/** Adds what was asked for of the recipient's own: links that lead through us, and headers to unsubscribe with. */
+/** Adds the recipient's own parts if requested: tracked links and headers to unsubscribe with. */
 export function personalise(
   parts: Rendered,
   mail: CheckedMail,
@@ -329,7 +328,7 @@ export function personalise(
   return content;
 }
 
-/** RFC 2369 §3.2; RFC 8058 §3.1: one click needs both fields, an https address, and both under the DKIM signature. */
+/** RFC 2369 §3.2 and RFC 8058 §3.1: one-click unsubscribing needs both fields, an https address, and both fields signed by DKIM. */
 function unsubscribeFields(
   links: UnsubscribeLinks,
   link: Parameters<UnsubscribeLinks['url']>[0],
@@ -345,7 +344,7 @@ function copyOf({ account, mode }: Sender, { messageId }: EmailRecipient) {
   return { accountId: account.id, mode, messageId };
 }
 
-/** Content so long that the mail cannot fit is not filled in: its size decides. */
+/** Content so long that the mail cannot fit is not rendered: its size decides. */
 function isFilledIn({ render, html = '', text = '' }: CheckedMail): boolean {
   return render && html.length <= STANDARD_EMAIL_BYTES && text.length <= STANDARD_EMAIL_BYTES;
 }

@@ -1,4 +1,4 @@
-/** The work of delivery reports, claimed with all that a report says of its message; see src/messages/report-work.ts. */
+/** The work of delivery reports, claimed with everything a report says about its message; see src/messages/report-work.ts. */
 import type { EventType } from '../events/events.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import { REPORT_WORK } from '../messages/messages.ts';
@@ -37,7 +37,7 @@ export interface ClaimedReport extends Lease {
 
 type Row = Omit<ClaimedReport, keyof Lease | 'accountId' | 'messageId' | 'attempts' | 'isSenderSuppressed'>;
 
-/** Takes reports that are due. Rows whose message was removed, and those that crashed the process too often, are dropped. */
+/** Claims reports that are due. Drops rows whose message was removed, and rows that crashed the process too often. */
 export const claimReportsOperation = operation(
   'send.claimDeliveryReports',
   'write',
@@ -73,7 +73,7 @@ async function read(
   );
 }
 
-/** Ends a report that was sent, or reschedules one that could not be sent. */
+/** Completes a report that was sent, or reschedules one that could not be sent. */
 export const settleReportOperation = operation(
   'send.settleDeliveryReport',
   'write',

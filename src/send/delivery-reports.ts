@@ -31,7 +31,7 @@ const LEASE_MS = 60_000;
 const BATCH = 20;
 /** Some days, by the delays between retries. */
 const MOST_RETRIES = 20;
-/** A larger message is returned by its header alone, as Postfix does beyond its `bounce_size_limit`. */
+/** A larger message is returned by its header alone, like Postfix above its `bounce_size_limit`. */
 const MOST_RETURNED_BYTES = 1_000_000;
 const MOST_HEADER_BYTES = 64_000;
 
@@ -40,9 +40,9 @@ export interface DeliveryReportDeps {
   blobs: Blobs;
   clock: Clock;
   log: Log;
-  /** Name of this service: Reporting-MTA. */
+  /** Name of this service, for Reporting-MTA. */
   hostname: string;
-  /** Hosts of the relays in the settings. */
+  /** Hosts of the configured relays. */
   relays: readonly string[];
   mail: Pick<SystemMailer, 'sender' | 'sendDeliveryReport'>;
   everyMs?: number;
@@ -107,7 +107,7 @@ async function sendOne(deps: DeliveryReportDeps, claimed: ClaimedReport): Promis
   log.info({ accountId, messageId, eventId, action: actionOf(claimed, deps) }, 'delivery report sent');
 }
 
-/** A service without a host name of its own writes from the domain of the sender. */
+/** A service without a host name sends from the domain of the original sender. */
 function postmasterOf({ domain }: Address): Address {
   return { name: '', local: 'postmaster', domain, address: `postmaster@${domain}` };
 }
@@ -180,14 +180,14 @@ const STATUS_SUBJECTS: Readonly<Record<string, string>> = {
   greylisted: '7.1',
 };
 
-/** The class follows the action: a report of a failure has 5, one of a delay 4. An expired message has 5.4.7, whatever the last reply. */
+/** The class follows the action: 5 for a failure, 4 for a delay. An expired message has 5.4.7, whatever the last reply was. */
 function failureStatus(action: ReportAction, { category, enhancedCode }: Failure): string {
   const statusClass = action === 'failed' ? '5' : '4';
   const subject = category === 'expired' ? undefined : /^[45]\.(\d{1,3}\.\d{1,3})$/.exec(enhancedCode ?? '')?.[1];
   return `${statusClass}.${subject ?? STATUS_SUBJECTS[category] ?? '0.0'}`;
 }
 
-/** RET counts for failures alone (RFC 3461 §4.3). Content that is no longer kept is replaced by the fields that its record has. */
+/** RET applies to failures only (RFC 3461 §4.3). Content that is no longer kept is replaced by the fields in its record. */
 async function returnedMessage(blobs: Blobs, claimed: ClaimedReport): Promise<ReturnedMessage> {
   const { ret } = JSON.parse(claimed.emailDsn ?? '{}') as EmailDsn;
   const content = await contentOf(blobs, claimed);

@@ -30,7 +30,7 @@ async function dry(body: unknown, options: SendOptions = {}): Promise<DryRun> {
 
 const codes = (run: DryRun): string[] => run.warnings.map((warning) => warning.code);
 
-test('shows what would be sent, with the exact size, and stores nothing', async () => {
+test('returns what would be sent, with the exact size, and stores nothing', async () => {
   const html = '<p>Hi {{ name }}</p> {{ unsubscribe_email_html }}';
   const body = {
     ...GOOD,
@@ -52,7 +52,7 @@ test('shows what would be sent, with the exact size, and stores nothing', async 
   assert.ok(sent.messageId);
 });
 
-test('missing variables, an unverified sender and size are told, not refused', async () => {
+test('reports missing variables, an unverified sender, and size without refusing', async () => {
   const run = await dry({ ...GOOD, from: 'a@other.example', text: '{{ a }}{{ b.c }} unsubscribe' });
   assert.deepEqual(run.missingVariables, ['a', 'b.c']);
   assert.deepEqual(codes(run), ['SENDER_NOT_VERIFIED', 'TEMPLATE_VARIABLE_MISSING']);
@@ -62,7 +62,7 @@ test('missing variables, an unverified sender and size are told, not refused', a
   for (const warning of run.warnings) assert.ok(warning.message.length > 10 && warning.remedy.length > 10);
 });
 
-test('warns of what hurts delivery', async () => {
+test('warns about problems that hurt delivery', async () => {
   const html = `<p>{{ company_address_html }}</p>${'<p>x</p>'.repeat(14_000)}`;
   assert.deepEqual(codes(await dry({ ...GOOD, text: undefined, html })), [
     'NO_TEXT_PART',
@@ -151,12 +151,12 @@ test('names suppressed addresses, in the sandbox simulated ones too', async () =
   assert.deepEqual(run.suppressed, ['suppressed@example.com']);
 });
 
-test('what is malformed is refused all the same', async () => {
+test('refuses malformed requests', async () => {
   const result = await rig.send({ ...GOOD, to: 'x' }, { dryRun: true });
   assert.equal(!result.ok && result.failure.code, 'INVALID_REQUEST');
 });
 
-test('how the domain of a live sender stands is among the warnings, and of nobody else', async (t) => {
+test('warns about the domain of a live sender, and of no other', async (t) => {
   const asked: string[] = [];
   const senderAdvice = async (accountId: string, domain: string) => {
     asked.push(`${accountId} ${domain}`);

@@ -1,7 +1,7 @@
 /**
- * What a send would do, without doing it: the filled-in parts, the exact size, who is suppressed, and warnings on what would hurt
- * delivery. Whatever refuses a real send because of its form refuses the dry run too; missing variables, an
- * unverified sender and an email that is too large become warnings.
+ * Reports what a send would do, without doing it: the rendered parts, the exact size, suppressed recipients, and warnings about what would
+ * hurt delivery. Whatever refuses a real send because of its form also refuses the dry run; missing variables, an unverified sender, and an
+ * email that is too large become warnings.
  */
 import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import type { Failure } from '../base/failure.ts';
@@ -14,7 +14,7 @@ import { type FilledMail, type FillInDependencies, mailToCompose, personalise } 
 import { largeSizeIssues, type SizeIssue, type UploadedFile } from './large.ts';
 import type { Sender } from './mail-header.ts';
 
-/** Gmail shows only so much html of a message. */
+/** Gmail clips the html of a message after this many bytes. */
 const GMAIL_CLIP_BYTES = 102 * 1024;
 
 interface Warning {
@@ -34,17 +34,17 @@ export interface DryRun {
   warnings: Warning[];
 }
 
-/** What is known to hurt live mail of a verified sender, by its account and domain. */
+/** Returns known problems for live mail of a verified sender, by account and domain. */
 export type SenderAdvice = (accountId: string, fromDomain: string) => Promise<Warning[]>;
 
 interface ShownMail {
   filled: FilledMail;
-  /** Of its submission; undefined where it names none. */
+  /** The files of its submission; undefined if it names none. */
   files: readonly UploadedFile[] | undefined;
   senderFailure: Failure | undefined;
 }
 
-/** Shows the mail as the first recipient would get it. */
+/** Returns the mail as the first recipient would get it. */
 export async function dryRun(
   dependencies: FillInDependencies & { database: Database; senderAdvice?: SenderAdvice | undefined },
   mail: CheckedMail,
@@ -75,7 +75,7 @@ export async function dryRun(
   return result;
 }
 
-/** By what a send without uploaded files is refused for its size. */
+/** Size issues of a send without uploaded files. */
 function sizeIssues(sizeBytes: number): SizeIssue[] {
   if (sizeBytes <= STANDARD_EMAIL_BYTES) return [];
   return [
@@ -120,7 +120,7 @@ function warningsOf(
     senderFailure !== undefined,
     'SENDER_NOT_VERIFIED',
     senderFailure?.message ?? '',
-    'A send is refused as long as this is so.',
+    'Until this is fixed, a send is refused.',
   );
   warn(
     result.missingVariables.length > 0,
@@ -141,19 +141,19 @@ interface ShownContent {
   accountVariables: Record<string, string>;
 }
 
-/** What would be sent, and would be better otherwise. */
+/** Warns about content that can be sent but should be improved. */
 function warnOfContent(warn: Warn, mail: CheckedMail, { html, isHttps, accountVariables }: ShownContent): void {
   const sources = `${mail.html ?? ''}\n${mail.text ?? ''}`;
   warn(
     mail.text === undefined,
     'NO_TEXT_PART',
-    'The mail has no text of its own; the one shown is derived from the html.',
-    'Write a text part; readers without html and spam filters look at it.',
+    'The email has no text part; the text shown is derived from the html.',
+    'Add a text part; spam filters and email clients without html use it.',
   );
   warn(
     html !== null && Buffer.byteLength(html) > GMAIL_CLIP_BYTES,
     'GMAIL_CLIPPING',
-    `The html is ${Buffer.byteLength(html ?? '')} bytes; Gmail cuts messages off after ${GMAIL_CLIP_BYTES}.`,
+    `The html is ${Buffer.byteLength(html ?? '')} bytes; Gmail clips messages after ${GMAIL_CLIP_BYTES}.`,
     'Shorten the html, or move inline styles and images out of it.',
   );
   warn(
@@ -162,13 +162,13 @@ function warnOfContent(warn: Warn, mail: CheckedMail, { html, isHttps, accountVa
       !mail.headers.some(([name]) => name.toLowerCase() === 'list-unsubscribe'),
     'NO_UNSUBSCRIBE',
     'The message has no unsubscribe link.',
-    'Put {{unsubscribe_email_html}} into the content, unless the mail is one that its recipient has to get.',
+    'Add {{unsubscribe_email_html}} to the content, unless the recipient must get this email.',
   );
   warn(
     mail.listUnsubscribe && !isHttps,
     'LIST_UNSUBSCRIBE_NEEDS_HTTPS',
-    'Nobody can unsubscribe with one click: the public address of this service is not https, and mail programs use no other.',
-    'The operator sets POSTRIDER_BASE_URL to an https address.',
+    'One-click unsubscribing is disabled: the public URL of this service is not https, and email clients accept only https.',
+    'Ask the operator to set POSTRIDER_BASE_URL to an https URL.',
   );
   warn(
     mail.render &&
@@ -176,13 +176,13 @@ function warnOfContent(warn: Warn, mail: CheckedMail, { html, isHttps, accountVa
       !accountVariables.company_address_html &&
       !mail.variables.company_address_html,
     'COMPANY_ADDRESS_EMPTY',
-    'The variable company_address_html is used, and the account has no address set.',
+    'The content uses company_address_html, but the account has no address set.',
     'Set it with PATCH /account { "variables": { "company_address_html": "…" } }.',
   );
   warn(
     (mail.trackOpens || mail.trackClicks) && mail.html === undefined,
     'TRACKING_WITHOUT_HTML',
-    'Opens and clicks are tracked in html only, and the mail has none.',
-    'Write an html part, or leave enableOpenTracking and enableClickTracking out.',
+    'Opens and clicks are tracked in html only, and this email has no html.',
+    'Add an html part, or omit enableOpenTracking and enableClickTracking.',
   );
 }

@@ -1,8 +1,8 @@
 /**
- * The transactions of mail whose files were uploaded before. A send marks its submission as used and accepts the email together, or
- * does neither; an upload to or a send of the same submission at this moment changes the same row, so that one of them finds it
- * changed. A mail that is sent again shares its files with the first one: they stay as long as the content of either, and nothing is
- * accepted when the first has lost its content meanwhile, for its files go with it.
+ * The transactions of mail with uploaded files. A send marks its submission as used and accepts the email together, or does neither. A
+ * concurrent upload or send for the same submission changes the same row, so one of them detects the change. A mail that is resent shares
+ * its files with the original: they stay as long as the content of either. If the original lost its content, nothing is accepted, because
+ * its files went with it.
  */
 import { type BatchUse, bindFiles, markBatchUsed, unmarkBatchUsed } from '../attachments/attachments.ts';
 import type { MessageKey } from '../messages/messages.ts';
@@ -15,7 +15,7 @@ interface LargeAcceptance {
 }
 
 export interface LargeAcceptanceResult extends AcceptanceResult {
-  /** The submission was used, changed or removed since it was looked at; nothing was stored. */
+  /** The submission was used, changed, or removed since it was read; nothing was stored. */
   isSubmissionLost: boolean;
 }
 
@@ -45,16 +45,16 @@ async function emailSeqOf(tx: Transaction, { accountId, mode, emails }: Acceptan
 
 interface AcceptAgain {
   acceptance: Acceptance;
-  /** A message of the email that is sent again. */
+  /** A message of the email that is resent. */
   of: MessageKey;
 }
 
-/** Undefined when the files are no longer kept. */
+/** Returns undefined if the files are no longer kept. */
 export const acceptAgainOperation = operation(
   'send.acceptAgain',
   'write',
   async (tx, { acceptance, of }: AcceptAgain): Promise<AcceptanceResult | undefined> => {
-    // The lock keeps the removal of content, and with it that of the files, behind this transaction.
+    // The lock delays the removal of the content and its files until after this transaction.
     const original = await tx.get<{ seq: number; content_until: number | null }>(
       `SELECT seq, content_until FROM email WHERE seq =
          (SELECT email_seq FROM message WHERE account_id = ? AND mode = ? AND id = ?) ${locked(tx)}`,

@@ -123,7 +123,7 @@ test('a key counts for a day after its send, and as long as the message is on it
   assert.equal((await app.state(account, id)).body.status, 'used');
 });
 
-test('of many sends at once one is accepted', async () => {
+test('accepts one of many concurrent sends', async () => {
   const account = someAccount();
   const { attachmentSubmissionId: id } = await app.uploaded(account, [someBytes(100_000)]);
   const before = app.offered.length;
@@ -133,11 +133,11 @@ test('of many sends at once one is accepted', async () => {
   assert.equal(app.offered.length, before + 1);
 });
 
-test('one key at several nodes at once: each answers with the one acceptance', async (t) => {
+test('returns the one acceptance to several nodes with the same key', async (t) => {
   const account = someAccount();
   const { attachmentSubmissionId: id } = await app.uploaded(account, [someBytes(100_000)], 'nodes');
   const before = app.offered.length;
-  // What is in progress is known to its own node alone.
+  // Only the node itself knows what it has in progress.
   const { take } = app.inFlight;
   app.inFlight.take = () => true;
   t.after(() => {

@@ -1,8 +1,8 @@
 /**
- * Mail whose files were uploaded before: everything but the files is composed and stored as content, and the files, which stay
- * where they are, are named with their places in it. Refuses by exact sizes: that of everything but the files, and that
- * of the whole mail as it will leave, which is known without reading a file. The mail is accepted together with using the upload batch
- * up; when an upload was repeated meanwhile, or another send was faster, the batch is read again.
+ * Mail with files that were uploaded before: everything but the files is composed and stored as content; the files stay in their blobs and
+ * are named with their positions in the content. Limits are checked by exact sizes, both without the files and for the complete mail as it
+ * will be sent, without reading a file. Accepting the mail uses the upload batch up in the same transaction; if an upload was repeated or
+ * another send was faster, the batch is read again.
  */
 import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import { type CompleteBatch, useBatch } from '../attachments/attachments.ts';
@@ -23,7 +23,7 @@ import {
 } from './compose-emails.ts';
 import type { Sender } from './mail-header.ts';
 
-/** A file that was uploaded and is stored under a key, its digest checked. */
+/** A file that was uploaded and is stored under a key, with its digest checked. */
 export interface UploadedFile {
   name: string;
   contentType: string;
@@ -33,16 +33,16 @@ export interface UploadedFile {
   sha256: string;
 }
 
-/** What is too large of a mail, and how to fix it. */
+/** What is too large in a mail, and how to fix it. */
 export interface SizeIssue {
   message: string;
   remedy: string;
 }
 
 /**
- * Composes a mail around uploaded files, for its one group of recipients. EMAIL_SIZE_EXCEEDED, stating both sizes, when
- * everything but the files is larger than 2,000,000 bytes, or the whole larger than the account's approved limit or
- * 40,000,000 bytes. Nothing is read and nothing stored.
+ * Composes a mail around uploaded files, for its one group of recipients. Fails with EMAIL_SIZE_EXCEEDED, stating both sizes, if everything
+ * but the files exceeds 2,000,000 bytes, or the complete mail exceeds the account's approved limit or 40,000,000 bytes. Reads and stores
+ * nothing.
  */
 function composeLarge(
   mail: CheckedMail,
@@ -77,7 +77,7 @@ function placed(skeleton: { pieces: Buffer[]; order: number[] }, files: readonly
   });
 }
 
-/** Which of its two limits a mail exceeds: that of everything but the files first, then that of the whole. */
+/** Returns which of its two limits a mail exceeds: the one without the files first, then the total. */
 export function largeSizeIssues(skeleton: MessageSkeleton, approvedEmailBytes: number): SizeIssue[] {
   const contentBytes = skeleton.pieces.reduce((sum, piece) => sum + piece.length, 0);
   const issues: SizeIssue[] = [];
@@ -94,8 +94,8 @@ function sentenceOf({ message, remedy }: SizeIssue): string {
 function contentTooLarge(sizeBytes: number): SizeIssue {
   return {
     message:
-      `The email without its files is ${sizeBytes} bytes; at most ${STANDARD_EMAIL_BYTES} bytes are allowed beside the ` +
-      'files.',
+      `The email without its files is ${sizeBytes} bytes; at most ${STANDARD_EMAIL_BYTES} bytes are allowed besides ` +
+      'the files.',
     remedy: 'Shorten its text and html.',
   };
 }
@@ -115,7 +115,7 @@ function wholeTooLarge(sizeBytes: number, approvedEmailBytes: number): SizeIssue
 
 type Dependencies = Pick<AcceptDependencies, 'database' | 'blobs'>;
 
-/** The files of the mail's batch; none when it names none. Refuses as `useBatch` does. */
+/** Returns the files of the mail's batch; none if it names none. Refuses as `useBatch` does. */
 export async function uploadedFiles(
   dependencies: Dependencies,
   mail: CheckedMail,
@@ -137,11 +137,11 @@ interface LargeSend {
   sender: Sender;
   filled: FilledMail;
   idempotencyKey: string | undefined;
-  /** What holds beside what comes of the batch. */
+  /** What does not depend on the batch. */
   common: Omit<EmailsToAccept, 'emails' | 'submission'>;
 }
 
-/** Composes and accepts; the result says `stored: false` when the key has an answer already. */
+/** Composes and accepts the mail; the result has `stored: false` if the key already has a response. */
 export async function acceptLarge(
   dependencies: Dependencies & FillInDependencies,
   acceptEmails: AcceptEmails,

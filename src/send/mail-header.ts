@@ -1,10 +1,10 @@
 /**
- * What the header of a mail says that its sender gives: who it is from and to, and headers of the caller's own. Every address is
- * checked and every issue reported with its place; duplicates are removed without regard to case, to before cc before bcc, so that
- * nobody gets two copies. What a body of any size holds is read no further than a hundred issues, or a thousand addresses of one field.
+ * The header fields that the sender gives: from, to, and custom headers. Every address is checked and every issue reported with its place.
+ * Duplicates are removed without regard to case, to before cc before bcc, so that no recipient gets two copies. At most a hundred issues,
+ * or a thousand addresses of one field, are read of a body.
  *
- * Headers that structure the mail, trace its way or prove its origin are refused: those are ours to write, and a second copy is how
- * mail is forged. Reply-To may stand there instead of in replyTo. X-Sandbox-Outcome is an order to the sandbox and never leaves.
+ * Headers that structure the mail, trace its path, or prove its origin are refused: Postrider writes these, and a second copy is a way to
+ * forge mail. Reply-To is allowed instead of replyTo. X-Sandbox-Outcome is an instruction to the sandbox and is never sent.
  */
 
 import { type Caller, maySendAs } from '../accounts/accounts.ts';
@@ -26,15 +26,15 @@ import { MAX_RECIPIENTS, type SendBody } from './request.ts';
 interface Recipient {
   address: Address;
   role: Role;
-  /** The address in the form in which spellings are compared. */
+  /** The normalized address, for comparison. */
   key: string;
 }
 
-/** Addresses to answer to, in the field or the header. */
+/** Maximum number of addresses in replyTo or the Reply-To header. */
 const MAX_REPLY_TO = 50;
 const MAX_ISSUES = 100;
 
-/** Parses one field that holds addresses in one string or several; what has an issue, or is not there, answers none. */
+/** Parses a field that holds addresses in one string or several. An entry that is invalid or absent returns no address. */
 function readAddresses(value: string | (string | undefined)[] | undefined, field: string, issues: Issue[]): Address[] {
   if (value === undefined) return [];
   if (typeof value === 'string') {
@@ -60,7 +60,7 @@ function readAddresses(value: string | (string | undefined)[] | undefined, field
   return found;
 }
 
-/** Reports the issues of one text; answers what is read of it. */
+/** Reports the issues of one text; returns what could be read. */
 function note(found: readonly AddressIssue[], { field, text }: { field: string; text: string }, issues: Issue[]): [] {
   for (const issue of found) {
     if (issues.length >= MAX_ISSUES) break;
@@ -71,7 +71,7 @@ function note(found: readonly AddressIssue[], { field, text }: { field: string; 
   return [];
 }
 
-/** Where answers go: at most 50 addresses. */
+/** Reads the reply-to addresses: at most 50. */
 export function readReplyTo(value: string | string[] | undefined, field: string, issues: Issue[]): Address[] {
   const found = readAddresses(value, field, issues);
   if (found.length > MAX_REPLY_TO) {
@@ -80,7 +80,7 @@ export function readReplyTo(value: string | string[] | undefined, field: string,
   return found;
 }
 
-/** The sender: exactly one address, with or without a display name that does not deceive. */
+/** Reads the sender: exactly one address, with an optional display name that must not be deceptive. */
 export function readFrom(text: string | undefined, issues: Issue[]): Address | undefined {
   if (text === undefined) {
     issues.push({ field: 'from', message: 'is required' });
@@ -100,7 +100,6 @@ export interface Recipients {
   cc: Address[];
 }
 
-/** Most mail goes to one: there is nobody to compare with. */
 function onlyOne(to: Address[]): Recipients {
   const address = to[0]!;
   return { all: [{ address, role: 'to', key: sameAddressKey(address) }], to, cc: [] };
@@ -134,7 +133,7 @@ export function readRecipients(body: SendBody, issues: Issue[]): Recipients {
   return recipients;
 }
 
-/** Whether the sandbox is asked to treat the address as suppressed: X-Sandbox-Outcome decides before the local part. */
+/** Returns whether the sandbox must treat the address as suppressed: X-Sandbox-Outcome takes precedence over the local part. */
 export function simulatesSuppressed(mode: Mode, address: Address, outcome: string | undefined): boolean {
   if (mode !== 'sandbox') return false;
   return (outcome ?? address.local.split('+', 1)[0]!.toLowerCase()) === 'suppressed';
@@ -147,7 +146,7 @@ const REFUSED = new Set(
   mime-version received received-spf reply-to return-path sender subject to x-original-to`.split(/\s+/),
 );
 const REFUSED_PREFIXES = ['arc-', 'content-', 'resent-', 'x-postrider-'];
-/** Refused here because a field of the request says the same. */
+/** Headers that are refused because the request has a field for them. */
 const FIELDS: Record<string, string> = {
   from: 'from',
   to: 'to',
@@ -163,13 +162,13 @@ const SMTP_REPLY = /^[245][0-5]\d(?: [245]\.\d{1,3}\.\d{1,3})?(?: [\x20-\x7e]{1,
 interface ExtraHeaders {
   headers: [name: string, value: string][];
   sandboxOutcome: string | undefined;
-  /** Addresses still to be read, with the place they were given in. */
+  /** Addresses still to be read, and the field they were given in. */
   replyTo: { field: string; value: string } | undefined;
 }
 
 interface HeaderContext {
   mode: Mode;
-  /** Whether the request has the field replyTo, which a Reply-To header would contradict. */
+  /** Whether the request has the field replyTo, which conflicts with a Reply-To header. */
   hasReplyTo: boolean;
 }
 
@@ -187,7 +186,6 @@ export function readHeaders(
   let replyTo: ExtraHeaders['replyTo'];
   let total = 0;
   const names = Object.keys(given);
-  // One alone is not given twice.
   const seen = names.length > 1 ? new Set<string>() : undefined;
   for (const name of names) {
     const value = given[name]!;
@@ -235,7 +233,7 @@ function valueIssue(value: string): string | undefined {
   return hasForbiddenControl(value) ? 'has a line break or another control character' : undefined;
 }
 
-/** The order that X-Sandbox-Outcome gives to the sandbox; an issue of the field when it is none. */
+/** Reads X-Sandbox-Outcome; reports an issue with the field if it is not a known outcome. */
 export function readOutcome(value: string, field: string, issues: Issue[]): string | undefined {
   const text = value.trim();
   const word = text.toLowerCase();
@@ -254,7 +252,7 @@ export type SendingCaller = Pick<Caller, 'account' | 'mode' | 'allowedSenders'>;
 export interface Sender extends SendingCaller {
   /** By the clock of the mode. */
   nowMs: number;
-  /** What that clock is ahead of the real time, which ids carry. */
+  /** How far that clock is ahead of real time; ids include it. */
   clockOffsetMs: number;
 }
 
@@ -262,9 +260,9 @@ export interface Sender extends SendingCaller {
 export type IsVerified = (accountId: string, domain: string) => Promise<boolean>;
 
 /**
- * Whether a caller may send from an address: first what its key or credential is bound to, in both modes, and then, live, whether
- * the account has verified the domain. One answer for HTTP, SMTP, dry runs and mail that is sent again: SENDER_NOT_VERIFIED, or
- * undefined when it may.
+ * Returns whether a caller may send from an address: first by the restrictions of its key or credential, in both modes, then, in live mode,
+ * by whether the account has verified the domain. HTTP, SMTP, dry runs, and resends all use this. Returns SENDER_NOT_VERIFIED, or undefined
+ * if the caller may send.
  */
 export async function senderFailure(
   { account, mode, allowedSenders }: SendingCaller,

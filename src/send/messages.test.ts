@@ -11,7 +11,7 @@ after(() => rig.close());
 
 const NO_AT = 'is not an email address: it needs a local part, an @ and a domain';
 
-/** What is sent, and the field and text of its only issue. */
+/** The body to send, and the field and text of its only issue. */
 const TEXTS: [change: Record<string, unknown>, field: string, text: string][] = [
   [{ from: 'nobody' }, 'from', NO_AT],
   [{ from: 'a@verified.example, b@verified.example' }, 'from', 'has 2 addresses; use only one'],

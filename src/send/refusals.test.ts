@@ -1,4 +1,4 @@
-/** What POST /send refuses: every field, every issue at once, and in the order in which a request is checked. */
+/** Refusals of POST /send: every field, every issue together, in the order in which a request is checked. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dataOf, GOOD, rowsOf, type SendOptions, type SendRig, sendRig, testAccount } from '../../test/kit/send-rig.ts';
@@ -118,7 +118,7 @@ const REFUSED: [field: string, change: Record<string, unknown>][] = [
   ['colour', { colour: 'red' }],
 ];
 
-test('every field is judged, and named where it is at fault', async (t) => {
+test('checks every field and names it in the issue', async (t) => {
   for (const [field, change] of REFUSED) {
     const { code, details } = await refused({ ...GOOD, ...change });
     assert.equal(code, 'INVALID_REQUEST', `${field}: ${JSON.stringify(change).slice(0, 80)}`);
@@ -209,12 +209,12 @@ test('every issue is listed, not only the first', async () => {
     [{ cc: 7, to: ['a@example.com', 'b'] }, ['cc', 'to[1]']],
     [{ cc: 7, to: 'b' }, ['cc', 'to']],
     [{ templateId: 7, subject: 'a\nb' }, ['templateId', 'subject']],
-    // What is malformed may be what seems to be missing.
+    // A malformed field may be the one that seems to be missing.
     [{ cc: 7, to: undefined }, ['cc']],
     [{ text: 7 }, ['text']],
     [{ templateId: 7, subject: undefined, text: undefined }, ['templateId']],
     [{ to: [7] }, ['to[0]']],
-    // What is left of a list or of one of its elements is judged, and keeps its place.
+    // The valid elements of a list are checked, and keep their index.
     [{ to: ['ok@example.com', 5, 'bad'] }, ['to[1]', 'to[2]']],
     [
       { attachments: [file({ content: '***' }), { ...file(), name: undefined }] },
@@ -238,7 +238,7 @@ test('every issue is listed, not only the first', async () => {
       ],
     ],
     [{ attachments: [file({ name: 'x.exe', content: '***' })] }, ['attachments[0].content', 'attachments[0]']],
-    // What seems to be missing is not all that may be wrong with a list that is malformed.
+    // A malformed list may have more issues than the field that seems to be missing.
     [{ to: [Array.from({ length: 51 }, (_, i) => `a${i}@x.example`).join(','), 5] }, ['to[1]', 'to']],
     // Too many are judged each all the same.
     [
@@ -259,7 +259,7 @@ test('a key that is given twice is told once, and seems to be missing nowhere', 
     [`{${rest},"cc":["a@example.com"],"cc":[],"text":"Hi"}`, ['cc']],
     [`{${rest},"to":"a@example.com","text":"a","text":"b","text":"c"}`, ['text']],
     [`{${rest},"to":"nobody","text":"Hi","text":""}`, ['text', 'to']],
-    // More wrong elements than are named, some of them where a key is told already.
+    // More wrong elements than are reported, some of them with an issue for a key already.
     [
       `{${rest},"to":"x","to":[${Array(30).fill('{}')}],"text":"t","cc":["a@x.example",${Array(120).fill('false')}]}`,
       ['to', ...Array.from({ length: 70 }, (_, i) => `cc[${i + 1}]`)],
@@ -275,7 +275,7 @@ test('a key that is given twice is told once, and seems to be missing nowhere', 
   }
 });
 
-test('templates that do not parse are named beside everything else', async () => {
+test('reports templates that do not parse together with all other issues', async () => {
   const broken = { ...GOOD, to: 'nobody', tags: ['?'], text: '{{b', html: '{% if %}' };
   const { code, details } = await refused(broken);
   assert.equal(code, 'INVALID_REQUEST');

@@ -1,13 +1,13 @@
 /**
- * The body of POST /send and of POST /send/batch as schemas: they validate and describe. What a schema cannot say (addresses, line
- * breaks, sums) is checked in check.ts. Every string and array has a bound, so that a hostile body is refused cheaply.
+ * The bodies of POST /send and POST /send/batch as schemas, which both validate and document. What a schema cannot express (addresses, line
+ * breaks, sums) is checked in check.ts. Every string and array has a limit, so that a hostile body is refused cheaply.
  */
 import { type Static, Type } from 'typebox';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 
 export const MAX_RECIPIENTS = 50;
 const MAX_BATCH = 100;
-/** Largest body of /send and /send/batch. */
+/** Maximum body size of /send and /send/batch. */
 export const MAX_BODY_BYTES = 16_000_000;
 
 const content = (description: string) => Type.String({ maxLength: MAX_BODY_BYTES, description });
@@ -36,17 +36,18 @@ export const sendBody = closed(
       }),
     ),
     to: Type.Optional(addresses('recipients that everyone sees; 1 to 50 in to, cc and bcc together')),
-    cc: Type.Optional(addresses('further recipients that everyone sees')),
-    bcc: Type.Optional(addresses('recipients that nobody sees')),
-    replyTo: Type.Optional(addresses('where answers go')),
-    subject: Type.Optional(Type.String({ maxLength: 100_000, description: 'at most 998 characters once filled in' })),
+    cc: Type.Optional(addresses('more recipients that everyone sees')),
+    bcc: Type.Optional(addresses('recipients that other recipients do not see')),
+    replyTo: Type.Optional(addresses('addresses for replies')),
+    subject: Type.Optional(Type.String({ maxLength: 100_000, description: 'at most 998 characters after rendering' })),
     html: Type.Optional(content('html body; at least one of html, text and templateId')),
     text: Type.Optional(content('text body; derived from html when absent')),
     templateId: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 255,
-        description: 'id or name of a stored template; subject, html and text given here stand in place of its own',
+        description:
+          'id or name of a stored template; subject, html, and text given here replace those of the template',
       }),
     ),
     templateVariables: Type.Optional(
@@ -80,16 +81,20 @@ export const sendBody = closed(
       Type.String({
         format: 'date-time',
         maxLength: 40,
-        description: 'up to 30 days ahead; a time that has passed sends at once',
+        description: 'up to 30 days ahead; a time in the past sends immediately',
       }),
     ),
     expiresAfterSeconds: Type.Optional(Type.Integer({ minimum: 60, maximum: 259_200 })),
     retainContent: Type.Optional(oneOf(['none', '7d', '30d'])),
     enableClickTracking: Type.Optional(
-      Type.Boolean({ description: 'leads the links of the html through this service, which tells of each Click' }),
+      Type.Boolean({
+        description: 'rewrites links in the html to go through Postrider, which records a Click event for each',
+      }),
     ),
     enableOpenTracking: Type.Optional(
-      Type.Boolean({ description: 'adds an invisible picture to the html, which tells of each Open' }),
+      Type.Boolean({
+        description: 'adds a tracking pixel to the html; Postrider records an Open event when it is loaded',
+      }),
     ),
     listUnsubscribe: Type.Optional(
       Type.Boolean({ description: 'adds List-Unsubscribe headers for one-click unsubscribing (RFC 8058)' }),
@@ -97,7 +102,7 @@ export const sendBody = closed(
     requireTls: Type.Optional(
       Type.Union([Type.Boolean(), Type.Literal('verified')], {
         description:
-          'false, or left out: encrypted where the server offers it; true: never in the clear, which keeps off those who only listen; "verified": only to a mail server whose certificate is valid for its name. The mail waits otherwise, and bounces when it expires',
+          'false, or omitted: encrypted if the server supports it; true: never unencrypted, which protects against passive eavesdropping; "verified": only to a mail server whose certificate is valid for its name. Otherwise the email is deferred, and bounces when it expires',
       }),
     ),
   },
@@ -107,10 +112,10 @@ export const sendBody = closed(
 export type SendBody = Static<typeof sendBody>;
 
 export const sendQuery = closed({
-  dryRun: Type.Optional(Type.Boolean({ description: 'true: answer what would be sent, and send nothing' })),
+  dryRun: Type.Optional(Type.Boolean({ description: 'true: returns what would be sent, without sending it' })),
 });
 
-/** Each message is checked by itself against the body of /send. */
+/** Each message is checked separately against the body of /send. */
 export const batchBody = named('SendBatchRequest', {
   messages: Type.Array(Type.Unknown({ shownAs: sendBody }), { minItems: 1, maxItems: MAX_BATCH }),
 });

@@ -1,7 +1,7 @@
 /**
- * Sends a kept message again, once it is settled: a new message with an id of its own, from the stored content, to the same
- * recipient. Mail that came over HTTP gets a new Message-ID, since a mailbox would take it for the copy it already has; mail from SMTP
- * is kept as it was submitted. Uploaded files are shared with the first mail. Suppressions are looked up again.
+ * Resends a finished message: a new message with its own id, from the stored content, to the same recipient. Mail that was submitted over
+ * HTTP gets a new Message-ID, since a mailbox would treat it as a duplicate of the first copy; mail from SMTP is kept as submitted.
+ * Uploaded files are shared with the original. Suppressions are checked again.
  */
 
 import { type Failure, failure, ok, type Result, refuse } from '../base/failure.ts';
@@ -27,16 +27,16 @@ import { type Acceptance, type AcceptedEmail, acceptOperation, laneOf } from './
 import { acceptAgainOperation } from './large-store.ts';
 
 interface Resend extends MessageKey {
-  /** By the clock of the mode, and what that is ahead of the real time. */
+  /** By the clock of the mode, and how far that clock is ahead of real time. */
   nowMs: number;
   clockOffsetMs: number;
-  /** Stored with what is accepted. */
+  /** Stored together with the accepted message. */
   idempotency: IdempotencyRecord | null;
 }
 
 /**
- * Answers the text of the /send answer; undefined when a record of its key stands already. NOT_FOUND for an unknown message,
- * CONFLICT while it is not settled, since there would be two copies, and when its content is gone.
+ * Returns the text of the /send response; undefined if a record of its key already exists. Fails with NOT_FOUND for an unknown message, and
+ * with CONFLICT while it is unfinished (there would be two copies) or if its content was deleted.
  */
 export async function resendMessage(
   deps: { database: Database; blobs: Blobs },
@@ -72,7 +72,7 @@ export async function resendMessage(
     dropBlobs(deps.blobs, [email.blobKey]);
     return accepted ? undefined : refuse(noLongerKept());
   }
-  // A blob that stays is an orphan and is swept later; the message is accepted all the same.
+  // A blob that cannot be removed is an orphan and is swept later.
   dropBlobs(deps.blobs, accepted.unkeptBlobKeys);
   return ok(accepted.answer);
 }
@@ -87,7 +87,7 @@ function noLongerKept(): Failure {
   return failure('CONFLICT', { message });
 }
 
-/** Places of files move with what stands before them. */
+/** Shifts the positions of files when the content before them changes length. */
 function movedFiles(options: EmailOptions, byBytes: number): EmailOptions {
   if (!options.files || byBytes === 0) return options;
   return { ...options, files: options.files.map((file) => ({ ...file, at: file.at + byBytes })) };
@@ -126,14 +126,14 @@ async function emailOf(
         suppressionKey: sameAddressKey(mail.recipient),
         role: mail.role,
         lane: laneOf(resend, domain),
-        // The sandbox plays the same outcome again.
+        // The sandbox simulates the same outcome again.
         simulateSuppressed: resend.mode === 'sandbox' && mail.status === 'suppressed',
       },
     ],
   };
 }
 
-/** The content with another Message-ID of the same domain, or undefined when its header does not hold the one given. */
+/** Returns the content with a new Message-ID of the same domain, or undefined if its header does not contain the old one. */
 function withNewMessageId(content: Uint8Array, old: string): { content: Buffer; messageId: string } | undefined {
   const bytes = Buffer.from(content.buffer, content.byteOffset, content.byteLength);
   const header = bytes.toString('latin1', 0, endOfHeader(bytes).headerEnd);

@@ -1,4 +1,4 @@
-/** POST /send and /send/batch behind the real HTTP shell: statuses, headers and the error shape as clients see them. */
+/** POST /send and /send/batch through the real HTTP stack: statuses, headers, and the error format that clients see. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { type IncomingMessage, request } from 'node:http';

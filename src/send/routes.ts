@@ -34,13 +34,13 @@ const SEND_REFUSALS = [
 ] as const;
 const REPLAYED = { 'Idempotent-Replayed': 'true' };
 
-/** Who sends, and from where; what is in the way. */
+/** Returns the caller, where the request came from, and what prevents acceptance. */
 function senderOf({ caller, requestId, remoteAddress: clientAddress, backPressure }: RouteRequest<Caller>) {
   return { caller, requestId, clientAddress, backPressure };
 }
 
 interface SendRouteDependencies extends SendDependencies {
-  /** A message of a batch was refused; refused requests are answered as such. */
+  /** Called when a message of a batch is refused. Refused requests get a plain error response instead. */
   onItemRefused?(request: RouteRequest<Caller>, index: number, refusal: ItemRefusal): void;
 }
 
@@ -57,7 +57,7 @@ export function createSendRoutes(dependencies: SendRouteDependencies): RouteDefi
         key === undefined
           ? undefined
           : { endpoint: '/send', key, bytes: () => request.rawBody, submitted: request.submitted },
-      // A key's answer is none to a dry run, also where the query is at fault.
+      // A dry run does not return the response of a key, even if the query is invalid.
       dryRun: request.query.dryRun ?? (request.inputIssues.length > 0 && /[?&]dryRun=/.test(request.url)),
       isOneOfMany: false,
       issues: read.ok ? request.inputIssues : [...request.inputIssues, ...read.failure.details],
@@ -91,12 +91,12 @@ export function createSendRoutes(dependencies: SendRouteDependencies): RouteDefi
   return [
     defineRoute({
       ...{ ...SHARED, path: '/send', operationId: 'sendEmail', summary: 'Send an email' },
-      description: 'Answers 202 once the email is on stable storage. Every recipient has a message id of its own.',
+      description: 'Returns 202 once the email is on stable storage. Every recipient has its own message id.',
       body: sendBody,
       query: sendQuery,
       response: { status: 202, schema: sendResponse, description: 'The email is on stable storage.' },
       furtherResponses: [
-        { status: 200, schema: dryRunResponse, description: 'With dryRun=true: what would be sent; nothing is.' },
+        { status: 200, schema: dryRunResponse, description: 'With dryRun=true: what would be sent. Nothing is sent.' },
       ],
       refusals: SEND_REFUSALS,
       bodyTooLarge: 'EMAIL_SIZE_EXCEEDED',
@@ -104,7 +104,7 @@ export function createSendRoutes(dependencies: SendRouteDependencies): RouteDefi
     }),
     defineRoute({
       ...{ ...SHARED, path: '/send/batch', operationId: 'sendEmailBatch', summary: 'Send up to 100 emails' },
-      description: 'Each message is checked and stored by itself; results are in the order of the messages.',
+      description: 'Each message is checked and stored separately. Results are in the order of the messages.',
       body: batchBody,
       response: { status: 200, schema: batchResponse },
       refusals: ['DUPLICATE_REQUEST_IN_PROGRESS', 'IDEMPOTENCY_KEY_REUSED'],

@@ -1,5 +1,5 @@
 /**
- * What every way to send mail shares on the way from a request to accepted messages.
+ * What every way to send shares, from a request to accepted messages.
  */
 export { createSend, type SendDependencies } from './accept.ts';
 export type { Accepted, ComposedEmail } from './accept-emails.ts';

@@ -1,23 +1,23 @@
 /**
- * What an Idempotency-Key of submitted mail stands for. A client that repeats a submission often composes the mail again: date,
- * Message-ID and the boundaries of its parts are other ones then. The digest leaves these out and compares all else: two mails with
- * one digest say the same. Streams, and holds at most the header, or the line that a chunk ends in.
+ * Digest of a submitted mail for its Idempotency-Key. A client that repeats a submission often composes the mail again, with another date,
+ * Message-ID, and part boundaries. The digest leaves these out and covers everything else: two mails with the same digest have the same
+ * content. It streams, and holds at most the header or the line at the end of a chunk.
  */
 import { createHash } from 'node:crypto';
 import { endOfHeader, headerFields } from '../mail/mime/header-fields.ts';
 
 const VOLATILE = new Set(['date', 'message-id', 'received']);
 const CRLF = Buffer.from('\r\n');
-/** Of `boundary`, as mailers write it. */
+/** The word `boundary`, as mailers write it. */
 const NEEDLES = ['oundary', 'OUNDARY'].map((text) => Buffer.from(text));
 const DECLARED = /(boundary)[ \t]*=[ \t]*("(?:[^"\\]|\\.)*"|[^\s;]+)/gi;
-/** More are no mail; further ones are compared like any line. */
+/** More boundaries are not realistic; their lines are compared like any other. */
 const MOST_BOUNDARIES = 2_000;
 const DASH = 45;
 
 interface SubmissionDigest {
   update(chunk: Buffer): void;
-  /** Ends it; SHA-256. */
+  /** Finishes and returns the SHA-256. */
   digest(): Buffer;
 }
 
@@ -27,13 +27,13 @@ export function createSubmissionDigest(): SubmissionDigest {
   let held: Buffer = Buffer.alloc(0);
   let inHeader = true;
 
-  /** Whether the line separates parts (RFC 2046 §5.1.1). */
+  /** Returns whether the line separates parts (RFC 2046 §5.1.1). */
   const isDelimiter = (line: string): boolean => {
     const text = line.trimEnd().slice(2);
     return boundaries.has(text) || (text.endsWith('--') && boundaries.has(text.slice(0, -2)));
   };
 
-  /** The line without the boundaries that it declares. */
+  /** Returns the line without the boundaries that it declares. */
   const declare = (line: string): string =>
     line.replace(DECLARED, (_, name: string, value: string) => {
       const boundary = value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, '$1') : value;
@@ -41,7 +41,7 @@ export function createSubmissionDigest(): SubmissionDigest {
       return name;
     });
 
-  /** Hashes whole lines but what is left out. */
+  /** Hashes whole lines except what is left out. */
   const take = (lines: Buffer): void => {
     const declaredAt = NEEDLES.map((needle) => lines.indexOf(needle));
     let run = 0;
@@ -78,7 +78,7 @@ export function createSubmissionDigest(): SubmissionDigest {
       held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
       if (inHeader) {
         const { headerEnd, bodyStart } = endOfHeader(held);
-        // The empty line has not come.
+        // The empty line has not been seen yet.
         if (headerEnd === bodyStart) return;
         takeHeader(held.subarray(0, headerEnd));
         held = held.subarray(headerEnd);

@@ -109,7 +109,7 @@ test('the envelope decides who gets it, the header only the roles', async () => 
   });
 });
 
-test('how long content is kept is as the account says', async () => {
+test('keeps content for as long as the account specifies', async () => {
   const account = testAccount('acc_test', { retainContent: 'none' });
   await idOf(submission({ caller: { account, mode: 'live', allowedSenders: [] } }));
   const [email] = await rowsOf<{ retain: string }>(rig, 'SELECT retain FROM email ORDER BY seq DESC LIMIT 1');

@@ -1,8 +1,7 @@
 /**
- * Submitted mail from its last byte to accepted messages: what every transport of finished mail shares. The mail is stored as it
- * was submitted, and the envelope alone says who gets it; each recipient is a message of its own. Refuses senders that the
- * account has not verified and control headers that make no sense. Nothing is stored before the one transaction, and a
- * blob that ends up unnamed is removed.
+ * Accepts submitted mail, for every transport of finished mail. The mail is stored as submitted; the envelope alone decides who receives
+ * it, and each recipient is a separate message. Refuses senders that the account has not verified and invalid control headers. Nothing is
+ * stored before the one transaction, and a blob that is not referenced is removed.
  */
 
 import { setTimeout } from 'node:timers/promises';
@@ -31,12 +30,12 @@ import { DEFAULT_EXPIRY_SECONDS } from './check.ts';
 import { type IsVerified, readOutcome, type SendingCaller, senderFailure, simulatesSuppressed } from './mail-header.ts';
 import { type CopiesDependencies, createTrackCopies } from './submitted-copies.ts';
 
-/** Keys of submitted mail are a space of their own beside those of the HTTP endpoints. */
+/** Keys of submitted mail are separate from those of the HTTP endpoints. */
 const ENDPOINT = 'smtp';
 const ACCEPTED = 202;
 /**
- * How long a submission waits for an earlier one with its key that is still being stored: a client that lost its connection
- * behind the dot is back at once, and many of them take 451 for the end.
+ * How long a submission waits for an earlier one with its key that is still being stored: a client that lost its connection after the dot
+ * reconnects immediately, and many treat 451 as final.
  */
 const WAIT_FOR_FIRST_MS = 5_000;
 const LOOK_EVERY_MS = 50;
@@ -44,18 +43,18 @@ const LOOK_EVERY_MS = 50;
 interface SubmitDependencies extends AcceptDependencies, CopiesDependencies {
   inFlight: InFlightKeys;
   isVerified: IsVerified;
-  /** Five seconds unless given. */
+  /** 5,000 by default. */
   waitForFirstMs?: number;
 }
 
-/** The mail as it is to leave: its bytes, or the blob that holds them. */
+/** The mail as it will be sent: its bytes, or the blob that holds them. */
 export type SubmittedContent = Buffer | { blobKey: string; sizeBytes: number };
 
 /** The delivery reports that a submitter requested (RFC 3461). */
 export interface RequestedReports {
   envid: string | undefined;
   ret: EmailDsn['ret'] | undefined;
-  /** By the form in which addresses are compared; a recipient that is missing has neither NOTIFY nor ORCPT. */
+  /** By normalized address; a recipient that is missing has neither NOTIFY nor ORCPT. */
   recipients: ReadonlyMap<string, { notify?: readonly ReportKind[]; originalRecipient?: string }>;
 }
 
@@ -63,17 +62,17 @@ export interface Submission {
   caller: SendingCaller;
   nowMs: number;
   envelopeFrom: Address;
-  /** 1 to 50, none twice. */
+  /** 1 to 50, without duplicates. */
   recipients: readonly Address[];
-  /** When it is to leave, by the clock of the mode: an interval from now, or a time. Undefined at once. */
+  /** When to send, by the clock of the mode: an interval from now, or a time. Undefined sends immediately. */
   hold?: { forSeconds: number } | { untilMs: number } | undefined;
   /** Undefined without any parameter of RFC 3461. */
   reports?: RequestedReports | undefined;
-  /** What senders are notified of where RCPT had no NOTIFY. Nothing unless given. */
+  /** What senders are notified of if RCPT had no NOTIFY; nothing by default. */
   unasked?: 'failures' | undefined;
   mail: SubmittedMail;
   content: SubmittedContent;
-  /** What two submissions with one Idempotency-Key must have in common; only asked for when the mail has a key. */
+  /** What two submissions with the same Idempotency-Key must have in common; only called if the mail has a key. */
   digest(): Uint8Array;
   clientAddress?: string | undefined;
   /** Name and address of the submitter for the Received field. */
@@ -81,13 +80,13 @@ export interface Submission {
 }
 
 export interface Submit {
-  /** Why this caller may not send from the address; undefined when it may. */
+  /** Returns why this caller may not send from the address; undefined if it may. */
   senderFailure(caller: Submission['caller'], from: Address): Promise<Failure | undefined>;
-  /** What the caller's clock is ahead of the real time, in ms: the Date that a mail lacks is by that clock. */
+  /** Returns how far the caller's clock is ahead of real time, in ms; a missing Date is set by that clock. */
   clockOffsetMs(caller: Submission['caller']): Promise<number>;
   /**
-   * The first recipient's message id once the mail is on stable storage; that of the first submission when the mail repeats
-   * one by its Idempotency-Key. Rejects with Unavailable when storage fails. A blob belongs to the submission from here on.
+   * Returns the first recipient's message id once the mail is on stable storage, or that of the first submission if the mail repeats one by
+   * its Idempotency-Key. Rejects with Unavailable if storage fails. The submission owns its blob from here on.
    */
   submit(submission: Submission): Promise<Result<{ messageId: string }>>;
 }
@@ -103,7 +102,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
 
   const failureOf: Submit['senderFailure'] = (caller, from) => senderFailure(caller, from, isVerified);
 
-  /** Undefined in place of the id when another submission took the key meanwhile. */
+  /** Returns undefined instead of the id if another submission used the key in the meantime. */
   const store = async (
     submission: Pending,
     outcome: string | undefined,
@@ -182,7 +181,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
   };
 }
 
-/** A submission whose blob is removed in the end, unless an email to accept names it: from then on a row may name it too. */
+/** A submission whose blob is removed at the end, unless an email to accept names it: from then on a row may name it too. */
 interface Pending extends Submission {
   isTaken: boolean;
 }
@@ -193,7 +192,7 @@ function firstMessageId(json: string): string {
   return (JSON.parse(json) as { data: { messageId: string } }).data.messageId;
 }
 
-/** What the control headers ask for. X-Sandbox-Outcome is without meaning in live mail, and dropped. */
+/** Reads the control headers. X-Sandbox-Outcome has no meaning in live mail and is dropped. */
 function readControlHeaders({
   caller,
   mail,
@@ -207,7 +206,7 @@ function readControlHeaders({
   return ok({ outcome, key: key.value });
 }
 
-/** A time that has passed means now, as with `sendAt`. */
+/** A time in the past means now, as with `sendAt`. */
 function releaseOf({ hold }: Submission, nowMs: number): number | null {
   if (hold === undefined) return null;
   const atMs = 'untilMs' in hold ? hold.untilMs : nowMs + hold.forSeconds * 1000;
@@ -215,8 +214,8 @@ function releaseOf({ hold }: Submission, nowMs: number): number | null {
 }
 
 /**
- * Envelope, control headers and content: the same mail to others, from another sender, with other tags or to be released otherwise is
- * another submission.
+ * Hashes envelope, control headers, and content: the same mail to other recipients, from another sender, with other tags, or for another
+ * time is another submission.
  */
 function hashOf(submission: Submission): Uint8Array {
   const { tags, metadata, track, sandboxOutcome } = submission.mail;
@@ -287,7 +286,7 @@ function emailDsn({ envid, ret }: Partial<RequestedReports> = {}): EmailDsn | un
   return { ...(envid !== undefined && { envid }), ...(ret !== undefined && { ret }) };
 }
 
-/** NOTIFY decides, NEVER included; without it the credential's own setting does. Undefined where no report is wanted. */
+/** NOTIFY decides, including NEVER; without it the credential's setting applies. Undefined if no report is wanted. */
 function messageDsn({ reports, unasked }: Submission, address: Address): MessageDsn | undefined {
   const asked = reports?.recipients.get(sameAddressKey(address));
   const notify: readonly ReportKind[] = asked?.notify ?? (unasked === 'failures' ? ['failure'] : []);
@@ -296,7 +295,7 @@ function messageDsn({ reports, unasked }: Submission, address: Address): Message
   return { notify, ...(originalRecipient !== undefined && { originalRecipient }) };
 }
 
-/** An envelope recipient that the header names is 'to' or 'cc'; one that it does not name got a blind copy. */
+/** An envelope recipient named in the header is 'to' or 'cc'; any other is 'bcc'. */
 function rolesOf(headerTo: SubmittedMail['headerTo']): (address: Address) => Role {
   const to = new Set(headerTo.to.map(shownKey));
   const cc = new Set(headerTo.cc.map(shownKey));
@@ -307,7 +306,7 @@ function rolesOf(headerTo: SubmittedMail['headerTo']): (address: Address) => Rol
   };
 }
 
-/** The compared form of an address as the API shows it: bare, or behind a name in angle brackets. */
+/** Returns the normalized form of an address as the API shows it: bare, or in angle brackets after a name. */
 function shownKey(shown: string): string {
   return sameAddressKey(shown.endsWith('>') ? shown.slice(shown.lastIndexOf('<') + 1, -1) : shown);
 }

@@ -1,7 +1,7 @@
 /**
- * Submitted mail that asks for tracking: a copy for each recipient, whose links and picture are its own. Mail beyond the
- * database's size is held in memory for few submissions at a time, one copy each, and goes back to the blob storage copy by
- * copy; what was stored for a mail that is refused is removed.
+ * Submitted mail with tracking: a copy for each recipient, with its own links and pixel. Mail above the database's limit is held in memory
+ * for a few submissions at a time, one copy each, and written back to blob storage copy by copy. Blobs of a mail that is refused are
+ * removed.
  */
 import { setImmediate } from 'node:timers/promises';
 import { type failure, invalid, ok, type Result, refuse, Unavailable } from '../base/failure.ts';
@@ -13,18 +13,18 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { ComposedEmail } from './accept-emails.ts';
 
-/** More links are no mail to a person; each costs a signature for each recipient. */
+/** More links are not realistic in mail to a person; each costs a signature per recipient. */
 const MAX_LINKS = 5_000;
-/** Submissions whose mail is whole in memory at the same moment. */
+/** Number of submissions whose complete mail is in memory at the same time. */
 const IN_MEMORY_AT_ONCE = 4;
-/** Copied before other work gets the event loop. */
+/** Bytes to copy before yielding to the event loop. */
 const BYTES_PER_SLICE = 1_000_000;
 const NO_BYTES = Buffer.alloc(0);
 
 interface Tracked {
   accountId: string;
   mode: Mode;
-  /** Of the sender. */
+  /** Domain of the sender. */
   fromDomain: string;
   wanted: { opens: boolean; clicks: boolean };
 }
@@ -35,8 +35,8 @@ export interface CopiesDependencies {
 }
 
 /**
- * The email as one for each of its recipients; as it is where nothing in it can be tracked. Its blob is not touched, and is
- * no longer needed when the answer does not name it. Rejects with Unavailable when storage fails.
+ * Returns the email as one for each of its recipients, or unchanged if nothing in it can be tracked. Its blob is not touched, and is no
+ * longer needed if the result does not name it. Rejects with Unavailable if storage fails.
  */
 type TrackCopies = (email: ComposedEmail, tracked: Tracked) => Promise<Result<ComposedEmail[]>>;
 
@@ -49,7 +49,8 @@ export function createTrackCopies(dependencies: CopiesDependencies): TrackCopies
     if (blobKey === undefined) return copiesOf(email, email.content, tracked, dependencies);
     return inMemory.run(async () => {
       const content = await blobs.get(blobKey);
-      if (content === undefined) throw new Unavailable(`blob storage: ${blobKey} is gone though it was just written`);
+      if (content === undefined)
+        throw new Unavailable(`blob storage: ${blobKey} is missing although it was just written`);
       return copiesOf(email, content, tracked, dependencies);
     });
   };
@@ -94,7 +95,7 @@ async function makeCopies(
   for (const recipient of email.recipients) {
     const { messageId } = recipient;
     const copy = mail.copy(trackingLinks.trackingOf({ accountId, mode, messageId }, wanted, fromDomain));
-    // The same for every recipient: no link was of a kind that is tracked.
+    // No link could be tracked, so all recipients get the same content.
     if (copy === content) return ok([email]);
     const own = { ...email, recipients: [recipient], sizeBytes: copy.length };
     if (email.blobKey === undefined) emails.push({ ...own, content: copy });

@@ -1,8 +1,8 @@
 /**
- * Mail of the service itself: what an account has to know about its own affairs. It is accepted and delivered like any other mail,
- * with the same schedule and from the same queue, under an account of its own that nobody logs in to: it appears in no
- * account's messages, counts against nobody, and has no webhooks, so that news about webhooks never sets off more news. The
- * sender is postmaster of the name that this service goes by; RFC 3834 keeps other robots from answering.
+ * Mail from the service itself, such as account notifications. It is accepted and delivered like any other mail, from the same queue, under
+ * its own account that no user can log in to: it appears in no account's messages, counts against no account, and has no webhooks, so that
+ * notifications about webhooks never trigger more of them. The sender is postmaster at the service's host name; RFC 3834 headers keep
+ * autoresponders from replying.
  */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -23,7 +23,7 @@ import type { ReportMail } from '../tls-reports/tls-reports.ts';
 import { contactsOperation } from '../users/users.ts';
 import { type ComposedEmail, createAcceptEmails, type EmailsToAccept } from './accept-emails.ts';
 
-/** The account of all mail of the service itself. */
+/** The account that owns all mail from the service itself. */
 export const SYSTEM_ACCOUNT = 'acc_postrider';
 const ENDPOINT = '/notices';
 const LIFETIME_SECONDS = 259_200;
@@ -35,13 +35,13 @@ interface SystemMailOptions {
   blobs: Blobs;
   clock: Clock;
   log: Log;
-  /** Names of this service; the first that mail can have is the sender's domain. */
+  /** Names of this service; the first that is valid in an address is the sender's domain. */
   hostnames: readonly string[];
-  /** There is something to deliver. */
+  /** Called when there is something to deliver. */
   onAccepted(): void;
 }
 
-/** Postmaster of the first of our names that mail can have; undefined when we have none. */
+/** Returns postmaster at the first host name that is valid in an address; undefined if there is none. */
 function systemSender(hostnames: readonly string[]): Address | undefined {
   for (const name of hostnames) {
     const sender = parseAddress(`Postrider <postmaster@${name}>`);
@@ -83,7 +83,7 @@ function noticeTo(recipient: Address, sender: Address, { notice, nowMs }: { noti
   return emailTo(recipient, sender, { written, nowMs, options: {} });
 }
 
-/** Those that mail can have; the operator of a first run is called operator@localhost. */
+/** Returns the addresses that mail can reach; the operator of a first run is operator@localhost, which it cannot. */
 function reachable(addresses: readonly string[]): Address[] {
   return addresses.flatMap((text) => {
     const parsed = parseAddress(text);
@@ -91,16 +91,16 @@ function reachable(addresses: readonly string[]): Address[] {
   });
 }
 
-/** A mail to one person, such as a link for them alone: its content is kept by nobody but them. */
+/** A mail to one person, such as a private link: its content is not kept after delivery. */
 export interface PersonalMail {
   to: string;
   subject: string;
   text: string;
 }
 
-/** A delivery report that is composed (src/mail/compose/delivery-report.ts). */
+/** A composed delivery report (src/mail/compose/delivery-report.ts). */
 export interface ReportToSend {
-  /** One report for each key, however often it is sent. */
+  /** One report is sent per key, however often it is requested. */
   key: string;
   from: Address;
   to: Address;
@@ -108,30 +108,30 @@ export interface ReportToSend {
   report: ComposedReport;
 }
 
-/** A mail to operators with the mail of a stranger that it is about. */
+/** A mail to operators that forwards an inbound mail. */
 export interface ForwardedMail {
-  /** By which it is sent once. */
+  /** It is sent once per key. */
   key: string;
   to: string;
-  /** Left out where it is no address that mail can have. */
+  /** Null if it is not a valid address. */
   replyTo: string | null;
   subject: string;
   text: string;
-  /** As it came in. */
+  /** The mail as received. */
   original: Buffer;
 }
 
 export interface SystemMailer {
-  /** Whether this service has a name to write from. */
+  /** Whether this service has a host name to send from. */
   readonly canSend: boolean;
-  /** The address that mail of the service comes from; undefined without a name. */
+  /** The address that the service's own mail comes from; undefined without a host name. */
   readonly sender: Address | undefined;
   notify: Notify;
-  /** Resolves when the mail is accepted; false where this service has no name to write from, or mail cannot reach the address. */
+  /** Resolves when the mail is accepted; false if the service has no host name to send from, or mail cannot reach the address. */
   sendTo(mail: PersonalMail): Promise<boolean>;
   /**
-   * Forwards a mail as an attachment of one of this service's own, so that SPF and DMARC of its author do not matter. Resolves when it is
-   * accepted, now or earlier; false where this service has no name to write from, or mail cannot reach the address.
+   * Forwards a mail as an attachment, so that SPF and DMARC of its author do not matter. Resolves when it is accepted, now or earlier;
+   * false if the service has no host name to send from, or mail cannot reach the address.
    */
   forward(mail: ForwardedMail): Promise<boolean>;
   /** Resolves when the report is accepted, now or earlier. */
@@ -147,7 +147,7 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
 
   const accept = async (recipients: Address[], notice: Letter, retain: '7d' | 'none'): Promise<void> => {
     const nowMs = clock.now();
-    // One for each, so that nobody learns who else is notified.
+    // One email each, so that recipients do not see each other.
     const emails = recipients.map((recipient) => noticeTo(recipient, sender!, { notice, nowMs }));
     await acceptEmails(toAccept(emails, { key: notice.key, text: notice.text, nowMs, retain }));
   };
@@ -219,7 +219,7 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
       attachments: [{ name: 'message.eml', contentType: 'message/rfc822', content: sevenBit(original) }],
     };
     const email = emailTo(recipient, sender, { written, nowMs, options: {} });
-    // An operator set this address: that a mail to it bounced once is no reason to be silent from then on.
+    // An operator set this address: one bounce must not stop reports from then on.
     const list = { accountId: SYSTEM_ACCOUNT, mode: 'live' } as const;
     await database.execute(unsuppressOperation, { ...list, email: sameAddressKey(recipient), nowMs });
     await acceptEmails(toAccept([email], { key, text, nowMs, retain: 'none' }));
@@ -229,13 +229,13 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
   return { canSend: sender !== undefined, sender, notify, sendTo, forward, sendReport, sendDeliveryReport };
 }
 
-/** As an attached message has to be (RFC 2046 §5.2.1); one that cannot be made so is attached as a file. */
+/** Returns the mail as an attached message must be (RFC 2046 §5.2.1), or as a file if it cannot be converted. */
 function sevenBit(original: Buffer): Buffer {
   const converted = toSevenBit(original, { eightBit: true, utf8Headers: true });
   return converted.ok ? converted.content : original;
 }
 
-/** From one sender, with one lifetime; accepted under its key once. */
+/** Builds what to accept: one sender, one lifetime, accepted once per key. */
 function toAccept(
   emails: ComposedEmail[],
   { key, text, nowMs, retain }: { key: string; text: string; nowMs: number; retain: Retain },

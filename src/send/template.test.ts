@@ -46,7 +46,7 @@ test('a template is sent by its id and by its name, and the message says so', as
   );
 });
 
-test('what the request gives stands in place of the template, without its layout', async () => {
+test('parts in the request replace those of the template and its layout', async () => {
   const layout = await makeTemplate(rig.database, {
     name: 'frame',
     html: '<b>{{ content }}</b>',
@@ -66,7 +66,7 @@ test('what the request gives stands in place of the template, without its layout
   assert.equal(literal.html, '<b>H{{ n }}</b>');
 });
 
-test('a subject comes from somebody', async () => {
+test('the subject comes from the request or the template', async () => {
   await makeTemplate(rig.database, { name: 'no subject', text: 'x' });
   const failure = await refused({ templateId: 'no subject' });
   assert.equal(failure.code, 'INVALID_REQUEST');
@@ -202,7 +202,7 @@ test('the next send after a change uses it; scheduled mail is what it was when i
   assert.equal(rows[0]!.template_version, 1);
 });
 
-test('a change that nobody told of is felt within a second', async () => {
+test('a change on another node applies within a second', async () => {
   const made = await makeTemplate(rig.database, { name: 'elsewhere', subject: 's', text: 'one' });
   assert.equal((await mailOf({ templateId: made.id })).text, 'one');
   await makeTemplate(rig.database, { templateId: made.id, name: 'elsewhere', subject: 's', text: 'two' });

@@ -65,7 +65,7 @@ test('a batch is made in turns with others, with a key and without one, results 
   }
 });
 
-test('what is refused is not filled in, and leaves room for others too', async () => {
+test('a refused request is not rendered, and does not delay others', async () => {
   let rendered = 0;
   const rig = await sendRig({
     render: () => {

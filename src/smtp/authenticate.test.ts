@@ -45,7 +45,7 @@ test('every wrong log-in is refused in the same words and takes as long', async 
   talker.destroy();
 });
 
-test('who guesses is slowed down and sent away; who knows, and who comes from elsewhere, is not', async () => {
+test('slows down and disconnects guessing clients, and no others', async () => {
   const guard = createLoginGuard();
   const { port } = await rig.listen({ guard });
   (await openSession(port, rig.credentials.live)).destroy();

@@ -1,9 +1,9 @@
 /**
- * AUTH (RFC 4954): PLAIN and LOGIN, inside TLS only. Whatever is wrong with a log-in that is well formed gets the same reply
- * after the same work. Failures are counted by address and by user name. Each log-in that fails and each exchange that is
- * malformed leaves one line in the log; names and passwords are never logged, but for names that have the form of ours.
+ * AUTH (RFC 4954): PLAIN and LOGIN, inside TLS only. Every well-formed login that fails gets the same reply after the same work. Failures
+ * are counted by address and by user name. Each failed login and each malformed exchange is logged in one line; names and passwords are
+ * never logged, except names in the form of Postrider's own.
  *
- * Refused are responses that are no Base64 of the mechanism (RFC 4616), controls in names, and names that are no UTF-8.
+ * Refused are responses that are not Base64 of the mechanism (RFC 4616), control characters in names, and names that are not UTF-8.
  */
 import { isUtf8 } from 'node:buffer';
 import type { SmtpAuthenticator } from '../accounts/accounts.ts';
@@ -32,13 +32,13 @@ interface Credentials {
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 const CONTROL = /[\x00-\x1f\x7f]/;
 
-/** The bytes of a response; undefined when it is not Base64. `=` stands for an empty initial response (RFC 4954 §4). */
+/** Returns the bytes of a response; undefined if it is not Base64. `=` is an empty initial response (RFC 4954 §4). */
 function decodeResponse(text: string): Buffer | undefined {
   if (text === '=') return Buffer.alloc(0);
   return BASE64.test(text) ? Buffer.from(text, 'base64') : undefined;
 }
 
-/** The text of a LOGIN response; undefined when it is none. */
+/** Returns the text of a LOGIN response; undefined if it is invalid. */
 function decodeText(text: string): string | undefined {
   const bytes = decodeResponse(text);
   return bytes !== undefined && isUtf8(bytes) ? bytes.toString('utf8') : undefined;
@@ -46,7 +46,7 @@ function decodeText(text: string): string | undefined {
 
 type PlainResponse = { ok: true; value: Credentials } | { ok: false; why: 'malformed' | 'other identity' };
 
-/** `authzid NUL authcid NUL password`; to act for somebody else than oneself is refused. */
+/** Parses `authzid NUL authcid NUL password`; an authzid other than the authcid is refused. */
 function readPlain(text: string): PlainResponse {
   const parts = decodeText(text)?.split('\0');
   if (parts?.length !== 3) return { ok: false, why: 'malformed' };
@@ -87,14 +87,14 @@ function begin(logins: Logins, dialogue: Dialogue, argument: string): Pending {
   }
 }
 
-/** Answers what breaks the form of an exchange, which ends with it. */
+/** Replies to a malformed exchange, which ends with that. */
 export function malformedLogin(dialogue: Dialogue, line: string): undefined {
   dialogue.takeLine = undefined;
   dialogue.log.warn({ address: dialogue.address }, 'SMTP login malformed or canceled');
   dialogue.clientError(line);
 }
 
-/** Sends a challenge and hands the answer on, unless it is a cancellation (RFC 4954 §4). */
+/** Sends a challenge and passes the response on, unless it is a cancellation (RFC 4954 §4). */
 function ask(dialogue: Dialogue, challenge: string, next: (text: string) => Pending): undefined {
   dialogue.reply(`334 ${Buffer.from(challenge).toString('base64')}`);
   dialogue.takeLine = (line) => {
@@ -109,7 +109,7 @@ function plain(logins: Logins, dialogue: Dialogue, text: string): Pending {
   const response = readPlain(text);
   if (response.ok) return logIn(logins, dialogue, response.value);
   if (response.why === 'malformed') return malformedLogin(dialogue, MALFORMED);
-  // Checked like a wrong password, whose reply it shares.
+  // Checked like a wrong password, with the same reply.
   return logIn(logins, dialogue, { username: '', password: '' });
 }
 

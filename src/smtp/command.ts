@@ -1,7 +1,7 @@
 /**
- * Command lines of RFC 5321 §4.1 as text: verb and argument, and the paths and parameters of MAIL and RCPT. Everything that is
- * no ASCII word where one belongs, every parameter that was not offered and every path that is no mailbox is refused with
- * the reply that says so; nothing is repaired but spaces behind the colon and at the end, which old clients send.
+ * Parses command lines of RFC 5321 §4.1: verb and argument, and the paths and parameters of MAIL and RCPT. Invalid text, parameters that
+ * were not offered, and paths that are not mailboxes are refused with a specific reply; nothing is repaired except spaces after the colon
+ * and at the end, which old clients send.
  */
 import { isIsoTime, isoTimeMs } from '../http/validate.ts';
 import { type Address, parseBareAddress } from '../mail/address.ts';
@@ -12,21 +12,21 @@ import { decodeEnvid, decodeOriginalRecipient, isXtext, parseNotify, type Recipi
 export type Parsed<T> = { ok: true; value: T } | { ok: false; reply: string };
 
 export interface Command {
-  /** Upper case. */
+  /** In upper case. */
   verb: string;
-  /** Without the spaces around it. */
+  /** Without surrounding spaces. */
   argument: string;
 }
 
 const CONTROL = /[\x00-\x1f\x7f]/;
 const NON_ASCII = /[^\x00-\x7f]/;
 
-/** The greeting of clients that send the name of their computer in a legacy charset. */
+/** The greeting, in which clients may send their computer's name in a legacy charset. */
 const GREETING = /^(?:EHLO|HELO) /i;
 
 /**
- * The text of a line without its line end; undefined when it holds controls or is not UTF-8 (RFC 6531 §3.3). In EHLO and HELO other
- * bytes become `?`. Bytes outside ASCII are rare, so that their cost is paid only where there are some.
+ * Returns the text of a line without its line end; undefined if it has control characters or is not UTF-8 (RFC 6531 §3.3). In EHLO and
+ * HELO, invalid bytes become `?`. The common case of ASCII is checked first.
  */
 export function lineText(line: Buffer): string | undefined {
   const text = line.toString('latin1');
@@ -62,7 +62,7 @@ const SYNTAX: Readonly<Record<Keyword, string>> = {
   TO: 'RCPT TO:<user@example.com>',
 };
 
-/** Cuts `FROM:<…> A B=c` into its parts; quoted local parts may hold brackets and spaces. */
+/** Splits `FROM:<…> A B=c` into its parts; quoted local parts may contain brackets and spaces. */
 function cutPath(argument: string, keyword: Keyword): Parsed<Path> {
   const malformed = (issue: string): Parsed<Path> => refused(`501 5.5.4 ${issue}; syntax: ${SYNTAX[keyword]}`);
   const colon = keyword.length;
@@ -72,7 +72,7 @@ function cutPath(argument: string, keyword: Keyword): Parsed<Path> {
   while (argument[at] === ' ') at += 1;
   if (argument[at] !== '<') return malformed('the address is not in angle brackets');
   const close = closingBracket(argument, at + 1);
-  if (close === -1) return malformed('the > behind the address is missing');
+  if (close === -1) return malformed('the > after the address is missing');
   const rest = argument.slice(close + 1);
   if (rest !== '' && rest[0] !== ' ') return malformed(`a space is missing between the address and ${quote(rest)}`);
   return { ok: true, value: { inside: argument.slice(at + 1, close), parameters: rest.split(' ').filter(Boolean) } };
@@ -92,7 +92,7 @@ function closingBracket(text: string, from: number): number {
   return -1;
 }
 
-/** The mailbox of a path; a malformed one is named with the fix. */
+/** Returns the mailbox of a path; a malformed one is refused with the fix. */
 function parseMailbox(inside: string, keyword: Keyword, utf8: boolean): Parsed<Address> {
   const result = parseBareAddress(inside);
   if (!result.ok)
@@ -105,12 +105,12 @@ function parseMailbox(inside: string, keyword: Keyword, utf8: boolean): Parsed<A
 
 const STATUS: Readonly<Record<Keyword, string>> = { FROM: '501 5.1.7', TO: '501 5.1.3' };
 
-/** Refusals are recorded for the customer: what has no @ may be anything, also a password in the wrong place, and is not repeated. */
+/** Refusals are recorded for the customer: text without an @ may be anything, even a password in the wrong place, and is not repeated. */
 function malformedIssue(inside: string, reason: string): string {
   return inside.includes('@') ? `the address ${quote(inside)} ${reason}` : `the address ${reason}`;
 }
 
-/** Syntax that header fields allow and the envelope does not: several addresses, display names, comments, spaces. */
+/** Detects syntax that header fields allow and the envelope does not: several addresses, display names, comments, spaces. */
 function mailboxIssue(inside: string, keyword: Keyword): string | undefined {
   const outside = inside.replace(/"(?:[^"\\]|\\.)*"/gsu, '""');
   const parts = outside.split(/[,; ]+/).filter((part) => part.includes('@'));
@@ -131,22 +131,22 @@ function mailboxIssue(inside: string, keyword: Keyword): string | undefined {
   return undefined;
 }
 
-/** When a mail is to be released (RFC 4865): an interval from its acceptance, or a time. */
+/** When to release a mail (RFC 4865): an interval from its acceptance, or a time. */
 export type Hold = { forSeconds: number } | { untilMs: number };
 
-/** As far ahead as `sendAt` of the API. */
+/** The same limit as for `sendAt` in the API. */
 export const MAX_HOLD_SECONDS = 30 * 86_400;
 
 export interface MailCommand {
   /** Undefined for the null sender `<>`. */
   from: Address | undefined;
-  /** Declared with SIZE. */
+  /** The value of SIZE. */
   sizeBytes: number | undefined;
   smtpUtf8: boolean;
   hold: Hold | undefined;
   /** ENVID, decoded from xtext. */
   envid: string | undefined;
-  /** RET: what a delivery report returns of the message. */
+  /** RET: how much of the message a delivery report returns. */
   ret: 'full' | 'headers' | undefined;
 }
 
@@ -215,7 +215,7 @@ function parameterIssue(name: string, value: string | undefined): string | undef
   }
 }
 
-/** The argument of MAIL: `FROM:<sender>` and its parameters. */
+/** Parses the argument of MAIL: `FROM:<sender>` and its parameters. */
 export function parseMail(argument: string): Parsed<MailCommand> {
   const cut = cutPath(argument, 'FROM');
   if (!cut.ok) return cut;
@@ -230,8 +230,8 @@ export function parseMail(argument: string): Parsed<MailCommand> {
 const MAX_PATH_BYTES = 320;
 
 /**
- * The same of mail that comes in: who it says it is from is kept as it was given, since bounces and mail of the world come from
- * addresses that nobody would be let send from (`root@localhost`, names with underscores). Empty for the null sender.
+ * The same for inbound mail: the sender is kept as given, since bounces and foreign mail come from addresses that submission would refuse
+ * (`root@localhost`, names with underscores). Empty for the null sender.
  */
 export function parseForeignMail(
   argument: string,
@@ -260,11 +260,11 @@ const NO_PARAMETERS: Parsed<Omit<MailCommand, 'from'>> = {
 /** The recipient of RCPT with the delivery reports that were requested for it. */
 export interface RecipientCommand {
   address: Address;
-  /** Without both where the command has no NOTIFY and no ORCPT. */
+  /** Both are absent if the command has no NOTIFY and no ORCPT. */
   reports: RecipientReports;
 }
 
-/** The argument of RCPT on a submission port: `TO:<recipient>` with NOTIFY and ORCPT (RFC 3461 §4.1, §4.2). */
+/** Parses the argument of RCPT on a submission port: `TO:<recipient>` with NOTIFY and ORCPT (RFC 3461 §4.1, §4.2). */
 export function parseRecipient(argument: string, smtpUtf8: boolean): Parsed<RecipientCommand> {
   const cut = cutPath(argument, 'TO');
   if (!cut.ok) return cut;
@@ -275,7 +275,7 @@ export function parseRecipient(argument: string, smtpUtf8: boolean): Parsed<Reci
   return address.ok ? { ok: true, value: { address: address.value, reports: reports.value } } : address;
 }
 
-/** The argument of RCPT on the inbound port, which offers no parameters. */
+/** Parses the argument of RCPT on the inbound port, which offers no parameters. */
 export function parseInboundRecipient(argument: string, smtpUtf8: boolean): Parsed<Address> {
   const cut = cutPath(argument, 'TO');
   if (!cut.ok) return cut;
@@ -324,8 +324,9 @@ function readReports(parameters: readonly string[], smtpUtf8: boolean): Parsed<R
 const MAX_HELO_LENGTH = 255;
 
 /**
- * The name that EHLO or HELO gives, as it may stand in a header; undefined without one. RFC 5321 §4.1.4 lets no server refuse a client for
- * a name that is malformed: names of computers have spaces, underscores and umlauts. What no host name has becomes `?`.
+ * Returns the name in EHLO or HELO in a form that is safe in a header; undefined without one. RFC 5321 §4.1.4 does not allow a server to
+ * refuse a client for a malformed name: computer names have spaces, underscores, and umlauts. Characters that are invalid in host names
+ * become `?`.
  */
 export function heloName(argument: string): string | undefined {
   if (argument === '') return undefined;

@@ -1,13 +1,13 @@
 /**
- * The commands that every port has, each with the conditions under which it is obeyed; every refusal has the reply of the contract.
- * Commands that were not offered are never half understood: what would follow them is not run. MAIL, RCPT, DATA and AUTH are of what a
- * port is for (submission.ts, inbound.ts).
+ * The commands common to every port, with their preconditions; every refusal has the contract's reply. Commands that were not offered are
+ * refused completely, and data that would follow them is not executed. MAIL, RCPT, DATA, and AUTH depend on the port (submission.ts,
+ * inbound.ts).
  */
 import { quote } from '../mail/mime/submitted-refusal.ts';
 import { heloName, parseCommand } from './command.ts';
 import type { CommandHandler, Dialogue, Pending } from './dialogue.ts';
 
-/** Offered behind the name; those of the port and STARTTLS are added where they apply. */
+/** Offered after the name; those of the port and STARTTLS are added if they apply. */
 const EXTENSIONS = ['PIPELINING', '8BITMIME', 'SMTPUTF8'];
 
 function greet(dialogue: Dialogue, argument: string, isExtended: boolean): undefined {
@@ -40,7 +40,7 @@ function startTls(dialogue: Dialogue, argument: string): undefined {
   dialogue.startTls();
 }
 
-/** Commands that do nothing; they count, so that a session cannot be filled with them for ever. */
+/** Commands without effect; they are counted, so that a session cannot continue with them forever. */
 const idle =
   (line: string): CommandHandler =>
   (dialogue) => {
@@ -55,7 +55,7 @@ export function withoutArgument(handler: CommandHandler): CommandHandler {
   };
 }
 
-/** A protocol of its own speaks here, most likely a browser that was made to (cross-protocol request forgery). */
+/** Another protocol, most likely from a browser (cross-protocol request forgery). */
 const otherProtocol: CommandHandler = (dialogue) => dialogue.hangUp('421 4.7.0 protocol error: this is an SMTP server');
 
 const HANDLERS: ReadonlyMap<string, CommandHandler> = new Map<string, CommandHandler>([
@@ -78,14 +78,14 @@ const HANDLERS: ReadonlyMap<string, CommandHandler> = new Map<string, CommandHan
   ['EXPN', (dialogue) => dialogue.clientError('502 5.5.1 EXPN is not supported')],
   ['TURN', (dialogue) => dialogue.clientError('502 5.5.1 TURN is not supported')],
   ['ETRN', (dialogue) => dialogue.clientError('502 5.5.1 ETRN is not supported')],
-  // Its octets follow at once, and would run as commands in a session that stayed.
+  // Its octets follow immediately, and would run as commands if the session continued.
   ['BDAT', (dialogue) => dialogue.hangUp('502 5.5.1 BDAT is not supported; use DATA')],
   ...['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE', 'PRI'].map(
     (verb): [string, CommandHandler] => [verb, otherProtocol],
   ),
 ]);
 
-/** Runs one command line; a promise when something has to be waited for. */
+/** Runs one command line; returns a promise if it has to wait. */
 export function runCommand(dialogue: Dialogue, line: string): Pending {
   const { verb, argument } = parseCommand(line);
   const handler = dialogue.services.profile.verbs.get(verb) ?? HANDLERS.get(verb);

@@ -54,7 +54,7 @@ test('the digest is the same whether content was a blob or not, and however it w
   assert.equal(digests.size, 1);
 });
 
-test('a writer is told to pause, and goes on when storage has caught up', async () => {
+test('a writer is paused, and continues when storage has caught up', async () => {
   let take: () => void = () => undefined;
   const taken: number[] = [];
   const slow = {
@@ -149,7 +149,7 @@ test('content that is discarded leaves nothing, whole or not, at whatever moment
     sink.discard();
   }
   await waitUntil('all files to go, also those half written', () => files().length === 0);
-  // What was given away may be named by a row: whoever got it decides.
+  // A row may name content that was taken over, so its new owner decides.
   const sink = createContentSink(blobs);
   for (let i = 0; i < 500; i += 1) sink.write(chunk);
   const { content } = await sink.finish();
@@ -157,7 +157,7 @@ test('content that is discarded leaves nothing, whole or not, at whatever moment
   assert.ok('blobKey' in content && (await blobs.get(content.blobKey)));
 });
 
-test('storage that refuses does not hold the writer up, and is told at the end', async () => {
+test('a storage failure does not pause the writer, and is reported at the end', async () => {
   const broken = {
     putStream: async (source: AsyncIterable<Uint8Array>) => {
       for await (const _ of source) throw new Unavailable('no space');

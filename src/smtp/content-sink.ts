@@ -1,8 +1,7 @@
 /**
- * Where the content of a mail goes while it comes in: small content stays in memory, and content beyond 64 KB streams into a blob, so
- * that memory stays flat whatever the size. The writer learns when to pause. Small pieces are gathered, so that content in pieces of
- * a byte costs no more than in one. A blob whose mail is not accepted is removed; content that storage does not take makes
- * finish() reject with its error, and what still comes is thrown away.
+ * Stores the content of a mail while it arrives: small content stays in memory, content over 64 KB streams into a blob, so that memory is
+ * constant for any size. The writer is told when to pause. Small pieces are combined, so that content sent byte by byte costs no more. A
+ * blob is removed if its mail is not accepted; if storage fails, finish() rejects with its error, and the remaining content is discarded.
  */
 import { ByteQueue } from '../base/byte-queue.ts';
 import { INLINE_BYTES } from '../messages/messages.ts';
@@ -11,7 +10,7 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 
 /** Bytes that can wait for the blob storage before the client is paused. */
 const WAITING_BYTES = 256 * 1024;
-/** Pieces from this size on go to the blob storage as they are; smaller ones are copied into buffers of the other size. */
+/** Pieces from this size on are passed to blob storage uncopied; smaller ones are collected into buffers of the other size. */
 const LARGE_PIECE_BYTES = 4 * 1024;
 const GATHERED_BYTES = 64 * 1024;
 /** Unused memory that may come with content that stays in memory. */
@@ -28,17 +27,17 @@ export interface FinishedContent {
 type Digest = ReturnType<typeof createSubmissionDigest>;
 
 export interface ContentSink {
-  /** The memory of the chunk may not be used again. */
+  /** The memory of the chunk must not be reused. */
   write(chunk: Buffer): void;
-  /** Resolves when more can be taken; undefined when it can. */
+  /** Resolves when more can be written; undefined if it can. */
   untilReady(): Promise<void> | undefined;
   /** Ends the content and returns it. The caller then owns the stored blob. */
   finish(): FinishedContent | Promise<FinishedContent>;
-  /** Removes what was stored, unless it was given away. */
+  /** Removes what was stored, unless it was taken over. */
   discard(): void;
 }
 
-/** `startDigest` for content whose digest nobody asks for. */
+/** `startDigest` replaces the digest if none is needed. */
 export function createContentSink(blobs: Blobs, startDigest: () => Digest = createSubmissionDigest): ContentSink {
   const inline = new ByteQueue();
   let stream: BlobStream | undefined;
@@ -60,7 +59,7 @@ export function createContentSink(blobs: Blobs, startDigest: () => Digest = crea
     finish: () => {
       if (stream) return stream.finish();
       const { bytes } = inline;
-      // Until it is stored, and for as long as its delivery holds it, it keeps all the memory behind it.
+      // The content keeps its complete buffer in memory until it is stored and delivered.
       const content = bytes.buffer.byteLength > bytes.length + SLACK_BYTES ? Buffer.from(bytes) : bytes;
       return { content, digest: () => digestOf(content) };
     },
@@ -93,7 +92,7 @@ class Discarded extends Error {
 /** A queue between the connection, which pushes, and the blob storage, which pulls. */
 function streamToBlob(blobs: Blobs, digest: Digest): BlobStream {
   let queue: Buffer[] = [];
-  /** Small pieces that are not in the queue yet; memory that once was is not written again. */
+  /** Small pieces that are not queued yet; memory that was queued is not written again. */
   let gathering = NOTHING;
   let gathered = { from: 0, to: 0 };
   let waitingBytes = 0;
@@ -107,7 +106,7 @@ function streamToBlob(blobs: Blobs, digest: Digest): BlobStream {
     drained = undefined;
   };
 
-  // Asked again behind every yield.
+  // Checked again after every yield.
   const isDiscarded = (): boolean => state === 'discarded';
 
   async function* source(): AsyncGenerator<Buffer> {
@@ -160,7 +159,7 @@ function streamToBlob(blobs: Blobs, digest: Digest): BlobStream {
   };
 
   const stored = blobs.putStream(source());
-  // Noticed at once, so that a client does not wait in vain; finish() reports it.
+  // Detected immediately, so that a client does not wait for nothing; finish() reports it.
   stored.catch(() => {
     if (state === 'open') state = 'broken';
     queue = [];

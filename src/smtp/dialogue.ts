@@ -4,15 +4,15 @@
  *   greeting ─EHLO─▶ plain ─STARTTLS─▶ (all forgotten) ─EHLO─▶ secure ─AUTH─▶ logged in
  *   logged in ─MAIL─▶ envelope ─RCPT…─▶ ─DATA─▶ content ─dot─▶ logged in
  *
- * RSET and EHLO lead back to "logged in". Commands are answered one after the other, in their order; a command that has to wait
- * for something holds up those behind it and no other session.
+ * RSET and EHLO return to "logged in". Commands are answered one after the other, in order; a command that has to wait delays the later
+ * ones of its session, but no other session.
  *
- * Limits are sizes, counts and deadlines. Every deadline is for a whole command
- * or a whole mail and not for the time between two bytes, so that a client that drips is cut off like one that is silent. Where mail
- * may be large its content extends its deadline, by the time that it takes at the slowest rate that is borne.
+ * Limits are sizes, counts, and deadlines. Every deadline covers a complete command or mail and not the time between two bytes, so that a
+ * client that sends byte by byte is disconnected like a silent one. If mail may be large, content extends its deadline by the time that it
+ * takes at the slowest accepted rate.
  *
- * Replies are words (RFC 5321 §4.2, enhanced codes of RFC 3463): the fixed ones, and those that are made of a refusal. What goes
- * out is one line of printable ASCII, whatever went in.
+ * Replies are texts (RFC 5321 §4.2, enhanced codes of RFC 3463): fixed ones, and those of a refusal. Every reply is one line of printable
+ * ASCII, for any input.
  */
 
 import type { Caller } from '../accounts/accounts.ts';
@@ -38,22 +38,25 @@ export interface SmtpLimits {
   maxConnections: number;
   /** Syntax errors, unknown or misplaced commands since the last accepted mail; the next one closes the session. */
   maxClientErrors: number;
-  /** Commands that brought no mail nearer (NOOP, RSET, refused senders…) since the last accepted one. */
+  /** Commands since the last accepted mail that did not lead to one (NOOP, RSET, refused senders…). */
   maxFruitless: number;
-  /** Addresses refused in one transaction, beside those beyond the number of recipients; of mail that comes in, in one session. */
+  /** Addresses refused in one transaction, besides those over the number of recipients; for inbound mail, in one session. */
   maxRefusedRecipients: number;
   /** From one command to the next, RFC 5321 §4.5.3.2.7. */
   idleMs: number;
-  /** From 354 to the final dot, beside what content adds to it; and without any content. */
+  /** From 354 to the final dot, plus what content adds to it. */
   dataMs: number;
-  /** Content adds the time that it takes at this rate; at an infinite one nothing. */
+  /** Content adds the time that it takes at this rate; an infinite rate adds nothing. */
   dataBytesPerSecond: number;
   handshakeMs: number;
-  /** How long a client from an address that never logged in waits for the greeting; who speaks before it is refused. */
+  /** How long a client from an address that never logged in waits for the greeting; a client that sends before it is refused. */
   greetingMs: number;
-  /** The same for an address that did: long enough to see who does not wait at all, and short enough for a mail a connection. */
+  /**
+   * The same for an address that has logged in: long enough to detect clients that do not wait at all, and short enough for one mail per
+   * connection.
+   */
   knownGreetingMs: number;
-  /** How long the last reply may take to be read before the connection is cut. */
+  /** How long reading the last reply may take before the connection is closed. */
   lingerMs: number;
   /** For the PROXY protocol header of a trusted proxy. */
   proxyHeaderMs: number;
@@ -90,7 +93,7 @@ const RCPT_BYTES = COMMAND_BYTES + 500 + 28;
 /** AUTH and the lines of its exchange: RFC 4954 §4. */
 export const AUTH_BYTES = 12_288;
 
-/** How long the command that begins like this may be, with its CRLF. */
+/** Returns the maximum length of the command that starts like this, with its CRLF. */
 export function commandLimit(beginning: string): number {
   const verb = beginning.slice(0, 5).toUpperCase();
   if (verb === 'MAIL ') return MAIL_BYTES;
@@ -100,12 +103,12 @@ export function commandLimit(beginning: string): number {
 
 const LONGEST = 500;
 
-/** One line that a reply may be. */
+/** Returns the text as a valid reply of one line. */
 export function cleanReply(text: string): string {
   return text.replace(/[^\x20-\x7e]+/g, '?').slice(0, LONGEST);
 }
 
-/** The reply for a refusal of the catalogue, with its first issue named. */
+/** Returns the reply for a refusal, with its first issue. */
 export function replyFor(failure: Failure): string {
   const [issue] = failure.details;
   const isNamed = issue !== undefined && failure.code === 'INVALID_REQUEST';
@@ -135,9 +138,9 @@ export interface SmtpServices {
   limits: SmtpLimits;
   /** Networks whose connections must start with a PROXY protocol header; none when absent. */
   trustedProxies?: readonly Cidr[];
-  /** Why no mail may begin right now; undefined when it may. */
+  /** Returns why no mail may start right now; undefined if it may. */
   closedToMail(): string | undefined;
-  /** Why a mail that has come in whole may not be kept; undefined when it may. Draining is no reason. */
+  /** Returns why a completely received mail may not be kept; undefined if it may. Draining is not a reason. */
   closedToContent(): string | undefined;
 }
 
@@ -151,7 +154,7 @@ export interface Profile {
   offered(dialogue: Dialogue): readonly string[];
   /** Whether clients from this address logged in before: their greeting is delayed less. */
   knows(countedAddress: string): boolean;
-  /** A 4xx or 5xx reply to somebody who is logged in. */
+  /** Called for a 4xx or 5xx reply to a logged-in client. */
   onRefused?(refused: RefusedCommand): void;
 }
 
@@ -159,7 +162,7 @@ export interface RefusedCommand {
   caller: Caller;
   address: string;
   verb: string | undefined;
-  /** As it is sent, without its CRLF. */
+  /** As sent, without its CRLF. */
   reply: string;
 }
 
@@ -170,19 +173,19 @@ export interface Login {
 
 interface EnvelopeParts {
   smtpUtf8: boolean;
-  /** RCPT commands that were refused. */
+  /** Number of RCPT commands that were refused. */
   refused: number;
 }
 
-/** A submitted mail between MAIL and its end. */
+/** A submitted mail between MAIL and its completion. */
 export interface SubmissionEnvelope extends EnvelopeParts {
   kind: 'submission';
   from: Address;
-  /** When the mail is to be released; undefined at once. */
+  /** When to release the mail; undefined immediately. */
   hold: Hold | undefined;
-  /** By the form in which spellings are compared. */
+  /** By normalized address. */
   recipients: Map<string, Address>;
-  /** Delivery reports by the same form, of recipients with NOTIFY or ORCPT. */
+  /** Delivery reports by normalized address, for recipients with NOTIFY or ORCPT. */
   reports: Map<string, RecipientReports>;
   /** ENVID and RET of MAIL. */
   envid: string | undefined;
@@ -191,13 +194,13 @@ export interface SubmissionEnvelope extends EnvelopeParts {
   clockOffsetMs: number;
 }
 
-/** A mail that comes in, between MAIL and its end. */
+/** An inbound mail, between MAIL and its completion. */
 export interface InboundEnvelope extends EnvelopeParts {
   kind: 'inbound';
   /** Empty for the null sender. */
   from: string;
   sizeBytes: number;
-  /** By the form in which spellings are compared. */
+  /** By normalized address. */
   recipients: Map<string, TakenRecipient>;
 }
 
@@ -205,10 +208,10 @@ export interface TakenRecipient extends Taken {
   address: string;
 }
 
-/** Undefined when everything is done; else a promise of when. */
+/** Undefined if everything is done, else a promise of completion. */
 export type Pending = Promise<void> | undefined;
 
-/** One line in the log for a mail, or a recipient of it, that is refused to somebody who is logged in. */
+/** Logs a mail, or a recipient of it, that is refused to a logged-in client. */
 export function noteRefused({ log, login, address }: Pick<Dialogue, 'log' | 'login' | 'address'>, reply: string): void {
   if (login === undefined) return;
   const { account, keyId, mode } = login.caller;
@@ -226,7 +229,7 @@ export function isSyntaxError(reply: string): boolean {
   return /^\d{3} 5\.5\.4 /.test(reply);
 }
 
-/** Storage that does not answer is back-pressure. */
+/** A storage failure is reported as back-pressure. */
 export function orBusy(dialogue: Dialogue, check: () => Pending): Pending {
   return check()?.catch((error: unknown) => {
     if (!(error instanceof Unavailable)) throw error;
@@ -237,15 +240,15 @@ export function orBusy(dialogue: Dialogue, check: () => Pending): Pending {
 
 /** A mail from 354 to the reply to its dot. */
 export interface MailTransfer {
-  /** Takes bytes from `from` on; the position behind the final dot, or -1 while it has not come. */
+  /** Reads bytes from `from` on; returns the position after the final dot, or -1 if it has not arrived. */
   push(chunk: Buffer, from: number): number;
-  /** Resolves when more bytes can be taken; undefined when they can. */
+  /** Resolves when more bytes can be written; undefined if they can. */
   untilReady(): Promise<void> | undefined;
-  /** More came than is read of a mail that is too large. */
+  /** More bytes arrived than are read of a mail that is too large. */
   isEndless(): boolean;
-  /** After the dot: the reply. Never rejects. */
+  /** Returns the reply, after the dot. Never rejects. */
   finish(): Promise<{ line: string; accepted: boolean }>;
-  /** The mail does not come to its end. */
+  /** The mail will not be completed. */
   abort(): void;
 }
 
@@ -259,26 +262,26 @@ export interface Dialogue {
   readonly countedAddress: string;
   /** Undefined before EHLO or HELO. */
   helo: string | undefined;
-  /** EHLO and not HELO was said. */
+  /** EHLO was used, not HELO. */
   isExtended: boolean;
   isSecure: boolean;
   login: Login | undefined;
   envelope: SubmissionEnvelope | InboundEnvelope | undefined;
-  /** Recipients that were refused in this session, of all its mails. */
+  /** Recipients that were refused in this session, in all its mails. */
   refusedRecipients: number;
-  /** Such as `TLSv1.3`; null in the clear. */
+  /** Such as `TLSv1.3`; null if unencrypted. */
   readonly tlsProtocol: string | null;
-  /** Takes the next line in place of the command parser (AUTH); undefined: its text is not to be had. */
+  /** Receives the next line instead of the command parser (AUTH); undefined if its text is invalid. */
   takeLine: ((line: string | undefined) => Pending) | undefined;
-  /** The command that is worked on, of those that are known. */
+  /** The current command, if it is a known one. */
   verb: string | undefined;
-  /** Takes what comes after DATA up to its dot. */
+  /** Receives data after DATA up to its dot. */
   transfer: MailTransfer | undefined;
-  /** Commands since the last accepted mail that brought none nearer. */
+  /** Commands since the last accepted mail that did not lead to one. */
   fruitless: number;
-  /** Sends one line, with those of other commands that came together. */
+  /** Sends one line, together with those of other pipelined commands. */
   reply(line: string): undefined;
-  /** The same for what no honest client says; after too many the session ends. */
+  /** The same for errors that a correct client does not make; after too many the session ends. */
   clientError(line: string): undefined;
   /** Sends a last line and closes. */
   hangUp(line: string): undefined;

@@ -5,7 +5,7 @@ import { createDotReader } from './mail-transfer.ts';
 
 interface Taken {
   content: string;
-  /** What follows the final dot; undefined when it has not come. */
+  /** What follows the final dot; undefined if it has not arrived. */
   rest: string | undefined;
 }
 

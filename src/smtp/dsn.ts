@@ -14,11 +14,11 @@ export interface RecipientReports {
 
 const MAX_ENVID_LENGTH = 100;
 const MAX_ORCPT_LENGTH = 500;
-/** RFC 3461 §4: visible ASCII but `+` and `=`, which are written as `+2B` and `+3D`. */
+/** RFC 3461 §4: visible ASCII except `+` and `=`, which are written as `+2B` and `+3D`. */
 const XTEXT = /^(?:[!-*,-<>-~]|\+[0-9A-F]{2})+$/;
 const PRINTABLE = /^[\x20-\x7e]+$/;
 const ADDRESS_TYPE = /^[A-Za-z0-9][A-Za-z0-9-]{0,39}$/;
-/** RFC 6533 §3: characters outside ASCII, and those that an esmtp-value may not hold, as `\x{HEX}`. */
+/** RFC 6533 §3: non-ASCII characters, and those not allowed in an esmtp-value, as `\x{HEX}`. */
 const EMBEDDED_CHARACTER = /\\x\{([0-9A-F]{2,6})\}/g;
 const NON_ASCII = /[^\x00-\x7f]/;
 const FORBIDDEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
@@ -41,7 +41,7 @@ export function parseNotify(value: string): readonly ReportKind[] | undefined {
   return kinds.includes(undefined) ? undefined : [...new Set(kinds as ReportKind[])];
 }
 
-/** ENVID (RFC 3461 §4.4): at most 100 characters of xtext that stand for printable ASCII. */
+/** ENVID (RFC 3461 §4.4): at most 100 characters of xtext that encode printable ASCII. */
 export function decodeEnvid(value: string): string | undefined {
   if (value.length > MAX_ENVID_LENGTH || !XTEXT.test(value)) return undefined;
   const text = decodeXtext(value);
@@ -64,7 +64,7 @@ function decodeAscii(encoded: string): string | undefined {
   return PRINTABLE.test(text) ? text : undefined;
 }
 
-/** Raw UTF-8 needs SMTPUTF8 with MAIL. */
+/** Raw UTF-8 requires SMTPUTF8 in MAIL. */
 function decodeUtf8Address(encoded: string, smtpUtf8: boolean): string | undefined {
   if (!smtpUtf8 && NON_ASCII.test(encoded)) return undefined;
   if (/[\x00-\x20\x7f=]/.test(encoded)) return undefined;

@@ -1,4 +1,4 @@
-/** TLS from the first byte (RFC 8314): the same session as behind STARTTLS, with the same limits, counted together. */
+/** TLS from the first byte (RFC 8314): the same session as after STARTTLS, with the same limits, counted together. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { SENDER, type ServerOptions, type SmtpRig, smtpRig, submitMail } from '../../test/kit/smtp-rig.ts';

@@ -1,11 +1,11 @@
 /**
- * One mail that comes in, from 354 to the reply to its dot: 250 is sent once it is on stable storage. Mail for routes is stored as it
- * came, byte for byte. Of a report only what its readers need is stored; the content that it returns is dropped while it streams in.
- * Refused mail is read to its dot and dropped, and the session continues.
+ * One inbound mail, from 354 to the reply to its dot: 250 is sent once it is on stable storage. Mail for routes is stored byte for byte. Of
+ * a report only the parts that its readers need are stored; the content that it returns is dropped while it streams in. Refused mail is
+ * read to its dot and discarded, and the session continues.
  *
- * Refused are what a later reader could take for the end of a mail (a CR or LF that is not part of CRLF) and NUL, as at submission;
- * mail that has gone through more than 30 servers, which goes round in a loop (RFC 5321 §6.3); and what is too large. Lines of any
- * length and bytes above 0x7F are taken: bounces quote what others have sent, and nothing of it is sent on.
+ * Refused are a CR or LF that is not part of CRLF, which a later reader could take for the end of the mail, and NUL, as in submission; mail
+ * that has passed more than 30 servers, which is in a loop (RFC 5321 §6.3); and mail that is too large. Lines of any length and bytes above
+ * 0x7F are accepted: bounces quote what others have sent, and none of it is sent on.
  */
 import { Unavailable } from '../base/failure.ts';
 import { ReportCondenser } from '../mail/report/condense.ts';
@@ -24,13 +24,13 @@ const LOOP = `554 5.4.6 mail loop: more than ${MAX_RECEIVED} Received fields`;
 const BARE = '550 5.6.0 invalid message: bare CR or LF, or a NUL character';
 const STRAY = /\0|\r(?!\n)|(?<!\r)\n/;
 
-/** No sender is known by his key here; and the digest of submissions holds a header, however long, until it ends. */
+/** There are no idempotency keys here, and the digest of submissions would hold the header in memory until it ends. */
 const NO_DIGEST = { update: () => undefined, digest: () => Buffer.alloc(0) };
 
 export interface InboundReader {
   /** Bytes between DATA and the dot, dots unstuffed, split anywhere. */
   write(chunk: Buffer): void;
-  /** The reply that refuses the mail; undefined when it is fit to be kept. */
+  /** Returns the reply that refuses the mail; undefined if it can be kept. */
   refusal(): string | undefined;
   readonly sizeBytes: number;
 }
@@ -45,7 +45,7 @@ export function createInboundReader({
   let sizeBytes = 0;
   let isStray = false;
   let lastByte = LF;
-  // Joined once: a header may come byte by byte.
+  // Joined once: a header may arrive byte by byte.
   let header: string[] | undefined = [];
   let headerBytes = 0;
   let tail = '\r\n';
@@ -71,7 +71,7 @@ export function createInboundReader({
       sizeBytes += chunk.length;
       if (isStray || sizeBytes > maxBytes || chunk.length === 0) return;
       const text = chunk.toString('latin1');
-      // What a piece begins or ends with is checked with its neighbour.
+      // The first and last byte of a piece are checked with its neighbor.
       const from = lastByte === CR && chunk[0] === LF ? 1 : 0;
       const isEndOpen = chunk.at(-1) === CR;
       isStray =
@@ -111,13 +111,13 @@ export interface StoredMail {
 
 export interface InboundTransferOptions {
   services: SmtpServices;
-  /** A larger mail is refused. */
+  /** Larger mail is refused. */
   maxBytes: number;
-  /** A mail up to this size is stored as it came; 0 where no recipient needs that. */
+  /** A mail up to this size is stored as received; 0 if no recipient needs that. */
   wholeBytes: number;
-  /** Whether what it says as a report is stored. */
+  /** Whether the parts that a report needs are stored. */
   isReport: boolean;
-  /** Answers the id of the mail. */
+  /** Returns the id of the mail. */
   store(mail: StoredMail): Promise<string>;
 }
 
@@ -128,7 +128,7 @@ interface MailSink {
   discard(): void;
 }
 
-/** The mail as it came, what it says as a report, or both, each in a place of its own. */
+/** Stores the mail as received, the parts of a report, or both, separately. */
 function createMailSink({ services, wholeBytes, isReport }: InboundTransferOptions): MailSink {
   const whole = wholeBytes > 0 ? createContentSink(services.blobs, () => NO_DIGEST) : undefined;
   const report = isReport ? createContentSink(services.blobs, () => NO_DIGEST) : undefined;

@@ -290,7 +290,7 @@ test('a header without end is not held in memory', async (t) => {
   const talker = await openInbound(port);
   const header = `X-Long: ${'x'.repeat(900)}\r\n`.repeat(5_000);
   assert.match(await bringMail(talker, 'support@in.example', header), /^250 /);
-  // What waits behind a command, and a piece of content on its way to the disk.
+  // What waits after a command, and a piece of content being written to disk.
   assert.ok(largest < 1_000_000, `${largest} bytes in one piece`);
 });
 

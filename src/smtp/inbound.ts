@@ -1,8 +1,8 @@
 /**
- * What is said on the port that mail comes in by: from anybody, without a log-in, to the recipients that are somebody here (src/inbound)
- * and to nobody else. Nothing is relayed. A recipient that is nobody is refused with the one text after the same work; who names
- * too many of them is sent away. How large a mail may be depends on its recipients: what tells of another mail is small. Where the size
- * is not declared, recipients with different limits are taken in transactions apart: none is to miss a mail for another's limit.
+ * The commands of the inbound port: from any client, without a login, to known recipients (src/inbound) only. Nothing is relayed. All
+ * unknown recipients are refused with the same text after the same work; a client that names too many is disconnected. The maximum size
+ * depends on the recipients: reports are small. If the size is not declared, recipients with different limits are accepted in separate
+ * transactions, so that none misses a mail because of another's limit.
  */
 import { newId } from '../base/ids.ts';
 import type { InboundFacts, NewInbound, Recipients, Taken, Use } from '../inbound/inbound.ts';
@@ -32,11 +32,11 @@ export interface InboundPort {
   isScarce(): boolean;
   /** Messages for routes in the current hour, by account, so one account cannot fill the disk. */
   hourly: HourlyCount;
-  /** Resolves once the copies of a mail, or what they mean, are on stable storage. */
+  /** Resolves once the copies of a mail, or their results, are on stable storage. */
   store(mails: NewInbound[]): Promise<void>;
 }
 
-/** Mail of the world is larger than what is submitted here, and a server of the world has less to say than a program of a customer. */
+/** Inbound mail is larger than submitted mail, and a foreign server needs fewer commands than a customer's client. */
 export const inboundLimits: SmtpLimits = {
   ...defaultLimits,
   maxMessageBytes: 50_000_000,
@@ -45,12 +45,12 @@ export const inboundLimits: SmtpLimits = {
   maxRefusedRecipients: 20,
   maxConnectionsPerAddress: 10,
   maxConnections: 1_000,
-  // 50 MB may take 3.5 hours; to hold all connections takes 4 MB a second.
+  // 50 MB may take 3.5 hours; an attacker needs 4 MB/s to hold all connections.
   dataMs: 180_000,
   dataBytesPerSecond: 4_000,
 };
 
-/** Mail to postmaster and abuse is for people, who get its files too. */
+/** Mail to postmaster and abuse is read by people, who also get its files. */
 const LETTER_BYTES = 10_000_000;
 
 const APART = '452 4.5.3 different size limit for this recipient: send separately, or declare SIZE';
@@ -73,7 +73,7 @@ function beginMail(dialogue: Dialogue, argument: string): undefined {
   dialogue.reply('250 2.1.0 OK');
 }
 
-/** `postmaster` may stand without a domain (RFC 5321 §4.5.1). */
+/** `postmaster` is valid without a domain (RFC 5321 §4.5.1). */
 const BARE_POSTMASTER = /^TO:\s*<postmaster>\s*$/i;
 const POSTMASTER: Address = { name: '', local: 'postmaster', domain: '', address: 'postmaster' };
 
@@ -119,7 +119,7 @@ function take({ isScarce, hourly }: InboundPort, { dialogue, envelope, address, 
   const [first] = recipients.values();
   if (sizeBytes === 0 && first !== undefined && first.maxBytes !== taken.maxBytes) return refuse(dialogue, APART);
   const key = sameAddressKey(address);
-  // Each time costs as much as the first, and brings no mail nearer.
+  // Repeating a recipient costs as much as the first time, without progress.
   if (recipients.has(key)) dialogue.fruitless += 1;
   if (recipients.size >= maxRecipients && !recipients.has(key)) {
     return refuse(dialogue, `452 4.5.3 too many recipients: at most ${maxRecipients} per message`);
@@ -159,7 +159,7 @@ function beginData(port: InboundPort, dialogue: Dialogue): undefined {
         };
       });
       await port.store(mails);
-      // Asked before and counted now: who names recipients and brings nothing uses nothing up.
+      // Checked before and counted now: a client that names recipients and sends nothing uses nothing up.
       for (const { use } of mails) if (use.kind === 'route') port.hourly.add(use.accountId);
       const inboundIds = mails.map(({ id }) => id);
       const uses = mails.map(({ use }) => use.kind);
@@ -173,7 +173,7 @@ function beginData(port: InboundPort, dialogue: Dialogue): undefined {
 
 const isLetter = ({ kind }: Use): boolean => kind === 'abuse' || kind === 'postmaster';
 
-/** A mail up to this size is stored as it came; of a larger one, what it says as a report is. */
+/** A mail up to this size is stored as received; of a larger one only the parts of a report are. */
 function wholeBytesOf({ use, maxBytes }: Taken): number {
   if (use.kind === 'route') return maxBytes;
   return isLetter(use) ? LETTER_BYTES : 0;

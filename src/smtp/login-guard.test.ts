@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLoginGuard, type LoginAttempt } from './login-guard.ts';
 
-/** A guard whose clock moves by its pauses alone; these are noted and over at once, or when they are released. */
+/** A guard whose clock is moved by its pauses only; these are recorded and end immediately, or when they are released. */
 function rig({ held = false } = {}) {
   const waits: number[] = [];
   const releases: (() => void)[] = [];
@@ -40,7 +40,7 @@ test('delays grow with the failures of one address, are taken in turn, and other
   assert.deepEqual(waits, [250, 500, 1000, 2000, 4000, 8000, 8000]);
   assert.deepEqual(closes.indexOf(true), 9);
   assert.equal(await waitOf('192.0.2.2'), 0);
-  // At one moment: the first waits, the second waits behind it, the third would wait too long.
+  // At the same time: the first waits, the second waits after it, the third would wait too long.
   const three = [1, 2, 3].map(() => guard.enter('192.0.2.1', 'a'));
   assert.deepEqual(
     (await Promise.all(three)).map((one) => one !== undefined),

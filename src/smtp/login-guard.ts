@@ -1,14 +1,13 @@
 /**
- * Slows down those who guess passwords. A few log-ins from one address are checked at a time: those under way count as if they
- * had failed already. After some failures the next ones are checked one after the other, with a delay between them that doubles
- * with each failure, however many connections it opens; those who would wait too long are turned away. A success forgets the
- * failures of its user name, and time forgets all. Other addresses notice nothing unless they guess at the same user name, and a
- * log-in that was right a moment ago never waits here.
+ * Slows down password guessing. A few logins from one address are checked at a time: those in progress count as failures. After some
+ * failures the next ones are checked one by one, with a delay that doubles with each failure, on any number of connections; logins that
+ * would wait too long are refused. A success clears the failures of its user name, and time clears all. Other addresses are not affected
+ * unless they guess the same user name, and a login that succeeded recently never waits here.
  *
- * Guesses at one user name from many addresses pass a gate of the same kind. Failures are counted for the name, whether there is
- * such a user or not. Addresses that the name logged in from within a week are not held up and do not count. No success forgets
- * failures, time does: the owner's log-ins in between allow no further guesses. Memory is bounded: a flood of names that are
- * tried a few times drives out others of that kind, and never one that is being slowed.
+ * Guesses of one user name from many addresses pass a second gate of the same kind. Failures are counted for the name, whether or not such
+ * a user exists. Addresses that the name logged in from within a week are not delayed and not counted. No success clears these failures,
+ * only time does: the owner's logins in between allow no additional guesses. Memory is limited: a flood of names that are tried a few times
+ * evicts others of that kind, and never one that is being slowed down.
  */
 
 const FIRST_DELAY_MS = 250;
@@ -21,9 +20,9 @@ interface Gate {
   lastFailureMs: number;
   /** When the next log-in may be checked. */
   freeAtMs: number;
-  /** Log-ins that may be checked and are not decided. */
+  /** Logins being checked. */
   underWay: number;
-  /** Wakes those who wait until one of these is decided. */
+  /** Wakes the logins that wait until one of these is decided. */
   waiting: (() => void)[];
 }
 
@@ -35,7 +34,7 @@ function isIdle(gate: Gate): boolean {
   return gate.failures === 0 && gate.underWay === 0 && gate.waiting.length === 0;
 }
 
-/** How long a log-in has to wait, undefined when it is turned away; it is under way from here on, until `decided`. */
+/** Returns how long a login has to wait, undefined if it is refused; it is in progress from here on, until `decided`. */
 function delayOf(gate: Gate, freeFailures: number, now: number): number | undefined {
   if (gate.failures < freeFailures) return 0;
   const doublings = gate.failures + gate.underWay - freeFailures;
@@ -45,7 +44,7 @@ function delayOf(gate: Gate, freeFailures: number, now: number): number | undefi
   return startMs - now;
 }
 
-/** The gate that was passed, when the log-in may be checked; undefined turns it away. `find` looks the gate up. */
+/** Returns the gate that was passed, once the login may be checked; undefined refuses it. `find` looks the gate up. */
 async function pass<G extends Gate>(
   find: () => G,
   options: { freeFailures: number; nowMs(): number; pause(ms: number): Promise<void> },
@@ -64,13 +63,13 @@ async function pass<G extends Gate>(
   return gate;
 }
 
-/** A log-in that passed is decided: the next may come. */
+/** A login that passed is decided: the next one may pass. */
 function decided(gate: Gate): void {
   gate.underWay -= 1;
   for (const wake of gate.waiting.splice(0)) wake();
 }
 
-/** Puts the entry behind all others; the one that was touched longest ago makes way. */
+/** Moves the entry to the end; the least recently used one is evicted. */
 function keep<V>(map: Map<string, V>, key: string, value: V, most: number): void {
   map.delete(key);
   map.set(key, value);
@@ -84,10 +83,10 @@ const KNOWN_MS = 7 * 86_400_000;
 const ADDRESSES_OF_NAME = 20;
 
 interface NameGuard {
-  /** The gate of the name; undefined for an address that the name logged in from of late. */
+  /** Returns the gate of the name; undefined for an address that the name logged in from recently. */
   gateOf(address: string, username: string): Gate | undefined;
   failed(username: string, gate: Gate): void;
-  /** Forgets a gate that holds nothing. */
+  /** Deletes an empty gate. */
   tidy(username: string): void;
   succeeded(address: string, username: string): void;
 }
@@ -130,21 +129,21 @@ function createNameGuard(nowMs: () => number): NameGuard {
 }
 
 const FREE_FAILURES = 5;
-/** From this many failures on each further one closes its connection. */
+/** From this many failures on, each further one closes its connection. */
 const CLOSING_FAILURES = 10;
 const ADDRESSES_KEPT = 10_000;
-/** User names of one address whose failures are counted by name; those of all others only time forgets. */
+/** Number of user names per address whose failures are counted by name; failures of all others are only cleared by time. */
 const NAMES_OF_ADDRESS = 10;
-/** No user name: those hold no controls. */
+/** Not a valid user name: those have no control characters. */
 const OTHERS = '\n';
 
 interface AddressGate extends Gate {
   byName: Map<string, number>;
 }
 
-/** A log-in that may be checked; exactly one of these is to be called in the end. */
+/** A login that may be checked; exactly one of these must be called in the end. */
 export interface LoginAttempt {
-  /** Answers whether the connection is to be closed. */
+  /** Returns whether to close the connection. */
   failed(): boolean;
   succeeded(): void;
   /** It could not be checked. */
@@ -152,11 +151,11 @@ export interface LoginAttempt {
 }
 
 export interface LoginGuard {
-  /** Resolves when a log-in from this address may be checked; undefined turns it away. */
+  /** Resolves when a login from this address may be checked; undefined refuses it. */
   enter(address: string, username: string): Promise<LoginAttempt | undefined>;
-  /** A log-in that did not have to be checked. */
+  /** A login that did not need a check. */
   succeeded(address: string, username: string): void;
-  /** Whether a log-in from this address succeeded of late. */
+  /** Whether a login from this address succeeded recently. */
   knows(address: string): boolean;
 }
 
@@ -172,7 +171,7 @@ export function createLoginGuard(options: LoginGuardOptions = {}): LoginGuard {
   const friends = new Map<string, number>();
   const names = createNameGuard(nowMs);
 
-  /** A record whose failures are old is as good as new. */
+  /** Resets a record whose failures are old. */
   const aged = <G extends Gate>(gate: G, forget: (gate: G) => void): G => {
     if (gate.failures > 0 && nowMs() - gate.lastFailureMs >= FORGET_MS) forget(gate);
     return gate;
@@ -199,7 +198,7 @@ export function createLoginGuard(options: LoginGuardOptions = {}): LoginGuard {
     names.succeeded(address, username);
   };
 
-  /** Undefined where the name does not count, for its own addresses. */
+  /** Returns 'own' for the name's own addresses, where it is not counted. */
   const passName = async (address: string, username: string): Promise<Gate | 'own' | undefined> => {
     if (names.gateOf(address, username) === undefined) return 'own';
     const find = (): Gate => aged(names.gateOf(address, username) ?? newGate(), (gate) => (gate.failures = 0));
@@ -255,7 +254,7 @@ export function createLoginGuard(options: LoginGuardOptions = {}): LoginGuard {
   };
 }
 
-/** Holds up no process that ends. */
+/** Does not keep a stopping process alive. */
 function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }

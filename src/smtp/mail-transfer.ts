@@ -1,11 +1,10 @@
 /**
- * One mail from 354 to the reply to its dot: bytes of the connection become content on stable storage, and content becomes
- * accepted messages. 250 is said only after the commit. Content that is refused is read to its dot and thrown away, so that the
- * session goes on.
+ * One mail from 354 to the reply to its dot: bytes of the connection become content on stable storage, and content becomes accepted
+ * messages. 250 is only sent after the commit. Refused content is read to its dot and discarded, so that the session continues.
  *
- * The bytes of DATA (RFC 5321 §4.1.1.4, §4.5.2): finds the end of the mail and takes the stuffing dots away, in whatever pieces
- * the bytes arrive. The one and only end is CRLF.CRLF, where the CRLF that ended the DATA command counts as the first: a dot
- * behind a bare CR, a bare LF or a NUL is content, which the reader of the content refuses. Nothing is copied.
+ * Also parses DATA (RFC 5321 §4.1.1.4, §4.5.2): finds the end of the mail and removes the stuffing dots, in any pieces. The only end is
+ * CRLF.CRLF, where the CRLF that ended the DATA command counts as the first: a dot after a bare CR, a bare LF, or a NUL is content, which
+ * the reader of the content refuses. Nothing is copied.
  */
 import { Unavailable } from '../base/failure.ts';
 import { createSubmissionReader, type SubmissionReader, type SubmittedMail } from '../mail/mime/submitted.ts';
@@ -34,8 +33,8 @@ type Seen = 'nothing' | 'CR' | 'CRLF' | 'CRLF.' | 'CRLF.CR';
 
 interface DotReader {
   /**
-   * Takes bytes from `from` on and gives the content in them to the sink. Answers the position behind the final
-   * CRLF.CRLF, or -1 while it has not come; after it, no more may be pushed.
+   * Reads bytes from `from` on and passes their content to the sink. Returns the position after the final CRLF.CRLF, or -1 if it has not
+   * arrived; after it, push must not be called again.
    */
   push(chunk: Buffer, from: number): number;
 }
@@ -73,7 +72,7 @@ export function createDotReader(sink: (content: Buffer) => void): DotReader {
             break;
           }
           case 'CR':
-            // Looked at again as ordinary content: it may begin a CRLF itself.
+            // Processed again as ordinary content: it may start a CRLF itself.
             if (byte === LF) at += 1;
             seen = byte === LF ? 'CRLF' : 'nothing';
             break;
@@ -191,7 +190,7 @@ function refusalOf(
   envelope: SubmissionEnvelope,
   { smtpUtf8, utf8Field }: SubmittedMail,
 ): string | undefined {
-  // RFC 6531 §3.4: a mail with an internationalised header needs the parameter.
+  // RFC 6531 §3.4: a mail with an internationalized header requires the parameter.
   if (smtpUtf8 && !envelope.smtpUtf8) {
     const field = utf8Field === undefined ? '' : ` field ${quote(utf8Field.name)} (line ${utf8Field.line})`;
     return `550 5.6.7 the header${field} has non-ASCII characters; encode its value (RFC 2047), or add SMTPUTF8 to MAIL FROM:<...>`;

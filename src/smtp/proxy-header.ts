@@ -1,7 +1,7 @@
 /**
- * Reads the PROXY protocol header (HAProxy, versions 1 and 2) that a trusted proxy sends before anything else on a connection,
- * before TLS as well. Gives the address of the client, and puts back every byte that follows the header. A connection whose
- * header is malformed, too long or late has no client address: its listener closes it.
+ * Reads the PROXY protocol header (HAProxy, versions 1 and 2) that a trusted proxy sends first on a connection, before TLS as well. Returns
+ * the address of the client, and puts back every byte after the header. A connection whose header is malformed, too long, or late has no
+ * client address: its listener closes it.
  */
 import { isIPv4, isIPv6, type Socket } from 'node:net';
 import { forwardedAddress } from '../net/trusted-proxies.ts';
@@ -15,7 +15,7 @@ const V2_SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
 const V2_FIXED = 16;
 
 type Parsed =
-  /** `address` is undefined where the header names none: the connection keeps its own address. */
+  /** `address` is undefined if the header has none: the connection keeps its own address. */
   | { state: 'complete'; bytes: number; address: string | undefined }
   | { state: 'incomplete' }
   | { state: 'malformed'; reason: string };
@@ -23,13 +23,13 @@ type Parsed =
 const INCOMPLETE: Parsed = { state: 'incomplete' };
 const malformed = (reason: string): Parsed => ({ state: 'malformed', reason });
 
-/** Whether `input` starts like `expected`, as far as it goes. */
+/** Returns whether `input` starts like `expected`, as far as it goes. */
 function startsLike(input: Buffer, expected: Buffer): boolean {
   const bytes = Math.min(input.length, expected.length);
   return input.subarray(0, bytes).equals(expected.subarray(0, bytes));
 }
 
-/** The header at the start of what came so far. */
+/** Parses the header at the start of the received bytes. */
 export function parseProxyHeader(input: Buffer): Parsed {
   if (input.length === 0) return INCOMPLETE;
   if (startsLike(input, V1_START)) return input.length < V1_START.length ? INCOMPLETE : parseV1(input);
@@ -72,7 +72,7 @@ function parseV2(input: Buffer): Parsed {
     if (length < ADDRESS_BYTES[family]) return malformed('version 2 with a truncated address');
   }
   if (input.length < bytes) return INCOMPLETE;
-  // LOCAL is the proxy's own health check. Of datagrams and Unix sockets there is no client address that applies here.
+  // LOCAL is the proxy's own health check. Datagrams and Unix sockets have no client address that applies here.
   const isTcp = !isLocal && transport === 1;
   return { state: 'complete', bytes, address: isTcp ? addressAt(input, family) : undefined };
 }
@@ -94,7 +94,7 @@ export interface ProxyHeaderReader {
   onRefused(reason: string): void;
 }
 
-/** Reads the header of a connection; exactly one of the callbacks is called, or none if the peer goes away first. */
+/** Reads the header of a connection; calls exactly one of the callbacks, or none if the peer disconnects first. */
 export function readProxyHeader(socket: Socket, { timeoutMs, onHeader, onRefused }: ProxyHeaderReader): void {
   let input: Buffer = Buffer.alloc(0);
   const finish = (): void => {

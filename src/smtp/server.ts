@@ -1,8 +1,7 @@
 /**
- * The listener of a port: accepts connections, bounds them by address and in all, looks after their deadlines, and stops
- * without cutting a mail off: while it drains it turns new connections away and refuses new mails on open ones, and only
- * then it closes. An error of accept() (no file descriptors left) costs the connection that met it and not
- * the listener.
+ * The listener of a port: accepts connections, limits them by address and in total, enforces their deadlines, and stops without cutting a
+ * mail off: while it drains it refuses new connections, and new mails on open ones, and closes only after that. An error of accept() (no
+ * file descriptors left) costs one connection and not the listener.
  */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { isTrustedProxy, plainAddress } from '../net/trusted-proxies.ts';
@@ -20,18 +19,18 @@ export interface ListenOptions {
 
 export interface SmtpServer {
   /**
-   * Resolves with the port once connections are accepted; 0 takes a free one. Rejects with the system's error. Once for STARTTLS
-   * and once for implicit TLS: the sessions of both count together.
+   * Resolves with the port once connections are accepted; 0 uses any free one. Rejects with the system's error. Called once for STARTTLS
+   * and once for implicit TLS: the sessions of both are counted together.
    */
   listen(port: number, options?: ListenOptions): Promise<{ port: number }>;
-  /** Open sessions. */
+  /** Number of open sessions. */
   count(): number;
   /**
-   * From now on nothing new begins: a connection gets 421 in place of the greeting, MAIL and DATA get 451. Resolves once the
-   * mails under way are answered; what is not in whole at the deadline is given up with 421. Safe to call twice.
+   * Starts refusing new work: a connection gets 421 instead of the greeting, MAIL and DATA get 451. Resolves once pending mails are
+   * answered; incomplete ones get 421 at the deadline. Safe to call twice.
    */
   drain(options: { deadlineMs: number }): Promise<void>;
-  /** Drains, then closes the listener and the sessions with 421, the last ones at the deadline. Safe to call twice. */
+  /** Drains, then closes the listener and ends the sessions with 421, the last ones at the deadline. Safe to call twice. */
   stop(options: { deadlineMs: number }): Promise<void>;
 }
 
@@ -39,7 +38,7 @@ const SLOWEST_SWEEP_MS = 1_000;
 const FASTEST_SWEEP_MS = 20;
 const COMPLAIN_EVERY_MS = 10_000;
 
-/** Open sessions, also by the address that they count for. */
+/** Open sessions, in total and by counted address. */
 class Sessions {
   readonly open = new Set<Session>();
   readonly #perAddress = new Map<string, number>();
@@ -53,7 +52,7 @@ class Sessions {
     this.#perAddress.set(counted, this.ofAddress(counted) + 1);
   }
 
-  /** False when it was removed before. */
+  /** Returns false if it was already removed. */
   remove(session: Session, counted: string): boolean {
     if (!this.open.delete(session)) return false;
     const left = this.ofAddress(counted) - 1;
@@ -63,12 +62,12 @@ class Sessions {
   }
 }
 
-/** listening ─drain─▶ refuses what is new, mails under way end ─stop─▶ listeners closed, sessions end ─▶ stopped */
+/** listening ─drain─▶ refuses new work, pending mails end ─stop─▶ listeners closed, sessions end ─▶ stopped */
 class ListeningServer implements SmtpServer {
   readonly #services: SmtpServices;
   readonly #sessions = new Sessions();
   readonly #listeners: Server[] = [];
-  /** Connections of trusted proxies whose PROXY protocol header has not come yet. */
+  /** Connections of trusted proxies that have not sent their PROXY protocol header yet. */
   readonly #withoutHeader = new Set<Socket>();
   readonly #noteProxy: (address: string, reason: string) => void;
   readonly #sweep: NodeJS.Timeout;
@@ -129,7 +128,7 @@ class ListeningServer implements SmtpServer {
     for (const session of this.#sessions.open) session.checkDeadline(nowMs);
   }
 
-  /** Why a connection may not stay, as the reply that says so. */
+  /** Returns the reply that refuses a connection, if any. */
   #refusalOf(already: number): string | undefined {
     const { maxConnectionsPerAddress, maxConnections } = this.#services.limits;
     if (this.#isStopping) return STOPPING;
@@ -137,7 +136,7 @@ class ListeningServer implements SmtpServer {
     return this.count() >= maxConnections ? '421 4.3.2 too many connections; try again later' : undefined;
   }
 
-  /** Finds out the address of the client: the peer, or what a trusted proxy reports. */
+  /** Determines the address of the client: the peer, or what a trusted proxy reports. */
   #accept(socket: Socket, { isImplicitTls, isDirect }: Required<Omit<ListenOptions, 'host'>>): undefined {
     const address = plainAddress(socket.remoteAddress);
     if (address === '') return void socket.destroy();
@@ -163,7 +162,7 @@ class ListeningServer implements SmtpServer {
     const already = this.#sessions.ofAddress(counted);
     const refusal = this.#refusalOf(already);
     if (refusal !== undefined && !isImplicitTls) return turnAway(socket, refusal);
-    // A refusal can be read within TLS only, and a handshake is work: beyond some of them nothing is said.
+    // A refusal can only be read within TLS, and a handshake is expensive: over some limit the connection is closed silently.
     const isBeyond = already >= 2 * limits.maxConnectionsPerAddress || this.count() >= limits.maxConnections;
     if (refusal !== undefined && isBeyond) return void socket.destroy();
     const session: Session = new Session(socket, {
@@ -179,7 +178,7 @@ class ListeningServer implements SmtpServer {
     metrics.smtpSessions.opened();
   }
 
-  /** Resolves once `isOver` says so; `giveUp` at the deadline should make it so, at once or with the sessions that end then. */
+  /** Resolves once `isOver` returns true; at the deadline `giveUp` should make it so, immediately or with the sessions that end then. */
   #until(isOver: () => boolean, deadlineMs: number, giveUp: () => void): Promise<void> {
     if (isOver()) return Promise.resolve();
     return new Promise((resolve) => {
@@ -232,7 +231,7 @@ export function createSmtpServer(services: SmtpServices): SmtpServer {
   return new ListeningServer(services);
 }
 
-/** Runs what it is given, at most once in ten seconds. */
+/** Runs the given function at most once in ten seconds. */
 function nowAndThen(): (write: () => void) => void {
   let nextMs = 0;
   return (write) => {
@@ -243,7 +242,7 @@ function nowAndThen(): (write: () => void) => void {
   };
 }
 
-/** Logs what a listener meets, now and then. */
+/** Logs errors of a listener, at a limited rate. */
 function complain(log: SmtpServices['log']): (error: Error) => void {
   const report = nowAndThen();
   return (error) => report(() => log.error({ err: error }, 'SMTP connections cannot be accepted'));

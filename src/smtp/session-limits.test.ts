@@ -155,7 +155,7 @@ async function pourWithoutReading(): Promise<void> {
   talker.socket.pause();
   let sentBytes = 0;
   const line = 'NOOP\r\n'.repeat(10_000);
-  // What the kernel's buffers hold is passed on; then the server stops reading, and so we cannot write.
+  // The kernel's buffers are passed on; then the server stops reading, and the client can no longer write.
   while (talker.socket.writableLength < 2_000_000 && sentBytes < 60_000_000) {
     talker.send(line);
     sentBytes += line.length;

@@ -1,11 +1,10 @@
 /**
- * The connection of one session: bytes in, lines out, TLS. Replies wait until they are flushed, and leave in one write. Always
- * true:
+ * The connection of one session: bytes in, lines out, TLS. Replies are buffered until they are flushed in one write. Invariants:
  *
- * - Nothing that came before a TLS handshake is seen after it.
- * - Once it is ended nothing is written; what still comes is thrown away by its reader.
+ * - Data received before a TLS handshake is never used after it.
+ * - Once it has ended nothing is written, and its reader discards further input.
  *
- * A customer of an IPv6 network has a whole /64, so that its addresses count as one.
+ * A customer in an IPv6 network has a complete /64, so its addresses count as one.
  */
 import { isIPv6, type Socket } from 'node:net';
 import { type SecureContext, TLSSocket } from 'node:tls';
@@ -41,9 +40,9 @@ const UNREAD_BYTES = 128 * 1024;
 
 interface WireEvents {
   onData(chunk: Buffer): void;
-  /** The client has sent all it will. */
+  /** The client has finished sending. */
   onEnd(): void;
-  /** The client has read what waited for it. */
+  /** The client has read the buffered replies. */
   onDrain(): void;
   onClosed(): void;
 }
@@ -90,7 +89,10 @@ export class SessionWire {
     this.#socket.write(output, 'latin1');
   }
 
-  /** Sends what waits and says no more; the client closes. Where it has closed already, nothing is left to say but of TLS. */
+  /**
+   * Sends the buffered replies and ends the connection; the client closes it. If it has already closed, nothing is sent, not even TLS
+   * alerts.
+   */
   end(): void {
     this.flush();
     this.#isEnded = true;
@@ -119,13 +121,13 @@ export class SessionWire {
     this.#socket.resume();
   }
 
-  /** Throws away what came and was not read. */
+  /** Discards input that was not read. */
   discardInput(): void {
     this.#socket.removeAllListeners('data').pause();
     while (this.#socket.read() !== null);
   }
 
-  /** Goes on in TLS. `onSecure` is called when the handshake is done; a failed one ends the connection. */
+  /** Continues in TLS. `onSecure` is called after the handshake; a failed one ends the connection. */
   startTls(secureContext: SecureContext, onSecure: () => void): void {
     const plain = this.#socket;
     plain.removeAllListeners('data').removeAllListeners('drain').pause();

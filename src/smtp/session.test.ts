@@ -1,4 +1,4 @@
-/** What a transcript cannot show: changes from outside while a session is open, back-pressure, and the end of a session. */
+/** What a transcript cannot show: changes from outside during a session, back-pressure, and the end of a session. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';
@@ -22,7 +22,7 @@ async function countBlobs(): Promise<number> {
   return count;
 }
 
-test('who speaks before the greeting is refused also where log-ins came from', async () => {
+test('refuses a client that sends before the greeting, even from an address with earlier logins', async () => {
   const first = await rig.listen();
   (await openSession(first.port, rig.credentials.live)).destroy();
   const { guard } = first;
@@ -172,7 +172,7 @@ test('drained sessions stay open, and a mail that does not come to its dot is to
   assert.equal(rig.accepted.length, before);
 });
 
-test('a stop cuts what does not end within the grace', async () => {
+test('a stop closes sessions that do not end within the grace period', async () => {
   const { port, server } = await rig.listen();
   const busy = await openSession(port, rig.credentials.live);
   busy.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n`);

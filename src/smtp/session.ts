@@ -1,19 +1,19 @@
 /**
- * One SMTP session: input becomes lines and content, one command or mail at a time, with deadlines and an end. What commands mean
- * is in commands.ts, the connection in session-wire.ts.
+ * One SMTP session: input becomes lines and content, one command or mail at a time, with deadlines and an end. commands.ts runs the
+ * commands, session-wire.ts is the connection.
  *
  *   greeting ─20 ms of silence─▶ open ─QUIT, an error too many, a deadline─▶ closing ─the client closes─▶ closed
  *   greeting, open ─TLS─▶ handshake ─▶ greeting, open
- *   open:  input ─pump─▶ a line to commands.ts (or to an exchange of AUTH) │ content to the mail that is transferred
- *          while something is waited for, the input waits too
+ *   open:  input ─pump─▶ a line to commands.ts (or to an exchange of AUTH) │ content to the current mail
+ *          while a command waits, the input waits too
  *
- * Always true:
+ * Invariants:
  *
- * - One command or mail is worked on at a time; what a client sends meanwhile waits, and beyond a bound its socket is paused.
- * - Replies to what came together leave together, in order, in one write.
- * - Lines end with CRLF; one that is too long is refused once its limit is passed, and thrown away as it comes, never held.
- * - Nothing that came before a TLS handshake is seen after it: neither state nor bytes.
- * - A mail is worth what its 250 says: a connection that ends before its dot leaves nothing.
+ * - One command or mail is processed at a time; further input waits, and its socket is paused over a limit.
+ * - Replies to commands that arrived together are sent together, in order, in one write.
+ * - Lines end with CRLF; one that is too long is refused once it exceeds its limit, and discarded as it arrives, never held.
+ * - Data received before a TLS handshake is never used after it: neither state nor bytes.
+ * - A mail is accepted only by its 250: a connection that ends before its dot leaves nothing.
  */
 import type { Socket } from 'node:net';
 import { ByteQueue } from '../base/byte-queue.ts';
@@ -49,11 +49,11 @@ type Phase = 'greeting' | 'open' | 'handshake' | 'closing' | 'closed';
 export interface SessionOptions {
   services: SmtpServices;
   address: string;
-  /** TLS from the first byte (RFC 8314 §3.3); otherwise STARTTLS leads there. */
+  /** TLS from the first byte (RFC 8314 §3.3); otherwise STARTTLS. */
   isImplicitTls: boolean;
-  /** Said in place of the greeting: the session ends with it. */
+  /** Sent instead of the greeting; the session ends with it. */
   refusal?: string | undefined;
-  /** A mail has come to its end, or will not. */
+  /** Called when a mail is complete, or will not be. */
   onMailOver(): void;
   onClosed(): void;
 }
@@ -80,17 +80,17 @@ export class Session implements Dialogue {
   readonly #onClosed: () => void;
   #phase: Phase = 'greeting';
   readonly #input = new ByteQueue();
-  /** The input is the beginning of a line; up to so many bytes without its end it need not be looked at again. */
+  /** The input is the start of a line; up to this many bytes without its end it need not be searched again. */
   #midLineBytes = 0;
-  /** Something is under way; the input waits. */
+  /** A command is in progress; the input waits. */
   #isWaiting = false;
-  /** A mail has come in whole and has no reply yet. */
+  /** A mail was received completely and has no reply yet. */
   #isStoring = false;
-  /** The rest of a line that was too long goes by; how much of it did. */
+  /** Bytes skipped of a line that was too long; -1 outside of one. */
   #skippedBytes = -1;
   #clientErrors = 0;
   #isDraining = false;
-  /** The client has sent all it will. */
+  /** The client has finished sending. */
   #isEnded = false;
   /** By performance.now(). */
   #deadlineMs: number;
@@ -163,7 +163,7 @@ export class Session implements Dialogue {
     if (!this.#isWaiting) this.#endQuietly();
   }
 
-  /** The client is gone or says no more. */
+  /** The client disconnected or has finished sending. */
   #endQuietly(): undefined {
     if (this.#phase === 'closing' || this.#phase === 'closed') return;
     this.#phase = 'closing';
@@ -174,7 +174,7 @@ export class Session implements Dialogue {
     this.#onMailOver();
   }
 
-  /** Works through what came until it is used up or something has to be waited for. */
+  /** Processes the input until it is used up or a command has to wait. */
   #pump(): void {
     const input = this.#input.bytes;
     this.#midLineBytes = 0;
@@ -191,7 +191,7 @@ export class Session implements Dialogue {
     return this.#phase === 'open' && !this.#isWaiting && !this.#wire.isFull();
   }
 
-  /** Takes a line from `at` on; answers where the next one begins, or `at` while its end has not come. */
+  /** Reads a line from `at` on; returns where the next one starts, or `at` if its end has not arrived. */
   #takeLine(input: Buffer, at: number): number {
     const end = input.indexOf(LF, at);
     if (this.#skippedBytes >= 0) return this.#skip(input, at, end);
@@ -223,7 +223,7 @@ export class Session implements Dialogue {
   #runLine(text: string | undefined): void {
     const { takeLine } = this;
     let working: Pending;
-    // What is no text is no Base64 either.
+    // An invalid text is not Base64 either.
     if (takeLine !== undefined) working = takeLine(text ?? '?');
     else if (text !== undefined) working = runCommand(this, text);
     else working = this.clientError('500 5.5.2 line has control characters or is not UTF-8');
@@ -280,7 +280,7 @@ export class Session implements Dialogue {
     this.#deadlineMs = Math.min(this.#dataEndMs, performance.now() + dataMs);
   }
 
-  /** Holds the input until something is done; `deadlineMs` goes on meanwhile where it is the client's. */
+  /** Holds the input until the work is done; a client's own `deadlineMs` keeps running. */
   #wait(work: Promise<void>, deadlineMs = Number.POSITIVE_INFINITY): void {
     this.#isWaiting = true;
     this.#deadlineMs = deadlineMs;
@@ -325,11 +325,11 @@ export class Session implements Dialogue {
     if (this.#phase === 'closing' || this.#phase === 'closed') return;
     this.reply(line);
     this.#endQuietly();
-    // What still comes is read and thrown away: unread bytes would reset the connection, and the last line with it.
+    // Further input is read and discarded: unread bytes would reset the connection, and lose the last line.
     this.#wire.resume();
   }
 
-  /** The same where no command is worked on. */
+  /** The same while no command is in progress. */
   #hangUpIdle(line: string): undefined {
     if (!this.hasMail()) this.verb = undefined;
     this.hangUp(line);
@@ -345,14 +345,14 @@ export class Session implements Dialogue {
     this.helo = undefined;
     this.isExtended = false;
     this.envelope = undefined;
-    // Bytes behind STARTTLS may be injected by somebody in between (CVE-2011-0411): they are neither run nor decrypted.
+    // Bytes after STARTTLS may be injected by an attacker (CVE-2011-0411): they are neither executed nor decrypted.
     this.#wire.discardInput();
     this.#secure(() => {
       this.#phase = 'open';
     });
   }
 
-  /** Goes on in TLS; `begin` says with what. */
+  /** Continues in TLS; `begin` starts the handshake. */
   #secure(begin: () => void): void {
     this.#phase = 'handshake';
     this.#deadlineMs = performance.now() + this.services.limits.handshakeMs;
@@ -365,24 +365,24 @@ export class Session implements Dialogue {
     });
   }
 
-  /** Ends the session when its deadline has passed. */
+  /** Ends the session if its deadline has passed. */
   checkDeadline(nowMs: number): undefined {
     if (nowMs < this.#deadlineMs) return;
     if (this.#phase === 'handshake' || this.#phase === 'closing') return this.destroy();
     this.#hangUpIdle('421 4.4.2 timeout; closing the connection');
   }
 
-  /** Whether a mail is under way: from 354 to the reply to its dot. */
+  /** Returns whether a mail is in progress: from 354 to the reply to its dot. */
   hasMail(): boolean {
     return this.transfer !== undefined || this.#isStoring;
   }
 
-  /** Tells a client whose mail does not come to its end in time, and ends the session. */
+  /** Tells a client that its mail was not complete in time, and ends the session. */
   giveUp(): void {
     if (this.transfer !== undefined) this.hangUp(STOPPING);
   }
 
-  /** Ends it as soon as no mail is under way. */
+  /** Ends the session as soon as no mail is in progress. */
   drain(): void {
     this.#isDraining = true;
     if (this.#phase === 'handshake') return;

@@ -1,6 +1,5 @@
 /**
- * SMTP: the listeners, the sessions on them, and what becomes of the mail that they bring: by submission (RFC 6409), and in from
- * outside.
+ * SMTP: the listeners, their sessions, and the mail that they receive: submission (RFC 6409) and inbound mail.
  */
 import { defaultLimits, type SmtpLimits, type SmtpServices } from './dialogue.ts';
 import { createInboundProfile, type InboundPort, inboundLimits } from './inbound.ts';
@@ -22,7 +21,7 @@ export type SubmissionOptions = Shared &
 
 const OPEN = { closedToMail: () => undefined, closedToContent: () => undefined };
 
-/** A listener that is not listening yet. */
+/** Creates a listener that is not listening yet. */
 export function createSubmissionServer(options: SubmissionOptions): SmtpServer {
   const {
     guard = createLoginGuard(),
@@ -40,7 +39,7 @@ export function createSubmissionServer(options: SubmissionOptions): SmtpServer {
   });
 }
 
-/** The same for mail that comes in from outside. */
+/** The same for inbound mail. */
 export function createInboundServer({
   limits,
   recipients,

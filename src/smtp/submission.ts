@@ -1,6 +1,6 @@
 /**
- * What is said on a port of submission (RFC 6409): who sends, to whom, and whether the content may come. Whether the credential is still
- * in force and the sender's domain verified is asked again for every mail, so that a revocation is felt in open sessions.
+ * The commands of a submission port (RFC 6409): sender, recipients, and whether content is accepted. For every mail it checks again whether
+ * the credential is valid and the sender's domain verified, so that a revocation applies to open sessions.
  */
 import type { SmtpAuthenticator } from '../accounts/accounts.ts';
 import type { Failure } from '../base/failure.ts';
@@ -34,20 +34,20 @@ export interface Submission {
   authenticator: SmtpAuthenticator;
   guard: LoginGuard;
   submit: Submit;
-  /** A 4xx or 5xx reply to somebody who is logged in; `verb` is the command, where one of those known was given. */
+  /** Called for a 4xx or 5xx reply to a logged-in client; `verb` is the command, if it is a known one. */
   onRefused?(refused: RefusedCommand): void;
-  /** Takes one mail from this credential's share of the rate limit; false when there is none left. */
+  /** Takes one mail from this credential's share of the rate limit; returns false if none is left. */
   takeRate(keyId: string): boolean;
 }
 
-/** False when the reply was given: nobody is logged in. */
+/** Returns false after replying that a login is required. */
 function isLoggedIn(dialogue: Dialogue): dialogue is Dialogue & { login: Login } {
   if (dialogue.login !== undefined) return true;
   dialogue.clientError(dialogue.isSecure ? NEEDS_LOGIN : NEEDS_TLS);
   return false;
 }
 
-/** MAIL FROM. Without a promise where everything asked for was known already. */
+/** MAIL FROM. Synchronous if everything needed is cached. */
 function beginMail(submission: Submission, dialogue: Dialogue, argument: string): Pending {
   if (!isLoggedIn(dialogue)) return;
   if (dialogue.helo === undefined) return dialogue.clientError('503 5.5.1 send EHLO first');
@@ -114,11 +114,11 @@ function checkSender(submission: Submission, dialogue: Dialogue & { login: Login
   );
 }
 
-/** RCPT TO. A recipient that is given twice is taken once. */
+/** RCPT TO. Duplicate recipients are accepted once. */
 function addRecipient(dialogue: Dialogue, argument: string): undefined {
   if (!isLoggedIn(dialogue)) return;
   const { envelope } = dialogue;
-  // No error: a client that pipelines sends RCPT before it knows what became of its MAIL.
+  // Not an error: a client that pipelines sends RCPT before it gets the reply to MAIL.
   if (envelope?.kind !== 'submission') return refuse(dialogue, NO_MAIL);
   const { maxRecipients, maxRefusedRecipients } = dialogue.services.limits;
   if (envelope.refused >= maxRefusedRecipients) return dialogue.hangUp('421 4.7.0 too many rejected recipients');
@@ -151,7 +151,7 @@ function beginData(submission: Submission, dialogue: Dialogue): undefined {
   const { services, login, envelope, helo, address } = dialogue;
   if (envelope?.kind !== 'submission') return refuse(dialogue, NO_MAIL);
   if (envelope.recipients.size === 0) return refuse(dialogue, '554 5.5.1 no valid recipients');
-  // What closed since MAIL; the envelope stays, for a client that tries again.
+  // Intake may have closed since MAIL; the envelope is kept, for a client that retries.
   if (services.closedToMail() !== undefined) return refuse(dialogue, BUSY);
   dialogue.transfer = beginTransfer({
     services,

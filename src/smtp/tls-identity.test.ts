@@ -26,7 +26,7 @@ function folderOf(t: TestContext): string {
   return folder;
 }
 
-test('a certificate of our own is one: names, times, signature, key', () => {
+test('a self-signed certificate is valid: names, times, signature, key', () => {
   const nowMs = Date.UTC(2026, 10, 20);
   const { cert, key } = selfSigned(['mail.example.com', 'localhost', '127.0.0.1', '::1'], nowMs);
   const certificate = new X509Certificate(cert);
@@ -169,7 +169,7 @@ async function laxServerTakes(options: tls.ConnectionOptions): Promise<boolean> 
   }
 }
 
-test('a client that comes back resumes its TLS session', async () => {
+test('a returning client resumes its TLS session', async () => {
   const { port } = await rig.listen();
   for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
     const limits = { minVersion: version, maxVersion: version };

@@ -1,11 +1,11 @@
 /**
- * Key, certificate and TLS parameters of a port: TLS 1.2 and 1.3, forward secrecy only, session tickets so that a
- * client that connects for each mail does not pay for a whole handshake. Files are looked at every two seconds and taken when
- * both are good together; until then, and for sessions that are open, the old ones stay. Without files a self-signed
- * certificate is made and kept in the data directory; one of an authority takes its place when there is one.
+ * Key, certificate, and TLS parameters of a port: TLS 1.2 and 1.3, forward secrecy only, session tickets so that a client that connects for
+ * each mail avoids full handshakes. Files are checked every two seconds and loaded when both match; until then, and for open sessions, the
+ * old ones stay in use. Without files a self-signed certificate is created and kept in the data directory, until an authority's certificate
+ * replaces it.
  *
- * A self-signed certificate for a first start, when there is none yet: EC P-256, the names as subjectAltName, ten years, encoded
- * here (RFC 5280). Clients cannot verify such a certificate; it makes TLS possible and is meant to be replaced.
+ * Also creates that self-signed certificate: EC P-256, the names as subjectAltName, ten years, encoded here (RFC 5280). Clients cannot
+ * verify it; it makes TLS possible and is meant to be replaced.
  */
 import { constants, generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync, statSync } from 'node:fs';
@@ -29,7 +29,7 @@ import type { Log } from '../base/log.ts';
 import { writeDurableFile } from '../storage/durable-file.ts';
 
 const LOOK_MS = 2_000;
-/** A certificate of ours is replaced when it has less than this left. */
+/** A self-signed certificate is replaced when it has less than this left. */
 const RENEW_BEFORE_MS = 30 * 86_400_000;
 const CIPHERS = [
   'TLS_AES_128_GCM_SHA256',
@@ -51,13 +51,13 @@ export interface ShownCertificate {
 }
 
 export interface TlsIdentity extends Running {
-  /** For the next handshake, with a client that asks for this host. */
+  /** Returns the context for the next handshake, with a client that requests this host. */
   context(servername?: string): SecureContext;
-  /** Looks at the files now; answers whether others were taken. */
+  /** Checks the files now; returns whether new ones were loaded. */
   reload(): boolean;
-  /** Shows this certificate from the next handshake on. Throws when key and certificate do not fit. */
+  /** Uses this certificate from the next handshake on. Throws if key and certificate do not match. */
   use(certificate: Certificate): void;
-  /** Shows this one to clients that ask for this host. Throws likewise. */
+  /** Uses this certificate for clients that request this host. Throws likewise. */
   useFor(servername: string, certificate: Certificate): void;
   shown(): ShownCertificate;
 }
@@ -69,7 +69,7 @@ export interface TlsFiles {
 
 interface IdentityOptions {
   files: TlsFiles | undefined;
-  /** Where a certificate of our own is kept. */
+  /** Where a self-signed certificate is kept. */
   folder: string;
   /** It is kept as `smtp-tls.pem` or `https-tls.pem`. */
   port?: 'smtp' | 'https';
@@ -78,10 +78,10 @@ interface IdentityOptions {
   log: Log;
 }
 
-/** Throws a sentence for the operator when the files cannot be used. */
+/** Throws an error for the operator if the files cannot be used. */
 export function openTlsIdentity(options: IdentityOptions): TlsIdentity {
   const { files, log } = options;
-  // One for all contexts, so that tickets outlive a change of the certificate.
+  // Shared by all contexts, so that tickets outlive a change of the certificate.
   const ticketKeys = randomBytes(48);
   let current: { context: SecureContext; shown: ShownCertificate };
   const show = (certificate: Certificate, source: ShownCertificate['source']): void => {
@@ -114,7 +114,7 @@ export function openTlsIdentity(options: IdentityOptions): TlsIdentity {
       show(readFiles(files), 'files');
     } catch (error) {
       const { message } = error as Error;
-      // The other file may be a moment behind; looked at again until both fit, and logged once.
+      // The other file may be written a moment later; checked again until both match, and logged once.
       if (message !== complaint) log.warn({ err: error }, 'invalid TLS files ignored; keeping the current certificate');
       complaint = message;
       return false;
@@ -146,7 +146,7 @@ function readFiles({ certFile, keyFile }: TlsFiles): Certificate {
   return { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') };
 }
 
-/** Changes with the files, whether they are written in place, replaced, or links that lead elsewhere. */
+/** Changes with the files, whether they are rewritten, replaced, or links that point elsewhere. */
 function stateOf({ certFile, keyFile }: TlsFiles): string {
   return [certFile, keyFile]
     .map((file) => {
@@ -156,7 +156,7 @@ function stateOf({ certFile, keyFile }: TlsFiles): string {
     .join(' ');
 }
 
-/** The kept certificate while it is good for this name, else a new one; key and certificate share a file of mode 0600. */
+/** Returns the stored certificate while it is valid for this name, else a new one; key and certificate share a file of mode 0600. */
 function ownCertificate({ folder, port = 'smtp', hostname, clock, log }: IdentityOptions): Certificate {
   const file = path.join(folder, `${port}-tls.pem`);
   const kept = existsSync(file) ? splitPem(readFileSync(file, 'utf8')) : undefined;
@@ -199,13 +199,13 @@ const EXTENDED_KEY_USAGE = '2.5.29.37';
 const SERVER_AUTH = '1.3.6.1.5.5.7.3.1';
 
 function toBeSigned(names: string[], publicKey: KeyObject, nowMs: number): Buffer {
-  // At most 64 characters (RFC 5280, ub-common-name); what counts are the names of the extension.
+  // At most 64 characters (RFC 5280, ub-common-name); only the names in the extension matter.
   const name = sequence(set(sequence(objectId(COMMON_NAME), utf8(names[0]!.slice(0, 64)))));
   const serial = randomBytes(16);
   serial[0] = (serial[0]! & 0x7f) | 0x40;
   const extensions = sequence(
     extension(BASIC_CONSTRAINTS, sequence(), { critical: true }),
-    // digitalSignature alone.
+    // Only digitalSignature.
     extension(KEY_USAGE, der(0x03, Buffer.of(7, 0x80)), { critical: true }),
     extension(EXTENDED_KEY_USAGE, sequence(objectId(SERVER_AUTH)), { critical: false }),
     subjectAltName(names),
@@ -226,11 +226,11 @@ function toBeSigned(names: string[], publicKey: KeyObject, nowMs: number): Buffe
 interface Certificate {
   /** PEM, PKCS #8. */
   key: string;
-  /** PEM; the certificates of those who issued it behind it. */
+  /** PEM, followed by the certificates of the issuers. */
   cert: string;
 }
 
-/** A key and its certificate for these host names and addresses, of which the first is the subject. */
+/** Returns a key and its certificate for these host names and addresses, the first of which is the subject. */
 export function selfSigned(names: string[], nowMs: number): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const body = toBeSigned(names, publicKey, nowMs);

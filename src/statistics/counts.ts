@@ -1,6 +1,6 @@
 /**
- * What an event counts as, and for whom: the one place where the log becomes numbers, for the rows that are stored and for what of the
- * log is not in them yet. An event counts in the hour and in the day of its own time.
+ * Defines which counter an event increments, and for which groups: for the stored rows and for the part of the log that is not stored in
+ * them yet. An event counts in the hour and in the day of its own time.
  */
 
 import { asciiLower } from '../base/ascii-lower.ts';
@@ -26,11 +26,11 @@ export type Counter = (typeof COUNTERS)[number];
 export const DIMENSIONS = ['none', 'tag', 'template', 'recipientDomain'] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
 
-/** Lengths in milliseconds; all of UTC, so that every period begins at a multiple of its length. */
+/** Lengths in milliseconds, in UTC, so that every period starts at a multiple of its length. */
 export const PERIODS = { hour: 3_600_000, day: 86_400_000 } as const;
 export type Period = keyof typeof PERIODS;
 
-/** In the place of a group: all whose names are not kept. No tag, template or domain is called so. */
+/** Replaces a group name for all groups that are not kept by name. No tag, template, or domain has this name. */
 export const OTHERS = '*';
 
 /** Counters of one group in one period. */
@@ -39,16 +39,16 @@ export interface Counted extends Record<Counter, number> {
   period: Period;
   /** Unix ms. */
   start: number;
-  /** Empty for dimension none, and for mail that has no tag or no template. */
+  /** Empty for dimension none, and for mail without a tag or template. */
   groupValue: string;
   deliveryMs: Histogram;
 }
 
-/** An event with what is counted of its message; null where that is not kept any more. */
+/** An event with what is counted of its message; null if that is no longer stored. */
 export interface CountedEvent {
   type: EventType;
   at: number;
-  /** JSON; only of the types in DETAILED. */
+  /** JSON; only for the types in DETAILED. */
   detail: string | null;
   recipient: string | null;
   /** JSON array. */
@@ -56,7 +56,7 @@ export interface CountedEvent {
   template_id: string | null;
 }
 
-/** The types whose detail says what they count as. */
+/** Types whose detail decides the counter. */
 export const DETAILED: readonly EventType[] = ['Delivery', 'Bounce', 'Reject'];
 
 interface Detail {
@@ -77,14 +77,14 @@ const PLAIN: Partial<Record<EventType, Counter>> = {
   Unsubscribe: 'unsubscribed',
 };
 
-/** Undefined of what is not counted: a message that was cancelled. */
+/** Returns undefined for what is not counted: a canceled message. */
 function counterOf(type: EventType, detail: Detail): Counter | undefined {
   if (type === 'Bounce') return BOUNCED[detail.bounce?.kind ?? 'soft'];
   if (type === 'Reject') return detail.reject?.reason === 'suppressed' ? 'suppressed' : undefined;
   return PLAIN[type];
 }
 
-/** The groups that an event is counted in: a mail has one template and one domain, and any number of tags. */
+/** Returns the groups of an event: a mail has one template and one domain, and any number of tags. */
 function groupsOf(event: CountedEvent, dimension: Dimension): string[] {
   if (dimension === 'none') return [''];
   if (dimension === 'template') return [event.template_id ?? ''];
@@ -100,14 +100,14 @@ function domainOf(recipient: string): string {
 
 export const ZEROS = Object.fromEntries(COUNTERS.map((counter) => [counter, 0])) as Readonly<Record<Counter, number>>;
 
-/** What names the counters of a group in a period, within an account and mode. */
+/** Identifies the counters of a group in a period, within an account and mode. */
 export type Key = Pick<Counted, 'dimension' | 'period' | 'start' | 'groupValue'>;
 
 export function emptyCounted({ dimension, period, start, groupValue }: Key): Counted {
   return { dimension, period, start, groupValue, ...ZEROS, deliveryMs: new Map() };
 }
 
-/** Adds what the second has counted to the first. */
+/** Adds the second counters to the first. */
 export function addCounted(into: Counted, other: Counted): void {
   for (const counter of COUNTERS) into[counter] += other[counter];
   merge(into.deliveryMs, other.deliveryMs);
@@ -120,11 +120,11 @@ export function keyOf({ dimension, period, start, groupValue }: Key): string {
 export interface Counting {
   dimensions: readonly Dimension[];
   periods: readonly Period[];
-  /** Counters after which no further event is looked at. */
+  /** Stop after this many counters. */
   countersAtMost?: number;
 }
 
-/** Counts the events; answers how many it has looked at, too. Those of a message that is not kept any more count nowhere. */
+/** Counts the events; also returns how many it processed. Events of messages that are no longer stored are not counted. */
 export function count(
   events: readonly CountedEvent[],
   { dimensions, periods, countersAtMost = Number.POSITIVE_INFINITY }: Counting,

@@ -1,28 +1,28 @@
 /**
- * Histograms of delivery times: buckets whose bounds grow by a constant factor, so that every percentile is at most 2 % off whatever the
- * range, and histograms of the same buckets are merged by adding their counts (Masson, Rim, Lee: DDSketch, VLDB 2019). All times
- * from a millisecond to three days fall into 485 buckets; stored are those in use, as pairs of varints.
+ * Histograms of delivery times: buckets whose bounds grow by a constant factor, so that every percentile is at most 2 % off in any range,
+ * and histograms are merged by adding their counts (Masson, Rim, Lee: DDSketch, VLDB 2019). All times from a millisecond to three days fit
+ * into 485 buckets; only those in use are stored, as pairs of varints.
  */
 
 const RELATIVE_ERROR = 0.02;
 const GAMMA = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR);
 const LOG_GAMMA = Math.log(GAMMA);
 
-/** Counts by the number of the bucket: 0 holds zero, the others `(γ^(n-2), γ^(n-1)]` milliseconds. */
+/** Counts by bucket number: 0 holds zero, the others `(γ^(n-2), γ^(n-1)]` milliseconds. */
 export type Histogram = Map<number, number>;
 
 export function observe(histogram: Histogram, ms: number): void {
-  // What a clock that was set back makes of a time counts as none.
+  // Negative times of a clock that was set back count as zero.
   const bucket = ms < 1 ? 0 : 1 + Math.ceil(Math.log(ms) / LOG_GAMMA);
   histogram.set(bucket, (histogram.get(bucket) ?? 0) + 1);
 }
 
-/** Adds the counts of the second to the first. */
+/** Adds the counts of the second histogram to the first. */
 export function merge(into: Histogram, other: Histogram): void {
   for (const [bucket, count] of other) into.set(bucket, (into.get(bucket) ?? 0) + count);
 }
 
-/** Nearest rank: the time that `share` of all are not above; null of an empty histogram. */
+/** Nearest rank: returns the time that `share` of all do not exceed; null for an empty histogram. */
 export function percentile(histogram: Histogram, share: number): number | null {
   const buckets = [...histogram].sort(([a], [b]) => a - b);
   const rank = Math.ceil(share * buckets.reduce((sum, [, count]) => sum + count, 0));
@@ -34,7 +34,7 @@ export function percentile(histogram: Histogram, share: number): number | null {
   return null;
 }
 
-/** Distance to the bucket before, and its count, of each bucket in use; null of an empty histogram. */
+/** Packs, for each bucket in use, the distance to the previous one and its count; null for an empty histogram. */
 export function packHistogram(histogram: Histogram): Uint8Array | null {
   if (histogram.size === 0) return null;
   const bytes: number[] = [];

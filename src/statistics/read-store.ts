@@ -1,7 +1,6 @@
 /**
- * Reads the counters of one account and mode as of one moment: what is stored, and on top what of the log is not counted yet, so that
- * the answer agrees with every event that was committed before. Where too much of the log is not counted yet, there is no
- * answer instead of a wrong one.
+ * Reads the counters of one account and mode as of one moment: what is stored, plus the events that are not counted yet, so that the result
+ * matches every event committed before. If too many events are not counted yet, there is no result instead of a wrong one.
  */
 import type { EventPlace } from '../events/events.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
@@ -22,16 +21,16 @@ import { percentile } from './histogram.ts';
 import { cursorOf, type StatisticsOwner, uncountedEvents } from './roll-up-store.ts';
 import { columnOf, countedOf, STORED, type StoredRow } from './table.ts';
 
-/** Events that a call counts itself. */
+/** Maximum number of events that a call counts itself. */
 const UNCOUNTED_AT_MOST = 5_000;
 
 export interface StatisticsQuery extends StatisticsOwner {
   dimension: Dimension;
   period: Period;
-  /** Unix ms, beginnings of periods; the second one is the first that is not asked for. */
+  /** Unix ms, starts of periods; the second one is exclusive. */
   fromMs: number;
   untilMs: number;
-  /** Groups by name: those with the most accepted messages. */
+  /** Number of named groups: those with the most accepted messages. */
   groups: number;
 }
 
@@ -39,15 +38,15 @@ export interface StatisticsBucket extends Record<Counter, number> {
   start: number;
   /** Null: all groups that are not named. */
   group: string | null;
-  /** Milliseconds; null where nothing was delivered, and of all other groups together. */
+  /** Milliseconds; null if nothing was delivered, and for the sum of other groups. */
   p50: number | null;
   p95: number | null;
 }
 
-/** Reads that a step of counting came between, before there is no answer. */
+/** Retries if a counting step interferes, before there is no result. */
 const TRIES = 10;
 
-/** Buckets with something in them, oldest first, of a period in the order of the groups; null where the log is too far ahead. */
+/** Returns nonempty buckets, oldest first, within a period in the order of the groups; null if too many events are not counted yet. */
 export const readStatisticsOperation = operation(
   'statistics.read',
   'read',
@@ -55,7 +54,7 @@ export const readStatisticsOperation = operation(
     for (let tries = 0; tries < TRIES; tries += 1) {
       const cursor = await cursorOf(tx, query);
       const buckets = await bucketsBehind(tx, query, cursor);
-      // The statements of the embedded database do not share a snapshot: what was counted in between would be there twice.
+      // SQLite statements do not share a snapshot: events counted in between would appear twice.
       if ((await cursorOf(tx, query)).seq === cursor.seq) return buckets;
     }
     return null;
@@ -66,14 +65,14 @@ export interface TookMail {
   accountId: string;
   /** In A-labels. */
   domain: string;
-  /** Unix ms, in the first and the last day that are looked at. */
+  /** Unix ms, in the first and the last day of the range. */
   fromMs: number;
   untilMs: number;
 }
 
 /**
- * Whether a domain took live mail of an account in these days, as far as that is counted by then: the last minute is not, nor are
- * domains that in one day were not among those kept by name.
+ * Returns whether a domain accepted live mail of an account in these days, according to the counters: they lack the last minute, and
+ * domains that were not kept by name on a day.
  */
 export const tookMailOperation = operation(
   'statistics.tookMail',
@@ -94,11 +93,11 @@ export const tookMailOperation = operation(
 
 export interface FailingLately {
   accountIds: string[];
-  /** The account to go on after; null where all have been looked at. */
+  /** The account to continue after; null at the end. */
   next: string | null;
 }
 
-/** Of the next accounts those whose live mail has bounced for good, or was complained about, in hours from this one on. */
+/** Returns, of the next accounts, those whose live mail had hard bounces or complaints since this hour. */
 export const failingLatelyOperation = operation(
   'statistics.failingLately',
   'read',
@@ -121,7 +120,7 @@ export interface AnsweredCounts {
   complained: number;
 }
 
-/** Live mail of an account that was answered for, in the hours from each of these times on, as far as it is counted by now. */
+/** Returns live mail of an account with a result, in the hours since each of these times, as far as counted. */
 export const answeredOperation = operation(
   'statistics.answered',
   'read',
@@ -167,7 +166,7 @@ function bucketOf({ start, groupValue, deliveryMs, dimension, period, ...counter
   return { start, group: isOthers ? null : groupValue, ...counters, p50: timeOf(0.5), p95: timeOf(0.95) };
 }
 
-/** What of the time asked for is not counted yet; null when that is too much to look at. */
+/** Returns the events in the range that are not counted yet; null if they are too many. */
 async function uncountedOf(tx: Transaction, query: StatisticsQuery, after: EventPlace): Promise<Counted[] | null> {
   const limit = UNCOUNTED_AT_MOST + 1;
   const events = await uncountedEvents(tx, query, { after, limit, unsettled: true });
@@ -186,7 +185,7 @@ function condition({ accountId, mode, dimension, period, fromMs, untilMs }: Stat
   };
 }
 
-/** The groups that are named, first those with the most accepted messages. */
+/** Returns the names of the groups, those with the most accepted messages first. */
 async function namesOf(tx: Transaction, query: StatisticsQuery, uncounted: Counted[]): Promise<string[]> {
   if (query.dimension === 'none') return [''];
   const asked = condition(query);
@@ -196,7 +195,7 @@ async function namesOf(tx: Transaction, query: StatisticsQuery, uncounted: Count
     ...asked.params,
     query.groups,
   );
-  // Where stored groups are left out, none of those that are only uncounted has more than they.
+  // If stored groups are left out, no group that is only in uncounted events has more messages than they.
   const fresh = [...uncounted].sort((a, b) => b.accepted - a.accepted).map((one) => one.groupValue);
   return [...new Set([...stored.map(({ name }) => name), ...fresh])].slice(0, query.groups);
 }
@@ -216,7 +215,7 @@ async function namedRows(tx: Transaction, query: StatisticsQuery, names: string[
   return rows.map(countedOf);
 }
 
-/** All groups without a name here, one row for each period. */
+/** Returns the sum of all unnamed groups, one row per period. */
 async function otherRows(tx: Transaction, query: StatisticsQuery, names: string[]): Promise<Counted[]> {
   if (query.dimension === 'none') return [];
   const asked = condition(query);

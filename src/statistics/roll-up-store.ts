@@ -1,8 +1,8 @@
 /**
- * Counts the log of one account and mode behind its end. A step reads the events behind the cursor, in the order that skips nothing
- * (src/events/read-store.ts), and counts them where they were read; then one transaction moves the cursor and adds the
- * counts. It moves the cursor only from where the step began: of two nodes that counted the same events one adds them, and a
- * process that is killed has added all of a step or nothing.
+ * Counts the event log of one account and mode. A step reads the events after the cursor, in the order that skips nothing
+ * (src/events/read-store.ts), and counts them in the reader; then one transaction moves the cursor and adds the counts. It moves the cursor
+ * only from where the step started: if two nodes counted the same events, one adds them, and a killed process has added a complete step or
+ * nothing.
  */
 
 import type { Mode } from '../base/mode.ts';
@@ -25,10 +25,13 @@ import {
 } from './counts.ts';
 import { columnOf, countedOf, STATISTICS, STORED, type StoredRow, tableRowOf } from './table.ts';
 
-/** Groups of a dimension that are kept by name in one period; a tag for each message must not fill the table. */
+/** Maximum number of groups of a dimension kept by name in one period, so that a tag per message does not fill the table. */
 export const GROUPS_KEPT: Record<Period, number> = { hour: 100, day: 300 };
 
-/** Counters that one step changes, but for those of its last event: events of many hours, domains and tags change many. */
+/**
+ * Maximum number of counters that one step changes, except for those of its last event: events of many hours, domains, and tags change
+ * many.
+ */
 const COUNTERS_AT_MOST = 500;
 
 const BEGINNING: EventPlace = { position: 0, seq: 0 };
@@ -38,7 +41,7 @@ export interface StatisticsOwner {
   mode: Mode;
 }
 
-/** What of a log is counted. */
+/** Returns how far a log is counted. */
 export async function cursorOf(tx: Transaction, { accountId, mode }: StatisticsOwner): Promise<EventPlace> {
   const cursor = await tx.get<EventPlace>(
     'SELECT position, seq FROM statistics_cursor WHERE account_id = ? AND mode = ?',
@@ -51,11 +54,11 @@ export async function cursorOf(tx: Transaction, { accountId, mode }: StatisticsO
 export interface UncountedEvents {
   after: EventPlace;
   limit: number;
-  /** Also those that others may still come before: they are counted again later, then for good. */
+  /** Also events that others may still precede: they are counted again later, then permanently. */
   unsettled?: true;
 }
 
-/** The first events behind the place, in the order of the log, with what is counted of their messages. */
+/** Returns the first events after the position, in log order, with what is counted of their messages. */
 export async function uncountedEvents(
   tx: Transaction,
   { accountId, mode }: StatisticsOwner,
@@ -75,20 +78,20 @@ export async function uncountedEvents(
   );
 }
 
-/** What one step adds to the counters. */
+/** The counts that one step adds. */
 export interface Step {
   owner: StatisticsOwner;
   from: EventPlace;
   to: EventPlace;
-  /** How many events it has counted, and the time of the last of them. */
+  /** Number of events counted, and the time of the last one. */
   events: number;
   lastAtMs: number;
-  /** The log ends there for now. */
+  /** The end of the log is reached. */
   isLast: boolean;
   counted: Counted[];
 }
 
-/** Reads and counts what comes behind the cursor; null where nothing does. */
+/** Reads and counts the events after the cursor; null if there are none. */
 export const countStepOperation = operation(
   'statistics.countStep',
   'read',
@@ -104,7 +107,7 @@ export const countStepOperation = operation(
   },
 );
 
-/** Adds a step; false where another one has moved the cursor meanwhile, and nothing is done. */
+/** Adds a step; returns false and does nothing if another one moved the cursor in the meantime. */
 export const addStepOperation = operation('statistics.addStep', 'write', async (tx, step: Step): Promise<boolean> => {
   const { owner, from, to } = step;
   if (!(await moveCursor(tx, owner, { from, to }))) return false;
@@ -120,7 +123,7 @@ export const addStepOperation = operation('statistics.addStep', 'write', async (
   return true;
 });
 
-/** Holds the cursor's row until the transaction ends, and with it all counters of the account and mode. */
+/** Locks the cursor's row until the transaction ends, and thereby all counters of the account and mode. */
 async function moveCursor(
   tx: Transaction,
   { accountId, mode }: StatisticsOwner,
@@ -140,7 +143,7 @@ async function moveCursor(
   return moved > 0;
 }
 
-/** The rows as they are once the counts are added; what has no room by its name is added to the others of its period. */
+/** Returns the rows after adding the counts; groups over the limit are added to the others of their period. */
 async function withinKept(tx: Transaction, owner: StatisticsOwner, counted: readonly Counted[]): Promise<Counted[]> {
   const stored = await storedPeriods(tx, owner, counted);
   const changed = new Map<string, Counted>();
@@ -159,15 +162,15 @@ async function withinKept(tx: Transaction, owner: StatisticsOwner, counted: read
 
 interface StoredPeriod {
   rows: Map<string, Counted>;
-  /** Groups that are kept by name. */
+  /** Groups kept by name. */
   names: Set<string>;
 }
 
 const periodKey = (one: Counted): string => keyOf({ ...one, groupValue: '' });
 
 /**
- * All groups of the periods of these, which are few. A statement for each period: one that joins a list of groups reads the whole table
- * again and again where PostgreSQL knows nothing of its size yet, as while an old log is counted.
+ * Returns all groups of these few periods, with one statement per period: a join with a list of groups scans the table repeatedly while
+ * PostgreSQL has no statistics for it, such as when an old log is counted.
  */
 async function storedPeriods(
   tx: Transaction,
@@ -189,7 +192,7 @@ async function storedPeriods(
 
 /** A log with events that are not counted yet. */
 export interface BehindLog extends StatisticsOwner {
-  /** How many, counted to COUNTED_TO. */
+  /** Number of events, counted up to COUNTED_TO. */
   events: number;
   /** Time of the first one, Unix ms. */
   sinceMs: number;
@@ -199,11 +202,11 @@ const COUNTED_TO = 100_000;
 
 export interface FoundBehind {
   behind: BehindLog[];
-  /** The account to go on after; null where all have been looked at. */
+  /** The account to continue after; null at the end. */
   next: string | null;
 }
 
-/** The logs of the next accounts that have events behind their cursors. */
+/** Returns the logs of the next accounts that have events after their cursors. */
 export const behindOperation = operation(
   'statistics.behind',
   'read',
@@ -237,7 +240,7 @@ export const behindOperation = operation(
   },
 );
 
-/** Removes counters of periods that began before; answers how many, at most `limit`. */
+/** Removes counters of periods that started earlier; returns how many, at most `limit`. */
 export const removeStatisticsOperation = operation(
   'statistics.remove',
   'write',

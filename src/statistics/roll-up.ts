@@ -1,7 +1,7 @@
 /**
- * Keeps the counters near the end of the logs, behind those who write them. Logs that had something new are looked at every second; all
- * logs every minute, which also finds what was there before the first start. One node counts at a time, the others' steps
- * would be thrown away. Nobody reads wrong numbers while this is behind: who asks adds what is not counted yet (read-store.ts).
+ * Keeps the counters close to the end of the logs, outside of the writers' path. Logs with recent events are checked every second; all logs
+ * every minute, which also finds events from before the first start. One node counts at a time, since the others' steps would be discarded.
+ * Readers see exact numbers even if this lags: they add what is not counted yet (read-store.ts).
  */
 import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
@@ -18,25 +18,25 @@ import {
   type Step,
 } from './roll-up-store.ts';
 
-/** Events of a step: some ten milliseconds of the thread that reads. */
+/** Events per step: about ten milliseconds of the reader thread. */
 const STEP_EVENTS = 1_000;
 const PASS_MS = 1_000;
 const SWEEP_MS = 60_000;
-/** Accounts of one look at the ends of their logs. */
+/** Accounts per check of their logs. */
 const ACCOUNTS_AT_ONCE = 500;
-/** Steps of one log before the next one has its steps. */
+/** Steps of one log before the next log has its turn. */
 const STEPS_AT_ONCE = 20;
-/** Between two steps of a log that is far behind: others read and write meanwhile. */
+/** Pause between two steps of a log that is far behind, for other readers and writers. */
 const PAUSE_MS = 10;
 
-/** Does one step; null at the end of the log. */
+/** Runs one step; null at the end of the log. */
 async function step(database: Database, owner: StatisticsOwner): Promise<Step | null> {
   const next = await database.execute(countStepOperation, { owner, limit: STEP_EVENTS });
   if (next !== null) await database.execute(addStepOperation, next);
   return next;
 }
 
-/** The logs that have something new, of some accounts after the other. */
+/** Yields the logs with uncounted events, some accounts at a time. */
 async function* logsBehind(database: Database): AsyncGenerator<BehindLog[]> {
   for (let after: string | null = ''; after !== null; ) {
     const found: FoundBehind = await database.execute(behindOperation, { after, accounts: ACCOUNTS_AT_ONCE });
@@ -51,7 +51,7 @@ export async function countAll(database: Database): Promise<void> {
     for (const one of logs) await catchUp(database, one, Number.POSITIVE_INFINITY);
 }
 
-/** Counts a log to its end, at most until this moment of performance.now(). */
+/** Counts a log to its end, at most until this time of performance.now(). */
 export async function catchUp(database: Database, owner: StatisticsOwner, deadline: number): Promise<void> {
   while (performance.now() < deadline && (await step(database, owner))?.isLast === false);
 }
@@ -60,20 +60,20 @@ export interface RollUpOptions {
   database: Database;
   clock: Clock;
   log: Log;
-  /** Whether this process is the one that counts. */
+  /** Whether this process does the counting. */
   isChosen?: () => boolean;
   passMs?: number;
   sweepMs?: number;
 }
 
 export interface RollUp extends Running {
-  /** How far the counters are behind the logs, as far as is known: events, each log's to 100,000, and the age of the oldest of live mail. */
+  /** Returns how far the counters lag, as far as known: events, at most 100,000 per log, and the age of the oldest one of live mail. */
   lag(): { events: number; seconds: number };
 }
 
 export function startRollUp(options: RollUpOptions): RollUp {
   const { database, clock, log, isChosen = () => true, passMs = PASS_MS, sweepMs = SWEEP_MS } = options;
-  /** Logs that had something new when they were last looked at. */
+  /** Logs that had uncounted events at the last check. */
   const behind = new Map<string, BehindLog>();
   let sweptAt = Number.NEGATIVE_INFINITY;
   let stopping = false;

@@ -1,7 +1,7 @@
 /**
- * `GET /statistics`: how many messages of the caller's mode were accepted, delivered, bounced and so on, by hour or day, all together or
- * by tag, template or domain of the recipient. Exact: it agrees with what GET /events shows. Where the counters are too far
- * behind the log to be caught up with in a moment, the call is refused (503) instead of answered wrong.
+ * `GET /statistics`: counts of messages in the caller's mode that were accepted, delivered, bounced, and so on, by hour or day, in total or
+ * by tag, template, or recipient domain. Exact: they match GET /events. If the counters lag too far behind to catch up quickly, the call is
+ * refused (503) instead of returning wrong numbers.
  */
 import { Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
@@ -19,26 +19,26 @@ import { KEPT_DAYS, readSpan, type Span } from './span.ts';
 const CATCH_UP_MS = 2_000;
 const RETRY_SECONDS = 5;
 const GROUPS_AT_MOST = 100;
-/** Buckets of one answer; fewer groups are named where more would come together. */
+/** Maximum number of buckets per response; if there are more, fewer groups are named. */
 const BUCKETS_AT_MOST = 10_000;
 
 const time = (description: string) => Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description }));
 const query = closed({
-  since: time('Rounded down to the beginning of its hour or day (UTC); 7 days before until by default.'),
+  since: time('Rounded down to the start of its hour or day (UTC); 7 days before until by default.'),
   until: time('Exclusive; rounded up to the end of its hour or day (UTC); now by default.'),
   interval: Type.Optional(
     oneOf(['hour', 'day'], {
       description: 'By default hour up to 3 days, else day. At most 31 days by hour, 400 by day.',
     }),
   ),
-  groupBy: Type.Optional(oneOf([...DIMENSIONS], { description: 'none by default.' })),
+  groupBy: Type.Optional(oneOf([...DIMENSIONS], { description: 'Default: none.' })),
 });
 
 const number = (description: string) => Type.Integer({ minimum: 0, description });
 const seconds = (description: string) => Type.Unsafe<number | null>({ type: ['number', 'null'], description });
 
 const bucketSchema = named('StatisticsBucket', {
-  start: Type.String({ format: 'date-time', description: 'Beginning of the hour or day.' }),
+  start: Type.String({ format: 'date-time', description: 'Start of the hour or day.' }),
   group: Type.Optional(
     Type.Unsafe<string | null>({
       type: ['string', 'null'],
@@ -46,7 +46,7 @@ const bucketSchema = named('StatisticsBucket', {
         'Tag, templateId or domain; empty for mail without a tag or template, null for all groups that are not named. Absent with groupBy=none.',
     }),
   ),
-  accepted: number('Send events: messages accepted, suppressed ones among them.'),
+  accepted: number('Send events: messages accepted, including suppressed ones.'),
   delivered: number('Delivery events.'),
   bounced: Type.Object(
     {
@@ -56,18 +56,16 @@ const bucketSchema = named('StatisticsBucket', {
     },
     { additionalProperties: false },
   ),
-  delayed: number('DeliveryDelay events: messages whose first attempt failed for now.'),
-  suppressed: number('Reject events of addresses that are suppressed; cancelled messages do not count.'),
+  delayed: number('DeliveryDelay events: messages whose first attempt failed temporarily.'),
+  suppressed: number('Reject events of addresses that are suppressed; cancelled messages are not counted.'),
   complained: number('Complaint events.'),
-  opened: number('Open events, those of programs and repeated ones among them.'),
+  opened: number('Open events, including automated and repeated ones.'),
   clicked: number('Click events, likewise.'),
   unsubscribed: number('Unsubscribe events.'),
   deliverySeconds: Type.Object(
     {
-      p50: seconds(
-        'Median of the time from acceptance to delivery, at most 2.5 % off; null where nothing was delivered.',
-      ),
-      p95: seconds('The time that 95 % of the deliveries took at most, likewise.'),
+      p50: seconds('Median of the time from acceptance to delivery, accurate to 2.5 %; null if nothing was delivered.'),
+      p95: seconds('95th percentile of the same time.'),
     },
     { additionalProperties: false },
   ),
@@ -77,7 +75,7 @@ const statisticsSchema = named('Statistics', { buckets: Type.Array(bucketSchema)
 export interface StatisticsRouteDeps {
   database: Database;
   clock: Clock;
-  /** How long a call counts what is not counted yet. */
+  /** How long a call may count uncounted events. */
   catchUpMs?: number;
 }
 
@@ -126,7 +124,7 @@ const msOf = (text: string | undefined): number | undefined => (text === undefin
 
 function groupsOf({ period, fromMs, untilMs }: Span): number {
   const periods = Math.max(1, (untilMs - fromMs) / PERIODS[period]);
-  // The groups without a name take one bucket of each period.
+  // The unnamed groups use one bucket per period.
   return Math.min(GROUPS_AT_MOST, Math.floor(BUCKETS_AT_MOST / periods) - 1);
 }
 
@@ -140,7 +138,7 @@ async function read(
   return database.execute(readStatisticsOperation, asked);
 }
 
-/** With a bucket of zeros where there is none. */
+/** Adds a bucket of zeros for periods without one. */
 function everyPeriod(buckets: StatisticsBucket[], { period, fromMs, untilMs }: Span): StatisticsBucket[] {
   const found = new Map(buckets.map((bucket) => [bucket.start, bucket]));
   const all: StatisticsBucket[] = [];
@@ -150,7 +148,7 @@ function everyPeriod(buckets: StatisticsBucket[], { period, fromMs, untilMs }: S
   return all;
 }
 
-/** Seconds with three digits: more would promise more than a histogram knows. */
+/** Returns seconds with three digits, the precision of the histogram. */
 const secondsOf = (ms: number | null): number | null => (ms === null ? null : Number((ms / 1_000).toPrecision(3)));
 
 function shown({ start, group, p50, p95, ...counters }: StatisticsBucket, grouped: boolean) {

@@ -29,7 +29,7 @@ test('buckets are whole, and until is not included', () => {
   assert.equal(spanOf(noon + 1, noon + DAY, 'day'), 'day 2026-11-19T00 2026-11-21T00');
 });
 
-test('what goes beyond is refused by name', () => {
+test('refuses a range over the limits with the name of the field', () => {
   assert.match(spanOf(NOW + 1), /^since must not be after until/);
   assert.match(spanOf(NOW - 401 * DAY, NOW - 300 * DAY), /^since must be at most 400 days ago/);
   assert.match(spanOf(NOW - 31 * DAY - HOUR, undefined, 'hour'), /^since must be at most 31 days before until/);

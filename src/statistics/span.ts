@@ -1,18 +1,18 @@
-/** The time that a call asks for: whole hours or whole days of UTC, of the 400 days that counters are kept. */
+/** The time range of a call: complete hours or days in UTC, within the 400 days that counters are kept. */
 import { type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { PERIODS, type Period } from './counts.ts';
 
 const DAY_MS = PERIODS.day;
 export const KEPT_DAYS = 400;
-/** Longest span of each interval, in days. */
+/** Maximum span of each interval, in days. */
 const DAYS_AT_MOST: Record<Period, number> = { hour: 31, day: KEPT_DAYS };
-/** Up to this span the interval is an hour, unless another is asked for. */
+/** Up to this span the default interval is an hour. */
 const HOURLY_DAYS = 3;
 const DEFAULT_DAYS = 7;
 
 export interface Span {
   period: Period;
-  /** Unix ms: the beginning of the first period, and of the first that is not asked for. */
+  /** Unix ms: the start of the first period, and of the first one after the range. */
   fromMs: number;
   untilMs: number;
 }
@@ -33,7 +33,7 @@ export function readSpan(asked: Asked, nowMs: number): Result<Span> {
   const days = DAYS_AT_MOST[period];
   const issues: Issue[] = [];
   if (sinceMs > untilMs) issues.push({ field: 'since', message: 'must not be after until (default: now)' });
-  // A period more, of which a part is asked for: the last 31 days end in the middle of an hour.
+  // One period more, which may be partial: the last 31 days may end within an hour.
   if (sinceMs < Math.floor(nowMs / DAY_MS) * DAY_MS - KEPT_DAYS * DAY_MS)
     issues.push({
       field: 'since',

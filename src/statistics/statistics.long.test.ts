@@ -94,7 +94,7 @@ for (const dialect of DIALECTS) {
     for (let i = 0; i < 20; i += 1) for (const [accountId, mode] of OWNERS) await mix.addMessage(accountId, mode);
     await mix.append(1_200);
     for (const [accountId, mode] of OWNERS) await compareAll(rig, accountId, mode);
-    // Two at once, as two processes that both believe to be the chosen one.
+    // Two at the same time, like two processes that both consider themselves chosen.
     const [first] = [rig.rollUp(), rig.rollUp()];
     for (let i = 0; i < 20; i += 1) {
       await Promise.all([mix.append(60), mix.append(3), mix.addMessage('acc_b', 'live')]);
@@ -153,7 +153,7 @@ test('groups beyond those that are named are one, and a log that is far ahead is
   assert.equal(body.buckets.length, 8, 'a bucket for each day, whether something happened or not');
   const refused = await app.api('acc_b').get('/statistics?since=2001-01-01T00:00:00Z');
   assert.deepEqual([refused.status, refused.body.error.details[0].field], [400, 'since']);
-  // Of an account that nobody counts, and no time to do it in the call.
+  // For an account that is not counted, with no time to do it in the call.
   const id = await mix.addMessage('acc_c', 'live');
   await mix.write((tx) =>
     tx.run(

@@ -1,4 +1,4 @@
-/** Counters of what became of messages, by hour and day, made from the log of events behind the hot path. */
+/** Counters of message results, by hour and day, computed from the event log in the background. */
 export { answeredOperation, failingLatelyOperation, tookMailOperation } from './read-store.ts';
 export { countAll, type RollUp, startRollUp } from './roll-up.ts';
 export { removeStatisticsOperation } from './roll-up-store.ts';

@@ -1,4 +1,4 @@
-/** The table of counters, and its rows as what is counted. */
+/** The table of counters, and its rows. */
 import { type TableRow, table } from '../storage/rows.ts';
 import { COUNTERS, type Counted } from './counts.ts';
 import { packHistogram, unpackHistogram } from './histogram.ts';
@@ -24,15 +24,15 @@ export const STATISTICS = table('statistics', {
   deliveryMs: 'bytes?',
 });
 
-/** As SQL names a counter. */
+/** Returns the column name of a counter. */
 export const columnOf = (counter: string): string => counter.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** As a SELECT answers it, with the fields' own names. */
+/** A row as SELECT returns it, with the fields' own names. */
 export interface StoredRow extends Omit<Counted, 'deliveryMs'> {
   deliveryMs: Uint8Array | null;
 }
 
-/** The fields of StoredRow, of rows `s`. */
+/** The fields of StoredRow, for a table alias `s`. */
 export const STORED = ['dimension', 'period', 'start', 'groupValue', ...COUNTERS, 'deliveryMs']
   .map((field) => `s.${columnOf(field)} AS "${field}"`)
   .join(', ');

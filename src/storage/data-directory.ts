@@ -1,9 +1,8 @@
 /**
- * The data directory: made with mode 0700, and held by one serving process at a time. The hold is an exclusive lock of the
- * operating system on a file beside the database, so that it ends with the process however that ends.
+ * The data directory: created with mode 0700, and held by one serving process at a time. The hold is an exclusive lock of the operating
+ * system on a file next to the database, so it ends with the process in any case.
  *
- * How much room the disk under a folder has, and whether that is too little to promise anything. Intake stops first, while
- * deliveries still have the room to record their results.
+ * Also measures the free space on a disk. Below a limit, intake stops first, while deliveries still have space to record their results.
  */
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
@@ -17,7 +16,7 @@ export interface DataDirectory {
   blobsFolder: string;
 }
 
-/** The paths in a data directory; blobs are in it unless a folder of their own is configured. */
+/** Returns the paths in a data directory; blobs are in it unless a separate folder is configured. */
 export function dataDirectory(folder: string, blobsFolder?: string): DataDirectory {
   const absolute = path.resolve(folder);
   return {
@@ -27,7 +26,7 @@ export function dataDirectory(folder: string, blobsFolder?: string): DataDirecto
   };
 }
 
-/** Makes the directory if it is missing. Throws with the system's reason when it cannot be used. */
+/** Creates the directory if it is missing. Throws with the system's reason if it cannot be used. */
 export function prepareDataDirectory(folder: string, blobsFolder?: string): DataDirectory {
   const directory = dataDirectory(folder, blobsFolder);
   makeFolder(directory.path);
@@ -36,7 +35,7 @@ export function prepareDataDirectory(folder: string, blobsFolder?: string): Data
   return directory;
 }
 
-/** The database of a directory that others may read holds mail and hashes of passwords all the same: its files are for us alone. */
+/** Restricts the database files to the service's user even if others may read the directory: they hold mail and password hashes. */
 function closeToOthers(databaseFile: string): void {
   for (const file of ['', '-wal', '-shm'].map((end) => databaseFile + end)) {
     const found = statSync(file, { throwIfNoEntry: false });
@@ -44,15 +43,15 @@ function closeToOthers(databaseFile: string): void {
     try {
       chmodSync(file, 0o600);
     } catch (error) {
-      // A file of another user, which we may use by the group: its owner decided so.
+      // A file of another user that is shared through the group: its owner decided so.
       if ((error as NodeJS.ErrnoException).code !== 'EPERM') throw error;
     }
   }
 }
 
 /**
- * A folder and those above it, each tried twice at most: Node's own recursive mkdir never ends where the system says
- * that a folder is missing whatever is made above it, as /proc does.
+ * Creates a folder and its parents, trying each at most twice: Node's recursive mkdir never ends if the system keeps reporting a missing
+ * folder, as /proc does.
  */
 function makeFolder(folder: string): void {
   try {
@@ -76,19 +75,19 @@ function cannotMake(folder: string, code: string | undefined): string {
     EACCES: `(this user may not write to ${above}); chown that to the user of the service, ${elsewhere}`,
     EPERM: `(this user may not write to ${above}); chown that to the user of the service, ${elsewhere}`,
     EROFS: `(the file system is mounted read-only); mount it for writing, ${elsewhere}`,
-    EIO: '(EIO: the disk stopped answering); look at the disk and at the log of the system',
+    EIO: '(EIO: the disk stopped answering); check the disk and the system log',
   };
   return `the folder ${folder} cannot be made ${remedies[code ?? ''] ?? `(${code}); choose another POSTRIDER_DATA_DIR`}`;
 }
 
-/** What a data directory holds, besides the database file, once a service has run on it. */
+/** What a data directory holds, besides the database file, after a service has run on it. */
 const BELONGINGS = ['secret.key', 'first-run.json', 'postrider.db-wal'];
-/** The folders of blobs are named by two letters or digits. */
+/** Blob folders are named by two letters or digits. */
 const SHARD = /^[0-9A-Za-z]{2}$/;
 
 /**
- * Refuses a directory whose database is missing or empty while the rest of it is still there: a start would make a new one and
- * forget all queued mail without a word. Throws a sentence for the operator. A first start that was interrupted leaves none of these.
+ * Refuses a directory whose database is missing or empty although other files remain: starting would create a new database and silently
+ * lose all queued mail. Throws an error for the operator. An interrupted first start leaves none of these files.
  */
 export function assertDatabaseNotLost(directory: DataDirectory): void {
   const size = statSync(directory.databaseFile, { throwIfNoEntry: false })?.size;
@@ -116,12 +115,12 @@ function hasBlobs(folder: string): boolean {
 
 const HOLD = 'serving.lock';
 
-/** Whether a service once had its database open here: the hold is empty until then. */
+/** Returns whether a service has opened its database here: the lock file is empty until then. */
 function hasServed(folder: string): boolean {
   return sizeOf(path.join(folder, HOLD)) > 0;
 }
 
-/** Whether a process has ever tried to serve this directory, which need not exist. */
+/** Returns whether a process has ever tried to serve this directory, which need not exist. */
 export function hasEverServed(folder: string): boolean {
   return existsSync(path.join(folder, HOLD));
 }
@@ -130,14 +129,14 @@ const SQLITE_BUSY = 5;
 const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
 
-/** The right of one process to serve a data directory. */
+/** The exclusive right of one process to serve a data directory. */
 export interface Hold {
-  /** Notes in the file of the hold that the directory has a database, so that its loss is noticed at the next start. */
+  /** Records in the lock file that the directory has a database, so that the next start notices if it is lost. */
   noteDatabase(): void;
   release(): void;
 }
 
-/** Takes the hold for a serving process, or throws a sentence for the operator. */
+/** Acquires the hold for a serving process, or throws an error for the operator. */
 export function holdDataDirectory(directory: DataDirectory): Hold {
   const file = path.join(directory.path, HOLD);
   const lock = openLock(file);
@@ -150,7 +149,7 @@ export function holdDataDirectory(directory: DataDirectory): Hold {
     lock.close();
     const { errcode = 0 } = error as { errcode?: number };
     if ((errcode & 0xff) === SQLITE_NOTADB || (errcode & 0xff) === SQLITE_CORRUPT) {
-      // A power cut tore the one page that noteDatabase writes; nothing else is in the file.
+      // A power failure tore the one page that noteDatabase writes; the file holds nothing else.
       rmSync(file);
       return holdDataDirectory(directory);
     }
@@ -168,7 +167,7 @@ export function holdDataDirectory(directory: DataDirectory): Hold {
         // The lock outlives the transaction, until the file is closed.
         lock.exec('PRAGMA user_version = 1; COMMIT; BEGIN EXCLUSIVE');
       } catch (error) {
-        // A full disk: the other files of the directory say as much.
+        // If the disk is full, the other files of the directory show that a service has run.
         if (!isStorageError(error)) throw error;
       }
     },
@@ -184,15 +183,15 @@ function openLock(file: string): DatabaseSync {
   }
 }
 
-/** Inodes below which intake stops, where the file system counts them. */
+/** Intake stops below this number of free inodes, if the file system counts them. */
 const MIN_FREE_INODES = 1_000;
 
 export interface FreeSpace {
-  /** What an ordinary process may still write; undefined where the file system cannot be asked. */
+  /** Bytes that an unprivileged process can still write; undefined if the file system cannot be queried. */
   freeBytes: number | undefined;
-  /** Why there is too little. */
+  /** Why there is too little space; undefined if there is enough. */
   shortage: string | undefined;
-  /** Less than twice the bytes below which intake stops: kept for what customers send. */
+  /** Free space is below twice the limit at which intake stops; the remainder is reserved for customers' mail. */
   isScarce: boolean;
 }
 
@@ -201,11 +200,11 @@ interface Marks {
   /** The smaller of the setting and 10 % of the disk. */
   neededBytes: number;
   freeInodes: number;
-  /** The smaller of 1,000 and 10 %; 0 where the file system does not count them. */
+  /** The smaller of 1,000 and 10 %; 0 if the file system does not count them. */
   neededInodes: number;
 }
 
-/** What is free on the disk under `folder`, and the marks below which intake stops. Rejects when the file system cannot be asked. */
+/** Returns the free space under `folder` and the limits below which intake stops. Rejects if the file system cannot be queried. */
 export async function marksOf(folder: string, minFreeBytes: number): Promise<Marks> {
   const { bsize, blocks, bavail, files, ffree } = await statfs(folder);
   return {
@@ -216,7 +215,7 @@ export async function marksOf(folder: string, minFreeBytes: number): Promise<Mar
   };
 }
 
-/** Looks at the disk under `folder`. It is short below one of the marks; a file system that cannot be asked counts as short. */
+/** Checks the disk under `folder`. It is short below one of the limits, or if the file system cannot be queried. */
 export async function freeSpace(folder: string, minFreeBytes: number): Promise<FreeSpace> {
   try {
     const { freeBytes, neededBytes, freeInodes, neededInodes } = await marksOf(folder, minFreeBytes);
@@ -230,6 +229,10 @@ export async function freeSpace(folder: string, minFreeBytes: number): Promise<F
     return { freeBytes, shortage, isScarce: freeBytes < 2 * neededBytes };
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown';
-    return { freeBytes: undefined, shortage: `the disk cannot be asked for its free space: ${code}`, isScarce: true };
+    return {
+      freeBytes: undefined,
+      shortage: `the free space of the disk cannot be determined: ${code}`,
+      isScarce: true,
+    };
   }
 }

@@ -1,10 +1,9 @@
 /**
- * What the rest of the house knows of a database: run an operation, close. Whatever implements it keeps these promises: a
- * resolved write is on stable storage; a rejected one has changed nothing, unless it is rejected with OutcomeUnknown: the
- * storage was lost while it committed. The embedded database applies the operations of its process in the order in which they
- * were handed over; on a server only those that wait for each other have an order.
+ * The interface of a database: run an operation, close. Every implementation guarantees that a resolved write is on stable storage and that
+ * a rejected one changed nothing, unless it rejects with OutcomeUnknown because storage was lost during the commit. SQLite applies the
+ * operations of its process in the order of submission; PostgreSQL only orders those that wait for each other.
  *
- * Hints between the processes that share a database say that there is work of a kind. Polling finds the same, only later.
+ * Hints between the processes that share a database announce new work of a kind. Polling finds the same work later.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Running } from '../base/lifecycle.ts';
@@ -12,27 +11,27 @@ import type { Operation } from './operation.ts';
 
 export interface DatabaseState {
   ready: boolean;
-  /** Why it is not ready, for /ready, which everybody may ask: without addresses, names and paths, which are in the log. */
+  /** Why it is not ready, for /ready, which is public: without addresses, names, and paths, which are only logged. */
   reason?: string;
-  /** How long a server has been there without a break, in milliseconds; absent while it is away, and where there is none. */
+  /** How long a server has been available without interruption, in ms; absent while it is unavailable, and for SQLite. */
   readyForMs?: number;
 }
 
 export interface Database {
   readonly dialect: 'sqlite' | 'postgres';
-  /** Runs an operation; rejects with Unavailable when the storage cannot do its work right now (OutcomeUnknown is one). */
+  /** Runs an operation; rejects with Unavailable if storage currently cannot (OutcomeUnknown is a subclass). */
   execute<A, R>(op: Operation<A, R>, args: A): Promise<R>;
   state(): DatabaseState;
-  /** The time that nodes sharing a server agree in; an embedded database has none of its own. */
+  /** The clock that nodes sharing a server agree on; SQLite has none. */
   readonly clock?: Clock;
-  /** Finishes what was handed over, then closes. */
+  /** Finishes submitted operations, then closes. */
   close(): Promise<void>;
 }
 
 export interface Hints extends Running {
-  /** Notifies the other nodes that there is work of this kind. */
+  /** Notifies the other nodes of new work of this kind. */
   notify(kind: string): void;
-  /** Calls back when another node notified of this kind, or may have done so while nothing listened. */
+  /** Calls back when another node notified of this kind, or may have done so while the connection was down. */
   listen(kind: string, heard: () => void): void;
 }
 

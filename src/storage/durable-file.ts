@@ -1,9 +1,9 @@
 /**
- * Small files that must survive a power cut: written beside their place with mode 0600, synced, put in place in one step, and
- * the directory synced. A reader sees the whole file or none.
+ * Small files that must survive a power failure: written under a temporary name with mode 0600, synced, renamed, and the directory synced.
+ * A reader sees the complete file or none.
  *
- * What root makes in the directory of another user belongs to that user: a restore, or a command beside a service, run as root,
- * must not leave files that the service may not open. For any other user there is nothing to do. Links are not followed.
+ * Files that root creates in another user's directory are given to that user, so that a restore or command run as root leaves no files that
+ * the service cannot open. For any other user this does nothing. Links are not followed.
  */
 import {
   closeSync,
@@ -20,7 +20,7 @@ import {
 import path from 'node:path';
 import { randomText } from '../base/ids.ts';
 
-/** Gives these, which lie in the directory, to the directory's owner. */
+/** Gives these files in the directory to the directory's owner. */
 function giveToOwner(directory: string, made: readonly string[]): void {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = statSync(directory);
@@ -28,7 +28,7 @@ function giveToOwner(directory: string, made: readonly string[]): void {
   for (const one of made) lchownSync(one, uid, gid);
 }
 
-/** The same for all that lies in the directory and below these folders. */
+/** The same for everything in the directory and below these folders. */
 export function giveAllToOwner(directory: string, folders: readonly string[]): void {
   const below = [directory, ...folders].flatMap((folder) =>
     readdirSync(folder, { recursive: true, withFileTypes: true }).map((one) => path.join(one.parentPath, one.name)),
@@ -59,7 +59,7 @@ export function syncDirectory(folder: string): void {
   }
 }
 
-/** Makes the content of a file that was written elsewhere durable. */
+/** Makes the content of a file durable. */
 export function syncFile(file: string): void {
   const handle = openSync(file, 'r+');
   try {
@@ -69,7 +69,6 @@ export function syncFile(file: string): void {
   }
 }
 
-/** Writes or replaces the file. */
 export function writeDurableFile(file: string, content: string): void {
   const part = writePart(file, content);
   try {
@@ -81,7 +80,7 @@ export function writeDurableFile(file: string, content: string): void {
   syncDirectory(path.dirname(file));
 }
 
-/** Makes the file, or leaves the one that is there; answers whether it was made. Two processes cannot both make it. */
+/** Creates the file unless it exists; returns whether it was created. Two processes cannot both create it. */
 export function createDurableFile(file: string, content: string): boolean {
   const part = writePart(file, content);
   try {

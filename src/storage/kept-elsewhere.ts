@@ -1,6 +1,6 @@
 /**
- * What is known of copies in other places: when the last backup was made, and when a copy of the secret key was last compared with
- * the one in use. Kept in the database, beside what the copies are of.
+ * Records of copies in other places: when the last backup was made, and when a copy of the secret key was last compared with the one in
+ * use. Stored in the database that the copies belong to.
  */
 
 import type { Database } from './database.ts';
@@ -9,7 +9,7 @@ import { metaOperation, setMetaOperation } from './meta-store.ts';
 const BACKUP = 'last-backup';
 const SECRET_KEY = 'secret-key-compared';
 
-/** Unix ms; undefined where nothing is known. */
+/** Unix ms; undefined if unknown. */
 export interface KeptElsewhere {
   backedUpMs: number | undefined;
   secretKeyComparedMs: number | undefined;

@@ -1,9 +1,9 @@
 /**
- * Facts about the database as a whole: small texts under a key.
+ * Facts about the database as a whole: short texts under a key.
  *
- * The order of events on PostgreSQL is that of transaction ids, which start again in another cluster. A database that was
- * restored into one has positions that its transactions have not reached: the offset between the two is raised then, so that
- * the log goes on behind what is in it, and followers miss nothing.
+ * On PostgreSQL, events are ordered by transaction ids, which start again in another cluster. A database that was restored into one has
+ * positions that its transactions have not reached yet. The offset between the two is then raised, so that new events come after the
+ * existing ones and followers miss nothing.
  */
 import { operation, type Transaction } from './operation.ts';
 
@@ -12,7 +12,7 @@ export const metaOperation = operation('meta.get', 'read', async (tx, key: strin
   return row?.value ?? null;
 });
 
-/** Sets the value unless there is one; answers the one that stands. */
+/** Sets the value unless the key exists; returns the stored value. */
 export const metaOnceOperation = operation(
   'meta.setOnce',
   'write',
@@ -23,7 +23,6 @@ export const metaOnceOperation = operation(
   },
 );
 
-/** Sets the value, whatever it was. */
 export const setMetaOperation = operation('meta.set', 'write', async (tx, entry: { key: string; value: string }) => {
   await tx.run(
     'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
@@ -31,10 +30,10 @@ export const setMetaOperation = operation('meta.set', 'write', async (tx, entry:
   );
 });
 
-/** Events looked at: more than can have been written by transactions that ran at the same time. */
+/** Number of events to examine: more than concurrent transactions can have written. */
 const LOOKED_AT = 1_000;
 
-/** How far the last events lie beyond the transactions of this cluster; 0 or less when all is in order. */
+/** Returns how far the last events are ahead of the cluster's transactions; 0 or less is normal. */
 async function excess(tx: Transaction): Promise<number> {
   const row = await tx.get<{ excess: number | null }>(
     `SELECT max(position) + 1 - (SELECT xid_offset FROM event_order WHERE id = 1)
@@ -44,7 +43,7 @@ async function excess(tx: Transaction): Promise<number> {
   return row?.excess ?? 0;
 }
 
-/** Run when a server database is opened; answers whether the offset had to be raised. The embedded one needs nothing. */
+/** Runs when a server database is opened; returns whether the offset had to be raised. SQLite does not need it. */
 export const alignEventOrderOperation = operation('storage.alignEventOrder', 'write', async (tx, _: null) => {
   if (tx.dialect === 'sqlite' || (await excess(tx)) <= 0) return false;
   await tx.get('SELECT xid_offset FROM event_order WHERE id = 1 FOR UPDATE');
@@ -57,9 +56,9 @@ export const alignEventOrderOperation = operation('storage.alignEventOrder', 'wr
 export interface LogBlocker {
   /** Its id; null if no transaction blocks the log. */
   xid: number | null;
-  /** Its database; null where the server hides it, as it does for sessions of other users without pg_read_all_stats. */
+  /** Its database; null if the server hides it, as it does for sessions of other users without pg_read_all_stats. */
   database: string | null;
-  /** Since when it has been open, in seconds; null where the server hides it. */
+  /** How long it has been open, in seconds; null if the server hides it. */
   seconds: number | null;
 }
 

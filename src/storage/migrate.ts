@@ -1,7 +1,6 @@
 /**
- * Applies the numbered migrations of a dialect, each in one transaction, and records what was applied. Refuses a
- * database that a newer version of the program has already migrated (no downgrade), one whose recorded history differs
- * from the files, and one that is not ours.
+ * Applies the numbered migrations of a dialect, each in one transaction, and records them. Refuses a database that a newer version has
+ * migrated (no downgrade), one whose recorded history differs from the files, and one of another program.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import type { SqliteConnection } from './sqlite/connection.ts';
@@ -14,7 +13,7 @@ export interface Migration {
 
 const folder = new URL('../../migrations/', import.meta.url);
 
-/** The migrations of a dialect in order of number; throws when a number is missing or doubled. */
+/** Returns the migrations of a dialect in order; throws if a number is missing or duplicated. */
 export function listMigrations(dialect: 'sqlite' | 'postgres'): Migration[] {
   const list = readdirSync(new URL(`${dialect}/`, folder))
     .filter((name) => name.endsWith('.sql'))
@@ -30,7 +29,7 @@ export function listMigrations(dialect: 'sqlite' | 'postgres'): Migration[] {
   return list;
 }
 
-/** Brings the embedded database up to date; returns the names of what was applied, none when it already was. */
+/** Migrates the SQLite database; returns the names of the applied migrations, none if it was up to date. */
 export function migrateSqlite(connection: SqliteConnection, nowMs: number): string[] {
   connection.raw.exec(
     'CREATE TABLE IF NOT EXISTS migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)',
@@ -63,7 +62,7 @@ export function migrateSqlite(connection: SqliteConnection, nowMs: number): stri
   }
 }
 
-/** The next one to apply; throws a sentence when the recorded history is not a beginning of ours. */
+/** Returns the next one to apply; throws an error for the operator if the recorded history does not match the files. */
 export function pendingMigration(wanted: Migration[], done: { number: number; name: string }[]): Migration | undefined {
   for (const one of done) {
     const ours = wanted[one.number - 1];
@@ -74,7 +73,7 @@ export function pendingMigration(wanted: Migration[], done: { number: number; na
     }
     if (ours.name !== one.name) {
       throw new Error(
-        `the database records migration ${JSON.stringify(one.name)} where this version has ${ours.name}: it belongs to another program, or it is damaged; restore a backup, or name another database`,
+        `the database records migration ${JSON.stringify(one.name)} but this version has ${ours.name}: it belongs to another program, or it is damaged; restore a backup, or name another database`,
       );
     }
   }

@@ -1,30 +1,27 @@
 /**
- * The one way to touch the database: an operation, a named function of a transaction and of plain (cloneable) data. SQLite runs
- * it in the thread that owns the file; a server database runs the same function on a pooled connection. Operations of one
- * commit group share one transaction and one sync; each is all or nothing for itself.
+ * The one way to access the database: an operation, a named function of a transaction and of plain (cloneable) data. SQLite runs it in the
+ * thread that owns the file; a server database runs it on a pooled connection. Operations of one commit group share one transaction and one
+ * sync; each is all or nothing on its own.
  *
- * Rules for the functions: no I/O, no clock, no randomness of their own (all of it comes in as arguments), no state kept
- * between calls, SQL with `?` placeholders that both dialects understand. Refusals are returned, not thrown; a throw rolls back
- * this operation alone.
+ * Rules for the functions: no I/O, no clock, no randomness (these come in as arguments), no state between calls, SQL with `?` placeholders
+ * that both dialects understand. Refusals are returned, not thrown; a throw rolls back this operation alone.
  *
- * How arguments cross to the storage thread where cloning them as they are is too slow: as one JSON text of lists without
- * names, the bytes of a whole group of calls beside it in one piece, which changes hands without being copied again. Made of
- * the columns of tables (rows.ts). Cloned as it is, an acceptance cost 11 us of the serving thread and 6 us of the storage
- * thread, as JSON with names 4 and 4 (accept row of the benchmarks, 1.8 KB bodies).
+ * Arguments that are too slow to clone are sent to the storage thread as one JSON text of lists without names, with the bytes of a group of
+ * calls in one transferred buffer. Such codecs are built from the columns of tables (rows.ts).
  */
 
-/** Of a column; with `?` the value may be null. */
+/** Type of a column; with `?` the value may be null. */
 export type ColumnType = 'int' | 'int?' | 'text' | 'text?' | 'bytes' | 'bytes?';
 
 interface Codec<T> {
-  /** What JSON can say; bytes are added to `bytes`. */
+  /** Returns a JSON value; bytes are added to `bytes`. */
   pack(value: T, bytes: PackedBytes): unknown;
   /** Takes the bytes in the order in which they were added. */
   unpack(packed: unknown, bytes: UnpackedBytes): T;
 }
 
-/** Of a field: a column's type, `json` for whatever JSON can say, or what is within. */
-// biome-ignore lint/suspicious/noExplicitAny: of whatever the field is
+/** How a field is packed: a column's type, `json` for any JSON value, or a codec. */
+// biome-ignore lint/suspicious/noExplicitAny: the field may have any type
 type FieldCodec = ColumnType | 'json' | Codec<any>;
 
 /** An object with these fields. */
@@ -65,7 +62,7 @@ export function nullable<T>(inner: Codec<T>): Codec<T | null> {
   };
 }
 
-/** Their length stands among the rest. */
+/** The length is part of the JSON. */
 const BYTES: Codec<Uint8Array | null> = {
   pack: (value, bytes) => {
     if (value === null) return null;
@@ -75,13 +72,13 @@ const BYTES: Codec<Uint8Array | null> = {
   unpack: (packed, bytes) => (packed === null ? null : bytes.take(packed as number)),
 };
 
-/** Undefined for what crosses as it is. */
+/** Undefined for values that need no packing. */
 function codecOf(field: FieldCodec): Codec<unknown> | undefined {
   if (typeof field === 'object') return field as Codec<unknown>;
   return field === 'bytes' || field === 'bytes?' ? (BYTES as Codec<unknown>) : undefined;
 }
 
-/** Of a group of calls, on their way. */
+/** Bytes of a group of calls, being packed. */
 export class PackedBytes {
   readonly #pieces: Uint8Array[] = [];
   #sizeBytes = 0;
@@ -91,7 +88,7 @@ export class PackedBytes {
     this.#sizeBytes += bytes.length;
   }
 
-  /** All of them in their order; null where there are none. */
+  /** Returns all bytes in order; null if there are none. */
   joined(): ArrayBuffer | null {
     if (this.#sizeBytes === 0) return null;
     const whole = Buffer.allocUnsafeSlow(this.#sizeBytes);
@@ -104,7 +101,7 @@ export class PackedBytes {
   }
 }
 
-/** The same where they have arrived; views of them are good as long as they are kept. */
+/** The same bytes on arrival. Views of them stay valid. */
 export class UnpackedBytes {
   readonly #whole: ArrayBuffer | null;
   #at = 0;
@@ -128,65 +125,62 @@ export type Row = Record<string, unknown>;
 
 export interface Transaction {
   readonly dialect: 'sqlite' | 'postgres';
-  /** All rows. Numbers come as numbers (64-bit integers within 2^53), blobs as Uint8Array. */
+  /** Returns all rows. Numbers come as numbers (64-bit integers within 2^53), blobs as Uint8Array. */
   all<T = Row>(sql: string, ...params: SqlValue[]): Promise<T[]> | T[];
-  /** The first row or undefined. */
+  /** Returns the first row or undefined. */
   get<T = Row>(sql: string, ...params: SqlValue[]): Promise<T | undefined> | T | undefined;
-  /** Number of rows changed. */
+  /** Returns the number of rows changed. */
   run(sql: string, ...params: SqlValue[]): Promise<number> | number;
 }
 
-/** `search`: a read that may pass over many rows; the embedded database has a reader of its own for these. */
+/** `search`: a read that may scan many rows; SQLite has a separate reader for these. */
 export type OperationMode = 'read' | 'search' | 'write';
 
 export interface Operation<A, R> {
   readonly name: string;
   readonly mode: OperationMode;
-  /** Batch in, batch out: what each of the calls answers, in their order. Changes nothing of its arguments. */
+  /** Batch in, batch out: returns the result of each call, in order. Does not change its arguments. */
   run(tx: Transaction, calls: readonly A[]): Promise<R[]> | R[];
-  /** Calls that wait at the same moment are run as one batch, and each alone when that throws; otherwise one is a batch. */
+  /** Calls that wait at the same time run as one batch, or one by one if that throws; otherwise each call is a batch. */
   readonly isSet?: boolean;
-  /** How arguments cross to the storage thread, where cloning them as they are is too slow. */
+  /** How arguments are sent to the storage thread, if cloning them is too slow. */
   readonly codec?: Codec<A>;
-  /** It may take minutes over many rows; no request waits for it. */
+  /** May take minutes over many rows; no request waits for it. */
   readonly slow?: boolean;
 }
 
 /**
- * To end a SELECT of rows that the transaction goes on to change by what it has read of them: holds them against other
- * transactions. The embedded database has one writer and needs nothing.
+ * Ends a SELECT of rows that the transaction will change based on what it read: locks them against other transactions. SQLite has one
+ * writer and needs nothing.
  */
 export function locked(tx: Transaction): string {
   return tx.dialect === 'postgres' ? 'FOR NO KEY UPDATE' : '';
 }
 
-/** The same against changes alone: others may read and hold them too. */
+/** The same against changes only: others may also read and lock the rows this way. */
 export function shared(tx: Transaction): string {
   return tx.dialect === 'postgres' ? 'FOR SHARE' : '';
 }
 
-/** To end a SELECT of rows that others may be taking at this moment: takes those that are left. */
+/** Ends a SELECT of rows that others may be taking at the same time: skips the rows they have locked. */
 export function skipLocked(tx: Transaction): string {
   return tx.dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : '';
 }
 
-/**
- * The present time, in Unix ms, within a statement: a server goes by its own clock, whatever the nodes believe; `nowMs` is that of
- * the only process of the embedded database.
- */
+/** The current time, in Unix ms, as SQL: a server uses its own clock for all nodes; `nowMs` is the time of SQLite's only process. */
 export function presentTime(tx: Transaction, nowMs: number): Fragment {
   return tx.dialect === 'postgres'
     ? { sql: '(SELECT now_ms())', params: [] }
     : { sql: 'CAST(? AS BIGINT)', params: [nowMs] };
 }
 
-/** The time of the server; undefined for the embedded database. */
+/** Returns the time of the server; undefined for SQLite. */
 export async function serverTime(tx: Transaction): Promise<number | undefined> {
   if (tx.dialect === 'sqlite') return undefined;
   return (await tx.get<{ now: number }>('SELECT now_ms() AS now'))?.now;
 }
 
-/** Part of a statement, with the values of its question marks. */
+/** Part of a statement, with the values of its placeholders. */
 export interface Fragment {
   sql: string;
   params: SqlValue[];
@@ -196,7 +190,7 @@ const registry = new Map<string, Operation<never, unknown>>();
 
 type OperationOptions<A> = Pick<Operation<A, unknown>, 'codec' | 'slow'>;
 
-/** Defines and registers an operation of one call; the name is `<folder>.<verb>` and unique. */
+/** Defines and registers an operation; the name is `<folder>.<verb>` and unique. */
 export function operation<A, R>(
   name: string,
   mode: OperationMode,
@@ -206,7 +200,7 @@ export function operation<A, R>(
   return registered({ name, mode, run: eachCall(run), ...options });
 }
 
-/** One call after the other. */
+/** Runs one call after the other. */
 export function eachCall<A, R>(run: (tx: Transaction, args: A) => Promise<R> | R): Operation<A, R>['run'] {
   return async (tx, calls) => {
     const results: R[] = [];
@@ -215,7 +209,7 @@ export function eachCall<A, R>(run: (tx: Transaction, args: A) => Promise<R> | R
   };
 }
 
-/** The same for one that does many calls in few statements. */
+/** Defines an operation that runs many calls in few statements. */
 export function batch<A, R>(
   name: string,
   mode: OperationMode,
@@ -231,12 +225,12 @@ function registered<A, R>(defined: Operation<A, R>): Operation<A, R> {
   return defined;
 }
 
-/** Runs a call of an operation within the transaction of another. */
+/** Runs a call of an operation within another transaction. */
 export async function runWithin<A, R>(tx: Transaction, op: Operation<A, R>, args: A): Promise<R> {
   return (await op.run(tx, [args]))[0]!;
 }
 
-/** The names of all operations that are registered where this is called. */
+/** Returns the names of all operations registered in this thread. */
 export function operationNames(): string[] {
   return [...registry.keys()].sort();
 }

@@ -1,7 +1,7 @@
 /**
- * The file in which a whole database travels: the SQLite file that a backup is, with every table as the embedded database
- * has it and the content of every blob in the table `blob_backup`. Both databases have the same tables under the same
- * numbers of migration, so that a file made from one of them fills the other.
+ * The file that a complete database is exported to: a SQLite file with every table as SQLite has it, and the content of every blob in the
+ * table `blob_backup`. Both databases have the same tables under the same migration numbers, so a file exported from one can be imported
+ * into the other.
  */
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
@@ -21,11 +21,11 @@ const NOT_DATA = new Set([
 export interface PortableTable {
   name: string;
   columns: string[];
-  /** Highest number that its key ever had, for tables that number their rows. */
+  /** Highest number that its key ever had, for tables with numbered rows. */
   lastSeq: number | undefined;
 }
 
-/** Called now and then while rows or blobs are copied. */
+/** Called repeatedly while rows or blobs are copied. */
 export type Progress = (what: string, done: number, total: number) => void;
 
 export interface Copied {
@@ -41,7 +41,7 @@ export interface PortableFile {
   close(): void;
 }
 
-/** Every data table of an open SQLite database. */
+/** Returns every data table of an open SQLite database. */
 export function portableTables(raw: DatabaseSync): PortableTable[] {
   const names = raw
     .prepare("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
@@ -87,7 +87,7 @@ export function countRows(raw: DatabaseSync, table: string): number {
   return Number(raw.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n);
 }
 
-/** Opens a file for reading; throws a sentence when it is no whole one, or of another version of the program. */
+/** Opens a file for reading; throws an error if it is incomplete or from another version of Postrider. */
 export function openPortableFile(file: string): PortableFile {
   if (!existsSync(file)) throw new Error(`there is no file ${file}`);
   let raw: DatabaseSync | undefined;
@@ -109,7 +109,7 @@ export function openPortableFile(file: string): PortableFile {
 }
 
 function assertWhole(raw: DatabaseSync, file: string): void {
-  const broken = `${file} is not a whole file made by postrider export or backup`;
+  const broken = `${file} is not a complete file made by postrider export or backup`;
   let done: { number: number; name: string }[];
   try {
     const marks = raw.prepare("SELECT name FROM sqlite_master WHERE name IN ('migration', 'blob_backup')").all();
@@ -135,7 +135,7 @@ export interface FileBlob {
   content: Uint8Array;
 }
 
-/** The blobs of the file one by one, so that one at a time is in memory. */
+/** Yields the blobs of the file one by one, so that one at a time is in memory. */
 export function* fileBlobs(file: PortableFile): Generator<FileBlob> {
   for (const row of file.raw.prepare('SELECT key, content FROM blob_backup ORDER BY key').iterate()) {
     yield { key: String(row.key), content: row.content as Uint8Array };

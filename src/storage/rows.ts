@@ -1,10 +1,10 @@
 /**
- * Each table once: its columns and their types, and from them inserting many rows, lists of rows within a statement, and how
- * such rows cross to the storage thread (operation.ts). A row is an object of named fields; `accountId` is the column `account_id`.
- * Only here do the two databases differ in how many rows are written: VALUES and JSON on SQLite, arrays on PostgreSQL.
+ * Defines each table once: its columns and their types. From them it builds multi-row inserts, lists of rows within a statement, and the
+ * codec to the storage thread (operation.ts). A row is an object of named fields; `accountId` is the column `account_id`. Only here do the
+ * two databases differ in how many rows are written: VALUES and JSON on SQLite, arrays on PostgreSQL.
  *
- * Lists as parameters of PostgreSQL, in its binary form of arrays, for statements of many rows: `unnest(CAST(? AS TEXT[]),
- * CAST(? AS BIGINT[]))`. Against the text form of the driver an insert of 40 mails of 1.8 KB costs 0.6 ms instead of 1.6 ms.
+ * PostgreSQL gets lists as parameters in the binary form of arrays: `unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[]))`, which is faster than
+ * the driver's text form.
  */
 import type { ColumnType, Fragment, SqlValue, Transaction } from './operation.ts';
 
@@ -14,7 +14,7 @@ const BIGINT = 20;
 const BYTEA = 17;
 const TWO_TO_32 = 4_294_967_296;
 
-/** One dimension of `count` elements, counted from 1, with nulls allowed. */
+/** Writes the header of one dimension with `count` elements, indexed from 1, with nulls allowed. */
 function header(buffer: Buffer, elementType: number, count: number): void {
   buffer.writeInt32BE(count === 0 ? 0 : 1, 0);
   buffer.writeInt32BE(1, 4);
@@ -93,7 +93,7 @@ type Columns = Readonly<Record<string, ColumnType>>;
 type Value<T> = T extends 'int' | 'int?' ? number : T extends 'text' | 'text?' ? string : Uint8Array;
 type MayBeNull<T> = T extends `${string}?` ? true : false;
 
-/** The row of a table, or of a list of rows, with these columns; what may be null may be left out. */
+/** A row of a table or row list with these columns; nullable ones may be omitted. */
 type RowOf<C extends Columns> = {
   [N in keyof C as MayBeNull<C[N]> extends true ? never : N]: Value<C[N]>;
 } & { [N in keyof C as MayBeNull<C[N]> extends true ? N : never]?: Value<C[N]> | null | undefined };
@@ -101,20 +101,19 @@ type RowOf<C extends Columns> = {
 interface Table<C extends Columns> {
   readonly name: string;
   readonly columns: C;
-  /** INSERT statements of SQLite for each of STEPS, and that of PostgreSQL. */
+  /** SQLite's INSERT statements for each of STEPS, and PostgreSQL's. */
   readonly inserts: { readonly sqlite: readonly string[]; readonly postgres: string };
 }
 
-/** The row of a table. */
 export type TableRow<T> = T extends Table<infer C> ? RowOf<C> : never;
 
 /**
- * Rows in one statement of SQLite, largest first: few different statements, each prepared once. A statement for one row costs
- * a third more a row, since each has to be bound, stepped and reset, and keeps the table's own count of numbers.
+ * Rows per statement on SQLite, largest first: few distinct statements, each prepared once. One row per statement costs a third more per
+ * row.
  */
 const STEPS = [16, 8, 4, 2, 1];
 
-/** `computed`: columns that a server fills with the value of an expression, once for all rows of a statement. */
+/** `computed`: columns that PostgreSQL fills with an expression, once for all rows of a statement. */
 export function table<const C extends Columns>(
   name: string,
   columns: C,
@@ -135,15 +134,15 @@ export function table<const C extends Columns>(
   };
 }
 
-/** Those of the columns that are not named. */
+/** Returns the columns except the named ones. */
 export function withoutColumns<C extends Columns, N extends keyof C>(columns: C, names: readonly N[]): Omit<C, N> {
   const others = Object.entries(columns).filter(([name]) => !(names as readonly string[]).includes(name));
   return Object.fromEntries(others) as Omit<C, N>;
 }
 
 /**
- * Inserts the rows in their order. `conflict` is an ON CONFLICT clause; no two of the rows may conflict with each other then. On
- * a server an error fails the transaction, whether this is awaited or not.
+ * Inserts the rows in order. `conflict` is an ON CONFLICT clause; no two of the rows may then conflict with each other. On PostgreSQL an
+ * error fails the transaction, whether this is awaited or not.
  */
 export function insertMany<C extends Columns>(
   tx: Transaction,
@@ -169,9 +168,8 @@ export function insertMany<C extends Columns>(
 }
 
 /**
- * Rows as a table within a statement, such as `UPDATE work SET … FROM ${lease.sql} WHERE work.seq = lease.seq`: the same
- * text whatever their number. Columns go by their names; fields that are none are passed over. On SQLite it is one parameter of
- * JSON: 64 updates by number cost 1.4 us each (VALUES, whose text has a size: 0.9; one statement for each: 0.6).
+ * Rows as a table within a statement, such as `UPDATE work SET … FROM ${lease.sql} WHERE work.seq = lease.seq`: the same text for any
+ * number of rows. Columns are matched by name; unknown fields are ignored. On SQLite it is one JSON parameter.
  */
 export function rowset<const C extends Columns>(
   tx: Transaction,
@@ -194,8 +192,8 @@ export function rowset<const C extends Columns>(
 }
 
 /**
- * Numbers for new rows of tables, ascending, which nobody else gets; as many lists as tables. The embedded database has one
- * writer, and gives none twice where the table counts them (AUTOINCREMENT).
+ * Returns unique ascending numbers for new rows, one list per table. SQLite has one writer, and numbers are never reused where the table
+ * counts them (AUTOINCREMENT).
  */
 export async function takeNumbers(
   tx: Transaction,
@@ -204,7 +202,7 @@ export async function takeNumbers(
   const all = wanted.reduce((sum, [, count]) => sum + count, 0);
   if (all === 0) return wanted.map(() => []);
   if (tx.dialect === 'postgres') {
-    // As one text: a row for each costs the driver twice as much as all the rest of them.
+    // Returned as one text: the driver is slow with a row per number.
     const row = await tx.get<{ numbers: string | null }>(
       "SELECT string_agg(CAST(time_seq() AS TEXT), ',') AS numbers FROM generate_series(1, CAST(? AS INTEGER))",
       all,
@@ -259,12 +257,12 @@ const EPOCH_MS = 1_767_225_600_000;
 const UNIT_MS = 4_096;
 const NUMBERS_IN_UNIT = 2 ** 24;
 
-/** No number made at or after this time is smaller, but for the four seconds of its unit. */
+/** No number assigned at or after this time is smaller, except within the four seconds of its unit. */
 export function timeSeqFloor(ms: number): number {
   return Math.floor((ms - EPOCH_MS) / UNIT_MS) * NUMBERS_IN_UNIT;
 }
 
-/** Below this number every row that numbers itself by time was made before `ms`; the embedded database counts, with one writer. */
+/** Returns a number below which every time-numbered row was created before `ms`; SQLite counts, with one writer. */
 export function numbersBefore(tx: Transaction, ms: number): number {
   return tx.dialect === 'postgres' ? timeSeqFloor(ms) : Number.MAX_SAFE_INTEGER;
 }

@@ -1,4 +1,4 @@
-/** Searches of several accounts: one part at a time, in turns, answered in time, and one that fails is nobody else's. */
+/** Searches of several accounts: one part at a time, in turns, answered in time, and a failure affects no other search. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createSearches, type Search } from './searches.ts';
@@ -33,7 +33,7 @@ interface Numbers {
   accountId?: string;
   from?: number | null;
   limit: number;
-  /** Of which the numbers divisible by it are found. */
+  /** Numbers divisible by this are found. */
   divisor?: number;
   /** Takes the parts that are read. */
   reads: string[];

@@ -1,39 +1,39 @@
 /**
- * Searches through all that an account has (messages, events, suppressions). They read in parts, one part at a time in this
- * process, and the accounts take turns with each: a search through much never holds up one through little.
- * A search that has not come to its end after a while answers what it has found and how far it came; its next page goes on there.
+ * Searches through all messages, events, or suppressions of an account. They read in parts, one part at a time in this process, and
+ * accounts take turns, so a large search never delays a small one. A search that does not finish within a time limit returns what it found
+ * and where it stopped; its next page continues there.
  */
 
-/** Rows that the first part looks at. The next ones grow or shrink until one takes about PART_MS, whatever the machine. */
+/** Rows in the first part. Later parts grow or shrink until one takes about PART_MS on this machine. */
 const FIRST_ROWS = 4_000;
 const MOST_ROWS = 64_000;
 const PART_MS = 20;
-/** A search begins no further part that would end later than this if it took as long as the last one, the others' turns included. */
+/** A search starts no part that would end later than this, judged by the last part including the others' turns. */
 const ANSWER_MS = 220;
 
 export interface SearchPart<R, P> {
   found: R[];
-  /** The place of the last row that was looked at, found or not; null at the end of the list. */
+  /** Position of the last row that was examined, matching or not; null at the end of the list. */
   end: P | null;
-  /** What was found is as much as one answer may hold. */
+  /** The matches fill a response. */
   isFull?: boolean;
 }
 
-/** A list with a filter that may pass over most of its rows. Places are those of a cursor: `null` is the beginning. */
+/** A list with a filter that may skip most rows. Positions are those of a cursor; `null` is the start. */
 export interface Search<R, P> {
   accountId: string;
-  /** How many rows to find. */
+  /** Maximum number of matches. */
   limit: number;
   from: P | null;
-  /** Nobody reads the answer to a client that has left. */
+  /** Aborted when the client disconnects. */
   signal: AbortSignal;
-  /** What is found among so many rows behind `from`. */
+  /** Returns the matches among the next `rows` rows after `from`. */
   read(part: { from: P | null; rows: number; limit: number }): Promise<SearchPart<R, P>>;
 }
 
 export interface Found<R, P> {
   rows: R[];
-  /** Where the search stopped although there may be more behind it; null when it came to the end or has found enough. */
+  /** Where the search stopped although there may be more; null if it reached the end or found enough. */
   stoppedAt: P | null;
 }
 
@@ -46,7 +46,7 @@ interface Pace {
   answerMs: number;
 }
 
-/** Reads the next part; answers undefined as long as there should be another. */
+/** Returns a function that reads the next part; it returns undefined until the search is finished. */
 function partsOf<R, P>(search: Search<R, P>, pace: Pace): () => Promise<Found<R, P> | undefined> {
   const { limit, signal } = search;
   const untilMs = performance.now() + pace.answerMs;
@@ -72,7 +72,7 @@ function partsOf<R, P>(search: Search<R, P>, pace: Pace): () => Promise<Found<R,
 }
 
 export function createSearches({ firstRows = FIRST_ROWS, answerMs = ANSWER_MS } = {}): Searches {
-  /** By account, in the order of their turns. Each reads a part; false while it is not over. */
+  /** By account, in the order of their turns. Each call reads a part and returns whether the search is finished. */
   const waiting = new Map<string, (() => Promise<boolean>)[]>();
   let running = false;
 
@@ -80,7 +80,7 @@ export function createSearches({ firstRows = FIRST_ROWS, answerMs = ANSWER_MS } 
     running = true;
     for (let [first] = waiting; first; [first] = waiting) {
       const [accountId, own] = first;
-      // Behind the others.
+      // Move the account to the end.
       waiting.delete(accountId);
       waiting.set(accountId, own);
       if (await own[0]!()) own.shift();

@@ -1,7 +1,7 @@
 /**
- * The key that seals secrets at rest: from the configuration, or generated once into the data directory (`secret.key`, mode
- * 0600, never in a backup). The database keeps a check value (an HMAC, which tells nothing of the key), so that a wrong
- * or lost key stops the start with a sentence instead of failing at the first signature.
+ * The key that encrypts secrets at rest: from the configuration, or generated once into the data directory (`secret.key`, mode 0600, never
+ * in a backup). The database keeps a check value (an HMAC that reveals nothing about the key), so that a wrong or lost key prevents the
+ * start with a clear error instead of failing at the first signature.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
@@ -28,24 +28,24 @@ export function secretKeyFile(directory: DataDirectory): string {
 const checkOf = (key: Buffer): string =>
   createHmac('sha256', key).update('postrider secret key check').digest('base64');
 
-/** Throws a sentence unless the key at hand is the one that a database with this check value was sealed with. */
+/** Throws an error for the operator unless the key matches the check value of a database. */
 export function assertSecretKeyFits(source: Omit<SecretKeySource, 'database'>, check: string | null): void {
   if (check === null) return;
   const file = secretKeyFile(source.directory);
   const key = source.configured ?? (existsSync(file) ? readKey(file) : undefined);
   if (key !== undefined && checkOf(key) === check) return;
   throw new Error(
-    `the secrets in the file were sealed with another key than ${source.configured ? 'POSTRIDER_SECRET_KEY' : file}; set POSTRIDER_SECRET_KEY to the key of the data directory it was exported from`,
+    `the secrets in the file were encrypted with a different key than ${source.configured ? 'POSTRIDER_SECRET_KEY' : file}; set POSTRIDER_SECRET_KEY to the key of the data directory it was exported from`,
   );
 }
 
-/** Whether the secrets of this database were sealed with this key; false where there are none yet. */
+/** Returns whether this database's secrets were encrypted with this key; false if there are none yet. */
 export async function isSecretKeyOf(database: Database, key: Buffer): Promise<boolean> {
   const check = await database.execute(metaOperation, CHECK_KEY);
   return check !== null && key.length === SECRET_KEY_BYTES && checkOf(key) === check;
 }
 
-/** The key of this database; generated at the first call. Throws a sentence for the operator when it is not the right one. */
+/** Returns the key of this database; generates it at the first call. Throws an error for the operator if it is the wrong one. */
 export async function loadSecretKey(source: SecretKeySource): Promise<Buffer> {
   const file = secretKeyFile(source.directory);
   const key = source.configured ?? (await fileKey(file, source.database));
@@ -55,19 +55,19 @@ export async function loadSecretKey(source: SecretKeySource): Promise<Buffer> {
   if (kept !== check) {
     const named = source.configured ? 'POSTRIDER_SECRET_KEY' : file;
     throw new Error(
-      `${named} is not the key that the secrets of this database were sealed with; put the right key back, it is kept apart from backups`,
+      `${named} is not the key that the secrets of this database are encrypted with; restore the right key, which backups do not include`,
     );
   }
   return key;
 }
 
-/** Why `serve` would not start with the key at hand, and what to do. */
+/** Why `serve` would not start with the available key, and what to do. */
 export interface SecretKeyProblem {
   message: string;
   remedy: string;
 }
 
-/** Undefined if `serve` finds the right key, or would generate the first one. Changes nothing. */
+/** Returns undefined if `serve` finds the right key, or would generate the first one. Changes nothing. */
 export async function secretKeyProblem(source: SecretKeySource): Promise<SecretKeyProblem | undefined> {
   const file = secretKeyFile(source.directory);
   const check = await source.database.execute(metaOperation, CHECK_KEY);

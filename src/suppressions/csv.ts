@@ -1,8 +1,8 @@
 /**
- * The suppression list as CSV (RFC 4180). The import takes what the export wrote, and plain lists: a first line that names
- * its columns is optional, `email` is the only column needed, unknown columns are passed over. It refuses the whole file
- * when one line is faulty, and names every faulty line. An address that a spreadsheet would take for a formula goes out with an
- * apostrophe in front, which the import takes off again.
+ * The suppression list as CSV (RFC 4180). The import accepts exported files and plain lists: a first line with column names is optional,
+ * `email` is the only required column, and unknown columns are ignored. If a line is invalid, the complete file is refused, and every
+ * invalid line is reported. An address that a spreadsheet would read as a formula is exported with a leading apostrophe, which the import
+ * removes.
  */
 import { Readable } from 'node:stream';
 import { iso } from '../base/clock.ts';
@@ -17,7 +17,7 @@ const MAX_ISSUES = 100;
 const MAX_LINES = 100_000;
 const EXPORT_COLUMNS = ['email', 'reason', 'sourceMessageId', 'expiresAt', 'createdAt'];
 
-/** The apostrophe that the export puts in front of it. */
+/** The apostrophe that the export adds. */
 const GUARDED = /^'(?='*[=+\-@\t\r])/;
 
 interface CsvLine {
@@ -25,7 +25,7 @@ interface CsvLine {
   cells: string[];
 }
 
-/** Lines of cells; empty lines are left out. An issue when a quote is not closed. */
+/** Returns lines of cells without empty lines, or an issue if a quote is not closed. */
 function readCsv(text: string): { lines: CsvLine[] } | { unclosedAt: number } {
   const lines: CsvLine[] = [];
   let cells: string[] = [];
@@ -68,7 +68,7 @@ interface Columns {
   expiresAt: number;
 }
 
-/** Where the columns stand, and whether the first line says so. */
+/** Returns the positions of the columns, and whether the first line names them. */
 function columnsOf(first: CsvLine): Columns & { named: boolean } {
   const names = first.cells.map((cell) => cell.trim().toLowerCase());
   if (!names.includes('email')) return { named: false, email: 0, reason: 1, expiresAt: -1 };
@@ -90,14 +90,17 @@ function readLine(line: CsvLine, columns: Columns, nowMs: number): Suppression |
     return `the reason must be one of: ${SUPPRESSION_REASONS.join(', ')}`;
   }
   const expiry = cell(columns.expiresAt);
-  // Dates alone, and times without a zone, are taken here too.
+  // Dates alone, and times without a zone, are accepted too.
   const expiresAt = expiry === '' ? null : isoTimeMs(expiry) || Date.parse(expiry);
   if (Number.isNaN(expiresAt)) return 'expiresAt must be an ISO 8601 time';
   const email = sameAddressKey(address.value);
   return { email, reason: reason as SuppressionReason, sourceMessageId: null, expiresAt, createdAt: nowMs };
 }
 
-/** The addresses of a file, each once, and how many lines repeat one or have expired. INVALID_REQUEST names every faulty line. */
+/**
+ * Returns the addresses of a file without duplicates, and how many lines are duplicates or have expired. INVALID_REQUEST lists every
+ * invalid line.
+ */
 export async function readSuppressions(
   text: string,
   nowMs: number,
@@ -134,7 +137,7 @@ function exportLine({ email, reason, sourceMessageId, expiresAt, createdAt }: Su
   return csvLine([email, reason, sourceMessageId, expiresAt === null ? null : iso(expiresAt), iso(createdAt)]);
 }
 
-/** The list as a stream; `read` gives the rows after an address, none at the end. */
+/** Returns the list as a stream; `read` returns the rows after an address, none at the end. */
 export function suppressionsCsv(read: (after: string) => Promise<Suppression[]>): Readable {
   async function* chunks(): AsyncGenerator<string> {
     yield `${EXPORT_COLUMNS.join(',')}\r\n`;

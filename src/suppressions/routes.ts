@@ -31,14 +31,14 @@ const route = <B extends TSchema | undefined = undefined, Q extends TSchema | un
 ): RouteDefinition<Caller> => defineRoute(definition);
 
 const IMPORT_MAX_BYTES = 5_000_000;
-/** Rows of one transaction, so that an import does not hold up those that send. */
+/** Rows per transaction, so that an import does not delay sending. */
 const IMPORT_BATCH = 500;
 const EXPORT_BATCH = 2_000;
 
-const reason = oneOf([...SUPPRESSION_REASONS], { description: 'Why it gets no mail.' });
+const reason = oneOf([...SUPPRESSION_REASONS], { description: 'Why it receives no mail.' });
 const nullableText = Type.Unsafe<string | null>({ type: ['string', 'null'] });
 const suppressionSchema = named('Suppression', {
-  email: Type.String({ description: 'Lower case, as addresses are compared.' }),
+  email: Type.String({ description: 'In lower case, as addresses are compared.' }),
   reason,
   sourceMessageId: nullableText,
   expiresAt: nullableText,
@@ -71,7 +71,7 @@ function emailIssue(email: string): string | undefined {
   return address.value.name === '' ? undefined : 'has a display name; give the bare address';
 }
 
-/** What is wrong with fields that fit the schema. */
+/** Checks what the schema cannot. */
 function issuesOf({ email, expiresAt }: Partial<NewSuppression>, nowMs: number): Issue[] {
   const issues: Issue[] = [];
   const issue = email === undefined ? undefined : emailIssue(email);
@@ -107,7 +107,7 @@ export function suppressionRoutes(options: SuppressionRouteDeps): RouteDefinitio
 
 const listQuery = closed({
   email: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 320, description: 'A part of the address, without case.' }),
+    Type.String({ minLength: 1, maxLength: 320, description: 'Part of the address (case-insensitive).' }),
   ),
   reason: Type.Optional(reason),
   ...pageFields,
@@ -115,13 +115,13 @@ const listQuery = closed({
 
 const notSuppressed = refuse(failure('NOT_FOUND', { message: 'This address is not on the suppression list.' }));
 
-/** A part of an address as the list has it; a whole one is compared in any of its spellings. */
+/** Returns part of an address in the list's form; a complete one matches in any spelling. */
 function partOfKey(part: string | undefined): string | null {
   if (part === undefined) return null;
   return parseAddress(part).ok ? sameAddressKey(part) : part.normalize('NFC').toLowerCase();
 }
 
-/** The address of a path, as it is compared. */
+/** Returns the address in a path, normalized. */
 const keyOf = (params: Readonly<Record<string, string>>): string => sameAddressKey((params.email ?? '').trim());
 
 async function readList(
@@ -148,7 +148,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/suppressions', tag: 'suppressions', auth: 'key' },
       operationId: 'listSuppressions',
       summary: 'List suppressed addresses, newest first',
-      description: 'Of the mode of the key. Addresses are compared without case.',
+      description: 'In the mode of the key. Addresses are case-insensitive.',
       query: listQuery,
       response: { status: 200, schema: Type.Array(suppressionSchema) },
       handle: async (request) => {
@@ -175,7 +175,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'suppressAddress',
       summary: 'Suppress an address',
       description:
-        'Of an address that is on the list already the stronger reason and the later end stay; remove it first to weaken it. Without expiresAt it holds until it is removed.',
+        'If the address is already on the list, the stronger reason and the later expiry are kept; remove it first to weaken it. Without expiresAt it stays until it is removed.',
       body: newSuppression,
       furtherIssues: (fields) => issuesOf(fields, clock.now()),
       response: { status: 201, schema: suppressionSchema },
@@ -193,7 +193,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/suppressions/:email', tag: 'suppressions', auth: 'key' },
       operationId: 'getSuppression',
       summary: 'Check whether an address is suppressed, and why',
-      description: '404 where the address is not on the list.',
+      description: 'Returns 404 if the address is not on the list.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: suppressionSchema },
       handle: async ({ caller, params }) => {
@@ -206,7 +206,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'DELETE', path: '/suppressions/:email', tag: 'suppressions', auth: 'key' },
       operationId: 'deleteSuppression',
       summary: 'Remove an address from the suppression list',
-      description: 'The next send to it leaves again.',
+      description: 'Later messages to it are sent again.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: confirmationSchema },
       handle: async (request) => {
@@ -226,7 +226,7 @@ function csvRoutes({ database, clock }: SuppressionRouteDeps): RouteDefinition<C
       operationId: 'exportSuppressions',
       summary: 'Export the list as CSV',
       description:
-        'Columns email, reason, sourceMessageId, expiresAt, createdAt; POST /suppressions/import takes it back.',
+        'Columns email, reason, sourceMessageId, expiresAt, createdAt; POST /suppressions/import accepts it.',
       response: { status: 200, contentType: 'text/csv; charset=utf-8' },
       handle: ({ caller }) => ({
         ok: true,
@@ -247,7 +247,7 @@ function csvRoutes({ database, clock }: SuppressionRouteDeps): RouteDefinition<C
       operationId: 'importSuppressions',
       summary: 'Import addresses from CSV',
       description:
-        'Columns email and, if wanted, reason and expiresAt; a first line that names them is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.',
+        'Columns email and, optionally, reason and expiresAt; a first line that names them is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.',
       bodyType: 'text/csv',
       maxBodyBytes: IMPORT_MAX_BYTES,
       response: {

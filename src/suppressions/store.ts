@@ -1,4 +1,4 @@
-/** The rows of the suppression list: one per account, mode and address key (lower case, A-label domain). */
+/** The rows of the suppression list: one per account, mode, and normalized address (lower case, A-label domain). */
 import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
@@ -14,7 +14,7 @@ export interface ListOf {
 }
 
 export interface Suppression {
-  /** The key that addresses are compared by. */
+  /** The normalized address. */
   email: string;
   reason: SuppressionReason;
   sourceMessageId: string | null;
@@ -28,12 +28,12 @@ const COLUMNS =
 
 export interface SuppressionEntry extends ListOf, Suppression {}
 
-/** A person's own wish counts for more than what a server said, and that for more than what was entered by hand. */
+/** A recipient's own request is stronger than a server's reply, which is stronger than a manual entry. */
 const strength = (column: string): string => `(CASE ${column} WHEN 'manual' THEN 1 WHEN 'bounce' THEN 2 ELSE 3 END)`;
 const IN_FORCE = '(suppression.expires_at IS NULL OR suppression.expires_at > excluded.created_at)';
 const IS_STRONGER = `${IN_FORCE} AND ${strength('suppression.reason')} > ${strength('excluded.reason')}`;
 
-/** The one rule for an address that is on the list already: an entry past its end is replaced; otherwise see `suppress`. */
+/** The rule for an address that is already on the list: an expired entry is replaced; otherwise see `suppress`. */
 const UPSERT = `INSERT INTO suppression (account_id, mode, email, reason, source_message_id, expires_at, created_at)
   VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account_id, mode, email) DO UPDATE SET
     reason = CASE WHEN ${IS_STRONGER} THEN suppression.reason ELSE excluded.reason END,
@@ -45,12 +45,11 @@ const UPSERT = `INSERT INTO suppression (account_id, mode, email, reason, source
   RETURNING ${COLUMNS}`;
 
 /**
- * Adds addresses to lists, within the transaction that learned that they want or take no mail. Where an address is on its
- * list already the stronger reason and the later end stay. Times are compared with `createdAt`. Answers the entries as they are
- * then, sorted by address.
+ * Adds addresses to lists, within the caller's transaction. If an address is already on its list, the stronger reason and the later expiry
+ * are kept. Times are compared with `createdAt`. Returns the resulting entries, sorted by address.
  */
 export async function suppress(tx: Transaction, entries: readonly SuppressionEntry[]): Promise<Suppression[]> {
-  // In one order, so that two transactions do not wait for each other.
+  // In a fixed order, so that two transactions do not deadlock.
   const sorted = entries.toSorted((a, b) => (a.email < b.email ? -1 : 1));
   const added = sorted.map((one) =>
     tx.get<Suppression>(
@@ -61,7 +60,7 @@ export async function suppress(tx: Transaction, entries: readonly SuppressionEnt
   return (await Promise.all(added)) as Suppression[];
 }
 
-/** The entry of an address; undefined when it is not on the list, or no longer in force there. */
+/** Returns the entry of an address; undefined if it is not on the list, or has expired. */
 export function findSuppression(
   tx: Transaction,
   { accountId, mode, email, nowMs }: ListOf & { email: string; nowMs: number },
@@ -74,13 +73,13 @@ export function findSuppression(
 }
 
 export interface ListedAddress extends ListOf {
-  /** The key that addresses are compared by. */
+  /** The normalized address. */
   email: string;
 }
 
 const keyOf = ({ accountId, mode, email }: ListedAddress): string => `${accountId} ${mode} ${email}`;
 
-/** Until when an address that was asked for is suppressed, in Unix ms; 0 when it is not, infinite when for good. */
+/** Returns until when an address is suppressed, in Unix ms; 0 if it is not, infinite without an expiry. */
 export async function suppressedUntil(
   tx: Transaction,
   addresses: readonly ListedAddress[],
@@ -102,7 +101,7 @@ function keyColumns({ accountId, mode, email }: ListedAddress) {
   return { account_id: accountId, mode, email };
 }
 
-/** `suppress` of one address; answers its entry. */
+/** `suppress` for one address; returns its entry. */
 export const suppressOperation = change(
   'suppressions.add',
   async (tx, { suppression, ...list }: ListOf & { suppression: Suppression }): Promise<Suppression> =>
@@ -114,7 +113,7 @@ export const suppressOperation = change(
   },
 );
 
-/** Adds addresses that are not in force on the list yet; answers how many were added. */
+/** Adds addresses that are not actively suppressed; returns how many were added. */
 export const importOperation = operation(
   'suppressions.import',
   'write',
@@ -130,7 +129,7 @@ export const importOperation = operation(
 
 export const findSuppressionOperation = operation('suppressions.find', 'read', findSuppression);
 
-/** Which of the addresses, in the form in which they are compared, are on the list and in force. */
+/** Returns which of these normalized addresses are suppressed. */
 export const suppressedAmongOperation = operation(
   'suppressions.among',
   'read',
@@ -140,7 +139,7 @@ export const suppressedAmongOperation = operation(
   },
 );
 
-/** False when the address is not on the list, or no longer in force there. */
+/** Returns false if the address is not on the list, or has expired. */
 export const unsuppressOperation = change(
   'suppressions.remove',
   async (tx, args: ListOf & { email: string; nowMs: number }): Promise<boolean> => {
@@ -154,22 +153,22 @@ export const unsuppressOperation = change(
   { ...SUPPRESSION_TRAIL, action: 'suppression.delete', where: (entry) => keyColumns(entry) },
 );
 
-/** Of a row in the list, by time and address. */
+/** Position of a row in the list, by time and address. */
 type Place = Pick<Suppression, 'createdAt' | 'email'>;
 
 export interface SuppressionPage extends ListOf {
   nowMs: number;
-  /** The last row of the page in front. */
+  /** The last row of the previous page. */
   after: Place | null;
   limit: number;
-  /** A part of the address, as keys are written. */
+  /** Part of a normalized address. */
   email?: string | null;
   reason?: SuppressionReason | null;
-  /** The last row to look at. */
+  /** The last row to examine. */
   through?: Place | null;
 }
 
-/** Place of the row that ends a part of so many, in force or not, newest first; null where there are fewer. */
+/** Returns the position of the row that ends a batch of `rows`, expired ones included, newest first; null if there are fewer. */
 async function partEnd(tx: Transaction, page: SuppressionPage, rows: number): Promise<Place | null> {
   const createdAt = page.after?.createdAt ?? Number.MAX_SAFE_INTEGER;
   const found = await tx.get<Place>(
@@ -180,7 +179,7 @@ async function partEnd(tx: Transaction, page: SuppressionPage, rows: number): Pr
   return found ?? null;
 }
 
-/** In force, newest first. */
+/** Returns active entries, newest first. */
 async function listSuppressions(tx: Transaction, page: SuppressionPage): Promise<Suppression[]> {
   const createdAt = page.after?.createdAt ?? Number.MAX_SAFE_INTEGER;
   const { accountId, mode, nowMs, email, reason, through } = page;
@@ -190,7 +189,7 @@ async function listSuppressions(tx: Transaction, page: SuppressionPage): Promise
       '(created_at > ? OR (created_at = ? AND email >= ?))',
       ...[through.createdAt, through.createdAt, through.email],
     ]);
-  // A text contains another one when taking it out changes it.
+  // A text contains another if removing the other changes it.
   if (email) wishes.push(["replace(email, ?, '') <> email", email]);
   if (reason) wishes.push(['reason = ?', reason]);
   return tx.all<Suppression>(
@@ -205,7 +204,7 @@ async function listSuppressions(tx: Transaction, page: SuppressionPage): Promise
 
 export const suppressionsOperation = operation('suppressions.list', 'read', listSuppressions);
 
-/** What the page asks for among so many entries. */
+/** Returns the matches of the page within this batch of entries. */
 export const searchSuppressionsOperation = operation(
   'suppressions.search',
   'search',
@@ -215,7 +214,7 @@ export const searchSuppressionsOperation = operation(
   },
 );
 
-/** In force, in the order of the addresses; for the export. */
+/** Returns active entries in the order of the addresses, for the export. */
 export const suppressionsByEmailOperation = operation(
   'suppressions.byEmail',
   'read',

@@ -92,7 +92,7 @@ test('one address is shown, and the list is filtered by address and reason', asy
   assert.equal((await call('GET', '/suppressions?reason=other', live)).status, 400);
 });
 
-test('what is on the list is never weakened by what comes later, and ends when the longer one ends', async (t) => {
+test('an entry is never weakened by a later one, and ends when the longer one ends', async (t) => {
   const { call, live, clock } = await setup(t);
   const email = 'a@example.com';
   const inMs = (ms: number) => new Date(clock.now() + ms).toISOString();
@@ -174,7 +174,7 @@ test('pages lose and repeat nothing, also among equal times', async (t) => {
   assert.deepEqual([...seen].sort(), wanted);
 });
 
-test('CSV goes out and comes back in', async (t) => {
+test('CSV exports can be imported', async (t) => {
   const { call, live, sandbox, clock } = await setup(t);
   const odd = '"a,b"@example.com';
   await call('POST', '/suppressions', { ...live, json: { email: odd, reason: 'bounce' } });

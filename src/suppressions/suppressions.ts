@@ -1,7 +1,6 @@
 /**
- * Addresses that an account does not write to: bounced, complained, unsubscribed, or listed by hand. Compared without
- * case, kept per mode, looked up and extended inside the transactions of other
- * stages: of a send, of a delivery, of a recipient who unsubscribes.
+ * Addresses that an account does not send to: bounced, complained, unsubscribed, or added manually. Compared without case, stored per mode,
+ * and read and extended inside the transactions of sends, deliveries, and unsubscribes.
  */
 export {
   findSuppression,

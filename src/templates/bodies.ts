@@ -1,4 +1,4 @@
-/** Templates as schemas: what is saved, what is shown, and what a preview takes and answers. */
+/** Schemas of templates: saved and shown, and the request and response of a preview. */
 import { type Static, Type } from 'typebox';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 import type { Declaration } from './render.ts';
@@ -10,7 +10,7 @@ import {
   VARIABLE_TYPES,
 } from './template.ts';
 
-/** Largest body of a template: html and text with their escapes. */
+/** Maximum body size of a template: html and text with their escapes. */
 export const MAX_TEMPLATE_BYTES = 8_000_000;
 const MAX_VARIABLES = 500;
 
@@ -21,7 +21,7 @@ const declared = named('TemplateVariable', {
   name: Type.String({ minLength: 1, maxLength: 200 }),
   type: oneOf([...VARIABLE_TYPES]),
   required: Type.Boolean({ description: 'true: a send without a value is refused.' }),
-  default: Type.Optional(Type.Unknown({ description: 'Used where a send gives no value.' })),
+  default: Type.Optional(Type.Unknown({ description: 'Used if a send gives no value.' })),
 });
 
 const declarable = named('TemplateVariableRequest', {
@@ -32,7 +32,7 @@ const declarable = named('TemplateVariableRequest', {
 });
 
 const sources = {
-  subject: Type.Optional(nullable(100_000, 'may hold variables; at most 998 characters once filled in')),
+  subject: Type.Optional(nullable(100_000, 'may contain variables; at most 998 characters after rendering')),
   html: Type.Optional(nullable(MAX_SOURCE_LENGTH, 'at least one of html and text')),
   text: Type.Optional(nullable(MAX_SOURCE_LENGTH, 'derived from html when absent')),
   layoutTemplateId: Type.Optional(nullable(64, 'a template whose {{ content }} this one fills')),
@@ -61,7 +61,7 @@ const shown = {
   templateId: Type.String(),
   name: Type.String(),
   type: oneOf([...TEMPLATE_TYPES]),
-  subject: nullable(100_000, 'null: a send has to give one'),
+  subject: nullable(100_000, 'null: required in a send'),
   html: nullable(MAX_SOURCE_LENGTH, 'null: text only'),
   text: nullable(MAX_SOURCE_LENGTH, 'null: derived from html'),
   layoutTemplateId: Type.Optional(Type.String()),
@@ -78,7 +78,7 @@ export const templateSchema = named('Template', {
 });
 export const versionSchema = closed(shown, {
   title: 'TemplateVersion',
-  description: 'createdAt is that of the version, name the one it had then.',
+  description: 'createdAt and name are those of the version.',
 });
 
 const templateVariables = Type.Optional(
@@ -93,10 +93,10 @@ export const renderResponse = named('RenderedTemplate', {
   subject: part,
   html: part,
   text: part,
-  missingVariables: Type.Array(Type.String(), { description: 'variables that a send would have to give a value' }),
+  missingVariables: Type.Array(Type.String(), { description: 'variables that need a value in a send' }),
 });
 
-/** The content that a body describes; an empty part is none. */
+/** Returns the content that a body describes; an empty part is treated as absent. */
 export function contentOf(body: RenderSourcesRequest & Pick<TemplateRequest, 'type'>): TemplateContent {
   return {
     type: body.type ?? 'transactional',
@@ -111,7 +111,7 @@ export function contentOf(body: RenderSourcesRequest & Pick<TemplateRequest, 'ty
   };
 }
 
-/** Declarations of which some do not fit the schema, as what is left of them says. A type that is at fault is none. */
+/** Returns declarations without the fields that do not fit the schema. An invalid type is treated as absent. */
 export function declarationsLeft(variables: readonly unknown[]): Declaration[] {
   return variables.slice(0, MAX_VARIABLES).map((one) => {
     if (one === undefined) return undefined;

@@ -1,50 +1,49 @@
 /**
- * What one rendering reads and notes: the variables of a template as Liquid asks for them, within the limits and the budget of
- * the rendering, and the report of what had no value.
+ * The state of one rendering: the variables that Liquid reads, within the limits and the budget of the rendering, and the report of those
+ * without a value.
  *
- * Everything that works is charged to the budget, together for all parts of a rendering: work, characters written, and lists
- * and texts made on the way. A source within all of its limits prints a long value ten thousand times, or filters a list ten
- * thousand times; the mail could not be sent, and making it would hold up everybody else and fill the memory. After so much
- * work the clock is asked.
+ * All work is charged to one budget for all parts of a rendering: work, characters written, and intermediate lists and texts. A source
+ * within its limits can print a long value ten thousand times, or filter a list ten thousand times; such mail could not be sent, and
+ * rendering it would block other requests and fill the memory. The clock is checked after a certain amount of work.
  *
- * What a template may read and print. Only own properties of plain data are visible: no prototype, no method, nothing that a
- * caller did not put into templateVariables. Absent and null are "without a value"; objects are never printed.
+ * Also defines what a template may read and print. Only own properties of plain data are visible: no prototype, no method, and nothing that
+ * the caller did not put into templateVariables. Absent and null are "without a value"; objects are never printed.
  */
 import { Context, Drop, type Liquid, type PropertyAccessToken, TypeGuards, toValue } from 'liquidjs';
 
 /** Characters of all parts of one rendering. A mail has at most 2,000,000 bytes. */
 export const MAX_OUTPUT_LENGTH = 10_000_000;
-/** Characters and items that filters and ranges may make in one rendering. */
+/** Maximum number of characters and items that filters and ranges may create in one rendering. */
 const MAX_MADE = 10_000_000;
-/** Items of a range, and of a list that a filter takes or makes. */
+/** Maximum number of items of a range, and of a list that a filter reads or creates. */
 const MAX_ITEMS = 10_000;
 
-/** Ends a rendering that writes more; parse.ts makes a sentence of it. */
+/** Ends a rendering that writes too much; parse.ts turns it into a message. */
 export class TooMuchText extends Error {}
 
-/** Ends a rendering with a sentence of its own, the end of one that starts with the name of the part. */
+/** Ends a rendering with its own message, the rest of a sentence that starts with the name of the part. */
 export class OverLimit extends Error {}
 
 /**
- * Work of one rendering, all of its parts together; an ordinary one takes a tenth of a millisecond. The event loop waits for it, and
- * nobody may hold that for more than 100 ms: what may follow the last question (html of 256 KB made into text) takes up to 45 ms.
+ * Time limit of one rendering, for all parts; a normal one takes a tenth of a millisecond. It blocks the event loop, which must not be
+ * blocked for more than 100 ms: what may follow the last check (converting 256 KB of html to text) takes up to 45 ms.
  */
 export const RENDER_LIMIT_MS = 50;
 
-/** What Liquid ends a rendering with; parse.ts makes a sentence of it. */
+/** Liquid's error for the time limit; parse.ts turns it into a message. */
 export const RENDER_LIMIT_EXCEEDED = 'template render limit exceeded';
 
-/** Processor time of this thread in milliseconds. */
+/** Returns the processor time of this thread in milliseconds. */
 export function threadTimeMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;
 }
 
 /**
- * In the place of Liquid's own limiter, which is asked before each tag with performance.now(). Ends a rendering by the time it
- * works, not by the time that passes: on a busy machine a thread may stand still for longer than any rendering takes, and good
- * mail must not be refused for that. The wall clock is looked at first, since it costs nothing; only when it says that half
- * of the limit has passed, the thread's own processor time decides about the other half.
+ * Replaces Liquid's limiter, which is read before each tag with performance.now(). Limits the processor time of a rendering, not the
+ * elapsed time: on a busy machine a thread may be suspended for longer than any rendering takes, and that must not refuse mail. The wall
+ * clock is checked first because it is cheap; only once half of the limit has elapsed, the thread's processor time decides about the other
+ * half.
  */
 interface TimeLimit {
   use(count: number): void;
@@ -64,14 +63,14 @@ export function createTimeLimit(startedMs: number, workedMs: () => number = thre
   };
 }
 
-/** The clock is asked after so many units of work. A unit is a character that is looked at; see `STEP` for the rest. */
+/** The clock is checked after this many units of work. A unit is one character processed; `STEP` covers the rest. */
 export const ASK_EVERY = 4_096;
-/** A step of Liquid, or a piece of text, whatever its length: about a tenth of a microsecond. */
+/** Units of a Liquid step, or of a piece of text of any length: about a tenth of a microsecond. */
 const STEP = 64;
 
 /**
- * A class, and not a literal with a getter: each such literal gets a hidden class of its own in the old space, which keeps all
- * that the getter closes over until the next full collection.
+ * A class, not a literal with a getter: each such literal gets its own hidden class in the old space, which keeps everything in the
+ * getter's closure until the next full collection.
  */
 export class Budget {
   #startedMs = performance.now();
@@ -80,19 +79,19 @@ export class Budget {
   #made = 0;
   #unasked = 0;
 
-  /** Liquid asks it before each tag. */
+  /** Liquid reads it before each tag. */
   get timeLimit(): TimeLimit {
     this.#timeLimit ??= createTimeLimit(this.#startedMs);
     return this.#timeLimit;
   }
 
-  /** Throws when the rendering has taken its time; to be asked before anything that takes long by itself. */
+  /** Throws if the rendering exceeds its time; call it before anything that takes long on its own. */
   checkTime(): void {
     this.#unasked = 0;
     this.timeLimit.check(performance.now());
   }
 
-  /** Charges work; throws when the rendering has taken its time. */
+  /** Charges work; throws if the rendering exceeds its time. */
   work(units: number): void {
     this.#unasked += units;
     if (this.#unasked > ASK_EVERY) this.checkTime();
@@ -102,19 +101,19 @@ export class Budget {
     this.work(STEP);
   }
 
-  /** Throws when so many more characters are too many, or when the rendering has taken its time. */
+  /** Throws if this many more characters are too many, or if the rendering exceeds its time. */
   check(length: number): void {
     if (this.#written + length > MAX_OUTPUT_LENGTH) throw new TooMuchText();
     this.work(STEP + length);
   }
 
-  /** Counts characters that are written; throws as `check` does. */
+  /** Counts written characters; throws like `check`. */
   write(length: number): void {
     this.check(length);
     this.#written += length;
   }
 
-  /** Counts characters or items that are made on the way; throws when they are too many. */
+  /** Counts intermediate characters or items; throws if they are too many. */
   make(count: number): void {
     if (!(count > 0)) return;
     this.#made += count;
@@ -123,14 +122,14 @@ export class Budget {
   }
 }
 
-/** Throws when a list would be too long; `what` begins the reason. */
+/** Throws if a list would be too long; the message starts with `what`. */
 export function checkItems(count: number, what: string): void {
   if (count > MAX_ITEMS) {
     throw new OverLimit(`${what} more than ${MAX_ITEMS} items; use a shorter list`);
   }
 }
 
-/** The value at `key` of a value that came from JSON, or undefined; knows Liquid's size, first and last. */
+/** Returns the value at `key` of a JSON value, or undefined; supports Liquid's size, first, and last. */
 export function readProperty(of: unknown, key: string | number): unknown {
   if (of === null || of === undefined) return undefined;
   if (typeof of === 'string') return key === 'size' ? of.length : undefined;
@@ -145,21 +144,21 @@ export function readProperty(of: unknown, key: string | number): unknown {
   return key === 'size' ? Object.keys(of).length : undefined;
 }
 
-/** What a piece of a list or object costs beside its characters. */
+/** Cost of a list item or object member besides its characters. */
 const ITEM_LENGTH = 8;
 
 const ESCAPABLE = /[&<>"']/;
 const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&#34;', "'": '&#39;' };
 
-/** Text made safe for element content and for quoted attributes. */
+/** Escapes text for element content and quoted attributes. */
 function escapeHtml(text: string): string {
   return ESCAPABLE.test(text) ? text.replace(/[&<>"']/g, (character) => ESCAPES[character]!) : text;
 }
 
-/** What is longer is escaped in pieces, between which the budget asks the clock. */
+/** Longer text is escaped in pieces, between which the budget checks the clock. */
 const PIECE_LENGTH = 16_384;
 
-/** `escapeHtml` of a text that may be long. */
+/** `escapeHtml` for a text that may be long. */
 export function escapeWithin(text: string, budget: Budget): string {
   if (text.length <= PIECE_LENGTH) return escapeHtml(text);
   let escaped = '';
@@ -172,8 +171,8 @@ export function escapeWithin(text: string, budget: Budget): string {
 }
 
 /**
- * The value as text, or undefined when it is (or holds) an object, which no reader of a mail should see. A list may hold itself
- * many times over and be endless work: each item is charged.
+ * Returns the value as text, or undefined if it is or contains an object, which must not be shown to readers. A list may contain itself
+ * many times and be endless work, so each item is charged.
  */
 export function printable(value: unknown, budget: Budget): string | undefined {
   if (typeof value === 'string') return value;
@@ -191,8 +190,8 @@ export function printable(value: unknown, budget: Budget): string | undefined {
 }
 
 /**
- * Characters of a value made into text, an item or member counted as `itemLength`; more than `most` when it is that long, however
- * long it is. Charges what it looks at.
+ * Returns the number of characters of a value as text, counting an item or member as `itemLength`; stops above `most`. Charges what it
+ * reads.
  */
 export function measureText(value: unknown, most: number, budget: Budget, itemLength = ITEM_LENGTH): number {
   if (typeof value === 'string') return value.length;
@@ -211,13 +210,13 @@ export function measureText(value: unknown, most: number, budget: Budget, itemLe
   return length;
 }
 
-/** What a list within a list counts: text made of nested lists costs far more for each than for a character. */
+/** Cost of a list within a list: converting nested lists to text costs far more per list than per character. */
 const NESTED_LENGTH = 100;
 const MAX_NESTED_LENGTH = 2_000_000;
 
 /**
- * Whether text made of a list would be too long to be made by native code, which does that in places that cannot be asked. A list
- * may hold another twice, and that one another: a few lines make what has no end.
+ * Returns whether the text of a list would be too long for native code, which cannot be interrupted. A list may contain another twice, and
+ * that one another, so a few lines can create endless text.
  */
 export function isTooNested(list: readonly unknown[], budget: Budget): boolean {
   let length = 0;
@@ -233,41 +232,41 @@ export function isTooNested(list: readonly unknown[], budget: Budget): boolean {
 /** Subject and text are `text`. */
 export type Kind = 'html' | 'text';
 
-/** Of a variable as refusals repeat it. */
+/** Maximum length of a variable's name in refusals. */
 export const MAX_NAME_LENGTH = 200;
 
-/** Where one rendering notes what it met. */
+/** Collects what one rendering encounters. */
 export interface Report {
-  /** Notes a variable without a value. */
+  /** Records a variable without a value. */
   addMissing(name: string): void;
-  /** Notes a variable whose value is an object. */
+  /** Records a variable whose value is an object. */
   addObject(name: string): void;
-  /** First names of variables that may be without a value: they print nothing and are not missing. */
+  /** First names of optional variables: without a value they print nothing and are not missing. */
   optional: ReadonlySet<string>;
-  /** Writes the source of an output without a value back, instead of nothing. */
+  /** Write the source of an output without a value, instead of nothing. */
   keepMissing: boolean;
   budget: Budget;
-  /** Turns html into text; used for values in text. */
+  /** Converts html to text; used for values in text. */
   reduce(html: string): string;
 }
 
-/** What is known of loops, by `forloop` and `tablerowloop`. */
+/** Liquid's loop objects, `forloop` and `tablerowloop`. */
 const OF_LOOPS: readonly unknown[] = [
   ...['index', 'index0', 'rindex', 'rindex0', 'first', 'last', 'length', 'name'],
   ...['row', 'col', 'col0', 'col_first', 'col_last'],
 ];
 
-/** Liquid's other objects stand for literals (nil, empty, blank), and can be compared. */
+/** Liquid's other objects are literals (nil, empty, blank) and can be compared. */
 export function isLoop(value: unknown): boolean {
   return value instanceof Drop && !('equals' in value);
 }
 
-/** What native filters read of their context. */
+/** What native filters read from their context. */
 type OfFilters = Pick<MailContext, 'opts' | 'ownPropertyOnly' | 'memoryLimit' | 'report'>;
 
 export class MailContext extends Context {
   readonly report: Report;
-  /** In the place of this for filters whose work is no generator: what they make is text, or a list bounded elsewhere. */
+  /** Used instead of this by filters that are not generators: they return text, or a list that is limited elsewhere. */
   readonly ofFilters: OfFilters;
 
   constructor(liquid: Liquid, values: { variables: object; globals: object }, report: Report, parent?: MailContext) {
@@ -282,28 +281,28 @@ export class MailContext extends Context {
     };
   }
 
-  /** For an item of a list, whose members are its variables. */
+  /** For a list item, whose members are its variables. */
   override spawn(scope: object = {}): MailContext {
     return new MailContext(this.liquid!, { variables: scope, globals: this.globals }, this.report, this);
   }
 
-  /** A list or object names nothing; Liquid would make text of it first. */
+  /** A list or object is not a name; Liquid would convert it to text first. */
   override *_get(paths: unknown[]): IterableIterator<unknown> {
     if (typeof paths[0] === 'object') return undefined;
     return yield* super._get(paths as Parameters<Context['_get']>[0]);
   }
 
-  /** Liquid reads and calls whatever an object of its own has, inherited or not; only what is meant to be read can be. */
+  /** Liquid reads and calls any property of its own objects, inherited or not; this allows only those meant to be read. */
   override readProperty(...[of, given]: Parameters<Context['readProperty']>): unknown {
     const key = toValue(given);
     if (typeof key === 'object' && key !== null) return undefined;
-    // The size of an object is as much work as it has members.
+    // The size of an object takes time in proportion to its members.
     if (key === 'size') this.report.budget.checkTime();
     return of instanceof Drop && !OF_LOOPS.includes(key) ? undefined : super.readProperty(of, key);
   }
 }
 
-/** Asked in filters for the lists they are given. */
+/** Called by filters for the lists they get. */
 function listLimit(budget: Budget): Context['memoryLimit'] {
   return limiter((count) => {
     checkItems(count, 'makes a list of');
@@ -315,7 +314,7 @@ function limiter(use: (count: number) => void): Context['memoryLimit'] {
   return { use, check: () => undefined } as unknown as Context['memoryLimit'];
 }
 
-/** Notes that a variable which a tag or filter asks for has no value, unless it may be without one. */
+/** Records that a variable in a tag or filter has no value, unless it is optional. */
 export function noteWithoutValue(report: Report, token: PropertyAccessToken): void {
   const [first] = token.props;
   const name = first !== undefined && TypeGuards.isWordToken(first) ? first.content : undefined;

@@ -1,4 +1,4 @@
-/** Refusals of templates name every issue: those of form beside parts that do not parse, each declaration by itself. */
+/** Refusals of templates list every issue: those of form together with parts that do not parse, and each declaration separately. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Api, JsonObject } from '../../test/kit/api.ts';

@@ -1,19 +1,16 @@
 /**
- * Bounds on what filters are given and make, and what they are charged for it: no object where they would make text of it,
- * nothing too long, and no call that works longer than the clock may stay unasked. What goes beyond ends the rendering with a
- * sentence that names the filter.
+ * Limits and costs of filters: no object where it would be converted to text, nothing too long, and no call that runs for longer than the
+ * clock may go unchecked. Exceeding a limit ends the rendering with a message that names the filter.
  *
- * Every filter there is has a row that says how its work grows and what it may be given. One of Liquid without a row is not
- * registered, and a test names it, so that a new version brings none that nobody has looked at.
+ * Every filter has a row with how its work grows and what it accepts. A Liquid filter without a row is not registered, and a test reports
+ * it, so that a new version adds none unreviewed.
  *
- * Measured with hostile values of each kind: a unit (a character, times the weight) takes at most 0.1 µs, so that one call of a
- * filter, which cannot be interrupted, takes at most 20 ms. Without bounds `sort: list` of 90,000 took 147 s, `replace_last` of
- * 200,000 characters 5 s, and `where_exp` over a range of 4,900,000 22 s.
+ * Weights are measured with hostile values of each kind: a unit (a character, times the weight) takes at most 0.1 µs, so one call of a
+ * filter, which cannot be interrupted, takes at most 20 ms.
  *
- * Filters of our own stand in place of Liquid's that go through their value without yielding, or would make text of lists for
- * every comparison: sorting, adding up, and escaping of any length. Operators and ranges are bounded likewise: comparing lists
- * item by item yields, and each step is charged (render.ts); what is done by native code is charged here by its length, and
- * refused where it may take too long. An operator of Liquid that has no row here does not parse.
+ * Own filters replace Liquid's if those process their value without yielding, or would convert lists to text for every comparison: sorting,
+ * summing, and escaping of any length. Operators and ranges are limited too: comparing lists item by item yields, and each step is charged
+ * (render.ts); native code is charged here by length, and refused if it may take too long. A Liquid operator without a row does not parse.
  */
 import {
   type Context,
@@ -42,22 +39,23 @@ import {
 } from './context.ts';
 
 /**
- * - `none`: one look, whatever the size.
- * - `text`: native code goes through the characters of all that is given, of lists too.
- * - `list`: native code goes through the items of a list, or the characters of a text.
- * - `steps`: a generator, which yields at each item: each step is charged. The list is bounded as that of `list` is.
+ * How the work of a filter grows:
+ * - `none`: constant.
+ * - `text`: native code processes the characters of all arguments, including lists.
+ * - `list`: native code processes the items of a list, or the characters of a text.
+ * - `steps`: a generator that yields at each item; each step is charged. The list is limited like that of `list`.
  */
 type Growth = 'none' | 'text' | 'list' | 'steps';
 
 interface FilterRow {
   growth: Growth;
-  /** Units of work of a character or item. */
+  /** Units of work per character or item. */
   weight: number;
-  /** How many arguments from the first are a name, a number, an expression, or a text to search for. */
+  /** How many arguments, from the first, are a name, a number, an expression, or a search text. */
   short: number;
-  /** Whether an object, or a list of objects, is something else than text to it. All others would print it. */
+  /** Whether it accepts objects and lists of objects other than as text. All other filters would print them. */
   takesObjects: boolean;
-  /** It calculates with doubles: an integer beyond 2^53 loses digits. */
+  /** It calculates with doubles: an integer above 2^53 loses digits. */
   isArithmetic: boolean;
 }
 
@@ -88,11 +86,11 @@ export const FILTERS: ReadonlyMap<string, FilterRow> = new Map([
   ),
   ...rows('text', 'join array_to_sentence_string unescape url_decode base64_encode base64_decode sha256 hmac_sha256'),
   ...rows('text', 'split remove remove_first replace replace_first', { short: 1 }),
-  // These search backwards, for a text of up to 200 characters at each place.
+  // These search backwards, comparing up to 200 characters at each position.
   ...rows('text', 'remove_last replace_last', { short: 1, weight: 8 }),
   ...rows('text', 'escape_once url_encode cgi_escape uri_escape slugify number_of_words', { weight: 2 }),
   ...rows('text', 'json jsonify inspect', { takesObjects: true }),
-  // What is not in the source as a number makes Intl look it up.
+  // Formats that are not literal numbers make Intl look them up.
   ...rows('text', 'date date_to_xmlschema date_to_rfc822 date_to_string date_to_long_string', { short: 2, weight: 20 }),
 
   ...rows('list', 'reverse compact concat push unshift pop shift uniq'),
@@ -104,15 +102,15 @@ export const FILTERS: ReadonlyMap<string, FilterRow> = new Map([
   ...rows('steps', 'where_exp reject_exp group_by_exp has_exp find_exp find_index_exp', { short: 2 }),
 ]);
 
-/** Most units of work of one call. */
+/** Maximum units of work per call. */
 const MAX_UNITS = 200_000;
-/** Longest name or number as an argument. */
+/** Maximum length of a name or number as an argument. */
 const MAX_SHORT_LENGTH = 200;
 
 type Filter = Extract<Liquid['filters'][string], (...values: never[]) => unknown>;
 type FilterThis = ThisParameterType<Filter>;
 
-/** Whether text made of the value would show an object, which no reader of a mail should see. */
+/** Returns whether the text of the value would show an object, which must not be shown to readers. */
 function printsObject(value: unknown, budget: Budget): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (!Array.isArray(value)) return true;
@@ -123,11 +121,11 @@ function printsObject(value: unknown, budget: Budget): boolean {
   return false;
 }
 
-/** Whether this argument of a filter would end up as `[object Object]`. */
+/** Returns whether this filter argument would become `[object Object]`. */
 function isUnprintable(name: string, row: FilterRow, { value, index }: Argument, budget: Budget): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (!row.takesObjects) return printsObject(value, budget);
-  // A slice of anything but a list is one of its text.
+  // A slice of anything but a list is a slice of its text.
   return name === 'slice' && index === 0 && !Array.isArray(value);
 }
 
@@ -136,19 +134,19 @@ interface Argument {
   index: number;
 }
 
-/** Members of an object, or items of a list. */
+/** Returns the number of members of an object, or of items of a list. */
 function itemsOf(value: object): number {
   return Array.isArray(value) ? value.length : Object.keys(value).length;
 }
 
-/** Charges an argument; throws when it is too long. */
+/** Charges an argument; throws if it is too long. */
 function charge(name: string, row: FilterRow, { value, index }: Argument, budget: Budget): void {
   const isText = typeof value === 'string';
   if (!isText && (typeof value !== 'object' || value === null)) return;
   if (index > 0 && index <= row.short) {
     if (isText && value.length <= MAX_SHORT_LENGTH) return;
     throw new OverLimit(
-      `gives the filter ${name} ${isText ? `more than ${MAX_SHORT_LENGTH} characters` : 'a list'} where it takes a name, a number or a short text`,
+      `gives the filter ${name} ${isText ? `more than ${MAX_SHORT_LENGTH} characters` : 'a list'} but it accepts only a name, a number, or a short text`,
     );
   }
   if (row.growth === 'none' && isText) return;
@@ -167,7 +165,7 @@ function charge(name: string, row: FilterRow, { value, index }: Argument, budget
   budget.work(items * row.weight);
 }
 
-/** Wraps every filter that has a row, and takes the others away. */
+/** Wraps every filter that has a row, and removes the others. */
 export function boundFilters(liquid: Liquid): void {
   for (const [name, filter] of Object.entries(liquid.filters)) {
     const row = FILTERS.get(name);
@@ -216,7 +214,7 @@ const listOf = (value: unknown): readonly unknown[] => {
   return Array.isArray(value) ? value : [value];
 };
 
-/** The item's value at a path; without one the item itself. */
+/** Returns the item's value at a path; without one the item itself. */
 function valueAt(item: unknown, property: unknown): unknown {
   if (!property) return item;
   let value = item;
@@ -226,14 +224,14 @@ function valueAt(item: unknown, property: unknown): unknown {
 
 type SortKey = string | number | boolean | undefined;
 
-/** What an item is sorted by; lists, objects and absent values come last. */
+/** Returns the sort key of an item; lists, objects, and absent values come last. */
 function sortKey(value: unknown, isNatural: boolean): SortKey {
   if (value === null || value === undefined || typeof value === 'object') return undefined;
   return isNatural ? String(value).toLowerCase() : (value as SortKey);
 }
 
 function compare(a: SortKey, b: SortKey, budget: Budget): number {
-  // Texts differ late only if both are long.
+  // Only long texts can differ late.
   budget.work(typeof a === 'string' && typeof b === 'string' ? 16 + Math.min(a.length, b.length) / 16 : 16);
   if (a === b) return 0;
   if (a === undefined) return 1;
@@ -270,7 +268,7 @@ function escapeText(this: FilterThis, value: unknown): string {
   return escapeWithin(printable(value, budget) ?? '', budget);
 }
 
-/** To be put in place before the filters are bounded. */
+/** Call this before the filters are limited. */
 export function registerOwnFilters(liquid: Liquid, kind: Kind): void {
   liquid.registerFilter('sort', sorter(false));
   liquid.registerFilter('sort_natural', sorter(true));
@@ -282,15 +280,15 @@ export function registerOwnFilters(liquid: Liquid, kind: Kind): void {
   });
 }
 
-/** Longest text that is searched, and that a list may become to be compared. */
+/** Maximum length of a text to search, and of a list's text to compare. */
 const MAX_SEARCHED_LENGTH = 200_000;
-/** Longest text to search for. */
+/** Maximum length of a search text. */
 const MAX_SOUGHT_LENGTH = 2_000;
 
 type Comparison = (l: unknown, r: unknown, context: Context) => unknown;
 type Charge = (l: unknown, r: unknown, budget: Budget) => void;
 
-/** Texts of different lengths are not looked into. */
+/** Texts of different lengths are not compared. */
 function chargeEqual(l: unknown, r: unknown, budget: Budget): void {
   if (typeof l === 'string' && typeof r === 'string') budget.work(Math.min(l.length, r.length) / 16);
 }
@@ -326,7 +324,7 @@ function charged(compare: Comparison, charge: Charge): Comparison {
   };
 }
 
-/** In the place of Liquid's own. */
+/** Replaces Liquid's operators. */
 export function boundOperators(): Operators {
   const operators: Record<string, unknown> = {};
   for (const [name, operator] of Object.entries(defaultOperators)) {
@@ -338,7 +336,7 @@ export function boundOperators(): Operators {
 
 type Read = (this: Tokenizer) => unknown;
 
-/** The end of a range: a number, or text that is one; anything else is none. */
+/** Returns the end of a range: a number, or text that is one; 0 otherwise. */
 function endOf(value: unknown): number {
   return ['number', 'bigint', 'string'].includes(typeof value) ? Math.trunc(Number(value)) : Number.NaN;
 }
@@ -354,8 +352,8 @@ function* evaluate({ lhs, rhs }: RangeToken, context: Context): Generator<unknow
 }
 
 /**
- * Has every tokenizer read ranges such as `(1..9)` as values that are evaluated here. Liquid's own are made by a loop that ends
- * when the end is reached, which beyond 2^53 it never is, and its ends may be lists, of which it makes text first.
+ * Makes every tokenizer read ranges such as `(1..9)` as values that are evaluated here. Liquid's loop never ends if the end is above 2^53,
+ * and converts list ends to text first.
  */
 export function boundRanges(): void {
   const prototype = Tokenizer.prototype as unknown as { readGroupOrRange: Read };
@@ -369,15 +367,15 @@ export function boundRanges(): void {
 }
 
 /**
- * Has every tokenizer read an integer beyond 2^53 as a bigint, as values are: `{% if id == 7615917337495251231 %}` compares all digits.
- * Filters that calculate make a double of it.
+ * Makes every tokenizer read an integer above 2^53 as a bigint, like values: `{% if id == 7615917337495251231 %}` compares all digits.
+ * Filters that calculate convert it to a double.
  */
 export function keepDigitsOfNumbers(): void {
   const prototype = Tokenizer.prototype as unknown as { readNumber: Read };
   const read = prototype.readNumber;
   prototype.readNumber = function (this: Tokenizer): unknown {
     const token = read.call(this) as NumberToken | undefined;
-    // Liquid hands the content on as a value, without looking into it.
+    // Liquid passes the content on as a value, without inspecting it.
     if (token !== undefined) token.content = exactInteger(token.getText(), token.content) as number;
     return token;
   };

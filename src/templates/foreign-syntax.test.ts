@@ -60,7 +60,7 @@ const FOREIGN: [source: string, hint: RegExp][] = [
   ['{{ a | date("Y") }}', /after a colon/],
   ['{{ a | upper }}', /write upcase/],
   ['{{ a | safe }}', /write raw/],
-  ['{{ a | e }}', /escaped always/],
+  ['{{ a | e }}', /always escaped/],
   ['{{ a | no_such }}', /no filter no_such/],
   ['{{ name; }}', /semicolon/],
   ['{{ a = 5 }}', /\{% assign name = value %\}/],
@@ -75,7 +75,7 @@ const FOREIGN: [source: string, hint: RegExp][] = [
   ['{% if a == ‘x’ %}x{% endif %}', /straight ones/],
 ];
 
-test('syntax of other languages is refused with what to write instead', () => {
+test('refuses syntax of other languages with its replacement', () => {
   for (const [source, hint] of FOREIGN) {
     const parsed = parseUnremembered(`first line\n ${source}`, 'html');
     assert.equal(parsed.ok, false, source);

@@ -1,7 +1,6 @@
 /**
- * Names what an invalid tag probably means: syntax of Handlebars, Mustache, Jinja, Twig, Go or JavaScript, and what rich-text editors do to
- * tags. The rows are looked through in order, the first whose pattern matches the tag gives the hint. A tag without a hint keeps the
- * message of the Liquid parser.
+ * Explains what an invalid tag probably means: syntax of Handlebars, Mustache, Jinja, Twig, Go, or JavaScript, and what rich-text editors
+ * do to tags. The first row whose pattern matches the tag gives the hint. A tag without a hint keeps the message of the Liquid parser.
  */
 
 interface Hint {
@@ -24,13 +23,13 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '#160': 'a space',
 };
 
-/** Rich-text editors and office programs make these of straight quotation marks. */
+/** Rich-text editors and office programs replace straight quotation marks with these. */
 const TYPOGRAPHIC_QUOTES = /[“”„‟«»‘’‚‛]/;
 
 const NO_PARTIALS =
   'a template cannot include another one; store the shared part as a layout and name it in layoutTemplateId';
 
-/** They look at a tag without the contents of its strings. */
+/** Matched against a tag without the contents of its strings. */
 const HINTS: readonly Hint[] = [
   { pattern: TYPOGRAPHIC_QUOTES, hint: 'it has typographic quotation marks; write straight ones, " or \'' },
   {
@@ -149,7 +148,7 @@ const TAGS: Readonly<Record<string, string>> = {
   macro: 'Liquid has no macros; repeat the content, or loop over a list',
   increment: 'write {% assign name = name | plus: 1 %}',
   decrement: 'write {% assign name = name | minus: 1 %}',
-  autoescape: 'HTML is escaped always; remove the tag, and write {{ name | raw }} where the value is HTML',
+  autoescape: 'HTML is always escaped; remove the tag, and write {{ name | raw }} if the value is HTML',
   verbatim: 'write {% raw %} … {% endraw %}',
   trans: 'Liquid has no translations; store a template for each language',
   blocktrans: 'Liquid has no translations; store a template for each language',
@@ -185,15 +184,15 @@ const FILTERS: Readonly<Record<string, string>> = {
 const NEEDLESS_FILTERS = new Set(['e', 'h', 'escapejs', 'autoescape']);
 
 const MAX_SHOWN = 60;
-/** Longer tags are compared by their beginning: some patterns take time that grows with the square of the length. */
+/** Longer tags are compared by their start: the time of some patterns grows with the square of the length. */
 const MAX_COMPARED = 1_000;
 
-/** The tag as a message repeats it. */
+/** Returns the tag as messages show it. */
 export function shownTag(tag: string): string {
   return tag.length <= MAX_SHOWN ? tag : `${tag.slice(0, MAX_SHOWN).toWellFormed()}…`;
 }
 
-/** A tag from its opening delimiter to its end, or to the end of the line where it is not closed. */
+/** Returns a tag from its opening delimiter to its end, or to the end of the line if it is not closed. */
 export function tagAt(source: string, at: number): string {
   const isOutput = source.startsWith('{{', at);
   const end = source.indexOf(isOutput ? '}}' : '%}', at + 2);
@@ -209,14 +208,14 @@ function entityHint(tag: string): string | undefined {
   return `it has the HTML entity ${entity} inside the tag; write ${meant ?? 'the character itself'}`;
 }
 
-/** Returns what to write instead of the tag, as the end of a sentence; undefined if no row fits. `said` is the message of the parser. */
+/** Returns what to write instead of the tag, as the rest of a sentence; undefined if no row matches. `said` is the parser's message. */
 export function foreignSyntaxHint(whole: string, said: string): string | undefined {
   const tag = whole.slice(0, MAX_COMPARED);
   const entity = entityHint(tag);
   if (entity !== undefined) return entity;
   const filter = /^undefined filter: (\S+)/.exec(said)?.[1];
   if (filter !== undefined) {
-    if (NEEDLESS_FILTERS.has(filter)) return `there is no filter ${filter}; HTML is escaped always, remove it`;
+    if (NEEDLESS_FILTERS.has(filter)) return `there is no filter ${filter}; HTML is always escaped, remove it`;
     const known = FILTERS[filter];
     return `there is no filter ${filter}${known === undefined ? '; docs/guides/templates.md lists the filters' : `; write ${known}`}`;
   }
@@ -227,7 +226,7 @@ export function foreignSyntaxHint(whole: string, said: string): string | undefin
   return HINTS.find(({ pattern }) => pattern.test(bare))?.hint;
 }
 
-/** Whether a tag has typographic quotation marks where Liquid would take them for a part of a name. */
+/** Returns whether a tag has typographic quotation marks that Liquid would read as part of a name. */
 export function hasTypographicQuotes(tag: string): boolean {
   return TYPOGRAPHIC_QUOTES.test(tag) && TYPOGRAPHIC_QUOTES.test(tag.replaceAll(QUOTED, '""'));
 }
@@ -237,7 +236,7 @@ function unknownTagHint(name: string, tag: string): string {
   const hint = Object.hasOwn(TAGS, name) ? TAGS[name] : undefined;
   if (hint !== undefined) return `there is no tag ${name}; ${hint}`;
   if (name === 'else' || name === 'elsif' || name === 'when')
-    return `{% ${name} %} stands outside of {% if %} or {% case %}`;
+    return `{% ${name} %} is outside of {% if %} or {% case %}`;
   if (name.startsWith('end')) return `{% ${name} %} closes nothing here; another tag is open, or none`;
   if (name !== name.toLowerCase()) return `write tags in lower case: ${name.toLowerCase()}`;
   return `there is no tag ${name}; docs/guides/templates.md lists the tags`;

@@ -1,14 +1,13 @@
 /**
- * The Liquid language as mail has it: without tags that read other templates or write to the values given, with our own output,
- * loops and filters, and with every filter, operator and piece of text within the budget of the rendering.
+ * The Liquid language for mail: without tags that read other templates or modify the given values, with its own output, loops, and filters,
+ * and with every filter, operator, and piece of text charged to the budget of the rendering.
  *
- * What `{{ … }}` does in mail, in place of Liquid's own output: it escapes in html and not in text, inserts names that end in
- * `_html` (and whatever ends in `| raw`) as they are in html and reduced to text in text, and takes note of every variable that
- * is printed without having a value. Nothing it writes is ever expanded again.
+ * `{{ … }}` replaces Liquid's output: it escapes in html and not in text; names that end in `_html` (and anything that ends in `| raw`) are
+ * inserted unescaped in html and converted to text in text; and every variable printed without a value is recorded. Output is never
+ * expanded again.
  *
- * A variable counts as missing where it would be printed or looped over, not where it is only asked about: `{% if name %}` and
- * `{{ name | default: "…" }}` are how a template says that a value is optional, and a branch that is not taken asks for
- * nothing.
+ * A variable is missing if it would be printed or looped over, not if it is only tested: with `{% if name %}` and `{{ name | default: "…"
+ * }}` a template marks a value as optional, and a branch that is not taken needs nothing.
  */
 import {
   type Context,
@@ -43,10 +42,10 @@ import {
 } from './context.ts';
 import { boundFilters, boundOperators, boundRanges, keepDigitsOfNumbers, registerOwnFilters } from './filters.ts';
 
-/** What stands between the braces of an output. */
+/** The text between the braces of an output. */
 type Ranged = TopLevelToken & { contentRange: [number, number] };
 
-/** Filters after which the text is html already. */
+/** Filters whose result is already html. */
 const ESCAPING = new Set(['escape', 'escape_once', 'xml_escape', 'newline_to_br']);
 
 type Treatment = 'escape' | 'as is' | 'reduce';
@@ -59,10 +58,10 @@ function treatmentOf(kind: Kind, value: Value, lastName: string | undefined): Tr
   return isHtml || (last !== undefined && ESCAPING.has(last)) ? 'as is' : 'escape';
 }
 
-/** Outputs that Handlebars and Go have as tags: they would be variables that never have a value. */
+/** Outputs that are tags in Handlebars and Go: here they would be variables that never have a value. */
 const NO_NAMES = new Set(['else', 'end', 'endif', 'endfor']);
 
-/** Liquid takes the first of several values and drops the others; a slip such as `{{ first name }}` is better refused. */
+/** Liquid uses the first of several values and drops the others; a mistake such as `{{ first name }}` is refused instead. */
 export function assertOneValue(value: Value): void {
   let values = 0;
   for (const token of value.initial.postfix) {
@@ -72,7 +71,7 @@ export function assertOneValue(value: Value): void {
   if (values !== 1) throw new Error('expected one value, found several without an operator between them');
 }
 
-/** The names and indexes of `user.orders[0].id`; undefined for anything that has to be computed. */
+/** Returns the names and indexes of `user.orders[0].id`; undefined for anything that must be computed. */
 function plainPath(value: Value): (string | number)[] | undefined {
   const token = value.initial.postfix[0];
   if (value.initial.postfix.length !== 1 || !TypeGuards.isPropertyAccessToken(token) || token.variable)
@@ -90,7 +89,7 @@ export const UNSUBSCRIBE_VARIABLE = 'unsubscribe_email_html';
 
 const tokenizers = new WeakMap<Liquid, Tokenizer>();
 
-/** One for all outputs, set to the next: making one costs more than reading an output. */
+/** One tokenizer for all outputs, reset each time: creating one costs more than reading an output. */
 function tokenizerFor({ input, contentRange: [begin, end] }: Ranged, liquid: Liquid): Tokenizer {
   let tokenizer = tokenizers.get(liquid);
   if (tokenizer === undefined) {
@@ -105,14 +104,14 @@ function tokenizerFor({ input, contentRange: [begin, end] }: Ranged, liquid: Liq
 
 export class MailOutput implements Template {
   readonly token: TopLevelToken;
-  /** Of a variable and nothing else, which needs no Liquid: a loop of many lines takes a third of the time (bench/micro.ts). */
+  /** Set for a plain variable, which needs no Liquid. */
   readonly #path: (string | number)[] | undefined;
   readonly #value: Value;
   readonly #name: string;
-  /** Where the value comes from, if that is plain to see. */
+  /** The root name of the value, if it is evident. */
   readonly #first: string | undefined;
   readonly #treatment: Treatment;
-  /** The link inside quotes after `=` is an address, not a piece of html. */
+  /** The link is inside quotes after `=`, so it is an address, not a piece of html. */
   readonly #isHref: boolean;
 
   constructor(token: Ranged, liquid: Liquid, kind: Kind) {
@@ -141,10 +140,10 @@ export class MailOutput implements Template {
     const path = this.#path;
     const scope = path === undefined ? undefined : scopeOf(context, path[0] as string);
     let value: unknown = path === undefined ? undefined : scope?.[path[0]!];
-    // Liquid's own objects, such as forloop, answer through their methods.
+    // Liquid's own objects, such as forloop, respond through their methods.
     if (path === undefined || !isPlainData(value)) return this.#renderFiltered(context as MailContext, emitter);
     const { report } = context as MailContext;
-    // Whatever is asked of an object may take as long as it has members, and print nothing.
+    // Reading an object may take time in proportion to its members, and print nothing.
     if (typeof value === 'object' && value !== null) report.budget.checkTime();
     for (let i = 1; i < path.length; i += 1) value = readProperty(value, path[i]!);
     emitter.write(this.#text(value, report));
@@ -187,7 +186,7 @@ export class MailOutput implements Template {
       report.addObject(this.#name);
       return '';
     }
-    // Before it is escaped or reduced, which may take far longer than joining it.
+    // Before escaping or converting, which may take far longer than joining.
     report.budget.check(text.length);
     if (this.#isHref) return /href="([^"]*)"/.exec(text)?.[1] ?? text;
     if (this.#treatment === 'escape') return escapeWithin(text, report.budget);
@@ -211,12 +210,12 @@ function isPlainData(value: unknown): boolean {
   return prototype === Object.prototype || prototype === Array.prototype || prototype === null;
 }
 
-/** Tags that would read other templates, or write to the values given. */
+/** Tags that would read other templates, or modify the given values. */
 const REFUSED_TAGS = ['include', 'render', 'layout', 'block', 'increment', 'decrement'];
-/** Most values of a `cycle`. */
+/** Maximum number of values of a `cycle`. */
 const MAX_CYCLE = 100;
 
-/** Where rendering writes, within the budget of the rendering. */
+/** Collects the output of a rendering, within its budget. */
 class BoundedEmitter implements Emitter {
   readonly #budget: Budget;
   buffer = '';
@@ -232,7 +231,7 @@ class BoundedEmitter implements Emitter {
   }
 }
 
-/** Whatever is rendered, also what `capture` keeps to itself, is written within the budget. */
+/** Charges everything that is rendered, including what `capture` stores. */
 function boundRenderer(liquid: Liquid): void {
   const { renderer } = liquid;
   const render = renderer.renderTemplates.bind(renderer);
@@ -240,7 +239,7 @@ function boundRenderer(liquid: Liquid): void {
     render(templates, context, emitter ?? new BoundedEmitter((context as MailContext).report.budget));
 }
 
-/** Notes a list that is looped over without being there; the loop runs zero times. An object becomes a list of its members. */
+/** Records a list that is missing in a loop, which then runs zero times. An object becomes a list of its members. */
 function* checkCollection(collection: ForTag['collection'], context: Context): Generator<unknown, void, unknown> {
   if (!TypeGuards.isPropertyAccessToken(collection)) return;
   const value = yield evalToken(collection, context, true);
@@ -311,7 +310,7 @@ function echoTag(kind: Kind): typeof EchoTag {
 function cycleTag(kind: Kind): typeof CycleTag {
   return class extends CycleTag {
     constructor(token: TagToken, rest: TopLevelToken[], liquid: Liquid) {
-      // Before they are parsed: a cycle parses its values again each time it is rendered.
+      // Checked before parsing: a cycle parses its values again each time it is rendered.
       if (token.args.split(',', MAX_CYCLE + 1).length > MAX_CYCLE) throw new Error(`more than ${MAX_CYCLE} values`);
       super(token, rest, liquid);
     }

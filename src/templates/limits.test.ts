@@ -1,4 +1,4 @@
-/** What one rendering may cost: text in all parts together, time, and html turned into text. */
+/** Limits of one rendering: text of all parts, time, and html converted to text. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

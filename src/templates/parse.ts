@@ -1,8 +1,8 @@
 /**
- * Sources of subject, html and text become templates: parsed by Liquid with limits on length, number, size and depth of its
- * tags, without access to files or other templates, and remembered.
+ * Parses the sources of subject, html, and text with Liquid: with limits on the length, number, size, and depth of tags, without access to
+ * files or other templates, and with a cache.
  *
- * What is wrong with a source, or goes wrong while it is filled in, is a sentence with the place where there is one.
+ * Errors in a source, or during rendering, become a message with their position, if known.
  */
 import {
   type Liquid,
@@ -30,7 +30,7 @@ import { MAX_SOURCE_LENGTH } from './template.ts';
 
 const TOO_MUCH_TEXT = `produces too much text: more than ${MAX_OUTPUT_LENGTH} characters in all parts together`;
 
-/** A template that is too much, with the place where it becomes so. */
+/** A template that exceeds a limit, with the position where it does. */
 class LimitError extends Error {
   readonly line: number;
   readonly column: number;
@@ -43,14 +43,14 @@ class LimitError extends Error {
   }
 }
 
-/** What went wrong while parsing or rendering, as the end of a sentence that starts with the field. */
+/** Returns what went wrong during parsing or rendering, as the rest of a sentence that starts with the field. */
 export function parseIssue(error: unknown): Omit<Issue, 'field'> {
   if (error instanceof LimitError) return placed(error.message, error.line, error.column);
   if (error instanceof OverLimit) return { message: error.message };
   if (error instanceof TooMuchText) return { message: TOO_MUCH_TEXT };
   const limit = error instanceof Error ? limitSentence(error.message) : undefined;
   if (limit !== undefined && !LiquidError.is(error)) return { message: limit };
-  // Nesting that got past the limits ends in an overflow of the stack, endless text in an invalid length.
+  // Excessive nesting ends in a stack overflow, endless text in an invalid length.
   if (error instanceof RangeError) return { message: 'is nested too deeply or produces too much text' };
   if (!LiquidError.is(error)) throw error;
   const { originalError } = error;
@@ -74,14 +74,14 @@ function sentenceOf(error: LiquidError): string {
   return hint === undefined ? `is not a valid template: ${said}` : `has an invalid tag ${shownTag(tag!)}: ${hint}`;
 }
 
-/** The whole tag that a token is a part of. */
+/** Returns the complete tag that contains a token. */
 function tagAround({ input, begin }: LiquidError['token']): string | undefined {
   let at = Math.max(input.lastIndexOf('{{', begin), input.lastIndexOf('{%', begin));
   while (at > 0 && input[at - 1] === '{') at -= 1;
   return at < 0 ? undefined : tagAt(input, at);
 }
 
-/** What the clock's refusal means; it comes from outside of any tag too, and then there is no place to name. */
+/** Returns the message for a time limit, which may also occur outside of any tag and then has no position. */
 function limitSentence(said: string): string | undefined {
   if (said !== RENDER_LIMIT_EXCEEDED) return undefined;
   return `takes longer than ${RENDER_LIMIT_MS} ms to render; loop over fewer items, or compute values before the send`;
@@ -94,9 +94,9 @@ interface Recent<V> {
 
 interface RecentLimits<V> {
   entries: number;
-  /** Of a generation, in the unit of `weigh`. What weighs more than this alone is not kept at all. */
+  /** Maximum weight of a generation, in the unit of `weigh`. A heavier entry is not cached at all. */
   weight: number;
-  /** About how many bytes the entry keeps in memory. */
+  /** Returns the approximate memory of an entry in bytes. */
   weigh(key: string, value: V): number;
 }
 
@@ -130,13 +130,16 @@ export function createRecent<V>(limits: RecentLimits<V>): Recent<V> {
 
 const MAX_TAGS = 10_000;
 const MAX_TAG_LENGTH = 8_000;
-/** Whatever is wrong with a template, Liquid splits all of it into lines to say where. */
+/** For any error, Liquid splits the template into lines to find the position. */
 const MAX_LINES = 100_000;
-/** Characters within all tags of a source, which take far longer to parse than text does: 32 ms at worst, and three parts may be parsed at once. */
+/**
+ * Maximum number of characters within all tags of a source, which take far longer to parse than text: 32 ms at worst, and three parts may
+ * be parsed together.
+ */
 const MAX_IN_TAGS = 35_000;
 const MAX_DEPTH = 50;
 
-/** About what a parsed tag keeps in memory; measured 740 to 940 bytes. */
+/** Approximate memory of a parsed tag (measured: 740 to 940 bytes). */
 const TAG_BYTES = 1_000;
 
 const BLOCK_TAGS = new Set(['if', 'unless', 'case', 'for', 'tablerow', 'capture', 'comment']);
@@ -144,9 +147,9 @@ const BLOCK_TAGS = new Set(['if', 'unless', 'case', 'for', 'tablerow', 'capture'
 export interface MailTemplate {
   kind: Kind;
   templates: Template[];
-  /** About how many bytes it keeps in memory, its source included. */
+  /** Approximate memory in bytes, including the source. */
   weight: number;
-  /** Whether the name of the unsubscribe link stands anywhere in the source. */
+  /** Whether the name of the unsubscribe link occurs in the source. */
   namesLink: boolean;
 }
 
@@ -170,7 +173,7 @@ class MailParser extends Parser {
         throw new Error('unexpected quotation mark');
       if (!TypeGuards.isOutputToken(token)) {
         const tag = super.parseToken(token, rest);
-        // Those of {% if %} and {% unless %}.
+        // The conditions of {% if %} and {% unless %}.
         for (const { value } of (tag as { branches?: { value?: Value }[] }).branches ?? [])
           if (value !== undefined) assertOneValue(value);
         return tag;
@@ -182,14 +185,14 @@ class MailParser extends Parser {
   }
 }
 
-/** Finds tags by a search, since Liquid's own tries every character, and ends a tag where it becomes too long. */
+/** Finds tags with a search, because Liquid's tokenizer tries every character, and stops a tag that is too long. */
 class TopLevelTokenizer extends Tokenizer {
   #inTags = 0;
 
   override readHTMLToken(): ReturnType<Tokenizer['readHTMLToken']> {
     let at = this.input.indexOf('{', this.p);
     while (at !== -1 && this.input[at + 1] !== '{' && this.input[at + 1] !== '%') at = this.input.indexOf('{', at + 1);
-    // Stops at once, since everything begins with nothing.
+    // The empty string matches immediately.
     const token = super.readHTMLToken(['']);
     token.end = at === -1 ? this.N : at;
     this.p = token.end;
@@ -202,12 +205,12 @@ class TopLevelTokenizer extends Tokenizer {
     return at === -1 ? -1 : this.p;
   }
 
-  /** A word longer than a tag may be is none that anybody looks for. */
+  /** Nothing looks for a word longer than the maximum tag length. */
   override readIdentifier(): ReturnType<Tokenizer['readIdentifier']> {
     return this.#within(() => super.readIdentifier());
   }
 
-  /** Looks for the end of a tag no farther than it may be. */
+  /** Searches for the end of a tag only within the maximum tag length. */
   override readToDelimiter(delimiter: string, respectQuoted?: boolean): number {
     const begin = this.p;
     const end = this.#within(() => super.readToDelimiter(delimiter, respectQuoted));
@@ -228,7 +231,7 @@ class TopLevelTokenizer extends Tokenizer {
   }
 }
 
-/** The tokens as the parser takes them: from the front. Taking one from the front of a long array moves all the others. */
+/** Returns the tokens so that the parser can take them from the front cheaply; shifting a long array moves all others. */
 function inOrder(tokens: TopLevelToken[]): TopLevelToken[] {
   let next = 0;
   const list = {
@@ -251,17 +254,17 @@ export function liquidFor(kind: Kind): Liquid {
   return liquids[kind];
 }
 
-/** Whether the text is a template at all; anything else passes untouched. */
+/** Returns whether the text is a template at all; other text is not changed. */
 export function isTemplate(source: string): boolean {
   return source.includes('{{') || source.includes('{%');
 }
 
-/** Whether the text is a template in which the name of the unsubscribe link stands; of one remembered this is known. */
+/** Returns whether the text is a template that contains the name of the unsubscribe link; known for cached templates. */
 export function namesLink(source: string, kind: Kind): boolean {
   return isTemplate(source) && (known[kind].get(source)?.namesLink ?? source.includes(UNSUBSCRIBE_VARIABLE));
 }
 
-/** Parses, or takes the template parsed before from the same source. */
+/** Parses the source, or returns the cached template. */
 export function parseTemplate(source: string, kind: Kind): ParseResult {
   const found = known[kind].get(source);
   if (found !== undefined) return { ok: true, value: found };
@@ -270,7 +273,7 @@ export function parseTemplate(source: string, kind: Kind): ParseResult {
   return parsed;
 }
 
-/** Parses for somebody who remembers it himself. */
+/** Parses without the cache, for callers with their own. */
 export function parseUnremembered(source: string, kind: Kind): ParseResult {
   try {
     const { templates, tags } = parseFresh(source, kind);

@@ -60,7 +60,7 @@ test('a preview fills in, lists what is missing, and judges declared types', asy
   await refused(api.post(path, { subject: 'x' }), 400, 'INVALID_REQUEST');
 });
 
-test('what is not saved yet can be previewed too', async () => {
+test('previews unsaved content', async () => {
   const templateVariables = { a: 1, list: [{ n: 'x' }, { n: 'y' }] };
   const html = '{% for i in list %}<p>{{ i.n }}{{ b }}</p>{% endfor %}';
   const shown = await api.post('/templates/render', { subject: '{{ a }}', html, templateVariables });

@@ -1,12 +1,12 @@
 /**
- * Fills subject, html and text with variables. Content with neither `{{` nor `{%` passes untouched. The same names and values
- * always give the same result; values are never expanded again. Every issue of all three parts is reported, not the first. Text
- * that is missing beside html is made of the rendered html.
+ * Renders subject, html, and text with variables. Content with neither `{{` nor `{%` is not changed. The same names and values always give
+ * the same result; values are never expanded again. Every issue of all three parts is reported. A missing text part is derived from the
+ * rendered html.
  *
- * The variables of templates: those that an account gives to all of them, and those that a template declares. Declarations are
- * checked when the template is saved (names, doubles, defaults of the declared type) and settled with the values of a send. A
- * value of another type is refused; a default stands in where none is given; a required one without a value is missing whatever
- * `missingVariables` says; any other may be without a value and prints nothing.
+ * Variables come from the account, for all templates, and from the declarations of a template. Declarations are checked when the template
+ * is saved (names, duplicates, defaults of the declared type) and applied to the values of a send: a value of another type is refused; a
+ * default is used if none is given; a required variable without a value is missing whatever `missingVariables` says; an optional one
+ * without a value prints nothing.
  */
 import { type Failure, failure, firstIssue, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { Budget, MailContext, type Report } from './context.ts';
@@ -17,16 +17,16 @@ export interface ToRender {
   subject?: string | undefined;
   html?: string | undefined;
   text?: string | undefined;
-  /** The caller's values, from JSON. They win over the account's. */
+  /** The caller's values, from JSON. They take precedence over the account's. */
   variables: Readonly<Record<string, unknown>>;
   accountVariables: Readonly<Record<string, unknown>>;
-  /** Whether an output without a value is written back as its source (`keep`) or as nothing. */
+  /** Whether an output without a value is written as its source (`keep`) or as nothing. */
   keepMissing: boolean;
-  /** Whether html without text gets a text derived from it. */
+  /** Whether to derive a text from html without text. */
   deriveText: boolean;
-  /** Names of variables that may be without a value: they print nothing and are not missing. */
+  /** Names of optional variables: without a value they print nothing and are not missing. */
   optional?: ReadonlySet<string> | undefined;
-  /** What was parsed from these very sources, by somebody who keeps it. */
+  /** Templates parsed from these sources, cached by the caller. */
   parsed?: ParsedParts | undefined;
 }
 
@@ -40,17 +40,17 @@ export interface Rendered {
   subject?: string | undefined;
   html?: string | undefined;
   text?: string | undefined;
-  /** Names of variables without a value, in the order met. */
+  /** Names of variables without a value, in order of occurrence. */
   missing: string[];
 }
 
-/** Names in the sentence of a refusal, and in its details. */
+/** Maximum number of names in the message of a refusal, and in its details. */
 const NAMES_LISTED = 20;
 const DETAILS_LISTED = 100;
 
 /**
- * TEMPLATE_VARIABLE_MISSING naming each variable, of a great many the first. `required` are those without which the template is
- * not sent, whatever `missingVariables` says.
+ * Returns TEMPLATE_VARIABLE_MISSING with each variable, or the first if there are many. Without those in `required` the template is not
+ * sent, whatever `missingVariables` says.
  */
 export function missingFailure(missing: readonly string[], required: readonly string[]): Failure {
   const names = missing.slice(0, NAMES_LISTED).join(', ');
@@ -71,7 +71,7 @@ export function missingFailure(missing: readonly string[], required: readonly st
 
 const NO_NAMES: ReadonlySet<string> = new Set();
 
-/** What one rendering met, and may cost. Its collections are made when they are needed: most mail needs none. */
+/** The state and costs of one rendering. Its collections are created on demand: most mail needs none. */
 class OneRendering implements Report {
   missing: Set<string> | undefined = undefined;
   objects: Set<string> | undefined = undefined;
@@ -79,7 +79,7 @@ class OneRendering implements Report {
   readonly keepMissing: boolean;
   readonly budget = new Budget();
   readonly #htmlToText: (html: string) => string;
-  /** Text by its html: a value may be printed many times. */
+  /** Converted text by html: a value may be printed many times. */
   #reduced: Map<string, string> | undefined = undefined;
 
   constructor(mail: ToRender, htmlToText: (html: string) => string) {
@@ -111,12 +111,12 @@ class OneRendering implements Report {
   }
 }
 
-/** Fills in; `htmlToText` reduces html to text and is pure. */
+/** Returns the render function; `htmlToText` converts html to text and is pure. */
 export function createRender(htmlToText: (html: string) => string): (mail: ToRender) => Result<Rendered> {
   return (mail) => {
     const report = new OneRendering(mail, htmlToText);
     const issues: Issue[] = [];
-    /** The part filled in; an issue when it does not parse, or goes beyond what a rendering may cost. */
+    /** Returns the rendered part; records an issue if it does not parse, or exceeds the costs of a rendering. */
     const fill = (field: keyof ParsedParts, make: () => string): string => {
       try {
         return make();
@@ -137,7 +137,7 @@ export function createRender(htmlToText: (html: string) => string): (mail: ToRen
     const rendered: Rendered = { subject: part('subject'), html: part('html'), text: part('text'), missing: [] };
     const { html } = rendered;
     if (html !== undefined && mail.text === undefined && mail.deriveText && issues.length === 0) {
-      // Html without any words, such as a single picture, goes without a text part.
+      // Html without any words, such as a single image, has no text part.
       rendered.text = fill('html', () => report.reduce(html)) || undefined;
     }
     if (issues.length > 0)
@@ -166,11 +166,11 @@ function isSteps(value: unknown): value is Steps {
 }
 
 /**
- * Runs what Liquid renders with. Tags, expressions, operators and all filters that look into the items of a list are generators
- * that yield at each piece of their work, nested in each other. Each step is charged to the budget of the rendering, which asks
- * the clock, so that no loop of a template or of a filter goes on behind its back. Liquid's own runner would go to the end.
+ * Runs the generators of a rendering. Tags, expressions, operators, and all filters that read list items are nested generators that yield
+ * at each step. Each step is charged to the budget of the rendering, which checks the clock, so every loop of a template or filter is
+ * limited. Liquid's own runner would not stop.
  *
- * Answers the value that the steps come to; anything else is its own value. Throws what they throw, and what the budget does.
+ * Returns the result of the steps; any other value is returned unchanged. Throws what they throw, and what the budget throws.
  */
 function drive(value: unknown, budget: Budget): unknown {
   if (!isSteps(value)) return value;
@@ -189,7 +189,7 @@ function drive(value: unknown, budget: Budget): unknown {
     try {
       given = drive(given, budget);
     } catch (error) {
-      // Its caller may have something to say about it: where in the source it happened.
+      // The caller may add where in the source it happened.
       given = error;
       failed = true;
     }
@@ -227,10 +227,10 @@ function isOfType(value: unknown, type: VariableType): boolean {
   return typeof value === type;
 }
 
-/** A declaration, or what is left of one that does not fit its schema; undefined when nothing is. */
+/** A declaration, or its valid fields if it does not fit the schema; undefined if none are. */
 export type Declaration = Partial<DeclaredVariable> | undefined;
 
-/** What is wrong with declarations besides what their schema says. */
+/** Returns issues of declarations that the schema cannot express. */
 export function declarationIssues(declared: readonly Declaration[]): Issue[] {
   const issues: Issue[] = [];
   const seen = new Set<string>();
@@ -255,7 +255,7 @@ export function declarationIssues(declared: readonly Declaration[]): Issue[] {
   return issues;
 }
 
-/** Notes the name as seen. */
+/** Checks a name and records it as seen. */
 function nameIssue(name: string, seen: Set<string>): string | undefined {
   if (!NAME.test(name) || name === '__proto__')
     return 'must have at most 100 letters, digits, _ and -, and must not start with a digit or -';
@@ -264,21 +264,21 @@ function nameIssue(name: string, seen: Set<string>): string | undefined {
   return undefined;
 }
 
-/** The values of a send with the declarations applied to them. */
+/** The values of a send after applying the declarations. */
 interface Settled {
   /** With defaults for what was not given. */
   variables: Readonly<Record<string, unknown>>;
-  /** Names that may be without a value, and are. */
+  /** Names of optional variables without a value. */
   optional: ReadonlySet<string>;
-  /** Names that are required and have no value. */
+  /** Names of required variables without a value. */
   missing: string[];
-  /** Values of another type than the declared one. */
+  /** Values of another type than declared. */
   issues: Issue[];
 }
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** Applies declarations to the values given; `accountVariables` are values too, behind those given and before defaults. */
+/** Applies declarations to the given values; `accountVariables` are values too, used after the given ones and before defaults. */
 export function settleDeclared(
   declared: readonly DeclaredVariable[],
   given: Readonly<Record<string, unknown>>,
@@ -307,10 +307,10 @@ export function settleDeclared(
   return { variables, optional, missing, issues };
 }
 
-/** Exist before the account has set them. The unsubscribe link is each recipient's own and made with the mail. */
+/** Defined before the account sets them. The unsubscribe link is separate for each recipient and created with the mail. */
 const ALWAYS: Readonly<Record<string, string>> = { company_address_html: '', report_abuse_email_html: '' };
 
-/** A new object with the account's variables, to which the caller may add. */
+/** Returns a new object with the account's variables, to which the caller may add. */
 export function accountVariables(own: Readonly<Record<string, string>>): Record<string, string> {
   return { ...ALWAYS, ...own };
 }

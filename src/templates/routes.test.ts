@@ -155,7 +155,7 @@ test('names are unique in an account, and never look like ids', async () => {
   }
 });
 
-test('what does not parse is refused with its place, and nothing is stored', async () => {
+test('refuses content that does not parse, with the position, and stores nothing', async () => {
   const error = await refused(
     api.post('/templates', { name: 'broken', subject: 'a {{', html: 'x\n  {% if a %}', text: '{{ a b }}' }),
     400,
@@ -179,7 +179,7 @@ test('what does not parse is refused with its place, and nothing is stored', asy
   assert.equal((await api.get(`/templates/${kept.templateId}`)).body.version, 1);
 });
 
-test('what is too much is refused with its place too', async () => {
+test('refuses content over a limit with the position', async () => {
   const tooMuch: [html: string, line: number, column: number][] = [
     [`a\n${'{{a}}'.repeat(10_001)}`, 2, 50_001],
     [`${'{% if a %}\n'.repeat(51)}${'{% endif %}'.repeat(51)}`, 51, 1],
@@ -344,7 +344,7 @@ test('what would be too long within its layout is never made: refused when saved
   assert.deepEqual(fields(await refused(api.post(path, {}), 400, 'TEMPLATE_INVALID')), ['html']);
 });
 
-test('of many who want one name at once, one gets it', async () => {
+test('one of many concurrent requests for one name gets it', async () => {
   const own = app.api('acc_race');
   const answers = await Promise.all(
     Array.from({ length: 20 }, () => own.post('/templates', { name: 'one', text: 'x' })),
@@ -382,7 +382,7 @@ test('a sandbox key changes no live template, and what it makes exists in the sa
     sandbox.post(`${path}/versions/1/restore`),
   ]) {
     const error = await refused(change, 403, 'FORBIDDEN');
-    assert.match(error.message, /^A sandbox key may not change a live template/);
+    assert.match(error.message, /^A sandbox key cannot change a live template/);
   }
   const hidden = `/templates/${own.templateId}`;
   for (const call of [

@@ -1,6 +1,7 @@
 /**
- * `/templates`: stored templates, their versions, and previews. Live ones are read in both modes; those made with a sandbox key
- * exist there only. What is another's answers as if it did not exist. What does not parse is refused when it is saved, with line and column, and never stored.
+ * `/templates`: stored templates, their versions, and previews. Live templates are readable in both modes; those created with a sandbox key
+ * exist only there. Templates of other accounts are answered as nonexistent. A template that does not parse is refused when it is saved,
+ * with line and column, and never stored.
  */
 
 import { type Static, Type } from 'typebox';
@@ -58,10 +59,10 @@ import { contentIssues, emptyIssues, nameIssues, preview, validateContent, valid
 export interface TemplateRouteDeps {
   database: Database;
   clock: Clock;
-  /** The one that sends use, so that they feel changes at once. */
+  /** Shared with sends, so that changes apply to them immediately. */
   templates: TemplateSource;
   render(mail: ToRender): Result<Rendered>;
-  /** Where the unsubscribe link of a preview leads; asked at each preview. */
+  /** Target of the unsubscribe link in a preview; called at each preview. */
   previewUnsubscribeUrl(): string;
 }
 
@@ -79,7 +80,7 @@ const REFUSALS: Record<TemplateRefusal, Failure> = {
   'not-found': noSuchTemplate.failure,
   'is-live': failure('FORBIDDEN', {
     message:
-      'A sandbox key may not change a live template; make one of the same name with POST /templates, which stands before it in the sandbox, or use a live key of scope full.',
+      'A sandbox key cannot change a live template. Create one of the same name with POST /templates, which takes precedence in the sandbox, or use a live key with scope full.',
   }),
   'name-taken': conflict('name', 'Another template of this account has this name; names are unique.'),
   'layout-unknown': failure('NOT_FOUND', {
@@ -93,7 +94,7 @@ const REFUSALS: Record<TemplateRefusal, Failure> = {
   'in-use': conflict('templateId', 'Other templates use this one as their layout; change or delete them first.'),
 };
 
-/** Whose templates, as which mode sees them. */
+/** Returns the account and mode of the caller's templates. */
 function ownerOf({ caller }: Request<unknown>): Omit<TemplateKey, 'templateId'> {
   return { accountId: caller.account.id, mode: caller.mode };
 }
@@ -102,12 +103,12 @@ function keyOf(request: Request<unknown>): TemplateKey {
   return { ...ownerOf(request), templateId: request.params.id ?? '' };
 }
 
-/** All calls below /templates. */
+/** Returns all routes below /templates. */
 export function templateRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
   return [...readRoutes(deps), ...writeRoutes(deps), ...versionRoutes(deps), ...previewRoutes(deps)];
 }
 
-/** A page that ended before its limit, because its rows are large, still has one behind it. */
+/** A page that ends before its limit, because its rows are large, still has a next one. */
 function listAnswer<T>(
   request: Request<unknown>,
   list: Rows<T>,
@@ -124,7 +125,8 @@ function readRoutes({ database }: TemplateRouteDeps): RouteDefinition<Caller>[] 
       ...{ method: 'GET', path: '/templates', tag: 'templates', auth: 'key' },
       operationId: 'listTemplates',
       summary: 'List templates, newest first',
-      description: 'A page of large templates may be shorter than its limit; Link tells whether there is more.',
+      description:
+        'A page of large templates may be shorter than its limit; the Link header is present if there are more.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(templateSchema) },
       async handle(request: Request<undefined, PageQuery>) {
@@ -141,7 +143,7 @@ function readRoutes({ database }: TemplateRouteDeps): RouteDefinition<Caller>[] 
       ...{ method: 'GET', path: '/templates/:id', tag: 'templates', auth: 'key' },
       operationId: 'getTemplate',
       summary: 'Get the current version of a template',
-      description: 'By its id; a send may also use its name.',
+      description: 'By id; a send can also use the name.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: templateSchema },
       async handle(request: Request) {
@@ -152,11 +154,11 @@ function readRoutes({ database }: TemplateRouteDeps): RouteDefinition<Caller>[] 
   ];
 }
 
-/** Whether a template with its layout is still within the limits; nothing when it has none. */
+/** Checks that a template is within the limits together with its layout, if it has one. */
 async function validateWithin(deps: TemplateRouteDeps, owner: ReturnType<typeof ownerOf>, content: TemplateContent) {
   if (content.layoutId === null) return ok(undefined);
   const layout = await deps.database.execute(findTemplateOperation, { ...owner, templateId: content.layoutId });
-  // One that is not there is refused where the template is written.
+  // A missing layout is refused when the template is written.
   if (!layout) return ok(undefined);
   const within = inLayout(content, layout);
   return within.ok ? validateSources(within.value, 'within this layout') : within;
@@ -169,7 +171,7 @@ function writtenAnswer(deps: TemplateRouteDeps, accountId: string, written: Writ
   return answer(templateBody(written.template));
 }
 
-/** Issues of a template's fields that fit the schema where others do not. */
+/** Returns issues of a template's valid fields if others do not fit the schema. */
 function furtherIssues(fields: Partial<TemplateRequest>, malformed: ReadonlySet<string>): Issue[] {
   return [
     ...(fields.name === undefined ? [] : nameIssues(fields.name)),
@@ -217,7 +219,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       ...{ ...shared, method: 'POST', path: '/templates' },
       operationId: 'createTemplate',
       summary: 'Create a template',
-      description: 'Content in the Liquid language; a mistake is answered with its line and column.',
+      description: 'The content uses the Liquid language; errors are reported with line and column.',
       refusals: ['TEMPLATE_INVALID', 'NOT_FOUND', 'CONFLICT', 'LIMIT_REACHED'],
       response: { status: 201, schema: templateSchema },
       handle: (request: WriteRequest) =>
@@ -227,7 +229,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       ...{ ...shared, method: 'PUT', path: '/templates/:id' },
       operationId: 'replaceTemplate',
       summary: 'Replace a template, as a new version',
-      description: 'Replaces the whole. Sends from now on use the new version; accepted mail stays as it is.',
+      description: 'Replaces the complete template. New sends use the new version; accepted messages do not change.',
       refusals: ['TEMPLATE_INVALID', 'FORBIDDEN', 'NOT_FOUND', 'CONFLICT'],
       response: { status: 200, schema: templateSchema },
       handle: (request: WriteRequest) =>
@@ -237,7 +239,8 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'DELETE', path: '/templates/:id', tag: 'templates', auth: 'key' },
       operationId: 'deleteTemplate',
       summary: 'Delete a template and all its versions',
-      description: 'Mail that was accepted, scheduled mail too, is not touched: it was composed when it was accepted.',
+      description:
+        'Accepted messages, including scheduled ones, do not change: they were composed when they were accepted.',
       refusals: ['FORBIDDEN', 'NOT_FOUND', 'CONFLICT'],
       response: { status: 200, schema: confirmationSchema },
       async handle(request: Request) {
@@ -258,7 +261,7 @@ function versionRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/templates/:id/versions', tag: 'templates', auth: 'key' },
       operationId: 'listTemplateVersions',
       summary: 'List the versions of a template, newest first',
-      description: 'Every PUT and every restore made one.',
+      description: 'Every PUT and every restore creates one.',
       refusals: ['NOT_FOUND'],
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(versionSchema) },
@@ -276,7 +279,7 @@ function versionRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'POST', path: '/templates/:id/versions/:version/restore', tag: 'templates', auth: 'key' },
       operationId: 'restoreTemplateVersion',
       summary: 'Restore a version, as a new version',
-      description: 'The template keeps the name it has.',
+      description: 'The template keeps its current name.',
       refusals: ['FORBIDDEN', 'NOT_FOUND', 'CONFLICT'],
       response: { status: 200, schema: templateSchema },
       async handle(request: Request) {

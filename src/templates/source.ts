@@ -1,7 +1,7 @@
 /**
- * Templates as sends use them: found by id or name, put into their layout, parsed, and kept in memory. Versions never
- * change, so that what is kept of one is never stale; which version is the present one is asked again when the answer is
- * older than a moment. A change made in this process is felt by the next send, one of another process within a second.
+ * Templates for sends: found by id or name, combined with their layout, parsed, and cached. Versions never change, so a cached version is
+ * never stale; the current version is read again after a moment. A change in this process applies to the next send, one in another process
+ * within a second.
  */
 import type { Clock } from '../base/clock.ts';
 import { type Failure, failure, ok, refuse } from '../base/failure.ts';
@@ -16,10 +16,10 @@ import { type DeclaredVariable, hasSlot, inLayout, type Sources } from './templa
 const FRESH_MS = 700;
 const HEADS_KEPT = 5_000;
 const VERSIONS_KEPT = 1_000;
-/** About how many bytes of sources and parsed templates are kept, twice. */
+/** Approximate bytes of cached sources and parsed templates, kept twice. */
 const KEPT_BYTES = 64_000_000;
 
-/** One version within its layout, ready to be filled in. */
+/** One version within its layout, ready to be rendered. */
 export interface UsableTemplate extends Sources {
   id: string;
   version: number;
@@ -27,13 +27,13 @@ export interface UsableTemplate extends Sources {
   parsed: ParsedParts;
 }
 
-/** One that has outgrown the limits since it was saved, together with its layout. */
+/** A version that has exceeded the limits since it was saved, together with its layout. */
 export interface UnusableTemplate {
   /** TEMPLATE_INVALID. */
   unusable: Failure;
 }
 
-/** Live templates keep their layout as it has to be; a template of the sandbox cannot keep a live one. */
+/** Live templates keep their layout valid; a sandbox template cannot keep a live one. */
 const LAYOUT_LOST = failure('TEMPLATE_INVALID', {
   message:
     'The layout of this template was deleted or can no longer be used. Change the layoutTemplateId of the template.',
@@ -43,11 +43,11 @@ const LAYOUT_LOST = failure('TEMPLATE_INVALID', {
 type Found = UsableTemplate | UnusableTemplate | undefined;
 
 export interface TemplateSource {
-  /** At once when it is known; undefined when the account has no template of this id or name that this mode may use. */
+  /** Synchronous if cached; undefined if the account has no template with this id or name in this mode. */
   find(of: { accountId: string; mode: Mode }, reference: string): Found | Promise<Found>;
-  /** The same in its present version, published or not; for previews. */
+  /** The same for the latest version, published or not; for previews. */
   findPresent(of: { accountId: string; mode: Mode }, reference: string): Promise<Found>;
-  /** To be called after the commit of any change of the account's templates. */
+  /** Call this after the commit of any change to the account's templates. */
   changed(accountId: string): void;
 }
 
@@ -56,7 +56,7 @@ function parseParts(sources: Sources): ParsedParts {
   for (const part of ['subject', 'html', 'text'] as const) {
     const source = sources[part];
     if (source === null || !isTemplate(source)) continue;
-    // What does not parse (it did when it was saved, but its layout may have outgrown the limits since) is reported by the send.
+    // Errors (the layout may have exceeded the limits since saving) are reported by the send.
     const result = parseUnremembered(source, part === 'html' ? 'html' : 'text');
     if (result.ok) parsed[part] = result.value;
   }
@@ -117,7 +117,7 @@ export function createTemplateSource({ database, clock }: { database: Database; 
     return usable;
   };
 
-  /** Many sends that meet a new version at once read and parse it once. */
+  /** Many sends that need a new version at the same time read and parse it once. */
   const loading = new Map<string, Promise<Found>>();
   const use = (head: TemplateHead): Found | Promise<Found> => {
     const name = nameOf(head);

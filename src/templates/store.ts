@@ -1,7 +1,6 @@
 /**
- * The rows of templates and of their versions. What changes templates of an account locks the row of that account, so
- * that what was found (a free name, a layout that nobody dropped) is still so when the change is written. Versions are
- * written once and never changed.
+ * The rows of templates and of their versions. Changes to an account's templates lock the account's row, so that what was read (a free
+ * name, an existing layout) still holds when the change is written. Versions are written once and never changed.
  */
 
 import { change } from '../audit/audit.ts';
@@ -18,12 +17,12 @@ import {
   type TemplateVersion,
 } from './template.ts';
 
-/** Characters of html and text in one page of a list; a page is shorter than asked for rather than larger than this. */
+/** Characters of html and text in one page of a list; a larger page is shortened. */
 const PAGE_LENGTH = 8_000_000;
 
 export interface TemplateKey {
   accountId: string;
-  /** Of the key that asks. The sandbox sees templates of both modes and changes its own; live sees and changes those of live. */
+  /** Mode of the calling key. The sandbox sees templates of both modes and changes its own; live sees and changes live ones. */
   mode: Mode;
   templateId: string;
 }
@@ -52,18 +51,18 @@ async function findTemplate(
   return row && readVariables(row);
 }
 
-/** By id; undefined when the account has none of it. */
+/** Finds a template by id; undefined if the account has none. */
 export const findTemplateOperation = operation('templates.find', 'read', (tx, key: TemplateKey) =>
   findTemplate(tx, key),
 );
 
 export interface Rows<T> {
   rows: T[];
-  /** Whether there is more behind them. */
+  /** Whether there are more. */
   more: boolean;
 }
 
-/** The first `limit` of these, as long as they are not too large together; at least one. */
+/** Returns the first `limit` rows, as far as they are not too large together; at least one. */
 function fitting<T extends { length: number }>(found: T[], limit: number): Rows<T> {
   const rows: T[] = [];
   let length = 0;
@@ -77,7 +76,7 @@ function fitting<T extends { length: number }>(found: T[], limit: number): Rows<
 
 const LENGTH = 'coalesce(length(v.html), 0) + coalesce(length(v.text), 0) AS "length"';
 
-/** Newest first; `before` is the last id of the page in front. */
+/** Newest first; `before` is the last id of the previous page. */
 export const listTemplatesOperation = operation(
   'templates.list',
   'read',
@@ -107,7 +106,7 @@ async function findVersion(tx: Transaction, id: string, version: number): Promis
   return row && readVariables(row);
 }
 
-/** Newest first; undefined when the account has no such template. */
+/** Newest first; undefined if the account has no such template. */
 export const listVersionsOperation = operation(
   'templates.versions',
   'read',
@@ -158,7 +157,7 @@ async function isNameTaken(
   return other !== undefined && other.id !== templateId;
 }
 
-/** By others of its mode: templates of the sandbox do not keep a live layout from being changed. */
+/** Used by other templates of its mode: sandbox templates do not prevent changes to a live layout. */
 async function isUsed(tx: Transaction, { templateId, mode }: TemplateKey): Promise<boolean> {
   const user = await tx.get(
     'SELECT 1 AS found FROM template WHERE layout_id = ? AND mode = ? LIMIT 1',
@@ -167,14 +166,14 @@ async function isUsed(tx: Transaction, { templateId, mode }: TemplateKey): Promi
   return user !== undefined;
 }
 
-/** The template that a key wants to change, or why it may not. */
+/** Returns the template that a key wants to change, or why it may not. */
 async function findToChange(tx: Transaction, key: TemplateKey): Promise<Template | 'not-found' | 'is-live'> {
   const found = await findTemplate(tx, key);
   if (found === undefined) return 'not-found';
   return found.mode === key.mode ? found : 'is-live';
 }
 
-/** What speaks against the layout of this content, or against this content in a layout that others use. */
+/** Returns why this content cannot use its layout, or cannot be a layout that others use. */
 async function checkLayout(
   tx: Transaction,
   key: TemplateKey,
@@ -261,7 +260,7 @@ async function addVersion(tx: Transaction, changed: TemplateToWrite): Promise<Wr
   return { template: (await findTemplate(tx, changed)) as Template };
 }
 
-/** Replaces all that a template says; what it said before stays as a version. */
+/** Replaces the content of a template; the previous content is kept as a version. */
 export const replaceTemplateOperation = change(
   'templates.replace',
   async (tx, changed: TemplateToWrite): Promise<Written> => {
@@ -272,7 +271,7 @@ export const replaceTemplateOperation = change(
   { ...TEMPLATE_TRAIL, action: 'template.replace', where: ({ templateId }) => ({ id: templateId }) },
 );
 
-/** Makes a new version that says what an earlier one said; the template keeps the name it has. */
+/** Creates a new version with the content of an earlier one; the template keeps its current name. */
 export const restoreTemplateOperation = change(
   'templates.restore',
   async (tx, restored: TemplateKey & { version: number; nowMs: number }): Promise<Written> => {
@@ -301,7 +300,7 @@ export const removeTemplateOperation = change(
   { ...TEMPLATE_TRAIL, action: 'template.delete', where: ({ templateId }) => ({ id: templateId }) },
 );
 
-/** Which versions a send by this id or name is made of right now; in the sandbox one of its own stands before a live one. */
+/** The versions that a send by this id or name uses right now; in the sandbox, its own template takes precedence over a live one. */
 export interface TemplateHead {
   id: string;
   version: number;
@@ -331,7 +330,7 @@ export const templateHeadOperation = operation('templates.head', 'read', (tx, as
   ),
 );
 
-/** The versions that a head names; undefined when one was removed since. */
+/** Returns the versions of a head; undefined if one was removed since. */
 export const headVersionsOperation = operation('templates.headVersions', 'read', async (tx, head: TemplateHead) => {
   const own = await findVersion(tx, head.id, head.version);
   if (!own || head.layoutId === null || head.layoutVersion === null) return own && { own, layout: null };

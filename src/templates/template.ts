@@ -1,17 +1,16 @@
 /**
- * Stored templates: shapes, and how the API shows them. What a template says stands in its versions, which never change; the
- * template itself is a name and the number of its present version.
+ * Stored templates: types and their API view. The content is in versions, which never change; the template itself is a name and the number
+ * of its current version.
  *
- * Layouts: a template whose html (and text, if it has one) holds `{{ content }}` once or more, where other templates put
- * theirs. The two sources become one before anything is parsed or filled in, so that both see the same variables and no value
- * is ever expanded again. A layout has no layout of its own; its subject is not used. A layout may repeat its place: what would
- * be longer than a source may be is refused by its length, and never made.
+ * A layout is a template whose html (and text, if it has one) contains `{{ content }}` once or more, which other templates replace. The two
+ * sources are combined before parsing and rendering, so that both see the same variables and no value is expanded again. A layout cannot
+ * have a layout itself; its subject is not used. A combined source over the maximum length is refused without being built.
  */
 import { iso } from '../base/clock.ts';
 import { failure, type Issue, ok, type Result, refuse } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 
-/** Largest html or text of a template in characters; a mail may have no more bytes. */
+/** Maximum html or text of a template in characters; a mail has no more bytes. */
 export const MAX_SOURCE_LENGTH = 2_000_000;
 
 export const TEMPLATE_TYPES = ['transactional', 'marketing'] as const;
@@ -20,16 +19,16 @@ type TemplateType = (typeof TEMPLATE_TYPES)[number];
 export const VARIABLE_TYPES = ['string', 'number', 'boolean', 'array', 'object'] as const;
 export type VariableType = (typeof VARIABLE_TYPES)[number];
 
-/** A variable that a template says it needs or takes. */
+/** A variable that a template requires or accepts. */
 export interface DeclaredVariable {
   name: string;
   type: VariableType;
   required: boolean;
-  /** Used where a send gives no value; absent when there is none. */
+  /** Used if a send gives no value; absent if there is none. */
   default?: unknown;
 }
 
-/** What a version holds, as it was written. */
+/** The content of a version, as written. */
 export interface TemplateContent {
   type: TemplateType;
   subject: string | null;
@@ -39,18 +38,18 @@ export interface TemplateContent {
   variables: DeclaredVariable[];
 }
 
-/** One version, with what its template is called. */
+/** One version, with the name of its template. */
 export interface TemplateVersion extends TemplateContent {
   id: string;
   name: string;
   version: number;
-  /** Of the version, Unix ms. */
+  /** Time of the version, Unix ms. */
   versionAt: number;
 }
 
-/** A template with its present version. */
+/** A template with its current version. */
 export interface Template extends TemplateVersion {
-  /** Of the key that made it; of the sandbox it exists there only. */
+  /** Mode of the key that created it; a sandbox template exists only there. */
   mode: Mode;
   /** The version that sends use: 0 for none, null for the present one. */
   publishedVersion: number | null;
@@ -58,7 +57,7 @@ export interface Template extends TemplateVersion {
   updatedAt: number;
 }
 
-/** Whether a text that names a template is an id; names never look like one. */
+/** Returns whether a reference to a template is an id; names never look like one. */
 export function isTemplateId(reference: string): boolean {
   return reference.startsWith('tpl_');
 }
@@ -70,7 +69,7 @@ function contentBody(version: TemplateVersion): Record<string, unknown> {
   return { ...body, variables, version: version.version };
 }
 
-/** As `GET /templates/{id}` shows it. */
+/** Returns the view of `GET /templates/{id}`. */
 export function templateBody(template: Template): Record<string, unknown> {
   const { publishedVersion, createdAt, updatedAt } = template;
   return {
@@ -80,35 +79,34 @@ export function templateBody(template: Template): Record<string, unknown> {
   };
 }
 
-/** As `GET /templates/{id}/versions` lists it. */
+/** Returns the view of `GET /templates/{id}/versions`. */
 export function versionBody(version: TemplateVersion): Record<string, unknown> {
   return { ...contentBody(version), createdAt: iso(version.versionAt) };
 }
 
 const SLOT = /\{\{-?\s*content(?:_html)?\s*(?:\|\s*raw\s*)?-?\}\}/g;
 
-/** Whether the source has a place for content. */
+/** Returns whether the source has a place for content. */
 export function hasSlot(source: string | null): boolean {
   return source !== null && source.search(SLOT) !== -1;
 }
 
-/** What the layout's part becomes around the content's; undefined when it would be too long. */
+/** Inserts the content into the layout's part; undefined if the result would be too long. */
 function fillSlot(layout: string, content: string): string | undefined {
   let length = layout.length;
   for (const [slot] of layout.matchAll(SLOT)) {
     length += content.length - slot.length;
   }
   if (length > MAX_SOURCE_LENGTH) return undefined;
-  // As a function: a text would have its `$&` and the like expanded.
+  // As a function: a string would have its `$&` and the like expanded.
   return layout.replace(SLOT, () => content);
 }
 
 export type Sources = Pick<TemplateContent, 'subject' | 'html' | 'text'>;
 
 /**
- * What a template says within its layout. Text of its own goes into the layout's text where that has a place for it, and
- * stands alone otherwise; without text of its own the text is derived from the whole html. TEMPLATE_INVALID names each part
- * that would be too long.
+ * Combines content with its layout. A text part goes into the layout's text if that has a place for it, and stays alone otherwise; without
+ * a text part, the text is derived from the complete html. TEMPLATE_INVALID lists each part that would be too long.
  */
 export function inLayout(content: Sources, layout: Sources): Result<Sources> {
   const issues: Issue[] = [];

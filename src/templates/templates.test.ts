@@ -72,7 +72,7 @@ test('values are never expanded again', () => {
   assert.equal(text, '{{b}}');
 });
 
-test('nothing but own properties of what was given can be read', () => {
+test('only own properties of the given values can be read', () => {
   const variables = { user: {}, name: 'x', list: [1] };
   for (const path of [
     'constructor',
@@ -297,7 +297,7 @@ test('hostile templates end soon', () => {
   assert.ok(runningMs() - started < 1_500);
 });
 
-test('filters are bounded in what they are given', () => {
+test('filters limit their input', () => {
   const list = Array.from({ length: 90_000 }, (_, i) => `x${i}`);
   const digits = '1'.repeat(50_000);
   for (const [html, value] of [

@@ -1,6 +1,6 @@
 /**
- * Templates: the Liquid language in subject, html and text, with our rules on escaping, missing values and limits; and
- * templates that are stored under a name, in versions.
+ * Templates: the Liquid language in subject, html, and text, with Postrider's rules for escaping, missing values, and limits; and stored
+ * templates with names and versions.
  */
 
 export { threadTimeMs } from './context.ts';

@@ -1,9 +1,9 @@
 /**
- * Validates what somebody wants to save as a template: that there is something to send, that the subject may become a header,
- * that every part parses, and that variables are declared as they have to be. All issues are answered at once.
+ * Validates a template to be saved: it has content, the subject can be a header, every part parses, and declarations are valid. Returns all
+ * issues.
  *
- * What a template would say with these values, without sending anything: variables without a value are listed and left empty,
- * as a dry run does. The unsubscribe link is one that leads nowhere, since there is no recipient.
+ * Also renders a preview without sending: variables without a value are listed and left empty, like in a dry run. The unsubscribe link has
+ * no effect, since there is no recipient.
  */
 import { failure, firstIssue, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { hasForbiddenControl } from '../mail/compose/header.ts';
@@ -23,8 +23,8 @@ import { type DeclaredVariable, isTemplateId, type Sources } from './template.ts
 const MAX_SUBJECT_LENGTH = 998;
 
 /**
- * `named` is what is to be saved, a preview has no name. INVALID_REQUEST with every issue of form and every part that does not
- * parse, or TEMPLATE_INVALID where only parts do not parse.
+ * `named` is a template to save; a preview has no name. Fails with INVALID_REQUEST and every issue of form and every part that does not
+ * parse, or TEMPLATE_INVALID if only parts do not parse.
  */
 export function validateContent(
   content: Sources & { variables: readonly DeclaredVariable[] },
@@ -39,20 +39,20 @@ export function validateContent(
   return refuse(invalid([...issues, ...sourceIssues(content)]));
 }
 
-/** What is wrong with the name of a template. A name is distinguished from an id by how it begins. */
+/** Checks the name of a template. It must not look like an id. */
 export function nameIssues(name: string): Issue[] {
   if (isTemplateId(name))
     return [{ field: 'name', message: 'must not start with tpl_, which is the prefix of template ids' }];
   return name.trim() === name ? [] : [{ field: 'name', message: 'must not start or end with a space' }];
 }
 
-/** That there is nothing to send. */
+/** Checks that there is content to send. */
 export function emptyIssues({ html, text }: Pick<Sources, 'html' | 'text'>): Issue[] {
   if (html || text) return [];
   return [{ field: 'html', message: 'is required if text is not given, and must not be empty' }];
 }
 
-/** TEMPLATE_INVALID with the place of the first error of each part; `as` ends the sentence. */
+/** Returns TEMPLATE_INVALID with the position of the first error of each part; `as` ends the sentence. */
 export function validateSources(sources: Sources, as: string): Result<undefined> {
   const issues = sourceIssues(sources);
   if (issues.length === 0) return ok(undefined);
@@ -65,7 +65,7 @@ export function validateSources(sources: Sources, as: string): Result<undefined>
   );
 }
 
-/** The first error of each part that does not parse, with its place. */
+/** Returns the first error of each part that does not parse, with its position. */
 function sourceIssues(sources: Sources): Issue[] {
   const issues: Issue[] = [];
   for (const part of ['subject', 'html', 'text'] as const) {
@@ -77,18 +77,18 @@ function sourceIssues(sources: Sources): Issue[] {
   return issues;
 }
 
-/** All that is wrong with a subject, with declarations, and with parts as templates. */
+/** Returns all issues of a subject, of declarations, and of parts as templates. */
 export function contentIssues(content: Sources & { variables: readonly Declaration[] }): Issue[] {
   return [...formIssues(content), ...sourceIssues(content)];
 }
 
-/** What is wrong with the form of a subject and with declarations; neither is looked into as a template. */
+/** Checks the form of a subject and of declarations, without parsing them as templates. */
 function formIssues(content: Pick<Sources, 'subject'> & { variables: readonly Declaration[] }): Issue[] {
   const message = content.subject === null ? undefined : subjectIssue(content.subject);
   return [...(message ? [{ field: 'subject', message }] : []), ...declarationIssues(content.variables)];
 }
 
-/** What is wrong with a subject whose variables have values, or undefined. */
+/** Returns what is wrong with a rendered subject, or undefined. */
 function filledSubjectIssue(subject: string): string | undefined {
   if (hasForbiddenControl(subject)) return 'has a line break or another control character';
   const isTooLong = subject.length > MAX_SUBJECT_LENGTH && [...subject].length > MAX_SUBJECT_LENGTH;
@@ -113,8 +113,8 @@ interface ToPreview extends Sources {
 }
 
 /**
- * INVALID_REQUEST for values of another type than declared and for a subject that no mail may have, TEMPLATE_INVALID when
- * filling in exceeds the limits.
+ * Fails with INVALID_REQUEST for values of another type than declared and for an invalid subject, and TEMPLATE_INVALID if rendering exceeds
+ * the limits.
  */
 export function preview(
   template: ToPreview,

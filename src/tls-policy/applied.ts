@@ -1,6 +1,6 @@
 /**
- * Policies as reports name them (RFC 8460 §4.2), and decisions that tell what became of them. A session counts once: as what failed in it,
- * or else as what was wrong with the policy itself. Pure.
+ * Policies as reports name them (RFC 8460 §4.2), and decisions that count their results. A session counts once: with what failed in it, or
+ * else with what was wrong with the policy. Pure.
  */
 import type { TlsaRecord } from '../net/dns.ts';
 import type { AppliedPolicy, HostPolicy, TlsFailure, TlsSession } from './host-policy.ts';
@@ -13,16 +13,16 @@ interface Refused {
   ok: false;
   /** One sentence. */
   reason: string;
-  /** The policy that forbids it, where it is known. */
+  /** The policy that forbids it, if known. */
   name?: 'dane' | 'mta-sts';
-  /** Counts the session that was not begun, for the reports. */
+  /** Counts the session that was not started, for the reports. */
   note?(): void;
 }
 
-/** What a decision was made by. */
+/** The policy behind a decision. */
 export interface DecidedBy {
   policy: AppliedPolicy;
-  /** What is wrong with the policy, or with how the exchanger stands in it. */
+  /** What is wrong with the policy, or with the MX host under it. */
   failure?: TlsFailure | undefined;
 }
 
@@ -32,10 +32,10 @@ export interface Counting {
   count(session: TlsSession): void;
 }
 
-/** RFC 8461 §3.2, as the policy host gives it; shortened where it names very many. */
+/** RFC 8461 §3.2, as the policy host returns it; shortened if it has very many. */
 const MAX_PATTERNS = 50;
 
-/** `policy` is missing where the DNS speaks of one that could not be had. */
+/** `policy` is missing if the DNS announces one that could not be fetched. */
 export function stsApplied(domain: string, policy: StsPolicy | undefined): AppliedPolicy {
   if (!policy) return { type: 'sts', domain, lines: [], mx: [] };
   const mx = policy.mx.slice(0, MAX_PATTERNS);
@@ -44,7 +44,7 @@ export function stsApplied(domain: string, policy: StsPolicy | undefined): Appli
   return { type: 'sts', domain, lines, mx };
 }
 
-/** `base` is where the records stand, which is the policy's domain (RFC 8460 §1.1). */
+/** `base` is the name of the records, which is the policy domain (RFC 8460 §1.1). */
 export function daneApplied(base: string, records: readonly TlsaRecord[]): AppliedPolicy {
   const texts = records.map((one) => `${one.usage} ${one.selector} ${one.matching} ${one.data.toString('hex')}`);
   return { type: 'tlsa', domain: base, lines: texts.sort(), mx: [] };
@@ -56,7 +56,7 @@ export function nothingApplied(domain: string): AppliedPolicy {
 
 const OPPORTUNISTIC = { name: 'opportunistic', mandatory: false, words: '' } as const;
 
-/** The same decision, which counts. */
+/** Returns the same decision, with counting. */
 export function counted(decision: HostDecision, by: DecidedBy, { domain, host, count }: Counting): HostDecision {
   const about = { domain, host, policy: by.policy };
   const wrong = by.failure && { failure: by.failure };

@@ -1,11 +1,11 @@
 /**
- * DANE for SMTP (RFC 7672): an exchanger says by TLSA records, in a zone signed by DNSSEC, which certificate it has. The records count only
- * where the MX records and the addresses are secure too. Where they are, a question for them that fails is a delay: somebody may be
- * holding back the answer. Usable are usages 3 (this certificate) and 2 (issued by this one) with a whole, SHA-256 or SHA-512 match;
- * where records exist and none is usable, TLS is needed and any certificate will do (§2.2).
+ * DANE for SMTP (RFC 7672): an MX host publishes its certificate in TLSA records, in a zone signed by DNSSEC. The records apply only if the
+ * MX records and the addresses are secure too. If they are, a failed lookup delays the mail: an attacker may be suppressing the answer.
+ * Usable are usages 3 (this certificate) and 2 (issued by this one) with a full, SHA-256, or SHA-512 match; if records exist and none is
+ * usable, TLS is required with any certificate (§2.2).
  *
- * Of usage 3 the records alone count, neither names nor dates (§3.1.1); of usage 2 names and dates too, up to the issuer that they name.
- * Length and purpose limits that an issuer sets itself (pathlen, key usage) are not looked at.
+ * With usage 3 only the records matter, neither names nor dates (§3.1.1); with usage 2 names and dates too, up to the issuer that they
+ * name. Length and purpose limits that an issuer sets itself (pathlen, key usage) are not checked.
  */
 import { createHash, X509Certificate } from 'node:crypto';
 import type { Dns, TlsaRecord } from '../net/dns.ts';
@@ -15,17 +15,17 @@ import type { TlsFailure } from './host-policy.ts';
 
 export type DaneAnswer =
   | { kind: 'none' }
-  /** The records cannot be had; `cause` is the resolver's. */
+  /** The records cannot be looked up; `cause` is the resolver's. */
   | { kind: 'failed'; name: string; cause: string }
-  /** `base` is where the records stand, and the name in SNI; `usable` may be empty. */
+  /** `base` is the name of the records, and the name in SNI; `usable` may be empty. */
   | { kind: 'found'; base: string; records: TlsaRecord[]; usable: TlsaRecord[] };
 
 const NONE: DaneAnswer = { kind: 'none' };
 
-/** The TLSA records of a host that the secure MX records of a domain name (§2.2.2, §2.2.3). */
+/** Looks up the TLSA records of a host in a domain's secure MX records (§2.2.2, §2.2.3). */
 export async function lookUpDane(dns: Dns, host: string, port: number): Promise<DaneAnswer> {
   const addresses = await dns.resolveAddresses(host);
-  // Those that were found a moment ago may have run out since, and somebody may be holding back the next answer.
+  // Recently found records may have expired, and an attacker may be suppressing the next answer.
   if (addresses.status === 'temporary') return { kind: 'failed', name: host, cause: addresses.cause };
   if (addresses.status !== 'found') return NONE;
   const { canonicalName } = addresses;
@@ -33,7 +33,7 @@ export async function lookUpDane(dns: Dns, host: string, port: number): Promise<
   if (addresses.secure) bases = canonicalName === host ? [host] : [canonicalName, host];
   else if (canonicalName === host) return NONE;
   else {
-    // The alias may be signed although what it leads to is not: then its own name is all that counts.
+    // If the alias is signed but its target is not, only the alias's own name applies.
     const alias = await dns.resolveCname(host);
     if (alias.status === 'temporary') return { kind: 'failed', name: host, cause: alias.cause };
     if (alias.status !== 'found' || !alias.secure) return NONE;
@@ -52,14 +52,14 @@ export async function lookUpDane(dns: Dns, host: string, port: number): Promise<
 
 const DIGESTS = [undefined, { algorithm: 'sha256', bytes: 32 }, { algorithm: 'sha512', bytes: 64 }] as const;
 
-/** RFC 7672 §3.1: usages 0 and 1 are for others than mail servers. */
+/** RFC 7672 §3.1: usages 0 and 1 are not for mail servers. */
 function isUsable({ usage, selector, matching, data }: TlsaRecord): boolean {
   if ((usage !== 2 && usage !== 3) || selector > 1 || matching > 2 || data.length === 0) return false;
   const digest = DIGESTS[matching];
   return digest === undefined || data.length === digest.bytes;
 }
 
-/** A value of DER: where its content begins and where it ends. Lengths of more than four bytes do not occur in a certificate. */
+/** Returns where a DER value's content starts and ends. Certificates have no lengths of more than four bytes. */
 function derValue(der: Buffer, at: number): { tag: number; start: number; end: number } {
   const first = der[at + 1] ?? 0;
   const more = first > 0x80 ? first - 0x80 : 0;
@@ -68,7 +68,7 @@ function derValue(der: Buffer, at: number): { tag: number; start: number; end: n
   return { tag: der[at] ?? 0, start, end: start + length };
 }
 
-/** The SubjectPublicKeyInfo of a certificate, byte for byte (RFC 5280 §4.1): the seventh field, or the sixth without a version. */
+/** Returns the SubjectPublicKeyInfo of a certificate, byte for byte (RFC 5280 §4.1): the seventh field, or the sixth without a version. */
 export function publicKeyInfo(der: Buffer): Buffer {
   let at = derValue(der, derValue(der, 0).start).start;
   if (derValue(der, at).tag === 0xa0) at = derValue(der, at).end;
@@ -84,34 +84,34 @@ function matches({ selector, matching, data }: TlsaRecord, certificate: X509Cert
 
 export interface DaneCheck {
   usable: readonly TlsaRecord[];
-  /** Names of which the certificate must have one, for usage 2 (§3.2.3). */
+  /** The certificate must have one of these names, for usage 2 (§3.2.3). */
   names: readonly string[];
-  /** As a beginning of sentences: `the TLSA records of mx.example.com (DANE)`. */
+  /** Start of a sentence: `the TLSA records of mx.example.com (DANE)`. */
   words: string;
   nowMs: number;
 }
 
-/** Why the certificate is none that the records ask for. */
+/** Returns why the certificate does not match the records. */
 export function daneFailure({ leaf, issuers }: PeerCertificate, check: DaneCheck): TlsFailure | undefined {
   const { usable, words } = check;
   if (usable.some((record) => record.usage === 3 && matches(record, leaf))) return undefined;
   const found = anchoredChain(leaf, issuers, usable);
-  const shown = namesOf(leaf)[0] ?? 'nobody';
+  const shown = namesOf(leaf)[0] ?? 'no name';
   if (!found) {
-    return { type: 'validation-failure', message: `${words} ask for another certificate than that of ${shown}` };
+    return { type: 'validation-failure', message: `${words} do not match the certificate of ${shown}` };
   }
   const isOver = found.some((one) => one.validToDate.getTime() < check.nowMs);
   if (isOver || found.some((one) => one.validFromDate.getTime() > check.nowMs)) {
     const when = isOver ? 'has expired' : 'is not valid yet';
-    return { type: 'certificate-expired', message: `${words} ask for a valid certificate; that of ${shown} ${when}` };
+    return { type: 'certificate-expired', message: `${words} require a valid certificate; that of ${shown} ${when}` };
   }
   const options = { subject: 'never', partialWildcards: false } as const;
   if (check.names.some((name) => leaf.checkHost(name, options) !== undefined)) return undefined;
-  const wanted = `${words} ask for a certificate for ${check.names[0]}`;
+  const wanted = `${words} require a certificate for ${check.names[0]}`;
   return { type: 'certificate-host-mismatch', message: `${wanted}; the certificate is for ${shown}` };
 }
 
-/** The certificates from the peer's own to an issuer that a record of usage 2 names, each signed by the next. */
+/** Returns the certificates from the peer's own to an issuer that a usage 2 record names, each signed by the next. */
 function anchoredChain(
   leaf: X509Certificate,
   issuers: readonly X509Certificate[],
@@ -119,7 +119,7 @@ function anchoredChain(
 ): X509Certificate[] | undefined {
   const anchors = usable.filter((record) => record.usage === 2);
   if (anchors.length === 0) return undefined;
-  // A record that holds the whole certificate stands in for one that the peer did not send.
+  // A record with the full certificate can replace one that the peer did not send.
   const whole = anchors.flatMap((record) =>
     record.selector === 0 && record.matching === 0 ? parsed(record.data) : [],
   );
@@ -147,7 +147,7 @@ function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): bool
   try {
     return issuer.ca && certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
   } catch {
-    // A key of a kind that this machine does not know.
+    // A key type that this machine does not support.
     return false;
   }
 }

@@ -1,13 +1,13 @@
 /**
- * What the domain that a mail goes to asks of the connection to one of its exchangers (MTA-STS, RFC 8461; DANE, RFC 7672), as the
- * delivery obeys it: whether TLS is needed, which certificate will do, and what came of it, for the reports (RFC 8460). One
- * shape for all policies; where they come from is tls-policy.ts. A policy that is not mandatory is looked at and stops nothing.
+ * What a recipient's domain requires of the connection to one of its MX hosts (MTA-STS, RFC 8461; DANE, RFC 7672), for delivery: whether
+ * TLS is required, which certificates are acceptable, and the result for the reports (RFC 8460). One type for all policies; tls-policy.ts
+ * finds them. A policy that is not mandatory is only checked.
  */
 
 import type { Inspection, OpenSmtpResult, PeerCertificate, SmtpError } from '../net/smtp-client.ts';
 import { isStartTlsRefused, namesOf } from '../net/tls.ts';
 
-/** As reports name them (RFC 8460 §4.3). */
+/** Names in reports (RFC 8460 §4.3). */
 export type TlsFailureType =
   | 'starttls-not-supported'
   | 'certificate-host-mismatch'
@@ -23,64 +23,64 @@ export type TlsFailureType =
 
 export interface TlsFailure {
   type: TlsFailureType;
-  /** One sentence for people. */
+  /** One readable sentence. */
   message: string;
 }
 
-/** What one session came to, as far as TLS is concerned. */
+/** The TLS result of one session. */
 export interface TlsResult {
   failure?: TlsFailure;
-  /** The address that was dialled. */
+  /** The address of the peer. */
   address?: string;
-  /** Our address on the connection. */
+  /** The local address of the connection. */
   localAddress?: string;
 }
 
 /** A policy as reports name it (RFC 8460 §4.2). */
 export interface AppliedPolicy {
   type: 'sts' | 'tlsa' | 'no-policy-found';
-  /** Whose it is: the recipient's domain, or where the TLSA records stand. */
+  /** Its owner: the recipient's domain, or the name of the TLSA records. */
   domain: string;
-  /** What was published, line by line or record by record; empty where it could not be had. */
+  /** The published policy, line by line or record by record; empty if it could not be fetched. */
   lines: readonly string[];
-  /** The exchangers that an MTA-STS policy names. */
+  /** The MX hosts in an MTA-STS policy. */
   mx: readonly string[];
 }
 
-/** A session that was opened, or failed for TLS, or that a policy did not let begin: as reports count it. */
+/** A session that was opened, failed because of TLS, or was prevented by a policy, as reports count it. */
 export interface TlsSession extends TlsResult {
-  /** Of the recipient, in A-labels. */
+  /** Domain of the recipient, in A-labels. */
   domain: string;
-  /** The exchanger. */
+  /** The MX host. */
   host: string;
   policy: AppliedPolicy;
 }
 
 export interface HostPolicy {
   name: 'dane' | 'mta-sts' | 'mta-sts-testing' | 'opportunistic';
-  /** Nothing leaves in the clear, nor to a peer whose certificate will not do. */
+  /** No mail is sent unencrypted, or to a peer with an unacceptable certificate. */
   mandatory: boolean;
-  /** Whose policy it is, as the beginning of a sentence: `the MTA-STS policy of example.com`. */
+  /** The policy, as the start of a sentence: `the MTA-STS policy of example.com`. */
   words: string;
-  /** The name in SNI, where it is not the host's. */
+  /** The name in SNI, if it is not the host's. */
   serverName?: string;
-  /** Why this certificate will not do. Without it any certificate will. */
+  /** Returns why this certificate is not acceptable. Without it any certificate is. */
   check?(peer: PeerCertificate): TlsFailure | undefined;
   /** Counts a session for the reports. */
   note?(result: TlsResult): void;
 }
 
-/** Of an error: a policy was not met; its message is a sentence for people. */
+/** Error code: a policy was not met; the message is readable. */
 export const POLICY_UNMET = 'EPOLICY';
 
-/** A connection under a policy: what looks at the certificate, and what to make of the result. */
+/** A connection under a policy: certificate check and result. */
 export interface UnderPolicy {
   inspect?: (peer: PeerCertificate) => Inspection;
-  /** Counts the result, and says in words that the policy was not met. */
+  /** Counts the result, and explains if the policy was not met. */
   conclude(opened: OpenSmtpResult): OpenSmtpResult;
 }
 
-/** `sentence` puts an error into words. */
+/** `sentence` explains an error. */
 export function underPolicy(policy: HostPolicy, sentence: (error: SmtpError) => string): UnderPolicy {
   const { check, mandatory } = policy;
   let unfit: TlsFailure | undefined;
@@ -108,7 +108,7 @@ export function underPolicy(policy: HostPolicy, sentence: (error: SmtpError) => 
   return { ...(check && { inspect }), conclude };
 }
 
-/** TLS could not be had; a farewell (421) and bytes injected by somebody on the way are something else. */
+/** Returns whether TLS failed; a 421 and injected bytes are something else. */
 function isAboutTls({ stage, cause, reply }: SmtpError): boolean {
   if (cause === 'ECANCELLED' || cause === 'EINJECTED' || reply?.code === 421) return false;
   return stage === 'starttls' || stage === 'tls';
@@ -119,14 +119,14 @@ function failureOf(opened: OpenSmtpResult, sentence: (error: SmtpError) => strin
     const { tls, tlsFallback, remoteHost } = opened.session;
     if (tls !== undefined) return undefined;
     if (tlsFallback === undefined)
-      return { type: 'starttls-not-supported', message: `${remoteHost} offers no STARTTLS` };
+      return { type: 'starttls-not-supported', message: `${remoteHost} does not offer STARTTLS` };
     return {
       type: isStartTlsRefused(tlsFallback) ? 'starttls-not-supported' : 'validation-failure',
       message: tlsFallback,
     };
   }
   const { error } = opened;
-  // Bytes injected behind the reply to STARTTLS say nothing of the policy, but a great deal of the way.
+  // Bytes injected after the reply to STARTTLS say nothing about the policy, but indicate an attack.
   if (!isAboutTls(error) && error.cause !== 'EINJECTED') return undefined;
   return { type: typeOf(error), message: sentence(error) };
 }
@@ -135,7 +135,7 @@ const EXPIRED = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID']);
 const SELF_SIGNED = new Set(['DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN']);
 const NOT_TRUSTED = /^(?:UNABLE_TO_|CERT_|INVALID_CA|DEPTH_ZERO|SELF_SIGNED)/;
 
-/** Of a session that did not come to be; the certificate is looked at where the mail asked for that. */
+/** Returns the type of a session that failed to open; the certificate is checked if the mail required that. */
 function typeOf({ stage, cause = '' }: SmtpError): TlsFailureType {
   if (cause === 'EINJECTED') return 'validation-failure';
   if (EXPIRED.has(cause)) return 'certificate-expired';
@@ -145,8 +145,8 @@ function typeOf({ stage, cause = '' }: SmtpError): TlsFailureType {
 }
 
 /**
- * Why the certificate is not valid for the host by the authorities that this machine trusts (RFC 8461 §4.1, RFC 6125); `wanted` begins the
- * sentence. Only names among the subjectAltName count, a wildcard for the whole first label.
+ * Returns why the certificate is not valid for the host by this machine's trusted authorities (RFC 8461 §4.1, RFC 6125); the message starts
+ * with `wanted`. Only subjectAltNames are checked; a wildcard matches the complete first label.
  */
 export function webPkiFailure(peer: PeerCertificate, host: string, wanted: string): TlsFailure | undefined {
   const { chainFault, leaf } = peer;

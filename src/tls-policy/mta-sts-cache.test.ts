@@ -71,7 +71,7 @@ function publish(domain: string, id: string): void {
   dns.zone[`_mta-sts.${domain}`] = { TXT: [`v=STSv1; id=${id};`] };
 }
 
-/** What is asked of a connection to mx.<domain>: the name of the policy, or why there may be none. */
+/** Returns the policy for a connection to mx.<domain>: its name, or why there may be no connection. */
 async function asked(domain: string, host = `mx.${domain}`): Promise<string> {
   const decided = await (await policies.ofDomain(domain)).ofHost(host, 25);
   return decided.ok ? (decided.policy?.name ?? 'nothing') : decided.reason;
@@ -165,7 +165,7 @@ test('a policy that is used is fetched again every day, whatever its record says
   await end();
 });
 
-test('what is not served as it must be is no policy', async () => {
+test('a response that violates the rules is not a policy', async () => {
   const good = policyAnswer({ mode: 'enforce', mx: ['mx.example'] });
   hosts.answers.set('type.example', { ...good, headers: { 'content-type': 'text/html' } });
   hosts.answers.set('redirect.example', { status: 301, headers: { location: `https://mta-sts.one.example/` } });
@@ -201,7 +201,7 @@ test('a policy host at a private address is not asked unless it is allowed', asy
   await end();
 });
 
-test('where the database cannot be read, nobody knows what was promised, and nothing is sent', async () => {
+test('if the database cannot be read, the policy is unknown and nothing is sent', async () => {
   const { database } = storage;
   storage = { ...storage, database: { ...database, execute: () => Promise.reject(new Error('away')) } };
   await policies.stop();

@@ -1,14 +1,14 @@
 /**
- * The MTA-STS policies of recipients' domains (RFC 8461), kept in the database for as long as each says, so that neither a restart nor
- * somebody on the way to the DNS or to the policy host makes us forget one:
+ * The MTA-STS policies of recipients' domains (RFC 8461), stored in the database for as long as each specifies, so that neither a restart
+ * nor an attacker on the path to the DNS or the policy host makes Postrider forget one:
  *
- * - the record `_mta-sts.<domain>` says that there is a policy; another id in it has the policy fetched again;
- * - where the record is gone, or the DNS or the policy host do not answer as they should, the policy that is kept holds until it expires;
- *   both are asked again after five minutes;
- * - one node fetches each policy that mail went by lately once a day, whatever the record says, and so begins its time again.
+ * - the record `_mta-sts.<domain>` announces a policy; a new id in it causes a new fetch;
+ * - if the record is missing, or the DNS or the policy host fail, the stored policy applies until it expires; both are
+ *   asked again after five minutes;
+ * - one node fetches each recently used policy once a day, whatever the record says, which restarts its lifetime.
  *
- * Policies are remembered in memory for an hour, at most 10,000. Where the database cannot be read, who asks gets the exception:
- * without it nobody knows what was promised.
+ * Policies are cached in memory for an hour, at most 10,000. If the database cannot be read, the caller gets the exception: without it the
+ * policy is unknown.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Running } from '../base/lifecycle.ts';
@@ -37,20 +37,20 @@ const ASK_AGAIN_MS = 300_000;
 const PASS_MS = 600_000;
 const REFRESH_AT_ONCE = 5;
 const BATCH = 50;
-/** A policy by which no mail went for so long runs out by itself. */
+/** A policy that no mail used for this long is left to expire. */
 const USED_MS = 30 * DAY_MS;
 
 export interface StsAnswer {
-  /** In force, `enforce` or `testing`. */
+  /** In force: `enforce` or `testing`. */
   policy?: StsPolicy;
-  /** Why the policy that the DNS speaks of could not be fetched. */
+  /** Why the announced policy could not be fetched. */
   failure?: TlsFailure;
 }
 
 export interface StsPolicies extends Running {
-  /** For a domain in A-labels. Rejects when the database cannot be read. */
+  /** For a domain in A-labels. Rejects if the database cannot be read. */
   policyOf(domain: string): Promise<StsAnswer>;
-  /** Fetches what has not been fetched for a day, and removes what has expired; by itself every ten minutes. */
+  /** Fetches policies older than a day, and removes expired ones; runs automatically every ten minutes. */
   refresh(): Promise<void>;
 }
 
@@ -60,7 +60,7 @@ export interface StsOptions {
   fetchPolicy: FetchStsPolicy;
   clock: Clock;
   log: Log;
-  /** Whether this process is the one that refreshes. */
+  /** Whether this process does the refreshing. */
   isChosen?: () => boolean;
 }
 
@@ -82,7 +82,7 @@ export function openStsPolicies({ database, dns, fetchPolicy, clock, log, isChos
     if (remembered.size > MAX_REMEMBERED) remembered.delete(remembered.keys().next().value!);
   };
 
-  /** The policy that is kept, unless it has expired. */
+  /** Returns the stored policy, unless it has expired. */
   const kept = async (domain: string): Promise<StsRow | undefined> => {
     const known = remembered.get(domain);
     let row = known?.row ?? null;
@@ -107,7 +107,7 @@ export function openStsPolicies({ database, dns, fetchPolicy, clock, log, isChos
     database.execute(noteStsPolicyOperation, { domain: row.domain, usedAt: nowMs }).catch(() => undefined);
   };
 
-  /** Fetches the policy with this id; undefined when it could not be had. */
+  /** Fetches the policy with this id; undefined on failure. */
   const renew = async (domain: string, id: string, usedAt: number): Promise<StsRow | undefined> => {
     const fetched = await fetchPolicy(domain, stopping.signal);
     const nowMs = clock.now();
@@ -186,7 +186,9 @@ export function openStsPolicies({ database, dns, fetchPolicy, clock, log, isChos
   };
 }
 
-/** Reads the id that a domain's record gives its policy. Where the DNS does not answer, it is not asked again for a while, so that not every mail waits. */
+/**
+ * Reads the policy id in a domain's record. After a DNS failure it waits a while before asking again, so that not every mail is delayed.
+ */
 function createRecordReader({ dns, clock }: Pick<StsOptions, 'dns' | 'clock'>) {
   const silentUntil = new Map<string, number>();
   return async (domain: string): Promise<string | undefined> => {

@@ -1,19 +1,19 @@
-/** The rows of MTA-STS policies: one for each recipient's domain that has published one, until it expires. Times in Unix ms. */
+/** The rows of MTA-STS policies: one for each recipient domain with a policy, until it expires. Times in Unix ms. */
 import { batch, operation, type Transaction } from '../storage/operation.ts';
 import { insertMany, rowset, type TableRow, table } from '../storage/rows.ts';
 
 const MTA_STS_POLICY = table('mta_sts_policy', {
   domain: 'text',
-  /** The id in the DNS when it was fetched. */
+  /** The id in the DNS at the time of the fetch. */
   policyId: 'text',
   mode: 'text',
   /** JSON list of patterns. */
   mx: 'text',
   /** Seconds, as published. */
   maxAge: 'int',
-  /** When the policy host was last asked, whatever came of it. */
+  /** When the policy host was last asked, successfully or not. */
   checkedAt: 'int',
-  /** When mail last went by it, to a day. */
+  /** When mail last used it, to the day. */
   usedAt: 'int',
   expiresAt: 'int',
 });
@@ -22,7 +22,7 @@ export type StsRow = TableRow<typeof MTA_STS_POLICY>;
 const COLUMNS = `p.domain, p.policy_id AS "policyId", p.mode, p.mx, p.max_age AS "maxAge", p.checked_at AS "checkedAt",
   p.used_at AS "usedAt", p.expires_at AS "expiresAt"`;
 
-/** The policy that is kept for a domain, expired or not. */
+/** Returns the stored policy of a domain, expired or not. */
 export const findStsPolicyOperation = batch('tlsPolicy.find', 'read', async (tx, domains: readonly string[]) => {
   const names = [...new Set(domains)].map((domain) => ({ domain }));
   const asked = rowset(tx, 'asked', { domain: 'text' }, names);
@@ -37,12 +37,12 @@ export const findStsPolicyOperation = batch('tlsPolicy.find', 'read', async (tx,
 const REPLACE = `ON CONFLICT (domain) DO UPDATE SET policy_id = excluded.policy_id, mode = excluded.mode, mx = excluded.mx,
   max_age = excluded.max_age, checked_at = excluded.checked_at, used_at = excluded.used_at, expires_at = excluded.expires_at`;
 
-/** Keeps a policy that was just fetched, in place of the one before. */
+/** Stores a fetched policy, replacing the previous one. */
 export const keepStsPolicyOperation = operation('tlsPolicy.keep', 'write', (tx, row: StsRow) =>
   insertMany(tx, MTA_STS_POLICY, [row], REPLACE),
 );
 
-/** Notes that a policy was looked at: used by mail, or asked for in vain. */
+/** Records that a policy was used by mail, or that a fetch failed. */
 export const noteStsPolicyOperation = operation(
   'tlsPolicy.note',
   'write',
@@ -55,7 +55,7 @@ export const noteStsPolicyOperation = operation(
   },
 );
 
-/** Policies that have not been fetched lately and are still used, those that waited longest first. */
+/** Returns policies in use that were not fetched recently, the oldest first. */
 export const staleStsPoliciesOperation = operation(
   'tlsPolicy.stale',
   'read',
@@ -67,7 +67,7 @@ export const staleStsPoliciesOperation = operation(
     ),
 );
 
-/** Removes what has expired; answers how many. */
+/** Removes expired policies; returns how many. */
 export const removeStsPoliciesOperation = operation(
   'tlsPolicy.remove',
   'write',

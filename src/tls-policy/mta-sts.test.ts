@@ -21,7 +21,7 @@ test('the id of a policy is read from exactly one well-formed record', () => {
   }
 });
 
-test('a policy is read as RFC 8461 writes it, in any order, with fields that nobody knows', () => {
+test('parses a policy as in RFC 8461, in any order, with unknown fields', () => {
   const text =
     'version: STSv1\r\nmode: enforce\r\nmx: mail.example.com\r\nmx: *.Example.net\r\nmx: backupmx.example.com\r\nmax_age: 604800\r\n';
   assert.deepEqual(parseStsPolicy(text), {
@@ -41,7 +41,7 @@ test('a policy is read as RFC 8461 writes it, in any order, with fields that nob
   assert.ok(none.ok && none.policy.mode === 'none');
 });
 
-test('what is no policy is refused with the reason', () => {
+test('refuses an invalid policy with the reason', () => {
   for (const [text, reason] of [
     ['', /version/],
     ['version: STSv2\nmode: enforce\nmx: a.example\nmax_age: 1', /version/],
@@ -59,7 +59,7 @@ test('what is no policy is refused with the reason', () => {
   }
 });
 
-test('a hostile policy of 64 KB is read at once', () => {
+test('parses a hostile policy of 64 KB quickly', () => {
   const blanks = ' \t'.repeat(32_000);
   const startMs = performance.now();
   for (const line of [
@@ -73,7 +73,7 @@ test('a hostile policy of 64 KB is read at once', () => {
   assert.ok(performance.now() - startMs < 1_000);
 });
 
-test('a wildcard stands for exactly one label', () => {
+test('a wildcard matches exactly one label', () => {
   const policy = { mx: ['mail.example.com', '*.example.net'] };
   for (const host of ['mail.example.com', 'MAIL.example.com.', 'mx1.example.net'])
     assert.ok(stsNames(policy, host), host);

@@ -1,21 +1,21 @@
 /**
- * The texts of MTA-STS (RFC 8461): the TXT record that says that there is a policy, the policy, and which hosts it names. Pure.
+ * Parses MTA-STS (RFC 8461): the TXT record that announces a policy, the policy, and the hosts it names. Pure.
  */
 
 export interface StsPolicy {
   mode: 'enforce' | 'testing' | 'none';
-  /** Host names in lower case, or `*.` and a name for one label in front of it. */
+  /** Host names in lower case, or `*.` and a name for exactly one label before it. */
   mx: string[];
   maxAgeSeconds: number;
 }
 
-/** RFC 8461 §3.2: a year, to which longer times are cut. */
+/** RFC 8461 §3.2: a year; longer times are reduced to it. */
 const MAX_AGE_SECONDS = 31_557_600;
 const MAX_PATTERNS = 200;
 
 /**
- * The id of the policy among the TXT records of `_mta-sts.<domain>` (§3.1); undefined when there is none, more than one, or it is
- * not written as it must be: the domain has no policy then.
+ * Returns the policy id among the TXT records of `_mta-sts.<domain>` (§3.1); undefined if there is none, more than one, or it is malformed:
+ * the domain then has no policy.
  */
 export function stsId(records: readonly string[]): string | undefined {
   const own = records.filter((text) => /^v=STSv1[ \t]*;/.test(text));
@@ -36,13 +36,13 @@ function patternOf(text: string): string | undefined {
 
 const FIELD_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$/;
 
-/** A policy as the policy host gives it, or why it is none (§3.2). Fields that are not known are passed over; the first of a kind counts. */
+/** Parses a policy, or returns why it is invalid (§3.2). Unknown fields are ignored; the first field of a name applies. */
 export function parseStsPolicy(text: string): { ok: true; policy: StsPolicy } | { ok: false; reason: string } {
   const fields = new Map<string, string>();
   const mx: string[] = [];
   for (const line of text.split(/\r?\n/)) {
     if (line.trim() === '') continue;
-    // Cut apart without a pattern: one that skips white space on both sides of the value takes hours for a hostile line of 64 KB.
+    // Split without a pattern: one that skips white space on both sides of the value takes hours for a hostile line of 64 KB.
     const colon = line.indexOf(':');
     const name = line.slice(0, Math.max(0, colon)).trim();
     const value = line.slice(colon + 1).trim();
@@ -66,7 +66,7 @@ export function parseStsPolicy(text: string): { ok: true; policy: StsPolicy } | 
   return { ok: true, policy: { mode, mx, maxAgeSeconds: Math.min(Number(maxAge), MAX_AGE_SECONDS) } };
 }
 
-/** Whether the policy names this host (§4.1): `*.example.com` stands for exactly one label in front of example.com. */
+/** Returns whether the policy names this host (§4.1): `*.example.com` matches exactly one label before example.com. */
 export function stsNames(policy: Pick<StsPolicy, 'mx'>, host: string): boolean {
   const name = host.toLowerCase().replace(/\.$/, '');
   const parent = name.slice(name.indexOf('.') + 1);

@@ -1,4 +1,4 @@
-/** What holds for a connection while the DNS is held back: a delay, and never leave to do without. */
+/** Connections while DNS answers are suppressed: mail is delayed and never sent without the policy. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { systemClock } from '../base/clock.ts';
@@ -7,7 +7,7 @@ import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
 import { openTlsPolicies } from './policies.ts';
 
-test('MX records that are not answered any more are a delay, since DANE may hold behind them', async () => {
+test('unanswered MX records delay mail, since DANE may apply', async () => {
   const database = { execute: async () => null } as unknown as Database;
   let mx: object = { status: 'temporary', cause: 'ESERVFAIL' };
   const dns = {

@@ -1,7 +1,7 @@
 /**
- * Which policy holds for a connection to an exchanger: DANE where it is secure from the MX records on, or else the MTA-STS policy of the
- * recipient's domain, where it has one. Both are known before an exchanger is dialled; what cannot be found out, because the
- * database or the DNS does not answer, is a delay and never leave to do without.
+ * Finds the policy for a connection to an MX host: DANE if everything from the MX records on is secure, or else the MTA-STS policy of the
+ * recipient's domain, if it has one. Both are known before connecting; if they cannot be determined because the database or the DNS fails,
+ * the mail is delayed and never sent without them.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Running } from '../base/lifecycle.ts';
@@ -17,20 +17,20 @@ import { type StsPolicy, stsNames } from './mta-sts.ts';
 import { openStsPolicies, type StsAnswer } from './mta-sts-cache.ts';
 import { createStsFetch } from './mta-sts-fetch.ts';
 
-/** What one domain asks. */
+/** The requirements of one domain. */
 export interface DomainPolicy {
-  /** Something is asked: a session that was opened for another domain does not do. */
+  /** There are requirements: a session that was opened for another domain cannot be used. */
   isAsking: boolean;
-  /** Differs with what is asked, as far as that is known before a host is: a session from before a change does not do either. */
+  /** Changes with the requirements, as far as they are known before a host is: an older session cannot be used. */
   version: string;
-  /** For a connection to this exchanger; or in one sentence why none may be made now. */
+  /** Returns the policy for a connection to this MX host, or one sentence on why none may be made now. */
   ofHost(host: string, port: number): Promise<HostDecision>;
 }
 
 export interface TlsPolicies extends Running {
-  /** `domain` in A-labels. Never rejects because of a peer. */
+  /** `domain` is in A-labels. Errors of a peer never reject. */
   ofDomain(domain: string): Promise<DomainPolicy>;
-  /** Fetches again what has not been fetched for a day; by itself every ten minutes. */
+  /** Fetches policies older than a day; runs automatically every ten minutes. */
   refresh(): Promise<void>;
 }
 
@@ -39,13 +39,13 @@ export interface TlsPoliciesOptions {
   dns: Dns;
   clock: Clock;
   log: Log;
-  /** Addresses that are not public and may be policy hosts all the same. */
+  /** Nonpublic addresses that are allowed as policy hosts. */
   allow: readonly Cidr[];
-  /** Whether this process is the one that refreshes. */
+  /** Whether this process does the refreshing. */
   isChosen?: () => boolean;
   /** Counts every session, for the reports. */
   count?: ((session: TlsSession) => void) | undefined;
-  /** Of policy hosts, and whom their certificates must come from: for tests. */
+  /** Port and certificate authority of policy hosts, for tests. */
   https?: { port: number; ca: string };
 }
 
@@ -65,7 +65,7 @@ export function openTlsPolicies(options: TlsPoliciesOptions): TlsPolicies {
           version: `${isSecure ? 'dane ' : ''}${policy ? `${policy.mode} ${policy.mx.join()}` : ''}`,
           ofHost: async (host, port) => {
             const dane = isSecure ? await daneDecision({ dns, clock }, { domain, host, port }) : undefined;
-            // Records of which none is usable ask for TLS alone; a policy that asks for more comes first then.
+            // Records of which none is usable only require TLS; a stricter MTA-STS policy then takes precedence.
             const isMore = dane?.decision.ok && !dane.decision.policy?.check && policy?.mode === 'enforce';
             const { decision, by } = dane && !isMore ? dane : stsDecision(answer, { domain, host });
             return count ? counted(decision, by, { domain, host, count }) : decision;
@@ -85,7 +85,10 @@ export function openTlsPolicies(options: TlsPoliciesOptions): TlsPolicies {
   };
 }
 
-/** Without MX records the proof that there are none. Rejects where the DNS does not answer (RFC 7672 §2.2.1): it may have been kept from it. */
+/**
+ * Without MX records, requires the proof that there are none. Rejects if the DNS fails (RFC 7672 §2.2.1): an attacker may be suppressing
+ * the answer.
+ */
 async function hasSecureMx(dns: Dns, domain: string): Promise<boolean> {
   const mx = await dns.resolveMx(domain);
   if (mx.status === 'temporary') throw new Error(`the MX records of ${domain} cannot be looked up (${mx.cause})`);
@@ -97,7 +100,7 @@ interface Decided {
   by: DecidedBy;
 }
 
-/** Undefined where there is no DANE for this host. */
+/** Returns undefined if there is no DANE for this host. */
 async function daneDecision(
   { dns, clock }: Pick<TlsPoliciesOptions, 'dns' | 'clock'>,
   { domain, host, port }: { domain: string; host: string; port: number },
@@ -121,7 +124,7 @@ async function daneDecision(
   return { decision: { ok: true, policy: mandatory }, by: { policy, failure } };
 }
 
-/** A policy that is kept holds although a newer one could not be fetched; reports tell of that too. */
+/** A stored policy applies even if a newer one could not be fetched; reports include that too. */
 function stsDecision({ policy, failure }: StsAnswer, { domain, host }: { domain: string; host: string }): Decided {
   if (!policy) {
     const applied = failure ? stsApplied(domain, undefined) : nothingApplied(domain);

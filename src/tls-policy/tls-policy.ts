@@ -1,5 +1,5 @@
 /**
- * What recipients' domains ask of connections to their exchangers, and where they say it: DANE (RFC 7672), MTA-STS (RFC 8461).
+ * The TLS policies of recipients' domains for connections to their MX hosts: DANE (RFC 7672) and MTA-STS (RFC 8461).
  */
 export {
   type AppliedPolicy,

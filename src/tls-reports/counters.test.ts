@@ -1,4 +1,4 @@
-/** What is counted in memory, and what becomes of it where the database does not take it. */
+/** Counting in memory, and what happens to the counts if the database does not accept them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';

@@ -1,9 +1,9 @@
 /**
- * Counts TLS sessions for the reports (RFC 8460 §4), in memory, and adds what was counted to the database every few seconds: a crash loses
- * that much at most. A session counts on the day on which its TLS was decided. It belongs to the report of the recipient's domain, and
- * where a policy is another's (DANE: the exchanger's), to that one's too (§1.1, "Policy Domain").
+ * Counts TLS sessions for the reports (RFC 8460 §4) in memory, and adds the counts to the database every few seconds: a crash loses at most
+ * that much. A session counts on the day on which its TLS was decided. It belongs to the report of the recipient's domain, and if a policy
+ * is another's (DANE: the MX host's), to that one's too (§1.1, "Policy Domain").
  *
- * Bounded: of counters that differ there are 10,000 between two writes; what comes beyond is not counted, which the log says.
+ * At most 10,000 different counters are kept between two writes; sessions over that are not counted, which is logged.
  */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -20,7 +20,7 @@ const ROWS_AT_ONCE = 500;
 const MAX_REASON = 300;
 export const DAY_MS = 86_400_000;
 
-/** The beginning of a day in UTC. */
+/** Returns the start of a day in UTC. */
 export function dayOf(ms: number): number {
   return ms - (ms % DAY_MS);
 }
@@ -58,7 +58,7 @@ export function openTlsCounters({ database, clock, log, flushMs = FLUSH_MS }: Co
       try {
         await database.execute(addCountsOperation, some);
       } catch (error) {
-        // What may have been written is not written again: a report says too little rather than too much.
+        // Counts that may have been written are not written again: a report should rather have too little than too much.
         const from = at + (error instanceof OutcomeUnknown ? ROWS_AT_ONCE : 0);
         for (const { key, row } of rows.slice(from)) add(key, row);
         throw error;
@@ -92,7 +92,7 @@ export function openTlsCounters({ database, clock, log, flushMs = FLUSH_MS }: Co
   };
 }
 
-/** Who has a policy of this kind besides the recipient's domain. */
+/** Returns the owner of the policy if it is not the recipient's domain. */
 function ownerOf({ policy }: TlsSession): string[] {
   return policy.type === 'tlsa' ? [policy.domain] : [];
 }

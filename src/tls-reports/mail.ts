@@ -1,12 +1,12 @@
 /**
- * A TLS report as a mail (RFC 8460 §5.3). It says `TLS-Required: No` (RFC 8689 §5), since a report of broken TLS has to arrive where TLS is
- * broken; its sessions are in no report for the same reason. Pure.
+ * A TLS report as a mail (RFC 8460 §5.3). It has `TLS-Required: No` (RFC 8689 §5), since a report of broken TLS must arrive where TLS is
+ * broken; for the same reason its sessions are in no report. Pure.
  */
 import type { Address } from '../mail/address.ts';
 import { CONTENT_TYPE, contactOf, type TlsReport } from './report.ts';
 
 export interface ReportMail {
-  /** What is accepted under a key once is accepted for good. */
+  /** A key is accepted only once. */
   key: string;
   from: string;
   to: Address;
@@ -33,7 +33,7 @@ export function reportMail(report: TlsReport, { to, lifetimeMs }: { to: Address;
       ['Auto-Submitted', 'auto-generated'],
     ],
     text: [
-      `How TLS went with the mail servers of ${domain} on ${new Date(day).toISOString().slice(0, 10)} (UTC), as ${submitter} saw it:`,
+      `TLS results of ${submitter} with the mail servers of ${domain} on ${new Date(day).toISOString().slice(0, 10)} (UTC):`,
       'an aggregate TLS report (RFC 8460) is attached. You get it because the record',
       `_smtp._tls.${domain} in the DNS names this address.`,
       '',

@@ -25,7 +25,7 @@ test('an address is what stands behind mailto, decoded', () => {
   assert.equal(encoded?.kind === 'mail' && encoded.address.address, 'tls!reports+a@x.example');
 });
 
-test('nothing for records that are none, that are two, or that name nobody who can be reached', () => {
+test('returns nothing for invalid or duplicate records, or unreachable addresses', () => {
   for (const texts of [
     [],
     ['v=TLSRPTv1'],

@@ -1,14 +1,14 @@
-/** Where a domain wants its TLS reports: the TXT record at `_smtp._tls.<domain>` (RFC 8460 §3). Pure. */
+/** The TXT record at `_smtp._tls.<domain>` with the addresses for TLS reports (RFC 8460 §3). Pure. */
 import { type Address, parseAddress } from '../mail/address.ts';
 
 export type ReportAddress = { kind: 'mail'; uri: string; address: Address } | { kind: 'https'; uri: string };
 
-/** A report goes to no more addresses than these. */
+/** Maximum number of addresses that a report is sent to. */
 const MAX_ADDRESSES = 10;
 
 /**
- * The addresses in the record among these texts; empty where there is none, more than one (§3), or none of a kind that is known. Fields that
- * are not known are passed over.
+ * Returns the addresses in the record among these texts; empty if there is none, more than one (§3), or none of a known kind. Unknown
+ * fields are ignored.
  */
 export function reportAddresses(texts: readonly string[]): ReportAddress[] {
   const own = texts.filter((text) => /^v=TLSRPTv1[ \t]*;/.test(text));
@@ -33,7 +33,7 @@ function addressOf(uri: string): ReportAddress | undefined {
     const address = parseAddress(decodeURIComponent(mailto[1]!));
     return address.ok ? { kind: 'mail', uri, address: address.value } : undefined;
   } catch {
-    // A percent sign that encodes nothing.
+    // An invalid percent-encoding.
     return undefined;
   }
 }

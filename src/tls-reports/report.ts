@@ -1,13 +1,13 @@
-/** A TLS report as it is written (RFC 8460 §4.4, §5.1): JSON in gzip, and what it is called. Pure. */
+/** Writes a TLS report (RFC 8460 §4.4, §5.1): gzipped JSON and its file name. Pure. */
 import { gzipSync } from 'node:zlib';
 import type { AppliedPolicy } from '../tls-policy/tls-policy.ts';
 import { DAY_MS } from './counters.ts';
 import type { CountRow } from './store.ts';
 
 export interface ReportHead {
-  /** Whose report it is: the recipient's domain, or the exchanger with TLSA records. */
+  /** Owner of the report: the recipient's domain, or the MX host with TLSA records. */
   domain: string;
-  /** Unix ms of the beginning of the day in UTC. */
+  /** Unix ms of the start of the day in UTC. */
   day: number;
   /** The domain that the report comes from. */
   submitter: string;
@@ -37,7 +37,7 @@ export function contactOf(submitter: string): string {
   return `postmaster@${submitter}`;
 }
 
-/** Two texts of one report have one id, by which receivers know the second one (§5.3). */
+/** Two versions of one report have the same id, by which receivers recognize the second (§5.3). */
 function idOf({ domain, day, submitter }: ReportHead): string {
   return `${new Date(day).toISOString().slice(0, 10)}.${domain}@${submitter}`;
 }

@@ -102,7 +102,7 @@ async function world(t: TestContext, dialect: Dialect, options: WorldOptions) {
   const [{ counters }] = nodes as [(typeof nodes)[number]];
   return {
     ...{ database: first, catcher, dns, clock, mails, nodes, counters },
-    /** All nodes at once. */
+    /** All nodes at the same time. */
     round: async () => {
       await Promise.all(nodes.map((node) => node.counters.run()));
       await Promise.all(nodes.map(({ reporter }) => reporter.run()));
@@ -184,7 +184,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('the moment lies within the four hours behind the day', async (t) => {
+test('the time is within the four hours after the day', async (t) => {
   const zone = (port: number) => ({
     '_smtp._tls.a.example': record(toHttps(port)),
     '_smtp._tls.b.example': record(toHttps(port)),

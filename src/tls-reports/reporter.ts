@@ -1,10 +1,9 @@
 /**
- * Sends the TLS reports of each day that has ended (RFC 8460 §5), one for each domain that asks for them, at some moment of the four hours
- * behind it: by mail, which then is in the queue like any other, or by https. Every address of the domain's record is served; one that is not
- * is tried again for 24 hours (§5.5). Each report is made by the one node that holds its lease.
+ * Sends the TLS reports of each past day (RFC 8460 §5), one for each domain that requests them, at some time in the four hours after it: by
+ * mail, which is then queued like any other, or by https. Every address in the domain's record is served; failures are retried for 24 hours
+ * (§5.5). Each report is sent by the node that holds its lease.
  *
- * Nothing is sent, and nothing is planned, while the domain that the reports come from is not verified here: receivers take none without
- * its DKIM signature (§3).
+ * Nothing is sent or planned while the sender domain of the reports is not verified: receivers accept none without its DKIM signature (§3).
  */
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -28,10 +27,10 @@ import {
 
 const MINUTE_MS = 60_000;
 const PLAN_EVERY_MS = 15 * MINUTE_MS;
-/** What other nodes counted in the last seconds of the day is written by then. */
+/** By then other nodes have written their counts of the day's last seconds. */
 const GRACE_MS = 5 * MINUTE_MS;
 const SPREAD_MS = 240 * MINUTE_MS - GRACE_MS;
-/** A service that was away for a day still reports what it has counted. */
+/** A service that was down for a day still reports what it counted. */
 const DAYS_BACK = 2;
 const TRIED_FOR_MS = DAY_MS;
 const RETRY_MS = [5, 15, 30, 60, 120, 240].map((minutes) => minutes * MINUTE_MS);
@@ -39,7 +38,7 @@ const LEASE_MS = 10 * MINUTE_MS;
 const BATCH = 200;
 const AT_ONCE = 5;
 const POST_MS = 30_000;
-/** Kinds of results in a report. */
+/** Maximum number of different results in a report. */
 const MAX_COUNTERS = 5_000;
 
 export interface ReporterOptions {
@@ -48,9 +47,9 @@ export interface ReporterOptions {
   log: Log;
   dns: Pick<Dns, 'resolveTxt'>;
   http: Pick<HttpClient, 'post'>;
-  /** The domain that reports come from. */
+  /** The domain that reports are sent from. */
   submitter: string;
-  /** Whether it is verified here. */
+  /** Returns whether it is verified. */
   isVerified(): Promise<boolean>;
   /** Resolves when the mail is accepted. */
   sendMail(mail: ReportMail): Promise<void>;
@@ -133,7 +132,7 @@ async function sendReport(options: ReporterOptions, claimed: ClaimedReport): Pro
   return settle(served, served.length > 0 ? 'sent' : 'given up');
 }
 
-/** Why it was not taken; undefined when it was. */
+/** Returns why it was not accepted; undefined if it was. */
 async function deliver(
   { http, sendMail }: ReporterOptions,
   report: TlsReport,
@@ -147,5 +146,5 @@ async function deliver(
   const headers = { 'content-type': CONTENT_TYPE };
   const answer = await http.post({ url: address.uri, headers, body: report.content, timeoutMs: POST_MS });
   if (!answer.ok) return answer.message;
-  return answer.status >= 200 && answer.status < 300 ? undefined : `it answers with status ${answer.status}`;
+  return answer.status >= 200 && answer.status < 300 ? undefined : `it returned status ${answer.status}`;
 }

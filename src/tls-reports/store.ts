@@ -1,24 +1,24 @@
 /**
- * The rows of TLS reports (RFC 8460): counters of sessions, to which all nodes add, and for each domain and day the report about them. A
- * report is claimed by one node at a time, under a lease by the database's clock; the number of the claim is its fence.
+ * The rows of TLS reports (RFC 8460): session counters, to which all nodes add, and for each domain and day its report. A report is claimed
+ * by one node at a time, under a lease by the database's clock; the number of the claim is its fence.
  */
 import { operation, presentTime, serverTime, skipLocked } from '../storage/operation.ts';
 import { insertMany, type TableRow, table } from '../storage/rows.ts';
 
 const COUNT = table('tls_session_count', {
   id: 'text',
-  /** Unix ms of its beginning in UTC. */
+  /** Unix ms of its start in UTC. */
   day: 'int',
-  /** Whose report it belongs to. */
+  /** Owner of the report that it belongs to. */
   domain: 'text',
   /** JSON of AppliedPolicy. */
   policy: 'text',
-  /** Null where the sessions were good. */
+  /** Null for successful sessions. */
   failure: 'text?',
   localAddress: 'text?',
   host: 'text?',
   address: 'text?',
-  /** The last sentence that said why. */
+  /** The last reason, as a sentence. */
   reason: 'text?',
   sessions: 'int',
 });
@@ -27,7 +27,7 @@ export type CountRow = TableRow<typeof COUNT>;
 const ADD = `ON CONFLICT (id) DO UPDATE SET sessions = tls_session_count.sessions + excluded.sessions,
   reason = coalesce(excluded.reason, tls_session_count.reason)`;
 
-/** Rows with different ids, in the order of these, so that two nodes never wait for each other. */
+/** Rows with different ids, sorted by id, so that two nodes never deadlock. */
 export const addCountsOperation = operation('tlsReports.add', 'write', (tx, rows: CountRow[]) =>
   insertMany(tx, COUNT, rows, ADD),
 );
@@ -37,7 +37,7 @@ interface ReportKey {
   domain: string;
 }
 
-/** Days with sessions of which no report is planned yet; the first so many domains. */
+/** Returns days with sessions that have no planned report yet, up to a number of domains. */
 export const unplannedOperation = operation(
   'tlsReports.unplanned',
   'read',
@@ -65,9 +65,9 @@ export const planOperation = operation(
 );
 
 export interface ClaimedReport extends ReportKey {
-  /** This one among them: the fence. */
+  /** Number of claims, including this one: the fence. */
   attempts: number;
-  /** Since the first claim. */
+  /** Time since the first claim. */
   triedForMs: number;
   served: string[];
 }
@@ -78,7 +78,7 @@ interface Claim {
   limit: number;
 }
 
-/** Takes reports that are due; nobody else does until they are settled or the lease has run out. */
+/** Claims due reports; no other node claims them until they are settled or the lease expires. */
 export const claimReportsOperation = operation(
   'tlsReports.claim',
   'write',
@@ -103,7 +103,7 @@ export const claimReportsOperation = operation(
   },
 );
 
-/** The counters of a domain's day, the largest first, so that what a report leaves out is what happened least. */
+/** Returns the counters of a domain's day, the largest first, so that a report leaves out the rarest. */
 export const countsOperation = operation(
   'tlsReports.counts',
   'read',
@@ -121,12 +121,12 @@ interface Settlement extends ReportKey {
   attempts: number;
   served: string[];
   nowMs: number;
-  /** It is tried again after this time; null when it is done. */
+  /** Retry after this time; null if it is done. */
   againInMs: number | null;
   outcome: ReportOutcome | null;
 }
 
-/** Answers whether the claim still held; an old one changes nothing. */
+/** Returns whether the claim still holds; an old one changes nothing. */
 export const settleReportOperation = operation(
   'tlsReports.settle',
   'write',
@@ -141,7 +141,7 @@ export const settleReportOperation = operation(
   },
 );
 
-/** Removes so many counters and reports of days before this one; answers how many. */
+/** Removes up to a number of counters and reports of days before this one; returns how many. */
 export const removeTlsReportsOperation = operation(
   'tlsReports.remove',
   'write',
@@ -162,11 +162,11 @@ export const removeTlsReportsOperation = operation(
 
 export interface ReportsOfDay {
   day: number;
-  /** How many came to what; `waiting` are those that are still to go. */
+  /** Number of reports by outcome; `waiting` are still to be sent. */
   counts: Partial<Record<ReportOutcome | 'waiting', number>>;
 }
 
-/** Of the last day that there are reports of; null where there are none. */
+/** Reports of the last day that has any; null if there are none. */
 export const lastReportsOperation = operation(
   'tlsReports.last',
   'read',

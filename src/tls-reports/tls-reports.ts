@@ -1,6 +1,6 @@
 /**
- * What became of TLS at the servers of recipients, reported to those who ask for it (TLS-RPT, RFC 8460): counted by day and domain, sent
- * once the day is over.
+ * TLS results at recipients' servers, reported to the domains that request it (TLS-RPT, RFC 8460): counted by day and domain, and sent
+ * after the day has ended.
  */
 export { dayOf, openTlsCounters, type TlsCounters } from './counters.ts';
 export type { ReportMail } from './mail.ts';

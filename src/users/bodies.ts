@@ -1,4 +1,4 @@
-/** Users, sessions and members as the API shows them, with the schemas that describe it. */
+/** Users, sessions, and members in the API, with their schemas. */
 import { Type } from 'typebox';
 import { iso } from '../base/clock.ts';
 import { MEMBER_ROLES } from '../http/route.ts';
@@ -12,7 +12,7 @@ const time = Type.String({ format: 'date-time' });
 const nullableTime = Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time' });
 const role = oneOf([...MEMBER_ROLES], {
   description:
-    'viewer reads; member does everything but keys, credentials, users, approvals, settings; owner everything.',
+    'viewer: read only; member: everything except keys, credentials, users, approvals, and settings; owner: everything.',
 });
 const email = Type.String({ minLength: 3, maxLength: 320 });
 const givenPassword = Type.String({ minLength: 1, maxLength: 1_024 });
@@ -24,7 +24,7 @@ const newPassword = Type.String({
 const code = Type.String({
   minLength: 1,
   maxLength: 64,
-  description: 'Six digits of the authenticator app, or a recovery code; where one is set up.',
+  description: 'Six digits of the authenticator app, or a recovery code; required if an app is set up.',
 });
 
 export const signInRequest = named('SignInRequest', { email, password: givenPassword, code: Type.Optional(code) });
@@ -33,7 +33,7 @@ export const passwordRequest = named('PasswordRequest', {
   password: newPassword,
   currentPassword: Type.Optional(givenPassword),
   token: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 128, description: 'Of a link, what stands behind #token=.' }),
+    Type.String({ minLength: 1, maxLength: 128, description: 'The part of the link after #token=.' }),
   ),
 });
 
@@ -44,7 +44,7 @@ export const signedInSchema = named('SignedInUser', {
   sessionId: Type.String(),
   twoFactor: closed({
     totp: Type.Boolean(),
-    recoveryCodes: Type.Integer({ description: 'Left.' }),
+    recoveryCodes: Type.Integer({ description: 'Number of unused recovery codes.' }),
     passkeys: Type.Integer(),
   }),
   accounts: Type.Array(
@@ -57,7 +57,7 @@ export const signedInSchema = named('SignedInUser', {
       supportAccessUntil: Type.Optional(
         Type.String({
           format: 'date-time',
-          description: 'You are not a member: you read the account by support access, until this time.',
+          description: 'You are not a member: you can read the account through support access until this time.',
         }),
       ),
     }),
@@ -77,11 +77,11 @@ export function signedInBody(user: User, sessionId: string, profile: Profile): R
 
 export const sessionSchema = named('Session', {
   sessionId: Type.String(),
-  current: Type.Boolean({ description: 'The one that this call was made with.' }),
+  current: Type.Boolean({ description: 'True for the session of this call.' }),
   createdAt: time,
   lastSeenAt: time,
   expiresAt: time,
-  address: Type.String({ description: 'Where it was begun; of IPv6 the network.' }),
+  address: Type.String({ description: 'The address that it was started from; for IPv6 the network.' }),
   userAgent: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
 });
 
@@ -106,7 +106,9 @@ export const memberSchema = named('User', memberFields);
 export const invitedSchema = named('InvitedUser', {
   ...memberFields,
   inviteUrl: Type.Optional(
-    Type.String({ description: 'Hand it on yourself: this service cannot send mail yet. Valid for a week, once.' }),
+    Type.String({
+      description: 'Pass it on yourself: this service cannot send mail yet. Valid for a week, for one use.',
+    }),
   ),
 });
 export const inviteRequest = named('InvitationRequest', { email, role: Type.Optional(role) });

@@ -1,6 +1,6 @@
 /**
- * What an operator does about users from the command line, and the first start of the service. Secrets are drawn here, kept as
- * hashes, and answered once.
+ * User management from the command line, and the first start of the service. Secrets are generated here, stored as hashes, and returned
+ * once.
  */
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -35,7 +35,7 @@ interface CreatedUser {
   password: string;
 }
 
-/** Somebody who signs in, with a generated password; CONFLICT when the address is taken. */
+/** Creates a user with a generated password; CONFLICT if the address is taken. */
 export async function createUser(
   { database, clock }: Context,
   wanted: { email: string; isOperator: boolean },
@@ -59,7 +59,7 @@ export async function createUser(
 }
 
 /**
- * A new generated password for a user, whose sessions end, and a link to set one of their own; NOT_FOUND when nobody has this
+ * Sets a new generated password for a user and ends their sessions; also returns a link to set their own. NOT_FOUND if no user has this
  * address.
  */
 export async function resetPassword(
@@ -85,7 +85,7 @@ const ACCOUNT_NAME = 'My account';
 
 export interface FirstRun {
   accountId: string;
-  /** Live key, scope full. */
+  /** Live key with full scope. */
   apiKey: string;
   sandboxApiKey: string;
   /** Live. */
@@ -95,7 +95,7 @@ export interface FirstRun {
   sandboxSmtpPassword: string;
   operatorUserId: string;
   operatorEmail: string;
-  /** Where the operator sets a password, once. */
+  /** Where the operator sets a password; valid once. */
   signInUrl: string;
   /** ISO time. */
   createdAt: string;
@@ -131,12 +131,12 @@ function readDrawn(file: string): FirstRun {
     const found = JSON.parse(text) as Record<string, unknown>;
     if (FIELDS.every((field) => typeof found[field] === 'string')) return found as unknown as FirstRun;
   } catch {
-    // The sentence below says what to do.
+    // The error below covers this.
   }
   throw new Error(`${file} is not what the first run wrote; move it away and start again to get new credentials`);
 }
 
-/** The rows of what was drawn. */
+/** Builds the rows of the generated credentials. */
 async function rowsOf(drawn: FirstRun, nowMs: number) {
   const { accountId } = drawn;
   const createdAt = Date.parse(drawn.createdAt);
@@ -164,13 +164,13 @@ async function rowsOf(drawn: FirstRun, nowMs: number) {
 }
 
 /**
- * The first start: an operator, an account (plan enterprise) that is the operator's, with a live and a sandbox key, and a live and a
- * sandbox SMTP credential. They are drawn, written to `first-run.json` (mode 0600, synced), and only then committed together with a
- * mark that the first run is done. A crash in between leaves a file without rows; the next start takes the credentials from that
- * file and commits them, so that they are neither lost nor doubled. Of several nodes that start at once one does it, and the others
- * keep no file. The file is never part of a backup, and a restored database carries the mark.
+ * The first start: creates an operator, an account (plan enterprise) that the operator owns, with a live and a sandbox key, and a live and
+ * a sandbox SMTP credential. They are generated, written to `first-run.json` (mode 0600, synced), and then committed together with a mark
+ * that the first run is done. A crash in between leaves a file without rows; the next start commits the credentials in that file, so they
+ * are neither lost nor duplicated. If several nodes start together, one does it, and the others keep no file. The file is never part of a
+ * backup, and a restored database has the mark.
  *
- * Answers the credentials to print, or undefined where it was done before.
+ * Returns the credentials to print, or undefined if the first run was already done.
  */
 export async function firstRun(
   context: Context & { directory: DataDirectory; baseUrl: string },
@@ -182,7 +182,7 @@ export async function firstRun(
   const drawn = readDrawn(file);
   const changes = changedBy(database, systemOrigin(clock.now()));
   if (await changes.execute(firstRunOperation, await rowsOf(drawn, clock.now()))) return drawn;
-  // Another node was faster: what was drawn here is valid nowhere. Not so after a commit of ours whose answer was lost.
+  // Another node was faster, so these credentials are not valid. This does not hold after an own commit whose reply was lost.
   if ((await database.execute(accountOperation, drawn.accountId)) === null) rmSync(file);
   return undefined;
 }

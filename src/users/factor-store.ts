@@ -1,4 +1,4 @@
-/** The rows of what proves a user beside the password: the TOTP secret (sealed), recovery codes, passkeys, answered challenges. */
+/** The rows of second factors: the TOTP secret (encrypted), recovery codes, passkeys, and used challenges. */
 import { change } from '../audit/audit.ts';
 import { operation } from '../storage/operation.ts';
 import { insertMany, type TableRow, table } from '../storage/rows.ts';
@@ -16,7 +16,7 @@ const passkeyTable = table('passkey', {
   createdAt: 'int',
 });
 
-/** A secret that is in force once a code of it was given; false where there is one in force. */
+/** Stores a secret that becomes active once a code of it is confirmed; returns false if one is already active. */
 export const offerTotpOperation = operation(
   'users.offerTotp',
   'write',
@@ -28,7 +28,7 @@ export const offerTotpOperation = operation(
     )) === 1,
 );
 
-/** The secret that waits for its first code. */
+/** Reads the secret that is not confirmed yet. */
 export const offeredTotpOperation = operation(
   'users.offeredTotp',
   'read',
@@ -44,13 +44,13 @@ export const offeredTotpOperation = operation(
 export interface TotpConfirmation {
   userId: string;
   sealed: Uint8Array;
-  /** Of the code that was given; it counts no more. */
+  /** Time step of the given code, which cannot be used again. */
   step: number;
   codeHashes: Uint8Array[];
   nowMs: number;
 }
 
-/** False where another secret is waiting by now. */
+/** Returns false if another secret is pending by now. */
 export const confirmTotpOperation = change(
   'users.confirmTotp',
   async (tx, { userId, sealed, step, codeHashes, nowMs }: TotpConfirmation): Promise<boolean> => {
@@ -93,7 +93,7 @@ export interface Passkey {
   name: string;
   publicKey: Uint8Array;
   counter: number;
-  /** As a browser names them, with commas between. */
+  /** The browser's names, comma-separated. */
   transports: string;
   createdAt: number;
   lastUsedAt: number | null;
@@ -110,7 +110,7 @@ export const passkeysOperation = operation('users.passkeys', 'read', (tx, userId
   ),
 );
 
-/** A challenge that was answered: no answer to it counts again. */
+/** A used challenge: no other response to it is accepted. */
 export type Answered = TableRow<typeof tokenTable>;
 
 export type PasskeyAdded = 'added' | 'answered-already' | 'known-already' | 'full';
@@ -176,7 +176,7 @@ export interface PasskeyUse {
   answered: Answered;
 }
 
-/** False where the challenge was answered before, or the key is gone. */
+/** Returns false if the challenge was already used, or the passkey was deleted. */
 export const usePasskeyOperation = operation(
   'users.usePasskey',
   'write',

@@ -68,7 +68,7 @@ test('a crash before the commit neither loses nor doubles the credentials', asyn
   );
 });
 
-test('of two nodes that start at once one makes the account, and the other keeps no credentials', async (t) => {
+test('of two nodes that start together one creates the account, and the other keeps no credentials', async (t) => {
   const { database, folder, close } = await tempDatabase();
   t.after(close);
   const clock = fakeClock();
@@ -108,7 +108,7 @@ test('a file whose commit was not told of stays', async (t) => {
   assert.ok((await createAuthenticator({ database, clock })(kept.apiKey, kept.accountId)).ok);
 });
 
-test('a file that is not ours is not overwritten', async (t) => {
+test('does not overwrite a file of another program', async (t) => {
   const { database, folder, close } = await tempDatabase();
   t.after(close);
   const directory = dataDirectory(folder);

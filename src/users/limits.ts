@@ -1,11 +1,11 @@
 /**
- * How often somebody may try to sign in, for all nodes together. Each attempt takes a little time in advance from its address and
- * from its user name, and gets it back if it was right (the generic cell rate algorithm, one row for each): ten wrong ones at a user
- * and thirty from an address at once, then one a minute, and one in twenty seconds. Attempts are counted before they are checked,
- * so that a thousand at the same moment are no more than a thousand in a row. Names that nobody has count like any other.
+ * Login rate limits, common to all nodes. Each attempt uses some allowance of its address and its user name in advance, and returns it on
+ * success (the generic cell rate algorithm, one row for each): ten failures per user and thirty per address at once, then one per minute,
+ * and one per twenty seconds. Attempts are counted before they are checked, so that a thousand concurrent ones count like a thousand in a
+ * row. Unknown names count like any other.
  *
- * From an address that the user has signed in from, attempts count for this user and address alone: guesses from elsewhere lock
- * nobody out who is known, nor do those of neighbours behind one address.
+ * From an address that the user has logged in from before, attempts count only for this user and address: guesses from elsewhere, or from
+ * others behind the same address, cannot lock the user out.
  */
 import { hash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
@@ -16,7 +16,7 @@ interface Rate {
   oneInMs: number;
 }
 
-/** Another attempt may be made in waitMs; `limit` of them are let through at once. */
+/** Another attempt is possible in waitMs; `limit` is the number of attempts at once. */
 export interface Wait {
   waitMs: number;
   limit: number;
@@ -24,15 +24,15 @@ export interface Wait {
 
 const PER_USER: Rate = { atOnce: 10, oneInMs: 60_000 };
 const PER_ADDRESS: Rate = { atOnce: 30, oneInMs: 20_000 };
-/** Mails with a link, by whom it is for and by who asks. */
+/** Limits of emails with a link, by recipient and by requester. */
 const RESETS_PER_USER: Rate = { atOnce: 3, oneInMs: 600_000 };
 const RESETS_PER_ADDRESS: Rate = { atOnce: 20, oneInMs: 60_000 };
 export const KNOWN_FOR_MS = 90 * 86_400_000;
 
-/** What an attempt has taken from. */
+/** The allowances that an attempt has used. */
 export type Taken = { key: string; oneInMs: number }[];
 
-/** An address as limits count it: of IPv6 the network, since a host has as many addresses as it likes. */
+/** Returns an address for limits: the network of an IPv6 address, since a host can use any address in it. */
 export function limitedAddress(address: string): string {
   const plain = address.replace(/^::ffff:(?=\d+\.)/, '').replace(/%.*$/, '');
   if (!isIPv6(plain)) return plain;
@@ -43,19 +43,19 @@ export function limitedAddress(address: string): string {
   return `${[...before, ...zeros, ...after].slice(0, 4).join(':')}::/64`;
 }
 
-/** Of a user name, whether somebody has it or not: its hash, so that nothing is kept of what was typed. */
+/** Returns the hash of a user name, existing or not, so that what was typed is not stored. */
 export function limitedName(email: string): string {
   return hash('sha256', email, 'hex').slice(0, 32);
 }
 
 export interface Attempt {
-  /** limitedName() and limitedAddress(). */
+  /** Results of limitedName() and limitedAddress(). */
   name: string;
   address: string;
   nowMs: number;
 }
 
-/** Takes from what counts this attempt, or answers when another one may be made. */
+/** Uses the allowance of an attempt, or returns when another one is possible. */
 export function takeAttempt(
   tx: Transaction,
   { name, address, nowMs }: Attempt,
@@ -69,7 +69,7 @@ export function takeAttempt(
   return take(tx, wanted, nowMs);
 }
 
-/** The same for asking for a link by mail. */
+/** The same for requesting a link by email. */
 export function takeReset(tx: Transaction, { name, address, nowMs }: Attempt): Promise<Taken | Wait> {
   const wanted: Wanted = [
     [`reset-from:${address}`, RESETS_PER_ADDRESS],
@@ -104,7 +104,7 @@ async function take(tx: Transaction, wanted: Wanted, nowMs: number): Promise<Tak
   return taken;
 }
 
-/** The attempt was right. */
+/** Returns the allowance of a successful attempt. */
 export async function giveBack(tx: Transaction, taken: Taken): Promise<void> {
   for (const { key, oneInMs } of taken)
     await tx.run('UPDATE sign_in_limit SET taken_until = taken_until - ? WHERE key = ?', oneInMs, key);

@@ -1,6 +1,6 @@
 /**
- * The rows of what users are in accounts. An account keeps an owner: the last one is neither removed nor made less. A user who is in no
- * account any more, and no operator, is removed with all that is theirs.
+ * The rows of memberships. An account always keeps an owner: the last one is neither removed nor demoted. A user without any account who is
+ * not an operator is deleted with all their data.
  */
 import { change } from '../audit/audit.ts';
 import type { MemberRole } from '../http/route.ts';
@@ -67,27 +67,27 @@ async function readMember(tx: Transaction, accountId: string, userId: string): P
 export interface Invitation {
   accountId: string;
   role: MemberRole;
-  /** Made where the address has no user yet. */
+  /** Created if the address has no user yet. */
   user: NewUser;
-  /** Goes to a user without a password. */
+  /** For a user without a password. */
   token: NewToken;
   mayHaveAtMost: number;
-  /** Whether the one who invites runs the service, and vouches for addresses. */
+  /** Whether the inviter is an operator, who may confirm addresses. */
   byOperator: boolean;
   /** limitedName() of the address. */
   name: string;
   nowMs: number;
 }
 
-/** `unproven`: nobody has shown that the address is that user's, and an account is not handed to whom it may be. */
+/** `unproven`: it was never confirmed that the address belongs to that user, so the account is not shared with them. */
 export type Invited =
   | { outcome: 'invited' | 'added'; member: Member }
   | ({ outcome: 'too-often' } & Wait)
   | { outcome: 'member-already' | 'unproven' | 'full' };
 
 /**
- * Makes the user of this address a member. One with a password has only to sign in; another gets a link, which takes the place
- * of earlier ones: it is not to open, in another's hands, what was added later.
+ * Makes the user of this address a member. A user with a password only has to log in; another gets a link, which replaces earlier ones, so
+ * that an old link in other hands does not open what was added later.
  */
 export const inviteOperation = change(
   'users.invite',
@@ -108,7 +108,7 @@ export const inviteOperation = change(
     const isNew = (there?.password_hash ?? null) === null;
     const isUnproven = isNew ? args.token.byMail === 0 && (there?.others ?? 0) > 0 : there?.email_verified === 0;
     if (isUnproven && !args.byOperator) return { outcome: 'unproven' };
-    // It may be a mail to somebody who never asked for one.
+    // The email may go to a person who did not request it.
     const attempt = { name: args.name, address: accountId, nowMs: args.nowMs };
     const taken = await takeReset(tx, attempt);
     if ('waitMs' in taken) return { outcome: 'too-often', ...taken };
@@ -127,7 +127,7 @@ export const inviteOperation = change(
   },
 );
 
-/** Whether the account would be without an owner if this member were none. Holds the account. */
+/** Returns whether the account would have no owner without this member. Locks the account. */
 async function isLastOwner(tx: Transaction, accountId: string, userId: string): Promise<boolean> {
   await tx.get(`SELECT id FROM account WHERE id = ? ${locked(tx)}`, accountId);
   const others = await tx.get(

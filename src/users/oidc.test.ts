@@ -60,7 +60,7 @@ class Jar {
 const locationOf = (response: Response, base: string): string =>
   new URL(response.headers.get('location') ?? '', base).href;
 
-/** Signs in at the provider as this address; answers where it sends the browser back to. */
+/** Logs in at the provider as this address; returns where it redirects the browser. */
 async function throughProvider(jar: Jar, login: string): Promise<string> {
   const begun = await jar.fetch(`${app.url}/session/oidc`);
   assert.equal(begun.status, 302);
@@ -94,7 +94,7 @@ test('a verified address of a user signs in; with PKCE, state and nonce', async 
   assert.equal((await jar.fetch(back)).status, 401, 'a code counts once');
 });
 
-test('an unverified address, one that nobody has, and a flow of another browser are refused', async () => {
+test('refuses an unverified address, an unknown one, and a flow of another browser', async () => {
   await app.user('unverified@example.com');
   for (const login of ['unverified@example.com', 'nobody@example.com']) {
     const jar = new Jar();

@@ -1,8 +1,8 @@
 /**
- * Signing in at an identity provider (OpenID Connect Core 1.0, code flow with PKCE), by openid-client, which is loaded at the first
- * use. What belongs to a flow under way (state, nonce, verifier) is sealed in a cookie of the browser that began it. The provider
- * must say that the address is verified, and the address must be that of a user: nobody is made by signing in. The provider answers
- * for the second factor too.
+ * Login through an identity provider (OpenID Connect Core 1.0, code flow with PKCE), by openid-client, which is loaded at the first use.
+ * The state of a login in progress (state, nonce, verifier) is encrypted in a cookie of the browser that started it. The provider must
+ * report the address as verified, and it must belong to an existing user: a login never creates one. The provider is responsible for the
+ * second factor too.
  */
 import type { Configuration } from 'openid-client';
 import type { Clock } from '../base/clock.ts';
@@ -32,7 +32,7 @@ export interface OidcDeps {
   log: Log;
   secretKey: Uint8Array;
   readonly baseUrl: string;
-  /** Absent where none is set up. */
+  /** Absent if none is configured. */
   oidc?: OidcSettings | undefined;
 }
 
@@ -58,7 +58,7 @@ export function createOidc(deps: OidcDeps, signIn: SignInService) {
     discovered ??= library()
       .then(({ discovery, allowInsecureRequests }) => {
         const address = new URL(issuer);
-        // The setting allows http for a provider on this machine alone.
+        // The setting allows http only for a provider on this machine.
         const execute = address.protocol === 'http:' ? [allowInsecureRequests] : [];
         return discovery(address, clientId, clientSecret, undefined, { execute });
       })
@@ -81,7 +81,7 @@ export function createOidc(deps: OidcDeps, signIn: SignInService) {
     }
   };
 
-  /** The verified address that the provider vouches for. */
+  /** Returns the verified address that the provider confirms. */
   const confirmedEmail = async (settings: OidcSettings, flow: Flow, url: string): Promise<string | undefined> => {
     const { authorizationCodeGrant, fetchUserInfo } = await library();
     const config = await configuration(settings);
@@ -96,7 +96,7 @@ export function createOidc(deps: OidcDeps, signIn: SignInService) {
   };
 
   return {
-    /** Where the browser goes, and the cookie that it keeps meanwhile. */
+    /** Returns the redirect for the browser, and the cookie that it keeps in the meantime. */
     begin: async (): Promise<Result<{ url: string; cookie: string }>> => {
       if (oidc === undefined) return UNKNOWN;
       const { buildAuthorizationUrl, calculatePKCECodeChallenge, ...random } = await library();
@@ -113,7 +113,7 @@ export function createOidc(deps: OidcDeps, signIn: SignInService) {
         SEAL_CONTEXT,
       );
       const secure = deps.baseUrl.startsWith('https:') ? '; Secure' : '';
-      // Lax: the browser comes back from another site.
+      // Lax: the browser returns from another site.
       const rest = `Path=${basePathOf(deps.baseUrl)}/session/oidc; HttpOnly; SameSite=Lax; Max-Age=${LIFETIME_MS / 1000}${secure}`;
       return ok({ url: url.href, cookie: `${COOKIE}=${sealed.toString('base64url')}; ${rest}` });
     },

@@ -22,7 +22,7 @@ const PRESENT = 0x01;
 const VERIFIED = 0x04;
 const ATTESTED = 0x40;
 
-/** What a test bends to see it refused. */
+/** The part that a test changes to see it refused. */
 interface Bent {
   origin?: string;
   rpId?: string;
@@ -150,7 +150,7 @@ test('a passkey is added, signs in without password and code, and is removed', a
   ]);
 });
 
-test('what does not fit is refused when a passkey is added', async () => {
+test('refuses an invalid response when a passkey is added', async () => {
   const { email, password } = await app.user('adding@example.com');
   const browser = await app.signedIn(email, password);
   const add = (credential: unknown) => browser.call('POST', '/user/passkeys', { credential });
@@ -185,7 +185,7 @@ test('what does not fit is refused when a passkey is added', async () => {
   assert.equal((await browser.call('POST', '/user/passkeys/options')).status, 403, 'the session is an old one');
 });
 
-test('what does not fit is refused at signing in', async () => {
+test('refuses an invalid response at login', async () => {
   const { device } = await withPasskey('signing@example.com');
   const browser = app.browser();
   const attempt = async (credential: unknown) =>

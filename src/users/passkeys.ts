@@ -1,7 +1,7 @@
 /**
- * Passkeys (WebAuthn Level 3), by @simplewebauthn/server, which is loaded at the first use. They ask for user verification, so that one
- * passkey is both factors. A challenge needs no row: it is random bits and a time under a key of the service; what is stored is that
- * it was answered, so that no answer counts twice. The relying party is the host of the base URL.
+ * Passkeys (WebAuthn Level 3), by @simplewebauthn/server, which is loaded at the first use. They require user verification, so one passkey
+ * is both factors. A challenge needs no row: it is random bits and a time, authenticated with a key of the service; only its use is stored,
+ * so that no response is accepted twice. The relying party is the host of the base URL.
  */
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -35,13 +35,13 @@ export interface PasskeyDeps {
   readonly baseUrl: string;
 }
 
-/** What a browser hands over, as PublicKeyCredential.toJSON() makes it. */
+/** A credential from the browser, as PublicKeyCredential.toJSON() returns it. */
 export type Credential = Record<string, unknown>;
 
 const REFUSED = refuse(failure('UNAUTHORIZED', { message: 'This passkey was not accepted.' }));
 const CONFLICTS = {
-  'answered-already': 'This was answered before; begin again.',
-  'known-already': 'This passkey is known already.',
+  'answered-already': 'This challenge was already used. Start again.',
+  'known-already': 'This passkey is already registered.',
   full: `A user may have ${PASSKEYS_AT_MOST} passkeys; remove one first.`,
 };
 
@@ -68,7 +68,7 @@ export function createChallenges(secretKey: Uint8Array) {
   };
 }
 
-/** The challenge that a credential answers, whatever else it holds. */
+/** Returns the challenge that a credential answers. */
 function challengeOf(credential: Credential): string {
   try {
     const { clientDataJSON } = credential.response as { clientDataJSON: string };
@@ -121,7 +121,7 @@ export function createPasskeys(deps: PasskeyDeps, signIn: SignInService) {
     ): Promise<Result<Passkey>> => {
       const { verifyRegistrationResponse } = await library();
       const response = credential as unknown as Parameters<typeof verifyRegistrationResponse>[0]['response'];
-      // The library throws on what is malformed or does not fit.
+      // The library throws on malformed and invalid responses.
       const verified = await verifyRegistrationResponse({ response, ...expected('add', request) }).catch(
         () => undefined,
       );
@@ -135,7 +135,7 @@ export function createPasskeys(deps: PasskeyDeps, signIn: SignInService) {
       if (added !== 'added') return refuse(failure('CONFLICT', { message: CONFLICTS[added] }));
       return ok({ ...passkey, lastUsedAt: null });
     },
-    /** Of nobody in particular: the browser shows the passkeys that it has for this service. */
+    /** For any user: the browser offers the passkeys that it has for this service. */
     signInOptions: async (): Promise<object> => {
       const { generateAuthenticationOptions } = await library();
       return generateAuthenticationOptions({

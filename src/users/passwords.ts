@@ -1,7 +1,7 @@
 /**
- * Passwords of users: changed with the present one, set by a link, and links asked for by mail. A request for a link is
- * answered before it is worked on, so that neither its answer nor its time tells whether the address has a user. Mail of the service
- * goes out once an account has verified a domain; before that an operator resets passwords at the command line.
+ * Passwords of users: changed with the current one, set with a link, and links requested by email. A request for a link is answered before
+ * it is processed, so neither the response nor its timing reveals whether the address has a user. The service sends mail once an account
+ * has verified a domain; before that an operator resets passwords on the command line.
  */
 import { hashPassword } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
@@ -21,11 +21,11 @@ import {
 import { linkOf, newSecret, tokenHash, tokenRow } from './tokens.ts';
 import type { User, UserCaller } from './user.ts';
 
-/** Mail of the service itself to one person. */
+/** The service's own mail to one person. */
 export interface UserMail {
-  /** Whether the service has a name to write from. */
+  /** Whether the service has a host name to send from. */
   canSend: boolean;
-  /** False where mail cannot reach the address. */
+  /** Returns false if mail cannot reach the address. */
   sendTo(mail: { to: string; subject: string; text: string }): Promise<boolean>;
 }
 
@@ -91,10 +91,10 @@ export function createPasswords(deps: PasswordDeps, signIn: SignInService) {
           waiting -= 1;
         });
     },
-    /** Every session of the user ends. */
+    /** Ends every session of the user. */
     setByLink: async (token: string, password: string, request: SessionRequest): Promise<Result<User>> => {
       const hash = tokenHash(token);
-      // Asked first: who has no link is not to cost an argon2.
+      // Checked first, so that an invalid link does not cost an argon2 hash.
       const owner = await database.execute(tokenUserOperation, { tokenHash: hash, nowMs: clock.now() });
       if (owner === null) return NO_LINK;
       const passwordHash = await hashPassword(normalPassword(password));
@@ -105,7 +105,7 @@ export function createPasswords(deps: PasswordDeps, signIn: SignInService) {
       });
       return user === null ? NO_LINK : ok(user);
     },
-    /** Every other session of the user ends. */
+    /** Ends every other session of the user. */
     change: async (
       caller: UserCaller,
       given: { currentPassword: string; password: string },

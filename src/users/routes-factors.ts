@@ -1,6 +1,6 @@
 /**
- * What proves a user beside the password: codes of an authenticator app with recovery codes, and passkeys. Setting one up or taking it
- * away asks for a session that began a short while ago, so that a browser left open hands nobody the account for good.
+ * Second factors: codes of an authenticator app with recovery codes, and passkeys. Adding or removing one requires a recent login, so that
+ * a browser left open does not give the account away permanently.
  */
 import { Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
@@ -20,18 +20,18 @@ const STALE = refuse(
   failure('FORBIDDEN', { message: 'Sign in again first: this requires a session that is less than 15 minutes old.' }),
 );
 
-/** Refuses what is to be done soon after signing in. */
+/** Refuses calls that require a recent login. */
 export function staleRefusal({ clock }: UserRouteDeps, { signedInAt }: UserCaller): typeof STALE | undefined {
   return clock.now() - signedInAt < FRESH_MS ? undefined : STALE;
 }
 
 const totpOffer = named('TotpOffer', {
-  secret: Type.String({ description: 'In Base32, to type in.' }),
-  otpauthUrl: Type.String({ description: 'To show as a QR code.' }),
+  secret: Type.String({ description: 'In Base32, for manual entry.' }),
+  otpauthUrl: Type.String({ description: 'To display as a QR code.' }),
 });
 const totpRequest = named('TotpRequest', { code: Type.String({ minLength: 6, maxLength: 16 }) });
 const recoveryCodes = named('RecoveryCodes', {
-  recoveryCodes: Type.Array(Type.String(), { description: 'Shown once; each stands in for a code once.' }),
+  recoveryCodes: Type.Array(Type.String(), { description: 'Shown once; each can replace a code once.' }),
 });
 
 export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
@@ -41,7 +41,8 @@ export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       ...{ ...common, method: 'POST' },
       operationId: 'offerTotp',
       summary: 'Start setting up an authenticator app',
-      description: 'Codes are asked for once one was confirmed with PUT /user/totp. Asking again draws another secret.',
+      description:
+        'Codes are required once one was confirmed with PUT /user/totp. Calling this again generates another secret.',
       response: { status: 201, schema: totpOffer },
       refusals: ['CONFLICT'],
       handle: ({ caller }) => staleRefusal(deps, caller) ?? offerTotp(deps, caller),
@@ -51,7 +52,7 @@ export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'confirmTotp',
       summary: 'Confirm the authenticator app with a code',
       description:
-        'From now on signing in with the password asks for a code. The answer holds the recovery codes, once.',
+        'From now on, login with the password requires a code. The response contains the recovery codes, which are shown only once.',
       body: totpRequest,
       response: { status: 200, schema: recoveryCodes },
       refusals: ['CONFLICT'],
@@ -61,7 +62,7 @@ export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       ...{ ...common, method: 'DELETE' },
       operationId: 'removeTotp',
       summary: 'Turn off the authenticator app',
-      description: 'The secret and the recovery codes are gone.',
+      description: 'Deletes the secret and the recovery codes.',
       response: { status: 200, schema: confirmationSchema },
       refusals: ['NOT_FOUND'],
       handle: async (request) => {

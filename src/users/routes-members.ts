@@ -1,7 +1,7 @@
 /**
- * Who is in an account, and as what: listing, inviting, changing a role, removing. An invitation goes out as mail of the service, once an
- * account has verified a domain; until then the answer holds its link. A user who has a password already is added at once. Nobody is
- * handed an account by an address that was never shown to be theirs.
+ * Members of an account: listing, inviting, changing a role, removing. An invitation is sent as the service's own mail once an account has
+ * verified a domain; until then the response contains its link. A user who already has a password is added immediately. An account is never
+ * shared with an address that was not confirmed.
  */
 import { type TSchema, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
@@ -59,7 +59,7 @@ export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/users', tag: 'users', auth: 'key' },
       operationId: 'listUsers',
       summary: 'List the users of the account, newest first',
-      description: 'Each with the role in this account, and whether a password was set yet.',
+      description: 'Each with the role in this account, and whether a password has been set.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(bodies.memberSchema) },
       handle: async (request) => {
@@ -81,7 +81,7 @@ export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'inviteUser',
       summary: 'Invite a user to the account',
       description:
-        'By mail, with a link to set a password; a user who has one is added at once. Without a verified domain the service sends no mail, and the answer holds inviteUrl. The role is member unless another is asked for.',
+        'Sends an email with a link to set a password; a user who has one is added immediately. Without a verified domain the service sends no email, and the response contains inviteUrl. The default role is member.',
       body: bodies.inviteRequest,
       refusals: ['CONFLICT', 'LIMIT_REACHED', 'RATE_LIMITED'],
       response: { status: 201, schema: bodies.invitedSchema },
@@ -91,7 +91,7 @@ export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'PATCH', path: '/users/:id', tag: 'users', auth: 'key', role: 'owner', changesShared: true },
       operationId: 'changeUserRole',
       summary: 'Change the role of a user in the account',
-      description: 'In force at once, on other nodes within a second. The last owner stays one.',
+      description: 'Applies immediately, on other nodes within a second. The last owner cannot be demoted.',
       body: bodies.roleRequest,
       refusals: ['CONFLICT'],
       response: { status: 200, schema: bodies.memberSchema },
@@ -107,7 +107,7 @@ export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'DELETE', path: '/users/:id', tag: 'users', auth: 'key', role: 'owner', changesShared: true },
       operationId: 'removeUser',
       summary: 'Remove a user from the account',
-      description: 'A user who is in no other account is gone, with all sessions. The last owner stays.',
+      description: 'A user without any other account is deleted with all sessions. The last owner cannot be removed.',
       refusals: ['CONFLICT'],
       response: { status: 200, schema: confirmationSchema },
       handle: async (request) => {

@@ -1,4 +1,4 @@
-/** Signing in at an identity provider: two pages that a browser passes through. They are no calls of programs, and in no document. */
+/** Login through an identity provider: two pages that a browser passes through. They are not API calls and not documented. */
 import type { Caller } from '../accounts/accounts.ts';
 import { isOverHttps } from '../http/cross-site.ts';
 import type { RouteDefinition } from '../http/route.ts';

@@ -1,4 +1,4 @@
-/** Passkeys: adding one to the signed-in user, listing and removing them, and signing in with one. */
+/** Passkeys: adding one to the logged-in user, listing and removing them, and logging in with one. */
 import { Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
@@ -12,7 +12,7 @@ import { staleRefusal } from './routes-factors.ts';
 import { changesOf, type SignInService } from './sign-in.ts';
 import { foreignRefusal, SMALL_BODY, signedInAnswer, type UserRouteDeps, userRoute } from './user-route.ts';
 
-/** Made and read by browsers: what it holds is the WebAuthn specification's. */
+/** Created and read by browsers, as the WebAuthn specification defines. */
 const webauthn = (title: string, description: string) =>
   Type.Unsafe<Credential>({ title, type: 'object', additionalProperties: true, description });
 const creationOptions = webauthn(
@@ -23,7 +23,7 @@ const requestOptions = webauthn(
   'PasskeyRequestOptions',
   'For PublicKeyCredential.parseRequestOptionsFromJSON() and navigator.credentials.get().',
 );
-const credential = webauthn('PasskeyCredential', 'What toJSON() of the credential makes.');
+const credential = webauthn('PasskeyCredential', 'The result of toJSON() of the credential.');
 const passkeyRequest = named('PasskeyRequest', {
   name: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
   credential,
@@ -56,7 +56,7 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
       ...{ ...common, method: 'GET', path: '/user/passkeys' },
       operationId: 'listPasskeys',
       summary: 'List your passkeys, newest first',
-      description: 'By the names that they were given, with when each was last used.',
+      description: 'With their names, and when each was last used.',
       response: { status: 200, schema: Type.Array(passkeySchema) },
       handle: async ({ caller }) =>
         answer((await database.execute(passkeysOperation, caller.user.id)).map((one) => passkeyBody(one))),
@@ -65,7 +65,7 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
       ...{ ...common, method: 'POST', path: '/user/passkeys/options' },
       operationId: 'offerPasskey',
       summary: 'Start adding a passkey',
-      description: 'What the browser makes one of. To be answered within five minutes, once.',
+      description: 'The options for the browser. Valid for five minutes, for one use.',
       response: { status: 200, schema: creationOptions },
       handle: async ({ caller }) => staleRefusal(deps, caller) ?? answer(await passkeys.addOptions(caller.user)),
     }),
@@ -73,7 +73,7 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
       ...{ ...common, method: 'POST', path: '/user/passkeys', maxBodyBytes: SMALL_BODY },
       operationId: 'addPasskey',
       summary: 'Finish adding a passkey',
-      description: 'From now on it signs in without password and code.',
+      description: 'From now on it can log in without password and code.',
       body: passkeyRequest,
       response: { status: 201, schema: passkeySchema },
       refusals: ['CONFLICT'],
@@ -89,7 +89,7 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
       ...{ ...common, method: 'DELETE', path: '/user/passkeys/:id' },
       operationId: 'removePasskey',
       summary: 'Remove a passkey',
-      description: 'It signs in no more. Sessions go on: GET /sessions lists them.',
+      description: 'It can no longer log in. Existing sessions continue: GET /sessions lists them.',
       response: { status: 200, schema: confirmationSchema },
       refusals: ['NOT_FOUND'],
       handle: async (request) => {
@@ -113,8 +113,7 @@ function passkeySignInRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefi
       ...{ ...common, path: '/session/passkey/options' },
       operationId: 'offerPasskeySignIn',
       summary: 'Start a sign-in with a passkey',
-      description:
-        'Names no user: the browser shows the passkeys that it has. To be answered within five minutes, once.',
+      description: 'Names no user: the browser offers the passkeys that it has. Valid for five minutes, for one use.',
       response: { status: 200, schema: requestOptions },
       handle: async () => answer(await passkeys.signInOptions()),
     }),
@@ -122,7 +121,7 @@ function passkeySignInRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefi
       ...{ ...common, path: '/session/passkey' },
       operationId: 'signInWithPasskey',
       summary: 'Sign in with a passkey',
-      description: 'Sets the cookie as POST /session does. A passkey is both factors: no code is asked for.',
+      description: 'Sets the cookie like POST /session. A passkey is both factors, so no code is required.',
       body: passkeySignIn,
       response: { status: 200, schema: bodies.signedInSchema },
       refusals: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],

@@ -20,7 +20,7 @@ after(() => app.close());
 const status = async (browser: Browser, method: string, path: string, body?: unknown) =>
   (await browser.call(method, path, body)).status;
 
-test('signing in sets a cookie that stands for a key; signing out ends it', async () => {
+test('login sets a cookie that replaces a key; logout ends it', async () => {
   const ann = await app.user('ann@example.com', 'owner');
   const browser = app.browser();
   const answer = await browser.call('POST', '/session', { email: ' Ann@Example.com ', password: ann.password });
@@ -47,7 +47,7 @@ test('signing in sets a cookie that stands for a key; signing out ends it', asyn
   assert.equal((await stolen.call('GET', '/account', undefined, id)).status, 401);
 });
 
-test('the cookie is Secure where the base URL is https', async (t) => {
+test('the cookie is Secure if the base URL is https', async (t) => {
   const secure = await wholeApi({ env: { POSTRIDER_BASE_URL: 'https://mail.example.com' } });
   t.after(secure.close);
   const { email, password } = await secure.user('ann@example.com');
@@ -215,7 +215,7 @@ test('a password is changed with the present one, and every other session ends',
   await app.signedIn(email, next);
 });
 
-test('owners manage who is in the account; the last owner stays', async () => {
+test('owners manage the members of the account; the last owner stays', async () => {
   const id = { 'x-id': app.account.id };
   for (const email of ['ann@example.com'])
     assert.ok(

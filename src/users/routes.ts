@@ -1,6 +1,6 @@
 /**
- * The session of a browser: signing in and out, listing and ending sessions, and passwords. What a user is in accounts stands in
- * routes-members.ts, further proofs of who they are in routes-factors.ts.
+ * Browser sessions: logging in and out, listing and ending sessions, and passwords. Memberships are in routes-members.ts, second factors in
+ * routes-factors.ts.
  */
 import { Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
@@ -21,10 +21,10 @@ import { changesOf, createSignIn, type SessionRequest, type SignInService } from
 import type { UserCaller } from './user.ts';
 import { foreignRefusal, SMALL_BODY, shownUser, signedInAnswer, type UserRouteDeps, userRoute } from './user-route.ts';
 
-/** Apart from all other calls: who floods this holds up nobody's mail. */
+/** A separate limit, so that a flood of logins does not delay other calls. */
 const SIGN_INS_AT_ONCE = 2_000;
 
-/** Every route of users. */
+/** Returns every route of users. */
 export function userRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
   const signIn = createSignIn(deps);
   return [
@@ -47,7 +47,7 @@ function signInRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefiniti
       operationId: 'signIn',
       summary: 'Sign in',
       description:
-        'Sets the cookie postrider_session, which stands for an API key. A wrong email, password or code gets one answer. Too many attempts are RATE_LIMITED.',
+        'Sets the cookie postrider_session, which replaces an API key. A wrong email, password, or code gets the same response. Too many attempts are RATE_LIMITED.',
       body: bodies.signInRequest,
       response: { status: 200, schema: bodies.signedInSchema },
       refusals: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
@@ -61,9 +61,8 @@ function signInRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefiniti
     userRoute({
       ...{ ...common, method: 'GET', auth: 'user' },
       operationId: 'getSession',
-      summary: 'Get the signed-in user and their accounts',
-      description:
-        'Which accounts X-Id may name, and with which role. Accounts that an operator reads by support access come last.',
+      summary: 'Get the logged-in user and their accounts',
+      description: 'The accounts that X-Id can name, with the role in each. Accounts with support access come last.',
       response: { status: 200, schema: bodies.signedInSchema },
       handle: ({ caller }) => shownUser(deps, caller.user, caller.sessionId),
     }),
@@ -103,7 +102,7 @@ function sessionListRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/sessions', tag: 'session', auth: 'user' },
       operationId: 'listSessions',
       summary: 'List your sessions, newest first',
-      description: 'Where you are signed in: address, browser, and when it was last used.',
+      description: 'Where you are logged in: address, browser, and time of last use.',
       response: { status: 200, schema: Type.Array(bodies.sessionSchema) },
       handle: async ({ caller }) => {
         const nowMs = clock.now();
@@ -115,7 +114,7 @@ function sessionListRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
     userRoute({
       ...{ method: 'DELETE', path: '/sessions/:id', tag: 'session', auth: 'user' },
       operationId: 'endSession',
-      summary: 'End a session of the signed-in user',
+      summary: 'End a session of the logged-in user',
       description: 'Its cookie is refused, on every node within a second.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: confirmationSchema },
@@ -135,7 +134,7 @@ function passwordRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefini
       operationId: 'requestPasswordReset',
       summary: 'Request a password reset link',
       description:
-        'Always 202, whether the address has a user or not. The link goes out by mail and lives for an hour. Without a verified domain the service sends no mail: an operator uses postrider user reset-password.',
+        'Always returns 202, whether or not the address has a user. The link is sent by email and is valid for an hour. Without a verified domain the service sends no email: an operator uses postrider user reset-password.',
       body: bodies.passwordResetRequest,
       response: { status: 202, schema: confirmationSchema },
       handle: (request) => {
@@ -148,7 +147,7 @@ function passwordRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefini
       operationId: 'setPassword',
       summary: 'Set your password',
       description:
-        'With currentPassword and a session: every other session ends. With the token of a link (invitation, reset, first run): every session ends, and without a second factor a new one begins.',
+        'With currentPassword and a session: every other session ends. With the token of a link (invitation, reset, first run): every session ends, and without a second factor a new one starts.',
       body: bodies.passwordRequest,
       response: { status: 200, schema: bodies.signedInSchema },
       refusals: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED', 'CONFLICT'],

@@ -1,6 +1,6 @@
 /**
- * The rows of signing in: attempts, sessions, and the addresses that a user is known from. Sessions are found by the SHA-256 of
- * what the browser holds. A sign-in is stored in one transaction with all that it uses up: a code, and the session before it.
+ * The rows of logins: attempts, sessions, and the known addresses of a user. Sessions are found by the SHA-256 of the browser's token. A
+ * login is stored in one transaction with everything that it uses up: a code, and the previous session.
  */
 import { type Account, readAccount } from '../accounts/accounts.ts';
 import { change } from '../audit/audit.ts';
@@ -12,7 +12,7 @@ import { USER_COLUMNS, userOf } from './store.ts';
 import { supportAccessOf } from './support-store.ts';
 import { type Membership, type NewSession, type Session, sessionTable, type User } from './user.ts';
 
-/** The sessions that a user has at most; the ones that were idle longest end first. */
+/** Maximum number of sessions per user; those that were idle longest end first. */
 const SESSIONS_AT_MOST = 50;
 
 export interface Candidate {
@@ -23,7 +23,7 @@ export interface Candidate {
 
 export type Begun = Wait | { taken: Taken; isKnown: boolean; candidate: Candidate | null };
 
-/** Counts an attempt to sign in, and reads what it is checked against; null where nobody has this address. */
+/** Counts a login attempt, and reads what it is checked against; null if no user has this address. */
 export const beginSignInOperation = operation(
   'users.beginSignIn',
   'write',
@@ -68,17 +68,17 @@ async function insertSession(tx: Transaction, session: NewSession): Promise<void
 
 export interface SignIn {
   session: NewSession;
-  /** Of the session that this browser had; it ends. */
+  /** The previous session of this browser, which ends. */
   formerTokenHash: Uint8Array | null;
   taken: Taken;
-  /** Where a password was verified: the hash that it fits, which must be the user's still. */
+  /** Set if a password was verified: its hash, which must still be the user's. */
   passwordHash?: string;
-  /** The 30 seconds of the code that was given; they and those before them count no more. */
+  /** The time step of the given code; this and earlier steps cannot be used again. */
   totpStep?: number;
   recoveryCodeHash?: Uint8Array;
 }
 
-/** False where the password was changed meanwhile, or the code was used before. */
+/** Returns false if the password was changed in the meantime, or the code was already used. */
 export const completeSignInOperation = change(
   'users.completeSignIn',
   async (tx, args: SignIn): Promise<boolean> => {
@@ -114,7 +114,7 @@ export const completeSignInOperation = change(
   },
 );
 
-/** A session with what its user is in an account, read for authentication. */
+/** A session with its user's role in an account, read for authentication. */
 export interface FoundSession {
   session: Session;
   user: User;
@@ -159,7 +159,7 @@ export const findSessionOperation = operation(
   },
 );
 
-/** The session was used; recorded once a minute. */
+/** Records that the session was used; at most once a minute. */
 export const touchSessionOperation = operation(
   'users.touchSession',
   'write',
@@ -167,7 +167,7 @@ export const touchSessionOperation = operation(
     tx.run('UPDATE user_session SET last_seen_at = ? WHERE id = ? AND last_seen_at < ?', nowMs, id, nowMs),
 );
 
-/** Those in force, newest first. */
+/** Returns active sessions, newest first. */
 export const sessionsOperation = operation(
   'users.sessions',
   'read',
@@ -183,7 +183,7 @@ export const sessionsOperation = operation(
   },
 );
 
-/** False where the user has no such session. */
+/** Returns false if the user has no such session. */
 export const endSessionOperation = change(
   'users.endSession',
   async (tx, { id, userId }: { id: string; userId: string }): Promise<boolean> =>
@@ -191,9 +191,9 @@ export const endSessionOperation = change(
   { action: 'session.end', did: (_, isEnded) => (isEnded ? {} : undefined), resourceId: ({ id }) => id },
 );
 
-/** What GET /session shows beside the user. */
+/** What GET /session shows besides the user. */
 export interface Profile {
-  /** The user's memberships, followed by the accounts that the session reads by support access. */
+  /** The user's memberships, followed by the accounts with support access. */
   memberships: Membership[];
   recoveryCodes: number;
   passkeys: number;
@@ -224,7 +224,7 @@ export const profileOperation = operation('users.profile', 'read', async (tx, ar
   return { memberships, recoveryCodes: await count('recovery_code'), passkeys: await count('passkey') };
 });
 
-/** The hash of the password that the user has now. */
+/** Returns the hash of the user's current password. */
 export const passwordHashOperation = operation(
   'users.passwordHash',
   'read',
@@ -239,7 +239,7 @@ export interface OldRows {
   limit: number;
 }
 
-/** Sessions and support accesses that ended, links that were not used, limits that are over, addresses not seen for long: a batch of them. */
+/** Removes a batch of ended sessions and support accesses, unused links, expired limits, and addresses not seen for long. */
 export const removeOldOperation = operation('users.removeOld', 'write', async (tx, args: OldRows): Promise<number> => {
   const { nowMs, idleSinceMs, limit } = args;
   const remove = (table: string, key: string, where: string, ...params: number[]): Promise<number> | number =>

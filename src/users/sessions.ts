@@ -1,10 +1,10 @@
 /**
- * Sessions of signed-in users: who calls with the cookie. A session ends when it was not used for twelve hours, and after
- * fourteen days however it was used. What is cached of one is at most 700 ms old: a session that was ended on another node, a role that
- * was changed there, a suspended account are felt within a second, and what this process changes at once.
+ * Sessions of logged-in users, identified by a cookie. A session ends after twelve hours without use, and after fourteen days in any case.
+ * A cached session is at most 700 ms old: ending it on another node, a role changed there, or a suspended account take effect within a
+ * second, and changes by this process immediately.
  *
- * The cookie holds 256 random bits and is HttpOnly, SameSite=Strict and, if the browser uses https, Secure; the database holds
- * their SHA-256.
+ * The cookie holds 256 random bits and is HttpOnly, SameSite=Strict, and, if the browser uses https, Secure; the database holds its
+ * SHA-256.
  */
 import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -38,14 +38,14 @@ export interface SessionOptions {
   database: Database;
   clock: Clock;
   log: Log;
-  /** Asked at each call: the port may be known only once the service listens. */
+  /** Read at each call: the port may be known only once the service listens. */
   readonly baseUrl: string;
 }
 
 export interface UserSessions extends Sessions<Caller> {
-  /** The user of this request, for calls that can be made with a session and without. */
+  /** Returns the user of this request, for calls that work with a session and without. */
   caller(request: IdentifiedRequest): Promise<Result<UserCaller>>;
-  /** After the commit: what this process remembers of one session, or of all of a user. */
+  /** After the commit: removes one session, or all of a user, from this process's cache. */
   evictSession(id: string): void;
   evictUser(userId: string): void;
 }
@@ -55,7 +55,7 @@ const UNAUTHORIZED = refuse(
 );
 const SUSPENDED = refuse(failure('ACCOUNT_SUSPENDED'));
 
-/** What the cookie of a request holds; undefined where it is missing, or there are several. */
+/** Returns the cookie of a request; undefined if it is missing, or there are several. */
 export function sessionToken(headers: IncomingHttpHeaders): string | undefined {
   const found = cookiesOf(headers).filter(([name]) => name === COOKIE);
   return found.length === 1 && /^[0-9A-Za-z]{43}$/.test(found[0]![1]) ? found[0]![1] : undefined;
@@ -68,13 +68,13 @@ export function cookiesOf({ cookie = '' }: IncomingHttpHeaders): [name: string, 
   });
 }
 
-/** The service as a browser reaches it: its public address, and whether over https. */
+/** The service as the browser reaches it: its public URL, and whether it uses https. */
 export interface BrowserAddress {
   baseUrl: string;
   isOverHttps: boolean;
 }
 
-/** Set-Cookie for a new session, or without a token for none. */
+/** Set-Cookie for a new session, or, without a token, to delete it. */
 export function sessionCookie({ baseUrl, isOverHttps }: BrowserAddress, token: string | undefined): AnswerHeaders {
   const secure = isOverHttps ? '; Secure' : '';
   const basePath = basePathOf(baseUrl);
@@ -83,11 +83,11 @@ export function sessionCookie({ baseUrl, isOverHttps }: BrowserAddress, token: s
     return `${COOKIE}=${value}; Path=${at}; HttpOnly; SameSite=Strict; Max-Age=${seconds}${secure}`;
   };
   if (basePath === '') return { 'Set-Cookie': cookie('/', token) };
-  // One of the root, from before the base URL had a path, would be sent too; and of two neither counts.
+  // A cookie for the root, from before the base URL had a path, would be sent too; and two cookies are refused.
   return { 'Set-Cookie': [cookie('/'), cookie(basePath, token)] };
 }
 
-/** A session that begins now, and what its cookie is to hold. */
+/** Returns a session that starts now, and the value of its cookie. */
 export function newSession(
   userId: string,
   { remoteAddress, headers }: { remoteAddress: string; headers: IncomingHttpHeaders },
@@ -141,7 +141,7 @@ export function createSessions(options: SessionOptions): UserSessions {
       undefined,
   });
 
-  /** In the background: nobody waits for it, and one that is lost is made up by the next. */
+  /** In the background; if one is lost, the next makes up for it. */
   const touch = ({ id, lastSeenAt }: Session, nowMs: number): void => {
     if (nowMs - Math.max(lastSeenAt, touched.get(id) ?? 0) < TOUCH_MS) return;
     touched.delete(id);

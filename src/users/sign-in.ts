@@ -1,7 +1,7 @@
 /**
- * Signing in with a password. A wrong address, password or code, and a user without a password, get one refusal after the same work:
- * an argon2 is computed for addresses that nobody has too. Few attempts of this process ask the database at a time, and few wait
- * for their argon2, so that a flood neither fills the memory nor holds up other calls; what limits attempts stands in limits.ts.
+ * Login with a password. A wrong address, password, or code, and a user without a password, get the same refusal after the same work: an
+ * argon2 hash is computed for unknown addresses too. Few attempts query the database at a time, and few wait for their argon2, so that a
+ * flood neither fills the memory nor delays other calls; limits.ts limits the attempts.
  */
 import { NOBODYS_PASSWORD, verifyPassword } from '../accounts/accounts.ts';
 import { changedBy } from '../audit/audit.ts';
@@ -29,7 +29,7 @@ import type { User, UserCaller } from './user.ts';
 export const MINIMUM_PASSWORD = 12;
 export const LONGEST_PASSWORD = 256;
 const ASK_AT_ONCE = 4;
-/** Log-ins over SMTP wait for the same two cores. */
+/** SMTP logins wait for the same two cores. */
 const WAITING_AT_MOST = 100;
 
 export const WRONG = refuse(failure('UNAUTHORIZED', { message: 'Incorrect email, password or code.' }));
@@ -41,11 +41,11 @@ export interface SignInDeps {
   secretKey: Uint8Array;
 }
 
-/** What of a request a session and the audit log remember, and the session that it replaces. */
+/** What a session and the audit log record of a request, and the session that it replaces. */
 export type SessionRequest = Pick<RouteRequest, 'headers' | 'remoteAddress' | 'requestId'> &
   Partial<Pick<RouteRequest, 'isSecure'>>;
 
-/** The database in the hands of a user: what changes leaves a row in the audit log. */
+/** The database with changes in a user's name, recorded in the audit log. */
 export function changesOf(
   { database, clock }: Pick<SignInDeps, 'database' | 'clock'>,
   user: Pick<User, 'id' | 'email'>,
@@ -64,7 +64,7 @@ export interface SignedInUser {
 
 export const totpContext = (userId: string): string => `totp:${userId}`;
 
-/** As it was typed on any keyboard. */
+/** Normalizes a password, so that it is the same from any keyboard. */
 export function normalPassword(password: string): string {
   return password.normalize('NFC');
 }
@@ -73,7 +73,7 @@ export function normalEmail(email: string): string {
   return email.trim().toLowerCase();
 }
 
-/** RATE_LIMITED with the time to wait. */
+/** Returns RATE_LIMITED with the time to wait. */
 export function tooMany({ waitMs, limit }: Wait): { ok: false; failure: Failure } {
   return refuse(failure('RATE_LIMITED', { limit, retryAfterSeconds: Math.ceil(waitMs / 1000) }));
 }
@@ -87,7 +87,7 @@ export function createSignIn({ database, clock, secretKey }: SignInDeps) {
     return asking.run(() => database.execute(beginSignInOperation, { email, name, address, nowMs: clock.now() }));
   };
 
-  /** What the code uses up; undefined for a wrong one, and where one is missing. */
+  /** Returns what the code uses up; undefined if it is wrong or missing. */
   const checkCode = (
     { user, totpSecret }: Candidate,
     code: string | undefined,
@@ -103,7 +103,7 @@ export function createSignIn({ database, clock, secretKey }: SignInDeps) {
   const verify = (password: string, phc: string, isKnown: boolean): Promise<boolean> =>
     verifyPassword(normalPassword(password), phc, { ahead: isKnown, atMost: WAITING_AT_MOST });
 
-  /** Stores the session that a right answer begins. */
+  /** Stores the session that a successful login starts. */
   const complete = async (
     user: User,
     request: SessionRequest,
@@ -119,7 +119,7 @@ export function createSignIn({ database, clock, secretKey }: SignInDeps) {
 
   return {
     complete,
-    /** The limits of signing in, for those who prove who they are by something else. */
+    /** Applies the login limits to other login methods. */
     admit: async (email: string, request: SessionRequest): Promise<Result<Taken>> => {
       const begun = await begin(email, request);
       return 'waitMs' in begun ? tooMany(begun) : ok(begun.taken);
@@ -137,7 +137,7 @@ export function createSignIn({ database, clock, secretKey }: SignInDeps) {
       if (candidate === null || candidate.passwordHash === null || !isRight || used === undefined) return WRONG;
       return complete(candidate.user, request, { taken, passwordHash, ...used });
     },
-    /** The present password of a signed-in user, under the same limits: the hash that it fits. */
+    /** Verifies the current password of a logged-in user, under the same limits; returns its hash. */
     confirm: async (caller: UserCaller, password: string, request: SessionRequest): Promise<Result<string>> => {
       const begun = await begin(caller.user.email, request);
       if ('waitMs' in begun) return tooMany(begun);

@@ -1,6 +1,6 @@
 /**
- * The rows of users and of the links that let them set a password, and the first run. What users are in accounts stands in
- * member-store.ts, how they sign in in session-store.ts.
+ * The rows of users and of the links with which they set a password, and the first run. Memberships are in member-store.ts, logins in
+ * session-store.ts.
  */
 import {
   type Account,
@@ -41,12 +41,12 @@ export async function insertUser(tx: Transaction, user: NewUser): Promise<boolea
   return (await insertMany(tx, userTable, [user], 'ON CONFLICT (email) DO NOTHING')) === 1 && isOurs(tx, user);
 }
 
-/** SQLite answers how many rows were handed over. */
+/** SQLite returns the number of rows inserted. */
 async function isOurs(tx: Transaction, { id, email }: NewUser): Promise<boolean> {
   return (await tx.get<{ id: string }>('SELECT id FROM app_user WHERE email = ?', email))?.id === id;
 }
 
-/** Takes the place of earlier links of the user. */
+/** Replaces earlier links of the user. */
 export async function putToken(tx: Transaction, token: NewToken): Promise<void> {
   await tx.run("DELETE FROM user_token WHERE user_id = ? AND purpose <> 'answered'", token.userId);
   await insertMany(tx, tokenTable, [token]);
@@ -61,7 +61,7 @@ export interface FirstRunRows {
   token: NewToken;
 }
 
-/** All of the first run, or nothing when the first run is done already (false). */
+/** Stores everything of the first run, or nothing if it is already done (false). */
 export const firstRunOperation = change(
   'users.firstRun',
   async (tx, args: FirstRunRows): Promise<boolean> => {
@@ -96,7 +96,7 @@ export const userByEmailOperation = operation(
   },
 );
 
-/** False where the address has a user already. */
+/** Returns false if the address already has a user. */
 export const createUserOperation = change('users.create', (tx, user: NewUser) => insertUser(tx, user), {
   action: 'user.create',
   resourceId: ({ id }) => id,
@@ -106,11 +106,11 @@ export const createUserOperation = change('users.create', (tx, user: NewUser) =>
 export interface PasswordReset {
   email: string;
   passwordHash: string;
-  /** A link to set another one. */
+  /** A link to set a new password. */
   token: Omit<NewToken, 'userId'>;
 }
 
-/** An operator's reset: a new password, and no session left. Answers the user's id, or null when nobody has this address. */
+/** An operator's reset: sets a new password and ends all sessions. Returns the user's id, or null if no user has this address. */
 export const resetByOperatorOperation = change(
   'users.resetByOperator',
   async (tx, args: PasswordReset): Promise<string | null> => {
@@ -136,7 +136,7 @@ export interface ResetRequest extends Attempt {
   token: Omit<NewToken, 'userId'>;
 }
 
-/** A link for the user of this address, if there is one and it was not asked for too often: whether it was made. */
+/** Stores a link for the user of this address, if there is one and not too many were requested; returns whether it did. */
 export const requestResetOperation = operation(
   'users.requestReset',
   'write',
@@ -148,7 +148,7 @@ export const requestResetOperation = operation(
   },
 );
 
-/** Whose link this is, while it lasts. */
+/** Returns the user of a valid link. */
 export const tokenUserOperation = operation(
   'users.tokenUser',
   'read',
@@ -161,7 +161,7 @@ export const tokenUserOperation = operation(
     )) ?? null,
 );
 
-/** Sets a password by a link, once: every link and every session of the user ends with it. Null where the link is none. */
+/** Sets a password with a link: every link and every session of the user ends with it. Null if the link is not valid. */
 export const setByTokenOperation = change(
   'users.setByToken',
   async (tx, args: { tokenHash: Uint8Array; passwordHash: string; nowMs: number }): Promise<User | null> => {
@@ -188,13 +188,13 @@ export const setByTokenOperation = change(
   },
 );
 
-/** Ends the sessions of a user but one, and every link. */
+/** Ends all but one session of a user, and every link. */
 async function endEverything(tx: Transaction, userId: string, keptSessionId: string | null): Promise<void> {
   await tx.run('DELETE FROM user_session WHERE user_id = ? AND id <> ?', userId, keptSessionId ?? '');
   await tx.run("DELETE FROM user_token WHERE user_id = ? AND purpose <> 'answered'", userId);
 }
 
-/** Sets a password by the one before, whose hash must still be the one that was verified. */
+/** Sets a password with the previous one, whose hash must still be the verified one. */
 export const changePasswordOperation = change(
   'users.changePassword',
   async (
@@ -217,7 +217,7 @@ export const changePasswordOperation = change(
   },
 );
 
-/** Whom to write to about an account. */
+/** Whom to notify about an account. */
 interface Contacts {
   /** Addresses of the account's owners and members. */
   users: string[];
@@ -242,7 +242,7 @@ export const contactsOperation = operation(
   },
 );
 
-/** Whether mail of the service can be expected to arrive: some account has set up a domain. */
+/** Returns whether the service's own mail can be expected to arrive: an account has verified a domain. */
 export const sendsMailOperation = operation('users.sendsMail', 'read', async (tx, _: null): Promise<boolean> => {
   return (await tx.get("SELECT 1 AS found FROM domain WHERE status = 'verified' LIMIT 1")) !== undefined;
 });

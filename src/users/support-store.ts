@@ -1,4 +1,4 @@
-/** Support access: which session of an operator reads which account, and until when. Rows end with the session. */
+/** Support access: which operator session can read which account, and until when. Rows end with the session. */
 import { readAccount } from '../accounts/accounts.ts';
 import { change } from '../audit/audit.ts';
 import { iso } from '../base/clock.ts';
@@ -12,7 +12,9 @@ export interface SupportAccess {
   untilMs: number;
 }
 
-/** Starts or extends support access. `member`: the user can read the account anyway. `unknown`: the account or the session does not exist. */
+/**
+ * Starts or extends support access. `member`: the user can already read the account. `unknown`: the account or the session does not exist.
+ */
 export const startSupportAccessOperation = change(
   'users.startSupportAccess',
   async (tx, { sessionId, userId, accountId, untilMs }: SupportAccess): Promise<'started' | 'member' | 'unknown'> => {
@@ -39,7 +41,7 @@ export const startSupportAccessOperation = change(
   },
 );
 
-/** False if the session has no support access to the account. */
+/** Returns false if the session has no support access to the account. */
 export const endSupportAccessOperation = change(
   'users.endSupportAccess',
   async (tx, { sessionId, accountId }: Pick<SupportAccess, 'sessionId' | 'accountId'>): Promise<boolean> =>
@@ -51,7 +53,10 @@ export const endSupportAccessOperation = change(
   },
 );
 
-/** Accounts that a session reads by support access (or only `accountId`), as memberships of role viewer. May include expired ones. */
+/**
+ * Returns accounts that a session reads through support access (or only `accountId`), as memberships with role viewer. May include expired
+ * ones.
+ */
 export async function supportAccessOf(
   tx: Transaction,
   sessionId: string,

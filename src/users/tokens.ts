@@ -1,4 +1,4 @@
-/** Links that let a user set a password, each once, and for a while. Of the token in them only the SHA-256 is kept. */
+/** Links with which a user sets a password, each valid once and for a limited time. Only the SHA-256 of their token is stored. */
 import { hash } from 'node:crypto';
 import { randomText } from '../base/ids.ts';
 import type { NewToken } from './store.ts';
@@ -6,7 +6,7 @@ import type { NewToken } from './store.ts';
 const HOUR_MS = 3_600_000;
 const LENGTH = 43;
 
-/** How long each kind of link lives. */
+/** How long each kind of link is valid. */
 const LIFETIMES_MS = {
   invitation: 7 * 24 * HOUR_MS,
   reset: HOUR_MS,
@@ -19,7 +19,7 @@ export function tokenHash(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }
 
-/** 256 random bits; not to be read again. */
+/** Returns 256 random bits as text. */
 export function newSecret(): string {
   return randomText(LENGTH);
 }
@@ -32,7 +32,7 @@ export function tokenRow(
   return { tokenHash: tokenHash(token), purpose, byMail: byMail ? 1 : 0, createdAt: nowMs, expiresAt };
 }
 
-/** Behind the #, which browsers send nowhere and proxies log nowhere. */
+/** After the #, which browsers do not send and proxies do not log. */
 export function linkOf(baseUrl: string, purpose: TokenPurpose, token: string): string {
   const page = purpose === 'first-run' || purpose === 'invitation' ? 'welcome' : 'reset';
   return `${baseUrl.replace(/\/$/, '')}/${page}#token=${token}`;

@@ -1,7 +1,7 @@
 /**
- * Codes of an authenticator app (TOTP, RFC 6238 over HOTP, RFC 4226): six digits of an HMAC-SHA-1 over the number of the present
- * thirty seconds. The step before and the one after count too, for clocks that differ. Recovery codes stand in for a lost device:
- * fifty random bits each, kept as an HMAC under the service's key, since a plain hash of so few bits could be searched.
+ * Codes of an authenticator app (TOTP, RFC 6238 over HOTP, RFC 4226): six digits of an HMAC-SHA-1 over the current 30-second step. The
+ * steps before and after are accepted too, for clocks that differ. Recovery codes replace a lost device: fifty random bits each, stored as
+ * an HMAC with the service's key, since a plain hash of so few bits could be brute-forced.
  */
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
 
@@ -16,7 +16,7 @@ export function newTotpSecret(): Buffer {
   return randomBytes(SECRET_BYTES);
 }
 
-/** RFC 4648 §6, without padding, as apps want it. */
+/** RFC 4648 §6, without padding, as apps expect it. */
 export function base32(bytes: Uint8Array): string {
   let text = '';
   let bits = 0;
@@ -41,7 +41,7 @@ export function totpStep(nowMs: number): number {
   return Math.floor(nowMs / STEP_MS);
 }
 
-/** The step that the code is of; undefined for a wrong one. All steps are compared, whichever fits. */
+/** Returns the time step of the code; undefined if it is wrong. All steps are compared in any case. */
 export function verifyTotp(secret: Uint8Array, code: string, nowMs: number): number | undefined {
   const now = totpStep(nowMs);
   const given = Buffer.from(code.padEnd(DIGITS, ' ').slice(0, DIGITS), 'latin1');
@@ -49,13 +49,13 @@ export function verifyTotp(secret: Uint8Array, code: string, nowMs: number): num
   return /^\d{6}$/.test(code) ? fitting.at(-1) : undefined;
 }
 
-/** What an app reads as a QR code. */
+/** Returns the URL that an app reads as a QR code. */
 export function otpauthUrl(secret: Uint8Array, email: string): string {
   const query = new URLSearchParams({ secret: base32(secret), issuer: 'Postrider' });
   return `otpauth://totp/Postrider:${encodeURIComponent(email)}?${query}`;
 }
 
-/** Shown once, as two groups of five. */
+/** Returns recovery codes, to be shown once, as two groups of five. */
 export function newRecoveryCodes(): string[] {
   return Array.from({ length: RECOVERY_CODES }, () => {
     const text = Array.from(randomBytes(RECOVERY_LENGTH), (byte) => BASE32[byte & 31]!.toLowerCase()).join('');
@@ -63,7 +63,7 @@ export function newRecoveryCodes(): string[] {
   });
 }
 
-/** What is kept of a recovery code, however it was typed. */
+/** Returns the stored form of a recovery code, ignoring its formatting. */
 export function recoveryCodeHash(secretKey: Uint8Array, code: string): Buffer {
   const key = Buffer.from(hkdfSync('sha256', secretKey, '', 'recovery codes', 32));
   return createHmac('sha256', key)

@@ -1,4 +1,4 @@
-/** What the routes of users share: what they need, how they are defined, and how a signed-in user is shown. */
+/** What the user routes share: their dependencies, their definition, and the view of a logged-in user. */
 import type { TSchema } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { failure, refuse } from '../base/failure.ts';
@@ -12,7 +12,7 @@ import { type SessionOptions, sessionCookie, type UserSessions } from './session
 import type { SignedInUser } from './sign-in.ts';
 import type { User, UserCaller } from './user.ts';
 
-/** Bodies of sign-ins are small, and many may come at once. */
+/** Login bodies are small, and many may arrive at the same time. */
 export const SMALL_BODY = 20_000;
 
 export interface UserRouteDeps extends SessionOptions {
@@ -20,18 +20,18 @@ export interface UserRouteDeps extends SessionOptions {
   secretKey: Uint8Array;
   sessions: UserSessions;
   mail: UserMail;
-  /** Where users may sign in too. */
+  /** The identity provider for login, if configured. */
   oidc?: OidcSettings | undefined;
 }
 
-/** A route whose caller is a user; the pipeline hands it one by its `auth`, whatever callers the other routes have. */
+/** Defines a route whose caller is a user; the pipeline passes one because of its `auth`, whatever callers the other routes have. */
 export function userRoute<B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(
   definition: RouteDefinition<UserCaller, B, Q>,
 ): RouteDefinition<Caller> {
   return defineRoute(definition) as unknown as RouteDefinition<Caller>;
 }
 
-/** Whether a page of another site made the browser call; programs that are no browsers send no Origin. */
+/** Returns whether a page of another site made the browser call; clients other than browsers send no Origin. */
 function isForeign(request: Pick<RouteRequest, 'headers' | 'isSecure'>, baseUrl: string): boolean {
   return request.headers.origin !== undefined && !isOwnOrigin(request, baseUrl);
 }
@@ -40,7 +40,7 @@ const FOREIGN = refuse(failure('FORBIDDEN', { message: 'Sign in on the pages of 
 export const foreignRefusal = (request: Pick<RouteRequest, 'headers' | 'isSecure'>, baseUrl: string) =>
   isForeign(request, baseUrl) ? FOREIGN : undefined;
 
-/** The user as GET /session shows them. */
+/** Returns the user as GET /session shows them. */
 export async function shownUser(
   { database, clock }: UserRouteDeps,
   user: User,
@@ -50,7 +50,7 @@ export async function shownUser(
   return answer(bodies.signedInBody(user, sessionId, profile));
 }
 
-/** The answer of a sign-in, with the cookie. */
+/** Returns the response of a login, with the cookie. */
 export async function signedInAnswer(
   deps: UserRouteDeps,
   signedIn: SignedInUser,

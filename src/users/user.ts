@@ -1,4 +1,4 @@
-/** Users, what they are in accounts, and their tables, each described once. */
+/** Users, their memberships, and the tables of both. */
 import type { Account } from '../accounts/accounts.ts';
 import type { CallerKey, MemberRole } from '../http/route.ts';
 import { table } from '../storage/rows.ts';
@@ -7,11 +7,11 @@ export interface User {
   id: string;
   email: string;
   isOperator: boolean;
-  /** Whether a code of a TOTP device is asked for at sign-in. */
+  /** Whether login requires a TOTP code. */
   hasTotp: boolean;
 }
 
-/** Who calls the routes of users and operators. */
+/** The caller of the routes of users and operators. */
 export interface UserCaller extends CallerKey {
   user: User;
   sessionId: string;

@@ -1,6 +1,5 @@
 /**
- * Users: who signs in, what they are in which account, and how they prove who they are. Sessions stand for an API key on every
- * route that takes one.
+ * Users: their accounts and roles, and how they log in. A session replaces an API key on every route that accepts one.
  */
 export { createUser, type FirstRun, firstRun, firstRunFile, resetPassword } from './create.ts';
 export type { UserMail } from './passwords.ts';

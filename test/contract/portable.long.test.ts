@@ -182,7 +182,7 @@ test('a file that is broken, of another version, or none at all is refused with 
   const cut = path.join(folder, 'cut');
   copyFileSync(file, cut);
   truncateSync(cut, Math.floor(statSync(cut).size / 2));
-  assert.throws(() => openPortableFile(cut), /not a whole file/);
+  assert.throws(() => openPortableFile(cut), /not a complete file/);
 });
 
 test('an import that fails half way leaves the database empty', async () => {

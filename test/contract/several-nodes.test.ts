@@ -261,7 +261,7 @@ test('a node with another secret key is refused with one line', async (t) => {
   await assert.rejects(refused, (error: Error) => {
     assert.match(
       error.message,
-      /^POSTRIDER_SECRET_KEY is not the key that the secrets of this database were sealed with/,
+      /^POSTRIDER_SECRET_KEY is not the key that the secrets of this database are encrypted with/,
     );
     return !error.message.includes('\n');
   });

@@ -67,11 +67,11 @@ test('a first start that cannot be makes nothing, and prints no credentials', as
     ],
     [{ POSTRIDER_HTTP_PORT: takenPort }, new RegExp(`POSTRIDER_HTTP_PORT="${takenPort}" is in use`)],
     [{ POSTRIDER_SMTP_PORT: takenPort }, new RegExp(`POSTRIDER_SMTP_PORT="${takenPort}" is in use`)],
-    [{ POSTRIDER_SMTP_HOST: '203.0.113.7' }, /POSTRIDER_SMTP_HOST="203\.0\.113\.7" is no address of this machine/],
-    [{ POSTRIDER_HTTP_HOST: '203.0.113.7' }, /POSTRIDER_HTTP_HOST="203\.0\.113\.7" is no address of this machine/],
+    [{ POSTRIDER_SMTP_HOST: '203.0.113.7' }, /POSTRIDER_SMTP_HOST="203\.0\.113\.7" is not an address of this machine/],
+    [{ POSTRIDER_HTTP_HOST: '203.0.113.7' }, /POSTRIDER_HTTP_HOST="203\.0\.113\.7" is not an address of this machine/],
     [
       { POSTRIDER_SOURCE_ADDRESSES: '127.0.0.1, 203.0.113.7' },
-      /POSTRIDER_SOURCE_ADDRESSES="127\.0\.0\.1,203\.0\.113\.7": 203\.0\.113\.7 is no address of this machine \(EADDRNOTAVAIL\)/,
+      /POSTRIDER_SOURCE_ADDRESSES="127\.0\.0\.1,203\.0\.113\.7": 203\.0\.113\.7 is not an address of this machine \(EADDRNOTAVAIL\)/,
     ],
   ];
   const dataDir = path.join(folder, 'data');

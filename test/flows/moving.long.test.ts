@@ -55,7 +55,7 @@ test('from one machine to a server and back, without losing a mail', { timeout: 
     env: { ...env, POSTRIDER_SECRET_KEY: Buffer.alloc(32, 1).toString('base64') },
   });
   assert.equal(keyless.code, 1);
-  assert.match(keyless.stderr, /sealed with another key/);
+  assert.match(keyless.stderr, /encrypted with a different key/);
   const withKey = { ...env, POSTRIDER_SECRET_KEY: secretKey };
   const moved = await runCommand(['import', exported, '--json'], { dataDir, env: withKey });
   assert.equal(moved.code, 0, moved.stderr);

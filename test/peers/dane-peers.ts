@@ -73,7 +73,7 @@ function peers(): DanePeer[] {
       ...fits('other-key', [3, 1, 1]),
       fate: 'waits',
       records: [[3, 1, 1, another.cert]],
-      reply: /ask for another certificate than that of mx-other-key\.good\.test/,
+      reply: /do not match the certificate of mx-other-key\.good\.test/,
     },
     {
       ...fits('other-issuer', [2, 0, 1], issued('other-issuer')),
@@ -85,7 +85,7 @@ function peers(): DanePeer[] {
       ...byIssuer('issuer-name', [2, 0, 1]),
       ...{ fate: 'waits', certificate: issuedCertificate('other.example') },
       records: [[2, 0, 1, issuedCertificate('other.example').issuer]],
-      reply: /ask for a certificate for mx-issuer-name\.good\.test; the certificate is for other\.example/,
+      reply: /require a certificate for mx-issuer-name\.good\.test; the certificate is for other\.example/,
     },
     {
       ...byIssuer('issuer-old', [2, 0, 1]),

@@ -1,4 +1,4 @@
-/** Invitations: a calendar file with a method stands beside the text too, as Outlook and Gmail want it. */
+/** Invitations: a calendar file with a method is also an alternative to the text, as Outlook and Gmail expect. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -72,7 +72,7 @@ test('text only: exactly these bytes', () => {
   );
 });
 
-test('the content is as long as it says, and stays as it is when others are composed', () => {
+test('the content has its stated size, and is unchanged after others are composed', () => {
   const made = Array.from({ length: 20 }, (_, index) => compose(mail({ text: `text ${index}\n`.repeat(index * 30) })));
   for (const [index, { content, sizeBytes }] of made.entries()) {
     assert.equal(sizeBytes, content.length);
@@ -308,7 +308,7 @@ test('Base64 lines are those of a plain encoder, at every length', () => {
   }
 });
 
-test('refuses by throwing what its callers had to refuse', () => {
+test('throws for values that callers must refuse', () => {
   const bad: Partial<MailToCompose>[] = [
     { subject: 'a\r\nBcc: x@y.example' },
     { headers: [['X-A', 'a\nb']] },

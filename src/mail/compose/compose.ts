@@ -1,12 +1,11 @@
 /**
- * Composes a message (RFC 5322, RFC 2045–2049): header, text and html as alternatives, inline files beside the html, other
- * files behind. The result is 7-bit with CRLF line ends and lines of at most 998, except for header addresses whose local
- * part is UTF-8 (RFC 6532; `smtpUtf8` is then true). There is never a Bcc. Throws only for what its caller had to refuse:
- * control characters in a header-bound value.
+ * Composes a message (RFC 5322, RFC 2045–2049): header, text and html as alternatives, inline files next to the html, then other files. The
+ * result is 7-bit with CRLF line ends and lines of at most 998, except for header addresses whose local part is UTF-8 (RFC 6532; `smtpUtf8`
+ * is then true). There is never a Bcc. Throws only for what its caller must refuse: control characters in a header value.
  *
- * Files travel in Base64. A `message/rfc822` file may not (RFC 2046 §5.2.1): it travels as it is when it is 7-bit with CRLF line
- * ends; otherwise, and whenever only its size is known, it travels in Base64 as `application/octet-stream`, so that its
- * bytes arrive unchanged. Other composite types in Base64 are relabelled for the same reason.
+ * Files are sent in Base64. A `message/rfc822` file must not be (RFC 2046 §5.2.1): it is sent unchanged if it is 7-bit with CRLF line ends;
+ * otherwise, and whenever only its size is known, it is sent in Base64 as `application/octet-stream`, so that its bytes arrive unchanged.
+ * Other composite types in Base64 are relabeled for the same reason.
  */
 import { randomText } from '../../base/ids.ts';
 import { type Address, needsSmtpUtf8 } from '../address.ts';
@@ -30,7 +29,6 @@ import {
   writeBase64,
 } from './transfer-encoding.ts';
 
-/** Everything of a mail but its files. */
 interface MailWithoutFiles {
   from: Address;
   sender?: Address | undefined;
@@ -40,9 +38,9 @@ interface MailWithoutFiles {
   subject: string;
   text?: string | undefined;
   html?: string | undefined;
-  /** Of a report for machines (RFC 6522): the text is for people, the files are the report. */
+  /** Type of a machine-readable report (RFC 6522): the text is for people, the files are the report. */
   reportType?: string | undefined;
-  /** Extra fields in their order; structural fields are the caller's to refuse. */
+  /** Extra fields in order; the caller must refuse structural fields. */
   headers: readonly (readonly [name: string, value: string])[];
   /** With or without angle brackets. */
   messageId: string;
@@ -53,11 +51,11 @@ export interface FileToCompose {
   name: string;
   contentType: string;
   content: Uint8Array;
-  /** Makes the file inline, referred to as `cid:` from the html; without angle brackets. */
+  /** Makes the file inline, referenced as `cid:` from the html; without angle brackets. */
   contentId?: string;
 }
 
-/** A file whose bytes are elsewhere. With `content` it is treated exactly as `compose` treats it. */
+/** A file of which only the size is needed. With `content` it is treated exactly as `compose` treats it. */
 export interface FileBySize {
   name: string;
   contentType: string;
@@ -75,29 +73,29 @@ export interface MailBySize extends MailWithoutFiles {
 }
 
 export interface ComposedMail {
-  /** The whole message. A small one shares its ArrayBuffer with others, which costs a tenth of one of its own. */
+  /** The complete message. A small one shares its ArrayBuffer with others, which is much cheaper than one of its own. */
   content: Buffer;
   sizeBytes: number;
   /** Whether a header address needs SMTPUTF8. */
   smtpUtf8: boolean;
 }
 
-/** A message with holes: file `order[i]` goes in Base64 lines (`writeBase64`) between `pieces[i]` and `pieces[i + 1]`. */
+/** A message with gaps: file `order[i]` goes as Base64 lines (`writeBase64`) between `pieces[i]` and `pieces[i + 1]`. */
 export interface MessageSkeleton {
   pieces: Buffer[];
-  /** Indexes into `attachments`, one for each hole. */
+  /** Indexes into `attachments`, one for each gap. */
   order: number[];
-  /** Of the whole message, with the files. */
+  /** Size of the complete message, with the files. */
   sizeBytes: number;
   smtpUtf8: boolean;
 }
 
-/** What a message is made of, in order: ASCII text, bytes as they are, or the number of a file to be put in as Base64. */
+/** The parts of a message in order: ASCII text, raw bytes, or the index of a file to insert as Base64. */
 type Chunk = string | Uint8Array | number;
 
 /**
- * How a body ends: in a line end that may be taken for that of the delimiter behind it (`free`), in one that belongs to the
- * text (`own`), or in none (`open`).
+ * How a body ends: with a line end that can be part of the following delimiter (`free`), with one that belongs to the text (`own`), or
+ * without one (`open`).
  */
 type Ending = 'free' | 'own' | 'open';
 
@@ -131,7 +129,7 @@ function fileEntity(file: FileBySize, index: number): Entity {
   const composite = /^(?:message|multipart)\//i.test(file.contentType);
   const asItIs =
     composite && file.content !== undefined && /^message\/rfc822\b/i.test(file.contentType) && isSevenBit(file.content);
-  // Two names in one field would show different readers different files.
+  // Two names in one field could show different names to different email clients.
   const type = composite && !asItIs ? 'application/octet-stream' : withoutName(file.contentType);
   const disposition = file.contentId === undefined ? 'attachment' : 'inline';
   let fields =
@@ -159,7 +157,7 @@ function multipart(subtype: string, boundary: string, parts: readonly Entity[]):
   return { fields: `Content-Type: multipart/${type};\r\n boundary="${boundary}"\r\n`, body, ending: 'free' };
 }
 
-/** Whether the body may hold a delimiter of ours (RFC 2046 §5.1.1), which begins with two hyphens and the boundary. */
+/** Returns whether the body may contain this delimiter (RFC 2046 §5.1.1): two hyphens and the boundary. */
 function holdsDelimiter({ body: [data] }: Entity, token: string): boolean {
   if (typeof data === 'number' || data === undefined) return false;
   return typeof data === 'string'
@@ -167,7 +165,7 @@ function holdsDelimiter({ body: [data] }: Entity, token: string): boolean {
     : Buffer.from(data.buffer, data.byteOffset, data.length).includes(token);
 }
 
-/** Boundary with `=_`, which neither Base64 nor quoted-printable can contain; only 7bit bodies have to be searched. */
+/** A boundary with `=_`, which neither Base64 nor quoted-printable can contain; only 7bit bodies have to be searched. */
 function boundaryOutside(bodies: readonly Entity[]): string {
   for (;;) {
     const token = randomText(22);
@@ -177,12 +175,12 @@ function boundaryOutside(bodies: readonly Entity[]): string {
   }
 }
 
-/** A calendar object with a method (RFC 6047 §2.4): an invitation, an answer to one, or its end. */
+/** A calendar object with a method (RFC 6047 §2.4): an invitation, a reply, or a cancellation. */
 const CALENDAR = /^text\/calendar *;(?:.*;)? *method=/i;
 
 /**
- * The first such file once more as an alternative to the text, without which Outlook and Gmail show a file in place of an
- * invitation. Not one whose bytes are elsewhere.
+ * Repeats the first such file as an alternative to the text, without which Outlook and Gmail show a file instead of an invitation. Requires
+ * its bytes in memory.
  */
 function calendarEntity(files: readonly FileBySize[]): Entity | undefined {
   const isCalendar = (file: FileBySize): boolean =>
@@ -195,9 +193,7 @@ function calendarEntity(files: readonly FileBySize[]): Entity | undefined {
   return { fields, body: [index], ending: 'free' };
 }
 
-/**
- * Puts text, html and files together in the order of RFC 2046: mixed( alternative( plain, related( html, inline… ), calendar ), file… ).
- */
+/** Combines text, html, and files in the order of RFC 2046: mixed( alternative( plain, related( html, inline… ), calendar ), file… ). */
 function bodyEntity(mail: MailWithoutFiles, attachments: readonly FileBySize[]): Entity {
   const plain = mail.text !== undefined || mail.html === undefined ? textEntity('plain', mail.text ?? '') : undefined;
   const html = mail.html === undefined ? undefined : textEntity('html', mail.html);
@@ -246,7 +242,7 @@ interface Assembly {
   smtpUtf8: boolean;
 }
 
-/** The files stand beside the mail, so that nobody has to copy it for their sake. */
+/** The files are passed separately, so that the mail need not be copied. */
 function assemble(mail: MailWithoutFiles, files: readonly FileBySize[]): Assembly {
   resetScratch();
   const entity = bodyEntity(mail, files);
@@ -271,7 +267,7 @@ function writeChunk(chunk: string | Uint8Array, target: Buffer, offset: number):
   return offset + chunk.length;
 }
 
-/** The whole message in memory. */
+/** Returns the complete message in memory. */
 export function compose(mail: MailToCompose): ComposedMail {
   const files = mail.attachments.map((file) => ({ ...file, sizeBytes: file.content.length }));
   const { header, headerBytes, body, sizeBytes, smtpUtf8 } = assemble(mail, files);
@@ -286,7 +282,7 @@ export function compose(mail: MailToCompose): ComposedMail {
   return { content, sizeBytes, smtpUtf8 };
 }
 
-/** The message around files that are not in memory; see `MessageSkeleton`. */
+/** Returns the message around files that are not in memory; see `MessageSkeleton`. */
 export function composeSkeleton(mail: MailBySize): MessageSkeleton {
   const { header, headerBytes, body, sizeBytes, smtpUtf8 } = assemble(mail, mail.attachments);
   const order: number[] = [];
@@ -307,7 +303,7 @@ export function composeSkeleton(mail: MailBySize): MessageSkeleton {
   return { pieces, order, sizeBytes, smtpUtf8 };
 }
 
-/** Size in bytes of the mail that `compose` writes for the same input, attachments known by their size only; reads no file. */
+/** Returns the size in bytes of the mail that `compose` writes for the same input, with attachments known by size only; reads no file. */
 export function composedSizeBytes(mail: MailBySize): number {
   return composeSkeleton(mail).sizeBytes;
 }

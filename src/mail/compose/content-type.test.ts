@@ -71,7 +71,7 @@ test('refuses executables and scripts by extension, whatever the type says', () 
   }
 });
 
-test('refuses what an operating system runs, however the name is disguised', () => {
+test('refuses files that an operating system runs, however the name is disguised', () => {
   for (const name of [
     'a.txt:evil.exe',
     'x.exe::$DATA',

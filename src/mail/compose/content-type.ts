@@ -1,16 +1,16 @@
 /**
- * Types of files: which text is a content type that may go into a header, and which files are refused because opening them runs
- * a program. The list is the union of what large mailbox providers block on arrival (a mail with such a file bounces there) and
- * what sending services refuse. Archives and office documents with macros are not in it.
+ * Types and names of files. Decides which text is a content type that may be used in a header, and which files are refused because opening
+ * them runs a program. The list is the union of what large mailbox providers block on arrival (a mail with such a file bounces there) and
+ * what sending services refuse. It does not include archives and office documents with macros.
  *
- * Names of files as a mail shows them: which text may be one. A name is shown to a person and stands in a header; it is never a
- * path. Whatever could leave a directory, break out of a header, or show another name than the one that is opened is refused.
+ * Also decides which text may be a file name. A name is displayed and used in a header, and is never a path. A name that could leave a
+ * directory, break out of a header, or display differently from what is opened is refused.
  */
 import { hasForbiddenControl } from './header.ts';
 
 /**
- * Extensions of programs, scripts, shortcuts, installers and disk images, which a double click runs or mounts; lower case. Certificates,
- * databases and other data that single products refuse (cer, crt, mat, mdb, pst, tmp) are not executable and are let through.
+ * Extensions of programs, scripts, shortcuts, installers, and disk images, which a double click runs or mounts; lower case. Certificates,
+ * databases, and other data that single products refuse (cer, crt, mat, mdb, pst, tmp) are not executable and are allowed.
  */
 const REFUSED_EXTENSIONS = new Set(
   `ade adp ahk apk app appcontent-ms appimage appinstaller application applescript appref-ms appx appxbundle asp aspx au3 bas bash bat bsh cab cgi chm cjs
@@ -107,30 +107,30 @@ const CONTENT_TYPE = new RegExp(
 );
 const PARAMETERS = new RegExp(PARAMETER, 'g');
 
-/** Whether the text is a content type as of RFC 2045 §5.1 (type/subtype of RFC 6838 §4.2, parameters), at most 255 characters. */
+/** Returns whether the text is a content type of RFC 2045 §5.1 (type/subtype of RFC 6838 §4.2, parameters), at most 255 characters. */
 export function isContentType(text: string): boolean {
   return text.length <= 255 && CONTENT_TYPE.test(text);
 }
 
-/** The content type without the parameter `name`, in any of the forms of RFC 2231, for a caller that writes its own. */
+/** Returns the content type without the parameter `name`, in any form of RFC 2231, for a caller that writes its own. */
 export function withoutName(contentType: string): string {
   if (!/name/i.test(contentType)) return contentType;
   return contentType.replace(PARAMETERS, (parameter) => (/^ *; *name[*=]/i.test(parameter) ? '' : parameter));
 }
 
-/** `type/subtype` in lower case, without parameters. */
+/** Returns `type/subtype` in lower case, without parameters. */
 export function baseType(contentType: string): string {
   const semicolon = contentType.indexOf(';');
   return (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase();
 }
 
-/** What is not seen, and what people and programs read as a dot. */
+/** Invisible characters, which are removed, and characters that are read as a dot. */
 const UNSEEN = /[\p{Cf}\p{Mn}\u115f\u1160\u3164]/gu;
 const DOTS = /[\u3002\u06d4\u0701\u0702\ua4f8]/g;
 
 /**
- * The extensions that an operating system may go by: that of the name, and on NTFS those of the file in front of a colon and of the
- * stream behind it. Dots and spaces at the end are ignored there, and so here; full-width letters and other dots are read as plain.
+ * Returns the extensions that an operating system may use: that of the name, and on NTFS those before a colon and of the stream after it.
+ * Trailing dots and spaces are ignored there, and so here; full-width letters and other dots are read as plain.
  */
 function extensionsOf(name: string): string[] {
   const plain = name.normalize('NFKC').replace(UNSEEN, '').replace(DOTS, '.');
@@ -148,7 +148,7 @@ function extensionsOf(name: string): string[] {
   });
 }
 
-/** Why a file may not be sent, as the end of a sentence that starts with the file or its field; undefined when it may. */
+/** Returns why a file may not be sent, as the rest of a sentence that starts with the file or its field; undefined if it may. */
 export function refusedFileType(file: { name: string; contentType: string }): string | undefined {
   const refused = extensionsOf(file.name).find((extension) => REFUSED_EXTENSIONS.has(extension));
   if (refused !== undefined) return `is an executable or script file (.${refused})`;
@@ -158,17 +158,17 @@ export function refusedFileType(file: { name: string; contentType: string }): st
 
 const MAX_FILE_NAME_BYTES = 255;
 
-/** Embeddings, overrides and isolates of Unicode's bidirectional algorithm: `fdp.exe` is shown as `exe.pdf` behind one. */
+/** Embeddings, overrides, and isolates of Unicode's bidirectional algorithm: after one, `fdp.exe` is displayed as `exe.pdf`. */
 const DIRECTION_CONTROLS = /[\u202a-\u202e\u2066-\u2069]/;
 
 /**
- * Characters that nobody sees and that no script needs within a word; the joiners and the marks of right-to-left scripts are not among
- * them, nor what makes emoji.
+ * Invisible characters that no script needs within a word. Joiners, marks of right-to-left scripts, and characters of emoji are not among
+ * them.
  */
 const INVISIBLE =
   /[\u00ad\u115f\u1160\u180e\u200b\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e001f}]|\u034f|\u17b4|\u17b5/u;
 
-/** Why the text may not be the name of a file, as the end of a sentence that starts with its field; undefined when it may. */
+/** Returns why the text may not be a file name, as the rest of a sentence that starts with its field; undefined if it may. */
 export function fileNameIssue(name: string): string | undefined {
   if (name.trim() === '') return 'must not be empty';
   if (Buffer.byteLength(name) > MAX_FILE_NAME_BYTES) return `must be at most ${MAX_FILE_NAME_BYTES} bytes long`;

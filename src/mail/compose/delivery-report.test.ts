@@ -49,7 +49,7 @@ const linesOf = (text: string): string[] => {
   return text.slice(0, -2).split('\r\n');
 };
 
-test('our own reader of bounces finds what was reported', async () => {
+test('the bounce reader finds what was reported', async () => {
   const { content } = composeDeliveryReport(report({ originalRecipient: 'rfc822;list@example.com' }));
   const read = await readReport(content);
   assert.ok(read.kind === 'bounce');
@@ -85,7 +85,7 @@ test('each action has a text for people and the fields that belong to it', async
   }
 });
 
-test('what a remote server or a submitter wrote adds no field and no line that is too long', () => {
+test('text of a remote server or submitter adds no field and no long line', () => {
   const nasty = [
     '550 5.1.1 a\r\nAction: delivered\r\n\r\nX: y',
     '550 \u0000\u0007bell\ttab',

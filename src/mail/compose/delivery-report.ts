@@ -1,6 +1,6 @@
 /**
- * Composes a delivery report (RFC 3464): a text for people, a message/delivery-status for programs, and the original message or its
- * header. One report is about one recipient. Pure: which report is due, and to whom it goes, is decided elsewhere (src/send).
+ * Composes a delivery report (RFC 3464): a readable text, a message/delivery-status for programs, and the original message or its header.
+ * One report is about one recipient. Pure: src/send decides which report is due and who receives it.
  */
 
 import { isAscii } from 'node:buffer';
@@ -33,18 +33,18 @@ export interface DeliveryReport {
   /** Enhanced status code (RFC 3463). */
   status: string;
   remoteMta: string | null;
-  /** The reply of the remote server, or with `isReply` false the cause in words; null without either. */
+  /** The reply of the remote server, or with `isReply` false the cause as text; null without either. */
   diagnostic: string | null;
   isReply: boolean;
   lastAttemptMs: number;
-  /** Of a delayed message: when it expires. */
+  /** When a delayed message expires. */
   willRetryUntilMs: number | undefined;
   /** What the sender can do, as a sentence. */
   advice: string | undefined;
   original: { subject: string; messageId: string; returned: ReturnedMessage };
 }
 
-/** `content` is the entire message, or with `headersOnly` its header fields. */
+/** `content` is the complete message, or with `headersOnly` its header fields. */
 export interface ReturnedMessage {
   headersOnly: boolean;
   content: Buffer;
@@ -53,7 +53,7 @@ export interface ReturnedMessage {
 export interface ComposedReport {
   content: Buffer;
   subject: string;
-  /** Whether the header has an address that needs SMTPUTF8. */
+  /** Whether a header address requires SMTPUTF8. */
   smtpUtf8: boolean;
   eightBit: boolean;
 }
@@ -61,7 +61,7 @@ export interface ComposedReport {
 const MAX_FIELD_LENGTH = 900;
 const NON_ASCII = /[^\x00-\x7f]/;
 
-/** One field of message/delivery-status: ASCII, without controls, folded. */
+/** Returns one field of message/delivery-status: ASCII, without control characters, folded. */
 function statusField(name: string, value: string): string {
   const clean = value
     .replace(/[\x00-\x1f\x7f]+/g, ' ')
@@ -71,7 +71,7 @@ function statusField(name: string, value: string): string {
   return `${name}: ${fold(clean, name.length + 2)}\r\n`;
 }
 
-/** RFC 6533 §3: an address outside ASCII as `utf-8-addr-xtext`, which message/delivery-status may hold. */
+/** RFC 6533 §3: a non-ASCII address as `utf-8-addr-xtext`, which message/delivery-status may contain. */
 function utf8AddressXtext(text: string): string {
   return text.replace(
     /[^\x21-\x7e]|[+=\\]/gu,
@@ -140,7 +140,7 @@ function openingOf({ action, recipient, willRetryUntilMs }: DeliveryReport): str
   }
 }
 
-/** Text of others, which may not start a line of its own. */
+/** Makes untrusted text a single line. */
 function oneLine(text: string): string {
   return text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, MAX_FIELD_LENGTH);
 }
@@ -162,7 +162,7 @@ function humanText(report: DeliveryReport): string {
   return lines.join('\n');
 }
 
-/** Fields of the part that returns the message; its header in raw UTF-8 makes it message/global (RFC 6533 §6). */
+/** Fields of the part that returns the message; raw UTF-8 in its header makes it message/global (RFC 6533 §6). */
 function returnedFields({ headersOnly, content }: ReturnedMessage): string {
   const end = content.indexOf('\r\n\r\n');
   const header = end === -1 ? content : content.subarray(0, end);
@@ -172,7 +172,7 @@ function returnedFields({ headersOnly, content }: ReturnedMessage): string {
   return `Content-Type: ${type}\r\nContent-Transfer-Encoding: ${encoding}\r\n`;
 }
 
-/** The complete report with CRLF line ends. The caller gives it the null envelope sender. */
+/** Returns the complete report with CRLF line ends. The caller sends it with the null envelope sender. */
 export function composeDeliveryReport(report: DeliveryReport): ComposedReport {
   const { from, to, action, original } = report;
   const subject = `${SUBJECTS[action]}: ${report.recipient}`;

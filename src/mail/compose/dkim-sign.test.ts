@@ -33,7 +33,7 @@ async function resolver(name: string, type: string): Promise<string[][]> {
   return [[generated[algorithm].dnsValue]];
 }
 
-/** What mailauth says of each signature, in their order: `rsa-sha256 pass`. */
+/** Returns mailauth's result for each signature, in order: `rsa-sha256 pass`. */
 async function verdicts(message: Buffer): Promise<string[]> {
   const { results } = await dkimVerify(message, { resolver });
   return results.map(
@@ -106,7 +106,7 @@ test('a byte changed, a signed field added or removed: both signatures fail', as
     assert.notEqual(forged, text);
     for (const verdict of await verdicts(Buffer.from(forged, 'latin1'))) assert.doesNotMatch(verdict, /pass/, forged);
   }
-  // What relays do in good faith must not break it.
+  // Harmless changes by relays must not break it.
   const kept = [`Received: from x\r\n${text}`, text.replace('Subject: Hello', 'SUBJECT:  Hello '), `${text}\r\n\r\n`];
   for (const other of kept) assert.deepEqual(await verdicts(Buffer.from(other, 'latin1')), PASS, other);
 });

@@ -1,13 +1,13 @@
 /**
- * DKIM signatures (RFC 6376), relaxed/relaxed, with RSA-SHA256 and Ed25519-SHA256 (RFC 8463). The message is read once,
- * whatever the number of keys. Header fields that a forger could add to a signed mail are signed once more than they occur,
- * which makes an added one break the signature (§8.15). RSA runs in the thread pool, off the event loop.
+ * DKIM signatures (RFC 6376), relaxed/relaxed, with RSA-SHA256 and Ed25519-SHA256 (RFC 8463). The message is read once for any number of
+ * keys. Header fields that an attacker could add to a signed mail are signed once more than they occur, so that an added one breaks the
+ * signature (§8.15). RSA runs in the thread pool, off the event loop.
  *
- * SHA-256 of a body in DKIM's relaxed canonical form (RFC 6376 §3.4.4), chunk by chunk, in bounded memory: runs of spaces and
- * tabs become one space, those at line ends and the empty lines at the end vanish, and a body that is not empty ends in CRLF. A
- * bare CR or LF is an ordinary byte.
+ * The body hash is SHA-256 of the relaxed canonical form (RFC 6376 §3.4.4), chunk by chunk in bounded memory: runs of spaces and tabs
+ * become one space, those at line ends and empty lines at the end are removed, and a nonempty body ends in CRLF. A bare CR or LF is an
+ * ordinary byte.
  *
- * State between chunks is what was read but may yet vanish: `lines` line ends, then perhaps a space, then perhaps a CR.
+ * The state between chunks is what may still be removed: `lines` line ends, then perhaps a space, then perhaps a CR.
  */
 import { createHash, createPublicKey, generateKeyPair, hash, type KeyObject, sign } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -27,7 +27,7 @@ export class RelaxedBodyHash {
   /** Whether anything but empty lines was read. */
   #content = false;
 
-  /** Takes the next bytes of the body, split anywhere; they may be reused afterwards. */
+  /** Reads the next bytes of the body, split anywhere; they may be reused afterwards. */
   update(chunk: Uint8Array): void {
     if (chunk.length === 0) return;
     const buffer = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
@@ -35,7 +35,7 @@ export class RelaxedBodyHash {
     else this.#updateByteByByte(buffer);
   }
 
-  /** Nothing inside changes: only the line ends at the end have to be held back. */
+  /** Fast path: nothing inside changes, and only trailing line ends are held back. */
   #updatePlain(chunk: Buffer): void {
     let end = chunk.length;
     if (chunk[end - 1] === CR) {
@@ -67,7 +67,7 @@ export class RelaxedBodyHash {
           space = false;
           continue;
         }
-        // It was a bare CR after all: an ordinary byte.
+        // It was a bare CR: an ordinary byte.
         to = this.#emitPending(out, to, lines, space);
         lines = 0;
         space = false;
@@ -92,7 +92,7 @@ export class RelaxedBodyHash {
     this.#cr = cr;
   }
 
-  /** Puts out held line ends and space. Those held from earlier chunks go straight to the hash: `out` has no room for them. */
+  /** Writes held line ends and space. Those held from earlier chunks go straight to the hash, since `out` has no space for them. */
   #emitPending(out: Buffer, to: number, lines: number, space: boolean): number {
     let at = to;
     if (this.#lines > 0) {
@@ -125,9 +125,9 @@ export class RelaxedBodyHash {
     this.#hash.update(bytes);
   }
 
-  /** Base64, for the `bh=` tag. The object is used up. */
+  /** Returns Base64 for the `bh=` tag. The object cannot be used afterwards. */
   digest(): string {
-    // A CR at the very end is a bare one: content, in front of the line end that is added.
+    // A CR at the very end is a bare one: content before the line end that is added.
     if (this.#cr) {
       this.#flushLines();
       this.#add(Buffer.from(this.#space ? ' \r' : '\r', 'latin1'));
@@ -137,7 +137,7 @@ export class RelaxedBodyHash {
   }
 }
 
-/** Whether relaxed canonicalisation leaves the inside of the bytes as it is: no tab, no double space, no space at an end. */
+/** Returns whether relaxed canonicalization leaves the bytes unchanged inside: no tab, no double space, no space at a line end. */
 function isPlain(chunk: Buffer): boolean {
   if (chunk.includes(TAB)) return false;
   if (!chunk.includes(SPACE)) return true;
@@ -152,7 +152,7 @@ export interface DkimKey {
   privateKey: KeyObject;
 }
 
-/** What the signatures of one message share. Plain data, so that it can be kept or cross threads. */
+/** What the signatures of one message share. Plain data, so that it can be stored or sent to a thread. */
 export interface PreparedDkim {
   /** Value of the `h=` tag. */
   signedFields: string;
@@ -162,7 +162,7 @@ export interface PreparedDkim {
   bodyHash: string;
 }
 
-/** Signed whether they occur or not, and once more than they occur: nobody adds these to a mail honestly. */
+/** Signed whether present or not, and once more than they occur: no legitimate server adds these to a mail. */
 const OVERSIGNED = [
   'from',
   'to',
@@ -208,7 +208,7 @@ const FOLD_COLUMN = 76;
 
 const signInThreadPool = promisify(sign) as (algorithm: string, data: Uint8Array, key: KeyObject) => Promise<Buffer>;
 
-/** Canonical fields by lower-case name, in their order of occurrence (RFC 6376 §3.4.2). */
+/** Returns canonical fields by lower-case name, in their order of occurrence (RFC 6376 §3.4.2). */
 function canonicalFields(header: string): Map<string, string[]> {
   const fields = new Map<string, string[]>();
   for (const { name, colon, end } of headerFields(header)) {
@@ -222,7 +222,7 @@ function canonicalFields(header: string): Map<string, string[]> {
   return fields;
 }
 
-// Not \s and trim(): in text read as Latin-1 they would take byte A0, half of a UTF-8 character, for a space.
+// Not \s and trim(): in Latin-1 text they would match byte A0, half of a UTF-8 character.
 function canonicalValue(value: string): string {
   const unfolded = value.includes('\r\n') ? value.replaceAll('\r\n', '') : value;
   const text = /\t| {2}/.test(unfolded) ? unfolded.replace(/[ \t]+/g, ' ') : unfolded;
@@ -231,7 +231,7 @@ function canonicalValue(value: string): string {
   return text.slice(start, end);
 }
 
-/** Canonicalises a header (fields with CRLF, with or without the empty line) for a body hashed elsewhere. */
+/** Canonicalizes a header (fields with CRLF, with or without the empty line) for a body hashed elsewhere. */
 export function prepareDkimHeader(header: Buffer, bodyHash: string): PreparedDkim {
   const fields = canonicalFields(header.toString('latin1'));
   const names: string[] = [];
@@ -247,7 +247,7 @@ export function prepareDkimHeader(header: Buffer, bodyHash: string): PreparedDki
   return { signedFields: [...names, ...OVERSIGNED].join(':'), canonicalHeader, bodyHash };
 }
 
-/** With more fields (each with its CRLF), which are put on top of the header: the last in h= of their name (RFC 6376 §5.4.2). */
+/** Adds more fields (each with its CRLF) on top of the header: they are the last of their name in h= (RFC 6376 §5.4.2). */
 export function withFieldsOnTop(prepared: PreparedDkim, fields: string): PreparedDkim {
   let { signedFields, canonicalHeader } = prepared;
   for (const [name, lines] of canonicalFields(fields)) {
@@ -259,9 +259,7 @@ export function withFieldsOnTop(prepared: PreparedDkim, fields: string): Prepare
   return { ...prepared, signedFields, canonicalHeader };
 }
 
-/**
- * Reads a message (CRLF line ends; one buffer, or several whose first holds the whole header) once for all its signatures.
- */
+/** Reads a message (CRLF line ends; one buffer, or several of which the first has the complete header) once for all its signatures. */
 export function prepareDkim(content: Buffer | readonly Buffer[]): PreparedDkim {
   const [first, ...rest] = Buffer.isBuffer(content) ? [content] : content;
   if (first === undefined) throw new TypeError('a message has at least one buffer');
@@ -294,13 +292,13 @@ function foldTags(tags: readonly string[]): string {
 }
 
 export interface DkimSigners {
-  /** A-labels. */
+  /** In A-labels. */
   domain: string;
   keys: readonly DkimKey[];
   nowMs: number;
 }
 
-/** The field up to `b=`, folded, and the bytes that its signature covers. */
+/** Returns the field up to `b=`, folded, and the bytes that its signature covers. */
 function unsignedField(prepared: PreparedDkim, signers: DkimSigners, key: DkimKey): { field: string; data: Buffer } {
   const field = foldTags([
     'v=1;',
@@ -331,13 +329,13 @@ function signHere(key: DkimKey, data: Buffer): Buffer {
 
 async function signOne(prepared: PreparedDkim, signers: DkimSigners, key: DkimKey): Promise<string> {
   const { field, data } = unsignedField(prepared, signers, key);
-  // Ed25519 takes 40 µs, about what the way to the thread pool and back costs.
+  // Ed25519 is about as fast as the way to the thread pool and back.
   const signature =
     key.algorithm === 'rsa' ? await signInThreadPool('sha256', data, key.privateKey) : signHere(key, data);
   return signedField(field, signature);
 }
 
-/** Signs what `prepareDkim` read: one folded `DKIM-Signature` field for each key, to be put in front of the message. */
+/** Signs what `prepareDkim` read: returns one folded `DKIM-Signature` field per key, to be put before the message. */
 export async function signPrepared(prepared: PreparedDkim, signers: DkimSigners): Promise<string> {
   if (signers.keys.length === 1) return signOne(prepared, signers, signers.keys[0]!);
   return (await Promise.all(signers.keys.map((key) => signOne(prepared, signers, key)))).join('');
@@ -351,10 +349,7 @@ export function signDkim({
   return signPrepared(prepareDkim(content), signers);
 }
 
-/**
- * The same in the calling thread, which stands still for about 0.22 ms a key: for a thread that does nothing else. The way through
- * the thread pool costs 30 µs more.
- */
+/** The same in the calling thread, which it blocks for about 0.22 ms per key: for a thread that does nothing else. */
 export function signDkimHere({ content, ...signers }: DkimSigners & { content: Buffer | readonly Buffer[] }): string {
   const prepared = prepareDkim(content);
   let out = '';
@@ -373,14 +368,14 @@ export interface GeneratedDkimKey {
   dnsValue: string;
 }
 
-/** Value of the TXT record for a key: SPKI for RSA (RFC 6376 §3.6.1), the bare 32 bytes for Ed25519 (RFC 8463 §4). */
+/** Returns the value of a key's TXT record: SPKI for RSA (RFC 6376 §3.6.1), the bare 32 bytes for Ed25519 (RFC 8463 §4). */
 export function dkimDnsValue(key: KeyObject): string {
   const spki = createPublicKey(key).export({ type: 'spki', format: 'der' });
   if (key.asymmetricKeyType === 'rsa') return `v=DKIM1; k=rsa; p=${spki.toString('base64')}`;
   return `v=DKIM1; k=ed25519; p=${spki.subarray(-32).toString('base64')}`;
 }
 
-/** A new pair of keys, RSA-2048 and Ed25519. */
+/** Generates an RSA-2048 and an Ed25519 key pair. */
 export async function generateDkimKeys(): Promise<{ rsa: GeneratedDkimKey; ed25519: GeneratedDkimKey }> {
   const generate = promisify(generateKeyPair);
   const [rsa, ed25519] = await Promise.all([generate('rsa', { modulusLength: 2048 }), generate('ed25519')]);

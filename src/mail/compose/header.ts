@@ -1,29 +1,28 @@
 /**
- * Header fields of a message we write: names, folding (RFC 5322 §2.2.3), encoded-words (RFC 2047), parameters (RFC 2231),
- * dates and Message-IDs. Everything returned is ASCII, lines end in CRLF and are at most 78 characters where the content
- * has a place to fold, never more than 998. Values with line breaks or other controls are refused by throwing:
- * `hasForbiddenControl` lets callers say so to their user first.
+ * Writes header fields of a message: names, folding (RFC 5322 §2.2.3), encoded-words (RFC 2047), parameters (RFC 2231), dates, and
+ * Message-IDs. All output is ASCII; lines end in CRLF and have at most 78 characters if the content can be folded, never more than 998.
+ * Values with line breaks or other control characters throw; callers check with `hasForbiddenControl` first.
  */
 import { hash } from 'node:crypto';
 import { randomText } from '../../base/ids.ts';
 import { type Address, domainToAscii, wireAddress } from '../address.ts';
 
 const FORBIDDEN = /[\x00-\x08\x0a-\x1f\x7f\u0085\u2028\u2029]/;
-/** Has nothing that is FORBIDDEN. */
+/** Has no FORBIDDEN character. */
 const PRINTABLE = /^[\t\x20-\x7e]*$/;
 const ATOMS = /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+(?: [A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+)*$/;
 const PREFERRED_LINE = 78;
 const ENCODED_WORD = 75;
 const ENCODED_WORD_OVERHEAD = '=?UTF-8?B??='.length;
-/** A word longer than this has no place to fold and would come near the limit of 998. */
+/** A longer word cannot be folded and would come close to the limit of 998. */
 const LONG_WORD = /[^ \t]{900}/;
 
-/** Whether the value holds CR, LF, NUL or another control (TAB is allowed), or a Unicode line separator. */
+/** Returns whether the value has CR, LF, NUL, or another control character (TAB is allowed), or a Unicode line separator. */
 export function hasForbiddenControl(value: string): boolean {
   return FORBIDDEN.test(value);
 }
 
-/** Whether the text may be the name of a header field (RFC 5322 §3.6.8), at most 76 characters. */
+/** Returns whether the text may be the name of a header field (RFC 5322 §3.6.8), at most 76 characters. */
 export function isHeaderName(name: string): boolean {
   return name.length <= 76 && /^[!-9;-~]+$/.test(name);
 }
@@ -32,7 +31,7 @@ function assertClean(name: string, value: string): void {
   if (FORBIDDEN.test(value)) throw new TypeError(`control character in the value of ${name}`);
 }
 
-/** Folds ASCII text at its spaces; `column` is where the first line already stands. */
+/** Folds ASCII text at its spaces; the first line starts at `column`. */
 export function fold(text: string, column: number): string {
   if (column + text.length <= PREFERRED_LINE) return text;
   const words = text.match(/[ \t]*[^ \t]+/g) ?? [];
@@ -50,7 +49,7 @@ export function fold(text: string, column: number): string {
   return out;
 }
 
-/** Bytes that RFC 2047 §5 (3) allows unencoded in a Q word wherever it stands: the strictest set, that of a phrase. */
+/** Bytes that RFC 2047 §5 (3) allows unencoded in a Q word in any place: the strictest set, that of a phrase. */
 const Q_SAFE = new Uint8Array(128);
 for (const c of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!*+-/ ') Q_SAFE[c.charCodeAt(0)] = 1;
 
@@ -71,8 +70,8 @@ function qEncode(text: string): string {
 }
 
 /**
- * Encoded-words, separated by one space, each at most 75 characters and each whole in its code points; B or Q, whichever
- * is shorter over the whole value. The first one leaves room for `column` characters before it.
+ * Returns encoded-words, separated by one space, each at most 75 characters and not splitting code points; B or Q, whichever is shorter for
+ * the complete value. The first one leaves `column` characters for what precedes it.
  */
 export function encodedWords(value: string, column: number): string {
   const text = value.toWellFormed();
@@ -107,8 +106,8 @@ export function encodedWords(value: string, column: number): string {
 }
 
 /**
- * A field whose value is text for people, such as Subject: shown by mail clients exactly as given, even when it looks
- * like an encoded-word. Returns the folded line with its CRLF.
+ * Returns a field with readable text, such as Subject: email clients display it exactly as given, even if it looks like an encoded-word.
+ * The result is a folded line with its CRLF.
  */
 export function textField(name: string, value: string): string {
   const column = name.length + 2;
@@ -121,8 +120,8 @@ export function textField(name: string, value: string): string {
 }
 
 /**
- * A field that the caller composed, such as List-Unsubscribe: ASCII goes through as it is (folded), and only the words from
- * the first to the last one that is not ASCII are encoded. Returns the folded line with its CRLF.
+ * Returns a field that the caller composed, such as List-Unsubscribe: ASCII is kept (folded), and only the words from the first to the last
+ * non-ASCII one are encoded. The result is a folded line with its CRLF.
  */
 export function extraField(name: string, value: string): string {
   const column = name.length + 2;
@@ -140,7 +139,7 @@ export function extraField(name: string, value: string): string {
   return `${name}: ${fold(before + encodedWords(run[0], 20) + after, column)}\r\n`;
 }
 
-/** A display name as RFC 5322 phrase: bare words, a quoted string, or encoded-words. Not folded. */
+/** Returns a display name as RFC 5322 phrase: bare words, a quoted string, or encoded-words. Not folded. */
 export function encodePhrase(name: string): string {
   if (name === '' || (ATOMS.test(name) && !name.includes('=?'))) return name;
   assertClean('a display name', name);
@@ -150,14 +149,14 @@ export function encodePhrase(name: string): string {
   return encodedWords(name, 12);
 }
 
-/** A mailbox as it stands in From, To, Cc: `Name <address>` or the bare address. Not folded. */
+/** Returns a mailbox for From, To, or Cc: `Name <address>` or the bare address. Not folded. */
 export function mailboxText(address: Address): string {
   if (!PRINTABLE.test(address.address)) assertClean('an address', address.address);
   const wire = wireAddress(address);
   return address.name === '' ? wire : `${encodePhrase(address.name)} <${wire}>`;
 }
 
-/** An address field, folded after its commas where possible. Returns the line with its CRLF; `addresses` is not empty. */
+/** Returns an address field, folded after its commas if possible, with its CRLF; `addresses` is not empty. */
 export function addressField(name: string, addresses: readonly Address[]): string {
   if (addresses.length === 1) return `${name}: ${fold(mailboxText(addresses[0]!), name.length + 2)}\r\n`;
   let out = `${name}:`;
@@ -176,8 +175,8 @@ export function addressField(name: string, addresses: readonly Address[]): strin
 }
 
 /**
- * A parameter of Content-Type or Content-Disposition with its leading `;` and fold. ASCII values are a quoted string;
- * others are RFC 2231 (`filename*=UTF-8''…`), in numbered continuations where they are long.
+ * Returns a parameter of Content-Type or Content-Disposition with its leading `;` and fold. ASCII values are a quoted string; others follow
+ * RFC 2231 (`filename*=UTF-8''…`), in numbered continuations if they are long.
  */
 export function parameter(name: string, value: string): string {
   assertClean(name, value);
@@ -202,8 +201,8 @@ export function parameter(name: string, value: string): string {
 }
 
 /**
- * The `name` parameter of Content-Type, which older clients read instead of `filename`: encoded-words in quotes when it
- * is not ASCII (against RFC 2047 §5, as every client writes and reads it).
+ * Returns the `name` parameter of Content-Type, which older email clients read instead of `filename`: non-ASCII as encoded-words in quotes
+ * (against RFC 2047 §5, but all clients write and read it).
  */
 export function legacyNameParameter(value: string): string {
   if (PRINTABLE.test(value) && !value.includes('=?')) return parameter('name', value);
@@ -214,7 +213,7 @@ export function legacyNameParameter(value: string): string {
 let cachedSecond = -1;
 let cachedDate = '';
 
-/** Date and time of RFC 5322 §3.3 in UTC, for example `Fri, 20 Nov 2026 09:44:00 +0000`. */
+/** Returns the date and time of RFC 5322 §3.3 in UTC, for example `Fri, 20 Nov 2026 09:44:00 +0000`. */
 export function formatDate(ms: number): string {
   const second = Math.floor(ms / 1000);
   if (second !== cachedSecond) {
@@ -227,7 +226,7 @@ export function formatDate(ms: number): string {
 let cachedMs = -1;
 let cachedTime = '';
 
-/** The time in a Message-ID; writing a number in base 36 is more than half of the work on it. */
+/** Caches the time in a Message-ID: writing a number in base 36 is more than half of the work. */
 function timeText(ms: number): string {
   if (ms !== cachedMs) {
     cachedTime = ms.toString(36);
@@ -236,18 +235,18 @@ function timeText(ms: number): string {
   return cachedTime;
 }
 
-/** A new Message-ID with its angle brackets: time and 95 random bits at the domain, which is written as A-labels. */
+/** Returns a new Message-ID in angle brackets: time and 95 random bits at the domain, in A-labels. */
 export function newMessageId(domain: string, nowMs: number): string {
   return `<${timeText(nowMs)}.${randomText(16)}@${domainToAscii(domain) ?? 'invalid'}>`;
 }
 
-/** Who sends, as mailbox providers tell senders apart: 5 to 15 characters. */
+/** Identifies the sender to mailbox providers: 5 to 15 characters. */
 const SENDER_ID = 'POSTRIDER';
 const ACCOUNT_HASH_CHARACTERS = 10;
 
 /**
- * The value of Feedback-ID, by which feedback loops group complaints: tag, account, kind, sender. The account is a hash, since
- * recipients read it.
+ * Returns the value of Feedback-ID, by which feedback loops group complaints: tag, account, kind, sender. The account is a hash, because
+ * recipients can read it.
  */
 export function feedbackId(accountId: string, tag = 'untagged'): string {
   return `${tag}:${hash('sha256', accountId).slice(0, ACCOUNT_HASH_CHARACTERS)}:mail:${SENDER_ID}`;

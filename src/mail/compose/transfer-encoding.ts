@@ -1,56 +1,55 @@
 /**
- * Content-Transfer-Encoding of bodies and files (RFC 2045 §6): 7bit where the text allows it, else quoted-printable,
- * else Base64 where that is clearly shorter. Text always leaves with CRLF line ends, without NUL, without a line over 998 bytes and
- * without a byte above 127; files in Base64 leave in lines of 76 characters, each with its CRLF.
+ * Content-Transfer-Encoding of bodies and files (RFC 2045 §6): 7bit if the text allows it, else quoted-printable, else Base64 if that is
+ * clearly shorter. Encoded text has CRLF line ends, no NUL, no line over 998 bytes, and no byte above 127; Base64 files have lines of 76
+ * characters, each with its CRLF.
  */
 
 export type TransferEncoding = '7bit' | 'quoted-printable' | 'base64';
 
 export interface EncodedText {
   encoding: TransferEncoding;
-  /** ASCII only. A view of memory that the next call may overwrite, unless it is a string. */
+  /** ASCII only. Unless it is a string, a view of memory that the next call may overwrite. */
   data: string | Uint8Array;
 }
 
 const MAX_LINE_BYTES = 998;
 /** Raw bytes that make one line of 76 characters. */
 export const BASE64_LINE_RAW_BYTES = 57;
-/** What quoted-printable may cost over Base64: filters and people prefer text that can be read. */
+/** How much longer quoted-printable may be than Base64: filters and people prefer readable text. */
 const READABLE_BYTES = 64;
 /** Characters on a line of quoted-printable, without the `=` of a soft break. */
 const QP_COLUMNS = 75;
-/** What one step of the encoder may write beyond its limit before it notices: a line and two triplets, rounded up. */
+/** How far one step of the encoder may exceed its limit before it stops: a line and two triplets, rounded up. */
 const SLACK_BYTES = 128;
 const LF = 10;
 const CR = 13;
 const CRLF = 0x0d0a;
 const EQUALS = 61;
 
-/** Bytes that stand for themselves in quoted-printable. Space and tab do too, except at the end of a line. */
+/** Bytes that are literal in quoted-printable. So are space and tab, except at the end of a line. */
 const QP_SAFE = new Uint8Array(256);
 for (let i = 32; i < 127; i += 1) QP_SAFE[i] = 1;
 QP_SAFE[9] = 1;
 QP_SAFE[EQUALS] = 0;
 const HEX = Buffer.from('0123456789ABCDEF', 'latin1');
 
-/** Size in bytes of the Base64 form of `rawBytes` bytes, with line breaks, as `writeBase64` writes it. */
+/** Returns the size of `rawBytes` bytes in Base64, with line breaks, as `writeBase64` writes them. */
 export function base64SizeBytes(rawBytes: number): number {
   const characters = Math.ceil(rawBytes / 3) * 4;
   return characters + 2 * Math.ceil(characters / 76);
 }
 
-/** Whole Base64 lines with their CRLF: 7-bit, without a space, and none of them starts with a dot. */
+/** Complete Base64 lines with their CRLF: 7-bit, without spaces, and none starts with a dot. */
 export interface Base64Lines {
   base64: Buffer;
 }
 
-/** Raw bytes turned into Base64 at once: a whole number of lines, so that the intermediate strings stay small. */
+/** Raw bytes encoded per step: complete lines, and few enough to keep intermediate strings small. */
 const BASE64_STEP = BASE64_LINE_RAW_BYTES * 512;
 
 /**
- * Writes `raw` as Base64 lines into `target` at `offset`; returns the offset behind it (`base64SizeBytes` further on). What is
- * given in several calls must be split at multiples of `BASE64_LINE_RAW_BYTES`. Makes 6 GB of lines a second, where copying
- * each line makes 3 and a table of twelve bits 2.
+ * Writes `raw` as Base64 lines into `target` at `offset`; returns the offset after it (`base64SizeBytes` further). Input in several calls
+ * must be split at multiples of `BASE64_LINE_RAW_BYTES`.
  */
 export function writeBase64(raw: Uint8Array, target: Buffer, offset: number): number {
   const source = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
@@ -58,7 +57,7 @@ export function writeBase64(raw: Uint8Array, target: Buffer, offset: number): nu
   let to = offset;
   for (let start = 0; start < source.length; start += BASE64_STEP) {
     const text = source.toString('base64', start, Math.min(start + BASE64_STEP, source.length));
-    // The text is put where its last line will end, and its lines are then moved forward over the gaps.
+    // The text is written so that its last line is in place; the other lines are then moved forward over the gaps.
     let from = to + 2 * Math.ceil(text.length / 76);
     const end = from + text.length;
     target.write(text, from, 'latin1');
@@ -73,8 +72,8 @@ export function writeBase64(raw: Uint8Array, target: Buffer, offset: number): nu
 }
 
 /**
- * Moves 76 characters forward and puts CRLF behind them: nine words of eight bytes and one of four. As floating-point numbers,
- * which cost nothing to make: ASCII is never a NaN, whose bits could change on the way.
+ * Moves 76 characters forward and appends CRLF: nine words of eight bytes and one of four. They are moved as floating-point numbers, which
+ * allocate nothing: ASCII is never a NaN, whose bits could change.
  */
 function moveLine(view: DataView, from: number, to: number): void {
   for (let i = 0; i < 72; i += 8) view.setFloat64(to + i, view.getFloat64(from + i, true), true);
@@ -82,13 +81,13 @@ function moveLine(view: DataView, from: number, to: number): void {
   view.setUint16(to + 76, CRLF);
 }
 
-/** Line ends of any kind as CRLF. */
+/** Converts line ends of any kind to CRLF. */
 export function normaliseLineEnds(text: string): string {
   if (text.includes('\r')) return text.replace(/\r\n|\r|\n/g, '\r\n');
   return text.includes('\n') ? text.replaceAll('\n', '\r\n') : text;
 }
 
-/** Whether a line of the text (CRLF line ends) is longer than 998. Looks at one line end in every 1000 characters. */
+/** Returns whether a line of the text (CRLF line ends) is longer than 998. Checks one line end in every 1,000 characters. */
 export function hasLongLine(text: string): boolean {
   let lineStart = 0;
   while (text.length - lineStart > MAX_LINE_BYTES) {
@@ -99,7 +98,7 @@ export function hasLongLine(text: string): boolean {
   return false;
 }
 
-/** Whether bytes can travel as they are: ASCII, CRLF line ends only, no NUL, no line over 998 (RFC 2045 §2.7). */
+/** Returns whether bytes can be sent unchanged: ASCII, CRLF line ends only, no NUL, no line over 998 (RFC 2045 §2.7). */
 export function isSevenBit(bytes: Uint8Array): boolean {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const text = buffer.toString('latin1');
@@ -107,12 +106,12 @@ export function isSevenBit(bytes: Uint8Array): boolean {
   return !text.includes('\0') && !/\r(?!\n)|(?<!\r)\n/.test(text) && !hasLongLine(text);
 }
 
-// One scratch for all: the functions here are synchronous, and compose copies the result before it encodes again.
+// One shared scratch buffer: the functions here are synchronous, and compose copies the result before it encodes again.
 const SCRATCH_BYTES = 256 * 1024;
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 let scratchUsed = 0;
 
-/** Forgets the views handed out so far; to be called before the bodies of the next mail are encoded. */
+/** Invalidates the views returned so far; call it before encoding the bodies of the next mail. */
 export function resetScratch(): void {
   scratchUsed = 0;
 }
@@ -125,8 +124,7 @@ function takeScratch(sizeBytes: number): Buffer {
 }
 
 /**
- * Encodes a text body. 7bit is kept from texts with a line that starts with `From `, which mailbox files would change and
- * so break the signature.
+ * Encodes a text body. A text with a line that starts with `From ` is never 7bit: mailbox files would change it and break the signature.
  */
 export function encodeText(text: string): EncodedText {
   const normal = normaliseLineEnds(text);
@@ -139,7 +137,7 @@ export function encodeText(text: string): EncodedText {
   return encodeReadable(source, takeScratch);
 }
 
-/** Quoted-printable, or Base64 where that is clearly shorter; `source` has CRLF line ends only. */
+/** Returns quoted-printable, or Base64 if that is clearly shorter; `source` has CRLF line ends only. */
 function encodeReadable(source: Buffer, take: (sizeBytes: number) => Buffer): EncodedBytes {
   const base64Bytes = base64SizeBytes(source.length);
   const limit = base64Bytes + READABLE_BYTES;
@@ -157,12 +155,12 @@ export interface EncodedBytes {
   data: Buffer;
 }
 
-/** Bytes of any charset as text that can be read where that costs little; line ends are CRLF. In memory of its own. */
+/** Returns bytes of any charset as readable text if that costs little; line ends are CRLF. In memory of its own. */
 export function encodeTextBytes(bytes: Buffer): EncodedBytes {
   return encodeReadable(bytes, Buffer.allocUnsafeSlow);
 }
 
-/** Bytes as Base64 lines, in memory of its own. */
+/** Returns bytes as Base64 lines, in memory of its own. */
 export function encodeBase64(bytes: Buffer): EncodedBytes {
   const data = Buffer.allocUnsafeSlow(base64SizeBytes(bytes.length));
   writeBase64(bytes, data, 0);
@@ -173,7 +171,7 @@ function hasFromLine(text: string): boolean {
   return text.startsWith('From ') || text.includes('\nFrom ');
 }
 
-/** Whether `From ` stands at `at`, where a line is about to start. */
+/** Returns whether a line that starts at `at` begins with `From `. */
 function isFromLine(source: Uint8Array, at: number): boolean {
   if (source[at] !== 70) return false;
   return source[at + 1] === 114 && source[at + 2] === 111 && source[at + 3] === 109 && source[at + 4] === 32;
@@ -194,8 +192,8 @@ function writeSoftBreak(target: Uint8Array, at: number): number {
 }
 
 /**
- * Quoted-printable of `length` bytes with CRLF line ends (RFC 2045 §6.7), lines of at most 76. Returns the bytes written, or -1 as
- * soon as they are more than `limit`; `target` has `SLACK_BYTES` beyond it. Literal bytes are copied in runs: 2 KB of html take 3 µs.
+ * Writes `length` bytes with CRLF line ends as quoted-printable (RFC 2045 §6.7), in lines of at most 76. Returns the bytes written, or -1
+ * as soon as they exceed `limit`; `target` has `SLACK_BYTES` more. Literal bytes are copied in runs.
  */
 function writeQuotedPrintable(source: Uint8Array, length: number, target: Uint8Array, limit: number): number {
   let to = 0;
@@ -217,7 +215,7 @@ function writeQuotedPrintable(source: Uint8Array, length: number, target: Uint8A
     column += i - start;
     const byte = i < length ? source[i]! : CR;
     if (byte === CR) {
-      // A space at the end of a line or of the text would be stripped on the way.
+      // A trailing space on a line would be stripped in transit.
       const last = column > 0 ? source[i - 1]! : 0;
       if (last === 32 || last === 9) {
         to -= 1;

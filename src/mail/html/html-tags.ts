@@ -1,31 +1,30 @@
 /**
- * The tags of an html text with the places of their attributes, read as a browser reads them (WHATWG HTML §13.2.5). Builds
- * nothing and changes nothing. What stands between two of them is text; the insides of script, style and the like are never
- * taken for tags.
+ * Yields the tags of an html text with the positions of their attributes, parsed like a browser (WHATWG HTML §13.2.5). Builds and changes
+ * nothing. What is between two tags is text; the content of script, style, and the like is never parsed as tags.
  */
 import { decodeHTMLAttribute } from 'entities';
 
 export interface HtmlAttribute {
   /** Lower case. */
   name: string;
-  /** Where its value stands, without quotes; start and end are equal when it has none. */
+  /** Position of its value, without quotes; start and end are equal if it has none. */
   start: number;
   end: number;
   isQuoted: boolean;
 }
 
 export interface HtmlTag {
-  /** Lower case; empty for comments, doctypes and a tag that the text ends within. */
+  /** Lower case; empty for comments, doctypes, and a tag that is incomplete at the end of the text. */
   name: string;
   isEnd: boolean;
-  /** From its `<` to behind its `>`. */
+  /** From its `<` to after its `>`. */
   start: number;
   end: number;
-  /** Those asked for. */
+  /** The requested attributes. */
   attributes: HtmlAttribute[];
 }
 
-/** Elements whose inside is text up to their end tag, also where it looks like tags, with that end. */
+/** Elements whose content is raw text up to their end tag, with a pattern of that tag. */
 const RAW_TEXT = new Map(
   ['script', 'style', 'textarea', 'title', 'xmp', 'iframe', 'noembed', 'noframes'].map((name): [string, RegExp] => [
     name,
@@ -45,9 +44,9 @@ function match(pattern: RegExp, text: string, at: number): number {
   return pattern.lastIndex;
 }
 
-/** Index behind the comment whose `<!--` stands at `at`; the end of the text when it is not closed. */
+/** Returns the index after the comment whose `<!--` is at `at`; the end of the text if it is not closed. */
 function behindComment(html: string, at: number): number {
-  // `<!-->` and `<!--->` are comments that are closed at once.
+  // `<!-->` and `<!--->` are empty comments.
   if (html.startsWith('>', at + 4)) return at + 5;
   if (html.startsWith('->', at + 4)) return at + 6;
   const found = /--!?>/g;
@@ -60,13 +59,13 @@ function indexOfEnd(html: string, end: RegExp, at: number): number {
   return end.exec(html)?.index ?? html.length;
 }
 
-/** Reads the attributes from behind the name; the index behind `>`, or -1 when the text ends within the tag. */
+/** Reads the attributes after the name; returns the index after `>`, or -1 if the text ends within the tag. */
 function readAttributes(
   html: string,
   from: number,
   { wanted, found }: { wanted: ReadonlySet<string>; found: HtmlAttribute[] },
 ): number {
-  // Of two attributes with one name the first counts.
+  // If two attributes have the same name, the first applies.
   const note = (attribute: HtmlAttribute): void => {
     if (wanted.has(attribute.name) && !found.some((one) => one.name === attribute.name)) found.push(attribute);
   };
@@ -76,7 +75,7 @@ function readAttributes(
     if (at >= html.length) return -1;
     if (html[at] === '>') return at + 1;
     const nameStart = at;
-    // A name may begin with `=`, and ends before the next one.
+    // A name may start with `=`, and ends before the next one.
     at = match(ATTRIBUTE_NAME, html, at);
     const name = html.slice(nameStart, at).toLowerCase();
     const equals = match(SPACES, html, at);
@@ -102,7 +101,7 @@ function unseen(start: number, end: number): HtmlTag {
   return { name: '', isEnd: false, start, end, attributes: [] };
 }
 
-/** Every tag in its order, with those of its attributes that are wanted. */
+/** Yields every tag in order, with the requested attributes. */
 export function* readTags(html: string, wanted: ReadonlySet<string>): Generator<HtmlTag, void, undefined> {
   for (let at = html.indexOf('<'); at !== -1 && at < html.length; at = html.indexOf('<', at)) {
     const next = html[at + 1] ?? '';
@@ -123,7 +122,7 @@ export function* readTags(html: string, wanted: ReadonlySet<string>): Generator<
       const rawEnd = isEnd ? undefined : RAW_TEXT.get(name);
       if (rawEnd !== undefined) at = indexOfEnd(html, rawEnd, at);
     } else if (next === '!' || next === '?' || (isEnd && nameStart < html.length)) {
-      // `</>` is nothing at all; `<!…>`, `<?…>` and `</ …>` are comments up to the next `>`.
+      // `</>` is ignored; `<!…>`, `<?…>`, and `</ …>` are comments up to the next `>`.
       const close = html.indexOf('>', at + 2);
       const other = close === -1 ? html.length : close + 1;
       const end = html.startsWith('<!--', at) ? behindComment(html, at) : other;
@@ -133,18 +132,18 @@ export function* readTags(html: string, wanted: ReadonlySet<string>): Generator<
   }
 }
 
-/** The value of an attribute, as a browser understands it; undefined where the tag has none, or it was not wanted. */
+/** Returns the value of an attribute as a browser decodes it; undefined if the tag has none, or it was not requested. */
 export function attributeOf(html: string, tag: HtmlTag, name: string): string | undefined {
   for (const one of tag.attributes) if (one.name === name) return decodeAttribute(html.slice(one.start, one.end));
   return undefined;
 }
 
-/** The value that a browser gives an attribute written like this. */
+/** Returns the value that a browser decodes from this source text. */
 export function decodeAttribute(written: string): string {
   return written.includes('&') ? decodeHTMLAttribute(written) : written;
 }
 
-/** Text for the inside of a quoted attribute. */
+/** Escapes text for a quoted attribute. */
 export function escapeAttribute(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

@@ -187,7 +187,7 @@ test('property: broken html makes tidy text', () => {
   );
 });
 
-test('what is not shown does not push words out of the text, however long it is', () => {
+test('hidden text of any length does not displace visible text', () => {
   const long = 'A'.repeat(300_000);
   for (const between of [
     `<img alt="" src="data:image/png;base64,${long}">`,

@@ -1,36 +1,35 @@
 /**
- * Text for people, made of the html of a mail: paragraphs, lists, quotes, links as `text <url>`, images by their alternative
- * text, cells of tables apart by a space. Hidden parts (preheaders), scripts, styles and forms' values are left out. Lines are
- * never wrapped.
+ * Converts the html of a mail to plain text: paragraphs, lists, quotes, links as `text <url>`, images by their alternative text, table
+ * cells separated by a space. Hidden parts (preheaders), scripts, styles, and values of forms are left out. Lines are never wrapped.
  *
- * The tags are those of `readTags`. Elements whose end is missing end where a browser ends them. Bounded for hostile html: words
- * and tags beyond 256 KB are left out, elements deeper than 120 levels and indents beyond 40 columns count for nothing. Styles,
- * comments and pictures in their own address (`data:`) are not limited. Linear in the length of the html.
+ * The tags come from `readTags`. Elements without an end tag end where a browser ends them. Limited for hostile html: words and tags beyond
+ * 256 KB are left out, and nesting beyond 120 levels and indents beyond 40 columns are ignored. Styles, comments, and images in `data:`
+ * URLs are not limited. Linear in the length of the html.
  *
- * Text as it grows from the words of an html: white space collapses, line breaks and indents wait for the next word, so that
- * blocks without words leave nothing behind. Never more than one empty line in a row, no white space at the end of a line.
+ * While the text is built, white space collapses, and line breaks and indents wait for the next word, so that blocks without words add
+ * nothing. There is never more than one empty line in a row, and no white space at the end of a line.
  */
 import { decodeHTML } from 'entities';
 import { attributeOf, type HtmlTag, readTags } from './html-tags.ts';
 
 const SPACES = /[ \t\r\n\f\u200b]+/g;
 const UNCOLLAPSED = /[\t\r\n\f\u200b]| {2}/;
-/** Further indents count for nothing. */
+/** More indents are ignored. */
 const MAX_INDENT = 40;
 
 class TextLines {
   readonly #pieces: string[] = [];
-  /** What waits before the next word: line breaks, or else a space. */
+  /** What precedes the next word: line breaks, or else a space. */
   #breaks = 0;
   #space = false;
-  /** What each line begins with. */
+  /** The start of each line. */
   #prefix = '';
-  /** The same for the next line, which may have the markers of list items. */
+  /** The start of the next line, which may include list markers. */
   #lead = '';
-  /** The shortest prefix since the last word: what an empty line begins with. */
+  /** The shortest prefix since the last word: the start of an empty line. */
   #gap = '';
 
-  /** Words, with their white space collapsed. */
+  /** Adds words, with collapsed white space. */
   add(text: string): void {
     const collapsed = UNCOLLAPSED.test(text) ? text.replace(SPACES, ' ') : text;
     if (collapsed === '') return;
@@ -43,7 +42,7 @@ class TextLines {
     this.#space = endsWithSpace;
   }
 
-  /** Lines whose white space stays. */
+  /** Adds lines whose white space is kept. */
   addPreformatted(text: string): void {
     for (const [index, line] of text.split(/\r\n|\r|\n/).entries()) {
       if (index > 0) this.breakLine();
@@ -53,7 +52,7 @@ class TextLines {
     }
   }
 
-  /** Puts text right behind the last word. */
+  /** Appends text directly to the last word. */
   append(text: string): void {
     this.#pieces.push(text);
   }
@@ -63,15 +62,15 @@ class TextLines {
     this.#space = false;
   }
 
-  /** At least so many line breaks before the next word. */
+  /** Requires at least this many line breaks before the next word. */
   breakBlock(breaks: number): void {
-    // An item of a list begins on the line of its marker.
+    // A list item starts on the line of its marker.
     if (breaks === 0 || this.#lead !== this.#prefix) return;
     this.#breaks = Math.max(this.#breaks, breaks);
     this.#space = false;
   }
 
-  /** Indents what follows: with the text before each line, or `once` before the first and spaces before the others. Columns. */
+  /** Indents what follows: with the text before each line, or `once` before the first and spaces before the others. Returns the columns. */
   indent(text: string, { once }: { once: boolean }): number {
     if (this.#prefix.length + text.length > MAX_INDENT) return 0;
     this.#prefix += once ? ' '.repeat(text.length) : text;
@@ -85,7 +84,7 @@ class TextLines {
     if (this.#prefix.length < this.#gap.length) this.#gap = this.#prefix;
   }
 
-  /** A place in the text, for `textSince`. */
+  /** Returns a position in the text, for `textSince`. */
   mark(): number {
     return this.#pieces.length;
   }
@@ -116,15 +115,15 @@ class TextLines {
   }
 }
 
-/** Characters of shown words and of tags that are read. */
+/** Maximum number of characters of displayed words and tags. */
 const MAX_CHARACTERS = 256 * 1024;
-/** A tag counts for no more than this, however long its attributes are. */
+/** A tag counts for at most this many characters, however long its attributes are. */
 const MAX_TAG_CHARACTERS = 1000;
 const MAX_DEPTH = 120;
 
 const words = (text: string): string[] => text.trim().split(/\s+/);
 
-/** Line breaks before and after an element; those not here stand within a line. */
+/** Line breaks before and after an element; elements that are not listed are inline. */
 const BREAKS = new Map<string, number>([
   ...words('p h1 h2 h3 h4 h5 h6 ul ol blockquote pre hr').map((name): [string, number] => [name, 2]),
   ...words(`address article aside caption center dd details dialog div dl dt fieldset figcaption figure footer form header hgroup
@@ -137,7 +136,7 @@ const TABLE_PARTS = new Set(words('table caption tbody tfoot thead tr td th'));
 const HIDDEN_STYLE = /display:\s*none/i;
 const ATTRIBUTES = new Set(words('href alt style hidden start type'));
 
-/** The elements that a start tag ends though their own end tag is missing; it looks no further up than to `within`. */
+/** The elements that a start tag closes if their end tag is missing; the search stops at `within`. */
 interface ImpliedEnd {
   ends: ReadonlySet<string>;
   within: ReadonlySet<string>;
@@ -164,21 +163,21 @@ const ENDED_BY = new Map<string, ImpliedEnd>([
 interface OpenElement {
   name: string;
   isHidden: boolean;
-  /** Of a link. */
+  /** Target of a link. */
   href: string;
-  /** Where the text of the link begins. */
+  /** Start of the link text. */
   mark: number;
-  /** Of a list or a quote: what its lines begin with. */
+  /** Indent of a list or a quote. */
   indent: number;
-  /** Of an ordered list: the marker of its next item. */
+  /** Returns the marker of the next item of an ordered list. */
   nextMarker: (() => string) | undefined;
 }
 
-/** The html while it is read: which elements are open, and the text so far. */
+/** Reads the html: the open elements, and the text so far. */
 class Reader {
   readonly lines = new TextLines();
   readonly #open: OpenElement[] = [];
-  /** How many of the open elements are hidden, and how many keep white space. */
+  /** Number of open elements that are hidden, and that keep white space. */
   #hidden = 0;
   #preformatted = 0;
 
@@ -214,7 +213,7 @@ class Reader {
     if (this.#hidden === 0) this.#enter(html, tag, element);
   }
 
-  /** What a start tag shows where it stands. */
+  /** Adds what a start tag displays in its place. */
   #startShown(html: string, tag: HtmlTag): void {
     const { name } = tag;
     const breaks = this.#breaksOf(name);
@@ -228,7 +227,7 @@ class Reader {
     }
   }
 
-  /** What an element means for the text inside it. */
+  /** Applies what an element means for its text. */
   #enter(html: string, tag: HtmlTag, element: OpenElement): void {
     const { name } = element;
     if (name === 'a') {
@@ -246,7 +245,7 @@ class Reader {
     let index = this.#open.length - 1;
     const isTablePart = TABLE_PARTS.has(name);
     while (index >= 0 && this.#open[index]!.name !== name) {
-      // What stands in a cell ends nothing around it.
+      // The content of a cell closes nothing around the cell.
       if (!isTablePart && CELLS.has(this.#open[index]!.name)) return;
       index -= 1;
     }
@@ -269,7 +268,7 @@ class Reader {
     if (from >= 0) this.#endFrom(from);
   }
 
-  /** Ends the open element with this index, and those inside it. */
+  /** Closes the open element with this index, and those inside it. */
   #endFrom(index: number): void {
     while (this.#open.length > index) {
       const element = this.#open.pop()!;
@@ -298,14 +297,14 @@ class Reader {
   }
 }
 
-/** The address of a link as the text shows it; empty for places within the html. */
+/** Returns the address of a link as the text shows it; empty for links within the html. */
 function linkAddress(href: string): string {
-  // As browsers read it: a space within stays, and stands for %20.
+  // Like browsers: an inner space is kept, and means %20.
   const address = href.trim().replace(/[\t\r\n]+/g, '');
   return address.startsWith('#') ? '' : address.replace(/^mailto:/i, '');
 }
 
-/** The markers of an ordered list, one after the other: its numbers, letters or Roman numbers. */
+/** Returns the markers of an ordered list one by one: numbers, letters, or Roman numerals. */
 function markersOf(html: string, tag: HtmlTag): () => string {
   const start = Number.parseInt(attributeOf(html, tag, 'start') ?? '1', 10);
   let number = Number.isSafeInteger(start) ? start : 1;
@@ -352,13 +351,13 @@ function numberText(number: number, type: string): string {
   return type === lower ? text : text.toUpperCase();
 }
 
-/** The first characters of a text; half a character or half a reference such as `&am` at the end is left out. */
+/** Returns the first characters of a text, without half a character or an incomplete reference such as `&am` at the end. */
 function beginning(written: string, length: number): string {
   if (written.length <= length) return written;
   return written.slice(0, length).replace(/&[#\w]{0,32}$|[\ud800-\udbff]$/, '');
 }
 
-/** Text of an html body, with LF line ends; empty when the html shows no text. */
+/** Returns the text of an html body, with LF line ends; empty if the html shows no text. */
 export function htmlToText(html: string): string {
   const reader = new Reader();
   let left = MAX_CHARACTERS;

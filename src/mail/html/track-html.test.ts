@@ -88,7 +88,7 @@ for (const html of leftAlone) {
   test(`left alone: ${html}`, () => assert.deepEqual(tracked(html), { html, urls: [] }));
 }
 
-test('links behind comments, styles and half tags are found', () => {
+test('finds links after comments, styles, and incomplete tags', () => {
   const before = '<!--> <!---> <!-- a --!> <!x> <?y> </> </ z> < <style>a</style > <script>if (a < b) {}</script>';
   const { urls } = tracked(`${before}<a href="https://a.test/">`);
   assert.deepEqual(urls, ['https://a.test/']);
@@ -100,7 +100,7 @@ test('an address with quotes and ampersands is written so that it is read back',
   assert.equal(decodeAttribute(/^<a href="([^"]*)" class=x>$/.exec(html)![1]!), other);
 });
 
-test('the picture stands at the end of the body, or of the html, or of the text', () => {
+test('adds the pixel at the end of the body, of the html, or of the text', () => {
   const pixelUrl = 'https://t.test/t/p';
   const end = (html: string): string => trackHtml(html, { pixelUrl }).replace(/<img [^>]*>/, '|');
   assert.equal(end('<html><body>x</body></html>'), '<html><body>x|</body></html>');

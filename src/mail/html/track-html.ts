@@ -1,16 +1,14 @@
 /**
- * Gives the links of an html body other addresses, and adds a picture at its end. Everything else stays as it is, byte for
- * byte: the html is read with the tokens of a browser (WHATWG HTML §13.2.5: comments, raw text, quoted and unquoted
- * attributes), and only the values found are replaced. Linear in the length of the html, whatever it holds.
+ * Replaces the links of an html body and adds a tracking pixel at its end. Everything else stays the same byte for byte: the html is
+ * tokenized like in a browser (WHATWG HTML §13.2.5: comments, raw text, quoted and unquoted attributes), and only the values found are
+ * replaced. Linear in the length of the html.
  *
- * Links are `href` of `<a>` and `<area>` with an http or https address. Left alone are links with the attribute `data-notrack`,
- * links in comments (and so Outlook's conditional ones) and addresses that no browser would understand: no link may lead
- * elsewhere than before.
+ * Links are `href` of `<a>` and `<area>` with an http or https URL. Unchanged are links with the attribute `data-notrack`, links in
+ * comments (including Outlook's conditional ones), and URLs that no browser would understand: no link may point elsewhere than before.
  *
- * Markup in bytes as a text in which every ASCII character that a reader of the charset sees stands at the place of its byte,
- * and nothing else looks like one: tags are found in it without decoding the rest, and what is found is replaced byte by byte.
- * The charsets are those of browsers (WHATWG Encoding); all of them but UTF-16 and ISO-2022-JP have ASCII in single bytes that
- * are never part of another character where tags are concerned.
+ * Bytes of other charsets are read through a view in which every ASCII character is at the position of its byte, and no other byte looks
+ * like one: tags are found without decoding the rest, and replaced byte by byte. The charsets are those of browsers (WHATWG Encoding); all
+ * of them except UTF-16 and ISO-2022-JP have ASCII in single bytes that are never part of another character where tags are concerned.
  *
  * Unknown charsets are refused, since their ASCII may be something else (UTF-7, EBCDIC).
  */
@@ -20,32 +18,32 @@ import { trimmed } from '../../base/trim.ts';
 import { decodeAttribute, escapeAttribute, type HtmlTag, readTags } from './html-tags.ts';
 
 export interface HtmlTracking {
-  /** The address to put in place of this one, as a browser understands it; undefined leaves the link as it is. */
+  /** Returns the replacement for this decoded URL; undefined leaves the link unchanged. */
   rewriteLink?(url: string): string | undefined;
-  /** Address of the picture; none is added without it. */
+  /** URL of the tracking pixel; without it none is added. */
   pixelUrl?: string;
 }
 
-/** An html text as it is read once for any number of copies. Places are indexes in the text. */
+/** An html text, read once for any number of copies. Positions are indexes in the text. */
 export interface TrackableHtml {
-  /** In their order. */
+  /** In order of position. */
   links: HtmlLink[];
-  /** Where the last `</body>` and the last `</html>` stand; -1 where there is none. */
+  /** Positions of the last `</body>` and the last `</html>`; -1 if there is none. */
   bodyEnd: number;
   htmlEnd: number;
   length: number;
 }
 
 interface HtmlLink {
-  /** Where the value stands, without quotes. */
+  /** Position of the value, without quotes. */
   start: number;
   end: number;
   isQuoted: boolean;
-  /** As a browser understands it. */
+  /** Decoded, as a browser reads it. */
   url: string;
 }
 
-/** What comes in place of a piece of the html. */
+/** Replacement of a piece of the html. */
 interface HtmlEdit {
   start: number;
   end: number;
@@ -53,9 +51,9 @@ interface HtmlEdit {
 }
 
 interface HtmlReading {
-  /** Without it links are not looked for. */
+  /** Whether to find links. */
   links: boolean;
-  /** The characters written between two places, where the text does not show them; undefined leaves a link as it is. */
+  /** Returns the characters between two positions, if the text does not show them; undefined leaves a link unchanged. */
   written?(start: number, end: number): string | undefined;
 }
 
@@ -77,7 +75,7 @@ export function readTrackable(html: string, reading: HtmlReading): TrackableHtml
   return found;
 }
 
-/** The changes that give this tracking, in their order; none where nothing is to be changed. */
+/** Returns the changes for this tracking in order; none if nothing changes. */
 export function trackingEdits(found: TrackableHtml, { rewriteLink, pixelUrl }: HtmlTracking): HtmlEdit[] {
   const edits: HtmlEdit[] = [];
   let done = 0;
@@ -91,13 +89,13 @@ export function trackingEdits(found: TrackableHtml, { rewriteLink, pixelUrl }: H
     }
   }
   if (pixelUrl === undefined) return edits;
-  // An end of the body in front of a link that was replaced is not its end.
+  // An end of the body before a replaced link is not its real end.
   const at = [found.bodyEnd, found.htmlEnd].find((end) => end >= done) ?? found.length;
   edits.push({ start: at, end: at, text: pixel(pixelUrl) });
   return edits;
 }
 
-/** The html with these changes, or the same string when there are none. */
+/** Returns the html with these changes, or the same string if there are none. */
 export function trackHtml(html: string, tracking: HtmlTracking): string {
   const { rewriteLink, pixelUrl } = tracking;
   if (rewriteLink === undefined && pixelUrl === undefined) return html;
@@ -127,8 +125,8 @@ function linkOf(tag: HtmlTag, written: NonNullable<HtmlReading['written']>): Htm
 }
 
 /**
- * The address as browsers read it (WHATWG URL: spaces around it and line breaks in it do not count) when it is an absolute
- * http or https one; undefined for anything else, and for one that still holds a variable.
+ * Returns the URL as browsers read it (WHATWG URL ignores surrounding spaces and line breaks) if it is an absolute http or https URL;
+ * undefined for anything else, and for one that still has a variable.
  */
 function httpAddress(written: string): string | undefined {
   const url = trimmed(written, (code) => code <= 0x20).replace(/[\t\n\r]/g, '');
@@ -137,17 +135,17 @@ function httpAddress(written: string): string | undefined {
 }
 
 export interface MarkupView {
-  /** Characters beyond ASCII may be any others beyond ASCII, one for each unit. */
+  /** Non-ASCII characters may be replaced by any others, one per unit. */
   text: string;
-  /** Bytes of one character of the text. */
+  /** Bytes per character of the text. */
   unitBytes: 1 | 2;
-  /** What is written between two places of the text; undefined where the bytes are not of the charset. */
+  /** Decodes the text between two positions; undefined if the bytes are invalid in the charset. */
   written(start: number, end: number): string | undefined;
-  /** Text for an attribute's value or a tag, as bytes; characters beyond ASCII become character references. */
+  /** Encodes text for an attribute value or a tag; non-ASCII characters become character references. */
   encode(text: string): Buffer;
 }
 
-/** Names of ASCII, which browsers take for windows-1252: bytes beyond it are of a charset that is not named. */
+/** Names of ASCII, which browsers read as windows-1252: other bytes are of an unnamed charset. */
 const ASCII_NAMES = new Set([
   '',
   'us-ascii',
@@ -159,11 +157,11 @@ const ASCII_NAMES = new Set([
 ]);
 const BEYOND_ASCII = /[^\x00-\x7f]/;
 
-/** The view of bytes in this charset (a name in any case; empty when none is named); undefined when they cannot be read. */
+/** Returns a view of bytes in this charset (a name in any case; empty if none is named); undefined if they cannot be read. */
 export function viewMarkup(bytes: Buffer, charset: string): MarkupView | undefined {
   const name = charset.trim().toLowerCase();
   if (ASCII_NAMES.has(name)) {
-    // UTF-8 is what mail without a charset has in practice; other bytes mean nothing certain.
+    // Mail without a charset is UTF-8 in practice; other bytes are ambiguous.
     return byteView(bytes, bytes.toString('latin1'), isUtf8(bytes) ? decoderOf('utf-8') : undefined);
   }
   const decoder = decoderOf(name);
@@ -205,7 +203,7 @@ function byteView(bytes: Buffer, text: string, decoder: TextDecoder | undefined)
 
 function wideView(bytes: Buffer, encoding: 'utf-16le' | 'utf-16be'): MarkupView | undefined {
   if (bytes.length % 2 !== 0) return undefined;
-  // The mark at the beginning decides (RFC 2781 §3.2).
+  // The byte order mark decides (RFC 2781 §3.2).
   const mark = bytes.toString('latin1', 0, 2);
   const isBig = mark === '\xfe\xff' || (encoding === 'utf-16be' && mark !== '\xff\xfe');
   const little = (data: Buffer): Buffer => (isBig ? Buffer.from(data).swap16() : data);
@@ -222,8 +220,8 @@ function wideView(bytes: Buffer, encoding: 'utf-16le' | 'utf-16be'): MarkupView 
 }
 
 /**
- * ISO-2022-JP (RFC 1468): between escape sequences bytes that look like ASCII are halves of characters, or the Roman set, which
- * has another tilde. Undefined when the text ends there, so that nothing could be put behind it.
+ * ISO-2022-JP (RFC 1468): between escape sequences, bytes that look like ASCII are halves of characters, or of the Roman set, whose tilde
+ * differs. Undefined if the text ends there, so that nothing can be appended.
  */
 function maskedShifts(bytes: Buffer): string | undefined {
   const text = bytes.toString('latin1');

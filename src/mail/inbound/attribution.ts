@@ -1,27 +1,27 @@
 /**
- * Recognizes the line in front of a quote that says who wrote it and when ("On 20 Nov 2026, Shop <orders@shop.example> wrote:"), in
- * the forms and languages of the usual email clients. A sentence of the reply may look like such a line, so a match needs evidence:
- * a date, an address, a verb, the way it opens, and the lines around it. Without enough of it the line is the author's own.
+ * Recognizes the line before a quote that states who wrote it and when ("On 20 Nov 2026, Shop <orders@shop.example> wrote:"), in the forms
+ * and languages of the usual email clients. A sentence of the reply may look like such a line, so a match needs evidence: a date, an
+ * address, a verb, how it opens, and the lines around it. Without enough evidence the line is treated as the author's own.
  */
 import { CONJUNCTIONS, OPENERS, OPENERS_WITHOUT_VERB, PRONOUNS, QUOTING, WROTE } from './reply-words.ts';
 
 /** The lines around a possible attribution. */
 export interface AttributionContext {
-  /** The next line that is not blank is quoted, or there is a block of header fields. */
+  /** The next nonblank line is quoted, or there is a block of header fields. */
   isQuoteNext: boolean;
   isBlankBefore: boolean;
-  /** Also at the end of the text. */
+  /** Also true at the end of the text. */
   isBlankAfter: boolean;
 }
 
-/** Characters of a line that are read; no attribution is longer. */
+/** Maximum number of characters of a line to read; no attribution is longer. */
 const LONGEST = 1_000;
 const INVISIBLE = /[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
-/** The zeros of the digits that dates are written with: Arabic, Persian, Devanagari, Thai and full-width. */
+/** The zeros of the digits used in dates: Arabic, Persian, Devanagari, Thai, and full-width. */
 const ZEROS = [0x660, 0x6f0, 0x966, 0xe50, 0xff10];
 const DIGIT = /[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u0e50-\u0e59\uff10-\uff19]/g;
 
-/** A line as it is compared: without marks of direction, with plain spaces and ASCII digits. */
+/** Returns a line for comparison: without text direction marks, with plain spaces and ASCII digits. */
 export function plainLine(line: string): string {
   return line
     .slice(0, LONGEST)
@@ -42,17 +42,17 @@ const anyOf = (words: readonly string[]): string =>
     .map(escaped)
     .join('|');
 const capitalized = (word: string): string => word[0]!.toUpperCase() + word.slice(1);
-/** Scripts that put no space between words. */
+/** Scripts without spaces between words. */
 const UNSPACED = /[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]/;
 const spaced = (words: readonly string[]): string[] => words.filter((word) => !UNSPACED.test(word));
 const unspaced = (words: readonly string[]): string[] => words.filter((word) => UNSPACED.test(word));
-/** One of these words as a whole word. */
+/** Matches one of these words as a whole word. */
 const wordPattern = (words: readonly string[]): string => `(?<![\\p{L}\\p{M}])(?:${anyOf(words)})(?![\\p{L}\\p{M}])`;
 
-/** The languages that clients are translated to; the names of their months and days come with Node. */
+/** The languages that clients are translated to; Node provides the names of months and days. */
 const LANGUAGES = `en de fr es ca gl pt it nl sv da nb nn is fi et pl cs sk ru uk be bg sr hr sl lt lv ro hu tr el he ar fa hi th vi id ja zh ko`;
 
-/** Names of the days of the week and of the months, long and short, as they are written in dates. */
+/** Returns the names of weekdays or months, long and short, as written in dates. */
 function calendarNames(part: 'weekday' | 'month'): string[] {
   const names = new Set<string>();
   for (const language of LANGUAGES.split(' ')) {
@@ -85,7 +85,7 @@ interface Patterns {
 
 let patterns: Patterns | undefined;
 
-/** Built at the first use: the calendars of forty languages take some milliseconds. */
+/** Built on first use: the calendars of forty languages take some milliseconds. */
 function patternsOnce(): Patterns {
   if (patterns) return patterns;
   const wrote = `(?:${wordPattern(spaced(WROTE))}|${anyOf(unspaced(WROTE))})`;
@@ -98,7 +98,7 @@ function patternsOnce(): Patterns {
     quoting: new RegExp(`^(?:${anyOf(QUOTING)}) \\S.{0,300}[:：]$`, 'iu'),
     openerWithoutVerb: new RegExp(`^(?:${anyOf(OPENERS_WITHOUT_VERB)}) `, 'u'),
     conjunctionFirst: new RegExp(`^${wordPattern([...CONJUNCTIONS, ...CONJUNCTIONS.map(capitalized)])}`, 'u'),
-    // With case: "Han" and "Lei" are names in the middle of a line.
+    // Case matters: "Han" and "Lei" are names in the middle of a line.
     pronoun: new RegExp(
       `${pronoun} ${wrote}|${wrote} ${pronoun}|^${wordPattern(PRONOUNS.map(capitalized))} ${wrote}`,
       'u',
@@ -116,7 +116,7 @@ const YEAR = /(?<!\d)(?:19|20|25)\d\d(?!\d)/;
 const NUMERIC_DATE = /(?<!\d)\d{1,4}(?:[./-]\s?\d{1,2}[./-]\s?\d{1,4}|年\s?\d{1,2}月|년\s?\d{1,2}월)/g;
 const TIME = /(?<!\d)\d{1,2}\s?(?:[:.٫hH時时点]\s?\d{2}|시|点|時|[AaPp]\.?[Mm])/;
 const ADDRESS = /[^\s<>()[\]"',;:]+@[^\s<>()[\]"',;:]+[\p{L}\p{N}]/u;
-/** A name and an address in brackets, or an address alone, in front of everything else. */
+/** A name and an address in brackets, or an address alone, at the start. */
 const NAME_AND_ADDRESS_FIRST = /^[^:<>@]{0,120}[<([]+(?:mailto:)?[^\s<>()]+@[^\s<>()]+|^[^\s<>()@]+@[^\s<>()@]+\s/u;
 const ADDRESS_LAST = /[<([]\s?(?:mailto:)?[^\s<>()]+@[^\s<>()]+\s?[>)\]]+$/u;
 const DATE_FIRST = /^[("]?\d/;
@@ -125,7 +125,7 @@ const DASHES_LAST = /\s*[-–—_=*]{2,}$/;
 /** "Shop wrote", "Ann B. Smith schrieb": a name and the verb, nothing else. */
 const NAME_WORDS = /^["“«„]?\p{Lu}[\p{L}\p{M}.'’-]*(?: [\p{Lu}"“«„][\p{L}\p{M}.'’-]*){0,4}["”»“]?$/u;
 
-/** What can be seen in a possible attribution. */
+/** Features of a possible attribution. */
 interface Evidence {
   text: string;
   isEnded: boolean;
@@ -135,14 +135,14 @@ interface Evidence {
   hasTime: boolean;
   hasAddress: boolean;
   opensAsDate: boolean;
-  /** As those do that need no verb. */
+  /** Opens like attributions that need no verb. */
   opensWithoutVerb: boolean;
-  /** With a word or a date that attributions open with. */
+  /** Opens with a word or a date that attributions open with. */
   opens: boolean;
-  /** Or with a name and an address. */
+  /** Or opens with a name and an address. */
   opensAsAuthor: boolean;
   opensAsSentence: boolean;
-  /** "you wrote": the author speaks. */
+  /** "you wrote": the author's own words. */
   hasPronoun: boolean;
 }
 
@@ -175,7 +175,7 @@ function evidenceOf(line: string): Evidence {
   };
 }
 
-/** Whether the line, joined where a client has wrapped it, introduces a quote. */
+/** Returns whether the line, joined if a client wrapped it, introduces a quote. */
 export function isAttribution(line: string, context: AttributionContext): boolean {
   if (!/\d|@|[:：]$|[-–—=*]$/.test(line)) return false;
   const { quoting } = patternsOnce();
@@ -192,7 +192,7 @@ function endsWithoutColon(seen: Evidence, { isQuoteNext }: AttributionContext): 
   return patternsOnce().wroteAtEnd.test(seen.text) || (isQuoteNext && seen.opensAsDate && ADDRESS_LAST.test(seen.text));
 }
 
-/** A quote that is marked as one follows; so little else is needed. */
+/** A marked quote follows, so little other evidence is needed. */
 function introducesQuote(seen: Evidence): boolean {
   if (!seen.hasVerb) return seen.hasDate && seen.hasAddress && seen.opensWithoutVerb;
   if (seen.opens && seen.hasDate) return true;
@@ -202,7 +202,7 @@ function introducesQuote(seen: Evidence): boolean {
   return NAME_WORDS.test(name);
 }
 
-/** The text that follows may be the author's own; so the line has to say who and when. */
+/** The text that follows may be the author's own, so the line has to contain who and when. */
 function introducesText(seen: Evidence, { isBlankBefore, isBlankAfter }: AttributionContext): boolean {
   if (seen.opensAsSentence) return false;
   if (!seen.hasVerb) return seen.opensWithoutVerb && seen.hasDate && seen.hasTime && seen.hasAddress && isBlankAfter;
@@ -210,11 +210,11 @@ function introducesText(seen: Evidence, { isBlankBefore, isBlankAfter }: Attribu
   return !seen.hasPronoun && seen.hasDate && seen.hasTime && isBlankAfter && (seen.opens || isBlankBefore);
 }
 
-/** Whether a line ends as a sentence does, not as a piece of an attribution that a client has wrapped at a width. */
+/** Returns whether a line ends like a sentence, not like a piece of an attribution that a client wrapped. */
 export const endsSentence = (line: string): boolean =>
   /[!?。！？]$/.test(line) || (line.endsWith('.') && line.length < 60);
 
-/** Whether a line is one that a wrapped attribution begins with. */
+/** Returns whether a wrapped attribution can start with this line. */
 export function opensAttribution(line: string): boolean {
   const { opener, weekdayFirst } = patternsOnce();
   const text = line.replace(DASHES_FIRST, '');
@@ -223,7 +223,7 @@ export function opensAttribution(line: string): boolean {
   );
 }
 
-/** Whether it begins with a word for that ("On", "Le"), not with a number or a day, which a wrapped line may begin with too. */
+/** Returns whether it opens with a word such as "On" or "Le", not with a number or a day, which a wrapped line may start with too. */
 export const opensWithWord = (line: string): boolean => patternsOnce().opener.test(line) && opensAttribution(line);
 
 /** "On Thu, 26 Nov 2026 10:00:00 +0100", with name and verb on the next line. */
@@ -232,6 +232,6 @@ export function isDateLine(line: string): boolean {
   return hasDate && (hasTime || YEAR.test(line)) && !hasVerb && opensAttribution(line);
 }
 
-/** Whether the line was broken within a date that goes on in the next line: "On Thu, Nov 26,". */
+/** Returns whether the line is broken within a date: "On Thu, Nov 26,". */
 export const breaksDate = (line: string): boolean =>
   /[,،\d]$/.test(line) && opensAttribution(line) && !DATE_FIRST.test(line);

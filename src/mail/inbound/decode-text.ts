@@ -1,26 +1,26 @@
 /**
- * Decodes the text of a part. Mail without a charset, or with a wrong one, is read byte by byte: sequences that are UTF-8 are, and
- * every other byte is Windows-1252, which is what clients take it for. So one byte of Latin-1 costs no other character.
+ * Decodes the text of a part. Mail without a charset, or with a wrong one, is decoded byte by byte: valid UTF-8 sequences as UTF-8, and
+ * every other byte as Windows-1252, like email clients do. So one byte of Latin-1 garbles no other character.
  */
 
 export interface DecodedText {
   text: string;
-  /** The charset that is not known; the text is read without it. */
+  /** An unknown charset, which was ignored. */
   unknownCharset: string | undefined;
 }
 
 interface TextSource {
-  /** As the part says. */
+  /** The charset that the part declares. */
   charset: string | undefined;
   isHtml: boolean;
-  /** The bytes end where a limit is, maybe within a character. */
+  /** The bytes end at a limit, possibly within a character. */
   isCut: boolean;
 }
 
-/** Labels that mean UTF-8 or its subset, or nothing. */
+/** Labels that mean UTF-8, its subset, or nothing. */
 const UTF8_OR_NONE =
   /^(|utf-?8|unicode-1-1-utf-8|us-ascii|ascii|ansi_x3\.4-1968|unknown|unknown-8bit|x-unknown|default|_autodetect\w*)$/i;
-/** Of Windows and others, which have names of their own for charsets of the standard. */
+/** Names of charsets that Windows and others use instead of the standard ones. */
 const ALIASES = new Map([
   ['latin-1', 'iso-8859-1'],
   ['cp932', 'shift_jis'],
@@ -36,7 +36,7 @@ const ALIASES = new Map([
 ]);
 const META_CHARSET = /<meta[^>]{0,200}charset\s?=\s?["']?([\w.:-]{3,40})/i;
 const SNIFFED_BYTES = 2_048;
-/** The two escapes that Japanese mail begins its characters with (RFC 1468). */
+/** The two escape sequences that Japanese mail starts with (RFC 1468). */
 const ISO_2022_JP = /\x1b\$[@B]|\x1b\(J/;
 
 export function decodeText(bytes: Buffer, { charset, isHtml, isCut }: TextSource): DecodedText {
@@ -52,7 +52,7 @@ export function decodeText(bytes: Buffer, { charset, isHtml, isCut }: TextSource
   }
 }
 
-/** What the bytes themselves say; empty for nothing. */
+/** Returns the charset that the bytes indicate; empty if none. */
 function sniffed(bytes: Buffer, { isHtml }: { isHtml: boolean }): string {
   const start = bytes.toString('latin1', 0, SNIFFED_BYTES);
   if (ISO_2022_JP.test(start)) return 'iso-2022-jp';
@@ -69,11 +69,11 @@ function isKnown(label: string): boolean {
   }
 }
 
-/** A character of more than one byte (RFC 3629 §4), or a byte that belongs to none. */
+/** A multibyte character (RFC 3629 §4), or a byte that belongs to none. */
 const NON_ASCII =
   /[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xed[\x80-\x9f][\x80-\xbf]|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}|[\x80-\xff]/g;
 const WINDOWS_1252 = new TextDecoder('windows-1252').decode(Uint8Array.from({ length: 256 }, (_, byte) => byte));
-/** The first bytes of a character whose rest was cut off. */
+/** The first bytes of a truncated character. */
 const CUT_CHARACTER = /(?:[\xc2-\xf4]|[\xe0-\xf4][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{2})$/;
 
 function mixedText(bytes: Buffer, isCut: boolean): string {

@@ -1,14 +1,14 @@
 /**
- * The names of attached files, as senders write them: quoted or not, in RFC 2231 pieces, as encoded-words (RFC 2047) where those are
- * not allowed, and with percent signs. The result is a name that every file system takes: without folders, control characters, and
- * marks that turn the direction of text.
+ * Reads the names of attached files as senders write them: quoted or not, in RFC 2231 pieces, as encoded-words (RFC 2047) where those are
+ * not allowed, and with percent signs. The result is valid in every file system: without folders, control characters, and text direction
+ * marks.
  */
 import { decodeWords, headerText } from '../mime/header-fields.ts';
 import type { FieldParameter } from '../mime/mime-walk.ts';
 
 const MOST_CHARACTERS = 200;
 
-/** Names of parts that mail has without one, by their type. */
+/** Names for parts without one, by type. */
 const USUAL_NAMES = new Map([
   ['text/calendar', 'invite.ics'],
   ['application/ics', 'invite.ics'],
@@ -21,20 +21,20 @@ const USUAL_NAMES = new Map([
   ['message/delivery-status', 'delivery-status.txt'],
 ]);
 
-/** Undefined where a name of this parameter is not given. The extended form wins: the plain one is for readers that do not know it. */
+/** Returns the name in this parameter; undefined if there is none. The extended form takes precedence over the plain one. */
 export function writtenName(parameters: readonly FieldParameter[], parameter: string): string | undefined {
   const extended = parameters.find(({ name }) => name === `${parameter}*`);
   if (extended) return fromExtended(extended.value);
   const whole = parameters.find(({ name }) => name === parameter);
   const value = whole ? unquotedValue(whole) : joinedPieces(parameters, parameter);
   if (value === undefined) return undefined;
-  // The asterisk is forgotten.
+  // The asterisk is missing.
   if (/^[\w-]{3,20}'[\w-]{0,10}'.*%[0-9A-Fa-f]{2}/.test(value)) return fromExtended(value);
   const text = decodeWords(closedWord(headerText(value)));
   return /%[89A-Fa-f][0-9A-Fa-f]/.test(text) ? percentText(text) : text;
 }
 
-/** Some clients do not quote, whatever the name has: up to the next semicolon, or the next parameter where that is missing. */
+/** Some clients never quote: the value ends at the next semicolon, or at the next parameter if that is missing. */
 function unquotedValue({ raw, value, rest }: FieldParameter): string {
   if (raw.startsWith('"')) return value;
   const text = rest.replace(/\s[\w*-]+=.*$/s, '').trim();
@@ -52,7 +52,7 @@ function joinedPieces(parameters: readonly FieldParameter[], parameter: string):
   let value = '';
   for (let index = first; hasPiece(index); index += 1) {
     const plain = byName.get(`${parameter}*${index}`);
-    // A percent sign in a piece that is not coded stands for itself.
+    // A percent sign in an unencoded piece is literal.
     value +=
       plain === undefined ? byName.get(`${parameter}*${index}*`)! : isCoded ? plain.replaceAll('%', '%25') : plain;
   }
@@ -70,12 +70,12 @@ function fromExtended(value: string): string {
   try {
     if (charset !== '') return decodeWords(new TextDecoder(charset, { fatal: true }).decode(bytes));
   } catch {
-    // An unknown charset, or bytes that are not of it.
+    // An unknown charset, or invalid bytes.
   }
   return decodeWords(headerText(bytes.toString('latin1')));
 }
 
-/** An encoded-word whose end is missing. */
+/** Closes an encoded-word whose end is missing. */
 const closedWord = (text: string): string =>
   /=\?[^?\s]+\?[BbQq]\?[^?]*$/.test(text) ? `${text.replace(/\?$/, '')}?=` : text;
 
@@ -87,13 +87,13 @@ function percentText(text: string): string {
   }
 }
 
-/** A name without what a file may not be called anywhere; empty where nothing is left. */
+/** Returns a name without characters that file systems forbid; empty if nothing is left. */
 export function safeName(written: string): string {
   const name = written.replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '');
   return shortened((name.split(/[\\/]/).at(-1) ?? '').trim());
 }
 
-/** A name made of a text that is none, such as a subject. */
+/** Returns a file name made from another text, such as a subject. */
 export function nameOfText(text: string, extension: string): string {
   const name = text
     .replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '')
@@ -102,10 +102,10 @@ export function nameOfText(text: string, extension: string): string {
   return name === '' ? '' : `${shortened(name, MOST_CHARACTERS - extension.length)}${extension}`;
 }
 
-/** The name that clients give such a part; empty where there is none. */
+/** Returns the name that clients give such a part; empty if there is none. */
 export const usualName = (type: string): string => USUAL_NAMES.get(type) ?? '';
 
-/** The end is kept, which says what it is. */
+/** Shortens a name but keeps its extension. */
 function shortened(name: string, most = MOST_CHARACTERS): string {
   if (name.length <= most) return name.toWellFormed();
   const extension = /\.[^.]{1,20}$/.exec(name)?.[0] ?? '';

@@ -1,6 +1,6 @@
 /**
- * Text that was sent as `format=flowed` (RFC 3676): paragraphs whose lines end in a space are joined again, also within quotes, and
- * the space that protects the start of a line is removed. Time is linear in the text.
+ * Decodes `format=flowed` text (RFC 3676): joins paragraphs whose lines end in a space, also within quotes, and removes the space that
+ * protects the start of a line. Takes time linear in the text.
  */
 
 /** `delSp` is the parameter of that name: the space at the end of a line belongs to the format, not to the text. */
@@ -18,7 +18,7 @@ export function unflowed(text: string, { delSp }: { delSp: boolean }): string {
     const content = line.slice(line[marks] === ' ' ? marks + 1 : marks);
     if (marks !== depth) end();
     depth = marks;
-    // The mark of a signature ends in a space and is no paragraph that goes on (§4.3).
+    // The signature mark ends in a space but does not continue (§4.3).
     const isFlowed = content.endsWith(' ') && content !== '-- ';
     if (content === '-- ') end();
     pieces.push(isFlowed && delSp ? content.slice(0, -1) : content);

@@ -1,7 +1,7 @@
 /**
- * Recognizes what email clients put above a mail that they quote as a whole: a line such as `-----Original Message-----`, and a
- * block of header fields (From, Sent, To, Subject) in the languages and the order of the client. Labels alone prove little ("From:
- * Berlin", "Date: 3 May" is an order), so a block needs the sender and what only mail has: a subject, or an address with a date.
+ * Recognizes what email clients put above a mail that they quote completely: a line such as `-----Original Message-----`, and a block of
+ * header fields (From, Sent, To, Subject) in the languages and the order of the client. Labels alone prove little ("From: Berlin", "Date: 3
+ * May" is an order), so a block needs the sender and something that only mail has: a subject, or an address with a date.
  */
 import { plainLine } from './attribution.ts';
 import { HEADER_LABELS, QUOTE_BEGINS, SEPARATORS } from './reply-words.ts';
@@ -17,20 +17,20 @@ for (const kind of Object.keys(HEADER_LABELS) as Kind[]) {
 }
 
 const BETWEEN_DASHES = /^[-_=—–*~]{2,}\s*(\S.{0,80}?)\s*[-_=—–*~]{2,}[:：]?$/;
-/** Yahoo writes separator and fields in one line. */
+/** Yahoo writes the separator and fields in one line. */
 const DASHES_AND_FIELDS = /^[-_=—–*~]{2,}\s*(\S.{0,80}?)\s*[-_=—–*~]{2,}\s+(\S.*[:：].*)$/;
 /** `From: Shop`, `*From:* Shop`, `De : Shop`, and the table of NetEase: `| From | Shop |`. */
 const LABEL = /^(?:\|\s*)?[*_]{0,2}([^\s:：|*][^:：|*]{0,30}?)[*_]{0,2}\s?(?:[:：]\s?[*_]{0,2}|\|)\s?(.*)$/;
 const MOST_LINES = 24;
 
-/** Whether the line says that the original or a forwarded mail follows. */
+/** Returns whether the line announces the original or a forwarded mail. */
 export function isSeparator(line: string): boolean {
   const text = plainLine(line);
   const between = BETWEEN_DASHES.exec(text)?.[1] ?? DASHES_AND_FIELDS.exec(text)?.[1];
   return between !== undefined && separators.has(lower(between));
 }
 
-/** A line that introduces a block of fields or a quote without being between dashes: "Original Message", "Begin forwarded message:". */
+/** Returns whether the line introduces fields or a quote without dashes: "Original Message", "Begin forwarded message:". */
 export function isIntroduction(line: string): boolean {
   const text = lower(plainLine(line));
   if (separators.has(text.replace(/[:：]$/, '')) || begins.has(text.replace(/\s?[:：]$/, ''))) return true;
@@ -45,7 +45,7 @@ function labelOf(line: string): { kind: Kind; value: string } | undefined {
   return match && kind ? { kind, value: match[2]! } : undefined;
 }
 
-/** Index of the line after the block of header fields that starts here; undefined where none starts. */
+/** Returns the index after the block of header fields that starts here; undefined if none starts. */
 export function afterHeaderFields(lines: readonly string[], from: number): number | undefined {
   const found = new Map<Kind, string>();
   let [end, last]: [number, Kind | undefined] = [from, undefined];
@@ -59,13 +59,13 @@ export function afterHeaderFields(lines: readonly string[], from: number): numbe
     end = index + 1;
   }
   if (!isMailHeader(found)) return undefined;
-  // Sender and date alone may be two lines of a list, unless they are a paragraph of their own.
+  // Sender and date alone may be two lines of a list, unless they are a separate paragraph.
   const isShort = !found.has('to') && !found.has('subject');
   const isApart = (line: string | undefined): boolean => line === undefined || /^[-_=*\s]*$/.test(line);
   return !isShort || (isApart(lines[from - 1]) && isApart(lines[end])) ? end : undefined;
 }
 
-/** A wrapped value, or a blank line between two fields. */
+/** Returns whether the line continues the block: a wrapped value, or a blank line between two fields. */
 function continues(
   lines: readonly string[],
   { index, line, last }: { index: number; line: string; last: Kind },
@@ -77,7 +77,7 @@ function continues(
 
 const hasDigit = (text: string | undefined): boolean => text !== undefined && /\d/.test(text);
 
-/** Whether these are fields of a mail: from whom, and evidence that no list of the author's own has. */
+/** Returns whether these are fields of a mail: a sender, and evidence that the author's own lists do not have. */
 function isMailHeader(found: ReadonlyMap<Kind, string>): boolean {
   const from = found.get('from');
   if (from === undefined) return false;

@@ -1,4 +1,4 @@
-/** What is read of real shapes of mail, and what bad ones cost. */
+/** Reading real shapes of mail, and the cost of hostile ones. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
@@ -66,7 +66,7 @@ test('charsets, encodings and odd shapes', async () => {
   assert.equal((await text([`${plain}utf-8`, 'Content-Transfer-Encoding: BASE64'], 'w7w\r\n=')).text, 'ü');
   const unknown = await text([`${plain}x-nowhere`], 'gr\xc3\xbcn');
   assert.equal(unknown.text, 'grün');
-  assert.match(unknown.unreadable.join(), /charset “x-nowhere” of a text is not known/);
+  assert.match(unknown.unreadable.join(), /charset “x-nowhere” of a text is unknown/);
   const coded = await text(['Content-Transfer-Encoding: x-rot13'], 'abc');
   assert.match(coded.unreadable.join(), /transfer encoding “x-rot13”/);
   assert.equal((await readMail(mailOf('Subject: alone'))).text, '', 'a header alone');
@@ -77,11 +77,14 @@ test('charsets, encodings and odd shapes', async () => {
   assert.equal((await text(base64, 'SGVsbG8=\r\nIHdvcmxk')).text, 'Hello world', 'pieces put together');
   assert.deepEqual((await text(base64, '')).unreadable, []);
   const none = await text(base64, '!!!!####');
-  assert.deepEqual([none.text, none.unreadable], ['', ['The Base64 of a text is none; the text is empty.']]);
+  assert.deepEqual(
+    [none.text, none.unreadable],
+    ['', ['The content of a text part is not valid Base64; the text is empty.']],
+  );
   const file = await text(['Content-Type: image/png', 'Content-Transfer-Encoding: base64'], '====');
   assert.deepEqual(
     [file.files[0]!.sizeBytes, file.unreadable],
-    [0, ['The Base64 of a file is none; the file is empty.']],
+    [0, ['The content of a file is not valid Base64; the file is empty.']],
   );
   const unbounded = await text(['Content-Type: multipart/mixed'], '--b\r\n\r\nhello\r\n--b--');
   assert.deepEqual([unbounded.text, unbounded.files.length], [null, 1]);

@@ -1,8 +1,8 @@
 /**
- * Reads inbound mail: its headers, its text and HTML, and where its files are. Limits the depth, the number of parts, and the bytes of
- * headers and texts; the time is linear in the size, and the event loop is yielded to in between. Whatever exceeds a limit or cannot
- * be decoded is reported in `unreadable`, and the rest is read. Attached mail and archives are files and are not unpacked; a
- * winmail.dat is replaced by the files in it.
+ * Reads inbound mail: its headers, text, and HTML, and where its files are. Limits the depth, the number of parts, and the bytes of headers
+ * and texts; the time is linear in the size, and the event loop is yielded to in between. Whatever exceeds a limit or cannot be decoded is
+ * reported in `unreadable`, and the rest is read. Attached mail and archives are files and are not unpacked; a winmail.dat is replaced by
+ * the files in it.
  */
 import { timeSlice } from '../../base/time-slice.ts';
 import { htmlToText } from '../html/html-text.ts';
@@ -30,24 +30,24 @@ import {
 
 export interface MailHeader {
   name: string;
-  /** Decoded, in one line. */
+  /** Decoded and unfolded. */
   value: string;
 }
 
-/** A file, by where it lies in the mail. */
+/** A file and its position in the mail. */
 export interface MailFile {
   name: string;
-  /** As the mail says, without parameters; not to be believed. */
+  /** As declared in the mail, without parameters; not trustworthy. */
   contentType: string;
-  /** Decoded. */
+  /** Decoded size. */
   sizeBytes: number;
-  /** Without angle brackets; null for one that the html does not show. */
+  /** Without angle brackets; null if the html does not refer to it. */
   contentId: string | null;
   encoding: TransferEncoding;
   /** Offsets of its encoded bytes in the mail. */
   from: number;
   to: number;
-  /** Of a file in a winmail.dat: where it is in the decoded bytes. */
+  /** For a file in a winmail.dat: its position in the decoded bytes. */
   within?: { offset: number; length: number };
 }
 
@@ -55,24 +55,24 @@ export interface ReadMail {
   headers: MailHeader[];
   text: string | null;
   html: string | null;
-  /** The text was made of the HTML. */
+  /** The text was derived from the HTML. */
   textFromHtml: boolean;
   textTruncated: boolean;
   htmlTruncated: boolean;
   files: MailFile[];
-  /** Received fields: servers that it has passed. */
+  /** Number of Received fields: servers that it passed. */
   hops: number;
-  /** Sentences on what could not be read. */
+  /** Sentences about what could not be read. */
   unreadable: string[];
 }
 
 const LIMITS = { depth: 30, parts: 500 };
-/** Of one header, in the mail and as it is shown. */
+/** Limit of one header, both raw and decoded. */
 const HEADER_BYTES = 256 * 1024;
 const SHOWN_HEADER_CHARACTERS = 64 * 1024;
 const SHOWN_VALUE_CHARACTERS = 8 * 1024;
 const PART_HEADER_BYTES = 16 * 1024;
-/** Of text and of html, decoded. */
+/** Limits of text and of HTML, decoded. */
 const CHARACTERS: TextLimits = { text: 64 * 1024, html: 128 * 1024 };
 const LINES_AT_ONCE = 2_000;
 
@@ -86,8 +86,8 @@ export async function readMail(content: Buffer, limits: TextLimits = CHARACTERS)
   const unreadable: string[] = [];
   const walk = await walkThroughBytes(content);
   if (walk.exceeded === 'depth')
-    unreadable.push(`Its parts are nested deeper than ${LIMITS.depth} levels; what is inside of them is not read.`);
-  if (walk.exceeded === 'parts') unreadable.push(`It has more than ${LIMITS.parts} parts; those behind are not read.`);
+    unreadable.push(`Its parts are nested deeper than ${LIMITS.depth} levels; deeper parts are not read.`);
+  if (walk.exceeded === 'parts') unreadable.push(`It has more than ${LIMITS.parts} parts; the others are not read.`);
   const { headers, hops } = readHeaders(content, walk.entities[0]!, unreadable);
   noteMultiparts(walk, unreadable);
   const texts = new Texts(unreadable, limits);
@@ -108,7 +108,7 @@ export async function readMail(content: Buffer, limits: TextLimits = CHARACTERS)
       }
       const file = await fileOf(content, part, files.length);
       if (isUndecodable(content, part, file.sizeBytes))
-        unreadable.push('The Base64 of a file is none; the file is empty.');
+        unreadable.push('The content of a file is not valid Base64; the file is empty.');
       files.push(file);
     }
   }
@@ -131,7 +131,7 @@ function filesInTnef({ files }: Tnef, { encoding, from, to }: Part, already: num
   }));
 }
 
-/** Multiparts whose parts cannot be found. */
+/** Reports multiparts whose parts cannot be found. */
 function noteMultiparts({ entities, exceeded }: MimeWalk, unreadable: string[]): void {
   const parents = new Set(entities.map(({ parent }) => parent));
   for (const entity of entities) {
@@ -142,7 +142,7 @@ function noteMultiparts({ entities, exceeded }: MimeWalk, unreadable: string[]):
   }
 }
 
-/** Lines end in CRLF; those that end in a bare LF are read too. */
+/** Lines end in CRLF; a bare LF is accepted too. */
 async function walkThroughBytes(content: Buffer): Promise<MimeWalk> {
   const walk = new MimeWalk({ ...LIMITS, nests: () => false });
   walk.begin(0);
@@ -192,7 +192,7 @@ interface Part {
   /** `format=flowed`, and `DelSp=yes` (RFC 3676). */
   isFlowed: boolean;
   delSp: boolean;
-  /** Empty where it has none. */
+  /** Empty if it has none. */
   name: string;
   contentId: string | null;
   encoding: TransferEncoding;
@@ -203,10 +203,10 @@ interface Part {
 const isYes = (parameters: readonly FieldParameter[], name: string, value: string): boolean =>
   parameterValue(parameters, name)?.trim().toLowerCase() === value;
 
-/** What the header of a part says. */
+/** Reads the header of a part. */
 function partOf(content: Buffer, entity: Entity, unreadable: string[]): Part {
   const from = Math.min(entity.bodyStart, content.length);
-  // The walk takes the line end in front of a delimiter for CRLF.
+  // The walk assumes that the line end before a delimiter is CRLF.
   const { bodyEnd } = entity;
   const isBareLf = content[bodyEnd] !== 13 && content[bodyEnd + 1] === 10;
   const to = Math.max(from, Math.min(isBareLf ? bodyEnd + 1 : bodyEnd, content.length));
@@ -223,7 +223,9 @@ function partOf(content: Buffer, entity: Entity, unreadable: string[]): Part {
   const written = writtenFileName(disposition.parameters, 'filename') || writtenFileName(type.parameters, 'name');
   const encoding = transferEncodingOf(entity.encoding);
   if (encoding === undefined)
-    unreadable.push(`The transfer encoding ${quoted(entity.encoding)} of a part is not known; it is kept as it came.`);
+    unreadable.push(
+      `The transfer encoding ${quoted(entity.encoding)} of a part is unknown; its content is kept unchanged.`,
+    );
   const part: Part = {
     isText: /^text\/(plain|html)$/.test(entity.type) && disposition.main !== 'attachment' && written === undefined,
     type: entity.type,
@@ -240,7 +242,7 @@ function partOf(content: Buffer, entity: Entity, unreadable: string[]): Part {
   return part;
 }
 
-/** The name of a part that gives none: the subject of an attached mail, and what clients call calendars and signatures. */
+/** Returns a name for a part without one: the subject of an attached mail, and what clients call calendars and signatures. */
 function impliedName(content: Buffer, { type, encoding, from, to }: Part): string {
   if (type !== 'message/rfc822') return usualName(type);
   const end = Math.min(to, from + encodedLength(PART_HEADER_BYTES, encoding));
@@ -252,7 +254,7 @@ function impliedName(content: Buffer, { type, encoding, from, to }: Part): strin
 
 const LOOKED_AT = 64 * 1024;
 
-/** Whether nothing is left of what stands there. */
+/** Returns whether decoding nonempty content yields nothing. */
 function isUndecodable(content: Buffer, { encoding, from, to }: Part, decodedBytes: number): boolean {
   if (encoding !== 'base64' || decodedBytes > 0) return false;
   return content.subarray(from, Math.min(to, from + LOOKED_AT)).some((byte) => byte > 0x20);
@@ -274,13 +276,13 @@ interface KeptText {
   truncated: boolean;
 }
 
-/** The texts of a mail, each put together from its parts in their order. */
+/** The texts of a mail, each joined from its parts in order. */
 class Texts {
   readonly #unreadable: string[];
   readonly #limits: TextLimits;
   readonly #plain: KeptText = { text: '', found: false, truncated: false };
   readonly #html: KeptText = { text: '', found: false, truncated: false };
-  /** Of a winmail.dat, for mail without a text of its own. */
+  /** Text of a winmail.dat, for mail without its own text. */
   #wrapped: Tnef | undefined;
 
   constructor(unreadable: string[], limits: TextLimits) {
@@ -291,16 +293,16 @@ class Texts {
   add(content: Buffer, part: Part): void {
     const isHtml = part.type === 'text/html';
     const [kept, most] = isHtml ? [this.#html, this.#limits.html] : [this.#plain, this.#limits.text];
-    // A character has four bytes at most.
+    // A character has at most four bytes.
     const wanted = (most - kept.text.length) * 4;
     const end = Math.min(part.to, part.from + encodedLength(wanted, part.encoding));
     const bytes = decodeTransfer(content.subarray(part.from, end), part.encoding);
     if (isUndecodable(content, part, bytes.length))
-      this.#unreadable.push('The Base64 of a text is none; the text is empty.');
+      this.#unreadable.push('The content of a text part is not valid Base64; the text is empty.');
     const { text, unknownCharset } = decodeText(bytes, { charset: part.charset, isHtml, isCut: end < part.to });
     if (unknownCharset !== undefined)
       this.#unreadable.push(
-        `The charset ${quoted(unknownCharset)} of a text is not known; it is read as UTF-8 or Windows-1252.`,
+        `The charset ${quoted(unknownCharset)} of a text is unknown; it is read as UTF-8 or Windows-1252.`,
       );
     this.#append(kept, part.isFlowed && !isHtml ? unflowed(text, part) : text, most);
     kept.truncated ||= end < part.to;

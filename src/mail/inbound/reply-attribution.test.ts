@@ -6,7 +6,7 @@ import { replyText } from './reply-text.ts';
 const QUOTE = '> Hello Ann,\n> your order is ready.\n>\n> Shop\n';
 const UNQUOTED = 'Hello Ann,\n\nyour order is ready.\n\nShop\n';
 
-/** Lines by client, one a line. `S` stands for a name with its address. */
+/** Lines by client, one per line. `S` is a name with its address. */
 const LINES: Record<string, string> = {
   gmail: `
     On Thu, Nov 26, 2026 at 10:00 AM S wrote:
@@ -188,7 +188,7 @@ const linesOf = (text: string): string[] =>
     .filter((line) => line !== '');
 const withAuthor = (line: string, author: string): string => line.replace(/\bS(?![\p{L}])|(?<=、|，)S/u, author);
 
-/** As Gmail wraps: in front of a word, or within the brackets of an address. */
+/** As Gmail wraps: before a word, or within the brackets of an address. */
 function wrapped(line: string, width: number): string {
   const lines: string[] = [];
   let current = '';

@@ -1,7 +1,7 @@
 /**
- * What stands under the author's words in a reply and is not theirs: the signature after `-- ` (RFC 3676 §4.3), and footers of email
- * clients ("Sent from my iPhone", "Get Outlook for iOS"). A footer has to open as those do and name a device or a client, since
- * "Sent from my desk" is a sentence.
+ * Removes what follows the author's words in a reply: the signature after `-- ` (RFC 3676 §4.3), and footers of email clients ("Sent from
+ * my iPhone", "Get Outlook for iOS"). A footer has to open as those do and name a device or a client, since "Sent from my desk" is a
+ * sentence.
  */
 import { plainLine } from './attribution.ts';
 import { CLIENTS, GET_ENDS, GET_STARTS, OFFERED_CLIENTS, SENT_FROM_ENDS, SENT_FROM_STARTS } from './reply-words.ts';
@@ -19,20 +19,20 @@ const opensOrEnds = (starts: readonly string[], ends: readonly string[]): RegExp
   new RegExp(`^[\\[*_(]*(?:${alternatives(starts)})|(?:${alternatives(ends)})[.。)\\]*_]*$`, 'u');
 const SENT = opensOrEnds(SENT_FROM_STARTS, SENT_FROM_ENDS);
 const OFFERED = opensOrEnds(GET_STARTS, GET_ENDS);
-/** Languages decline names ("z iPhonu", "iPhonesta"), those of Asian scripts put nothing between words. */
+/** Some languages decline names ("z iPhonu", "iPhonesta"); Asian scripts have no spaces between words. */
 const CLIENT = new RegExp(
   `(?<!\\p{L})(?:${alternatives(CLIENTS)})(?!\\p{Ll}{5})|[\u3040-\u9fff](?:${alternatives(CLIENTS)})`,
   'u',
 );
 const OFFERED_CLIENT = new RegExp(`(?<!\\p{L})(?:${alternatives(OFFERED_CLIENTS)})(?![\\p{Ll}])`, 'u');
 const PLATFORM = /iOS|Android|iPhone|iPad|Mac/;
-/** "Sent from my Wiko RIDGE FAB 4G": a device that no list has, written as names are. */
+/** "Sent from my Wiko RIDGE FAB 4G": an unlisted device, written like a name. */
 const NAMED_DEVICE = /^Sent from my (?=.*[\p{Lu}\d])[\p{L}\p{N} +®™'-]{2,40}$/u;
-/** A sentence goes on after its comma; a list of names does not. */
+/** A sentence continues after its comma; a list of names does not. */
 const SENTENCE = /[,;:] \p{Ll}|[!?]/u;
 const LINK = /\s?[<([]?\(?https?:\/\/\S+/g;
 
-/** Up to the signature. */
+/** Returns the lines before the signature. */
 export function withoutSignature(lines: readonly string[]): readonly string[] {
   const strict = lines.findIndex((line, index) => index > 0 && SIGNATURE.test(line));
   if (strict !== -1) return lines.slice(0, strict);
@@ -41,7 +41,7 @@ export function withoutSignature(lines: readonly string[]): readonly string[] {
   return bare > 0 && below.length <= BARE_SIGNATURE_LINES ? lines.slice(0, bare) : lines;
 }
 
-/** Without footers of clients, rules and blank lines at the end. */
+/** Removes client footers, rules, and blank lines at the end. */
 export function withoutFooter(lines: readonly string[]): string[] {
   const rest = [...lines];
   while (rest.length > 0) {

@@ -6,7 +6,7 @@ import { replyText, replyTextOfHtml } from './reply-text.ts';
 const OWN = 'Yes, please.\n\nTomorrow at 9: fine.';
 const QUOTE = '> Shall we send it?\n> When?\n';
 
-/** Lines that programs write in front of a quote. */
+/** Lines that programs write before a quote. */
 const MARKS = [
   ...['On Fri, Nov 20, 2026 at 9:44 AM Shop <orders@shop.example> wrote:', 'On 20 Nov 2026, at 09:44, Shop wrote:'],
   ...['On Fri, Nov 20, 2026 at 9:44 AM Orders of the Shop\n<orders@shop.example> wrote:'],
@@ -105,7 +105,7 @@ test('replies below a quote and between its lines are kept', () => {
   );
 });
 
-/** What people write themselves, however much it looks like a client's line. */
+/** The author's own text, even if it looks like a client's line. */
 const OWN_TEXTS = [
   'Hello,\nas you wrote on 3 November 2026:\nthe price is 5 EUR. I agree.\nThanks',
   'Hello,\n\nas you wrote on 3 November 2026 at 10:30:\n\nthe price is 5 EUR. I agree.',
@@ -146,7 +146,7 @@ const OWN_TEXTS = [
   `A paragraph in one line. ${'It goes on and on. '.repeat(200)}It ends.`,
 ];
 
-test('what people write themselves stays, also where it looks like a mark', () => {
+test('keeps what the author wrote, even if it looks like a quote mark', () => {
   for (const text of OWN_TEXTS) {
     assert.equal(replyText(text), text);
     assert.equal(
@@ -198,7 +198,7 @@ test('a reply that has only HTML ends where its client quotes', () => {
   assert.match(replyTextOfHtml(indented) ?? '', /^My address:\s+Main street 5$/, 'what Gmail indents is no quote');
 });
 
-test('its time does not grow with what is repeated', () => {
+test('takes linear time for repeated patterns', () => {
   const timeOf = (count: number): number => {
     const texts = ['On 1 wrote ', '>', '\n', '-', 'From: a\n', ' wrote:', 'schrieb 1 '].map((piece) =>
       piece.repeat(count),

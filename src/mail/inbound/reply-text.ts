@@ -1,8 +1,8 @@
 /**
- * The author's own words in a reply: without the mail that they quote, the line that introduces it, and the footer of their client.
- * Recognizes the attribution lines, separators and header blocks of email clients in some forty languages (`attribution.ts`,
- * `quoted-header.ts`). Replies below a quote and between its lines are kept. Where it is unclear whether words are the author's own,
- * they are kept: a quote that stays is a smaller error than words that are lost. Time is linear in the text.
+ * Extracts the author's own words from a reply: without the quoted mail, the line that introduces it, and the footer of the email client.
+ * Recognizes the attribution lines, separators, and header blocks of email clients in some forty languages (`attribution.ts`,
+ * `quoted-header.ts`). Replies below a quote and between its lines are kept. If it is unclear whether words are the author's own, they are
+ * kept: a remaining quote is a smaller error than lost words. Takes time linear in the text.
  */
 import { readTags } from '../html/html-tags.ts';
 import { htmlToText } from '../html/html-text.ts';
@@ -18,7 +18,7 @@ import {
 import { afterHeaderFields, isIntroduction, isSeparator } from './quoted-header.ts';
 import { withoutFooter, withoutSignature } from './reply-footer.ts';
 
-/** Lines that a client wraps an attribution into. */
+/** Maximum number of lines of a wrapped attribution. */
 const WRAPPED_LINES = 4;
 
 /** Where a quoted mail starts. */
@@ -29,7 +29,7 @@ interface Mark {
   end: number;
 }
 
-/** Null if there is no text, or none of it is the author's own. */
+/** Returns null if there is no text, or none of it is the author's own. */
 export function replyText(text: string | null): string | null {
   if (text === null) return null;
   const lines = text.replace(/\r\n?/g, '\n').replace(BROKEN_ADDRESS, '$1').split('\n');
@@ -37,12 +37,12 @@ export function replyText(text: string | null): string | null {
   return written === '' ? null : written;
 }
 
-/** The author's own words in a reply that has no text, only HTML. */
+/** The same for a reply that has only HTML. */
 export function replyTextOfHtml(html: string): string | null {
   return replyText(htmlToText(withMarks(html)));
 }
 
-/** `<orders@shop.example` at the end of a line, with its `>` at the start of the next, where it would mark a quote. */
+/** `<orders@shop.example` at the end of a line with its `>` at the start of the next, where it would mark a quote. */
 const BROKEN_ADDRESS = /(<[^<>\s]{1,300}@[^<>\s]{1,300})[ \t]*\n(?=>)/g;
 const isQuoted = (line: string): boolean => /^[\s\u200b-\u200f\u202a-\u202e\ufeff]{0,3}[>＞]/.test(line);
 const isBlank = (line: string | undefined): boolean => line === undefined || plainLine(line) === '';
@@ -54,7 +54,7 @@ function ownLines(lines: readonly string[]): string[] {
   const pieces = [above];
   while (mark) {
     const quote = nextFilled(lines, mark.end);
-    // Without `>` on the lines of the quote there is no telling where it ends.
+    // Without `>` on its lines, the end of the quote is unknown.
     if (quote === lines.length || !isQuoted(lines[quote]!)) break;
     mark = nextMark(lines, quote);
     pieces.push(unquoted(lines.slice(quote, mark?.start), { mayBeBroken: above.length > 0 }));
@@ -62,14 +62,17 @@ function ownLines(lines: readonly string[]): string[] {
   return pieces.filter((piece) => piece.length > 0).flatMap((piece, index) => (index > 0 ? ['', ...piece] : piece));
 }
 
-/** The author's replies below a quote and between its lines. */
+/** Keeps the author's replies below a quote and between its lines. */
 function unquoted(lines: readonly string[], { mayBeBroken }: { mayBeBroken: boolean }): string[] {
   const own = lines.filter((line, index) => !isQuoted(line) && !(mayBeBroken && isBrokenQuote(lines, index)));
   const written = withoutFooter(withoutSignature(own));
   return written.slice(nextFilled(written, 0));
 }
 
-/** A piece of a quoted line that a client has wrapped without marking it: lowercase, between two quoted lines, the first of them full. */
+/**
+ * Returns whether this is a piece of a quoted line that a client wrapped without marking it: lowercase, between two quoted lines, the first
+ * of them full.
+ */
 function isBrokenQuote(lines: readonly string[], index: number): boolean {
   const [before, line, after] = [lines[index - 1] ?? '', lines[index]!, lines[index + 1] ?? ''];
   if (!isQuoted(before) || !isQuoted(after) || !/^\p{Ll}/u.test(line)) return false;
@@ -84,7 +87,7 @@ function nextMark(lines: readonly string[], from: number): Mark | undefined {
   return undefined;
 }
 
-/** The mark whose deciding line this is: the last one of an attribution, the first one of everything else. */
+/** Returns the mark that this line completes: as the last line of an attribution, or the first line of anything else. */
 function markAt(lines: readonly string[], index: number): Mark | undefined {
   const line = lines[index]!;
   if (isBlank(line) || isQuoted(line)) return undefined;
@@ -109,7 +112,7 @@ function nextFilled(lines: readonly string[], from: number): number {
   return index;
 }
 
-/** An attribution that ends with this line. Clients wrap it at a width, also within an address, so up to four lines are joined. */
+/** Returns an attribution that ends with this line. Clients wrap it, also within an address, so up to four lines are joined. */
 function attributionEndingAt(lines: readonly string[], index: number): Mark | undefined {
   const lastLine = plainLine(lines[index]!);
   if (!/[:：]$|[-–—=*]$|>$|@|\d/.test(lastLine) && lastLine.length > 60) return undefined;
@@ -127,7 +130,7 @@ function attributionEndingAt(lines: readonly string[], index: number): Mark | un
       ...context,
       isBlankBefore: isBlank(lines[start - 1]),
     });
-    // The shortest is taken, since the lines above it are the author's; a date above a name that wrote belongs to it.
+    // The shortest match is used, since the lines above are the author's; but a date above the name belongs to it.
     if (isComplete && (found === undefined || isDateLine(line) || breaksDate(line))) found = start;
     const isOpening = found === undefined ? opensWithWord(line) : opensAttribution(line);
     if (isOpening && !breaksDate(plainLine(lines[start - 1] ?? ''))) break;
@@ -137,18 +140,18 @@ function attributionEndingAt(lines: readonly string[], index: number): Mark | un
   return { start: found, end: index + 1 };
 }
 
-/** Whether the line above holds the name of the address that this one opens with: a name, and too long for both to be in one line. */
+/** Returns whether the line above is the name of the address that this line opens with: a name, and too long for one line. */
 function isNameAbove(above: string, line: string): boolean {
   const [address] = /^[<(]\S+/.exec(line) ?? [];
   return address !== undefined && /^["“«„]?\p{Lu}[^,;:!?]*$/u.test(above) && above.length + 1 + address.length > 65;
 }
 
-/** An address that was broken after its opening bracket. */
+/** Joins an address that was broken after its opening bracket. */
 const withClosedBrackets = (line: string): string => line.replace(/([<(]) (?=\S*@)/g, '$1');
 
 const RULE = /^[-_=*—–~]{3,}$/;
 
-/** Rules and blank lines above a mark belong to it. */
+/** Includes the rules and blank lines above a mark. */
 function withRulesAbove(lines: readonly string[], start: number, from: number): number {
   let above = start;
   for (let index = start - 1; index >= from; index -= 1) {
@@ -159,7 +162,7 @@ function withRulesAbove(lines: readonly string[], start: number, from: number): 
   return above;
 }
 
-/** Without a quote at the beginning or at the end that nothing introduces; quotes between the author's lines stay. */
+/** Removes quotes at the start or at the end without an introduction; quotes between the author's lines are kept. */
 function withoutOuterQuotes(lines: readonly string[]): readonly string[] {
   const rest = withoutLeadingQuote(lines);
   if (rest.length < lines.length) return rest;
@@ -176,7 +179,7 @@ function withoutLeadingQuote(lines: readonly string[]): readonly string[] {
   return lines.slice(end).some(isQuoted) ? lines : lines.slice(end);
 }
 
-/** What clients call the element that holds the quoted mail, or that it follows after. */
+/** Names of the element that contains the quoted mail, or that precedes it. */
 const QUOTE_ELEMENT = new RegExp(
   [
     'divRplyFwdMsg|appendonsend|OLK_SRC_BODY_SECTION|mail-editor-reference-message-container|ms-outlook-mobile-reference-message',
@@ -189,7 +192,7 @@ const MARKING = new Set(['id', 'class', 'name', 'data-marker', 'style', 'type'])
 const WHOLE_NAME = new RegExp(`(?:^|\\s)(?:${QUOTE_ELEMENT.source}|__DIVIDER__)(?:$|\\s)`);
 const SEPARATOR_ELEMENT = '<div>-----Original Message-----</div>';
 
-/** The HTML with a separator in front of the element that a client quotes in, and without the marks of a quote on indented text. */
+/** Inserts a separator before the element that a client quotes in, and removes quote marks from indented text. */
 function withMarks(html: string): string {
   const pieces: string[] = [];
   let from = 0;
@@ -202,7 +205,7 @@ function withMarks(html: string): string {
     if (['id', 'class', 'name', 'data-marker'].some((name) => WHOLE_NAME.test(attributeValue(name)))) {
       return `${pieces.join('')}${html.slice(from, tag.start)}${SEPARATOR_ELEMENT}${html.slice(tag.start)}`;
     }
-    // Gmail indents the author's paragraphs with a blockquote without a border.
+    // Gmail indents the author's paragraphs with a borderless blockquote.
     const isIndent =
       tag.name === 'blockquote' &&
       /border:\s*(?:none|0)/.test(attributeValue('style')) &&

@@ -1,17 +1,17 @@
 /**
- * The words that email clients put around the text they quote, in the languages they are translated to: attribution lines ("On …
- * wrote:"), separators ("Original Message"), labels of header fields ("From:"), and footers ("Sent from my iPhone"). Data only;
- * `attribution.ts`, `quoted-header.ts` and `reply-text.ts` decide what they mean. Lists are separated by `|` and line breaks.
+ * The words that email clients put around quoted text, in the languages they are translated to: attribution lines ("On … wrote:"),
+ * separators ("Original Message"), labels of header fields ("From:"), and footers ("Sent from my iPhone"). Data only; `attribution.ts`,
+ * `quoted-header.ts`, and `reply-text.ts` interpret them. Lists are separated by `|` and line breaks.
  */
 
-/** The items of a list, trimmed. */
+/** Returns the trimmed items of a list. */
 export const wordList = (text: string): string[] =>
   text
     .split(/[|\n]/)
     .map((word) => word.trim())
     .filter((word) => word !== '');
 
-/** "wrote", as attribution lines have it. Words of alphabets match as whole words, those of Asian scripts anywhere. */
+/** "wrote" in attribution lines. Alphabetic words match as whole words, those of Asian scripts anywhere. */
 export const WROTE = wordList(`
   wrote | writes
   schrieb | schreibt | geschrieben
@@ -31,7 +31,7 @@ export const WROTE = wordList(`
   のメール | のメッセージ | 書きました | 書き込み | 写道 | 寫道 | 写到 | 撰写 | 撰寫 | 写了 | 작성 | 쓴 글 | เขียนว่า | เขียนเมื่อ | เขียน | ने लिखा
 `);
 
-/** Words that an attribution line opens with, in the case that clients write them in. */
+/** Words that open an attribution line, in the case that clients use. */
 export const OPENERS = wordList(`
   On | At | In a message dated | Am | Le | El | En | El dia | A las | Em | No dia | Às | À | Il | Il giorno | In data | Op | Op datum
   Den | D. | Kl. | På | Þann | W dniu | Dnia | Wiadomość napisana przez | Dne | Dňa | Dana | Datuma | Na | Pe | Pe data de | În | La
@@ -40,29 +40,29 @@ export const OPENERS = wordList(`
   在 | 于 | 於 | 自
 `);
 
-/** Words that name the author of a quote and say no more ("Quoting Shop <orders@shop.example>:"). */
+/** Words that only name the author of a quote ("Quoting Shop <orders@shop.example>:"). */
 export const QUOTING = wordList(`
   Quoting | Quoting from | Zitat von | Zitiere | Citando a | Citando | Citazione di | Citat från | Citat fra | Citeren | Citaat van
   Cytowanie | Cytując | Cituji | Citace | Lainaus | Lainaan | Цитирование | Цитирую | Цитата | Citation de | Idézet | Alıntı
 `);
 
-/** Openers of lines that have no verb: "בתאריך … מאת Shop <orders@shop.example>:". */
+/** Openers of lines without a verb: "בתאריך … מאת Shop <orders@shop.example>:". */
 export const OPENERS_WITHOUT_VERB = wordList('בתאריך');
 
-/** Conjunctions that sentences of the author open with: "As you wrote on 3 November:". */
+/** Conjunctions that open sentences of the author: "As you wrote on 3 November:". */
 export const CONJUNCTIONS = wordList(`
   as | like | what | that | because | wie | was | dass | comme | ce que | como | según | conforme | come | quello che | zoals | wat | som
   kuten | jak | co | jako | ako | как | то, что | як | όπως | כמו | كما | gibi
 `);
 
-/** Subjects of such sentences, next to the verb. Left out are those that are names as well (Ben, Ty) or words of another language (on, je). */
+/** Subjects of such sentences, next to the verb. Excluded are those that are also names (Ben, Ty) or words of another language (on, je). */
 export const PRONOUNS = wordList(`
   you | he | she | they | we | I | who | er | sie | Sie | ich | wir | ihr | il | elle | tu | vous | nous | usted | ella | él | ellos | yo | tú
   você | ele | ela | eu | lei | lui | loro | hij | zij | ze | ik | jij | du | han | hun | hon | jeg | jag | hän | sinä | pan | pani | ona
   вы | он | она | ты | я | мы | він | вона | ви | ти | siz | εσείς
 `);
 
-/** What stands between dashes, above the mail that is quoted or forwarded. */
+/** Text between dashes above a quoted or forwarded mail. */
 export const SEPARATORS = wordList(`
   original message | original | original email | original mail | original e-mail | reply message | replied message | forwarded message
   forwarded mail | forwarded email | reply above this line | please reply above this line | quoted message
@@ -96,7 +96,7 @@ export const SEPARATORS = wordList(`
   원본 메일 | 원본 메시지 | 원본메일 | 전달된 메일 | 전달된 메시지
 `);
 
-/** Lines above a quote that say what comes, without dashes. */
+/** Lines above a quote that introduce it without dashes. */
 export const QUOTE_BEGINS = wordList(`
   Begin forwarded message | Forwarded message | Anfang der weitergeleiteten Nachricht | Anfang der weitergeleiteten E-Mail
   Début du message réexpédié | Début du message transféré | Inicio del mensaje reenviado | Inizio messaggio inoltrato
@@ -108,7 +108,7 @@ export const QUOTE_BEGINS = wordList(`
   开始转发的邮件 | 開始轉寄郵件 | 전달된 메시지 시작 | Message du | Mensaje de fecha | Messaggio del
 `);
 
-/** What a label in front of a value says, by the field it stands for. */
+/** Labels of header fields, by field. */
 export const HEADER_LABELS = {
   from: wordList(`
     From | Von | Absender | De | Expéditeur | De la part de | Remitente | Da | Mittente | Remetente | Enviado por | Van | Afzender
@@ -154,7 +154,7 @@ export const HEADER_LABELS = {
   `),
 } as const;
 
-/** How a footer of an email client opens that says what the mail was sent with. */
+/** How client footers open that name the device or client. */
 export const SENT_FROM_STARTS = wordList(`
   Sent from | Sent with | Sent via | Sent using | Sent by | Sent through | Secured with | This message was sent from
   This email was sent from | Composed with | Written with | Yahoo Mail:
@@ -169,7 +169,7 @@ export const SENT_FROM_STARTS = wordList(`
   Được gửi | Đã gửi | Dikirim | ส่งจาก | נשלח | أرسلت من | أُرسلت من | تم الإرسال | مرسل من | 发自 | 來自 | 来自 | 從我 | 从我 | 由 | 내 | 나의
 `);
 
-/** How one opens that offers the application. */
+/** How footers open that offer an application. */
 export const GET_STARTS = wordList(`
   Get | Download | Hol dir | Holen Sie sich | Laden Sie | Outlook für | Télécharger | Télécharge | Téléchargez | Obtenir | Obtenez
   Obtener | Obtén | Obtenga | Descargar | Descarga | Obter | Obtenha | Baixar | Baixe | Transferir | Scarica | Ottieni | Scaricare
@@ -179,7 +179,7 @@ export const GET_STARTS = wordList(`
   获取 | 取得 | 下载 | 下載
 `);
 
-/** How the first kind ends, in languages where the verb is last. */
+/** How the first kind ends, in languages with the verb last. */
 export const SENT_FROM_ENDS = wordList(`
   gesendet | gönderildi | から送信 | から送信されました | 发送 | 傳送 | 寄出 | 에서 보냄 | 에서 보낸 메일 | 에서 보냈습니다 | 보냄 | elküldve | küldve
 `);
@@ -189,12 +189,12 @@ export const GET_ENDS = wordList(`
   edinin | indirin | を入手 | を入手する | を入手してください | 다운로드 | 받기 | 가져오기 | beziehen | herunterladen | downloaden | ophalen
 `);
 
-/** Applications that offer themselves. */
+/** Applications that such footers offer. */
 export const OFFERED_CLIENTS = wordList(
   'Outlook | BlueMail | TypeApp | Spark | myMail | Canary | Yahoo Mail | Proton Mail | Thunderbird',
 );
 
-/** Devices and applications that such a footer names; languages that decline names add to their end. */
+/** Devices and applications in such footers; some languages add endings to them. */
 export const CLIENTS = wordList(`
   iPhon | iPad | iPod | iOS | iCloud | Apple | Mac | MacBook | Android | Galaxy | Samsung | Huawei | HUAWEI | Xiaomi | Redmi | Pixel
   OnePlus | OPPO | vivo | Nokia | Lumia | BlackBerry | Blackberry | Sony | Xperia | Motorola | LG | HTC | ZTE | Windows | smartphone

@@ -1,14 +1,13 @@
 /**
- * Reads winmail.dat (TNEF, MS-OXTNEF), in which Outlook and Exchange wrap the attachments of rich-text mail: where each contained
- * file lies, its names, and the text of the message. Copies no file, unpacks no message within the message, and evaluates no rich
- * text. Whatever the bytes are, it reads each of them at most once and stops at the first that make no sense; what was found before
- * is kept.
+ * Reads winmail.dat (TNEF, MS-OXTNEF), in which Outlook and Exchange wrap the attachments of rich-text mail: the position and names of each
+ * contained file, and the text of the message. Copies no file, and ignores embedded messages and rich text. It reads each byte at most once
+ * and stops at the first invalid structure; what was found before is kept.
  */
 export interface TnefFile {
   name: string;
   contentType: string;
   contentId: string | null;
-  /** Of its bytes within those of the winmail.dat. */
+  /** Offset of its bytes within the winmail.dat. */
   offset: number;
   length: number;
 }
@@ -17,13 +16,13 @@ export interface Tnef {
   files: TnefFile[];
   text: string | null;
   html: string | null;
-  /** Also a message is contained, or the end is missing: the winmail.dat itself says more than what was read. */
+  /** It also contains a message, or its end is missing: the winmail.dat has more than what was read. */
   isPartial: boolean;
 }
 
 const SIGNATURE = 0x223e9f78;
 const HEADER_BYTES = 6;
-/** Level, id, length and checksum of an attribute. */
+/** Level, id, length, and checksum of an attribute. */
 const ATTRIBUTE_BYTES = 11;
 const MOST_FILES = 500;
 const MOST_PROPERTIES = 2_000;
@@ -51,12 +50,12 @@ const PROPERTY = {
   mimeType: 0x370e,
   contentId: 0x3712,
 };
-/** PR_ATTACH_METHOD of a contained message or OLE object. */
+/** PR_ATTACH_METHOD of an embedded message or OLE object. */
 const METHOD_MESSAGE = 5;
 const METHOD_OLE = 6;
 
 const TYPE = { string8: 0x1e, unicode: 0x1f, object: 0x0d, binary: 0x102, multiple: 0x1000 };
-/** Bytes of a value by its type, with padding to four; those not here have a length of their own. */
+/** Size of a value by its type, padded to four bytes; other types have a length field. */
 const FIXED_BYTES = new Map([
   ...[0x02, 0x03, 0x04, 0x0a, 0x0b].map((type): [number, number] => [type, 4]),
   ...[0x05, 0x06, 0x07, 0x14, 0x40].map((type): [number, number] => [type, 8]),
@@ -65,7 +64,7 @@ const FIXED_BYTES = new Map([
 ]);
 const VARIABLE = new Set([TYPE.string8, TYPE.unicode, TYPE.object, TYPE.binary]);
 
-/** Names that TextDecoder knows of the code pages that Windows has. */
+/** TextDecoder's names for Windows code pages. */
 const CODE_PAGES = new Map([
   [874, 'windows-874'],
   [932, 'shift_jis'],
@@ -78,7 +77,7 @@ const CODE_PAGES = new Map([
   [65001, 'utf-8'],
 ]);
 
-/** A value, by where it is; bytes that are numbers are read where they are needed. */
+/** A value by its position; numbers are read when needed. */
 interface Value {
   type: number;
   from: number;
@@ -97,7 +96,7 @@ export function isTnef(bytes: Buffer): boolean {
   return bytes.length >= HEADER_BYTES && bytes.readUInt32LE(0) === SIGNATURE;
 }
 
-/** Undefined for bytes that are no TNEF. */
+/** Returns undefined if the bytes are not TNEF. */
 export function readTnef(bytes: Buffer): Tnef | undefined {
   if (!isTnef(bytes)) return undefined;
   const attachments: Attachment[] = [];
@@ -131,7 +130,7 @@ export function readTnef(bytes: Buffer): Tnef | undefined {
   };
 }
 
-/** The properties of a message or an attachment (MS-OXTNEF §2.1.3.4.2); the first value of those that have several. */
+/** Reads the properties of a message or an attachment (MS-OXTNEF §2.1.3.4.2); only the first of several values. */
 function propertiesOf(bytes: Buffer, start: number, end: number): Properties {
   const properties: Properties = new Map();
   let at = start + 4;
@@ -152,7 +151,7 @@ function propertiesOf(bytes: Buffer, start: number, end: number): Properties {
       const length = isVariable ? bytes.readUInt32LE(at) : fixed!;
       const from = at + (isVariable ? 4 : 0);
       const next = from + Math.ceil(length / 4) * 4;
-      // A value without bytes would let a count of billions turn the loop in place.
+      // A value without bytes would let a count of billions loop in place.
       if (next > end || next === at) return properties;
       if (value === 0) properties.set(id, { type, from, to: from + length });
       at = next;
@@ -161,7 +160,7 @@ function propertiesOf(bytes: Buffer, start: number, end: number): Properties {
   return properties;
 }
 
-/** Behind the name of a named property. */
+/** Returns the index after the name of a named property. */
 function afterName(bytes: Buffer, at: number, end: number): number {
   if (at + 24 > end) return end;
   const isNumber = bytes.readUInt32LE(at + 16) === 0;
@@ -184,7 +183,7 @@ function fileOf(bytes: Buffer, { title, data, properties }: Attachment, codePage
   };
 }
 
-/** Null for a value that is no text. */
+/** Returns null if the value is not text. */
 function textOf(bytes: Buffer, value: Value | undefined, codePage: number): string | null {
   if (!value) return null;
   const content = bytes.subarray(value.from, Math.min(value.to, value.from + MOST_TEXT_BYTES));

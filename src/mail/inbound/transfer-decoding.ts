@@ -1,38 +1,38 @@
 /**
- * Content-Transfer-Encoding read back (RFC 2045 §6): of what is in memory, and of a file as it streams. Takes what real mail has:
- * white space, foreign characters and padding in the middle in Base64, escapes that are none in quoted-printable.
+ * Decodes Content-Transfer-Encoding (RFC 2045 §6), in memory or streaming. Accepts what real mail contains: white space, foreign characters
+ * and padding in the middle of Base64, invalid escapes in quoted-printable.
  */
 import { timeSlice } from '../../base/time-slice.ts';
 
 export type TransferEncoding = 'identity' | 'base64' | 'quoted-printable';
 
-/** Undefined for what is not known. */
+/** Returns undefined if the encoding is unknown. */
 export function transferEncodingOf(written: string): TransferEncoding | undefined {
   if (written === 'base64' || written === 'quoted-printable') return written;
   return /^(|7bit|8bit|binary)$/.test(written) ? 'identity' : undefined;
 }
 
-/** How many encoded bytes hold at least so many decoded ones, line ends included. */
+/** Returns how many encoded bytes hold at least this many decoded ones, including line ends. */
 export function encodedLength(bytes: number, encoding: TransferEncoding): number {
   if (encoding === 'base64') return Math.ceil((bytes * 3) / 2) + 4;
   return encoding === 'quoted-printable' ? bytes * 3 : bytes;
 }
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
-/** The six bits of each character, also of those that URLs have; -1 for all others. */
+/** The six bits of each character, including those of the URL alphabet; -1 for all others. */
 const SIX_BITS = new Int8Array(256).fill(-1);
 for (const [value, character] of [...ALPHABET].entries()) SIX_BITS[character.charCodeAt(0)] = value;
 SIX_BITS['-'.charCodeAt(0)] = 62;
 SIX_BITS['_'.charCodeAt(0)] = 63;
 const EQUALS = 61;
-/** The value of each character that is a hexadecimal digit; NaN for all others. */
+/** The value of each hexadecimal digit; NaN for all other characters. */
 const HEX = Float64Array.from({ length: 256 }, (_, code) => {
   const character = String.fromCharCode(code);
   return /[0-9A-Fa-f]/.test(character) ? Number.parseInt(character, 16) : Number.NaN;
 });
 const COUNTED_AT_ONCE = 1024 * 1024;
 
-/** Of the decoded bytes. */
+/** Returns the number of decoded bytes. */
 export async function decodedSize(encoded: Buffer, encoding: TransferEncoding): Promise<number> {
   if (encoding === 'identity') return encoded.length;
   let size = 0;
@@ -40,7 +40,7 @@ export async function decodedSize(encoded: Buffer, encoding: TransferEncoding): 
   return size;
 }
 
-/** The decoded bytes, with pauses for other work. */
+/** Returns the decoded bytes, yielding to other work. */
 export async function decodeWhole(encoded: Buffer, encoding: TransferEncoding): Promise<Buffer> {
   if (encoding === 'identity') return encoded;
   const chunks: Buffer[] = [];
@@ -55,7 +55,7 @@ async function* slices(bytes: Buffer): AsyncGenerator<Buffer> {
   }
 }
 
-/** Bytes that are in memory as a whole. */
+/** Decodes bytes that are completely in memory. */
 export function decodeTransfer(encoded: Buffer, encoding: TransferEncoding): Buffer {
   if (encoding === 'base64') return base64Decoder()(encoded);
   if (encoding === 'quoted-printable') return unquoted(encoded.toString('latin1'));
@@ -63,8 +63,8 @@ export function decodeTransfer(encoded: Buffer, encoding: TransferEncoding): Buf
 }
 
 /**
- * Decodes piece by piece. Padding ends a group of characters also in the middle, where texts that were encoded by themselves stand behind each
- * other, such as a footer behind a mail.
+ * Decodes piece by piece. Padding also ends a group in the middle, where separately encoded texts follow each other, such as a footer after
+ * a mail.
  */
 function base64Decoder(): (encoded: Uint8Array) => Buffer {
   let held = 0;
@@ -87,10 +87,10 @@ function base64Decoder(): (encoded: Uint8Array) => Buffer {
   };
 }
 
-/** RFC 2045 §6.7: white space at a line's end is none of the text's; a line that ends with = goes on. */
+/** RFC 2045 §6.7: white space at a line's end is removed; a line that ends with = continues. */
 function unquoted(text: string): Buffer {
   const lines = text.replace(/(?<![ \t])[ \t]+(?=\r?\n)/g, '').replace(/=\r?\n/g, '');
-  // By byte: a function called for each escape made 25 MB of them 3 s of work, which anybody may send.
+  // Byte by byte: calling a function per escape would take seconds for hostile input.
   const bytes = Buffer.from(lines, 'latin1');
   let length = 0;
   for (let at = 0; at < bytes.length; at += 1) {
@@ -102,7 +102,7 @@ function unquoted(text: string): Buffer {
   return bytes.subarray(0, length);
 }
 
-/** Decodes what streams, in bounded memory. */
+/** Decodes a stream in bounded memory. */
 export async function* decodeStream(source: AsyncIterable<Buffer>, encoding: TransferEncoding): AsyncGenerator<Buffer> {
   const fromBase64 = base64Decoder();
   let rest = '';
@@ -120,7 +120,7 @@ export async function* decodeStream(source: AsyncIterable<Buffer>, encoding: Tra
   if (rest !== '') yield unquoted(rest);
 }
 
-/** Lines may be long where a sender does not care; then the text is cut where no escape is. */
+/** A longer line is cut at a place without an escape. */
 const LONGEST_LINE = 64 * 1024;
 
 function wholeLines(text: string): number {

@@ -24,7 +24,7 @@ for (const [text, decoded] of CASES) {
   test(`reads ${text}`, () => assert.equal(decodeWords(text), decoded));
 }
 
-test('what header.ts encodes is read back', () => {
+test('decodes what header.ts encodes', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), fc.integer({ min: 0, max: 60 }), (text, column) => {
       assert.equal(decodeWords(encodedWords(text, column)), text.toWellFormed());

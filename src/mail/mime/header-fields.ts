@@ -1,22 +1,22 @@
 /**
- * The one reader of header blocks: where the header of a message ends, and its fields by their places in the text. Nothing is
- * copied, so that what is kept or signed stays as it is. The text is the block read as Latin-1, one character a byte, with CRLF
- * line ends; an empty line behind it does not matter. Lines that are no field are answered too, for the reader to refuse or to
- * leave alone. White space before the colon is read as receivers do, as no part of the name (RFC 5322 §4.5.8).
+ * The one parser of header blocks: finds the end of the header and its fields by their positions in the text. Nothing is copied, so that
+ * what is kept or signed is unchanged. The text is the block as Latin-1, one character per byte, with CRLF line ends; an empty line after
+ * it does not matter. Lines that are not fields are returned too, for the caller to refuse or ignore. White space before the colon is not
+ * part of the name (RFC 5322 §4.5.8).
  *
- * Reads encoded-words (RFC 2047) the way mail clients do: also with spaces inside, inside quotes, and with a character cut in
- * two between neighbours. A word of an unknown charset stays as it is written. Time is linear in the text.
+ * Decodes encoded-words (RFC 2047) like email clients do: also with spaces inside, inside quotes, and with a character split between
+ * neighbors. A word of an unknown charset is left as written. Takes time linear in the text.
  */
 
 import { trimmed } from '../../base/trim.ts';
 
 export interface HeaderField {
-  /** In lower case; empty for lines that are no field. */
+  /** In lower case; empty for lines that are not fields. */
   name: string;
   start: number;
-  /** Index of the colon; -1 for lines that are no field. */
+  /** Index of the colon; -1 for lines that are not fields. */
   colon: number;
-  /** Behind the CRLF of its last line. */
+  /** After the CRLF of its last line. */
   end: number;
 }
 
@@ -27,7 +27,7 @@ function isSpace(code: number): boolean {
   return code === 0x20 || code === 9;
 }
 
-/** Behind the last field, and behind the empty line; both the length of the content when there is no such line. */
+/** Returns the ends of the last field and of the empty line; both are the length of the content if there is no empty line. */
 export function endOfHeader(content: Buffer): { headerEnd: number; bodyStart: number } {
   if (content[0] === 13 && content[1] === 10) return { headerEnd: 0, bodyStart: 2 };
   const empty = content.indexOf('\r\n\r\n', 0, 'latin1');
@@ -35,7 +35,7 @@ export function endOfHeader(content: Buffer): { headerEnd: number; bodyStart: nu
   return { headerEnd: empty + 2, bodyStart: empty + 4 };
 }
 
-/** The fields in their order; stops behind `atMost` of them. */
+/** Returns the fields in order, at most `atMost`. */
 export function headerFields(text: string, atMost: number = Number.POSITIVE_INFINITY): HeaderField[] {
   const fields: HeaderField[] = [];
   for (let start = 0; start < text.length && fields.length < atMost; ) {
@@ -58,12 +58,11 @@ function behindLine(text: string, at: number): number {
   return lineEnd < 0 ? text.length : lineEnd + 2;
 }
 
-/** The name as it is written. */
 export function writtenName(text: string, field: HeaderField): string {
   return text.slice(field.start, field.start + field.name.length);
 }
 
-/** The value without its folds (RFC 5322 §2.2.3) and without the white space around it. */
+/** Returns the value unfolded (RFC 5322 §2.2.3) and trimmed. */
 export function fieldValue(text: string, field: HeaderField): string {
   const raw = text.slice(field.colon + 1, field.end);
   return trimmed(raw.indexOf('\r\n') < raw.length - 2 ? raw.replaceAll('\r\n', '') : raw, isBlank);
@@ -87,7 +86,7 @@ function wordBytes(encoding: string, text: string): Buffer {
 }
 
 function decoderFor(charset: string): TextDecoder | undefined {
-  // RFC 2231 §5: a language may stand behind the charset.
+  // RFC 2231 §5: a language may follow the charset.
   const label = charset.split('*', 1)[0]!;
   try {
     return new TextDecoder(label);
@@ -97,8 +96,7 @@ function decoderFor(charset: string): TextDecoder | undefined {
 }
 
 /**
- * Each word by itself, as RFC 2047 §5 has it and charsets with states need it (ISO-2022-JP); all together where a character
- * was cut in two.
+ * Decodes each word separately, as RFC 2047 §5 requires and stateful charsets need (ISO-2022-JP), or all together if a character was split.
  */
 function decodePieces(decoder: TextDecoder, pieces: readonly Buffer[]): string {
   const texts = pieces.map((piece) => decoder.decode(piece));
@@ -106,7 +104,7 @@ function decodePieces(decoder: TextDecoder, pieces: readonly Buffer[]): string {
   return cut ? decoder.decode(Buffer.concat(pieces)) : texts.join('');
 }
 
-/** The text with every encoded-word replaced by what it says; white space between two of them is no part of the text. */
+/** Decodes every encoded-word in the text; white space between two of them is not part of the text. */
 export function decodeWords(text: string): string {
   if (!text.includes('=?')) return text;
   let out = '';
@@ -135,10 +133,7 @@ export function decodeWords(text: string): string {
   return out + text.slice(from);
 }
 
-/**
- * Header bytes read as Latin-1, as text: UTF-8 (RFC 6532), and where they are not, Windows-1252, which is what clients
- * take them for.
- */
+/** Decodes header bytes that were read as Latin-1: as UTF-8 (RFC 6532), or otherwise as Windows-1252, like email clients do. */
 export function headerText(latin1: string): string {
   if (!NON_ASCII.test(latin1)) return latin1;
   const bytes = Buffer.from(latin1, 'latin1');

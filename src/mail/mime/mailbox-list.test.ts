@@ -56,7 +56,7 @@ for (const text of [
   });
 }
 
-test('a semicolon that ends no group separates like a comma, and is told', () => {
+test('a semicolon without a group separates like a comma, and is reported', () => {
   for (const [text, items, stray] of [
     ['a@b.example; Ann <c@d.example>', ['|a@b.example', 'Ann|c@d.example'], true],
     ['a@b.example;', ['|a@b.example'], true],

@@ -1,22 +1,21 @@
 /**
- * Address fields as they stand in received mail (RFC 5322 §3.4), which may hold what `address.ts` does not take from people:
- * comments, groups, encoded-words, route addresses. Takes them apart without checking the addresses; text that has no such
- * structure is refused. Time is linear in the text.
+ * Parses address fields of received mail (RFC 5322 §3.4), which may contain what `address.ts` refuses in user input: comments, groups,
+ * encoded-words, route addresses. Does not check the addresses; text without such a structure is refused. Takes time linear in the text.
  */
 import { decodeWords } from './header-fields.ts';
 
 export type MailboxItem =
   | {
       kind: 'mailbox';
-      /** Display name as a person reads it; empty when there is none. */
+      /** Decoded display name; empty if there is none. */
       name: string;
-      /** Whether the name was given in encoded-words. */
+      /** Whether the name was in encoded-words. */
       encoded: boolean;
-      /** Whether the name has an @ outside of quotes, which makes it look like the address. */
+      /** Whether the name has an @ outside of quotes, which makes it look like an address. */
       bareAt: boolean;
-      /** The address, as written; not checked. */
+      /** The address as written, unchecked. */
       spec: string;
-      /** Comments as a person reads them. */
+      /** Decoded comments. */
       comments: string[];
     }
   | { kind: 'group'; name: string }
@@ -26,7 +25,7 @@ export type MailboxItems =
   | {
       ok: true;
       items: MailboxItem[];
-      /** Whether a semicolon ends no group; some mailers write it in place of a comma, and it is read so. */
+      /** Whether a semicolon ends no group; some mailers write it instead of a comma, and it is read as one. */
       straySemicolon: boolean;
     }
   | { ok: false; reason: string };
@@ -34,7 +33,7 @@ export type MailboxItems =
 const SPACE = /[ \t]+/g;
 const SPECIAL = /["()<>[\],:;\\]/g;
 
-/** Index behind the quoted string, comment or literal that starts at `at`; -1 when it is not closed. */
+/** Returns the index after the quoted string, comment, or literal that starts at `at`; -1 if it is not closed. */
 function behindClosed(text: string, at: number): number {
   const open = text[at]!;
   const close = open === '"' ? '"' : open === '(' ? ')' : ']';
@@ -49,7 +48,7 @@ function behindClosed(text: string, at: number): number {
   return -1;
 }
 
-/** Words and quoted strings as they are read: without quotes and escapes, encoded-words decoded. */
+/** Decodes words and quoted strings: without quotes and escapes, with encoded-words decoded. */
 function phraseText(raw: string): string {
   const plain = raw.includes('"') ? raw.replace(/"((?:[^"\\]|\\.)*)"/gsu, (_, inner: string) => unescaped(inner)) : raw;
   return decodeWords(plain).replace(SPACE, ' ').trim();
@@ -59,7 +58,7 @@ function unescaped(text: string): string {
   return text.includes('\\') ? text.replace(/\\(.)/gsu, '$1') : text;
 }
 
-/** One mailbox while it is read. */
+/** A mailbox being read. */
 interface Draft {
   phrase: string;
   bareAt: boolean;
@@ -89,7 +88,7 @@ function mailboxOf(draft: Draft): MailboxItem | undefined {
   };
 }
 
-/** Takes the value of an address field apart, unfolded and decoded from its bytes. */
+/** Parses the unfolded, decoded value of an address field. */
 export function mailboxItems(text: string): MailboxItems {
   const items: MailboxItem[] = [];
   let draft = emptyDraft();
@@ -153,7 +152,7 @@ export function mailboxItems(text: string): MailboxItems {
   return { ok: true, items, straySemicolon };
 }
 
-/** Index of the `>` that closes the `<` at `at`, outside quotes; -1 when there is none. */
+/** Returns the index of the `>` that closes the `<` at `at`, outside quotes; -1 if there is none. */
 function closingBracket(text: string, at: number): number {
   for (let i = at + 1; i < text.length; i += 1) {
     const c = text[i];

@@ -82,7 +82,7 @@ test('a boundary that ends like a closing delimiter, and one that is used twice'
   ]);
 });
 
-test('it stops at what is too deep or too much', () => {
+test('stops at too many or too deeply nested parts', () => {
   const nest = 'Content-Type: message/rfc822\r\n\r\n';
   assert.equal(walkThrough(nest.repeat(10)).exceeded, undefined);
   assert.equal(walkThrough(nest.repeat(11), { depth: 10, parts: 100 }).exceeded, 'depth');

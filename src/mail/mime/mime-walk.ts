@@ -1,17 +1,16 @@
 /**
- * Walks through the MIME structure of a message line by line (RFC 2046 §5.1): which lines are headers, delimiters or bodies,
- * and how deep the parts stand in each other. Needs only the lines it asks for (`wants`), so that the body of a plain mail
- * costs nothing. Time is linear in the text, whatever the depth, the number of parts and the boundaries.
+ * Walks through the MIME structure of a message line by line (RFC 2046 §5.1): which lines are headers, delimiters, or bodies, and how deep
+ * the parts are nested. Only needs the lines that it requests (`wants`), so that the body of a plain mail costs nothing. Takes time linear
+ * in the text, for any depth, number of parts, and boundaries.
  *
  *   header ──empty line──▶ leaf body │ multipart: preamble │ message/rfc822: header of the mail inside
- *   delimiter of a multipart that is open ──▶ everything inside it ends, header of its next part
- *   closing delimiter ──▶ that multipart ends too, its epilogue is nobody's
+ *   delimiter of an open multipart ──▶ everything inside it ends, header of its next part
+ *   closing delimiter ──▶ that multipart ends too, followed by its epilogue
  *
- * Stops at what is nested deeper or has more parts than allowed.
+ * Stops if the nesting or the number of parts exceeds a limit.
  *
- * Content-Type and Content-Disposition fields as they stand in received mail (RFC 2045 §5.1, RFC 2183): main value and
- * parameters, with comments, quoted strings, and values in RFC 2231 pieces. Takes what it can and skips the rest, as mail
- * clients do.
+ * Also parses Content-Type and Content-Disposition of received mail (RFC 2045 §5.1, RFC 2183): main value and parameters, with comments,
+ * quoted strings, and values in RFC 2231 pieces. Skips what is invalid, like email clients do.
  */
 
 export interface FieldParameter {
@@ -26,12 +25,12 @@ export interface FieldParameter {
 }
 
 interface ParameterisedValue {
-  /** What stands before the first semicolon, in lower case, without comments and white space. */
+  /** The text before the first semicolon, in lower case, without comments and white space. */
   main: string;
   parameters: FieldParameter[];
 }
 
-/** Of a field; those behind are not read. The longest file name in RFC 2231 pieces needs a fraction of them. */
+/** Limit per field; others are ignored. The longest file name in RFC 2231 pieces needs far fewer. */
 const MAX_PARAMETERS = 100;
 
 const TOKEN_END = /[ \t\r\n;("]/g;
@@ -73,7 +72,7 @@ function behindToken(text: string, at: number): number {
   return TOKEN_END.exec(text)?.index ?? text.length;
 }
 
-/** Reads the unfolded value of such a field. */
+/** Parses the unfolded value of such a field. */
 export function parameterisedValue(text: string): ParameterisedValue {
   let at = skipSpace(text, 0);
   let main = '';
@@ -88,7 +87,7 @@ export function parameterisedValue(text: string): ParameterisedValue {
     at = skipSpace(text, at + 1);
     const semicolon = text.indexOf(';', at);
     const stop = semicolon < 0 ? text.length : semicolon;
-    // Looked for once: a search from every semicolon would take quadratic time.
+    // Searched once: a search from every semicolon would take quadratic time.
     if (equals < at) equals = text.indexOf('=', at);
     if (equals < 0) break;
     if (equals > stop) {
@@ -114,7 +113,7 @@ export function parameterisedValue(text: string): ParameterisedValue {
   return { main: main.toLowerCase(), parameters };
 }
 
-/** The value of a parameter, also where it is given in pieces (`boundary*0=…; boundary*1=…`) or with a charset (RFC 2231). */
+/** Returns the value of a parameter, also if it is in pieces (`boundary*0=…; boundary*1=…`) or has a charset (RFC 2231). */
 export function parameterValue(parameters: readonly FieldParameter[], name: string): string | undefined {
   const whole = parameters.find((one) => one.name === name);
   if (whole) return whole.value;
@@ -136,36 +135,36 @@ function percentDecoded(text: string): string {
 
 export interface Entity {
   kind: 'leaf' | 'multipart' | 'message';
-  /** In lower case; the default where the header has none. */
+  /** In lower case; the default if the header has none. */
   type: string;
   /** Whether the header has a Content-Type. */
   typed: boolean;
-  /** Content-Transfer-Encoding in lower case; empty when there is none. */
+  /** Content-Transfer-Encoding in lower case; empty if there is none. */
   encoding: string;
-  /** As the header has it; empty when it has none. */
+  /** As written in the header; empty if there is none. */
   charset: string;
   boundary: string | undefined;
   parent: Entity | undefined;
   /** Offsets in the message: the header with its empty line ends where the body starts. */
   headerStart: number;
   bodyStart: number;
-  /** Without the line end that belongs to the delimiter behind it. */
+  /** Without the line end that belongs to the following delimiter. */
   bodyEnd: number;
 }
 
 export interface MimeLimits {
-  /** Multiparts and messages inside each other. */
+  /** Maximum nesting of multiparts and messages. */
   depth: number;
   parts: number;
-  /** Which types hold a message that is walked into where it is not encoded; message/rfc822 alone by default. */
+  /** Returns whether an unencoded part of this type contains a message to walk into; message/rfc822 alone by default. */
   nests?(type: string): boolean;
 }
 
-/** Beyond this a Content-Type is read no further; none that says something is as long. */
+/** A longer Content-Type is read no further; no meaningful one is this long. */
 const MAX_FIELD_LENGTH = 16_384;
 const DASH = 45;
 
-/** Encodings that leave the bytes as they are; only these may hold other entities (RFC 2045 §6.4). */
+/** Encodings that leave the bytes unchanged; only these may contain other entities (RFC 2045 §6.4). */
 export function isIdentity(encoding: string): boolean {
   return encoding === '' || encoding === '7bit' || encoding === '8bit' || encoding === 'binary';
 }
@@ -174,11 +173,11 @@ function isMail(type: string): boolean {
   return type === 'message/rfc822';
 }
 
-/** The two fields of a header that say how its body is built, read line by line. */
+/** The two header fields that define the structure of the body, read line by line. */
 class StructureFields {
   type: string | undefined;
   encoding: string | undefined;
-  /** Which of them the last line belongs to. */
+  /** The field that the last line belongs to. */
   #field: 'type' | 'encoding' | undefined;
 
   line(line: string): void {
@@ -195,7 +194,7 @@ class StructureFields {
     else if (name === 'content-transfer-encoding') this.#begin('encoding', line.slice(colon + 1));
   }
 
-  /** Of a field that is given twice the first counts. */
+  /** If a field is given twice, the first applies. */
   #begin(field: 'type' | 'encoding', value: string): void {
     if (this[field] !== undefined) return;
     this.#field = field;
@@ -203,7 +202,7 @@ class StructureFields {
   }
 }
 
-/** The multiparts and messages that are open, from the outermost, and the boundaries that mean something. */
+/** The open multiparts and messages, from the outermost, and their boundaries. */
 class OpenEntities {
   readonly #open: { entity: Entity; shadowed: number | undefined }[] = [];
   /** Index by boundary. An inner one of the same name shadows the outer. */
@@ -226,7 +225,7 @@ class OpenEntities {
     this.#open.push({ entity, shadowed });
   }
 
-  /** The level of the multipart that the line delimits; white space behind it is padding (RFC 2046 §5.1.1). */
+  /** Returns the level of the multipart that the line delimits; trailing white space is padding (RFC 2046 §5.1.1). */
   delimited(line: string): { level: number; isClosing: boolean } | undefined {
     let end = line.length;
     while (end > 2 && (line.charCodeAt(end - 1) === 0x20 || line.charCodeAt(end - 1) === 9)) end -= 1;
@@ -241,7 +240,7 @@ class OpenEntities {
     return this.#open[level]!.entity;
   }
 
-  /** Ends those from this level on; their bodies end here. */
+  /** Closes those from this level on; their bodies end here. */
   endFrom(level: number, bodyEnd: number): void {
     while (this.#open.length > level) {
       const { entity, shadowed } = this.#open.pop()!;
@@ -255,31 +254,31 @@ class OpenEntities {
 
 export class MimeWalk {
   readonly entities: Entity[] = [];
-  /** The limit that the message goes beyond. */
+  /** The limit that the message exceeds. */
   exceeded: 'depth' | 'parts' | undefined;
   readonly #limits: MimeLimits;
   readonly #open = new OpenEntities();
-  /** The entity whose header or leaf body is being read; none in preambles and epilogues. */
+  /** The entity whose header or leaf body is being read; undefined in preambles and epilogues. */
   #current: Entity | undefined;
-  /** Of the header that is being read. */
+  /** The structure fields of the current header. */
   #header: StructureFields | undefined;
 
   constructor(limits: MimeLimits) {
     this.#limits = limits;
   }
 
-  /** Whether the line from `at` in `text` has to be given to `line`. */
+  /** Returns whether the line from `at` in `text` must be passed to `line`. */
   wants(text: string, at: number): boolean {
     if (this.#header !== undefined) return true;
     return this.#open.hasBoundaries() && text.charCodeAt(at) === DASH && text.charCodeAt(at + 1) === DASH;
   }
 
-  /** Begins with a message whose header starts here. */
+  /** Starts with a message whose header starts here. */
   begin(offset: number): void {
     this.#enter(undefined, offset);
   }
 
-  /** Begins behind a header that was read already; the values are those of its fields. */
+  /** Starts after a header that was already read; the values are those of its fields. */
   beginBody(fields: { type: string | undefined; encoding: string | undefined }, bodyStart: number): void {
     this.#enter(undefined, 0);
     this.#endHeader(fields, bodyStart);
@@ -291,7 +290,7 @@ export class MimeWalk {
   }
 
   /**
-   * Reads the next line, without its CRLF; `offset` is where it starts in the message, `next` where the line after it does. Returns
+   * Reads the next line, without its CRLF; `offset` is where it starts in the message, `next` where the following line does. Returns
    * whether the line is a delimiter.
    */
   line(line: string, offset: number, next: number): boolean {
@@ -302,7 +301,7 @@ export class MimeWalk {
     return false;
   }
 
-  /** The message ends here. */
+  /** Ends the message. */
   end(offset: number): void {
     this.#closeCurrent(offset, offset);
     this.#open.endFrom(0, offset);
@@ -341,7 +340,7 @@ export class MimeWalk {
     if (entity.kind === 'message') this.#enter(entity, bodyStart);
   }
 
-  /** Whether the line is a delimiter of an open multipart. */
+  /** Returns whether the line is a delimiter of an open multipart. */
   #delimiter(line: string, offset: number, next: number): boolean {
     const found = this.#open.delimited(line);
     if (found === undefined) return false;
@@ -353,7 +352,7 @@ export class MimeWalk {
     return true;
   }
 
-  /** Ends the leaf or the header that is being read; a header without an empty line has no body. */
+  /** Closes the current leaf or header; a header without an empty line has no body. */
   #closeCurrent(offset: number, bodyEnd: number): void {
     const entity = this.#current;
     if (entity === undefined) return;
@@ -364,7 +363,7 @@ export class MimeWalk {
   }
 }
 
-/** The structure of a whole message, read as Latin-1; up to where it exceeds a limit. */
+/** Returns the structure of a complete message, read as Latin-1; up to where it exceeds a limit. */
 export function walkThrough(text: string, limits: MimeLimits): MimeWalk {
   const walk = new MimeWalk(limits);
   walk.begin(0);

@@ -1,11 +1,10 @@
 /**
- * Header fields that hold raw UTF-8 (RFC 6532) in the form that every server takes: text and display names become encoded-words
- * (RFC 2047), parameters RFC 2231, domains A-labels, links percent-encoded. A reader sees the same. Fields in ASCII are not
- * touched. An address with a UTF-8 local part has no such form: where it only shows who else got the mail, or where answers go, it
- * becomes an empty group named after it (RFC 6857 §3.1), so that the others can be reached. Refused is one that names the sender,
- * and a message id with UTF-8 in it.
+ * Converts header fields with raw UTF-8 (RFC 6532) to the form that every server accepts: text and display names become encoded-words (RFC
+ * 2047), parameters RFC 2231, domains A-labels, links percent-encoded. A reader sees the same. ASCII fields are unchanged. An address with
+ * a UTF-8 local part has no such form: if it is only displayed or replied to, it becomes an empty group named after it (RFC 6857 §3.1), so
+ * that the other addresses remain usable. Refused are such addresses in sender fields, and message ids with UTF-8.
  *
- * Bytes that are not UTF-8 occur in the headers of parts only, and are read as Windows-1252, as mail clients do.
+ * Invalid UTF-8 occurs only in the headers of parts, and is read as Windows-1252, like email clients do.
  */
 import { domainToAscii } from '../address.ts';
 import { encodedWords, encodePhrase, fold, parameter } from '../compose/header.ts';
@@ -24,7 +23,7 @@ const ADDRESS_FIELDS = new Set(
   `from sender reply-to to cc bcc resent-from resent-sender resent-reply-to resent-to resent-cc resent-bcc return-path
   disposition-notification-to return-receipt-to errors-to`.split(/\s+/),
 );
-/** Of these, fields whose addresses are only shown or answered to. */
+/** Of these, fields whose addresses are only displayed or replied to. */
 const SHOWN_FIELDS = new Set('reply-to to cc bcc resent-reply-to resent-to resent-cc resent-bcc'.split(' '));
 const ID_FIELDS = new Set(['message-id', 'in-reply-to', 'references', 'content-id', 'resent-message-id']);
 const PARAMETER_FIELDS = new Set(['content-type', 'content-disposition']);
@@ -33,7 +32,7 @@ function clean(text: string): string {
   return text.replace(CONTROLS, ' ');
 }
 
-/** The address with its domain in A-labels; undefined when it has no form in ASCII. */
+/** Returns the address with its domain in A-labels; undefined if it has no ASCII form. */
 function asciiSpec(spec: string): string | undefined {
   if (!NON_ASCII.test(spec)) return spec;
   const at = spec.lastIndexOf('@');
@@ -62,15 +61,15 @@ function itemText(item: MailboxItem & { kind: 'mailbox' }): string | undefined {
   return [mailbox, ...item.comments.map(commentText)].join(' ');
 }
 
-/** An address that cannot stand here, shown as the name of a group without members. */
+/** Returns an address without an ASCII form as the name of a group without members. */
 function groupText(item: MailboxItem & { kind: 'mailbox' }): string {
   const shown = clean(item.name === '' ? item.spec : `${item.name} ${item.spec}`);
   return `${encodePhrase(shown.trim())} :;`;
 }
 
 /**
- * The mailboxes with their names encoded; undefined where an address has no form in ASCII and is not merely `shown`. Groups do
- * not nest: what becomes one within a group stands behind it.
+ * Returns the mailboxes with encoded names; undefined if an address has no ASCII form and is not merely `shown`. Groups cannot be nested,
+ * so one that replaces a member of a group follows that group.
  */
 function listText(items: readonly MailboxItem[], shown: boolean): string | undefined {
   let out = '';
@@ -99,8 +98,8 @@ function listText(items: readonly MailboxItem[], shown: boolean): string | undef
 }
 
 /**
- * Text for people: encoded from the first to the last word that needs it. Encoded-words that stand there already need it as
- * well, because white space between two encoded-words is not shown.
+ * Encodes readable text from the first to the last word that needs it. Existing encoded-words in between are encoded too, because white
+ * space between two encoded-words is not displayed.
  */
 function wordsText(value: string, column: number): string {
   const words = value.split(/([ \t]+)/);
@@ -111,7 +110,7 @@ function wordsText(value: string, column: number): string {
   return words.slice(0, first).join('') + encodedWords(clean(run), column) + words.slice(last + 1).join('');
 }
 
-/** Links in angle brackets are percent-encoded (RFC 3986 §2.1, RFC 3987 §3.1), the text around them becomes encoded-words. */
+/** Percent-encodes links in angle brackets (RFC 3986 §2.1, RFC 3987 §3.1) and encodes the text around them. */
 function linksText(value: string, column: number): string {
   const links = value.replace(/<[^<>]*>/g, (link) =>
     link.replace(NON_ASCII_RUN, (run) => encodeURIComponent(run.toWellFormed())),
@@ -119,7 +118,7 @@ function linksText(value: string, column: number): string {
   return NON_ASCII.test(links) ? wordsText(links, column) : links;
 }
 
-/** A parameter that is in RFC 2231 form already, with bytes that should have been percent-encoded. */
+/** Fixes a parameter in RFC 2231 form with bytes that should have been percent-encoded. */
 function extendedParameter(name: string, value: string): string {
   const percent = value.replace(NON_ASCII_RUN, (run) => encodeURIComponent(run.toWellFormed()));
   if (name.endsWith('*')) return `;\r\n ${name}=${percent}`;
@@ -143,8 +142,8 @@ function idText(value: string): string | undefined {
 }
 
 /**
- * One field that holds bytes above 0x7F: `value` is its unfolded value, the bytes read as Latin-1. Answers the folded line with its
- * CRLF, or why there is none.
+ * Converts a field with bytes above 0x7F: `value` is its unfolded value as Latin-1. Returns the folded line with its CRLF, or why there is
+ * none.
  */
 export function downgradeField(name: string, value: string): DowngradedField {
   const lower = name.toLowerCase();

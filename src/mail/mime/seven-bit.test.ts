@@ -37,7 +37,7 @@ function addressText(address: Address | undefined): string {
 
 const lines = (text: string): string => text.replaceAll('\r\n', '\n').replace(/\n+$/, '');
 
-/** What a reader is shown, as another parser sees it; mails inside are taken apart too. */
+/** What a reader sees, according to another parser; mails inside are parsed too. */
 async function shown(content: Uint8Array): Promise<unknown> {
   const mail: Email = await PostalMime.parse(content, { forceRfc822Attachments: true });
   return {
@@ -210,7 +210,7 @@ test('mail without MIME gets what its readers need', () => {
   assert.equal(converted(latin1).toString(), `${fields('unknown-8bit')}gr=FCn`);
 });
 
-test('what may not be encoded is refused with 5.6.3', () => {
+test('refuses parts that must not be encoded with 5.6.3', () => {
   assert.match(
     refusal(leaf('Content-Type: message/partial; id=x', 'ü\r\n')),
     /^5\.6\.3 a part of type message\/partial/,
@@ -251,7 +251,7 @@ test('2 MB and the worst structures are converted in reasonable time', () => {
   }
 });
 
-test('whatever comes in, what goes out is clean, and converting it again changes nothing', () => {
+test('any input becomes clean output, and converting it again changes nothing', () => {
   const piece = fc.constantFrom(
     ...[
       '\r\n',

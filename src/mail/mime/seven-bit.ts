@@ -1,13 +1,12 @@
 /**
- * A whole message re-encoded for a remote server that does not take it as it is: without 8BITMIME (RFC 6152 §3) bodies become
- * quoted-printable or Base64, without SMTPUTF8 (RFC 6531) headers lose their raw UTF-8. The structure, the delimiters and every
- * part and field that needs no change keep their bytes; a reader sees the same mail. DKIM signatures cover the result, so signing
- * comes after.
+ * Re-encodes a complete message for a remote server that cannot accept it unchanged: without 8BITMIME (RFC 6152 §3) bodies become
+ * quoted-printable or Base64, without SMTPUTF8 (RFC 6531) headers lose their raw UTF-8. The structure, the delimiters, and every part and
+ * field that needs no change keep their bytes; a reader sees the same mail. DKIM signing comes afterwards.
  *
- * Refused instead of damaged: content under multipart/signed, whose signature would break (RFC 1847 §2.1); parts that may not be
- * encoded; addresses and ids that only SMTPUTF8 can carry. The first two are 5.6.3, the last 5.6.7 (RFC 6531 §4.3).
+ * Refused instead of damaged: content under multipart/signed, whose signature would break (RFC 1847 §2.1); parts that must not be encoded;
+ * addresses and ids that require SMTPUTF8. The first two are 5.6.3, the last 5.6.7 (RFC 6531 §4.3).
  *
- * With `eightBit` the result holds no byte above 0x7F, no line over 998, no bare CR or LF, no NUL: whatever the input was.
+ * With `eightBit` the result has no byte above 0x7F, no line over 998, no bare CR or LF, and no NUL, for any input.
  */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { encodeBase64, encodeTextBytes, isSevenBit } from '../compose/transfer-encoding.ts';
@@ -16,15 +15,15 @@ import { type Entity, isIdentity, walkThrough } from './mime-walk.ts';
 import { downgradeField } from './seven-bit-header.ts';
 
 export interface SevenBitNeeds {
-  /** The remote lacks 8BITMIME: nothing above 0x7F may be left, in headers neither. */
+  /** The server lacks 8BITMIME: no byte above 0x7F is allowed, not even in headers. */
   eightBit: boolean;
-  /** The remote lacks SMTPUTF8: headers may hold no raw UTF-8. */
+  /** The server lacks SMTPUTF8: headers must not have raw UTF-8. */
   utf8Headers: boolean;
 }
 
 export type SevenBitResult = { ok: true; content: Buffer } | { ok: false; code: '5.6.3' | '5.6.7'; text: string };
 
-/** What submission takes has 100 and 1,000; mail of our own has less. */
+/** Submission allows 100 and 1,000; mail composed by Postrider has less. */
 const LIMITS = { depth: 200, parts: 10_000 };
 
 type Refusal = Extract<SevenBitResult, { ok: false }>;
@@ -40,18 +39,18 @@ function isSealed(entity: Entity): boolean {
   return false;
 }
 
-/** Text of preambles, epilogues and lines that are no field, which no reader shows. */
+/** Masks text in preambles, epilogues, and lines that are not fields, which no reader displays. */
 function masked(bytes: Buffer): Buffer {
   return isAscii(bytes) ? bytes : Buffer.from(bytes.toString('latin1').replace(/[^\x00-\x7f]/g, '?'), 'latin1');
 }
 
 interface HeaderChanges {
   encoding: string | undefined;
-  /** Fields to be put in behind the others. */
+  /** Fields to append after the others. */
   added: string;
 }
 
-/** The header of an entity (with its empty line, if it has one) in ASCII, with another transfer encoding if there is one. */
+/** Returns the header of an entity (with its empty line, if any) in ASCII, with a new transfer encoding if there is one. */
 function convertHeader(header: Buffer, changes: HeaderChanges): Buffer | Refusal {
   const ascii = isAscii(header);
   if (ascii && changes.encoding === undefined && changes.added === '') return header;
@@ -78,7 +77,7 @@ function convertHeader(header: Buffer, changes: HeaderChanges): Buffer | Refusal
   return Buffer.from(`${out}${changes.added}${hasEmptyLine ? '\r\n' : ''}`, 'latin1');
 }
 
-/** What a mail without MIME fields needs so that readers look at its transfer encoding (RFC 2045 §4, RFC 1428 §3). */
+/** Returns the MIME fields that a mail lacks, so that readers decode its transfer encoding (RFC 2045 §4, RFC 1428 §3). */
 function mimeFields(entity: Entity, header: Buffer, body: Buffer): string {
   if (entity.parent?.kind === 'multipart') return '';
   const text = header.toString('latin1');
@@ -89,15 +88,15 @@ function mimeFields(entity: Entity, header: Buffer, body: Buffer): string {
 
 interface ConvertedBody {
   body: Buffer;
-  /** The encoding to be named in the header; undefined leaves the header as it is. */
+  /** The encoding to write into the header; undefined leaves the header unchanged. */
   encoding: string | undefined;
 }
 
 const MAX_QP_COLUMNS = 75;
 
 /**
- * Types of `message` other than rfc822 may not be encoded (RFC 2045 §6.4), but those of internationalised mail may (RFC 6532
- * §3.7, RFC 6533 §4).
+ * Types of `message` other than rfc822 must not be encoded (RFC 2045 §6.4), except those of internationalized mail (RFC 6532 §3.7, RFC 6533
+ * §4).
  */
 function mayBeEncoded(type: string): boolean {
   return !type.startsWith('message/') || type.startsWith('message/global');
@@ -111,7 +110,7 @@ function hasBareLineEnds(body: Buffer): boolean {
   return /\r(?!\n)|(?<!\r)\n/.test(body.toString('latin1'));
 }
 
-/** Escapes the raw bytes in what says it is quoted-printable; they stood for themselves. Lines that had none stay. */
+/** Escapes raw bytes in quoted-printable, where they were literal. Lines without them are unchanged. */
 function repairQuotedPrintable(body: Buffer): Buffer {
   const lines = body.toString('latin1').split('\r\n');
   const fixed = lines.map((line) => {
@@ -134,14 +133,14 @@ function repairQuotedPrintable(body: Buffer): Buffer {
   return Buffer.from(fixed.join('\r\n'), 'latin1');
 }
 
-/** Bytes outside of its alphabet are no part of Base64 (RFC 2045 §6.8). */
+/** Removes bytes outside the Base64 alphabet, which are not part of the content (RFC 2045 §6.8). */
 function repairBase64(body: Buffer): Buffer {
   return Buffer.from(body.toString('latin1').replace(/[^\x00-\x7f]+/g, ''), 'latin1');
 }
 
 /**
- * The body of a leaf in ASCII and the encoding that then belongs to it (RFC 2045 §6), or why it has no such form: text in
- * quoted-printable where that can be read, everything else in Base64. A body that is clean already stays as it is.
+ * Returns the body of a leaf in ASCII and its new encoding (RFC 2045 §6), or why it has no such form: readable text in quoted-printable,
+ * everything else in Base64. A body that is already ASCII is unchanged.
  */
 function convertBody(entity: Entity, body: Buffer): ConvertedBody | { text: string } {
   const { encoding, type } = entity;
@@ -157,10 +156,10 @@ function convertBody(entity: Entity, body: Buffer): ConvertedBody | { text: stri
   return { text: `a part is encoded as ${encoding.slice(0, 40)} and has 8-bit bytes` };
 }
 
-/** What becomes of the body of a leaf. */
+/** Decides how to convert the body of a leaf. */
 function planBody(entity: Entity, body: Buffer, needs: SevenBitNeeds): ConvertedBody | { text: string } {
   if (needs.eightBit) return convertBody(entity, body);
-  // An internationalised mail inside may travel without SMTPUTF8 only in an encoding (RFC 6532 §3.7).
+  // An internationalized mail may be sent without SMTPUTF8 only if it is encoded (RFC 6532 §3.7).
   if (entity.type === 'message/global' && isIdentity(entity.encoding) && !isAscii(body)) {
     const encoded = encodeBase64(body);
     return { body: encoded.data, encoding: encoded.encoding };
@@ -168,7 +167,7 @@ function planBody(entity: Entity, body: Buffer, needs: SevenBitNeeds): Converted
   return { body, encoding: undefined };
 }
 
-/** One entity: its header, and its body if it is a leaf. */
+/** Converts one entity: its header, and its body if it is a leaf. */
 function convertEntity(entity: Entity, content: Buffer, needs: SevenBitNeeds): Buffer[] | Refusal {
   const header = content.subarray(entity.headerStart, entity.bodyStart);
   const changes: HeaderChanges = { encoding: undefined, added: '' };
@@ -185,7 +184,7 @@ function convertEntity(entity: Entity, content: Buffer, needs: SevenBitNeeds): B
   return Buffer.isBuffer(converted) ? [converted, ...out] : converted;
 }
 
-/** Re-encodes a message for a remote that lacks what `needs` says. */
+/** Re-encodes a message for a server that lacks what `needs` lists. */
 export function toSevenBit(content: Buffer, needs: SevenBitNeeds): SevenBitResult {
   const walk = walkThrough(content.toString('latin1'), LIMITS);
   if (walk.exceeded !== undefined)
@@ -218,6 +217,6 @@ export function toSevenBit(content: Buffer, needs: SevenBitNeeds): SevenBitResul
   }
   between(at, content.length);
   const result = Buffer.concat(pieces);
-  if (needs.eightBit && !isSevenBit(result)) return refused('5.6.3', 'it has lines that no mail may have');
+  if (needs.eightBit && !isSevenBit(result)) return refused('5.6.3', 'it has lines that are not allowed in mail');
   return { ok: true, content: result };
 }

@@ -1,13 +1,13 @@
 /**
- * Control fields of submitted mail: those that say what the service is to do and do not leave with it: tags, metadata, tracking, the
- * idempotency key and the sandbox's outcome. The same bounds as for the fields of POST /send; a value that breaks them
- * refuses the mail and says how it must be written, because what is dropped in silence is missed too late.
+ * Control fields of submitted mail, which are instructions to the service and are removed: tags, metadata, tracking, the idempotency key,
+ * and the sandbox outcome. The limits are those of POST /send. An invalid value refuses the mail with the accepted form, because a silently
+ * dropped value would be noticed too late.
  *
  *   X-Postrider-Tag: welcome, invoice          repeated or with commas; at most 10
- *   X-Postrider-Metadata-Order: 17             the name as written behind the prefix; at most 20
+ *   X-Postrider-Metadata-Order: 17             the name as written after the prefix; at most 20
  *   X-Postrider-Track: opens, clicks           or one of them, or none
  *   Idempotency-Key: 1 to 255 printable ASCII characters
- *   X-Sandbox-Outcome: checked by the sandbox's own rules, not here
+ *   X-Sandbox-Outcome: checked by the sandbox, not here
  */
 
 import { hasForbiddenControl } from '../compose/header.ts';
@@ -22,11 +22,11 @@ export interface ControlHeaders {
   sandboxOutcome: string | undefined;
 }
 
-/** A control field as it stands in the mail. */
+/** A control field in the mail. */
 export interface ControlField {
   /** As written. */
   name: string;
-  /** Unfolded and decoded from its bytes. */
+  /** Unfolded and decoded. */
   value: string;
 }
 
@@ -40,7 +40,7 @@ const METADATA = 'x-postrider-metadata-';
 
 const OTHERS = new Set(['idempotency-key', 'x-sandbox-outcome']);
 
-/** Whether the field is a control field, by its name in lower case; fields of ours with unknown names are, and mean nothing. */
+/** Returns whether the field is a control field, by its lower-case name; X-Postrider- fields with unknown names are, and have no effect. */
 export function isControl(name: string): boolean {
   return name.startsWith('x-postrider-') || OTHERS.has(name);
 }
@@ -77,7 +77,7 @@ function readMetadata(field: ControlField, reading: Reading): string | undefined
   const name = field.name.slice(METADATA.length);
   const shown = quote(field.name);
   if (name === '' || name.length > MAX_METADATA_NAME_LENGTH) {
-    return `${shown} must have a name of 1 to ${MAX_METADATA_NAME_LENGTH} characters behind X-Postrider-Metadata-`;
+    return `${shown} must have a name of 1 to ${MAX_METADATA_NAME_LENGTH} characters after X-Postrider-Metadata-`;
   }
   if (reading.metadataNames.has(name.toLowerCase())) return `${shown} occurs more than once; send it once`;
   const value = decodeWords(field.value);
@@ -123,7 +123,7 @@ function readOne(field: ControlField, reading: Reading): string | undefined {
 
 const NONE: readonly ControlField[] = [];
 
-/** Reads the control fields of one mail, in the order of its header. */
+/** Reads the control fields of one mail, in order. */
 export function readControls(
   fields: readonly ControlField[] = NONE,
 ): { ok: true; controls: ControlHeaders } | { ok: false; refusal: SubmissionRefusal } {

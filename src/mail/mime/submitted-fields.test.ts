@@ -71,9 +71,9 @@ const IMPOSTORS: [from: string, expected: RegExp][] = [
   ['<ann@shop.example> <bob@evil.example>', /two addresses that are not separated by a comma/],
   ['Shop: ann@shop.example;', /is a group/],
   ['undisclosed-recipients:;', /is a group/],
-  ['ann@shop.example;', /has a semicolon that ends no group/],
-  ['; Ann <ann@shop.example>', /has a semicolon that ends no group/],
-  ['Ann <ann@shop.example>;;', /has a semicolon that ends no group/],
+  ['ann@shop.example;', /has a semicolon without a group/],
+  ['; Ann <ann@shop.example>', /has a semicolon without a group/],
+  ['Ann <ann@shop.example>;;', /has a semicolon without a group/],
   ['"ceo@bank.example" <ann@shop.example>', /is an address of another domain; remove it/],
   [`"'ceo@bank.example'" <ann@shop.example>`, /is an address of another domain/],
   ['"<ceo@bank.example>" <ann@shop.example>', /is an address of another domain/],
@@ -187,11 +187,11 @@ test('leading lines of mbox files are dropped, and nothing else is', () => {
     const { content, smtpUtf8 } = accepted(lines + rest);
     assert.deepEqual([content.toString(), smtpUtf8], [rest, false], lines);
   }
-  // A field with a space before its colon is no separator, and a separator stands at the beginning.
+  // A field with a space before its colon is not a separator, and a separator is at the start.
   assert.match(refusal(`From : ann@shop.example\r\n\r\nx\r\n`), /space before its colon/);
   assert.match(
     refusal(`Subject: x\r\nFrom ann@shop.example Mon\r\n${rest}`),
-    /line 2 of the header .* is no header field/,
+    /line 2 of the header .* is not a header field/,
   );
   assert.match(refusal(`From ann@shop.example Mon\r\n continued\r\n${rest}`), /line 1 of the header/);
   assert.match(refusal(`Fromage x\r\n${rest}`), /line 1 of the header/);

@@ -1,13 +1,10 @@
 /**
- * The From field of submitted mail (RFC 5322 §3.6.2): exactly one mailbox, whose address is what people are shown. Refuses what
- * makes readers see another sender than the one that was checked: groups, several mailboxes, an address in a comment, an
- * address in a display name that stands without quotes or is hidden in encoded-words or in look-alikes of the @, a quoted
- * display name that is an address of another domain, characters that turn the direction of text. A comment without an address
- * is taken, as old mailers write the name there: `root@host.example (Cron Daemon)`.
+ * Checks the From field of submitted mail (RFC 5322 §3.6.2): exactly one mailbox, whose address is what recipients see. Refuses what makes
+ * readers see another sender than the verified one: groups, several mailboxes, an address in a comment, an address in an unquoted display
+ * name, or hidden in encoded-words or behind look-alikes of the @, a quoted display name that is an address of another domain, and text
+ * direction controls. A comment without an address is accepted, as old mailers write the name there: `root@host.example (Cron Daemon)`.
  *
- * Display names that make readers see another sender than the address behind them, over HTTP and SMTP alike: a name that is an
- * address of another domain, an address hidden in encoded-words, in look-alikes of the @ or among invisible characters, and
- * controls that turn the direction of text. A name that merely mentions an address is taken: `"Ann (ann@home.example) via
+ * The display name check is shared by HTTP and SMTP. A name that merely mentions an address is accepted: `"Ann (ann@home.example) via
  * Shop"`.
  */
 import { type Address, parseAddress } from '../address.ts';
@@ -15,19 +12,19 @@ import { decodeWords } from './header-fields.ts';
 import { type MailboxItem, mailboxItems } from './mailbox-list.ts';
 import { quote, type SubmissionRefusal, senderRefused } from './submitted-refusal.ts';
 
-/** Controls, and those that turn the direction of the text behind them (UAX #9). */
+/** Control characters and text direction controls (UAX #9). */
 const CONTROL = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
 /** Full-width and small forms of the @. */
 const AT_LOOK_ALIKE = /[\uff20\ufe6b]/;
 const INVISIBLE = /[\p{Cf}\p{Mn}\u115f\u1160\u3164\uffa0]/gu;
-/** What people put around an address. */
+/** Characters that people put around an address. */
 const AROUND = ' \t\u00a0\'"`<>()[]{}.,;:';
 
 function hasNameControl(text: string): boolean {
   return CONTROL.test(text);
 }
 
-/** Whether the name, with whatever quotes and brackets stand around it, is an address that is not of this domain. */
+/** Returns whether the name, without surrounding quotes and brackets, is an address of another domain. */
 function isForeignAddress(name: string, { domain }: Address): boolean {
   if (!name.includes('@')) return false;
   let start = 0;
@@ -38,7 +35,7 @@ function isForeignAddress(name: string, { domain }: Address): boolean {
   return inside.ok && inside.value.domain !== domain && !inside.value.domain.endsWith(`.${domain}`);
 }
 
-/** Why the name deceives, as the end of a sentence; undefined when it does not. `isEncoded`: it came in encoded-words. */
+/** Returns why the name is deceptive, as the rest of a sentence; undefined if it is not. `isEncoded`: it was in encoded-words. */
 export function displayNameIssue(name: string, address: Address, { isEncoded = false } = {}): string | undefined {
   if (name === '') return undefined;
   if (hasNameControl(name)) return 'has a control character in its display name';
@@ -68,7 +65,7 @@ const SPECIAL = /["\\()<>[\]:;@,]/;
 
 type Refuse = (text: string) => FromResult;
 
-/** Why the name deceives, or undefined. */
+/** Returns why the name is deceptive, or undefined. */
 function nameIssue(mailbox: MailboxItem & { kind: 'mailbox' }, address: Address): string | undefined {
   const { name, encoded, bareAt, comments } = mailbox;
   const own = name.toLowerCase() === address.address.toLowerCase();
@@ -89,7 +86,7 @@ function nameText(name: string): string {
   return SPECIAL.test(name) ? `"${name.replace(/["\\]/g, '\\$&')}"` : name;
 }
 
-/** Checks the value, unfolded and decoded from its bytes. */
+/** Checks the unfolded, decoded value. */
 export function readFrom(value: string, field: 'From' | 'Sender' = 'From'): FromResult {
   const refused: Refuse = (text) => ({ ok: false, refusal: senderRefused(`the ${field} field ${text}`) });
   const bare = parseAddress(value);
@@ -97,7 +94,7 @@ export function readFrom(value: string, field: 'From' | 'Sender' = 'From'): From
   const list = mailboxItems(value);
   if (!list.ok)
     return refused(`${list.reason} (${quote(value)}); use one address, for example Name <name@example.com>`);
-  if (list.straySemicolon) return refused(`has a semicolon that ends no group (${quote(value)}); use one address`);
+  if (list.straySemicolon) return refused(`has a semicolon without a group (${quote(value)}); use one address`);
   const { items } = list;
   if (items.some((item) => item.kind !== 'mailbox')) return refused(`is a group (${quote(value)}); use one address`);
   if (items.length > 1)

@@ -1,15 +1,15 @@
 /**
- * The header of submitted mail: checked, read, and edited by cutting and appending only, so that every field that stays keeps
- * its place, its folding and its bytes.
+ * Checks, reads, and edits the header of submitted mail. It is edited by cutting and appending only, so that every remaining field keeps
+ * its place, its folding, and its bytes.
  *
- * Dropped: a leading `From ` line of mbox files, which programs that read mail from one leave in (RFC 4155), with any `>` before it.
- * Taken out with their folded lines: Bcc, Resent-Bcc, Return-Path, Authentication-Results in our own name (RFC 8601 §5), and the
- * control fields of the service (submitted-controls.ts). Other Authentication-Results and the Resent- fields stay: they claim nothing of us. Put in
- * behind the last field: the Date and the Message-ID that are missing or empty (RFC 6409 §8.2, §8.3).
+ * Removed: a leading `From ` line of mbox files (RFC 4155), which programs that read mail from one leave in, with any `>` before it; with
+ * their folded lines Bcc, Resent-Bcc, Return-Path, Authentication-Results in Postrider's own name (RFC 8601 §5), and the service's control
+ * fields (submitted-controls.ts). Other Authentication-Results and the Resent- fields are kept. Appended after the last field: a missing or
+ * empty Date and Message-ID (RFC 6409 §8.2, §8.3).
  *
- * Refused: lines that are no field; white space before the colon, which is obsolete syntax (RFC 5322 §4.5) that no mailer may write
- * and that receivers read differently; bytes that are not UTF-8 (RFC 6532 §3.1); fields given twice that may stand once (RFC 5322
- * §3.6, and the three of MIME); more than 100 Received (RFC 5321 §6.3); more than 1,000 fields.
+ * Refused: lines that are not fields; white space before the colon, obsolete syntax (RFC 5322 §4.5) that mailers must not write and that
+ * receivers interpret differently; bytes that are not UTF-8 (RFC 6532 §3.1); repeated fields that may occur only once (RFC 5322 §3.6, and
+ * three of MIME); more than 100 Received (RFC 5321 §6.3); more than 1,000 fields.
  */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { type Address, domainToAscii } from '../address.ts';
@@ -23,17 +23,17 @@ import { excessive, malformed, quote, type SubmissionRefusal, senderRefused } fr
 
 export interface HeaderSummary extends ControlHeaders {
   from: Address;
-  /** Of the Sender field, which mail programs show beside From. */
+  /** Address of the Sender field, which email clients display next to From. */
   sender: Address | undefined;
   fromText: string;
   headerTo: { to: string[]; cc: string[] };
   subject: string;
   headerMessageId: string;
-  /** Whether a field that stays holds raw UTF-8. */
+  /** Whether a remaining field has raw UTF-8. */
   smtpUtf8: boolean;
-  /** The first of these fields and its line in the submitted header, from 1; undefined without one. */
+  /** The first such field and its line in the submitted header, from 1; undefined without one. */
   utf8Field: { name: string; line: number } | undefined;
-  /** `TLS-Required: No` (RFC 8689 §5): what the recipient's domain asks of connections is not to count. */
+  /** `TLS-Required: No` (RFC 8689 §5): the TLS policy of the recipient's domain does not apply. */
   tlsOptional: boolean;
 }
 
@@ -41,9 +41,9 @@ export type HeaderResult =
   | {
       ok: true;
       summary: HeaderSummary;
-      /** The fields after the edits, without the empty line; undefined when there were none. */
+      /** The fields after the edits, without the empty line; undefined if nothing was edited. */
       edited: Buffer | undefined;
-      /** Values of the fields that say how the body is built. */
+      /** Values of the fields that define the structure of the body. */
       contentType: string | undefined;
       transferEncoding: string | undefined;
     }
@@ -51,7 +51,7 @@ export type HeaderResult =
 
 export interface HeaderContext {
   nowMs: number;
-  /** Domain of an added Message-ID where From has none that could stand there. */
+  /** Domain of an added Message-ID if the domain of From cannot be used. */
   hostname: string;
 }
 
@@ -59,7 +59,7 @@ const MAX_FIELDS = 1000;
 const MAX_RECEIVED = 100;
 const MAX_SUBJECT_LENGTH = 998;
 const MAX_MESSAGE_ID_LENGTH = 998;
-/** How many addresses of To and of Cc are shown. */
+/** Maximum number of addresses of To and of Cc to return. */
 const MAX_SHOWN = 500;
 const MAX_SHOWN_LENGTH = 1000;
 
@@ -99,12 +99,14 @@ function noField(text: string, field: HeaderField): SubmissionRefusal {
     return malformed(`${place} has a space before its colon, which RFC 5322 no longer allows; remove the space`);
   }
   if (field.start === 0 && /^[ \t]/.test(line)) {
-    return malformed(`${place} starts with a space and continues no field; the header starts with a field name`);
+    return malformed(`${place} starts with a space but continues no field; the header must start with a field name`);
   }
-  return malformed(`${place} is no header field; write a name, a colon and a value, and an empty line before the body`);
+  return malformed(
+    `${place} is not a header field; write a name, a colon, and a value, and an empty line before the body`,
+  );
 }
 
-/** What is collected while the fields are gone through. */
+/** Collected while reading the fields. */
 interface Found {
   single: Map<string, HeaderField>;
   controls: ControlField[];
@@ -116,7 +118,7 @@ function textOf(text: string, field: HeaderField): string {
   return headerText(fieldValue(text, field));
 }
 
-/** Whether a value of Authentication-Results speaks in the name of the host: authserv-id comes first (RFC 8601 §2.2). */
+/** Returns whether an Authentication-Results value claims to be from the host: authserv-id comes first (RFC 8601 §2.2). */
 function isInNameOf(hostname: string, value: string): boolean {
   let at = 0;
   for (let depth = 0; at < value.length; at += 1) {
@@ -130,18 +132,18 @@ function isInNameOf(hostname: string, value: string): boolean {
   return id !== undefined && id.toLowerCase() === hostname.toLowerCase();
 }
 
-/** The Sender field (RFC 5322 §3.6.2): one mailbox, checked as From is. An empty one is none. */
+/** Checks the Sender field (RFC 5322 §3.6.2): one mailbox, like From. An empty one is ignored. */
 function readSender(
   value: string | undefined,
 ): { ok: true; sender: Address | undefined } | { ok: false; refusal: SubmissionRefusal } {
   if (value === undefined || value === '') return { ok: true, sender: undefined };
   const read = readFrom(value, 'Sender');
   if (read.ok) return { ok: true, sender: read.from.address };
-  // A name alone (`root`), as old mailers write, shows nobody's address.
+  // A name alone (`root`), as old mailers write, displays no address.
   return /[@\uff20\ufe6b]|=\?/.test(value) ? read : { ok: true, sender: undefined };
 }
 
-/** Sorts the fields; a refusal when one of them may not stand there. */
+/** Sorts the fields; refuses a field that is not allowed. */
 function sortFields(text: string, fields: readonly HeaderField[], hostname: string): Found | SubmissionRefusal {
   const found: Found = { single: new Map(), controls: [], removed: [], received: 0 };
   let isLeading = true;
@@ -170,7 +172,7 @@ function sortFields(text: string, fields: readonly HeaderField[], hostname: stri
   }
   if (found.received > MAX_RECEIVED) {
     return excessive(
-      `the header has ${found.received} Received fields, at most ${MAX_RECEIVED} are taken: a mail loop`,
+      `the header has ${found.received} Received fields, at most ${MAX_RECEIVED} are accepted: a mail loop`,
     );
   }
   return found;
@@ -180,7 +182,7 @@ function notUtf8(header: Buffer, text: string): SubmissionRefusal {
   const field = headerFields(text).find((one) => !isUtf8(header.subarray(one.start, one.end)));
   const name = field === undefined || field.colon < 0 ? 'the header' : quote(writtenName(text, field));
   const place = field === undefined ? '' : ` (line ${lineNumber(text, field.start)})`;
-  return malformed(`${name}${place} holds bytes that are not UTF-8; encode the text as of RFC 2047`);
+  return malformed(`${name}${place} has bytes that are not UTF-8; encode the text as in RFC 2047`);
 }
 
 function shown(text: string, length: number): string {
@@ -188,7 +190,7 @@ function shown(text: string, length: number): string {
   return [...text.replace(CONTROLS, ' ').toWellFormed()].slice(0, length).join('');
 }
 
-/** Addresses as the API shows them; text that is no list of addresses is shown as it is. */
+/** Returns addresses as the API shows them; text that is not an address list is returned unchanged. */
 function shownList(value: string | undefined): string[] {
   if (value === undefined || value === '') return [];
   const list = mailboxItems(value);
@@ -207,7 +209,7 @@ function messageIdOf(value: string): string {
   return id.length <= MAX_MESSAGE_ID_LENGTH ? id : `${id.slice(0, MAX_MESSAGE_ID_LENGTH - 1)}>`;
 }
 
-/** The fields without those taken out, with the lines put in behind them. */
+/** Returns the fields without the removed ones, followed by the added lines. */
 function edit(header: Buffer, removed: readonly HeaderField[], added: string): Buffer {
   const pieces: Buffer[] = [];
   let from = 0;
@@ -220,7 +222,7 @@ function edit(header: Buffer, removed: readonly HeaderField[], added: string): B
   return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
 }
 
-/** A field that is repeated, or says something else, is as if it were not there (RFC 8689 §5). */
+/** A repeated or different field is ignored (RFC 8689 §5). */
 function isTlsOptional(text: string, fields: readonly HeaderField[]): boolean {
   const [field, ...others] = fields.filter(({ name }) => name === 'tls-required');
   return field !== undefined && others.length === 0 && /^no$/i.test(textOf(text, field));
@@ -239,7 +241,7 @@ function firstUtf8Field(
   return undefined;
 }
 
-/** Checks and edits the fields of a header: whole lines, without the empty line; `text` is the same bytes as Latin-1. */
+/** Checks and edits the fields of a header: complete lines, without the empty line; `text` is the same bytes as Latin-1. */
 export function readSubmittedHeader(header: Buffer, text: string, context: HeaderContext): HeaderResult {
   const ascii = isAscii(header);
   if (!ascii && !isUtf8(header)) return { ok: false, refusal: notUtf8(header, text) };

@@ -1,6 +1,6 @@
 /**
- * How submitted mail is refused: reply code, enhanced code (RFC 3463) and one line of text that says what is wrong, where, and
- * what to do. The text is printable ASCII whatever the mail holds, and fits a reply line.
+ * Refusals of submitted mail: reply code, enhanced code (RFC 3463), and one line of text with the problem, its place, and the fix. The text
+ * is printable ASCII for any mail, and fits into a reply line.
  */
 
 export interface SubmissionRefusal {
@@ -16,7 +16,7 @@ function printable(text: string): string {
   return text.replace(/[^\x20-\x7e]+/g, '?');
 }
 
-/** A piece of the mail as it may stand in a reply. */
+/** Returns a piece of the mail in the form allowed in a reply. */
 export function quote(text: string): string {
   const short = printable(text);
   return short.length > MAX_QUOTE_LENGTH ? `${short.slice(0, MAX_QUOTE_LENGTH)}...` : short;
@@ -26,17 +26,17 @@ function refusal(code: number, enhanced: string, text: string): SubmissionRefusa
   return { code, enhanced, text: printable(text).slice(0, MAX_TEXT_LENGTH) };
 }
 
-/** The mail breaks the format. */
+/** The mail violates the format. */
 export function malformed(text: string): SubmissionRefusal {
   return refusal(550, '5.6.0', text);
 }
 
-/** The format is kept, but beyond what is taken. */
+/** The format is valid, but exceeds a limit. */
 export function excessive(text: string): SubmissionRefusal {
   return refusal(554, '5.6.0', text);
 }
 
-/** Who the mail says it is from. */
+/** The sender in the mail is refused. */
 export function senderRefused(text: string): SubmissionRefusal {
   return refusal(550, '5.7.1', text);
 }

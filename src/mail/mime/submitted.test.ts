@@ -40,7 +40,7 @@ test('however the corpus is cut, it is read the same', () => {
   }
 });
 
-test('TLS-Required is heard when it stands once and says No (RFC 8689)', () => {
+test('accepts TLS-Required if it occurs once with the value No (RFC 8689)', () => {
   const heard = (...fields: string[]): boolean =>
     accepted(`From: a@b.example\r\n${fields.map((one) => `${one}\r\n`).join('')}\r\n`).tlsOptional;
   assert.ok(heard('TLS-Required: No') && heard('tls-required:\r\n no'));
@@ -48,7 +48,7 @@ test('TLS-Required is heard when it stands once and says No (RFC 8689)', () => {
     assert.ok(!heard(...fields), fields.join());
 });
 
-test('what the service needs of a mail is read from it', () => {
+test('reads what the service needs from the header', () => {
   const orders = accepted(mails.find((one) => one.name === 'orders.eml')!.content);
   assert.deepEqual(orders.tags, ['welcome', 'invoice', 'third']);
   assert.deepEqual(orders.metadata, { 'Order-Id': '17', customer: 'Jürgen Müller' });
@@ -103,23 +103,23 @@ test('eight bits and raw UTF-8 are told apart, and only what stays counts', () =
 });
 
 const CR_LF_NUL: [what: string, mail: string, expected: RegExp][] = [
-  ['a bare CR in the body', `${GOOD}\r\na\r\nb\rc\r\n`, /^550 5\.6\.0 line 6 holds a carriage return/],
-  ['a bare LF in the body', `${GOOD}\r\na\r\nb\nc\r\n`, /^550 5\.6\.0 line 6 holds a line feed/],
-  ['LF CR', `${GOOD}\r\na\n\rb\r\n`, /^550 5\.6\.0 line 5 holds a line feed/],
-  ['CR CR LF', `${GOOD}\r\na\r\r\n`, /^550 5\.6\.0 line 5 holds a carriage return/],
-  ['a bare LF at once', `\n${GOOD}\r\na\r\n`, /^550 5\.6\.0 line 1 holds a line feed/],
-  ['a bare CR at the end', `${GOOD}\r\na\r\nb\r`, /^550 5\.6\.0 line 6 holds a carriage return/],
-  ['a bare CR in the header', `${GOOD}X: a\rBcc: b\r\n\r\n`, /^550 5\.6\.0 line 4 holds a carriage return/],
-  ['a bare LF as the end of the header', `${GOOD}X: a\n\nbody\r\n`, /^550 5\.6\.0 line 4 holds a line feed/],
-  ['LF . LF', `${GOOD}\r\na\n.\nMAIL FROM:<x@y>\r\n`, /^550 5\.6\.0 line 5 holds a line feed/],
-  ['LF . CRLF', `${GOOD}\r\na\n.\r\nMAIL\r\n`, /^550 5\.6\.0 line 5 holds a line feed/],
-  ['CR . CR', `${GOOD}\r\na\r.\rMAIL\r\n`, /^550 5\.6\.0 line 5 holds a carriage return/],
-  ['NUL in the body', `${GOOD}\r\na\r\nb\0c\r\n`, /^550 5\.6\.0 line 6 holds a NUL/],
-  ['NUL in the header', `${GOOD}X: a\0b\r\n\r\n`, /^550 5\.6\.0 line 4 holds a NUL/],
+  ['a bare CR in the body', `${GOOD}\r\na\r\nb\rc\r\n`, /^550 5\.6\.0 line 6 has a carriage return/],
+  ['a bare LF in the body', `${GOOD}\r\na\r\nb\nc\r\n`, /^550 5\.6\.0 line 6 has a line feed/],
+  ['LF CR', `${GOOD}\r\na\n\rb\r\n`, /^550 5\.6\.0 line 5 has a line feed/],
+  ['CR CR LF', `${GOOD}\r\na\r\r\n`, /^550 5\.6\.0 line 5 has a carriage return/],
+  ['a bare LF at once', `\n${GOOD}\r\na\r\n`, /^550 5\.6\.0 line 1 has a line feed/],
+  ['a bare CR at the end', `${GOOD}\r\na\r\nb\r`, /^550 5\.6\.0 line 6 has a carriage return/],
+  ['a bare CR in the header', `${GOOD}X: a\rBcc: b\r\n\r\n`, /^550 5\.6\.0 line 4 has a carriage return/],
+  ['a bare LF as the end of the header', `${GOOD}X: a\n\nbody\r\n`, /^550 5\.6\.0 line 4 has a line feed/],
+  ['LF . LF', `${GOOD}\r\na\n.\nMAIL FROM:<x@y>\r\n`, /^550 5\.6\.0 line 5 has a line feed/],
+  ['LF . CRLF', `${GOOD}\r\na\n.\r\nMAIL\r\n`, /^550 5\.6\.0 line 5 has a line feed/],
+  ['CR . CR', `${GOOD}\r\na\r.\rMAIL\r\n`, /^550 5\.6\.0 line 5 has a carriage return/],
+  ['NUL in the body', `${GOOD}\r\na\r\nb\0c\r\n`, /^550 5\.6\.0 line 6 has a NUL/],
+  ['NUL in the header', `${GOOD}X: a\0b\r\n\r\n`, /^550 5\.6\.0 line 4 has a NUL/],
   ['999 octets', `${GOOD}\r\n${'x'.repeat(999)}\r\n`, /^550 5\.6\.0 line 5 is longer than 998 bytes/],
   ['999 octets in the header', `${GOOD}X: ${'x'.repeat(996)}\r\n\r\n`, /^550 5\.6\.0 line 4 is longer/],
   ['999 octets at the end', `${GOOD}\r\n${'x'.repeat(999)}`, /^550 5\.6\.0 line 5 is longer/],
-  ['998 octets and a bare CR at the end', `${GOOD}\r\n${'x'.repeat(998)}\r`, /^550 5\.6\.0 line 5 holds a carr/],
+  ['998 octets and a bare CR at the end', `${GOOD}\r\n${'x'.repeat(998)}\r`, /^550 5\.6\.0 line 5 has a carr/],
 ];
 for (const [what, mail, expected] of CR_LF_NUL) {
   test(`refused, with its line: ${what}`, () => {
@@ -141,15 +141,15 @@ test('lines of 998 octets, empty lines and a first line that is empty are what t
 });
 
 const HEADERS: [what: string, fields: string, expected: RegExp][] = [
-  ['a line without a colon', 'hello\r\n', /^550 5\.6\.0 line 4 of the header \(hello\) is no header field/],
-  ['a space in the name', 'X Y: z\r\n', /^550 5\.6\.0 line 4 .* is no header field/],
-  ['no name', ': z\r\n', /^550 5\.6\.0 line 4 .* is no header field/],
+  ['a line without a colon', 'hello\r\n', /^550 5\.6\.0 line 4 of the header \(hello\) is not a header field/],
+  ['a space in the name', 'X Y: z\r\n', /^550 5\.6\.0 line 4 .* is not a header field/],
+  ['no name', ': z\r\n', /^550 5\.6\.0 line 4 .* is not a header field/],
   [
     'a space before the colon',
     'Bcc : z\r\n',
     /^550 5\.6\.0 line 4 of the header \(Bcc : z\) has a space before its colon/,
   ],
-  ['a name that is not ASCII', 'Grün: z\r\n', /^550 5\.6\.0 line 4 .* is no header field/],
+  ['a name that is not ASCII', 'Grün: z\r\n', /^550 5\.6\.0 line 4 .* is not a header field/],
   [
     'two Subjects',
     'Subject: a\r\nsubject: b\r\n',
@@ -164,9 +164,9 @@ const HEADERS: [what: string, fields: string, expected: RegExp][] = [
   [
     'bytes that are not UTF-8',
     'Subject: a\r\nX-Y: gr\xfcn\r\n',
-    /^550 5\.6\.0 X-Y \(line 5\) holds bytes that are not UTF-8/,
+    /^550 5\.6\.0 X-Y \(line 5\) has bytes that are not UTF-8/,
   ],
-  ['over-long UTF-8', 'X-Y: \xc0\xaf\r\n', /^550 5\.6\.0 X-Y \(line 4\) holds bytes that are not UTF-8/],
+  ['over-long UTF-8', 'X-Y: \xc0\xaf\r\n', /^550 5\.6\.0 X-Y \(line 4\) has bytes that are not UTF-8/],
   ['101 Received', 'Received: x\r\n'.repeat(101), /^554 5\.6\.0 the header has 101 Received fields/],
   ['1001 fields', 'X: y\r\n'.repeat(998), /^554 5\.6\.0 the header has more than 1000 fields/],
 ];

@@ -1,24 +1,22 @@
 /**
- * Mail as it comes in over SMTP submission: checked and edited while it streams, never rebuilt. Header order, folding, MIME
- * structure and body bytes stay as submitted; the edits of the header are those of submitted-header.ts. Received and
- * DKIM-Signature are added at delivery. Memory is bounded by the header's cap; time is linear in the bytes.
+ * Mail from SMTP submission: checked and edited while it streams, never rebuilt. Header order, folding, MIME structure, and body bytes stay
+ * as submitted; submitted-header.ts defines the edits of the header. Received and DKIM-Signature are added at delivery. Memory is bounded
+ * by the limit of the header; time is linear in the bytes.
  *
- * Refused, with a text that says what and where:
+ * Refused, with a text that states what and where:
  *   a CR or LF that is not part of CRLF, NUL, a line over 998 octets (RFC 5321 §4.5.3.1.6)   550 5.6.0
  *   a malformed header                                                                        550 5.6.0
- *   a From that shows another sender than the one that is checked, or none                    550 5.7.1
+ *   a From that displays another sender than the verified one, or none                        550 5.7.1
  *   MIME parts nested deeper than 100, more than 1,000 parts or fields, over 100 Received     554 5.6.0
- *   a header over 262,144 bytes; a mail over `maxBytes` as submitted, with all it holds       552 5.3.4
- * Too many bytes are the reason that is given, whatever else is wrong.
+ *   a header over 262,144 bytes; a complete mail over `maxBytes` as submitted                 552 5.3.4
  *
- * A header that ends with the mail is a mail without a body (RFC 5322 §3.5); it gets the empty line. One that ends within a
- * line is refused.
+ * If the mail is too large, that reason takes precedence.
  *
- * `smtpUtf8` tells of the header of the mail itself. The session refuses such a mail when its client did not say
- * SMTPUTF8 (RFC 6531 §3.6). Raw bytes in the headers of parts are body to SMTP and count as `eightBit`.
+ * A header that ends with the mail is a mail without a body (RFC 5322 §3.5); it gets the empty line. One that ends within a line is
+ * refused.
  *
- * Costs 11 µs of processor time for a mail of 5 KB, whether whole, in packets or edited, and 0.7 ms for one of 1.9 MB
- * (bench/submitted.ts).
+ * `smtpUtf8` is about the header of the mail itself. The session refuses such a mail if its client did not declare SMTPUTF8 (RFC 6531
+ * §3.6). Raw bytes in the headers of parts are body to SMTP and count as `eightBit`.
  */
 import { isAscii } from 'node:buffer';
 import { ByteQueue } from '../../base/byte-queue.ts';
@@ -31,7 +29,7 @@ export type { SubmissionRefusal } from './submitted-refusal.ts';
 export interface SubmittedMail extends HeaderSummary {
   /** Any byte above 0x7F. */
   eightBit: boolean;
-  /** Of the edited content that went to the sink. */
+  /** Size of the edited content that was written to the sink. */
   sizeBytes: number;
 }
 
@@ -39,23 +37,23 @@ export type SubmissionResult = { ok: true; mail: SubmittedMail } | { ok: false; 
 
 export interface SubmissionReader {
   /**
-   * Bytes between DATA and the dot, dots already unstuffed, with the CRLF before the dot, split anywhere. Edited content goes to
-   * the sink as it comes (the header block once it is complete), uncopied: the memory of a chunk may not be used again.
-   * Once it is refused nothing more goes to the sink; bytes are only counted.
+   * Writes bytes between DATA and the dot, unstuffed, with the CRLF before the dot, split anywhere. Edited content goes to the sink
+   * immediately (the header block once it is complete), uncopied: the memory of a chunk must not be reused. After a refusal nothing more
+   * goes to the sink; bytes are only counted.
    */
   write(chunk: Buffer): void;
-  /** The mail, or why it is refused. */
+  /** Returns the mail, or why it is refused. */
   end(): SubmissionResult;
-  /** As submitted, so far. */
+  /** Submitted bytes so far. */
   readonly sizeBytes: number;
 }
 
 export interface SubmissionOptions {
   sink(chunk: Buffer): void;
   nowMs: number;
-  /** Limit on the mail as submitted; what is added does not count. */
+  /** Limit of the mail as submitted; added bytes do not count. */
   maxBytes: number;
-  /** Domain of an added Message-ID where From has none that could stand there. */
+  /** Domain of an added Message-ID if the domain of From cannot be used. */
   hostname: string;
 }
 
@@ -65,7 +63,7 @@ const MAX_DEPTH = 100;
 const MAX_PARTS = 1000;
 const CRLF = Buffer.from('\r\n');
 
-/** Some readers open every kind of message inside, whatever its type is called; only pieces of one are none to anybody. */
+/** Some readers open any type of message; only message/partial and the like contain none. */
 function nestsForSomebody(type: string): boolean {
   return type.startsWith('message/') && type !== 'message/partial';
 }
@@ -78,9 +76,9 @@ class Reader implements SubmissionReader {
   #refusal: SubmissionRefusal | undefined;
   #summary: HeaderSummary | undefined;
   #eightBit = false;
-  /** The beginning of a header that is not complete. */
+  /** The start of an incomplete header. */
   readonly #held = new ByteQueue();
-  /** The line that is not complete, as Latin-1. */
+  /** The incomplete line, as Latin-1. */
   #rest = '';
   #lines = 0;
 
@@ -103,7 +101,7 @@ class Reader implements SubmissionReader {
     const whole = this.#rest === '' ? text : this.#rest + text;
     if (text.includes('\0')) {
       const line = this.#lines + whole.slice(0, whole.indexOf('\0')).split('\n').length;
-      this.#refusal = malformed(`line ${line} holds a NUL byte; encode binary data in Base64`);
+      this.#refusal = malformed(`line ${line} has a NUL byte; encode binary data in Base64`);
       return;
     }
     if (this.#summary === undefined) this.#writeHeader(chunk, whole);
@@ -134,13 +132,13 @@ class Reader implements SubmissionReader {
   }
 
   #refuseLine(what: 'carriage return' | 'line feed', line: number): void {
-    const other = what === 'line feed' ? 'a carriage return before it' : 'a line feed behind it';
-    this.#refusal = malformed(`line ${line} holds a ${what} without ${other}; every line ends in CRLF`);
+    const other = what === 'line feed' ? 'a carriage return before it' : 'a line feed after it';
+    this.#refusal = malformed(`line ${line} has a ${what} without ${other}; every line must end in CRLF`);
   }
 
   /**
-   * Checks the lines of `text` that end in it and keeps the rest. In the header it stops behind the empty line and answers the
-   * index there; otherwise -1.
+   * Checks the lines of `text` that end in it and keeps the rest. In the header it stops after the empty line and returns the index there;
+   * otherwise -1.
    */
   #scan(text: string, from: number): number {
     const inHeader = this.#summary === undefined;
@@ -150,7 +148,7 @@ class Reader implements SubmissionReader {
     for (let lf = text.indexOf('\n', at); lf >= 0; lf = text.indexOf('\n', at)) {
       lines += 1;
       const end = lf - 1;
-      // The first CR of the line has to be the one before its LF.
+      // The first CR of the line must be the one before its LF.
       if (text.indexOf('\r', at) !== end || end < at) {
         const cr = text.indexOf('\r', at);
         this.#refuseLine(cr >= 0 && cr < end ? 'carriage return' : 'line feed', lines);
@@ -168,7 +166,7 @@ class Reader implements SubmissionReader {
           return next;
         }
       } else if (walk.wants(text, at)) {
-        // Where the parts stand is not asked for here.
+        // The positions of the parts are not needed here.
         walk.line(text.slice(at, end), 0, 0);
         if (walk.exceeded !== undefined) {
           this.#refuseStructure(walk.exceeded, lines);
@@ -230,7 +228,7 @@ class Reader implements SubmissionReader {
     }
   }
 
-  /** Checks the fields; what they are after the edits, or undefined when the mail is refused. */
+  /** Checks the fields; returns them after the edits, or undefined if the mail is refused. */
   #takeHeader(fields: Buffer, text: string): Buffer | undefined {
     const header = readSubmittedHeader(fields, text, this.#options);
     if (!header.ok) {
@@ -257,7 +255,6 @@ class Reader implements SubmissionReader {
   }
 }
 
-/** Begins one mail. */
 export function createSubmissionReader(options: SubmissionOptions): SubmissionReader {
   return new Reader(options);
 }

@@ -118,12 +118,12 @@ test('quoted-printable: only the places that change are written anew', () => {
     'splay:block;border:0;width:1px;height:1px"></body>=',
   ].join('\r\n');
   assert.equal(copy, mailOf('text/html; charset=utf-8', expected, 'Quoted-Printable'));
-  // The longest line that may be: what stands before the picture makes room for the soft break.
+  // The longest allowed line: the text before the pixel leaves space for the soft break.
   const full = tracked(mailOf('text/html', 'x'.repeat(76), 'quoted-printable'), { pixelUrl: 'https://t.test/p' })!;
   assert.ok(full.includes(`\r\n\r\n${'x'.repeat(75)}=\r\nx<img src=3D`), full);
 });
 
-test('Base64 is written anew in lines of 76, with what stands behind it', () => {
+test('rewrites Base64 in lines of 76, including what follows it', () => {
   const html = `<p>${'ü'.repeat(100)}</p>${LINK}\n`;
   const base64 = Buffer.from(html).toString('base64').replace(/.{60}/g, '$&\r\n');
   const copy = tracked(mailOf('text/html; charset=utf-8', `${base64}\r\n\r\n`, 'BASE64'))!;
@@ -244,7 +244,7 @@ const CHARSETS: [name: string, encode: (text: string) => Buffer][] = [
   ['utf-16le', (text) => Buffer.from(text, 'utf16le')],
 ];
 
-/** Quoted-printable with the freedoms that the form has: what is escaped, in which case, and where lines break. */
+/** Quoted-printable with the choices that it allows: what is escaped, in which case, and where lines break. */
 function quotedPrintable(bytes: Buffer, whims: readonly number[]): string {
   let out = '';
   let column = 0;
@@ -357,7 +357,7 @@ test('hostile bodies take time in proportion to their length', () => {
   ];
   for (const [encoding, unit] of bodies) {
     const started = runningMs();
-    // Spaces at the very end of a line are found at once; those in its middle are not.
+    // Spaces at the very end of a line are found immediately; those in its middle are not.
     tracked(mailOf('text/html; charset=utf-8', `${unit.repeat(n / unit.length)}x`, encoding));
     const tookMs = runningMs() - started;
     assert.ok(tookMs < 1_500, `${encoding} of ${JSON.stringify(unit)} took ${tookMs} ms`);

@@ -1,18 +1,16 @@
 /**
- * Tracking in mail that was composed elsewhere: the html parts get the links and the picture of track-html.ts, in their own
- * charset and transfer encoding, and every other byte of the mail stays as it was submitted. The mail is read once, whatever
- * the number of its copies; each is linear in its bytes.
+ * Tracking in mail that was composed elsewhere: the html parts get the links and the pixel of track-html.ts, in their own charset and
+ * transfer encoding, and every other byte of the mail stays as submitted. The mail is read once for any number of copies; each copy is
+ * linear in its bytes.
  *
- * Left as it is: mail that is signed or encrypted (multipart/signed, multipart/encrypted, S/MIME), mails inside the mail, html
- * that is a file (Content-Disposition), parts with a digest (Content-MD5), and parts whose charset or encoding cannot be read
- * for certain. A part whose lines would become longer than 998 bytes becomes quoted-printable, or Base64 where that is clearly
- * shorter, and its Content-Transfer-Encoding says so.
+ * Unchanged: signed or encrypted mail (multipart/signed, multipart/encrypted, S/MIME), mails inside the mail, html files
+ * (Content-Disposition), parts with a digest (Content-MD5), and parts whose charset or encoding cannot be read reliably. A part whose lines
+ * would exceed 998 bytes becomes quoted-printable, or Base64 if that is clearly shorter, with a matching Content-Transfer-Encoding.
  *
- * The body of one MIME leaf as what it says and as it is written (RFC 2045 §6), so that pieces of what it says can be replaced.
- * Of 7bit, 8bit, binary and quoted-printable only the places that change are written again; Base64 is, as a whole. A body whose
- * lines would become longer than mail may have (RFC 5321 §4.5.3.1.6) gets another encoding, and says which.
+ * A body is kept both decoded and as written (RFC 2045 §6), so that pieces of the decoded bytes can be replaced. In 7bit, 8bit, binary, and
+ * quoted-printable only the changed places are rewritten; Base64 is rewritten completely.
  *
- * Bodies in an encoding that is not known, or in Base64 that does not read for certain, are refused.
+ * Bodies with an unknown encoding, or with unreliable Base64, are refused.
  */
 import { encodeBase64, encodeTextBytes, hasLongLine } from '../compose/transfer-encoding.ts';
 import {
@@ -26,7 +24,7 @@ import {
 import { fieldValue, type HeaderField, headerFields } from './header-fields.ts';
 import { type Entity, isIdentity, parameterisedValue, parameterValue, walkThrough } from './mime-walk.ts';
 
-/** What comes in place of a piece of the decoded bytes; ASCII where the body is quoted-printable. */
+/** Replaces a piece of the decoded bytes; ASCII if the body is quoted-printable. */
 interface ByteEdit {
   start: number;
   end: number;
@@ -36,13 +34,13 @@ interface ByteEdit {
 interface CodedBody {
   /** Decoded. */
   bytes: Buffer;
-  /** The body with the edits, which come in their order and do not overlap. */
+  /** Returns the body with the edits, which are in order and do not overlap. */
   edited(edits: readonly ByteEdit[]): EditedBody;
 }
 
 interface EditedBody {
   body: Buffer;
-  /** To be named in the header in place of the former one. */
+  /** The new encoding for the header. */
   encoding?: string;
 }
 
@@ -55,7 +53,7 @@ const LF = 10;
 const CR = 13;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
-/** `raw` is the body as it stands in the mail, `encoding` in lower case. */
+/** `raw` is the body as in the mail, `encoding` in lower case. */
 function readCodedBody(raw: Buffer, encoding: string): CodedBody | undefined {
   if (isIdentity(encoding)) return identityBody(raw);
   if (encoding === 'quoted-printable') return quotedPrintableBody(raw);
@@ -106,7 +104,7 @@ function base64Body(raw: Buffer): CodedBody | undefined {
 
 interface Decoded {
   bytes: Buffer;
-  /** Where in the encoded body each byte is written. */
+  /** Position of each byte in the encoded body. */
   places: Uint32Array;
 }
 
@@ -117,19 +115,19 @@ function hexValue(code: number | undefined): number {
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
 }
 
-/** Index behind the spaces and tabs from `at` on. */
+/** Returns the index after the spaces and tabs from `at` on. */
 function behindSpaces(raw: Buffer, at: number): number {
   let end = at;
   while (raw[end] === 32 || raw[end] === 9) end += 1;
   return end;
 }
 
-/** RFC 2045 §6.7: soft breaks and the white space at the end of a line are nothing; an `=` that means nothing is itself. */
+/** RFC 2045 §6.7: soft breaks and white space at the end of a line are removed; an invalid `=` is literal. */
 export function decodeQuotedPrintable(raw: Buffer): Decoded {
   const bytes = Buffer.allocUnsafeSlow(raw.length);
   const places = new Uint32Array(raw.length);
   let length = 0;
-  // Looked for once in a run of spaces: a search from each of them would take quadratic time.
+  // Searched once per run of spaces: a search from each of them would take quadratic time.
   let blankEnd = 0;
   for (let at = 0; at < raw.length; ) {
     const code = raw[at]!;
@@ -163,7 +161,7 @@ export function decodeQuotedPrintable(raw: Buffer): Decoded {
 
 function quotedPrintableBody(raw: Buffer): CodedBody {
   const { bytes, places } = decodeQuotedPrintable(raw);
-  /** Where in the encoded body the decoded bytes before `index` end. */
+  /** Returns where the decoded bytes before `index` end in the encoded body. */
   const behind = (index: number): number => {
     if (index === 0) return 0;
     const at = places[index - 1]!;
@@ -179,7 +177,7 @@ function quotedPrintableBody(raw: Buffer): CodedBody {
         const start = behind(edit.start);
         const last = edit.start > 0 ? Math.max(at, places[edit.start - 1]!) : start;
         out.copy(raw.toString('latin1', at, last));
-        // What stands before the edit is the first that may go to a new line.
+        // The text before the edit may be moved to a new line.
         out.write(raw.toString('latin1', last, start) + quotedPrintable(edit.bytes));
         at = Math.max(start, behind(edit.end));
         out.continueWith(restOfLine(raw, at));
@@ -195,19 +193,19 @@ function restOfLine(raw: Buffer, at: number): number {
   return (end === -1 ? raw.length : end) - at;
 }
 
-/** Without line breaks of its own. */
+/** Without line breaks. */
 function quotedPrintable(bytes: Buffer): string {
   return bytes
     .toString('latin1')
     .replace(/[^ -<>-~]/g, (one) => `=${one.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`);
 }
 
-/** Quoted-printable as it is written, with the column that the next character would stand in. */
+/** Writes quoted-printable, keeping track of the column. */
 class QuotedPrintableLines {
   readonly #pieces: string[] = [];
   #column = 0;
 
-  /** What is written already, with its own line breaks. */
+  /** Copies text that is already encoded, with its own line breaks. */
   copy(text: string): void {
     if (text === '') return;
     this.#pieces.push(text);
@@ -215,7 +213,7 @@ class QuotedPrintableLines {
     this.#column = lineEnd === -1 ? this.#column + text.length : text.length - lineEnd - 1;
   }
 
-  /** Characters and triplets, with soft breaks where lines are full; a line end may stand at the beginning only. */
+  /** Writes characters and triplets, with soft breaks in full lines; a line end may occur only at the start. */
   write(text: string): void {
     let at = text.startsWith('\n') ? 1 : 0;
     if (at === 1) this.copy('\n');
@@ -228,7 +226,7 @@ class QuotedPrintableLines {
     }
   }
 
-  /** What is copied next has so many characters on its first line. */
+  /** The next copied text has this many characters on its first line. */
   continueWith(length: number): void {
     if (length > 0 && this.#column + length > QP_LINE) this.copy(SOFT_BREAK);
   }
@@ -238,7 +236,7 @@ class QuotedPrintableLines {
   }
 }
 
-/** The end of what fits into so many columns from `at` on, without cutting a triplet. */
+/** Returns the end of what fits into this many columns from `at` on, without cutting a triplet. */
 function endOfLine(text: string, at: number, columns: number): number {
   if (text.length - at <= columns) return text.length;
   const end = Math.max(at, at + columns);
@@ -247,22 +245,22 @@ function endOfLine(text: string, at: number, columns: number): number {
 }
 
 export interface TrackableMail {
-  /** Links that may be tracked, in all parts. */
+  /** Number of trackable links in all parts. */
   links: number;
-  /** The mail with this tracking; the submitted bytes themselves where nothing is to be changed. */
+  /** Returns the mail with this tracking; the submitted bytes themselves if nothing changes. */
   copy(tracking: HtmlTracking): Buffer;
 }
 
 interface HtmlPart {
   entity: Entity;
-  /** Where the body ends; without the line end that ends the mail. */
+  /** Where the body ends, without the mail's final line end. */
   bodyEnd: number;
   body: CodedBody;
   html: MarkupView;
   found: TrackableHtml;
 }
 
-/** What submission takes. */
+/** The limits of submission. */
 const LIMITS = { depth: 100, parts: 1000 };
 const SEALED = new Set([
   'multipart/signed',
@@ -271,7 +269,7 @@ const SEALED = new Set([
   'application/x-pkcs7-mime',
 ]);
 
-/** Reads a whole mail, with CRLF line ends; `links` tells whether they are wanted. Undefined: nothing in it can be tracked. */
+/** Reads a complete mail, with CRLF line ends; `links` tells whether they are wanted. Returns undefined if nothing in it can be tracked. */
 export function readTrackableMail(content: Buffer, { links }: { links: boolean }): TrackableMail | undefined {
   const walk = walkThrough(content.toString('latin1'), LIMITS);
   const entities = walk.entities.filter((entity) => !isInsideMessage(entity));
@@ -302,7 +300,7 @@ function htmlPartOf(content: Buffer, entity: Entity, links: boolean): HtmlPart |
   if (isFile || fields.some((one) => one.name === 'content-md5')) return undefined;
 
   let { bodyEnd } = entity;
-  // A picture behind the line end that ends the mail would be a line without one.
+  // A pixel after the mail's final line end would be a line without one.
   if (bodyEnd === content.length && content.toString('latin1', bodyEnd - 2) === '\r\n') bodyEnd -= 2;
   if (bodyEnd < entity.bodyStart) return undefined;
   const body = readCodedBody(content.subarray(entity.bodyStart, bodyEnd), entity.encoding);
@@ -337,7 +335,7 @@ function trackedCopy(content: Buffer, parts: readonly HtmlPart[], tracking: Html
   return Buffer.concat(pieces);
 }
 
-/** The header of a part (with its empty line) with another transfer encoding, its other fields as they are. */
+/** Returns the header of a part (with its empty line) with another transfer encoding and its other fields unchanged. */
 function withEncoding(header: Buffer, encoding: string, entity: Entity): Buffer {
   const text = header.toString('latin1');
   const fields = headerFields(text.slice(0, -2));
@@ -352,7 +350,7 @@ function withEncoding(header: Buffer, encoding: string, entity: Entity): Buffer 
   const end = text.length - 2;
   out += text.slice(at, end);
   if (named.length === 0) out += line;
-  // Without it readers need not look at the encoding (RFC 2045 §4).
+  // Without it readers may ignore the encoding (RFC 2045 §4).
   if (entity.parent === undefined && !has(fields, 'mime-version')) out += 'MIME-Version: 1.0\r\n';
   return Buffer.from(out + text.slice(end), 'latin1');
 }

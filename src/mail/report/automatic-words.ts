@@ -1,9 +1,9 @@
 /**
- * Phrases of automatic replies and of challenges, as mail programs and people write them, by language. Only phrases that stand
- * at the beginning of a subject or that nobody writes by chance.
+ * Phrases of automatic replies and challenges, as programs and people write them, by language. Only phrases at the start of a subject, or
+ * phrases that nobody writes by chance.
  */
 
-/** What programs put in front of the subject, and what people write there. */
+/** Phrases that programs or people put at the start of the subject. */
 const SUBJECTS: Record<string, readonly string[]> = {
   English: [
     'automatic reply',
@@ -128,13 +128,13 @@ const SUBJECTS: Record<string, readonly string[]> = {
   Korean: ['자동 ?(?:회신|응답|답장)', '부재 ?중', '휴가 ?중', '외근 ?중'],
 };
 
-/** Marks that may stand before the phrase: those of replies, brackets of systems. */
+/** Marks that may precede the phrase: those of replies, brackets of systems. */
 const BEFORE =
   '^(?:\\s*(?:re|aw|sv|vs|fw|fwd|odp|ynt|rv|回复|答复|答覆)\\s*[:：]|\\s*\\[[^\\]]{1,40}\\])*[\\s*\\[("“«【!]*';
 
 export const AUTOMATIC_SUBJECT = new RegExp(`${BEFORE}(?:${Object.values(SUBJECTS).flat().join('|')})`, 'iu');
 
-/** Of the text: only what an automatic reply says of itself. */
+/** Phrases in the text by which an automatic reply identifies itself. */
 export const AUTOMATIC_TEXT =
   /(?:this is an? (?:automatic|automated|auto)[ -]?(?:generated )?(?:reply|response|message|e-?mail)|automatically generated (?:reply|response)|(?:i am|i.m|i will be) (?:currently )?(?:out of (?:the )?office|away from|on (?:vacation|holiday|annual leave|leave))|ich bin (?:derzeit|zur ?zeit|vom .{1,40}) (?:nicht|abwesend|im urlaub)|je suis (?:actuellement )?(?:absent|en congé)|estoy fuera de la oficina|ik ben (?:momenteel )?(?:afwezig|niet aanwezig)|diese nachricht wurde automatisch)/iu;
 
@@ -142,6 +142,6 @@ export const AUTOMATIC_TEXT =
 export const HELD_TEXT =
   /held (?:for|until|pending)|(?:is|are|was|has been) (?:being )?(?:held|quarantined)|in (?:the )?quarantine|(?:await|wait|pend)(?:s|ing)? (?:for )?(?:the )?(?:moderat|approv|review)|(?:moderator|recipient)(?:'s)? (?:approval|review)|(?:in|unter) quarantäne|(?:warte\w*|wartet) auf (?:freigabe|moderation)|zurückgehalten|mis en (?:quarantaine|attente)|en quarantaine|attente de (?:modération|validation)|en cuarentena|pendiente de (?:aprobación|moderación)|in quarantena|attesa di (?:approvazione|moderazione)|em quarentena|aguarda(?:ndo)? (?:aprovação|moderação)|w kwarantannie|на (?:карантин|модерац|рассмотрен)|в карантин/iu;
 
-/** Services that hold mail back until its sender has done something. */
+/** Services that hold mail until its sender completes a step. */
 export const CHALLENGE =
   /(?:please )?confirm (?:your|this|that you sent) (?:message|e-?mail|mail|that you)|(?:verification|confirmation|authentication) (?:required|requested|needed) (?:for|to deliver|of) (?:your|the) (?:e-?mail|message)|sender (?:verification|address verification|authentication) (?:request|required)|spam ?arrest|boxbe|tmda|mailinblack|mail in black|bitbounce|uol anti-?spam|antispam uol|challenge[- ]response|spamblocker|qurb|to (?:release|deliver) your (?:message|e-?mail),? (?:please )?(?:click|follow|reply)|one[- ]time (?:verification|confirmation) .{0,40}(?:e-?mail|message)|bestätigen sie (?:bitte )?(?:ihre|diese) (?:e-?mail|nachricht|absender)|absender(?:bestätigung|-?verifizierung)|(?:confirmez|authentifiez|valider) (?:votre|vos) (?:message|e-?mail|envoi|mail)|demande d.authentification|confirme (?:su|o seu) (?:mensaje|e-?mail|correo)|(?:prove|confirm|verify) (?:that )?you(?:.re| are) (?:a |not a )?(?:human|real person|robot)/iu;

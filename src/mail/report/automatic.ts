@@ -1,7 +1,7 @@
 /**
- * Mail that is neither a report nor written by a person: automatic replies, such as those of people on holiday, challenges
- * that want the sender to prove himself, and mail of lists. Known by the fields that say so (RFC 3834, RFC 2919), else by the
- * phrases that programs write in many languages.
+ * Recognizes mail that is neither a report nor written by a person: automatic replies, such as vacation replies, challenges that ask the
+ * sender to confirm, and list mail. Recognized by its header fields (RFC 3834, RFC 2919), else by phrases that programs write in many
+ * languages.
  */
 import { AUTOMATIC_SUBJECT, AUTOMATIC_TEXT, CHALLENGE, HELD_TEXT } from './automatic-words.ts';
 import { type ReceivedMail, subjectOf } from './received.ts';
@@ -23,7 +23,7 @@ const LIST_FIELDS = [
 
 export type Automatic = 'auto-reply' | 'challenge' | 'list';
 
-/** What the subject and the fields say for certain: asked before a text is read as a bounce. */
+/** Certain signs in subject and fields: checked before a text is read as a bounce. */
 export function saysAutomatic(mail: ReceivedMail): Automatic | undefined {
   if (CHALLENGE_FIELDS.some((name) => mail.header.first(name) !== '')) return 'challenge';
   const subject = subjectOf(mail);
@@ -31,13 +31,13 @@ export function saysAutomatic(mail: ReceivedMail): Automatic | undefined {
   return AUTOMATIC_SUBJECT.test(subject) ? 'auto-reply' : undefined;
 }
 
-/** What the text says of itself. */
+/** Signs in the text. */
 export function textOfAutomatic(text: string): Automatic | undefined {
   if (CHALLENGE.test(text.slice(0, 4000))) return 'challenge';
   return AUTOMATIC_TEXT.test(text.slice(0, 1500)) || HELD_TEXT.test(text.slice(0, 4000)) ? 'auto-reply' : undefined;
 }
 
-/** What the rest of the header and the text say: bounces of old programs have some of these fields too. */
+/** Weaker signs in the header and the text: bounces of old programs have some of these fields too. */
 export function seemsAutomatic({ header, reportType }: ReceivedMail, text: string): Automatic | undefined {
   if (CHALLENGE.test(text.slice(0, 4000))) return 'challenge';
   const submitted = header.first('auto-submitted').trim().toLowerCase();

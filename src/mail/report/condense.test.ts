@@ -47,7 +47,7 @@ const LARGE_PARTS: Record<string, string> = {
   ].join(''),
 };
 
-test('every report of the corpus says the same when it is condensed, in one piece and byte by byte', async () => {
+test('every report of the corpus is read the same after condensing, in one piece and byte by byte', async () => {
   for (const name of corpus) {
     const whole = readFileSync(new URL(name, folder));
     const short = condensed(whole);
@@ -89,7 +89,7 @@ test('a text bounce of 10 MB is read by its beginning, and a later text after a 
   assert.ok(short.includes(said));
 });
 
-test('a report without returned content comes out unchanged, and returned content does not come out', () => {
+test('a report without returned content is unchanged, and returned content is removed', () => {
   const text = 'Content-Type: text/plain\r\n\r\nDelivery has failed.\r\n';
   const short = reportWith(text, STATUS, `Content-Type: text/rfc822-headers\r\n\r\n${ORIGINAL}`);
   assert.equal(condensed(short).toString('latin1'), short.toString('latin1'));
@@ -101,7 +101,7 @@ test('a report without returned content comes out unchanged, and returned conten
   assert.ok(!condensed(returning).includes('4711'));
 });
 
-test('whatever comes, what is kept is bounded and time is linear', () => {
+test('limits what is kept and takes linear time for any input', () => {
   const many = 'Content-Type: text/plain\r\n\r\nx\r\n';
   const hostile: Record<string, string> = {
     'a header without end': 'X-Long: x\r\n'.repeat(LARGE / 11),

@@ -8,7 +8,7 @@
  */
 import { type Entity, isIdentity, MimeWalk } from '../mime/mime-walk.ts';
 
-/** Multiparts inside each other. */
+/** Maximum depth of nested multiparts. */
 export const MAX_DEPTH = 10;
 export const MAX_PARTS = 200;
 
@@ -17,14 +17,14 @@ const FOR_MACHINES = /^message\/(?:(?:global-)?delivery-status|feedback-report|(
 /** A part with the returned message, or its header. */
 export const ORIGINAL_PARTS =
   /^(?:message\/(?:rfc822|global|global-headers|rfc822-headers|partial)|text\/rfc822(?:-headers?)?)$/;
-/** A multipart without a usable boundary is read as the text that it is. */
+/** A multipart without a usable boundary is read as text. */
 const FOR_PEOPLE = /^(?:text|multipart)\//;
 
 type Kind = 'header' | 'structure' | 'text' | 'machine' | 'original' | 'other' | 'dropped';
 
-/** Bytes of each kind, in one report. */
+/** Maximum number of bytes of each kind in one report. */
 const LIMITS: Readonly<Record<Kind, number>> = {
-  /** Of the report itself. */
+  /** Header of the report itself. */
   header: 64_000,
   /** Delimiters, and the headers of parts. */
   structure: 64_000,
@@ -35,15 +35,15 @@ const LIMITS: Readonly<Record<Kind, number>> = {
   dropped: 0,
 };
 
-/** Of one part for people: a long one leaves space for the next. */
+/** Limit of one part for people: a long one leaves space for the next. */
 const TEXT_PART_BYTES = 64_000;
 
-/** With the line ends that are added before delimiters. */
+/** Includes the line ends that are added before delimiters. */
 export const CONDENSED_BYTES = Object.values(LIMITS).reduce((sum, bytes) => sum + bytes, 0) + 2 * (MAX_PARTS + 2);
 
-/** A header line is read up to here; nothing in the rest of it says how the message is built. */
+/** A header line is read up to here; the rest of it does not affect the structure. */
 const MAX_HEADER_LINE = 16_384;
-/** A longer header ends the reading: what follows it is not worth the time. */
+/** A longer header ends the reading. */
 const MAX_HEADER_READ = 1_000_000;
 /** A boundary has at most 70 characters (RFC 2046 §5.1.1). */
 const MAX_DELIMITER_LINE = 1_000;
@@ -59,12 +59,12 @@ function lineAt(bytes: Buffer, from: number, end: number): string {
   return line.endsWith('\r') ? line.slice(0, -1) : line;
 }
 
-/** The header of a message inside a part ends at the first empty line after its first field. */
+/** Finds the end of the header of a message inside a part: the first empty line after its first field. */
 class HeaderEnd {
   #hasField = false;
   #isLineEmpty = true;
 
-  /** Number of bytes up to and with the empty line; undefined where the header goes on. */
+  /** Returns the number of bytes up to and including the empty line; undefined if the header continues. */
   find(bytes: Buffer): number | undefined {
     for (let i = 0; i < bytes.length; i += 1) {
       const byte = bytes[i]!;
@@ -84,31 +84,31 @@ export class ReportCondenser {
   readonly #emit: (piece: Buffer) => void;
   readonly #walk = new MimeWalk({ depth: MAX_DEPTH, parts: MAX_PARTS, nests: () => false });
   readonly #left: Record<Kind, number> = { ...LIMITS };
-  /** What the lines that follow are, until the next delimiter or the end of a header. */
+  /** The kind of the following lines, until the next delimiter or the end of a header. */
   #kind: Kind = 'header';
   /** Bytes that the current part may still have. */
   #leftOfPart = Number.POSITIVE_INFINITY;
-  /** Of a part with the returned message, whose header is being read. */
+  /** Set while the header of a part with the returned message is read. */
   #originalHeader: HeaderEnd | undefined;
-  /** The beginning of a line whose rest decides what it is. */
+  /** The start of a line whose rest decides its kind. */
   #carried = NOTHING;
   #isAtLineStart = true;
-  /** A header line that is too long to be held: the rest of it is copied only. */
+  /** In a header line that is too long to be held: the rest of it is only copied. */
   #isInLongLine = false;
   #isLineEnded = true;
-  /** Nothing more can be kept. */
+  /** No more can be kept. */
   #isDone = false;
   #offset = 0;
-  /** Where the current header or body begins. */
+  /** Where the current header or body starts. */
   #regionStart = 0;
 
-  /** `emit` receives pieces of the report in their order. They share the memory of the chunks written. */
+  /** `emit` receives pieces of the report in order. They share the memory of the chunks written. */
   constructor(emit: (piece: Buffer) => void) {
     this.#emit = emit;
     this.#walk.begin(0);
   }
 
-  /** The next bytes of the report, split anywhere. */
+  /** Reads the next bytes of the report, split anywhere. */
   write(chunk: Buffer): void {
     if (this.#isDone) return;
     const bytes = this.#carried.length === 0 ? chunk : Buffer.concat([this.#carried, chunk]);
@@ -129,12 +129,12 @@ export class ReportCondenser {
     }
   }
 
-  /** The report ends here; what was carried is part of it. */
+  /** Ends the report; held bytes are part of it. */
   end(): void {
     if (this.#carried.length > 0) this.write(LINE_END);
   }
 
-  /** Returns where the next line starts; undefined where the line is not complete yet. */
+  /** Returns where the next line starts; undefined if the line is not complete yet. */
   #headerLine(bytes: Buffer, at: number): number | undefined {
     const end = bytes.indexOf(LF, at);
     if (end < 0 && bytes.length - at < MAX_HEADER_LINE) return undefined;
@@ -157,7 +157,7 @@ export class ReportCondenser {
     return next;
   }
 
-  /** The lines up to the next one that begins as a delimiter does, or that line. */
+  /** Reads the lines up to the next possible delimiter, or that line. */
   #bodyLines(bytes: Buffer, at: number): number | undefined {
     if (this.#isAtLineStart && bytes[at] === DASH) {
       if (bytes.length - at < 2) return undefined;
@@ -192,7 +192,7 @@ export class ReportCondenser {
     return isDelimiter;
   }
 
-  /** What comes next has another kind. */
+  /** Called when the kind of the content changes. */
   #beginRegion(): void {
     this.#isAtLineStart = true;
     this.#regionStart = this.#offset;
@@ -202,7 +202,7 @@ export class ReportCondenser {
     this.#originalHeader = this.#kind === 'original' && isIdentity(entity.encoding) ? new HeaderEnd() : undefined;
   }
 
-  /** A line without which the rest could not be read. */
+  /** Copies a line that is needed to parse the rest. */
   #structure(line: Buffer): void {
     if (!this.#isLineEnded) this.#emit(LINE_END);
     if (line.length > this.#left.structure) this.#isDone = true;
@@ -229,9 +229,9 @@ export class ReportCondenser {
   }
 }
 
-/** Of the body of the entity that was begun last. */
+/** The kind of the body of the last entity. */
 function kindOf({ kind, type, bodyEnd }: Entity): Kind {
-  // A delimiter ended it: what follows is the epilogue of a multipart.
+  // A delimiter ended it: the epilogue of a multipart follows.
   if (bodyEnd !== Number.POSITIVE_INFINITY) return 'dropped';
   if (FOR_MACHINES.test(type)) return 'machine';
   if (ORIGINAL_PARTS.test(type)) return 'original';

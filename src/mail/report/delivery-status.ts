@@ -1,7 +1,7 @@
 /**
- * Machine-readable delivery reports: message/delivery-status (RFC 3464) and message/global-delivery-status (RFC 6533), as
- * servers write them: fields out of place, groups that are not parted, addresses with brackets or in other systems than mail,
- * actions with words of their own. What an `x.0.0` leaves open is taken from the reply that the diagnostic quotes.
+ * Parses machine-readable delivery reports: message/delivery-status (RFC 3464) and message/global-delivery-status (RFC 6533), as servers
+ * write them: misplaced fields, groups that are not separated, addresses with brackets or of other systems, non-standard actions. What an
+ * `x.0.0` leaves open is taken from the reply that the diagnostic quotes.
  */
 
 import { type Fields, fieldsOf } from './received.ts';
@@ -9,13 +9,13 @@ import type { ReportedRecipient } from './report-types.ts';
 import { addressIn, isVague, type SaidReply, saidReply, tidied } from './said-reply.ts';
 
 const MAX_RECIPIENTS = 500;
-/** With those that say nothing of a recipient. */
+/** Including groups without a recipient. */
 const MAX_GROUPS = 1000;
-/** Of a name of a host (RFC 1035 §3.1). */
+/** Maximum length of a host name (RFC 1035 §3.1). */
 const MAX_HOST = 255;
 const OF_RECIPIENT = ['final-recipient', 'original-recipient', 'x-actual-recipient', 'action', 'status'];
 
-/** Without the type in front: `rfc822; a@b.example`, `dns; mx.b.example`. */
+/** Splits off the type: `rfc822; a@b.example`, `dns; mx.b.example`. */
 function typedValue(value: string): { type: string; value: string } {
   const found = /^\s*([\w-]+)\s*;/.exec(value);
   return found
@@ -23,7 +23,7 @@ function typedValue(value: string): { type: string; value: string } {
     : { type: '', value: value.trim() };
 }
 
-/** RFC 6533 §3: `\x{FC}` stands for a character that the form of the address cannot hold. */
+/** RFC 6533 §3: `\x{FC}` is a character that the form of the address cannot contain. */
 function withoutEscapes(text: string): string {
   return text.replace(/\\x\{([0-9A-Fa-f]{2,6})\}/g, (all, hex: string) => {
     const code = Number.parseInt(hex, 16);
@@ -46,7 +46,7 @@ function actionOf(said: string, status: string | null): ReportedRecipient['actio
   return status?.startsWith('4') === true ? 'delayed' : 'failed';
 }
 
-/** The code in the quoted reply is nearer to the truth than the one that the reporting server made of it. */
+/** The code in the quoted reply is more reliable than the one that the reporting server derived. */
 function bestStatus(stated: string | null, said: SaidReply): string | null {
   const direct = /^[45]\d\d[ -]#?([45]\.\d{1,3}\.\d{1,3})\b/.exec(said.text)?.[1];
   if (direct !== undefined && !isVague(direct)) return direct;
@@ -56,10 +56,10 @@ function bestStatus(stated: string | null, said: SaidReply): string | null {
 
 function recipientOf(fields: Fields): ReportedRecipient {
   const stated = /[245]\.\d{1,3}\.\d{1,3}/.exec(fields.first('status'))?.[0] ?? null;
-  // Exchange of old writes the reply into a field of its own.
+  // Old versions of Exchange write the reply into a separate field.
   const written = fields.first('diagnostic-code') || fields.first('x-supplementary-info');
   const { type, value } = typedValue(written);
-  // The exit code of a local program says nothing to anybody.
+  // The exit code of a local program is meaningless here.
   const diagnostic = type === 'x-unix' && /^\d{1,3}$/.test(value) ? '' : value;
   const said = saidReply(diagnostic);
   const status = bestStatus(stated, said);
@@ -78,7 +78,7 @@ function recipientOf(fields: Fields): ReportedRecipient {
   };
 }
 
-/** The groups of fields: parted by empty lines, and where those are missing by the field that begins a recipient again. */
+/** Splits the groups of fields: at empty lines, or, if those are missing, where a recipient's first field repeats. */
 function groupsOf(text: string): string[] {
   return text
     .replace(/^(?:[ \t]*\r\n)+/, '')
@@ -92,7 +92,7 @@ function groupsOf(text: string): string[] {
     });
 }
 
-/** What Latin-1 text with CRLF says of each recipient. */
+/** Returns what Latin-1 text with CRLF reports about each recipient. */
 export function readDeliveryStatus(text: string): ReportedRecipient[] {
   const recipients: ReportedRecipient[] = [];
   for (const group of groupsOf(text)) {

@@ -1,7 +1,7 @@
 /**
- * Complaints: feedback reports (RFC 5965, with the addition of RFC 9477), and those of Microsoft's JMRP, which send the mail
- * back with the recipient in a field of its own. Many feedback loops hide the recipient: such an address is none. Reports of
- * failed authentication (RFC 6591) and of mail that is no spam are not complaints.
+ * Parses complaints: feedback reports (RFC 5965, with the addition of RFC 9477), and those of Microsoft's JMRP, which return the mail with
+ * the recipient in a separate field. Many feedback loops redact the recipient; such an address is ignored. Reports of failed authentication
+ * (RFC 6591) and of mail that is not spam are not complaints.
  */
 import { type Fields, fieldsOf, type ReceivedMail } from './received.ts';
 import { addressIn } from './said-reply.ts';
@@ -11,12 +11,12 @@ export interface Complaint {
   recipients: string[];
 }
 
-/** RFC 5965 §3.1, RFC 6430 and older drafts; `other` is a complaint that fits nowhere else. */
+/** RFC 5965 §3.1, RFC 6430, and older drafts; `other` is a complaint of no other type. */
 const COMPLAINTS = new Set(['abuse', 'fraud', 'virus', 'opt-out', 'opt-out-list', 'miscategorized', 'other']);
 const MAX_RECIPIENTS = 100;
 const HIDDEN_WORD =
   '(?:redacted(?:[-_+][^@]*)?|removed|hidden|anonymous|anonymi[sz]ed|undisclosed(?:-recipients?)?|x{4,})';
-/** Written in the place of an address. Words only where they are the whole local part or a label: people have addresses with them. */
+/** Placeholders for an address. Words count only as the complete local part or a label, since real addresses contain them. */
 const HIDDEN = new RegExp(
   [
     ...[`^${HIDDEN_WORD}@`, `@(?:[^@]*\\.)?${HIDDEN_WORD}(?:\\.|$)`, '^(?:[^@]*[-_.])?hashed(?:[-_.][^@]*)?@'],
@@ -42,7 +42,7 @@ function unique(values: readonly string[]): string[] {
   return [...found.values()];
 }
 
-/** A complaint, `none` where a feedback report is about something else, undefined where the mail is no feedback report. */
+/** Returns a complaint, `none` if a feedback report is about something else, or undefined if the mail is not a feedback report. */
 export function readComplaint(mail: ReceivedMail, original: Fields | undefined): Complaint | 'none' | undefined {
   const jmrp = [original?.first(JMRP_RECIPIENT) ?? '', mail.header.first(JMRP_RECIPIENT)];
   const part = mail.parts.find((one) => one.type === 'message/feedback-report');

@@ -1,5 +1,5 @@
 /**
- * A mail to postmaster or abuse as the people who have to read it need it: who wrote it, and what. Reading only. Never throws.
+ * Reads a mail to postmaster or abuse for the operator: its author and text. Never throws.
  */
 import { inTimeSlice } from '../../base/time-slice.ts';
 import { saysAutomatic } from './automatic.ts';
@@ -7,19 +7,19 @@ import { readReceived, subjectOf } from './received.ts';
 import { addressIn } from './said-reply.ts';
 import { textsForPeople } from './texts.ts';
 
-/** The field of a mail that Postrider forwards; a mail that has it, or quotes one that has it, is not forwarded again. */
+/** The field of a mail that Postrider forwarded; a mail that has it, or quotes it, is not forwarded again. */
 export const FORWARDED_FIELD = 'X-Postrider-Forwarded';
 
 export interface Letter {
-  /** The From header, decoded; empty where there is none. */
+  /** The From header, decoded; empty if there is none. */
   from: string;
-  /** Address that an answer goes to: of Reply-To, else of From. */
+  /** Address for replies: from Reply-To, else From. */
   replyTo: string | null;
   subject: string;
   text: string;
-  /** It answers another mail automatically (RFC 3834), so that an answer to it would be answered again. */
+  /** It is an automatic reply (RFC 3834); a reply to it would be answered again. */
   isAutomaticReply: boolean;
-  /** It is a mail that was forwarded, or quotes one. */
+  /** It is a forwarded mail, or quotes one. */
   hasForwarded: boolean;
 }
 
@@ -27,7 +27,7 @@ const MAX_FIELD = 500;
 const MAX_TEXT = 20_000;
 const QUOTED_FORWARD = Buffer.from(`${FORWARDED_FIELD}:`);
 
-/** Reads what an operator has to see of a mail; of one without a header, nothing. */
+/** Reads what an operator needs of a mail; empty for one without a header. */
 export async function readLetter(raw: Uint8Array): Promise<Letter> {
   const mail = await inTimeSlice(() => readReceived(raw));
   const hasForwarded = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).includes(QUOTED_FORWARD);

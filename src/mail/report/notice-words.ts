@@ -1,13 +1,16 @@
 /**
- * What servers write in notices about a delivery, by language: that a message failed, is delayed, or arrived. Sources are the notices of
- * Exchange and Microsoft 365 in their languages, of national providers, and of common mail servers. Phrases are about the message, not about an
- * address: those may stand in any mail. They are compared without case and without accents, since many servers write neither.
+ * Phrases of delivery notices, by language: a message failed, is delayed, or arrived. Sources are the notices of Exchange and Microsoft 365
+ * in their languages, of national providers, and of common mail servers. Phrases are about the message, not about an address: those may
+ * occur in any mail. They are compared without case and accents, since many servers write neither.
  */
 
 import { OTHER } from './notice-phrases-other.ts';
 import { type Phrases, WESTERN } from './notice-phrases-western.ts';
 
-/** Text as phrases are compared: without accents on Latin, Greek and Cyrillic letters, in lower case, with one kind of apostrophe and space. */
+/**
+ * Returns text as phrases are compared: Latin, Greek, and Cyrillic letters without accents, in lower case, with one kind of apostrophe and
+ * space.
+ */
 export function folded(text: string): string {
   return text
     .normalize('NFD')
@@ -20,7 +23,7 @@ export function folded(text: string): string {
 
 function union(kind: keyof Phrases): RegExp {
   const phrases = Object.values({ ...WESTERN, ...OTHER }).flatMap((language) => language[kind]);
-  // Folded as the text is, but for what regular expressions mean by upper case.
+  // Folded like the text, except where regular expressions use upper case.
   const source = phrases.map((phrase) =>
     phrase
       .normalize('NFD')
@@ -30,24 +33,24 @@ function union(kind: keyof Phrases): RegExp {
   return new RegExp(source.map((phrase) => `(?:${phrase})`).join('|'), 'm');
 }
 
-/** Of folded text. */
+/** Matches folded text. */
 export const FAILED = union('failed');
 export const DELAYED = union('delayed');
 export const DELIVERED = union('delivered');
 
-/** How conditions begin, and announcements of what will be. Spanish sentences begin with `se` otherwise. */
+/** How conditions and announcements start. Spanish sentences start with `se` for other reasons. */
 const CONDITION =
   /(?<=^|[.!?:]\s{0,4})(?:(?:if|in case|future|further (?:mail|message|e-?mail)s?|from (?:now|next|\d|january|february|march|april|may|june|july|august|september|october|november|december)|(?:zu)?künftige?|ab (?:sofort|dem|\d)|à l'avenir|à partir|désormais|en el futuro|a partir|in futuro|no futuro|in (?:het vervolg|de toekomst)|i framtiden|w przyszłości|should (?:you|your|the)|unless|falls|wenn|sofern|sollten?|si|s'(?:il|ils)|au cas où|en caso|en cas|se(?! (?:ha|han|produ|detec|inten|encontr|rechaz|devol|pud|pued|recib|gener|trat|le|te)\w*\s)|nel caso|qualora|caso|als|indien|mocht|om|hvis|dersom|jos|je[śs]li|je[żz]eli|pokud|kdyby|amennyiben|dac[ăa]|если|якщо|ако|εάν|αν|אם|إذا|jika|nếu|eğer)(?=[\s,])|もし|如果|若|만약)(?:[^.!?\n]|[.!?](?!\s|$))*/gimu;
 
 /**
- * The text without its sentences about what may or will happen to a message: they do not say what happened to this one.
- * Takes time linear in the text.
+ * Returns the text without its sentences about what may or will happen to a message: they do not report what happened to this one. Takes
+ * time linear in the text.
  */
 export function withoutConditions(text: string): string {
   return joinedLines(text).replace(CONDITION, '');
 }
 
-/** A line as long as that goes on in the next one, where it does not end as a sentence or a label does. */
+/** A line this long continues in the next one, unless it ends like a sentence or a label. */
 const WRAPPED = 50;
 
 function joinedLines(text: string): string {

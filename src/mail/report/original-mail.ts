@@ -1,6 +1,6 @@
 /**
- * The mail that a report is about, as far as the report brings it along: as a part (message/rfc822, text/rfc822-headers and the
- * kinds of RFC 6533), or as a header block that stands in the text, quoted or not.
+ * Reads the mail that a report is about, if the report includes it: as a part (message/rfc822, text/rfc822-headers, and the kinds of RFC
+ * 6533), or as a header block in the text, quoted or not.
  */
 
 import { ORIGINAL_PARTS } from './condense.ts';
@@ -17,13 +17,13 @@ const OF_MAILS = new Set(
   ),
 );
 
-/** Where a header block stands in lines of text: at least three fields of mails, one of which only mails have. */
+/** Position of a header block in lines of text: at least three mail fields, one of which occurs only in mail. */
 export interface QuotedHeader {
   firstLine: number;
   fields: Fields;
 }
 
-/** The header of the mail that a report has as a part. */
+/** Returns the header of the mail that a report has as a part. */
 export function attachedOriginal(mail: ReceivedMail): Fields | undefined {
   for (const part of mail.parts) {
     if (!ORIGINAL_PARTS.test(part.type)) continue;
@@ -33,7 +33,7 @@ export function attachedOriginal(mail: ReceivedMail): Fields | undefined {
   return undefined;
 }
 
-/** The first header block in the text. */
+/** Finds the first header block in the text. */
 export function quotedHeader(lines: readonly string[]): QuotedHeader | undefined {
   for (let at = 0; at < lines.length; at += 1) {
     if (fieldName(lines[at]!) === undefined) continue;
@@ -65,7 +65,7 @@ function messageIdIn(text: string): string | null {
   return bare === undefined ? null : `<${bare}>`;
 }
 
-/** What a report quotes of the original: its header, else lines of the text, else a field of the report. */
+/** Returns what a report quotes of the original: its header, else lines of the text, else a field of the report. */
 export function reportedMail(mail: ReceivedMail, original: Fields | undefined, text: string): ReportedMail {
   const quoted =
     /^[ \t>|]*(?:X-)?(?:original-)?message-id[ \t]*:[ \t]*(<[!-;=?-~\u00a1-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\uffff]{1,400}>)/im.exec(
@@ -80,7 +80,7 @@ export function reportedMail(mail: ReceivedMail, original: Fields | undefined, t
   };
 }
 
-/** The Message-ID of the mail that a mail answers, or null. */
+/** Returns the Message-ID of the mail that a mail replies to, or null. */
 export function answeredMail({ header }: ReceivedMail): string | null {
   const answered = [header.first('in-reply-to'), header.first('references').split(/\s+/).at(-1) ?? ''];
   return answered.map(messageIdIn).find((one) => one !== null) ?? null;

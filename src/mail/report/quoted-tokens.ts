@@ -1,6 +1,6 @@
 /**
- * Addresses of ours with a token (src/mail/token-address.ts) that a feedback report quotes: from the header of the mail that it is about, and from
- * its own Original-Mail-From (RFC 5965 §3.2). Only who has that copy can quote them. Whether a token is real is for who asks.
+ * Finds token addresses of this service (src/mail/token-address.ts) that a feedback report quotes: in the header of the reported mail, and
+ * in its Original-Mail-From (RFC 5965 §3.2). Only someone who has that copy can quote them. The caller verifies the tokens.
  */
 import { type Fields, fieldsOf, type ReceivedMail } from './received.ts';
 
@@ -9,7 +9,7 @@ const OF_THE_MAIL = ['return-path', 'cfbl-address', 'list-unsubscribe', 'x-origi
 /** More than one copy has. */
 const MOST = 4;
 
-/** Local parts, each once. */
+/** Returns the local parts without duplicates. */
 export function quotedTokens(mail: ReceivedMail, original: Fields | undefined): string[] {
   const report = mail.parts.find((part) => part.type === 'message/feedback-report');
   const written = [

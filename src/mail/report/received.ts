@@ -1,8 +1,7 @@
 /**
- * A received mail as the readers of reports see it: header fields, and the parts with their content decoded. Takes whatever
- * comes: any line ends, structures that do not close, charsets that do not exist. Mail in a mail stays one part: what a report
- * quotes is never taken for the report itself. Everything is cut at a limit, and decoded when it is asked for, so that time and
- * memory are bounded and what nobody asks for costs nothing.
+ * Parses a received mail for the readers of reports: header fields, and the parts with their decoded content. Accepts anything: any line
+ * ends, unclosed structures, unknown charsets. A mail within a mail stays one part, so what a report quotes is never taken for the report
+ * itself. Everything is limited and decoded on demand, which bounds time and memory.
  */
 import { decodeTransfer } from '../inbound/transfer-decoding.ts';
 import { decodeWords, fieldValue, type HeaderField, headerFields, headerText } from '../mime/header-fields.ts';
@@ -12,7 +11,7 @@ import { CONDENSED_BYTES, condensed, MAX_DEPTH, MAX_PARTS } from './condense.ts'
 import { UNPRINTABLE } from './said-reply.ts';
 
 const MAX_FIELDS = 1000;
-/** Fields of one name. */
+/** Maximum number of fields with the same name. */
 const MAX_VALUES = 100;
 const MAX_HEADER = 128_000;
 const MAX_VALUE = 4000;
@@ -29,16 +28,16 @@ export interface Fields {
 export interface ReceivedPart {
   /** In lower case. */
   type: string;
-  /** Decoded, in Unicode, with `\n` behind each line; lines beyond 2,000 characters are cut. */
+  /** Decoded, in Unicode, with `\n` after each line; lines over 2,000 characters are cut. */
   text(): string;
-  /** The decoded bytes read as Latin-1, with CRLF. */
+  /** The decoded bytes as Latin-1, with CRLF. */
   latin1(): string;
 }
 
 export interface ReceivedMail {
   header: Fields;
   reportType: string;
-  /** Everything that is no multipart, in its order. */
+  /** All parts that are not multiparts, in order. */
   parts: readonly ReceivedPart[];
 }
 
@@ -46,7 +45,7 @@ export function subjectOf({ header }: ReceivedMail): string {
   return header.first('subject').slice(0, MAX_SUBJECT);
 }
 
-/** Some programs write it into header fields as it is. */
+/** Some programs write raw ISO-2022-JP into header fields. */
 function japanese(latin1: string): string {
   return new TextDecoder('iso-2022-jp').decode(Buffer.from(latin1, 'latin1'));
 }
@@ -57,7 +56,7 @@ function readValue(text: string, field: HeaderField): string {
   return decoded.replace(UNPRINTABLE, ' ').toWellFormed();
 }
 
-/** Fields of a header block given as Latin-1 with CRLF; reads up to the empty line. */
+/** Returns the fields of a header block given as Latin-1 with CRLF; reads up to the empty line. */
 export function fieldsOf(block: string): Fields {
   const end = block.startsWith('\r\n') ? 0 : block.indexOf('\r\n\r\n');
   const text = block.slice(0, Math.min(end < 0 ? block.length : end + 2, MAX_HEADER));
@@ -80,7 +79,7 @@ function decodeCharset(bytes: Buffer, charset: string): string {
     try {
       return new TextDecoder(charset).decode(bytes);
     } catch {
-      // A charset that nobody knows: what the bytes look like.
+      // An unknown charset: guess from the bytes.
     }
   }
   return headerText(bytes.toString('latin1'));
@@ -90,7 +89,7 @@ const STRAY_LINE_END = /\r(?!\n)|(?<!\r)\n/;
 
 const withCrlf = (text: string): string => (STRAY_LINE_END.test(text) ? text.replace(/\r\n?|\n/g, '\r\n') : text);
 
-/** The mail, or undefined where there is no header to speak of. */
+/** Returns the mail, or undefined if it has no usable header. */
 export function readReceived(raw: Uint8Array): ReceivedMail | undefined {
   const whole = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
   const bytes = whole.length > CONDENSED_BYTES ? condensed(whole) : whole;
@@ -107,7 +106,7 @@ export function readReceived(raw: Uint8Array): ReceivedMail | undefined {
   };
 }
 
-/** A multipart whose delimiters are missing is read as the text that it is. */
+/** A multipart without its delimiters is read as text. */
 function asText(entity: Entity): Entity {
   return { ...entity, type: 'text/plain' };
 }

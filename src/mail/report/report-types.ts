@@ -1,21 +1,21 @@
-/** The words for what mail that comes back says: bounces, complaints, and mail that is neither. */
+/** Types of mail reports: bounces, complaints, and mail that is neither. */
 
-/** What a report says of one recipient. */
+/** What a report states about one recipient. */
 export interface ReportedRecipient {
   /** The address that the reporting server tried. */
   finalRecipient: string | null;
-  /** The address as the sender gave it, where the server forwarded or rewrote it. */
+  /** The address as the sender gave it, if the server forwarded or rewrote it. */
   originalRecipient: string | null;
   action: 'failed' | 'delayed' | 'delivered' | 'relayed' | 'expanded';
   /** Enhanced status code (RFC 3463). */
   status: string | null;
   smtpCode: number | null;
-  /** The reply of the server that refused, or what the reporting server says instead. */
+  /** The reply of the server that refused, or the reporting server's text. */
   diagnostic: string | null;
   remoteHost: string | null;
 }
 
-/** What a report tells of the mail that it is about. */
+/** What a report states about the mail that it is about. */
 export interface ReportedMail {
   /** With its angle brackets. */
   messageId: string | null;
@@ -28,9 +28,9 @@ export type Report =
       kind: 'bounce';
       recipients: ReportedRecipient[];
       mail: ReportedMail;
-      /** Whether it has a part for machines (RFC 3464). */
+      /** Whether it has a machine-readable part (RFC 3464). */
       isForMachines: boolean;
-      /** Every address in its words for people, in lower case; none where these were not read. */
+      /** Every address in its readable text, in lower case; none if that was not read. */
       mentioned: string[];
     }
   | {
@@ -38,7 +38,7 @@ export type Report =
       feedbackType: string;
       recipients: string[];
       mail: ReportedMail;
-      /** Local parts of addresses of ours that it quotes, none of them checked. */
+      /** Local parts of token addresses that it quotes, unverified. */
       tokens: string[];
     }
   | { kind: 'none'; why: 'auto-reply' | 'challenge' | 'list' | 'not-a-report' | 'unreadable' };

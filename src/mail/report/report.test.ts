@@ -1,4 +1,4 @@
-/** What the corpus of reports cannot say: limits, bombs, and phrases without the fields that say the same. */
+/** What the corpus of reports does not cover: limits, bombs, and phrases without the fields that mean the same. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -26,7 +26,7 @@ test('an automatic reply is known in at least 20 languages by its subject alone'
   }
 });
 
-test('the words of a bounce from somebody who is no mailer say nothing', async () => {
+test('bounce phrases in mail from a person are ignored', async () => {
   const bounce = read('qmail-16.eml');
   assert.equal((await reportOf(bounce)).kind, 'bounce');
   const person = bounce.replace(/^From: .*$/m, 'From: Ann <ann@example.com>');
@@ -60,7 +60,7 @@ test('X-Failed-Recipients is the original recipient of a report of one that has 
   assert.deepEqual(await named('ann@example.com', status(group + group)), [null, null]);
 });
 
-test('an address that a feedback loop made unreadable is none; one with such a word in it is', async () => {
+test('a redacted address is ignored; one that contains such a word is not', async () => {
   const named = async (written: string) => {
     const complaint = await reportOf(
       `From: fbl@provider.example\r\nContent-Type: message/feedback-report\r\n\r\nFeedback-Type: abuse\r\nOriginal-Rcpt-To: ${written}\r\n`,
@@ -93,7 +93,7 @@ test('an address that a feedback loop made unreadable is none; one with such a w
   for (const one of honest) assert.deepEqual(await named(`<${one}>`), [one]);
 });
 
-test('Base64 with another piece behind it, such as a footer, is read to its end', async () => {
+test('reads Base64 with another piece after it, such as a footer, completely', async () => {
   const [said, footer] = ['<a@b.example>: 550 5.1.1 no such user\n', '-- \nfooter\n<b@b.example>: 550 5.1.1 no\n'];
   const pieces = [said, footer].map((one) => Buffer.from(one).toString('base64'));
   assert.match(pieces[0]!, /=$/);
@@ -133,7 +133,7 @@ test('what a mail says of itself and of its sender comes along', async () => {
   assert.equal(cfbl.mail.feedbackId, '111:222:333:4444');
 });
 
-test('no control and no half of a character is in what is shown', async () => {
+test('shows no control characters and no half characters', async () => {
   const odd = DSN.replaceAll('Connection timed out', 'a\x00b\x1b[31m\x07 c \xff\xfe');
   const bounce = await reportOf(odd);
   assert.ok(bounce.kind === 'bounce');
@@ -237,7 +237,7 @@ const BOMBS: [name: string, mail: () => string | Buffer][] = [
   ]),
 ];
 
-// Not at the end, where they are found at once.
+// Not at the end, where they would be found immediately.
 const BLANK = ' '.repeat(120_000);
 BOMBS.push(
   ['spaces in the middle of a field', () => `From: a\r\nSubject: a${BLANK}b\r\n\r\nx`],
@@ -285,7 +285,7 @@ for (const [name, mail] of BOMBS) {
   });
 }
 
-test('what is beyond the limit of bytes is not read', async () => {
+test('does not read beyond the byte limit', async () => {
   const far = (bytes: number): string =>
     `From: MAILER-DAEMON@a.example\r\nSubject: failure notice\r\nX-Long: ${'x'.repeat(bytes)}\r\nX-Failed-Recipients: a@b.example\r\n\r\n550 5.1.1 no such user\r\n`;
   const recipientBehind = async (bytes: number): Promise<string | null> => {

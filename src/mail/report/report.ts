@@ -1,6 +1,6 @@
 /**
- * What mail that comes back says: that a mail bounced or waits (RFC 3464 and its dialects), that a recipient complained (RFC 5965),
- * or nothing of the kind. Reading only: whether a report is true, and which message it is about, is for who asks.
+ * Classifies mail that bounces or reports return: a bounce or a delay (RFC 3464 and its dialects), a complaint (RFC 5965), or neither. It
+ * only parses: the caller decides whether a report is authentic and which message it is about.
  */
 
 import { inTimeSlice } from '../../base/time-slice.ts';
@@ -26,7 +26,7 @@ const none = (why: Extract<Report, { kind: 'none' }>['why']): Report => ({ kind:
 const failedRecipients = ({ header }: ReceivedMail): string[] =>
   addressesIn(header.all('x-failed-recipients').join(', '), 100);
 
-/** The fields of a delivery report, in their part. X-Failed-Recipients has the only one as the sender gave it. */
+/** Returns the fields of a delivery report part. X-Failed-Recipients has the only recipient as the sender gave it. */
 function statedRecipients(mail: ReceivedMail): ReportedRecipient[] {
   const part = mail.parts.find((one) => /^message\/(?:global-)?delivery-status$/.test(one.type));
   const stated = part === undefined ? [] : readDeliveryStatus(part.latin1());
@@ -35,7 +35,7 @@ function statedRecipients(mail: ReceivedMail): ReportedRecipient[] {
   return stated.map((one) => ({ ...one, originalRecipient: one.originalRecipient ?? failed[0]! }));
 }
 
-/** The same where programs put them into the text. */
+/** The same for programs that put the fields into the text. */
 function recipientsInText(text: string): ReportedRecipient[] {
   const at = text.search(/^final-recipient[ \t]*:/im);
   return at < 0 ? [] : readDeliveryStatus(Buffer.from(text.slice(at).replaceAll('\n', '\r\n')).toString('latin1'));
@@ -43,7 +43,7 @@ function recipientsInText(text: string): ReportedRecipient[] {
 
 const isComplete = (one: ReportedRecipient): boolean => one.finalRecipient !== null && one.diagnostic !== null;
 
-/** What the text says of a recipient that the fields leave out. */
+/** Completes a recipient with what the text adds to its fields. */
 function completed(recipient: ReportedRecipient, more: ReportedRecipient | undefined): ReportedRecipient {
   if (more === undefined) return recipient;
   const isVagueNow = recipient.status === null || isVague(recipient.status);
@@ -58,7 +58,7 @@ function completed(recipient: ReportedRecipient, more: ReportedRecipient | undef
   };
 }
 
-/** Each with what the text says of it, or of the only one. */
+/** Completes each recipient with the text about it, or about the only one. */
 function completedAll(stated: readonly ReportedRecipient[], human: HumanText): ReportedRecipient[] {
   if (stated.every(isComplete)) return [...stated];
   const said = readTextBounce(human);
@@ -75,18 +75,18 @@ interface Returned {
   human: HumanText;
 }
 
-/** The line that says that the mail follows, in front of it. */
+/** The line that introduces the quoted mail. */
 const FOLLOWS =
   /^[\s*=#>.-]*$|(?:original|unsent|returned|bounced|undelivered) (?:message|mail|e-mail)|copy of (?:the|your) |(?:message )?headers? (?:follow|of)|below this line/i;
 
-/** The lines in front of the mail that is quoted behind them. */
+/** Returns the lines before the quoted mail. */
 function linesForPeople(lines: readonly string[], quoted: QuotedHeader | undefined): readonly string[] {
   let end = quoted === undefined || quoted.firstLine < 2 ? lines.length : quoted.firstLine;
   for (let most = 6; most > 0 && end > 3 && FOLLOWS.test(lines[end - 1]!); most -= 1) end -= 1;
   return lines.slice(0, end);
 }
 
-/** Splits the text into what is for people and the mail that is quoted behind it. */
+/** Splits the text into the readable part and the mail that is quoted after it. */
 function returnedMail(mail: ReceivedMail, attached: Fields | undefined): Returned {
   const texts = textsForPeople(mail);
   const text = texts.join('\n');
@@ -121,13 +121,13 @@ function returnedMail(mail: ReceivedMail, attached: Fields | undefined): Returne
   };
 }
 
-/** Automatic replies name the mail that they answer (RFC 3834 §3.1.5). */
+/** Automatic replies name the mail that they reply to (RFC 3834 §3.1.5). */
 const isAnswer = (mail: ReceivedMail): boolean => answeredMail(mail) !== null;
 
 /**
- * Whether the text is a bounce. A sender that nobody can answer to has to say so in its text, and to bring along the message that failed or the
- * reply of a server; nothing may say that it is automatic mail of another kind. Its subject proves nothing: acknowledgements repeat ours. A mailer
- * daemon is believed sooner, but people set their automatic replies to such addresses too.
+ * Returns whether the text is a bounce. A no-reply sender has to state a failure in its text, and to include the failed message or the
+ * reply of a server; nothing may show that it is automatic mail of another kind. Its subject proves nothing: acknowledgements repeat the
+ * original one. A mailer daemon needs less evidence, but people configure automatic replies from such addresses too.
  */
 function isTextBounce({ mail, text, isAttached, human }: Returned, notice: Notice): boolean {
   if (human.failed.length > 0) return true;
@@ -147,7 +147,7 @@ function isTextBounce({ mail, text, isAttached, human }: Returned, notice: Notic
   return hasWeakWords && namesRecipientFirst(human.lines);
 }
 
-/** What a bounce for people says. */
+/** Reads a bounce that is written for people. */
 function readByText(returned: Returned): ReportedRecipient[] {
   const { text, original, human } = returned;
   const notice = readNotice(human.subject, human.lines.join('\n'));
@@ -162,16 +162,16 @@ function readByText(returned: Returned): ReportedRecipient[] {
   return isSaid ? [readNamelessBounce(human)] : [];
 }
 
-/** Forwarded and answered mail is from people, whatever it quotes. */
+/** Forwarded mail and replies are from people, whatever they quote. */
 const FROM_PEOPLE =
   /^\s*(?:fwd?|wg|tr|rv|enc|i|vs|vb|pd|doorst|továbbítás|转发|轉寄|re|aw|sv|odp|ynt|回复|答复|回覆)\s?(?:\[\d+\])?\s?[:：]/iu;
 
-/** Whether a person wrote the mail, who quotes a report. */
+/** Returns whether a person wrote the mail and quotes a report. */
 function isFromPeople(mail: ReceivedMail): boolean {
   return FROM_PEOPLE.test(subjectOf(mail)) && senderOf(mail.header.first('from')) === 'other';
 }
 
-/** A receipt of a reader (RFC 8098): it is about reading, and says nothing of the delivery. */
+/** A read receipt (RFC 8098) is about reading and states nothing about the delivery. */
 function isReadReceipt({ reportType, parts }: ReceivedMail): boolean {
   return (
     reportType === 'disposition-notification' ||
@@ -185,13 +185,13 @@ interface Stated {
   recipients: ReportedRecipient[];
 }
 
-/** What its parts for machines say. */
+/** Reads its machine-readable parts. */
 function readStated(mail: ReceivedMail): Stated {
   const attached = attachedOriginal(mail);
   return { attached, complaint: readComplaint(mail, attached), recipients: statedRecipients(mail) };
 }
 
-/** What its text says, and who wrote it. */
+/** Reads its readable text, and classifies its author. */
 function readText(mail: ReceivedMail, returned: Returned, about: ReportedMail): Report {
   const automatic = saysAutomatic(mail);
   if (automatic && returned.human.failed.length === 0) return none(automatic);
@@ -205,8 +205,8 @@ function readText(mail: ReceivedMail, returned: Returned, about: ReportedMail): 
 }
 
 /**
- * Reads a mail that came back; what is beyond the limits is not read. Others have their turn between the steps, each of which is
- * bounded. Never throws.
+ * Reads a returned mail; what exceeds the limits is not read. Yields to other work between its steps, each of which is limited. Never
+ * throws.
  */
 export async function readReport(raw: Uint8Array): Promise<Report> {
   const mail = await inTimeSlice(() => readReceived(raw));
@@ -214,18 +214,18 @@ export async function readReport(raw: Uint8Array): Promise<Report> {
   const { attached, complaint, recipients: stated } = await inTimeSlice(() => readStated(mail));
   if (complaint === 'none' || (stated.length > 0 && isFromPeople(mail))) return none('not-a-report');
   if (complaint === undefined && stated.length === 0 && isReadReceipt(mail)) return none('auto-reply');
-  // All is said in fields: what stands there for people says it again.
+  // The fields are complete, so the readable text adds nothing.
   const isAllSaid = complaint !== undefined || (stated.length > 0 && stated.every(isComplete));
   const isText = !isAllSaid || !attached?.first('message-id');
   const returned = isText ? await inTimeSlice(() => returnedMail(mail, attached)) : undefined;
   const original = returned?.original ?? attached;
   const quoted = reportedMail(mail, original, returned?.text ?? '');
-  // Answers of every kind name the mail that they answer: of a report for people that says nothing.
+  // Replies of any kind name the mail that they reply to, so for readable reports that proves nothing.
   const isForMachines = stated.length > 0;
   const about = complaint || isForMachines ? { ...quoted, messageId: quoted.messageId ?? answeredMail(mail) } : quoted;
   if (complaint) return { kind: 'complaint', ...complaint, tokens: quotedTokens(mail, original), mail: about };
   if (returned === undefined) return { kind: 'bounce', recipients: stated, mail: about, isForMachines, mentioned: [] };
-  // Fields in the text are believed of a program, which nobody answers to.
+  // Fields in the text are trusted if a program sent the mail.
   const isOfProgram = senderOf(mail.header.first('from')) !== 'other' || returned.human.failed.length > 0;
   const inFields = isForMachines ? stated : isOfProgram ? recipientsInText(returned.text) : [];
   if (inFields.length === 0) return inTimeSlice(() => readText(mail, returned, about));

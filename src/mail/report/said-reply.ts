@@ -1,13 +1,13 @@
 /**
- * Addresses, reply codes and enhanced status codes (RFC 3463) as they stand in the words of reports: `host mx.example.com said:
- * 550 5.1.1 unknown`, `(#5.1.1)`. Bare numbers that are part of an IP address or of a size are none.
+ * Finds addresses, reply codes, and enhanced status codes (RFC 3463) in the text of reports: `host mx.example.com said: 550 5.1.1 unknown`,
+ * `(#5.1.1)`. Numbers that are part of an IP address or of a size are ignored.
  */
 import { trimmed } from '../../base/trim.ts';
 
 export interface SaidReply {
   smtpCode: number | null;
   status: string | null;
-  /** From the code on; the whole text where there is none. */
+  /** From the code on; the complete text if there is none. */
   text: string;
 }
 
@@ -17,19 +17,19 @@ const STATUS = /(?<![\d.])([245]\.\d{1,2}\.\d{1,3})(?!\d|\.\d)/g;
 const MAX_LOOKED_AT = 8000;
 const MAX_TEXT = 64_000;
 const MAX_DIAGNOSTIC = 1000;
-/** Codes that the same reply repeats on each of its lines (`550-5.1.1 …  550 5.1.1 …`). */
+/** Codes that one reply repeats on each of its lines (`550-5.1.1 …  550 5.1.1 …`). */
 const REPEATED = /(?<=\S\s)([45]\d\d)[- ](?:([45]\.\d{1,2}\.\d{1,3}) )?/g;
 
-/** Looked for by its `@`: a search from each letter in front of it would cost 64 times as much. */
+/** Searched by its `@`: starting at each letter before it would cost 64 times as much. */
 const ADDRESS =
   /(?<=([\p{L}\p{N}!#$%&'*+/=?^_`{|}~.-]{1,64}|"[^"@\\\s<>]{1,64}"))@[\p{L}\p{N}](?:[\p{L}\p{N}._-]{0,250}[\p{L}\p{N}])?/gu;
 
-/** The first address in a text, without brackets; leading punctuation that is no part of it is left out. */
+/** Returns the first address in a text, without brackets and leading punctuation. */
 export function addressIn(text: string): string | null {
   return addressesIn(text.slice(0, MAX_LOOKED_AT), 1)[0] ?? null;
 }
 
-/** Every address, each once. */
+/** Returns every address without duplicates. */
 export function addressesIn(text: string, atMost: number): string[] {
   const found = new Set<string>();
   for (const [domain, local] of text.slice(0, MAX_TEXT).matchAll(ADDRESS)) {
@@ -39,7 +39,7 @@ export function addressesIn(text: string, atMost: number): string[] {
   return [...found];
 }
 
-/** The status that fits to the code, and says more than `x.0.0` where another does. */
+/** Returns the status that matches the code, preferring one that is more specific than `x.0.0`. */
 function statusOf(text: string, smtpCode: number | null): string | null {
   let vague: string | null = null;
   for (const [, status] of text.matchAll(STATUS)) {
@@ -50,15 +50,15 @@ function statusOf(text: string, smtpCode: number | null): string | null {
   return vague;
 }
 
-/** `5.0.0` and its like name a class and nothing more. */
+/** `5.0.0` and the like only name a class. */
 export function isVague(status: string): boolean {
   return /^\d\.0\.0$/.test(status);
 }
 
-/** What must not be shown: controls, and what turns the direction of text. */
+/** What must not be displayed: control characters and text direction controls. */
 export const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu;
 
-/** White space collapsed, repeated codes of a reply's lines left out, bounded. */
+/** Collapses white space, removes codes repeated on a reply's lines, and limits the length. */
 export function tidied(text: string): string {
   return text
     .slice(0, MAX_LOOKED_AT)
@@ -71,7 +71,7 @@ export function tidied(text: string): string {
 
 const isFrame = (code: number): boolean => code <= 0x20 || '[]<>*-'.includes(String.fromCharCode(code));
 
-/** What a server is quoted to have said. */
+/** Returns the server reply that the text quotes. */
 export function saidReply(raw: string): SaidReply {
   const text = tidied(raw);
   CODE.lastIndex = 0;
@@ -90,5 +90,5 @@ export function saidReply(raw: string): SaidReply {
   };
 }
 
-/** A reply of codes alone: some servers say why in front of them. */
+/** A reply of codes only: some servers write the reason before them. */
 const WITHOUT_WORDS = /^[45]\d\d(?:[ -]#?[45]\.\d{1,3}\.\d{1,3})?[.\s]*$/;

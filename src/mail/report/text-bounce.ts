@@ -1,7 +1,7 @@
 /**
- * Bounces that are written for people: of qmail, Exim, Gmail, Exchange, Notes, web mailers and many others. No dialect has a
- * parser of its own, for they all say the same: who is the recipient (a field, a line with the address alone or in front, or
- * behind a label), and below it, or else beside it, what the server said. The mail that is quoted behind is not read for that.
+ * Reads bounces that are written for people: of qmail, Exim, Gmail, Exchange, Notes, web mailers, and many others. One parser serves all
+ * dialects, since they have the same structure: the recipient (a field, a line with or starting with the address, or after a label), and
+ * below or next to it the server's reply. The quoted mail that follows is not searched.
  */
 
 import { isDelayNotice } from './bounce-words.ts';
@@ -10,19 +10,19 @@ import { addressesIn, addressIn, type SaidReply, saidReply, tidied } from './sai
 
 const MAX_LINES = 1500;
 const MAX_RECIPIENTS = 100;
-/** Lines below an address that may speak of it. */
+/** Lines below an address that may be about it. */
 const MAX_BLOCK = 25;
 const MAX_BLOCK_TEXT = 3000;
 const MAX_REASON = 400;
-/** Of a name of a host (RFC 1035 §3.1). */
+/** Maximum length of a host name (RFC 1035 §3.1). */
 const MAX_HOST = 255;
 
-/** An address alone on its line, or in front of what is said of it. */
+/** An address alone on its line, or before the text about it. */
 const ADDRESS_FIRST =
   /^[ \t*•-]{0,12}(?:[<"'([]|&lt;|\S{1,60}:\d{1,12}:<){0,3}(?:mailto:|smtp:)?([^\s<>()[\]"',;:]{1,64}@[\p{L}\p{N}._-]{1,250})(?:[>"')\]]|&gt;){0,3}\s{0,5}(?:$|[:;,(.[<-]|\s)/iu;
-/** Of the transcript of a session: `550 5.1.1 <a@b.example>... User unknown`. */
+/** From a session transcript: `550 5.1.1 <a@b.example>... User unknown`. */
 const REPLY_FIRST = /^[ \t]{0,12}(?=[45]\d\d[ -](?:[45]\.\d{1,3}\.\d{1,3} )?<([^<>\s]{3,320})>\.\.\.)/;
-/** A label in front of an address. */
+/** A label before an address. */
 const LABELLED =
   /(?:recipients?|address(?:es)?|addressed to|user|mailbox|account|deliver(?:ed|y|ing)?(?: \w+){0,4}|rcpt to|failed|unknown|to|destinat[\p{L}]{1,12}|empf[^ :]{1,3}nger|an|à|errors|geadresseerden?|ontvangers?|mottagar\p{L}{0,4}|modtager\p{L}{0,2}|vastaanottaja\p{L}{0,2}|odbior\p{L}{1,3}|adresat\p{L}{0,3}|příjemc\p{L}{1,2}|príjemc\p{L}{1,2}|címzett\p{L}{0,3}|alıcı\p{L}{0,3}|получател\p{L}{1,2}|адресат\p{L}{0,2}|одержувач\p{L}{0,2}|παραλήπτης|宛先(?:アドレス)?|受取人|收件人|收信人|수신자|받는 ?사람)\s{0,3}(?:address(?:es)?)?\s{0,3}[:：<=]{1,2}[\s<"'[]{0,5}(?:smtp:|mailto:)?([^\s<>()[\]"',;:]{1,64}@[\p{L}\p{N}._-]{1,250})/iu;
 const NOT_A_RECIPIENT =
@@ -32,7 +32,7 @@ const NOBODY = /^(?:mailer-daemon|postmaster|abuse|support|helpdesk|noreply|no-r
 interface Found {
   address: string;
   line: number;
-  /** Where on the line the address ends. */
+  /** Index on the line after the address. */
   behind: number;
 }
 
@@ -41,11 +41,11 @@ export interface HumanText {
   subject: string;
   /** X-Failed-Recipients. */
   failed: readonly string[];
-  /** Addresses of the report's own header: from whom it is, and to whom. They are no recipients. */
+  /** Addresses in the report's own header (sender and recipient), which are not failed recipients. */
   own: ReadonlySet<string>;
-  /** Addresses that the report was delivered to, or, in reports of some programs, the recipient: named where nobody else is. */
+  /** Addresses that the report was delivered to, or, in reports of some programs, the recipient: used if no other is named. */
   deliveredTo: ReadonlySet<string>;
-  /** To of the mail that came back. */
+  /** To of the returned mail. */
   to: readonly string[];
 }
 
@@ -53,7 +53,7 @@ const sameAddress = (a: string, b: string): boolean => a.toLowerCase() === b.toL
 
 const WIDE: Readonly<Record<string, string>> = { '＜': '<', '〈': '<', '＞': '>', '〉': '>', '：': ':', '＠': '@' };
 
-/** With the marks of addresses as they are in ASCII; as long as the line. */
+/** With address punctuation in ASCII; the length of the line stays the same. */
 const inAscii = (line: string): string => line.replace(/[＜〈＞〉：＠]/g, (mark) => WIDE[mark]!);
 
 function addressLines(lines: readonly string[], pattern: RegExp): Found[] {
@@ -68,7 +68,7 @@ function addressLines(lines: readonly string[], pattern: RegExp): Found[] {
   return found;
 }
 
-/** The recipients, each with the first line that names it. */
+/** Finds the recipients, each with the first line that names it. */
 function recipientsIn({ lines, subject, failed, own, deliveredTo, to }: HumanText): Found[] {
   const isOf = (addresses: ReadonlySet<string>, one: Found): boolean => addresses.has(one.address.toLowerCase());
   const mayBe = (one: Found): boolean => !isOf(own, one) && !NOBODY.test(one.address);
@@ -109,7 +109,7 @@ function firstMentions(lines: readonly string[], addresses: readonly string[]): 
 
 const MAIL_FOLLOWS = /^\W*(?:bounced|original|returned|unsent) (?:message|mail|e-mail)/i;
 
-/** What is said of a recipient: the rest of its line and the lines below, up to the next recipient. */
+/** Returns the text about a recipient: the rest of its line and the lines below, up to the next recipient. */
 function blockOf(lines: readonly string[], found: Found, all: readonly Found[]): string[] {
   if (found.line < 0) return [];
   const next = Math.min(...all.filter((one) => one.line > found.line).map((one) => one.line), found.line + MAX_BLOCK);
@@ -125,7 +125,7 @@ function blockOf(lines: readonly string[], found: Found, all: readonly Found[]):
 
 const MAY_BE_REPLY = /[245]\d\d|[245]\.\d/;
 
-/** From the line with a reply on: that line and those that go on with it. */
+/** Returns the line with a reply and its continuation lines. */
 function paragraphOfReply(lines: readonly string[]): string {
   let start = -1;
   let vague = '';
@@ -143,7 +143,7 @@ function paragraphOfReply(lines: readonly string[]): string {
   return rest.slice(0, end < 0 ? 8 : Math.min(end, 8)).join(' ');
 }
 
-/** Greetings and what every bounce says; of the rest people learn the reason. */
+/** Greetings and standard phrases; the other lines give the reason. */
 const FILLER =
   /^\W{0,8}(?:hi[.!]?|your message|this (?:message|is an?|is the)|i'm (?:sorry|afraid)|a message that you|the following|recipients? of|this is a permanent|delivery to the following|reporting-mta|to:|subject:|sent:|date:|please (?:note|do not)|you do not need|message headers follow|and try (?:re)?send|action:|status:|original message|unable to deliver|message (?:from|will be retried)|technical details of|failure reasons|transcript of|google tried to)/i;
 
@@ -159,19 +159,19 @@ interface Reason {
   text: string;
 }
 
-/** What a text says of all its recipients. */
+/** Returns the reason that a text gives for all its recipients. */
 function commonReason(lines: readonly string[]): Reason {
   const named = lines.find((line) => NAMED_REASON.test(line));
   if (named === undefined) return { isNamed: false, text: telling(lines) };
   return { isNamed: true, text: tidied(named).slice(0, MAX_REASON) };
 }
 
-/** Labels end in front of the address; of what stands there it is the last words that say it. */
+/** Labels end before the address; only the last words before it matter. */
 const LABEL = /(?:address|recipient|to)\s{0,3}[:<]{0,2}\s*\S+$/i;
 const LABEL_LENGTH = 200;
 
 function reasonWithoutReply(block: readonly string[], inFront: string, common: () => Reason): string {
-  // Paragraph by paragraph: what stands further down is about something else.
+  // Paragraph by paragraph: text further down is about something else.
   for (let from = 0; from < block.length; ) {
     const blank = block.findIndex((line, i) => i > from && line.trim() === '');
     const end = blank < 0 ? block.length : blank;
@@ -191,12 +191,12 @@ function remoteHostIn(text: string): string | null {
   return (host?.[1] ?? host?.[2] ?? null)?.slice(0, MAX_HOST) ?? null;
 }
 
-/** Whether a line begins with an address, as lines about recipients do. */
+/** Returns whether a line starts with an address, as lines about recipients do. */
 export function namesRecipientFirst(lines: readonly string[]): boolean {
   return [ADDRESS_FIRST, REPLY_FIRST].some((pattern) => addressLines(lines.slice(0, MAX_LINES), pattern).length > 0);
 }
 
-/** Reads what is known of each recipient; none when nobody is named. */
+/** Reads what the text states about each recipient; none if it names none. */
 export function readTextBounce(text: HumanText): ReportedRecipient[] {
   const lines = text.lines.slice(0, MAX_LINES);
   const found = recipientsIn({ ...text, lines }).slice(0, MAX_RECIPIENTS);
@@ -212,7 +212,7 @@ export function readTextBounce(text: HumanText): ReportedRecipient[] {
   });
 }
 
-/** What a bounce says that names no recipient: its message has one. */
+/** Reads a bounce that names no recipient: its message has only one. */
 export function readNamelessBounce({ lines: all, subject }: HumanText): ReportedRecipient {
   const lines = all.slice(0, MAX_LINES);
   const ofText = aboutText(subject, lines);
@@ -223,7 +223,7 @@ export function readNamelessBounce({ lines: all, subject }: HumanText): Reported
 interface OfText {
   action: 'failed' | 'delayed';
   remoteHost: string | null;
-  /** What is said of all recipients. */
+  /** Returns the reason for all recipients. */
   reason(): Reason;
 }
 

@@ -1,10 +1,10 @@
-/** What a mail has for people: its plain texts, else its html as text. */
+/** Returns the readable texts of a mail: its plain texts, else its html as text. */
 import { htmlToText } from '../html/html-text.ts';
 import type { ReceivedMail } from './received.ts';
 
 const MAX_TEXT = 64_000;
 
-/** In their order, of at most 64,000 characters in all. */
+/** In order, at most 64,000 characters in total. */
 export function textsForPeople(mail: ReceivedMail): string[] {
   const texts: string[] = [];
   let length = 0;

@@ -1,7 +1,6 @@
 /**
- * Copies every blob into a file that has all rows already, and compares it with the rows: a blob that a row names and that is
- * not in the file is lost to who trusts the file, and is reported. What is missing or damaged does not keep the rest from
- * being copied; what no row names is nobody's loss.
+ * Copies every blob into a file that already has all rows, and compares it with the rows: a blob that a row names and that is not in the
+ * file is reported as lost. A missing or damaged blob does not stop the others from being copied. Blobs that no row names do not matter.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Progress } from '../portable-file.ts';
@@ -10,35 +9,35 @@ import { BlobDamaged, type Blobs } from './blobs.ts';
 export interface CopyBlobs {
   blobs: Blobs;
   /**
-   * Whether some row of the source names the blob now. Beside a running service content is removed while it is copied, with
-   * the name that the copy still has.
+   * Returns whether a row of the source names the blob now. While the service is running, content may be removed during the copy although
+   * the copied rows still name it.
    */
   isNamed(key: string): boolean | Promise<boolean>;
   progress?: Progress;
 }
 
 export interface CopiedBlobs {
-  /** How many are in the file. */
+  /** Number of blobs in the file. */
   blobs: number;
-  /** Keys of those that rows name and that are missing or damaged in the store. */
+  /** Keys of blobs that rows name and that are missing or damaged in the store. */
   lost: string[];
 }
 
 /**
- * The keys for which there have to be bytes, as SQL. A file that goes straight to the store has its key beforehand, which says
- * nothing before its submission is sent.
+ * The keys that must have content, as SQL. A file that is uploaded directly to the store has its key beforehand, which means nothing until
+ * its submission is sent.
  */
 const NAMED = `SELECT blob_key AS key FROM email WHERE blob_key IS NOT NULL
   UNION SELECT f.blob_key FROM attachment_file f JOIN attachment_submission s ON s.id = f.submission_id
     WHERE f.blob_key IS NOT NULL AND (f.direct = 0 OR s.used_at IS NOT NULL)
   UNION SELECT blob_key FROM inbound_mail WHERE blob_key IS NOT NULL`;
 
-/** Whether one of the statements finds a row that names the blob; for CopyBlobs.isNamed, with the key as parameter. */
+/** Queries that find a row naming the blob, for CopyBlobs.isNamed, with the key as parameter. */
 export const NAMED_BY = ['email', 'attachment_file', 'inbound_mail'].map(
   (table) => (parameter: string) => `SELECT 1 AS found FROM ${table} WHERE blob_key = ${parameter} LIMIT 1`,
 );
 
-/** Makes and fills the table `blob_backup`. */
+/** Creates and fills the table `blob_backup`. */
 export async function copyBlobs(file: DatabaseSync, { blobs, isNamed, progress }: CopyBlobs): Promise<CopiedBlobs> {
   file.exec('CREATE TABLE blob_backup (key TEXT PRIMARY KEY, content BLOB NOT NULL)');
   const insert = file.prepare('INSERT INTO blob_backup (key, content) VALUES (?, ?)');
@@ -63,7 +62,7 @@ export async function copyBlobs(file: DatabaseSync, { blobs, isNamed, progress }
   );
   for (const row of missing.all()) {
     const key = String(row.key);
-    // Asked for once more by its name: a listing may be late, and content may come and go while it is read.
+    // Reads it again by name: a listing may be stale, and content may come and go during it.
     if (await copy(key)) copied += 1;
     else if (await isNamed(key)) lost.push(key);
   }

@@ -1,4 +1,4 @@
-/** What only files do; what every store of blobs does is in test/contract/blobs.long.test.ts. */
+/** Behavior specific to files; test/contract/blobs.long.test.ts covers every store of blobs. */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -25,7 +25,7 @@ test('content that is given up before its first piece leaves no file open', asyn
   await waitUntil('the files to be closed', () => open() <= before + 2);
 });
 
-test('what crashed writes left goes after an hour, and nothing else', async (t) => {
+test('removes files of crashed writes after an hour, and nothing else', async (t) => {
   const folder = temporaryFolder(t);
   const blobs = openDiskBlobs(folder);
   const key = await blobs.put(Buffer.from('kept'));

@@ -1,10 +1,10 @@
 /**
- * Blobs as files: written beside their name, synced, renamed, and the directory synced, so that after a power cut a named blob
- * is whole. Keys are random and hold no name of a user's; nothing outside the folder is ever touched. The folder may be shared
- * by several nodes: every write has a file of its own until it is renamed.
+ * Blobs as files: written under a temporary name, synced, renamed, and the directory synced, so that after a power failure a named blob is
+ * complete. Keys are random and contain no user input; nothing outside the folder is ever touched. Several nodes may share the folder:
+ * every write has its own file until it is renamed.
  *
- * A sync that failed is never tried again: what it was about may be lost, and a second one would claim otherwise. Nothing more is
- * written then, and the process is expected to end. A disk that is full is no such failure.
+ * A failed sync is never retried: data may be lost, and a second sync would report success. After one, nothing more is written and the
+ * process is expected to exit. A full disk is not such a failure.
  */
 import { createHash } from 'node:crypto';
 import { type FileHandle, mkdir, open, readdir, readFile, rename, stat, unlink } from 'node:fs/promises';
@@ -30,7 +30,7 @@ import { MARK_NAME } from './mark.ts';
 const LARGE_PIECE_BYTES = 4 * 1024;
 const GATHERED_BYTES = 64 * 1024;
 
-/** The same bytes in the same order. What is yielded is overwritten as soon as more is asked for. */
+/** Yields the same bytes in larger pieces. A piece is overwritten as soon as the next is requested. */
 export async function* gatheredPieces(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   let buffer: Buffer | undefined;
   let filled = 0;
@@ -66,23 +66,23 @@ function unavailable(error: unknown): Unavailable {
   );
 }
 
-/** Undefined where the system says that the file is not there; Unavailable for all other errors. */
+/** Returns undefined if the file does not exist; throws Unavailable for all other errors. */
 function unlessMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw unavailable(error);
 }
 
-/** What a sync says that has no room for what it is about. */
+/** Error codes of a sync that lacks space. */
 const NO_ROOM = new Set(['ENOSPC', 'EDQUOT']);
 
 interface DiskBlobsOptions {
-  /** Called once when a sync failed; the process should end. */
+  /** Called once when a sync fails; the process should exit. */
   onBroken?: (reason: string) => void;
 }
 
 interface SyncGuard {
   /** Throws once a sync has failed. */
   assertTrusted(): void;
-  /** Waits for a sync; throws when it fails, and when another one has failed meanwhile. */
+  /** Waits for a sync; throws if it fails, or if another one has failed in the meantime. */
   run(sync: () => Promise<void>): Promise<void>;
 }
 
@@ -117,17 +117,17 @@ export function openDiskBlobs(folder: string, { onBroken = () => undefined }: Di
   };
   const syncedShards = new Set<string>();
 
-  /** Makes a shard folder, once per process. What it answers resolves when its name is durable in the parent. */
+  /** Creates a shard folder, once per process. `named` resolves when its name is durable in the parent. */
   const ensureShard = async (shard: string): Promise<{ named: Promise<void> }> => {
     if (syncedShards.has(shard)) return { named: Promise.resolve() };
     await mkdir(path.join(folder, shard), { recursive: true, mode: 0o700 }).catch(refuse);
     const named = syncFolder(syncs, folder).catch(refuse);
-    // Waited for once the content is written; nobody may be waiting when it fails.
+    // It is awaited once the content is written; until then a rejection must not be unhandled.
     named.catch(() => undefined);
     return { named };
   };
 
-  /** Runs `fill` on a new file, and puts that in place under the key it answers; removes it when anything throws. */
+  /** Runs `fill` on a new file and renames it to the key that `fill` returns; removes the file if anything throws. */
   const write = async (shard: string, fill: (file: FileHandle) => Promise<string>): Promise<string> => {
     const temporary = path.join(folder, shard, `${randomText(26)}.part`);
     let key: string;
@@ -183,7 +183,7 @@ export function openDiskBlobs(folder: string, { onBroken = () => undefined }: Di
       if (!file) return undefined;
       const source = file.createReadStream();
       const content = Readable.from(streamAsWritten(key, source), { objectMode: false });
-      // One that is dropped before its first piece never gets to close the file by itself.
+      // A stream that is destroyed before its first chunk never closes the file on its own.
       return content.once('close', () => source.destroy());
     },
     open: async (key) => {
@@ -193,7 +193,7 @@ export function openDiskBlobs(folder: string, { onBroken = () => undefined }: Di
     sizeOf: async (key) => (await stat(pathOf(key)).catch(unlessMissing))?.size,
     stampOf: async (key) => {
       const found = await stat(pathOf(key), { bigint: true }).catch(unlessMissing);
-      // The time of the last change is the system's own and cannot be set back, as that of the last write can.
+      // The system sets ctime, which, unlike mtime, cannot be set back.
       return found && [found.ino, found.size, found.mtimeNs, found.ctimeNs].join(' ');
     },
     remove: async (key) => {
@@ -226,7 +226,7 @@ export function openDiskBlobs(folder: string, { onBroken = () => undefined }: Di
   };
 }
 
-/** Answers how many files it removed. */
+/** Returns how many files it removed. */
 async function removeIfOld(file: string, beforeMs: number): Promise<number> {
   const found = await stat(file).catch(unlessMissing);
   if (!found || found.mtimeMs > beforeMs) return 0;
@@ -261,7 +261,7 @@ function refuse(error: unknown): never {
   throw unavailable(error);
 }
 
-/** Whole or not at all, as blobs are; removeUnfinished() finds what a crash left. */
+/** Atomic, like blobs; removeUnfinished() finds what a crash left. */
 async function writeMark(syncs: SyncGuard, { folder, id }: { folder: string; id: string }): Promise<void> {
   const temporary = path.join(folder, `mark-${randomText(8)}.part`);
   try {
@@ -287,7 +287,7 @@ async function* files(folder: string): AsyncGenerator<{ shard: string; name: str
   }
 }
 
-/** The time that the file system writes on files: that of the file server where the folder is mounted from one. */
+/** Returns the time that the file system writes on files; for a mounted folder that of the file server. */
 async function fileSystemNowMs(folder: string): Promise<number> {
   const probe = path.join(folder, `clock-${randomText(8)}.part`);
   try {

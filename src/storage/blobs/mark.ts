@@ -1,11 +1,11 @@
 /**
- * Database and blob store belong together: a random id stands in both, in the database under `blob-store`, in the store in an
- * object of its own beside the blobs, which is no blob, is not listed and never swept. A node with another store would not
- * find the content of the others; a second database at one store would sweep what it has no row for.
+ * Ties a database to its blob store: both hold the same random id, the database under `blob-store`, the store in a separate object that is
+ * not a blob, is not listed, and is never swept. A node with another store would not find the others' content; a second database on the
+ * same store would sweep blobs that it has no rows for.
  *
  *   neither known ──id drawn in the database──▶ written to the store ──▶ known to both
  *
- * The draw is settled by the database, so that nodes that start together end with one id, and a crash halfway is gone on from.
+ * The database decides the draw, so nodes that start together agree on one id, and a start after a crash continues with it.
  */
 import { randomText } from '../../base/ids.ts';
 import type { Database } from '../database.ts';
@@ -14,14 +14,14 @@ import { metaOnceOperation, metaOperation } from '../meta-store.ts';
 /** Name of the object under the prefix, and of the file in the folder. */
 export const MARK_NAME = 'postrider-store';
 export const STORE_ID_KEY = 'blob-store';
-/** Drawn, and perhaps not yet in the store. */
+/** Drawn, but possibly not yet in the store. */
 export const DRAWN_ID_KEY = 'blob-store-drawn';
-/** What stays with a database when its content goes to another one, for SQL. */
+/** Keys that are not copied with the content of a database, for SQL. */
 export const OWN_META = `('${STORE_ID_KEY}', '${DRAWN_ID_KEY}')`;
 
-/** Where a store keeps the id; both reject with Unavailable as the store does. */
+/** Access to the id in a store; both functions reject with Unavailable if the store does. */
 export interface BlobMark {
-  /** Undefined when there is none. */
+  /** Returns undefined if there is none. */
   read(): Promise<string | undefined>;
   write(id: string): Promise<void>;
 }
@@ -29,8 +29,8 @@ export interface BlobMark {
 export type MarkMismatch = 'store has none' | 'store has another' | 'database has none';
 
 /**
- * Matches the two, and makes the id where neither has one; answers why they do not belong together. Rejects with Unavailable
- * when the store does not answer, and with an ordinary error when the database does not.
+ * Compares the two ids, and creates one if neither side has it; returns why they do not belong together. Rejects with Unavailable if the
+ * store fails, and with an ordinary error if the database fails.
  */
 export async function matchMark(database: Database, mark: BlobMark): Promise<MarkMismatch | undefined> {
   const idUnder = (key: string) => database.execute(metaOperation, key).catch(notOfTheStore);
@@ -40,12 +40,12 @@ export async function matchMark(database: Database, mark: BlobMark): Promise<Mar
     if (found === undefined) return 'store has none';
     return found === known ? undefined : 'store has another';
   }
-  // The draw of another node that starts, or of a start that did not come to its end.
+  // Drawn by another node that is starting, or by a start that was interrupted.
   if (found !== undefined && found !== (await idUnder(DRAWN_ID_KEY))) return 'database has none';
   const once = (key: string, value: string) => database.execute(metaOnceOperation, { key, value }).catch(notOfTheStore);
   const id = await once(DRAWN_ID_KEY, randomText(26));
   if (found === undefined) await mark.write(id);
-  // Two installations that begin at one store at once: the one that wrote last has it.
+  // If two installations start on one store at the same time, the last write wins.
   const there = await mark.read();
   if (there !== undefined && there !== id) return 'store has another';
   await once(STORE_ID_KEY, id);

@@ -1,4 +1,4 @@
-/** Removing what is named no longer beside everything else: how many at once, what fails, what a stop leaves. */
+/** Removing unreferenced blobs in the background: concurrency, failures, and what a stop leaves. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Log, silentLog } from '../../base/log.ts';

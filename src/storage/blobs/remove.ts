@@ -1,7 +1,7 @@
 /**
- * Removes blobs that no row names any more, beside whatever else happens: a store over the network takes its time for each.
- * Bounded in number and in what runs at once. What it does not get to, or the store refuses, is an orphan, which the
- * sweep removes a day later.
+ * Removes blobs that no row names any more, in the background, because a remote store takes its time for each. Both their number and the
+ * concurrency are limited. Blobs that are not removed, or that the store refuses to remove, are orphans, which the sweep removes a day
+ * later.
  */
 import type { Log } from '../../base/log.ts';
 import type { Blobs } from './blobs.ts';
@@ -12,16 +12,16 @@ const MAX_WAITING = 20_000;
 interface Removing {
   blobs: Pick<Blobs, 'remove'>;
   log?: Pick<Log, 'warn'> | undefined;
-  /** What is left when this says so is left to the sweep. */
+  /** Once this returns true, the remaining blobs are left to the sweep. */
   isStopping?(): boolean;
 }
 
-/** Not awaited, for blobs that nothing names after all. */
+/** Removes blobs that no row names, without waiting. */
 export function dropBlobs(blobs: Pick<Blobs, 'remove'>, keys: readonly (string | null)[]): void {
   void removeBlobs({ blobs }, keys);
 }
 
-/** Resolves when they are removed or left; never rejects. A store that refuses one is not asked to remove the others. */
+/** Resolves when they are removed or left; never rejects. Stops at the first one that the store refuses to remove. */
 export async function removeBlobs(
   { blobs, log, isStopping = () => false }: Removing,
   keys: readonly (string | null)[],
@@ -48,11 +48,11 @@ async function isRemoved({ blobs, log }: Removing, blobKey: string): Promise<boo
 }
 
 export interface BlobRemover {
-  /** Soon, and not awaited. */
+  /** Schedules the removal without waiting. */
   add(keys: readonly string[]): void;
-  /** Resolves when nothing is left to remove. */
+  /** Resolves when the queue is empty. */
   idle(): Promise<void>;
-  /** Leaves what waits to the sweep. */
+  /** Leaves queued blobs to the sweep. */
   abandon(): void;
 }
 
@@ -74,7 +74,6 @@ export function createBlobRemover({ blobs, log }: { blobs: Blobs; log: Log }): B
       const room = MAX_WAITING - waiting.length;
       if (keys.length > room) log.warn({ left: keys.length - room }, 'content removal postponed to the sweep');
       waiting.push(...keys.slice(0, Math.max(0, room)));
-      // Each takes its first one as it begins.
       while (running < REMOVERS && waiting.length > 0) {
         running += 1;
         void run();

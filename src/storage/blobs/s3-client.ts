@@ -1,15 +1,13 @@
 /**
- * Signed calls to one bucket of an S3-compatible store (Signature Version 4, by aws4fetch, over undici). Every call has
- * deadlines, and is repeated a bounded number of times where that may help: all calls made here may be repeated safely. A body
- * that is cut is an error, never a short answer. Where the store's clock differs from ours, calls are signed with the store's.
- * Rejects with S3Error only.
+ * Signed calls to one bucket of an S3-compatible store (Signature Version 4, by aws4fetch, over undici). Every call has deadlines and a
+ * limited number of retries if they may help; all calls are safe to repeat. A truncated body is an error. If the store's clock differs from
+ * the local one, calls are signed with the store's time. Rejects with S3Error only.
  *
- * What can go wrong with an S3-compatible store, and what it means: whether trying again at once may help, and whether the
- * store itself said no, which waiting does not fix (a wrong bucket, key, region or right). All of it is Unavailable to those
- * who use blobs. Messages hold the store's own code and sentence, and nothing of a request.
+ * S3Error tells whether an immediate retry may help, and whether the store itself refused the call, which waiting does not fix (wrong
+ * bucket, key, region, or permission). All errors are Unavailable to callers. Messages contain the store's code and text, and nothing of
+ * the request.
  *
- * Of the XML that S3 speaks elements are read by their names where they are known not to be nested in themselves; nothing of it
- * is ever trusted to be more than text.
+ * XML elements are read by name if they are known not to nest; their content is only ever treated as text.
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -29,12 +27,12 @@ function unescaped(text: string): string {
   });
 }
 
-/** The inside of every element of this name, as it stands in the document. */
+/** Returns the inner text of every element of this name, unparsed. */
 export function xmlElements(xml: string, name: string): string[] {
   return [...xml.matchAll(new RegExp(`<${name}(?:\\s[^>]*)?>([\\s\\S]*?)</${name}>`, 'g'))].map((found) => found[1]!);
 }
 
-/** The text of the first element of this name. */
+/** Returns the text of the first element of this name. */
 export function xmlText(xml: string, name: string): string | undefined {
   const found = new RegExp(`<${name}(?:\\s[^>]*)?>([^<]*)</${name}>`).exec(xml)?.[1];
   return found === undefined ? undefined : unescaped(found);
@@ -44,16 +42,16 @@ export function escapeXml(text: string): string {
   return text.replace(/[<>&"']/g, (one) => `&#${one.charCodeAt(0)};`);
 }
 
-/** Refusals that pass by themselves, beside 408, 429 and 5xx. */
+/** Refusals that are temporary, besides 408, 429, and 5xx. */
 const PASSING =
   /^(RequestTimeout|SlowDown|OperationAborted|InternalError|ServiceUnavailable|BadDigest|IncompleteBody)$/;
 
 export class S3Error extends Unavailable {
   override name = 'S3Error';
-  /** Status and code of the store's answer; absent when there was none. */
+  /** Status and code of the store's response; absent if there was none. */
   readonly status: number | undefined;
   readonly code: string | undefined;
-  /** Whether the same call may succeed at once. */
+  /** Whether an immediate retry may succeed. */
   readonly again: boolean;
 
   constructor(message: string, facts: { status?: number; code?: string; again: boolean }) {
@@ -63,13 +61,13 @@ export class S3Error extends Unavailable {
     this.again = facts.again;
   }
 
-  /** The store answered, and its answer will stay the same until somebody changes a setting or a right. */
+  /** The store refused, and will continue to until a setting or permission is changed. */
   get refused(): boolean {
     return this.status !== undefined && this.status < 500 && !this.again;
   }
 }
 
-/** An answer that is no success. `body` is its beginning. */
+/** Builds the error for an unsuccessful response. `body` is its beginning. */
 export function errorFromAnswer(call: string, answer: { status: number; body: string; region?: string }): S3Error {
   const { status, body, region } = answer;
   const code = xmlText(body, 'Code');
@@ -83,7 +81,7 @@ export function errorFromAnswer(call: string, answer: { status: number; body: st
   });
 }
 
-/** No answer, or not all of one. */
+/** No response, or a truncated one. */
 function unansweredError(call: string, error: unknown): S3Error {
   if (error instanceof S3Error) return error;
   const { message, code, cause } = error as Error & { code?: string };
@@ -93,16 +91,16 @@ function unansweredError(call: string, error: unknown): S3Error {
 
 const CONNECT_MS = 5_000;
 const ANSWER_MS = 15_000;
-/** Bodies that go slower than this, in bytes per millisecond, are cut. */
+/** Bodies slower than this, in bytes per millisecond, are aborted. */
 const SLOWEST_UPLOAD = 250;
 const SLOWEST_DOWNLOAD = 25;
-/** Between two pieces of an answer. */
+/** Limit between two chunks of a response. */
 const IDLE_MS = 30_000;
-/** Stores allow for fifteen minutes. */
+/** Stores tolerate fifteen minutes of difference. */
 const SKEW_MS = 300_000;
 const TRIES = 4;
 const PAUSE_MS = 100;
-/** No further try begins when a call has taken this long. */
+/** No further try starts once a call has taken this long. */
 const TRY_WITHIN_MS = 10_000;
 const MAX_TEXT_BYTES = 4_000_000;
 const ERROR_BYTES = 16_000;
@@ -116,7 +114,7 @@ export interface S3Call {
   query?: Record<string, string>;
   headers?: Record<string, string>;
   body?: Uint8Array;
-  /** Digest of the body in hex, which the store compares with what arrives. */
+  /** Digest of the body in hex, which the store verifies. */
   bodySha256?: string;
   /** Extra time for the store's own work. */
   answerMs?: number;
@@ -127,24 +125,24 @@ interface S3Answer {
   headers: Record<string, string | undefined>;
   /** Unix ms of the store's clock. */
   storeNowMs: number | undefined;
-  /** Length that the body must have; undefined for chunked ones, which end by themselves. */
+  /** Length that the body must have; undefined for chunked bodies. */
   sizeBytes: number | undefined;
   body: AsyncIterable<Buffer>;
-  /** Discards what is left of the body, and with it the connection; nothing when it was read to its end. */
+  /** Discards the rest of the body and closes the connection; does nothing if it was read completely. */
   discard(): void;
-  /** How long the body may be waited for, beside the time that its bytes take. */
+  /** How long to wait for the body, in addition to its transfer time. */
   waitMs: number;
 }
 
 export interface S3Client {
   /**
-   * Makes the call until it is answered with success, and its answer is consumed, or gives up. An object that does not
-   * exist (404, unless it is the bucket that is missing) is undefined.
+   * Repeats the call until it succeeds and its response is consumed, or gives up. Returns undefined if the object does not exist (404,
+   * unless the bucket is missing).
    */
   run<T>(call: S3Call, consume: (answer: S3Answer) => Promise<T>): Promise<T | undefined>;
-  /** A presigned address for this call; `signedHeaders` have to be sent as they are. */
+  /** Returns a presigned URL for this call; the client must send `signedHeaders` unchanged. */
   presign(call: S3Call, options: { expiresInSeconds: number; nowMs: number }): Promise<string>;
-  /** Cuts what is in flight. */
+  /** Aborts calls in flight. */
   close(): Promise<void>;
 }
 
@@ -152,13 +150,13 @@ export interface S3ClientOptions {
   location: S3Location;
   credentials: S3Credentials;
   clock: Clock;
-  /** From the last byte of a request to the header of its answer; default 15 s. */
+  /** From the last byte of a request to the header of its response; 15 s by default. */
   answerMs?: number;
 }
 
-/** `nowMs` is what the store takes for the time; with `presign` the signature becomes part of the address. */
+/** `nowMs` is the store's time; with `presign` the signature is part of the URL. */
 function createSigner({ location, credentials }: S3ClientOptions) {
-  /** One signing key for each day. */
+  /** One signing key per day. */
   const signingKeys = new Map<string, ArrayBuffer>();
   return async (call: S3Call, nowMs: number, presign?: { expiresInSeconds: number }) => {
     if (signingKeys.size > 4) signingKeys.clear();
@@ -184,18 +182,18 @@ export function openS3Client(options: S3ClientOptions): S3Client {
   const { clock } = options;
   const agent = new Agent({ connect: { timeout: CONNECT_MS }, pipelining: 1, connections: 256, bodyTimeout: IDLE_MS });
   const sign = createSigner(options);
-  /** How far the store's clock is before ours. */
+  /** How far the store's clock is ahead of the local one. */
   let skewMs = 0;
 
-  /** One try; resolves with a success or a missing object (undefined), whose body is not read yet. */
+  /** Makes one try; resolves with a successful response whose body is not read yet, or undefined for a missing object. */
   const tryOnce = async (call: S3Call): Promise<S3Answer | undefined> => {
     const signed = await sign(call, clock.now() + skewMs);
     const sizeBytes = call.body?.length ?? 0;
     const answerMs = (call.answerMs ?? options.answerMs ?? ANSWER_MS) + sizeBytes / SLOWEST_UPLOAD;
-    // Also ends what undici's own limits do not cover: a name that is not resolved, a connection that never gets free.
+    // Also covers what undici's own limits do not: a name that does not resolve, a connection that never becomes free.
     const cut = new AbortController();
     const timer = setTimeout(() => cut.abort(new Error('it took too long')), CONNECT_MS + 2 * answerMs);
-    // A request that waits for a connection is not ended by its signal.
+    // An abort signal does not end a request that waits for a connection.
     const overdue = new Promise<never>((_, reject) => {
       cut.signal.addEventListener('abort', () => reject(cut.signal.reason), { once: true });
     });
@@ -249,7 +247,7 @@ export function openS3Client(options: S3ClientOptions): S3Client {
     });
     if (error.status === 404 && error.code === 'NoSuchKey') return undefined;
     if (error.status === 404 && call.method === 'HEAD' && call.key !== undefined) return missingOf(call, error);
-    // The answer to HEAD has no code.
+    // The response to HEAD has no code.
     const mayBeSkew = error.status === 403 && /^(RequestTimeTooSkewed)?$/.test(error.code ?? '');
     if (mayBeSkew && storeNowMs !== undefined && Math.abs(storeNowMs - clock.now() - skewMs) > SKEW_MS) {
       skewMs = storeNowMs - clock.now();
@@ -261,7 +259,7 @@ export function openS3Client(options: S3ClientOptions): S3Client {
     throw error;
   };
 
-  /** The answer to HEAD does not say what is missing; a missing bucket must not look like a missing blob. */
+  /** The response to HEAD does not tell what is missing; a missing bucket must not look like a missing blob. */
   const missingOf = async (call: S3Call, error: S3Error): Promise<undefined> => {
     const bucket = await tryOnce({ name: 'HeadBucket', method: 'HEAD' });
     if (!bucket) throw error;
@@ -301,16 +299,14 @@ async function beginning(body: AsyncIterable<Buffer>, maxBytes: number): Promise
       bytes += chunk.length;
       if (bytes > maxBytes) break;
     }
-  } catch {
-    // The status says enough.
-  }
+  } catch {}
   return Buffer.concat(chunks).toString('utf8', 0, maxBytes);
 }
 
-/** The body as it comes; throws S3Error when it is not all that was announced. */
+/** Yields the body; throws S3Error if it is shorter than announced. */
 export async function* wholeBody(name: string, answer: S3Answer): AsyncGenerator<Buffer> {
   let bytes = 0;
-  // Only what the store takes counts, not what the reader does.
+  // Counts only the time spent waiting for the store, not for the reader.
   let waitedMs = 0;
   let askedMs = performance.now();
   try {
@@ -328,7 +324,7 @@ export async function* wholeBody(name: string, answer: S3Answer): AsyncGenerator
   throw new S3Error(`${name} was cut after ${bytes} of ${answer.sizeBytes} bytes`, { again: true });
 }
 
-/** The whole answer in memory; consume of calls for objects. */
+/** Returns the complete response in memory; the consume function of calls for objects. */
 export async function bytesOf(name: string, answer: S3Answer): Promise<Buffer> {
   if (answer.sizeBytes === undefined) return Buffer.concat(await Array.fromAsync(wholeBody(name, answer)));
   const content = Buffer.allocUnsafeSlow(answer.sizeBytes);
@@ -337,7 +333,7 @@ export async function bytesOf(name: string, answer: S3Answer): Promise<Buffer> {
   return content;
 }
 
-/** The answer as text; consume of calls that are answered in XML. */
+/** Returns the response as text; the consume function of calls with XML responses. */
 export async function textOf(name: string, answer: S3Answer): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -349,10 +345,10 @@ export async function textOf(name: string, answer: S3Answer): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Reads the answer to its end, so that its connection is free again. */
+/** Reads the response to its end, so that its connection can be reused. */
 export async function drained(name: string, answer: S3Answer): Promise<S3Answer> {
   for await (const _ of wholeBody(name, { ...answer, sizeBytes: undefined })) {
-    // What a successful PUT or HEAD says beside its header is of no interest.
+    // The body of a successful PUT or HEAD does not matter.
   }
   return answer;
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { bucketUrl, describeS3Location, objectName, parseS3Url } from './s3-location.ts';
 
-test('an address says where blobs are kept', () => {
+test('parses the location of blobs', () => {
   for (const [text, url, object] of [
     ['s3://mail', 'https://mail.s3.us-east-1.amazonaws.com', 'k'],
     ['s3://mail/?region=eu-west-1', 'https://mail.s3.eu-west-1.amazonaws.com', 'k'],
@@ -20,7 +20,7 @@ test('an address says where blobs are kept', () => {
   assert.equal(describeS3Location(location), 'bucket mail under a/ at http://minio:9000, region home, path style');
 });
 
-test('what is no such address is refused with what is allowed', () => {
+test('refuses an invalid location with the accepted form', () => {
   for (const [text, why] of [
     ['s3:mail', /s3:\/\/bucket\/prefix/],
     ['s3://', /./],

@@ -1,14 +1,14 @@
 /**
- * Where blobs are kept in an S3-compatible store: endpoint, region, bucket, prefix and style of addressing, as they are
- * written in one address. Pure. Credentials are no part of it.
+ * Location of blobs in an S3-compatible store, parsed from one URL: endpoint, region, bucket, prefix, and addressing style. Pure.
+ * Credentials are not part of it.
  */
 
 export interface S3Location {
-  /** Scheme, host, port and path of the service, without a slash at the end. */
+  /** Scheme, host, port, and path of the service, without a trailing slash. */
   endpoint: string;
   region: string;
   bucket: string;
-  /** Comes before every key, without a slash at its end; may be empty. */
+  /** Prefix of every key, without a trailing slash; may be empty. */
   prefix: string;
   /** Whether the bucket is the first part of the path, or of the host name. */
   style: 'path' | 'virtual';
@@ -26,7 +26,7 @@ const BUCKET = /^(?=.{3,63}$)[a-z0-9][a-z0-9._-]*[a-z0-9]$/;
 const PREFIX = /^(?!.*(^|\/)\.{1,2}(\/|$))[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)*$/;
 const REGION = /^[A-Za-z0-9-]{1,64}$/;
 
-/** Reads an address; throws a sentence part that says what is allowed. */
+/** Parses a URL; throws an error whose message states the accepted form. */
 export function parseS3Url(text: string): S3Location {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol !== 's3:' || url.hash || url.port) throw new Error(ALLOWED);
@@ -65,18 +65,18 @@ function readEndpoint(text: string): string {
   return url.href.replace(/\/+$/, '');
 }
 
-/** The address of the bucket, without a slash at its end. */
+/** Returns the URL of the bucket, without a trailing slash. */
 export function bucketUrl(location: S3Location): string {
   if (location.style === 'path') return `${location.endpoint}/${location.bucket}`;
   return location.endpoint.replace('://', `://${location.bucket}.`);
 }
 
-/** The name of the object that holds the blob of this key. */
+/** Returns the name of the object that holds the blob of this key. */
 export function objectName(location: S3Location, key: string): string {
   return location.prefix === '' ? key : `${location.prefix}/${key}`;
 }
 
-/** For people: where the blobs are, without anything secret. */
+/** Returns the location for display, without secrets. */
 export function describeS3Location(location: S3Location): string {
   const prefix = location.prefix === '' ? '' : ` under ${location.prefix}/`;
   return `bucket ${location.bucket}${prefix} at ${location.endpoint}, region ${location.region}, ${location.style} style`;

@@ -1,10 +1,10 @@
 /**
- * Uploads in parts, for what is larger than one part or of unknown length. The object exists only once all its parts are
- * acknowledged and the upload is completed; whatever fails before that aborts it, and what a crash leaves unfinished is aborted
- * by removeUnfinished(). The answer to the completion may be lost: the object then carries the mark of the upload.
+ * Multipart uploads, for content that is larger than one part or of unknown length. The object exists only once all its parts are
+ * acknowledged and the upload is completed; a failure before that aborts it, and removeUnfinished() aborts what a crash left. The response
+ * to the completion may be lost: the object then carries the mark of the upload.
  *
- * Cuts a stream into parts of one size, of which one is in memory at a time. Streams that turn out to be large share a fixed
- * number of permits for that: however many there are, memory stays bounded, and who comes later waits.
+ * Cuts a stream into parts of one size, one in memory at a time. Large streams share a fixed number of permits, which limits memory; a
+ * stream without a permit waits.
  */
 
 import { createHash } from 'node:crypto';
@@ -24,19 +24,19 @@ import {
 import { objectName, type S3Location } from './s3-location.ts';
 
 export interface BytePart {
-  /** Overwritten as soon as the next part is asked for. */
+  /** Overwritten as soon as the next part is requested. */
   bytes: Uint8Array;
-  /** Nothing follows. */
+  /** This is the last part. */
   last: boolean;
 }
 
 interface PartCutter {
-  /** At least one part, empty for an empty source; all but the last have `partBytes`. Errors of the source pass through. */
+  /** Yields at least one part, which is empty for an empty source; all but the last have `partBytes`. Errors of the source pass through. */
   cut(source: AsyncIterable<Uint8Array>): AsyncGenerator<BytePart>;
 }
 
 const FIRST_BYTES = 64 * 1024;
-/** A part that grows beyond this needs a permit. */
+/** A part that grows larger than this needs a permit. */
 const FREE_BYTES = 1024 * 1024;
 
 export function openPartCutter({ partBytes, partsInMemory }: { partBytes: number; partsInMemory: number }): PartCutter {
@@ -81,13 +81,13 @@ export function openPartCutter({ partBytes, partsInMemory }: { partBytes: number
   return { cut };
 }
 
-/** Also the largest object that is uploaded in one piece. Stores ask for at least 5 MB. */
+/** Also the maximum size of a single-part upload. Stores require at least 5 MB per part. */
 export const PART_BYTES = 16 * 1024 * 1024;
-/** The store puts the parts together before it answers. */
+/** The store assembles the parts before it responds. */
 const COMPLETE_MS = 60_000;
 const MARK = 'x-amz-meta-write';
 
-/** Uploads the parts one after the other; all but the last are of PART_BYTES. */
+/** Uploads the parts in sequence; all but the last have PART_BYTES. */
 export async function uploadInParts(client: S3Client, key: string, parts: AsyncIterable<Uint8Array>): Promise<void> {
   const mark = randomText(26);
   const created = await client.run(
@@ -138,7 +138,7 @@ async function complete(
   const query = { uploadId };
   try {
     await client.run({ name, method: 'POST', key, query, headers, body, answerMs: COMPLETE_MS }, async (answer) => {
-      // The status is sent before the parts are put together: only the body tells of success.
+      // The status is sent before the parts are assembled, so only the body reports success.
       const text = await textOf(name, answer);
       if (!text.includes(`<${name}Result`)) throw errorFromAnswer(name, { status: 500, body: text });
     });
@@ -155,7 +155,7 @@ async function abort(client: S3Client, key: string, uploadId: string): Promise<v
   await client.run({ name, method: 'DELETE', key, query: { uploadId } }, (answer) => drained(name, answer));
 }
 
-/** Aborts the uploads under the prefix that were begun over an hour ago by the store's clock; answers how many. */
+/** Aborts the uploads under the prefix that started over an hour ago by the store's clock; returns how many. */
 export async function abortUnfinished(client: S3Client, location: S3Location): Promise<number> {
   const name = 'ListMultipartUploads';
   const prefix = objectName(location, '');

@@ -1,8 +1,8 @@
 /**
- * Blobs as objects of an S3-compatible store. Every write carries its digest, which the store compares before it
- * acknowledges; an acknowledged object is on stable storage there, and replaces one of the same key as a whole. Up to 16 MB
- * go up in one piece, more in parts. What cannot be read whole is an error, and a missing bucket is never a missing blob.
- * Every failure is Unavailable (S3Error), after bounded tries.
+ * Blobs as objects of an S3-compatible store. Every write carries its digest, which the store verifies before it acknowledges; an
+ * acknowledged object is on stable storage there and replaces an existing one as a whole. Up to 16 MB are uploaded in one piece, more in
+ * parts. An incomplete read is an error, and a missing bucket is never reported as a missing blob. Every failure is Unavailable (S3Error),
+ * after a limited number of tries.
  */
 import { Readable } from 'node:stream';
 import { sha256 } from '../../base/digest.ts';
@@ -24,13 +24,13 @@ import {
 import { objectName } from './s3-location.ts';
 import { abortUnfinished, type BytePart, openPartCutter, PART_BYTES, uploadInParts } from './s3-multipart.ts';
 
-/** Parts of streams that are in memory at once: 96 MB. */
+/** Maximum number of stream parts in memory at the same time: 96 MB. */
 const PARTS_IN_MEMORY = 6;
 const BINARY = 'application/octet-stream';
 
 export interface S3Blobs extends Blobs {
   presignPut: NonNullable<Blobs['presignPut']>;
-  /** Cuts what is in flight. */
+  /** Aborts calls in flight. */
   close(): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
   const cutter = openPartCutter({ partBytes: PART_BYTES, partsInMemory: PARTS_IN_MEMORY });
   const prefix = objectName(location, '');
 
-  /** Under the key, or under a new one with the digest. */
+  /** Stores the content under the key, or under a new one with the digest. */
   const putObject = async (given: string | undefined, content: Uint8Array): Promise<string> => {
     const digest = await sha256(content);
     const key = given ?? newBlobKey(digest);
@@ -54,7 +54,7 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
     return key;
   };
 
-  /** An object of several parts gets its name before its digest is known. */
+  /** An object of several parts is named before its digest is known. */
   const putParts = async (given: string | undefined, source: AsyncIterable<Uint8Array>): Promise<string> => {
     const parts = cutter.cut(source);
     try {
@@ -92,7 +92,7 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
       const answer = await client.run(getObject(key), async (one) => one);
       if (!answer) return undefined;
       const content = Readable.from(streamAsWritten(key, wholeBody('GetObject', answer)), { objectMode: false });
-      // One that is dropped before its first piece never gets to free the connection by itself.
+      // A stream that is destroyed before its first chunk never frees the connection on its own.
       return content.once('close', answer.discard);
     },
     sizeOf: async (key) => {
@@ -147,7 +147,7 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
   };
 }
 
-/** One page of the listing, as the store wrote it, and its clock. */
+/** Reads one page of the listing, unparsed, and the store's clock. */
 async function listPage(
   client: S3Client,
   query: Record<string, string>,

@@ -1,20 +1,20 @@
 /**
- * The content of an email as it is stored: small content in the row, with its digest, larger content in a blob that is named by its own.
- * Content that is not what was accepted is never sent and never shown.
+ * The stored content of an email: small content in the row, with its digest; larger content in a blob whose key has the digest. Content
+ * that differs from what was accepted is never sent and never shown.
  */
 import { hash } from 'node:crypto';
 import { Unavailable } from '../../base/failure.ts';
 import type { Blobs } from './blobs.ts';
 
 export interface StoredContent {
-  /** At most one of the two; neither when the content is no longer kept. */
+  /** At most one of the two is set; neither if the content is no longer kept. */
   content: Uint8Array | null;
   blob_key: string | null;
-  /** Of `content`; null in rows from before digests were kept. */
+  /** Digest of `content`; null in rows written before digests were stored. */
   content_digest: Uint8Array | null;
 }
 
-/** Small content is not what was accepted. */
+/** Content in a row is not what was accepted. */
 export class ContentDamaged extends Unavailable {
   override name = 'ContentDamaged';
 
@@ -23,17 +23,20 @@ export class ContentDamaged extends Unavailable {
   }
 }
 
-/** The SHA-256 of content that is stored in its row. */
+/** Returns the SHA-256 of content that is stored in its row. */
 export function digestOfContent(content: Uint8Array): Buffer {
   return hash('sha256', content, 'buffer');
 }
 
-/** Whether content from a row is what was accepted, as far as the row can tell. */
+/** Returns whether content from a row matches its digest; true if there is no digest. */
 export function isAsAccepted(content: Uint8Array, digest: Uint8Array | null | undefined): boolean {
   return !digest || digestOfContent(content).equals(digest);
 }
 
-/** All of the stored content, without files of a large email; undefined when it is no longer kept. Throws ContentDamaged, and as `blobs` does. */
+/**
+ * Returns the stored content, without the files of a large email; undefined if it is no longer kept. Throws ContentDamaged, and whatever
+ * `blobs` throws.
+ */
 export async function storedContentOf(
   { content, blob_key: key, content_digest: digest }: StoredContent,
   blobs: Pick<Blobs, 'get'>,

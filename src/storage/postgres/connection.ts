@@ -1,6 +1,6 @@
 /**
- * One connection to a PostgreSQL server. It is opened only to a server that keeps what it acknowledges. Nothing hangs: a server
- * that does not answer at all loses the connection after DEADLINE_MS.
+ * One connection to a PostgreSQL server, opened only if the server durably stores what it acknowledges. If the server stops responding, the
+ * connection is closed after DEADLINE_MS.
  */
 import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
@@ -22,18 +22,18 @@ const DEADLINE_MS = 30_000;
 const OLDEST_VERSION = 150_000;
 
 export interface ServerFacts {
-  /** Such as 150008. */
+  /** Numeric version, such as 150008. */
   version: number;
   synchronousCommit: string;
   standbyNames: string;
-  /** What its clock said between two points of performance.now(). */
+  /** The server's time, read between two points of performance.now(). */
   time: { serverMs: number; askedAtMs: number; answeredAtMs: number };
 }
 
 export class PostgresConnection implements Session {
   readonly client: Client;
   readonly facts: ServerFacts;
-  /** No pooler in between that hands the session to others: prepared statements and LISTEN stay. */
+  /** There is no pooler that shares sessions, so prepared statements and LISTEN persist. */
   readonly direct: boolean;
   readonly statementOf = statementNames();
   broken: string | undefined;
@@ -54,12 +54,18 @@ export class PostgresConnection implements Session {
     });
   }
 
-  /** `local` and `remote_write` are as good as `on` only until a standby is named, which may happen while the session is open. */
+  /**
+   * Returns the synchronous_commit level to set: `local` and `remote_write` equal `on` only until a standby is named, which may happen
+   * during a session.
+   */
   get synchronousCommit(): string {
     return this.facts.synchronousCommit === 'remote_apply' ? 'remote_apply' : 'on';
   }
 
-  /** Runs one transaction; rejects with StatementError, or with whatever `work` threw. Nothing is kept unless it resolves. */
+  /**
+   * Runs one transaction; rejects with StatementError, or with whatever `work` threw. Unless it resolves, nothing was committed, except for
+   * an unknown outcome.
+   */
   async transact<R>(mode: TransactionMode, work: (tx: Transaction) => Promise<R> | R): Promise<R> {
     const deadline = setTimeout(
       () => socketOf(this.client).destroy(new Error('the server did not answer in time')),
@@ -75,7 +81,7 @@ export class PostgresConnection implements Session {
     }
   }
 
-  /** Ends it at once. */
+  /** Closes it immediately. */
   readonly destroy = (): void => {
     this.broken ??= 'closed';
     socketOf(this.client).destroy();
@@ -102,7 +108,7 @@ const parsers = new Map<number, (text: string) => unknown>([
 const asText = (text: string): string => text;
 const types = { getTypeParser: (oid: number) => parsers.get(oid) ?? asText };
 
-/** Connects for operations: with timeouts, and without plans that only look cheap. */
+/** Connects for operations: with timeouts, and with planner settings for index lookups. */
 export async function connectForOperations(address: PostgresAddress): Promise<PostgresConnection> {
   const connection = await connectPostgres(address);
   const deadline = setTimeout(connection.destroy, CONNECT_TIMEOUT_MS);
@@ -123,8 +129,8 @@ export async function connectForOperations(address: PostgresAddress): Promise<Po
 const lastWritable = new WeakMap<PostgresAddress, PostgresHost>();
 
 /**
- * Connects to the first host that accepts writes, and asserts that the server keeps what it acknowledges. Rejects with
- * UnsuitableServer, or as the server refuses; with several hosts the message names each host and why it was not used.
+ * Connects to the first host that accepts writes, and verifies that the server keeps what it acknowledges. Rejects with UnsuitableServer or
+ * the server's own refusal; with several hosts the message gives the reason for each.
  */
 export async function connectPostgres(address: PostgresAddress): Promise<PostgresConnection> {
   const last = lastWritable.get(address);
@@ -141,7 +147,7 @@ export async function connectPostgres(address: PostgresAddress): Promise<Postgre
   }
   if (errors.length === 1) throw errors[0];
   const reasons = errors.map((error, index) => `${shownHost(hosts[index]!)}: ${error.message}`).join('; ');
-  // During a failover every host may be away or a standby for a moment.
+  // During a failover every host may be unavailable or a standby for a moment.
   const maySucceedLater = errors.some((error) => error instanceof NotWritable || passesByItself(error));
   throw maySucceedLater ? new Error(reasons) : new UnsuitableServer(reasons);
 }
@@ -158,7 +164,7 @@ async function connectToHost(address: PostgresAddress, host: PostgresHost): Prom
   throw new Error('no way to connect');
 }
 
-/** Whether the other way, with or without TLS, may work: the server has no TLS, TLS failed, or pg_hba.conf refuses this way. */
+/** Returns whether the other way, with or without TLS, may work: the server has no TLS, TLS failed, or pg_hba.conf refuses this way. */
 function isAboutTls(error: unknown): boolean {
   const { code, message } = error as { code?: string; message: string };
   return (
@@ -194,7 +200,7 @@ async function connectOnce({ address, host, ssl }: Attempt): Promise<PostgresCon
     application_name: address.applicationName,
     types: types as never,
   } as ClientConfig);
-  // Who waits for an answer gets the same error.
+  // Callers that wait for a reply get the same error.
   client.on('error', () => undefined);
   const refusal = address.channelBinding === 'require' ? requireChannelBinding(client) : () => undefined;
   const deadline = setTimeout(() => socketOf(client).destroy(new Error('the server does not answer')), timeoutMs);
@@ -212,8 +218,8 @@ async function connectOnce({ address, host, ssl }: Attempt): Promise<PostgresCon
 const WITHOUT_BINDING = ['authenticationCleartextPassword', 'authenticationMD5Password'] as const;
 
 /**
- * Ends the connection unless the server authenticates with SCRAM-SHA-256-PLUS, before the driver answers the server. The result returns
- * why the connection was ended.
+ * Ends the connection unless the server authenticates with SCRAM-SHA-256-PLUS, before the driver responds. The returned function gives the
+ * reason why the connection was ended.
  */
 function requireChannelBinding(client: Client): () => UnsuitableServer | undefined {
   const connection = client.connection as unknown as EventEmitter;
@@ -250,7 +256,7 @@ interface Greeting {
   now_ms: number;
 }
 
-/** Reads what the promises depend on; throws UnsuitableServer with a sentence when it is not as it must be. */
+/** Reads the settings that durability depends on; throws UnsuitableServer if one is not acceptable. */
 async function greet(client: Client): Promise<{ facts: ServerFacts; direct: boolean }> {
   const askedAtMs = performance.now();
   const { rows } = await client.query<Greeting>(
@@ -272,7 +278,7 @@ async function greet(client: Client): Promise<{ facts: ServerFacts; direct: bool
     throw new UnsuitableServer(`the server is PostgreSQL ${Math.floor(facts.version / 10_000)}; 15 or later is needed`);
   }
   if (server.encoding !== 'UTF8') {
-    throw new UnsuitableServer(`the database is encoded in ${server.encoding}; make it with ENCODING 'UTF8'`);
+    throw new UnsuitableServer(`the database is encoded in ${server.encoding}; create it with ENCODING 'UTF8'`);
   }
   if (server.standby === 'true') throw new NotWritable('the server is a standby, which cannot be written to');
   if (server.read_only === 'on') {
@@ -283,17 +289,17 @@ async function greet(client: Client): Promise<{ facts: ServerFacts; direct: bool
   }
   if (server.full_page_writes !== 'on') {
     throw new UnsuitableServer(
-      'the server runs with full_page_writes=off and could lose accepted mail in a power cut; turn it on',
+      'the server runs with full_page_writes=off and could lose accepted mail in a power failure; turn it on',
     );
   }
   assertCommitIsDurable(facts);
-  // A pooler hands out a key of its own in place of the server's process id.
+  // A pooler sends a key of its own instead of the server's process id.
   return { facts, direct: (client as { processID?: number }).processID === server.pid };
 }
 
 /**
- * `on` and `remote_apply` keep every promise. `local` and `remote_write` mean the same as `on` while no standby is
- * named, and less than what its operator expects of a synchronous standby once there is one.
+ * `on` and `remote_apply` keep every promise. `local` and `remote_write` are the same as `on` while no standby is named, and less than an
+ * operator expects of a synchronous standby once there is one.
  */
 export function assertCommitIsDurable(facts: Pick<ServerFacts, 'synchronousCommit' | 'standbyNames'>): void {
   const { synchronousCommit: level, standbyNames } = facts;

@@ -1,4 +1,4 @@
-/** PostgreSQL that answers late or not at all: nobody waits for ever, and all goes on when it does again. */
+/** PostgreSQL that responds late or not at all: nothing waits forever, and everything continues when it responds again. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import test from 'node:test';

@@ -163,7 +163,7 @@ test('a connection that is ended refuses its own operation only', async (t) => {
   assert.equal(database.state().ready, true);
 });
 
-test('a commit whose answer is lost is told as unknown, alone and together, and never run again', async (t) => {
+test('a commit with a lost reply is reported as unknown, alone and in a group, and never run again', async (t) => {
   const { url, drop } = await tempPostgres();
   t.after(drop);
   await migratePostgres({ address: parsePostgresUrl(url), log: silentLog, nowMs: 1 });
@@ -230,7 +230,7 @@ test('what failed before its COMMIT, or is a reading, is an outage and not unkno
   assert.equal(proxy.lost, 2);
 });
 
-test('what a server or a pooler says of a COMMIT', () => {
+test('classifies replies of a server or pooler to a COMMIT', () => {
   const judged = (code: string, severity: string): boolean | undefined =>
     classifyCommitError({ code, severity, message: 'as told' }).isOutcomeUnknown;
   for (const code of ['40001', '23505', '53100', '55P03', '57014'])
@@ -261,7 +261,7 @@ test('a server that restarts is waited for, and the process goes on', { skip: !s
   assert.ok(url);
 });
 
-test('a server that could lose what it acknowledged is refused with a sentence', async (t) => {
+test('refuses a server that could lose acknowledged data, with an explanation', async (t) => {
   const { url, name, drop } = await tempPostgres();
   t.after(drop);
   const attempt = (): Promise<unknown> => openPostgresDatabase({ address: parsePostgresUrl(url), log: silentLog });
@@ -289,7 +289,7 @@ test('standbys that no commit waits for are warned of', { skip: !serverIsOurs },
     (await openPostgresDatabase({ address: parsePostgresUrl(url), log })).close();
   await attempt();
   assert.deepEqual(warnings, []);
-  // What follows the write-ahead log is a standby to the server.
+  // A client that follows the write-ahead log counts as a standby.
   const standby = new pg.Client({ connectionString: url, replication: 'true' } as pg.ClientConfig);
   await standby.connect();
   t.after(() => standby.end());

@@ -1,14 +1,13 @@
 /**
- * The server database: PostgreSQL 15 or later, directly or behind PgBouncer in transaction mode. Each operation is one
- * transaction of a pooled connection; calls of one operation that can be done together share transactions, a few at a time, so
- * that under load many share one round trip and one sync.
+ * The server database: PostgreSQL 15 or later, directly or through PgBouncer in transaction mode. Each operation is one transaction on a
+ * pooled connection; calls of one operation that can run together share transactions, a few at a time, so that under load many share one
+ * round trip and one sync.
  *
- * What other nodes do at the same moment may roll a transaction back (deadlock, serialization, a unique key); it is run again
- * then. A connection that is lost rejects with Unavailable; one that is lost between the COMMIT and its answer with
- * OutcomeUnknown. Neither is run again.
+ * A transaction that is rolled back because of concurrent ones (deadlock, serialization, a unique key) is run again. If the connection is
+ * lost, the operation rejects with Unavailable; between the COMMIT and its reply with OutcomeUnknown. Neither is run again.
  *
- * The server's time as this process knows it: the last answer of the server, moved on by the monotonic clock. Nodes that share
- * a database agree in it to a few milliseconds, whatever their own wall clocks say or jump to.
+ * Also keeps the server's time: its last reading, advanced by the monotonic clock. Nodes that share a database agree to a few milliseconds,
+ * whatever their own wall clocks show.
  */
 import type { Clock } from '../../base/clock.ts';
 import { OutcomeUnknown, Unavailable } from '../../base/failure.ts';
@@ -20,12 +19,12 @@ import { PostgresPool } from './pool.ts';
 import type { TransactionMode } from './transaction.ts';
 import type { PostgresAddress } from './url.ts';
 
-/** An answer that took longer says less than the one before it, unless that one is old. */
+/** A slower reading is less exact than the previous one, unless that one is old. */
 const ROUGH_MS = 50;
 const OLD_MS = 60_000;
 
 interface ServerClock extends Clock {
-  /** The server said `serverMs` between these two points of performance.now(). */
+  /** Records that the server reported `serverMs` between these two points of performance.now(). */
   observe(serverMs: number, askedAtMs: number, answeredAtMs: number): void;
 }
 
@@ -46,7 +45,7 @@ function createServerClock(): ServerClock {
 }
 
 const POOL_SIZE = 10;
-/** Groups of one operation under way at a time: while one waits for its sync, the next one is being written. */
+/** Groups of one operation in progress at a time: while one waits for its sync, the next is written. */
 const GROUPS_IN_FLIGHT = 2;
 const GROUP_MAX = 128;
 const RUNS_AT_MOST = 6;
@@ -55,7 +54,7 @@ const CLOCK_MS = 5_000;
 interface PostgresOptions {
   address: PostgresAddress;
   log: Log;
-  /** Connections at most; 10 unless given. */
+  /** Maximum number of connections; 10 by default. */
   poolSize?: number;
 }
 
@@ -87,7 +86,7 @@ class Operations {
     }
   }
 
-  /** Runs a transaction until it is done or cannot be; translates what came in between. */
+  /** Runs a transaction until it succeeds or cannot; translates errors. */
   async alone(op: AnyOperation, args: unknown): Promise<unknown> {
     for (let run = 1; ; run += 1) {
       try {
@@ -134,7 +133,7 @@ function modeOf({ slow, mode }: AnyOperation): TransactionMode {
   return mode === 'write' ? 'write' : 'read';
 }
 
-/** What the callers of an operation get when the server is away. */
+/** Returns the refusal for callers while the server is unavailable. */
 function refusalOf(op: AnyOperation, error: Error): Unavailable {
   const isUnknown = error instanceof StatementError && error.meaning.isOutcomeUnknown === true;
   const message = `${op.name}: ${error.message}`;
@@ -142,7 +141,7 @@ function refusalOf(op: AnyOperation, error: Error): Unavailable {
   return new Unavailable(message, error instanceof Unavailable ? error.failureCode : undefined);
 }
 
-/** Calls of one operation that wait to be done together. */
+/** Calls of one operation that wait to run together. */
 class GroupQueue {
   readonly #operations: Operations;
   readonly #op: AnyOperation;
@@ -195,7 +194,7 @@ class GroupQueue {
   }
 }
 
-/** Keeps the clock of the process at the server's. */
+/** Keeps the process's clock in step with the server's. */
 function followClock(operations: Operations, pool: PostgresPool, clock: ServerClock): () => void {
   const look = async (): Promise<void> => {
     const askedAtMs = performance.now();
@@ -209,7 +208,7 @@ function followClock(operations: Operations, pool: PostgresPool, clock: ServerCl
   return () => clearInterval(timer);
 }
 
-/** A standby that nobody waits for loses what it has not received yet when it is promoted. */
+/** A standby that commits do not wait for loses what it has not received when it is promoted. */
 async function warnOfAsynchronousStandbys(operations: Operations, log: Log): Promise<void> {
   const row = await operations
     .transaction('read', (tx) => tx.get<{ standbys: number }>('SELECT count(*) AS standbys FROM pg_stat_replication'))
@@ -221,7 +220,7 @@ async function warnOfAsynchronousStandbys(operations: Operations, log: Log): Pro
   );
 }
 
-/** Opens the database, which is migrated; rejects when its server cannot be used as it is. */
+/** Opens a migrated database; rejects if its server cannot be used. */
 export async function openPostgresDatabase(options: PostgresOptions): Promise<Database> {
   const clock = createServerClock();
   const pool = new PostgresPool({

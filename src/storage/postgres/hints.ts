@@ -1,7 +1,7 @@
 /**
- * Hints between nodes by LISTEN and NOTIFY, on a connection of their own: that there is work of a kind. A hint only makes
- * quicker what polling finds anyway, so that every loss is harmless; behind a pooler that hands the session to others there
- * are none. Hints are sent apart from the transaction that made the work, since commits that notify wait for each other.
+ * Hints between nodes through LISTEN and NOTIFY, on a separate connection, that there is work of a kind. A hint only speeds up what polling
+ * finds anyway, so losing one is harmless; there are none through a pooler that shares sessions. Hints are sent outside the transaction
+ * that created the work, since commits that notify wait for each other.
  */
 import type { Log } from '../../base/log.ts';
 import type { Hints } from '../database.ts';
@@ -10,7 +10,7 @@ import type { PostgresAddress } from './url.ts';
 
 const CHANNEL = 'postrider';
 const RECONNECT_MS = 1_000;
-/** One hint within this time stands for all. */
+/** Hints within this time are combined into one. */
 const GATHER_MS = 20;
 
 /** Connects in the background; never rejects. */
@@ -43,7 +43,7 @@ export function openPostgresHints({ address, log }: { address: PostgresAddress; 
       });
       await client.query(`LISTEN ${CHANNEL}`);
       connection = fresh;
-      // What was notified while nobody listened.
+      // Notifications may have been missed while disconnected.
       for (const kind of listeners.keys()) hear(kind);
     } catch {
       later();

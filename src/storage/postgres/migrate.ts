@@ -1,7 +1,6 @@
 /**
- * Applies the numbered migrations to PostgreSQL, each in one transaction under an advisory lock, so that of several nodes
- * that start at once one migrates and the others find it done. Refuses what migrateSqlite refuses. Waits a while for a
- * server that is still starting.
+ * Applies the numbered migrations to PostgreSQL, each in one transaction under an advisory lock, so that of several nodes that start
+ * together one migrates and the others find it done. Refuses the same as migrateSqlite. Waits for a server that is still starting.
  */
 import type { Log } from '../../base/log.ts';
 import { listMigrations, pendingMigration } from '../migrate.ts';
@@ -9,9 +8,9 @@ import { connectPostgres, type PostgresConnection } from './connection.ts';
 import { passesByItself } from './errors.ts';
 import { type PostgresAddress, shownAddress } from './url.ts';
 
-/** Of this program's own; any number will do that others do not take. */
+/** Advisory lock key; any number that no other program uses. */
 const MIGRATION_LOCK = 7_091_544_210;
-/** Between two statements: a node that lost its power leaves its lock to others after that, and not when TCP notices, two hours later. */
+/** Between two statements: a node that lost power frees its lock after this, instead of after TCP's two hours. */
 const IDLE_MS = 10_000;
 const PATIENCE_MS = 30_000;
 const PAUSE_MS = 500;
@@ -22,7 +21,7 @@ export interface PostgresMigration {
   nowMs: number;
 }
 
-/** Connects, and tries again for half a minute as long as the server is not there yet. Rejects with a sentence. */
+/** Connects, with retries for half a minute while the server is unreachable. Rejects with an error for the operator. */
 export async function connectPatiently({
   address,
   log,
@@ -45,7 +44,7 @@ export async function connectPatiently({
   }
 }
 
-/** Brings the database up to date; the names of what was applied, none when it already was. */
+/** Migrates the database; returns the names of the applied migrations, none if it was up to date. */
 export async function migratePostgres(migration: PostgresMigration): Promise<string[]> {
   const connection = await connectPatiently(migration);
   const { client } = connection;
@@ -53,7 +52,7 @@ export async function migratePostgres(migration: PostgresMigration): Promise<str
   const applied: string[] = [];
   try {
     for (;;) {
-      // No other timeouts: another node may be migrating a large table, and so may this one.
+      // No other timeouts: another node, or this one, may be migrating a large table.
       await client.query(`BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${IDLE_MS}`);
       await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
       await client.query(
@@ -76,12 +75,12 @@ export async function migratePostgres(migration: PostgresMigration): Promise<str
       applied.push(next.name);
     }
   } finally {
-    // Ends an open transaction too, so that nothing of it stays.
+    // This also ends an open transaction and rolls it back.
     connection.destroy();
   }
 }
 
-/** How many migrations wait; negative when the database is of a newer version. */
+/** Returns how many migrations are pending; negative if the database is from a newer version. */
 export async function pendingPostgres(target: { address: PostgresAddress; log: Log }): Promise<number> {
   const connection = await connectPatiently(target);
   try {

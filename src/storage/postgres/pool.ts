@@ -1,8 +1,8 @@
 /**
- * A bounded number of connections to one PostgreSQL server, and whether it can be worked with. The process never ends for it.
+ * A bounded number of connections to one PostgreSQL server, and whether the server is usable. A failure never ends the process.
  *
- *   ready ──a connection cannot be opened──▶ not ready (with the reason): all who wait and all who come are refused at once
- *     ▲ └──a connection is lost──▶ ready, probed at once                       │
+ *   ready ──a connection cannot be opened──▶ not ready (with the reason): waiting and new callers are refused immediately
+ *     ▲ └──a connection is lost──▶ ready, probed immediately                  │
  *     └───────────────────────────a probe connects─────────────────────────────┘ (every PROBE_PAUSE_MS)
  *
  *   a connection:  opening ──▶ idle ◀──acquire, release──▶ in use ──broken──▶ closed
@@ -16,9 +16,9 @@ import { UnsuitableServer } from './errors.ts';
 import { type PostgresAddress, shownAddress } from './url.ts';
 
 const PROBE_PAUSE_MS = 250;
-/** How long a caller waits for a connection that others use. */
+/** How long a caller waits for a connection. */
 const WAIT_MS = 10_000;
-/** An idle connection is closed after this, so that quiet nodes leave room to others. */
+/** Idle connections are closed after this, so that quiet nodes leave connections to others. */
 const IDLE_CLOSE_MS = 60_000;
 
 interface Waiting {
@@ -43,11 +43,11 @@ export class PostgresPool {
   readonly #options: PoolOptions;
   #idle: Idle[] = [];
   #waiting: Waiting[] = [];
-  /** Connections that are open or being opened. */
+  /** Connections that are open or opening. */
   #open = 0;
   #opening = 0;
   #state: DatabaseState = { ready: true };
-  /** On performance.now(): since when no connection was lost in use, and none refused. */
+  /** By performance.now(): since when no connection in use was lost and none was refused. */
   #wholeSinceMs = performance.now();
   #probing: Promise<void> | undefined;
   #endPause: (() => void) | undefined;
@@ -61,7 +61,7 @@ export class PostgresPool {
     return this.#state.ready ? { ready: true, readyForMs: performance.now() - this.#wholeSinceMs } : this.#state;
   }
 
-  /** A connection for the caller alone, to be released; rejects with Unavailable when there is none to be had. */
+  /** Returns a connection for the caller's exclusive use, to be released; rejects with Unavailable if there is none. */
   acquire(): Promise<PostgresConnection> {
     return new Promise((resolve, reject) => {
       if (this.#closing) reject(new Unavailable('the database is closed', 'OVERLOADED'));
@@ -85,7 +85,7 @@ export class PostgresPool {
     this.#serve();
   }
 
-  /** Closes what is idle; a connection that is in use is closed when it is released. */
+  /** Closes idle connections; those in use are closed on release. */
   close(): void {
     this.#closing = true;
     this.#endPause?.();
@@ -96,7 +96,7 @@ export class PostgresPool {
     }
   }
 
-  /** Gives connections to those who wait, and opens more as long as there may be more. */
+  /** Gives connections to waiting callers, and opens more up to the limit. */
   #serve(): void {
     while (this.#waiting.length > 0) {
       const idle = this.#idle.pop();
@@ -149,20 +149,20 @@ export class PostgresPool {
     this.#idle.push({ connection, timer });
   }
 
-  /** Closes one that works. */
+  /** Closes a working connection. */
   #end(connection: PostgresConnection): void {
     this.#open -= 1;
     connection.client.end().catch(() => undefined);
   }
 
-  /** Closes one that is lost, and finds out whether the server is. */
+  /** Closes a lost connection and probes the server. */
   #drop(connection: PostgresConnection): void {
     this.#open -= 1;
     connection.destroy();
     this.#probe();
   }
 
-  /** An idle connection that ends by itself; one in use shows when it is released. */
+  /** Handles an idle connection that ends; one in use is handled on release. */
   #lost(connection: PostgresConnection): void {
     const at = this.#idle.findIndex((one) => one.connection === connection);
     if (at === -1) return;
@@ -171,12 +171,12 @@ export class PostgresPool {
     this.#drop(connection);
   }
 
-  /** Refuses everybody until a probe connects. */
+  /** Refuses all callers until a probe connects. */
   #fail(error: Error): void {
     if (this.#closing) return;
     const where = shownAddress(this.#options.address);
     if (this.#state.ready) this.#options.log.error({ where, err: error.message }, 'database not ready');
-    // What everybody may read says where the cause is, and no more.
+    // The public reason only says where the cause is.
     const isAnswer = (error as { severity?: string }).severity !== undefined || error instanceof UnsuitableServer;
     const reason = isAnswer ? 'the database cannot be used' : 'the database cannot be reached';
     this.#state = { ready: false, reason };
@@ -191,7 +191,7 @@ export class PostgresPool {
     }
   }
 
-  /** Probes the server until it answers; one probe at a time. */
+  /** Probes the server until it responds; one probe at a time. */
   #probe(): void {
     if (this.#closing || this.#probing) return;
     this.#probing = this.#probeOnce().finally(() => {

@@ -1,22 +1,21 @@
 /**
- * Transactions of one connection. They are sent without waiting where nothing has to be known first: BEGIN goes out with the
- * first statement, and statements that an operation does not await go out with the COMMIT.
+ * Transactions of one connection. Statements are sent without waiting when nothing depends on their result: BEGIN goes out with the first
+ * statement, and statements that an operation does not await go out with the COMMIT.
  *
  *   open ──COMMIT──▶ committing ──the server says COMMIT──▶ committed: resolves
  *    │                   ├──with a warning: the wait for a standby was given up──▶ outcome unknown: a failover may lose it
  *    │                   ├──an ERROR of the server──▶ rolled back: rejects with it
- *    │                   └──no answer, the session's end, a pooler's word──▶ outcome unknown: rejects, and is never run again
- *    ├──a statement fails──▶ failed: the COMMIT behind it rolls back; rejects with the first error
+ *    │                   └──no reply, the session's end, a pooler's error──▶ outcome unknown: rejects, and is never run again
+ *    ├──a statement fails──▶ failed: the COMMIT after it rolls back; rejects with the first error
  *    ├──the connection is lost──▶ nothing was committed: rejects, unless a COMMIT was sent already
  *    └──the operation throws──▶ ROLLBACK: rejects with the first error of a statement, or what was thrown
  *
- * A transaction that only reads has no outcome to be unknown. Timeouts and synchronous_commit are set once per connection, and through
- * a pooler with every BEGIN, since they would not pass PgBouncer as parameters of the connection. So a setting that is changed on the
- * server while sessions are open weakens no commit. A process that stops in the middle of a transaction loses its locks to IDLE_MS.
+ * A read-only transaction has no unknown outcome. Timeouts and synchronous_commit are set once per connection, and through a pooler with
+ * every BEGIN, since PgBouncer does not pass them as connection parameters. A server setting that is changed while sessions are open
+ * therefore weakens no commit. A process that stops during a transaction loses its locks after IDLE_MS.
  *
- * Statements as PostgreSQL wants them: `?` becomes `$1`, `$2` …, once per text. What is used again and again is prepared on the
- * server under a name; texts that are put together for one question (the filters of a list) stay unnamed, so that the memory of
- * the server does not grow with their number.
+ * For PostgreSQL, `?` becomes `$1`, `$2` …, once per text. Statements that are used repeatedly are prepared on the server under a name;
+ * texts that are built for one query (list filters) stay unnamed, so that the server's memory does not grow with their number.
  */
 import type { Client, QueryResult } from 'pg';
 import type { Row, SqlValue, Transaction } from '../operation.ts';
@@ -57,7 +56,7 @@ export function translate(sql: string): string {
   return text;
 }
 
-/** Statements of one connection, by their text. */
+/** Caches the statements of one connection by text. */
 export function statementNames(): (sql: string) => Statement {
   const known = new Map<string, Known>();
   let names = 0;
@@ -84,8 +83,7 @@ const IDLE_MS = 10_000;
 export const SLOW_MS = 600_000;
 
 /**
- * Every statement of ours finds few rows by an index. Plans that read and hash whole tables look cheaper now and then, where
- * statistics are old or wrong, and are so nowhere.
+ * Every statement finds few rows by an index. Plans that scan and hash complete tables only look cheaper if statistics are stale or wrong.
  */
 const SETTINGS = {
   lock_timeout: LOCK_TIMEOUT_MS,
@@ -109,42 +107,45 @@ const BEGIN = {
   slow: 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
   read: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY',
 };
-/** How a transaction is run: `slow` is a write that may take minutes. */
+/** How a transaction is run; `slow` is a write that may take minutes. */
 export type TransactionMode = keyof typeof BEGIN;
 
-/** What only holds for a session has to be said again in every transaction where sessions are handed to others. */
+/** Session settings must be repeated in every transaction if a pooler shares sessions. */
 function beginText(mode: TransactionMode, { direct, synchronousCommit }: Session): string {
   const parts = [BEGIN[mode]];
   if (!direct) {
     parts.push(settings('SET LOCAL'));
-    // What another client of a pooler left in the session must not weaken a commit.
+    // Settings that another client of the pooler left in the session must not weaken a commit.
     if (mode !== 'read') parts.push(settings('SET LOCAL', { synchronous_commit: synchronousCommit }));
   }
   if (mode === 'slow') parts.push(settings('SET LOCAL', { statement_timeout: SLOW_MS }));
   return parts.join('; ');
 }
 
-/** What a transaction needs of its connection. */
+/** What a transaction needs from its connection. */
 export interface Session {
   readonly client: Client;
-  /** No pooler in between that hands the session to others: prepared statements stay. */
+  /** There is no pooler that shares sessions, so prepared statements persist. */
   readonly direct: boolean;
-  /** The level of synchronous_commit that transactions run with, whatever the server's setting becomes later. */
+  /** The synchronous_commit level of transactions, regardless of later changes of the server's setting. */
   readonly synchronousCommit: string;
   /** Translates a statement, and names it if it is used often. */
   statementOf(sql: string): Statement;
-  /** What the server warned of last; cleared at the beginning of a transaction. */
+  /** The server's last warning; cleared at the start of a transaction. */
   warning: string | undefined;
-  /** Set once the connection is of no use any more. */
+  /** Set once the connection must be closed. */
   readonly broken: string | undefined;
 }
 
-/** PostgreSQL has no NUL in texts; what carries one (the answer of an endpoint) keeps its length. */
+/** PostgreSQL does not store NUL in texts; it is replaced so that the text keeps its length. */
 function asParameter(value: SqlValue): unknown {
   return typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\uFFFD') : value;
 }
 
-/** Runs one transaction; rejects with StatementError, or with whatever `work` threw. Nothing is kept unless it resolves. */
+/**
+ * Runs one transaction; rejects with StatementError, or with whatever `work` threw. Unless it resolves, nothing was committed, except for
+ * an unknown outcome.
+ */
 export async function transact<R>(
   session: Session,
   mode: TransactionMode,
@@ -166,7 +167,7 @@ export async function transact<R>(
 }
 
 async function commit(session: Session, mode: TransactionMode, statements: Statements): Promise<void> {
-  // What is lost already gets no COMMIT.
+  // A transaction that is already lost gets no COMMIT.
   const wasLost = statements.firstError !== undefined || session.broken !== undefined;
   let ended: QueryResult;
   try {
@@ -175,25 +176,25 @@ async function commit(session: Session, mode: TransactionMode, statements: State
   } catch (error) {
     const { firstError } = statements;
     if (mode === 'read' || wasLost) throw firstError ?? new StatementError(classifyError(error));
-    // The COMMIT behind a statement that the server refused commits nothing, whatever became of its answer.
+    // The COMMIT after a refused statement commits nothing, whatever its own reply is.
     throw firstError?.meaning.isServersWord ? firstError : new StatementError(classifyCommitError(error));
   }
-  // The COMMIT of a failed transaction rolls it back, and says so. Earlier statements were answered before it.
+  // The COMMIT of a failed transaction rolls it back and reports that. Earlier statements were answered before it.
   if (statements.firstError) throw statements.firstError;
   if (ended.command !== 'COMMIT') throw new Error('the transaction was rolled back without an error');
   if (mode !== 'read' && session.warning !== undefined) throw new StatementError(unconfirmedCommit(session.warning));
 }
 
 /**
- * Lets what is sent in one turn of the event loop leave in one write. The driver writes each statement by itself, and each write
- * is a system call that wakes the server's process: a fifth of the serving thread's time while it accepts mail.
+ * Sends the statements of one turn of the event loop in one write. The driver writes each statement separately, and each write is a system
+ * call that wakes the server's process.
  */
 function corkWrites({ connection: { stream } }: Client): void {
   stream.cork();
   process.nextTick(() => stream.uncork());
 }
 
-/** The statements of one transaction; those that follow a failed one only say that the transaction is aborted. */
+/** The statements of one transaction. After a failed one, the others only report that the transaction is aborted. */
 class Statements {
   firstError: StatementError | undefined;
   readonly #session: Session;
@@ -229,14 +230,14 @@ class Statements {
     const { text, name } = this.#session.statementOf(sql);
     const values = params.map(asParameter);
     corkWrites(client);
-    // Watched as it comes, so that an error is known before the answer to a COMMIT that was sent behind it.
+    // Watched from the start, so that an error is known before the reply to a COMMIT that was sent after it.
     const result = this.#watch(client.query(direct && name !== undefined ? { text, name, values } : { text, values }));
     const picked = result.then(pick);
     picked.catch(() => undefined);
     return picked;
   }
 
-  /** Keeps the first error; the promise may be left alone then. */
+  /** Keeps the first error, so that the promise need not be awaited. */
   #watch<T>(sent: Promise<T>): Promise<T> {
     const watched = sent.catch((error: unknown) => {
       this.firstError ??= new StatementError(classifyError(error));

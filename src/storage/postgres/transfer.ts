@@ -1,11 +1,10 @@
 /**
- * A whole PostgreSQL database to and from a portable file. Export, beside running nodes as well: every table as of one moment (one
- * snapshot), and every blob, read after the snapshot so that none it names is missed; one that was removed meanwhile belonged to
- * content that was being deleted. Written aside, counted, synced, and put in place whole.
+ * Copies a complete PostgreSQL database to and from a portable file. Export, also while nodes are running: every table as of one snapshot,
+ * and every blob, read after the snapshot so that no referenced blob is missed; a blob that was removed in the meantime belonged to content
+ * that was being deleted. The file is written under a temporary name, counted, synced, and renamed.
  *
- * Import into an empty database: blobs first, then all rows in one transaction, counted in the target before it commits. Whatever
- * fails leaves the database as empty as it was; blobs that were stored by then are swept later. Leases of the file's last process
- * are given back, so that its mail goes out at once.
+ * Import into an empty database: blobs first, then all rows in one transaction, counted before it commits. A failure leaves the database
+ * empty; blobs that were stored by then are swept later. Leases from the file are released, so that queued mail is sent immediately.
  */
 import { chmodSync, closeSync, existsSync, openSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -37,7 +36,7 @@ interface Export {
   progress: Progress;
 }
 
-/** What was copied, and the blobs that were not though rows name them. */
+/** What was copied, and the blobs that were not although rows name them. */
 type Exported = Copied & CopiedBlobs;
 
 async function isNamed(client: Client, key: string): Promise<boolean> {
@@ -45,7 +44,7 @@ async function isNamed(client: Client, key: string): Promise<boolean> {
   return false;
 }
 
-/** Writes to a file that does not exist yet; resolves with what was copied, counted on both sides. */
+/** Writes to a file that must not exist; resolves with what was copied, counted on both sides. */
 export async function exportFromPostgres(source: Export, file: string): Promise<Exported> {
   if (existsSync(file)) throw new Error(`${file} exists already; name a new file`);
   const part = `${file}.${randomText(8)}.part`;
@@ -83,7 +82,7 @@ async function copySnapshot({ client, progress }: Export, raw: DatabaseSync): Pr
   try {
     await client.query('SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0');
     const portable = portableTables(raw);
-    // Before the first row is read: a week that housekeeping drops behind the snapshot would be missing in it.
+    // Taken before the first read: otherwise housekeeping could drop a week after the snapshot, and its rows would be missing.
     await client.query(`LOCK TABLE ${portable.map(({ name }) => name).join(', ')} IN ACCESS SHARE MODE`);
     for (const table of portable) tables[table.name] = await copyTableOut(client, raw, table, progress);
     return tables;
@@ -93,9 +92,8 @@ async function copySnapshot({ client, progress }: Export, raw: DatabaseSync): Pr
 }
 
 /**
- * What is written in place of a column. In the file the log is ordered by the numbers of its events alone, and so is what of it has been
- * counted; events of transactions that were under way beside those that are counted may have lower numbers, so that a log is to be
- * counted to its end before.
+ * Value written instead of a column. In the file, the log is ordered by event number alone, and so is what was counted of it; events of
+ * transactions that ran at the same time may have lower numbers, so a log must be counted completely before export.
  */
 const LAST_COUNTED = `(SELECT coalesce(max(v.seq), 0) FROM event v WHERE v.account_id = t.account_id AND v.mode = t.mode
   AND (v.position, v.seq) <= (t.position, t.seq))`;
@@ -133,13 +131,13 @@ const BLOBS_AT_ONCE = 8;
 
 interface Import {
   file: PortableFile;
-  /** Connected to a migrated database, used by nobody else. */
+  /** Connected to a migrated database that no other process uses. */
   client: Client;
   blobs: Blobs;
   progress: Progress;
 }
 
-/** Resolves with what was copied, counted on both sides; rejects with a sentence, and then nothing has changed. */
+/** Resolves with what was copied, counted on both sides. Rejects with an error for the operator, and then nothing has changed. */
 export async function importIntoPostgres({ file, client, blobs, progress }: Import): Promise<Copied> {
   await assertEmpty(client);
   const stored = await storeBlobs(file, blobs, progress);
@@ -150,11 +148,11 @@ export async function importIntoPostgres({ file, client, blobs, progress }: Impo
     );
     await client.query('LOCK TABLE account IN ACCESS EXCLUSIVE MODE');
     await assertEmpty(client);
-    // What the service may have written at its first start is replaced by what the file says.
+    // Replaces what the service may have written at its first start.
     await client.query('DELETE FROM meta');
     const tables: Record<string, number> = {};
     for (const table of file.tables) tables[table.name] = await copyTable(file, client, table, progress);
-    // Of the store that the file's blobs lay in; the one they are in now gets its own at the start.
+    // The file's id of its blob store does not apply; the current store gets one at the start.
     await client.query(`DELETE FROM meta WHERE key IN ${OWN_META}`);
     await client.query('UPDATE work SET leased = 0, due = now_ms() WHERE leased <> 0');
     await client.query('COMMIT');
@@ -217,7 +215,7 @@ async function copyTable(
   if (unknown.length > 0) throw new Error(`the table ${name} has no column ${unknown.join(', ')} in this database`);
   const parameters = columns.map((column, i) => `$${i + 1}::${types.get(column)}[]`);
   const list = columns.join(', ');
-  // Events keep their order, and the cursors of those who follow them their position.
+  // Events keep their order, and their followers' cursors keep their position.
   const [also, from] = name === 'event' ? [', position', ', seq'] : ['', ''];
   const insert = `INSERT INTO ${name} (${list}${also}) OVERRIDING SYSTEM VALUE
     SELECT *${from} FROM unnest(${parameters.join(', ')}) AS given (${list})`;
@@ -247,7 +245,7 @@ async function copyTable(
   return total;
 }
 
-/** PostgreSQL has no NUL in texts; what carries one keeps its length. */
+/** PostgreSQL does not store NUL in texts; it is replaced so that the text keeps its length. */
 function asParameter(value: unknown): unknown {
   if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
   return typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\uFFFD') : value;
@@ -258,7 +256,7 @@ async function assertCopied(client: Client, table: PortableTable, total: number)
   const there = Number(rows[0]?.n);
   if (there !== total)
     throw new Error(`the table ${table.name} has ${there} rows after the import instead of ${total}`);
-  // Numbers that were given out before are never given out again: cursors of readers hold them.
+  // Numbers are never assigned twice: readers' cursors hold them.
   if (table.lastSeq !== undefined && table.lastSeq > 0) {
     await client.query("SELECT setval(pg_get_serial_sequence($1, 'seq'), $2)", [table.name, table.lastSeq]);
   }

@@ -80,7 +80,7 @@ test('TLS judges the server as the mode says', () => {
   assert.ok(chained !== false && chained.rejectUnauthorized && chained.checkServerIdentity);
 });
 
-test('what is not an address, or not known, is refused with what is allowed', () => {
+test('refuses an invalid or unknown option with the accepted form', () => {
   for (const [wrong, wanted] of [
     ['mysql://a@h/d', /postgres:\/\/user/],
     ['postgres://h/d', /user, host and database/],
@@ -100,7 +100,7 @@ test('what is not an address, or not known, is refused with what is allowed', ()
     ['postgres://a@h/d?sslmode=verify-full&sslrootcert=/nope.pem', /sslrootcert=\/nope\.pem cannot be read: ENOENT/],
     ['postgres://a@h/d?sslmode=verify-full&sslrootcert=/dev/null', /sslrootcert=\/dev\/null is not a PEM file/],
     ['postgres://a@h/d?sslmode=require&sslcert=/c.pem', /sslcert and sslkey are given together/],
-    ['postgres://a:%zz@h/d', /a % that stands for itself/],
+    ['postgres://a:%zz@h/d', /a literal % as %25/],
   ] as const) {
     assert.throws(() => parsePostgresUrl(wrong), wanted, wrong);
   }
@@ -114,7 +114,7 @@ test('question marks become numbers, but for those in texts and quoted names', (
   assert.equal(translate("SELECT 'it''s ?' || ?"), "SELECT 'it''s ?' || $1");
 });
 
-test('only what is used again and again gets a name', () => {
+test('names only statements that are used repeatedly', () => {
   const statementOf = statementNames();
   const names = Array.from({ length: 5 }, () => statementOf('SELECT 1').name);
   assert.deepEqual(names.slice(0, 2), [undefined, undefined]);

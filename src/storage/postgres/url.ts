@@ -74,7 +74,7 @@ export interface PostgresAddress {
   hosts: readonly PostgresHost[];
   database: string;
   sslMode: SslMode;
-  /** PEM file of the authorities that sign the server's certificate, or `system`; undefined for those of the program. */
+  /** PEM file of the authorities that sign the server's certificate, or `system`; undefined for Node's own. */
   sslRootCert: string | undefined;
   /** PEM files of the client certificate. */
   sslCert: { cert: string; key: string } | undefined;
@@ -96,7 +96,7 @@ function decode(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    return refuse('a % that stands for itself is written %25');
+    return refuse('write a literal % as %25');
   }
 }
 
@@ -142,7 +142,7 @@ function parseHosts(authority: string, options: ReadonlyMap<string, string>): Po
   const given = options.get('port')?.split(',') ?? inAuthority.map(({ port }) => port);
   if (names.length === 0 || names.some((name) => name === '' || /[\s@\\]/.test(name)))
     refuse('user, host and database are needed');
-  // One port is that of all hosts.
+  // A single port applies to all hosts.
   if (given.length > 1 && given.length !== names.length)
     refuse(`${given.length} ports are given for ${names.length} hosts`);
   return names.map((host, index) => {
@@ -179,7 +179,7 @@ function readPem(option: string, file: string): string {
   return text;
 }
 
-/** Reads an address; throws a sentence part that says what is allowed, or which file cannot be used. */
+/** Parses a URL; throws an error whose message states the accepted form or the file that cannot be used. */
 export function parsePostgresUrl(text: string): PostgresAddress {
   const match = /^postgres(?:ql)?:\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(text);
   if (!match) return refuse('special characters as %XX');
@@ -217,7 +217,7 @@ export function parsePostgresUrl(text: string): PostgresAddress {
   return address;
 }
 
-/** Throws a sentence part that names the file that cannot be used. */
+/** Throws an error that names the file that cannot be used. */
 function assertFiles(address: PostgresAddress): void {
   const { ca, cert, key } = tlsOptions(address) || {};
   try {
@@ -264,7 +264,7 @@ export function tlsOptions(address: PostgresAddress): TlsOptions | false {
 
 /** The ways to connect to one host, in the order to try: with these TLS options, or false for unencrypted. */
 export function tlsAttempts(address: PostgresAddress, { host }: PostgresHost): (TlsOptions | false)[] {
-  // There is no TLS on a socket of the machine.
+  // Unix sockets have no TLS.
   const tls = host.startsWith('/') ? false : tlsOptions(address);
   if (tls === false) return [false];
   if (address.sslMode === 'allow') return [false, tls];
@@ -272,12 +272,12 @@ export function tlsAttempts(address: PostgresAddress, { host }: PostgresHost): (
   return [tls];
 }
 
-/** One host as a log may show it. */
+/** Returns one host for the log. */
 export function shownHost({ host, port }: PostgresHost): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** The address as a log or a line for the operator may show it: without the password. */
+/** Returns the address for the log or the operator: without the password. */
 export function shownAddress({ user, hosts, database }: PostgresAddress): string {
   return `postgres://${user}@${hosts.map(shownHost).join(',')}/${database}`;
 }

@@ -1,11 +1,11 @@
 /**
- * Backups of the embedded storage: one SQLite file that holds the database as of one moment and, in the table `blob_backup`,
- * every blob. Made beside a running service without stopping it; written aside, synced, and put in place whole. The blobs
- * are read after the database, so that none of those it names is missed; one that was removed meanwhile belonged to content that was
- * being deleted, and one that is missing or damaged for another reason is reported. The secret key and first-run.json are not in
- * it: keep `secret.key` (or POSTRIDER_SECRET_KEY) apart.
+ * Backups of SQLite: one SQLite file with the database as of one moment and every blob in the table `blob_backup`. The service keeps
+ * running during a backup. The file is written under a temporary name, synced, and renamed. Blobs are read after the database, so that no
+ * referenced blob is missed; one that was removed in the meantime belonged to content that was being deleted, and one that is missing or
+ * damaged for another reason is reported. The secret key and first-run.json are not included: keep `secret.key` (or POSTRIDER_SECRET_KEY)
+ * separately.
  *
- * A restored database sends what was waiting when the backup was made: mail that went out after it goes out again.
+ * A restored database sends what was queued when the backup was made: mail that was sent after it is sent again.
  */
 import {
   chmodSync,
@@ -34,9 +34,9 @@ import { migrateSqlite } from '../migrate.ts';
 import type { Progress } from '../portable-file.ts';
 import { openSqlite, type SqliteConnection } from './connection.ts';
 
-/** More pages than any database has: one step is one snapshot, which writers cannot make start again. */
+/** More pages than any database has: the copy is one step and one snapshot, which writers cannot restart. */
 const ALL_PAGES = 2_147_483_647;
-/** What may lie in a directory that a backup is restored into: the key is put there first. */
+/** What may be in a directory that a backup is restored into; the key is put there first. */
 const MAY_BE_THERE = new Set(['secret.key', 'blobs', 'serving.lock']);
 
 export interface BackupResult extends CopiedBlobs {
@@ -47,15 +47,15 @@ export interface BackupSource {
   connection: SqliteConnection;
   blobs: Blobs;
   progress?: Progress;
-  /** Called with the database while it shows the moment that is copied, whatever is written to it meanwhile. */
+  /** Called with the database while it shows the snapshot, regardless of concurrent writes. */
   onSnapshot?(raw: DatabaseSync): void;
 }
 
-/** Writes a backup to a file that does not exist yet; what of it was lost is in the answer. */
+/** Writes a backup to a file that must not exist; the result lists what was lost. */
 export async function backUp(source: BackupSource, file: string): Promise<BackupResult> {
   if (existsSync(file)) throw new Error(`${file} exists already; name a new file`);
   const part = `${file}.${randomText(8)}.part`;
-  // Made first, so that the copy is private from its first byte.
+  // Created first, so that the copy is private from its first byte.
   closeSync(openSync(part, 'wx', 0o600));
   try {
     await copyDatabase(source, part);
@@ -71,7 +71,7 @@ export async function backUp(source: BackupSource, file: string): Promise<Backup
 }
 
 async function copyDatabase({ connection: { raw }, onSnapshot }: BackupSource, part: string): Promise<void> {
-  // What is read in a transaction is also what is copied in it.
+  // Both the reads and the copy use this transaction's snapshot.
   if (onSnapshot !== undefined) raw.exec('BEGIN');
   try {
     onSnapshot?.(raw);
@@ -94,7 +94,7 @@ async function addBlobs(part: string, { connection, blobs, progress }: BackupSou
   }
 }
 
-/** Restores a backup into a data directory that holds nothing but, perhaps, its secret key. */
+/** Restores a backup into a data directory that is empty except for its secret key. */
 export function restore(file: string, options: { directory: DataDirectory; nowMs: number }): { blobs: number } {
   const { directory } = options;
   assertBackup(file);
@@ -151,9 +151,9 @@ function assertBackup(file: string): void {
       copy.close();
     }
   } catch {
-    // The sentence below says it.
+    // The error below covers this.
   }
-  if (tables.length !== 2) throw new Error(`${file} is not a whole backup made by postrider backup`);
+  if (tables.length !== 2) throw new Error(`${file} is not a complete backup made by postrider backup`);
 }
 
 function takeOutBlobs(part: string, folder: string): number {
@@ -173,7 +173,7 @@ function takeOutBlobs(part: string, folder: string): number {
     }
     for (const shard of [...shards, folder]) syncDirectory(shard);
     copy.exec('DROP TABLE blob_backup');
-    // Of the store that the blobs lay in when the file was made.
+    // The file's id of its blob store does not apply here.
     copy.exec(`DELETE FROM meta WHERE key IN ${OWN_META}`);
     copy.exec('VACUUM');
     return count;

@@ -1,10 +1,9 @@
 /**
- * Moves the write-ahead log into the database file from a thread and connection of its own, so that commits do not wait
- * for it: with the checkpoint inside the commit, every thousandth request waited 50 ms for two syncs of the whole file.
+ * Moves the write-ahead log into the database file from a separate thread and connection, so that commits do not wait for it.
  *
- * The log starts again at its beginning only when a writer finds all of it moved. Under steady load the checkpointer
- * never gets there alone, since the writer adds while it works; so it makes passes, each over what was added during the
- * one before, and then asks the writer to move the little that is left between two of its commits.
+ * The log restarts only when a writer finds all of it moved. Under steady load the checkpointer never achieves that alone, since the writer
+ * keeps adding; so it makes passes, each over what was added during the previous one, and then asks the writer to move the small rest
+ * between two of its commits.
  */
 import { stat } from 'node:fs/promises';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
@@ -16,19 +15,19 @@ const START_BYTES = 16 * 1024 * 1024;
 const PASSES = 3;
 const IDLE_ROUNDS = 300;
 
-/** What the thread answers in place of `true`. */
+/** The thread's response instead of `true`. */
 interface Failed {
   error: string;
-  /** An I/O error: a sync that failed is not tried again. */
+  /** An I/O error: a failed sync is not retried. */
   isBroken: boolean;
 }
 
 interface CheckpointerOptions {
   file: string;
   log: Log;
-  /** The disk failed; the process should end. */
+  /** The disk failed; the process should exit. */
   onBroken(reason: string): void;
-  /** Has the writer move what is left, between two commits. */
+  /** Asks the writer to move the rest between two commits. */
   finish(): void;
 }
 
@@ -66,7 +65,7 @@ export function startCheckpointer(options: CheckpointerOptions): Running {
 
   const round = async (): Promise<void> => {
     const { size, mtimeMs } = await stat(`${options.file}-wal`).catch(() => ({ size: 0, mtimeMs: 0 }));
-    // The log keeps its size after it was moved; only one that was written to since is worth a visit.
+    // The log keeps its size after a checkpoint, so only a log that was written to since needs another.
     if (size >= START_BYTES && mtimeMs !== lastMtimeMs) {
       idleRounds = 0;
       lastMtimeMs = mtimeMs;

@@ -1,6 +1,6 @@
 /**
- * One connection to the embedded database, with its pragmas asserted and its statements prepared once. Blocks while it
- * works, so that it is only used in storage threads, in the command line and in tests; never where requests are served.
+ * One SQLite connection, with its pragmas verified and its statements prepared once. It blocks, so it is only used in storage threads, on
+ * the command line, and in tests, never where requests are served.
  */
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { Unavailable } from '../../base/failure.ts';
@@ -23,9 +23,8 @@ export interface SqliteConnection extends Transaction {
 }
 
 /**
- * Opens the file (made if missing unless `readOnly`) in WAL mode with `synchronous=FULL`; throws when the library or
- * the file system does not grant either, since a 202 would then be a lie. What is in the way of opening it is said in a
- * sentence for the operator.
+ * Opens the file (created if missing unless `readOnly`) in WAL mode with `synchronous=FULL`. Throws if either cannot be set, since a 202
+ * would then promise too much, and with an error for the operator if the file cannot be opened.
  */
 export function openSqlite(file: string, options: { readOnly: boolean }): SqliteConnection {
   const reason = options.readOnly ? undefined : describeWriteError(file);
@@ -54,7 +53,7 @@ function setPragmas(raw: DatabaseSync, options: { readOnly: boolean }): void {
   if (!options.readOnly) {
     raw.exec('PRAGMA journal_mode=WAL');
     raw.exec('PRAGMA synchronous=FULL');
-    // The log is moved into the file by the checkpointer's own connection (checkpoint.ts).
+    // The checkpointer's own connection moves the log into the file (checkpoint.ts).
     raw.exec('PRAGMA wal_autocheckpoint=0');
     raw.exec('PRAGMA journal_size_limit=67108864');
     assertPragma(raw, 'journal_mode', 'wal');
@@ -116,7 +115,7 @@ interface DirectDatabase extends Database {
   readonly connection: SqliteConnection;
 }
 
-/** Opens the file, which exists and is migrated. */
+/** Opens an existing, migrated file. */
 export function openDirect(file: string): DirectDatabase {
   const connection = openSqlite(file, { readOnly: false });
   let last: Promise<unknown> = Promise.resolve();

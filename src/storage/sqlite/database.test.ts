@@ -1,4 +1,4 @@
-/** The embedded database: groups isolate the operation that fails, a thread that dies is told, a lost file is refused. */
+/** SQLite: groups isolate the operation that fails, a thread that dies is reported, a lost file is refused. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
@@ -119,13 +119,13 @@ test('many at once are all done, group behind group, and each is answered with i
   await database.close();
 });
 
-test('whoever waits behind a lock is refused with the first, and not after another round', async () => {
+test('operations that wait for a lock are refused together with the first, without another wait', async () => {
   const { database, file } = await open();
   const other = openSqlite(file, { readOnly: false });
   other.begin();
   other.run("INSERT INTO meta (key, value) VALUES ('lock', '1')");
   const waiting: Promise<unknown>[] = [];
-  // More than two groups: one that meets the lock, one behind it in the thread, the rest in front of the thread.
+  // More than two groups: one that meets the lock, one after it in the thread, the others queued before the thread.
   for (let index = 0; index < 80; index += 1) {
     waiting.push(database.execute(writeOperation, `e${index}`));
     if (index % 20 === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -143,7 +143,7 @@ test('whoever waits behind a lock is refused with the first, and not after anoth
   await database.close();
 });
 
-test('a storage thread that ends unasked is told, and nothing is accepted any more', async () => {
+test('reports a storage thread that ends unexpectedly, and accepts nothing more', async () => {
   const { database, broken } = await open();
   await assert.rejects(database.execute(endOperation, null as never), Unavailable);
   assert.equal(broken.length, 1);

@@ -1,8 +1,7 @@
 /**
- * The embedded database: one writer thread with group commit, one reader thread, one more for searches from the first of them
- * on, one checkpointer. Operations that wait
- * while a commit runs form the next group, so that under load many share one sync and the serving thread never waits
- * for the disk. Refuses to open a directory that another serving process holds.
+ * The SQLite database: one writer thread with group commit, one reader thread, one for searches (started with the first), one checkpointer.
+ * Operations that wait during a commit form the next group, so that under load many share one sync and the serving thread never waits for
+ * the disk. Refuses to open a directory that another serving process holds.
  */
 import { Worker } from 'node:worker_threads';
 import { OutcomeUnknown, Unavailable } from '../../base/failure.ts';
@@ -15,16 +14,14 @@ import type { OperationAnswer, ThreadAnswer, ThreadRequest } from './groups.ts';
 import type { ThreadSetup } from './thread.ts';
 
 /**
- * Operations in one commit group: half of what waits, so that the serving thread prepares the next group while this one
- * is synced, within bounds. With everything that waits in one group the two threads took turns instead of overlapping:
- * 12,800 accepts a second against 14,300 (median of two, 50 connections). A slow disk lets more wait, and groups grow.
+ * Limits for the size of a commit group, normally half of what waits, so that the serving thread prepares the next group while this one is
+ * synced. On a slow disk more operations wait, and groups grow.
  */
 const GROUP_MIN = 24;
 const GROUP_MAX = 256;
 /**
- * So many that wait are sent on while another group is under way, so that the thread finds them when it has answered: the
- * serving thread may be in the middle of a millisecond of requests then. With 16 the two took turns where ten clients wait for
- * their answers: 1,202 mails relayed a second against 1,282 (medians of seven rounds in turns).
+ * Once this many operations wait, they are sent while another group is in progress, so that the storage thread finds them when it has
+ * finished.
  */
 const NEXT_GROUP_MIN = 6;
 
@@ -37,7 +34,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** One storage thread and the queue in front of it: at most two groups are under way at a time, the rest waits here. */
+/** One storage thread and its queue: at most two groups are in progress at a time, the others wait here. */
 class ThreadQueue {
   readonly #worker: Worker;
   readonly #opened: Promise<void>;
@@ -56,7 +53,7 @@ class ThreadQueue {
     this.#writes = setup.mode === 'write';
     this.#worker = new Worker(new URL('./thread.ts', import.meta.url), {
       workerData: setup,
-      // What a thread allocates is short-lived and small; half of Node's default keeps it out of resident memory.
+      // A thread's allocations are short-lived and small; half of Node's default limits resident memory.
       resourceLimits: { maxYoungGenerationSizeMb: setup.mode === 'write' ? 24 : 8 },
     });
     this.#opened = new Promise((resolve, reject) => {
@@ -98,7 +95,7 @@ class ThreadQueue {
     });
   }
 
-  /** Has the thread move the rest of the write-ahead log before its next batch. */
+  /** Makes the thread move the rest of the write-ahead log before its next batch. */
   checkpoint(): void {
     if (!this.#ended) this.#worker.postMessage('checkpoint');
   }
@@ -107,14 +104,14 @@ class ThreadQueue {
     const underWay = this.#inFlight.length;
     if (underWay > 1 || this.#waiting.length < (underWay === 0 ? 1 : NEXT_GROUP_MIN)) return;
     const group = this.#waiting.splice(0, Math.min(GROUP_MAX, Math.max(GROUP_MIN, this.#waiting.length >> 1)));
-    // Arguments that cannot cross are refused alone, and nobody waits for them.
+    // Arguments that cannot be cloned fail alone; the other calls are sent separately.
     if (this.#send(group) !== undefined) for (const one of group) this.#sendAlone(one);
     if (this.#inFlight.length > 0) return;
     if (this.#waiting.length > 0) this.#sendNext();
     else this.#drained?.();
   }
 
-  /** Answers why nothing was sent, if so. */
+  /** Returns the error if nothing was sent. */
   #send(group: Waiting[]): Error | undefined {
     try {
       const packed = new PackedBytes();
@@ -159,14 +156,14 @@ class ThreadQueue {
   }
 
   /**
-   * Somebody else held the file for the whole of the busy timeout, and those who came meanwhile have waited as long as
-   * that already: another round would double it for them.
+   * Another process held the file for the complete busy timeout. Operations that came in the meantime have waited as long, so they are
+   * refused too instead of waiting again.
    */
   #refuseWaiting(reason: string): void {
     for (const one of this.#waiting.splice(0)) one.reject(new Unavailable(`${one.op.name}: ${reason}`, 'OVERLOADED'));
   }
 
-  /** A thread that ends unasked takes the storage with it: the process should end too, and start again. */
+  /** If a thread ends unexpectedly, storage is lost: the process should exit and restart. */
   #end(reason: string): void {
     if (!this.#closing && !this.#ended) this.#onBroken(reason);
     this.#ended ??= reason;
@@ -192,15 +189,15 @@ class ThreadQueue {
 }
 
 export interface SqliteOptions {
-  /** Path of the database file; migrated already. */
+  /** Path of the migrated database file. */
   file: string;
   operationsModule: string;
   log: Log;
-  /** Called once when storage can no longer be trusted (an I/O error); the process should end. */
+  /** Called once when storage can no longer be trusted (an I/O error); the process should exit. */
   onBroken(reason: string): void;
 }
 
-/** Opens both threads; throws when the file cannot be opened as required. */
+/** Opens the threads; throws if the file cannot be opened as required. */
 export async function openSqliteDatabase(options: SqliteOptions): Promise<Database> {
   let state: DatabaseState = { ready: true };
   const broken = (reason: string): void => {
@@ -217,7 +214,7 @@ export async function openSqliteDatabase(options: SqliteOptions): Promise<Databa
   const searching = (): ThreadQueue => {
     if (searcher) return searcher.isOpen ? searcher : reader;
     searcher = new ThreadQueue({ ...setup, mode: 'search' }, broken);
-    // Nobody waits for its start; what fails there is known to those who use it.
+    // Nothing waits for its start; a failure reaches the operations that use it.
     searcher.opened().catch(() => undefined);
     return reader;
   };

@@ -1,4 +1,4 @@
-/** What the operator reads of errors of SQLite: what is in the way, where, and what to do. */
+/** Messages about SQLite errors for the operator: the cause, the place, and the fix. */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -23,7 +23,7 @@ const opening = (file: string): string => {
   throw new Error('it could be opened');
 };
 
-test('a database that cannot be opened is named, with what is in the way and what to do', (t) => {
+test('a database that cannot be opened is reported with its path, the cause, and the fix', (t) => {
   const folder = folderOf(t);
   writeFileSync(path.join(folder, 'file'), 'x');
   mkdirSync(path.join(folder, 'taken', 'postrider.db'), { recursive: true });
@@ -58,17 +58,17 @@ test('a file that can be read and holds something else is damaged, and the disk 
     () => connection.all('SELECT * FROM a'),
     (error: Error) => {
       assert.ok(isStorageError(error));
-      const said = 'is damaged, or the disk failed for a moment (database disk image is malformed); look at the disk';
+      const said = 'is damaged, or the disk failed for a moment (database disk image is malformed); check the disk';
       assert.equal(describeStorageError(error, file).split(',').slice(0, -2).join(','), `${file} ${said}`);
       return true;
     },
   );
   const other = path.join(folderOf(t), 'postrider.db');
   writeFileSync(other, 'no database, but long enough to be taken for one'.repeat(100));
-  assert.match(opening(other), /postrider\.db is damaged, .* \(file is not a database\); look at the disk/);
+  assert.match(opening(other), /postrider\.db is damaged, .* \(file is not a database\); check the disk/);
 });
 
-test('an error of the disk says which step failed, and that the disk did', () => {
+test('an error of the disk names the failed step and the disk', () => {
   const io = (errcode: number): string =>
     describeStorageError(Object.assign(new Error('disk I/O error'), { errcode }), '/data/postrider.db');
   assert.equal(io(1034), 'the disk stopped answering: a sync failed on /data/postrider.db');
@@ -77,7 +77,7 @@ test('an error of the disk says which step failed, and that the disk did', () =>
   assert.equal(io(10), 'the disk stopped answering: disk I/O error on /data/postrider.db');
 });
 
-test('what is no fault of the storage keeps its own words', () => {
+test('an error that is not due to storage keeps its own message', () => {
   const busy = Object.assign(new Error('database is locked'), { errcode: 5 });
   assert.equal(isStorageError(busy), false);
   assert.equal(describeStorageError(busy, '/data/postrider.db'), 'database is locked');

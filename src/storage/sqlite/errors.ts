@@ -1,7 +1,7 @@
 /**
- * What an error of SQLite means to the operator, in one sentence. SQLite's own words mislead twice: a read that the disk refuses
- * comes out as "database disk image is malformed" though the file may be whole, and "unable to open database file" names
- * neither the file nor what is in the way.
+ * Explains SQLite errors to the operator in one sentence. SQLite's own texts mislead twice: a read that the disk refuses is reported as
+ * "database disk image is malformed" although the file may be intact, and "unable to open database file" names neither the file nor the
+ * cause.
  */
 import { accessSync, closeSync, constants, openSync, readSync, statSync } from 'node:fs';
 import path from 'node:path';
@@ -24,7 +24,7 @@ const STEPS = new Map([
   [4874, 'the shared memory file could not be grown'],
 ]);
 const READ_BYTES = 1_048_576;
-/** Reading a large file to its end takes long, and a disk that is gone shows at once. */
+/** Time limit: reading a large file takes long, and a missing disk shows immediately. */
 const LOOK_MS = 2_000;
 
 const primaryCode = (error: unknown): number | undefined => {
@@ -32,12 +32,12 @@ const primaryCode = (error: unknown): number | undefined => {
   return errcode === undefined ? undefined : errcode & 0xff;
 };
 
-/** Whether storage can no longer be trusted after this error. */
+/** Returns whether storage can no longer be trusted after this error. */
 export function isStorageError(error: unknown): boolean {
   return [READONLY, IOERR, CORRUPT, CANTOPEN, NOTADB].includes(primaryCode(error) ?? -1);
 }
 
-/** The sentence for such an error over this database file; SQLite's own words for any other. May read the file. */
+/** Returns the explanation of such an error for this database file, or SQLite's own text for any other. May read the file. */
 export function describeStorageError(error: unknown, file: string): string {
   const { message, errcode } = error as { message: string; errcode?: number };
   const primary = primaryCode(error);
@@ -46,14 +46,14 @@ export function describeStorageError(error: unknown, file: string): string {
   if (primary === CORRUPT || primary === NOTADB) {
     const unread = describeReadError(file) ?? describeReadError(`${file}-wal`);
     if (unread !== undefined) return stopped(unread);
-    return `${file} is damaged, or the disk failed for a moment (${message}); look at the disk, start again, and restore a backup if this comes back`;
+    return `${file} is damaged, or the disk failed for a moment (${message}); check the disk, restart, and restore a backup if this happens again`;
   }
   return message;
 }
 
 const stopped = (what: string): string => `the disk stopped answering: ${what}`;
 
-/** Reads the file, within a time; undefined when it can be read, or is not there. */
+/** Reads the file, with a time limit; returns undefined if it can be read or does not exist. */
 function describeReadError(file: string): string | undefined {
   const end = performance.now() + LOOK_MS;
   const piece = Buffer.allocUnsafe(READ_BYTES);
@@ -70,7 +70,7 @@ function describeReadError(file: string): string | undefined {
   }
 }
 
-/** Says why a file that is there may not be written; SQLite would open it for reading, and fail with the first change. */
+/** Returns why an existing file cannot be written; SQLite would open it for reading and fail at the first change. */
 export function describeWriteError(file: string): string | undefined {
   try {
     accessSync(file, constants.W_OK);
@@ -81,7 +81,7 @@ export function describeWriteError(file: string): string | undefined {
   }
 }
 
-/** What is in the way of opening the file for writing, and what to do about it. */
+/** Explains why the file cannot be opened for writing, and what to do. */
 function cannotOpen(file: string, message: string): string {
   const folder = path.dirname(file);
   const say = (why: string, remedy: string): string => `${file} cannot be opened: ${why}; ${remedy}`;
@@ -105,5 +105,5 @@ function cannotOpen(file: string, message: string): string {
     if (code === 'EIO') return stopped(`EIO at ${where}`);
     return say(`${code} at ${where}`, elsewhere.slice(3));
   }
-  return say(message, `look at the disk and at the limit of open files, ${elsewhere}`);
+  return say(message, `check the disk and the limit of open files, ${elsewhere}`);
 }

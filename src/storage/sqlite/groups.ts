@@ -1,12 +1,11 @@
 /**
- * The batches of a storage thread: runs the operations of each on one SQLite connection, and answers each batch once.
+ * The batches of a storage thread: runs the operations of each on one SQLite connection and returns each batch once.
  *
- * Writer: a batch is one transaction and one sync (group commit). If one of its operations throws, the transaction is
- * rolled back and the operations run again one by one, so that only the one that threw fails. If the commit itself fails
- * for want of space or behind a lock, nothing of the batch has happened and every operation is answered so. After an I/O error
- * of the commit nobody knows: its last frame may stand in the write-ahead log, whole, and the next start then takes it for
- * committed. A failed sync is never retried: after an I/O error the thread refuses all further work and the process is
- * expected to end (the pages a failed fsync dropped may be gone, and a second fsync would claim otherwise).
+ * Writer: a batch is one transaction and one sync (group commit). If an operation throws, the transaction is rolled back and the operations
+ * run one by one, so that only the faulty one fails. If the commit fails because of space or a lock, nothing was changed and every
+ * operation fails with that. After an I/O error during the commit the outcome is unknown: its last frame may be complete in the write-ahead
+ * log, and the next start then treats it as committed. A failed sync is never retried: after an I/O error the thread refuses all further
+ * work and the process is expected to exit (pages that a failed fsync dropped may be lost, and a second fsync would report success).
  */
 import { findOperation, type Operation, type OperationMode, UnpackedBytes } from '../operation.ts';
 import type { SqliteConnection } from './connection.ts';
@@ -14,12 +13,12 @@ import { describeStorageError, isStorageError } from './errors.ts';
 
 export interface ThreadRequest {
   calls: [name: string, args: unknown][];
-  /** Those of the arguments that crossed by a codec. */
+  /** Bytes of the arguments that were sent with a codec. */
   bytes: ArrayBuffer | null;
 }
-/** `lost`: an I/O error while the commit was written. */
+/** `lost`: an I/O error during the commit. */
 export type OperationAnswer = { value: unknown } | { error: string; kind: 'bug' | 'busy' | 'full' | 'io' | 'lost' };
-/** One for each call: values where all went well. */
+/** One result per call; only values if all succeeded. */
 export type ThreadAnswer = { values: unknown[] } | { answers: OperationAnswer[] };
 
 interface Call {
@@ -27,7 +26,7 @@ interface Call {
   args: unknown;
 }
 
-/** A connection, and why nothing is written on it any more, if so. */
+/** A connection, and why it no longer accepts writes, if so. */
 interface Storage {
   readonly connection: SqliteConnection;
   readonly mode: OperationMode;
@@ -41,7 +40,7 @@ export interface GroupRunner {
   moveLog(): void;
 }
 
-/** One batch after the other: the next would begin within the transaction of one that waits for something. */
+/** Runs one batch after the other: an overlapping one would start within the first one's transaction. */
 export function createGroupRunner(options: Omit<Storage, 'broken'>): GroupRunner {
   const storage: Storage = { ...options };
   return { answerTo: (request) => answerTo(storage, request), moveLog: () => moveLog(storage) };
@@ -66,8 +65,8 @@ function unpacked(request: ThreadRequest): Call[] {
 }
 
 /**
- * Moves the rest of the log. No answer is due: what a full disk or a lock prevents now, the next one does. A sync that
- * failed ends all writing, as everywhere; the operations that come next are answered so.
+ * Moves the rest of the log. Sends no response: if a full disk or a lock prevents it, the next call does it. A failed sync ends all
+ * writing, as everywhere; following operations are refused.
  */
 function moveLog(storage: Storage): void {
   if (storage.broken) return;
@@ -133,7 +132,7 @@ async function runGroup(storage: Storage, calls: Call[]): Promise<GroupOutcome> 
   }
 }
 
-/** Calls of an operation on sets are done at the place of the first: those of one group wait together. */
+/** Calls of a set operation run together at the position of the first. */
 async function runCalls(tx: SqliteConnection, calls: Call[]): Promise<unknown[]> {
   const values: unknown[] = new Array(calls.length);
   const done = new Set<Call['op']>();

@@ -10,7 +10,7 @@ import { assertLogWhole } from './log-check.ts';
 const COMMITS = 12;
 const FRAME_BYTES = 4096 + 24;
 
-/** A log of some commits, the last of several frames, and where each ended. */
+/** A log of some commits, the last of several frames, and the end of each. */
 function logged(t: TestContext) {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-log-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -38,7 +38,7 @@ function logged(t: TestContext) {
   };
 }
 
-test('what a kill or a power cut leaves is taken as it is', (t) => {
+test('accepts the log that a kill or a power failure leaves', (t) => {
   const { with: log, left, bytes, lastFrom } = logged(t);
   assert.ok(bytes.length - lastFrom > 8 * FRAME_BYTES, 'the last commit has frames');
   assertLogWhole(left);
@@ -64,7 +64,7 @@ test('a bit that changed anywhere before the last commit is seen', (t) => {
   }
 });
 
-test('frames of an older log behind the present one do not count', (t) => {
+test('ignores frames of an older log after the current one', (t) => {
   const { with: log, ends } = logged(t);
   const from = ends[5]!;
   log((copy) => {

@@ -1,12 +1,11 @@
 /**
- * Whether the write-ahead log that a process left is whole. SQLite reads it up to the first frame that does not add up, and takes the rest
- * for what was never committed: right after a power cut, and wrong where the disk changed a bit, since all that was acknowledged behind
- * it would be gone without a word. What tells the two apart: a commit is synced before the next one is written, so what a power cut
- * tears is the last one. Behind a frame that does not add up there is no commit with more behind it, unless the frame was whole once.
- * Each start begins a new log, whose salts differ: frames of older ones do not count.
+ * Checks whether the write-ahead log that a process left is intact. SQLite reads it up to the first frame with a wrong checksum and treats
+ * the rest as never committed. That is right after a power failure, but wrong if the disk changed a bit: all later acknowledged commits
+ * would be lost silently. The difference: a commit is synced before the next one is written, so a power failure can only tear the last one.
+ * A commit that is followed by another after the faulty frame shows that the frame was once intact. Each start begins a new log with other
+ * salts, so frames of older logs do not count.
  *
- * Not seen is damage to the last commit alone, which looks as if it had been torn.
- * https://sqlite.org/fileformat2.html#walformat
+ * Damage to the last commit alone cannot be detected, because it looks torn. https://sqlite.org/fileformat2.html#walformat
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 
@@ -16,7 +15,7 @@ const MAGIC = 0x377f0682;
 
 type Sums = readonly [number, number];
 
-/** The checksum of the log goes on over these bytes, eight at a time; its words are little-endian unless the header says otherwise. */
+/** Extends the log's checksum over these bytes, eight at a time; words are little-endian unless the header says otherwise. */
 function summed([first, second]: Sums, bytes: Buffer, isBigEndian: boolean): Sums {
   let [a, b] = [first, second];
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -30,14 +29,14 @@ function summed([first, second]: Sums, bytes: Buffer, isBigEndian: boolean): Sum
 const isSum = (bytes: Buffer, at: number, [a, b]: Sums): boolean =>
   bytes.readUInt32BE(at) === a && bytes.readUInt32BE(at + 4) === b;
 
-/** Throws a sentence for the operator when the log of this database file is damaged. */
+/** Throws an error for the operator if the log of this database file is damaged. */
 export function assertLogWhole(file: string): void {
   const log = `${file}-wal`;
   let handle: number;
   try {
     handle = openSync(log, 'r');
   } catch {
-    // Where there is none nothing is wrong with it; what else is in the way is said when the database is opened.
+    // Without a log nothing is wrong with it; other problems are reported when the database is opened.
     return;
   }
   try {
@@ -46,7 +45,7 @@ export function assertLogWhole(file: string): void {
     closeSync(handle);
   }
   throw new Error(
-    `${log} is damaged: mail that was accepted stands behind a part of it that cannot be read; look at the disk, and restore a backup, or move ${log} away to start without all that it holds`,
+    `${log} is damaged: it holds accepted mail after a part that cannot be read; check the disk and restore a backup, or move ${log} away to start without its content`,
   );
 }
 
@@ -55,7 +54,7 @@ function isWhole(handle: number): boolean {
   if (readSync(handle, header, 0, HEADER_BYTES, 0) < HEADER_BYTES || header.every((byte) => byte === 0)) return true;
   const isBigEndian = (header.readUInt32BE(0) & 1) === 1;
   let sums = summed([0, 0], header.subarray(0, 24), isBigEndian);
-  // It is written in one sector, which no power cut tears.
+  // It is written in one sector, which a power failure does not tear.
   if (header.readUInt32BE(0) >>> 1 !== MAGIC >>> 1 || !isSum(header, 24, sums)) return false;
   const frame = Buffer.alloc(FRAME_HEADER_BYTES + pageBytes(header));
   const { size } = fstatSync(handle);
@@ -75,7 +74,7 @@ function isWhole(handle: number): boolean {
   return true;
 }
 
-/** 1 stands for 65,536 in some versions. */
+/** In some versions 1 means 65,536. */
 function pageBytes(header: Buffer): number {
   const size = header.readUInt32BE(8);
   return size === 1 ? 65_536 : size;

@@ -1,6 +1,6 @@
 /**
- * The thread that owns one SQLite connection: the writer, or a reader. It takes batches of operations from the
- * serving thread and answers each batch once; what becomes of a batch stands in groups.ts.
+ * The thread that owns one SQLite connection: the writer or a reader. It receives batches of operations from the serving thread and returns
+ * each batch once; groups.ts runs them.
  */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { collectGarbage } from '../../base/collector.ts';
@@ -11,11 +11,11 @@ import { createGroupRunner, type OperationAnswer, type ThreadAnswer, type Thread
 export interface ThreadSetup {
   file: string;
   mode: OperationMode;
-  /** URL of the module that imports every store, so that all operations are registered here too. */
+  /** URL of the module that imports every store, so that all operations are registered in this thread. */
   operationsModule: string;
 }
 
-/** What loading left in this thread, 4 MB each; the threads of a process not at the same moment. */
+/** When to collect the garbage of loading, 4 MB per thread; the threads of a process do so at different times. */
 const COLLECT_AFTER_MS = { write: 500, read: 700, search: 900 };
 
 type Message = ThreadRequest | 'close' | 'checkpoint';
@@ -27,7 +27,7 @@ await import(setup.operationsModule);
 const connection = openSqlite(setup.file, { readOnly: setup.mode !== 'write' });
 const groups = createGroupRunner({ connection, mode: setup.mode, file: setup.file });
 
-// One group after the other, also should an operation wait for something: the next would begin within its transaction.
+// One group after the other, even if an operation awaits something: the next would start within its transaction.
 let last: Promise<void> = Promise.resolve();
 port.on('message', (message: Message) => {
   last = last.then(() => handle(port, message));
@@ -47,7 +47,7 @@ async function handle(port: MessagePort, message: Message): Promise<void> {
   }
   const answer = await groups.answerTo(message);
   const busy = 'answers' in answer && answer.answers.find((one) => 'error' in one && one.kind === 'busy');
-  // Taken before the answer is sent: what is sent after it did not wait for the lock.
+  // Read before the response is sent: later messages did not wait for the lock.
   const late = busy ? waitingAt(port) : [];
   port.postMessage(answer);
   if (busy) await refuse(port, late, busy);
@@ -61,7 +61,7 @@ function waitingAt(port: MessagePort): Message[] {
   return waiting;
 }
 
-/** Who came while the lock was waited for has waited as long; another round would double it for them. */
+/** Operations that came during the wait for the lock have waited as long, so they are refused too. */
 async function refuse(port: MessagePort, late: readonly Message[], busy: OperationAnswer): Promise<void> {
   for (const message of late) {
     if (typeof message === 'string') await handle(port, message);
