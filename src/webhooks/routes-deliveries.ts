@@ -1,4 +1,4 @@
-/** `/webhooks/{id}/deliveries` and replays: what became of events sent to a webhook, and sending them again. */
+/** `/webhooks/{id}/deliveries` and replays: the status of events sent to a webhook, and resending them. */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';

@@ -1,6 +1,6 @@
 /**
- * `/webhooks`: endpoints, their secrets, their deliveries, and sending again. Everything is of the caller's account and
- * mode; what is another's answers as if it did not exist. A secret is shown when it is made and never again.
+ * `/webhooks`: endpoints, their secrets, their deliveries, and resending. All data belongs to the caller's account and mode; an endpoint of
+ * another account is treated as missing. A secret is returned once, when it is created.
  */
 
 import { timingSafeEqual } from 'node:crypto';
@@ -71,7 +71,7 @@ const endpointWithSecret = named('WebhookWithSecret', { ...endpointShape, secret
 
 const DROP_AT_ONCE = 5_000;
 
-/** Validates what a schema cannot: where the address leads, and whether the secret is one. */
+/** Validates what a schema cannot: the target of the URL, and the form of the secret. */
 async function validateFields(
   deps: WebhookRouteDeps,
   fields: Static<typeof endpointFields>,
@@ -88,13 +88,13 @@ function secretIssues({ secret }: { secret?: string }): Issue[] {
   return [{ field: 'secret', message: 'must be whsec_ followed by the Base64 of 24 to 64 bytes' }];
 }
 
-/** Issues of fields that fit the schema where others do not; where the address leads is not looked up then. */
+/** Returns the issues of valid fields when other fields do not fit the schema; the target of the URL is not looked up in this case. */
 function furtherIssues(fields: Partial<Static<typeof endpointFields>>): Issue[] {
   const url = fields.url === undefined ? undefined : urlIssue(fields.url);
   return [...(url === undefined ? [] : [{ field: 'url', message: url }]), ...secretIssues(fields)];
 }
 
-/** Whether the endpoint has this secret already: giving it again rotates nothing. */
+/** Whether the endpoint already has this secret: setting it again rotates nothing. */
 async function isPresentSecret(deps: WebhookRouteDeps, key: EndpointKey, secret: string): Promise<boolean> {
   const target = await deps.database.execute(findTargetOperation, key);
   if (!target) return false;
@@ -113,7 +113,7 @@ function storedFields(fields: Static<typeof endpointFields>) {
   };
 }
 
-/** All calls below /webhooks. */
+/** Returns all routes below /webhooks. */
 export function webhookRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
   return [...endpointRoutes(deps), ...secretRoutes(deps), ...webhookDeliveryRoutes(deps)];
 }

@@ -15,7 +15,7 @@ export interface LimitState {
   warmUp?: string | undefined;
 }
 
-/** Completes the sentence "It may have so many connections: …". */
+/** Returns the rule that sets the limit, as text for operators. */
 export function limitReason(destination: Destination, state: LimitState): string {
   const reason = reasonOfConnections(destination, state);
   return state.warmUp === undefined ? reason : `${reason}; ${state.warmUp}`;

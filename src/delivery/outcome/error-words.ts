@@ -1,15 +1,14 @@
 /**
- * What an error of a socket, of TLS or of the resolver is called when people read it: in the reply of an attempt, of an event,
- * and in the reason why TLS was given up. Node and OpenSSL describe such errors with codes, routine names and paths of
- * source files; a row of this table gives the sentence instead, first match wins. What our own client says is a sentence
- * already and stays as it is.
+ * Readable sentences for errors of a socket, of TLS or of the resolver: in the reply of an attempt, of an event, and in the reason for a
+ * TLS fallback. Node and OpenSSL describe such errors with codes, routine names and paths of source files; the first matching row of this
+ * table replaces them. Messages of Postrider's own client are readable and stay unchanged.
  */
 
 import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
 
-/** An error as Node or our own client reports it. */
+/** An error as Node or Postrider's own client reports it. */
 export interface ConnectionError {
-  /** Such as `ECONNRESET`, `ERR_SSL_WRONG_VERSION_NUMBER` or `CERT_HAS_EXPIRED`. */
+  /** For example `ECONNRESET`, `ERR_SSL_WRONG_VERSION_NUMBER` or `CERT_HAS_EXPIRED`. */
   cause?: string;
   message?: string;
 }
@@ -78,11 +77,11 @@ const rows: readonly [pattern: RegExp, sentence: string][] = [
   [/eproto\b/, 'the TLS handshake with the server failed'],
 ];
 
-/** The words of Node, OpenSSL and the resolver, which nobody wrote for readers. */
+/** Technical terms of Node, OpenSSL and the resolver. */
 const MACHINE =
   /^(connect|read|write|shutdown|bind|getaddrinfo|query[A-Za-z0-9]*) E[A-Z]|error:[0-9A-F]{8}:|SSL routines|^[A-Z][A-Z0-9_]+$|^Client network socket|^socket hang up|^Hostname\/IP|certificate|^This socket|^write after/;
 
-/** One sentence for an error, without capital and full stop, as replies are shown. */
+/** Returns one sentence for an error, without capital and full stop, in the style of replies. */
 export function errorSentence({ cause = '', message = '' }: ConnectionError): string {
   if (message !== '' && (cause === POLICY_UNMET || !MACHINE.test(message))) return message;
   const text = `${cause} ${message}`.toLowerCase().replaceAll('_', ' ').replaceAll('/', ' ');
