@@ -34,7 +34,7 @@ test('a paused destination comes first with all that is put off, and one may be 
   const all = await json('queue', 'status');
   assert.equal(all.destinations.length, 10);
   const explanation =
-    'google asked us to wait until 2026-11-14T14:05:00.000Z; 312 mails wait. 5 connections × 100 ms a message = 50 messages/s (the most).';
+    'google asked Postrider to wait until 2026-11-14T14:05:00.000Z; 312 messages are waiting. 5 connections × 100 ms a message = 50 messages/s (the most).';
   const pausedUntil = new Date(UNTIL).toISOString();
   assert.deepEqual(all.destinations[0], { destinationId: 'google', waiting: 312, pausedUntil, explanation });
   assert.deepEqual([all.destinations[1].destinationId, all.destinations[1].waiting], ['busy11', 411]);
@@ -51,5 +51,5 @@ test('a paused destination comes first with all that is put off, and one may be 
   assert.ok(text.includes(`\ngoogle\n  ${explanation}`) && !text.includes('busy'), text);
   const unknown = await run(['queue', 'status', 'other.example']);
   assert.equal(unknown.code, 1);
-  assert.match(unknown.stderr, /no mail waits for other\.example, and it is not paused/);
+  assert.match(unknown.stderr, /no messages are waiting for other\.example, and it is not paused/);
 });

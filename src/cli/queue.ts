@@ -26,7 +26,7 @@ export async function status(call: CommandCall): Promise<CommandOutcome> {
     return { ...(await database.execute(queueStatusOperation, clock.now())), shown, replies };
   });
   if (asked !== undefined && shown.length === 0) {
-    throw notFound(`no mail waits for ${asked}, and it is not paused; see postrider queue status`);
+    throw notFound(`no messages are waiting for ${asked}, and it is not paused; see postrider queue status`);
   }
   const bodies = shown.map((one) => destinationBody(one, replies));
   const destinations = bodies.map(({ destinationId, depth, pausedUntil, explanation }) => ({

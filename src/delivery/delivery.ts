@@ -1,6 +1,6 @@
 /**
- * The last hop: from the queue to the next mail server, or to the sandbox's simulation of one. `outcome.ts` says what a
- * server's answer means, `schedule.ts` whose turn it is, `worker.ts` how it all runs.
+ * Delivery: from the queue to the next mail server, or to the simulated server of the sandbox. `outcome.ts` interprets replies,
+ * `schedule.ts` orders the queue, and `worker.ts` connects the parts.
  */
 export type { KeysFor, SigningKeys } from './attempt/prepare.ts';
 export { resumeDestinationOperation } from './destinations/pause-store.ts';

@@ -25,7 +25,7 @@ function explain(nodes: PublishedDestination[], depth: number) {
 test('connections by time is the ceiling, with who set it, what waits and the last reply', () => {
   assert.deepEqual(explain([one], 312), {
     messagesPerSecond: 50,
-    text: '5 connections × 100 ms a message = 50 messages/s (the limit of the provider google). 312 mails wait. Last reply: 250 2.0.0 OK.',
+    text: '5 connections × 100 ms a message = 50 messages/s (the limit of the provider google). 312 messages are waiting. Last reply: 250 2.0.0 OK.',
   });
 });
 
@@ -35,7 +35,7 @@ test('nodes add up; a rate below the ceiling counts', () => {
   assert.equal(both.messagesPerSecond, 2);
   assert.match(
     both.text,
-    /^10 connections × 200 ms a message = 50 messages\/s .*A rate allows 2 messages\/s\. 7 mails wait\./,
+    /^10 connections × 200 ms a message = 50 messages\/s .*A rate allows 2 messages\/s\. 7 messages are waiting\./,
   );
 });
 
@@ -48,18 +48,18 @@ test('a pause comes first, with what waits for its end', () => {
   const replies = [{ at: 5, host: 'mx.example', reply: '421 4.7.28 unusual rate of mail.', accepted: false }];
   assert.deepEqual(explain([{ ...one, ...until, limit: 1, replies }, one], 312), {
     messagesPerSecond: 0,
-    text: 'google asked us to wait until 2026-11-14T14:05:00.000Z; 312 mails wait. Last reply: 421 4.7.28 unusual rate of mail. 6 connections × 100 ms a message = 60 messages/s (resumes after one successful probe; the limit of the provider google).',
+    text: 'google asked Postrider to wait until 2026-11-14T14:05:00.000Z; 312 messages are waiting. Last reply: 421 4.7.28 unusual rate of mail. 6 connections × 100 ms a message = 60 messages/s (resumes after one successful probe; the limit of the provider google).',
   });
   const { text } = explain([{ ...one, ...until, asked: false }], 1);
-  assert.match(text, /^google is paused until 2026-11-14T14:05:00\.000Z; 1 mail waits\. Last reply: /);
+  assert.match(text, /^google is paused until 2026-11-14T14:05:00\.000Z; 1 message is waiting\. Last reply: /);
 });
 
 test('a destination that refuses our host says since when, and when it is tried next', () => {
   const blocked = { ...one, asked: true, blockedSince: Date.UTC(2026, 10, 14, 13, 5) };
   const tried = explain([{ ...blocked, pausedUntil: Date.UTC(2026, 10, 14, 14, 5) }], 2).text;
-  const since = 'google refuses our host since 2026-11-14T13:05:00.000Z; ';
-  assert.ok(tried.startsWith(`${since}next try at 2026-11-14T14:05:00.000Z; 2 mails wait. `), tried);
-  assert.ok(explain([blocked], 2).text.startsWith(`${since}2 mails wait. `));
+  const since = 'google has blocked this host since 2026-11-14T13:05:00.000Z; ';
+  assert.ok(tried.startsWith(`${since}next try at 2026-11-14T14:05:00.000Z; 2 messages are waiting. `), tried);
+  assert.ok(explain([blocked], 2).text.startsWith(`${since}2 messages are waiting. `));
 });
 
 test('before the first message there is no ceiling to tell', () => {
@@ -72,8 +72,8 @@ test('mail that no node has in memory says when it is tried next, and what the l
   const replies = [{ at: 5, host: 'mx.example', reply: '451 4.3.0 try later', accepted: false }];
   assert.deepEqual(explainDestination([], { depth: 3, nextAttemptMs: Date.UTC(2026, 10, 14, 14, 5), replies }), {
     messagesPerSecond: null,
-    text: '3 mails wait. Next attempt at 2026-11-14T14:05:00.000Z. Last reply: 451 4.3.0 try later.',
+    text: '3 messages are waiting. Next attempt at 2026-11-14T14:05:00.000Z. Last reply: 451 4.3.0 try later.',
   });
   const { text } = explainDestination([], { depth: 1, nextAttemptMs: null, replies: [] });
-  assert.equal(text, '1 mail waits.');
+  assert.equal(text, '1 message is waiting.');
 });

@@ -252,7 +252,7 @@ export function explainDestination(
     `${product} (${reasons})`,
     ...(mostPerSecond < perSecond ? [`A rate allows ${messagesPerSecond} messages/s`] : []),
   ];
-  const waiting = depth === 1 ? '1 mail waits' : `${depth} mails wait`;
+  const waiting = depth === 1 ? '1 message is waiting' : `${depth} messages are waiting`;
   const [last] = replies;
   const reply = last === undefined ? [] : [`Last reply: ${last.reply.replace(/\.$/, '')}`];
   if (nodes.length === 0) {
@@ -265,19 +265,19 @@ export function explainDestination(
   return { messagesPerSecond: isPaused ? 0 : messagesPerSecond, text: `${sentences.join('. ')}.` };
 }
 
-/** Null where it is not paused, and takes mail of our host. */
+/** Returns why a destination is paused; null if it is neither paused nor blocks this host. */
 function pauseText(nodes: readonly PublishedDestination[]): string | null {
   const key = nodes[0]?.key ?? '';
   const blocked = nodes.flatMap(({ blockedSince }) => blockedSince ?? []);
   const paused = nodes.flatMap(({ pausedUntil }) => pausedUntil ?? []);
   const until = paused.length === 0 ? null : iso(Math.max(...paused));
   if (blocked.length > 0) {
-    const refuses = `${key} refuses our host since ${iso(Math.min(...blocked))}`;
+    const refuses = `${key} has blocked this host since ${iso(Math.min(...blocked))}`;
     return until === null ? refuses : `${refuses}; next try at ${until}`;
   }
   if (until === null) return null;
   return nodes.some(({ asked }) => asked)
-    ? `${key} asked us to wait until ${until}`
+    ? `${key} asked Postrider to wait until ${until}`
     : `${key} is paused until ${until}`;
 }
 

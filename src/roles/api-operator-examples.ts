@@ -82,7 +82,7 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
     fallback: false,
     messagesPerSecond: 0,
     explanation:
-      'mx1.example.com,mx2.example.com asked us to wait until 2026-11-14T09:30:00.000Z; 404 mails wait. Last reply: 421 4.7.28 unusual rate of mail. 2 connections × 100 ms a message = 20 messages/s (one probe ends its pause).',
+      'mx1.example.com,mx2.example.com asked Postrider to wait until 2026-11-14T09:30:00.000Z; 404 messages are waiting. Last reply: 421 4.7.28 unusual rate of mail. 2 connections × 100 ms a message = 20 messages/s (one probe ends its pause).',
     lastReplies: [{ time: TIME, host: 'mx.example.com', reply: '421 4.7.28 unusual rate of mail' }],
     nodes: [{ nodeId, ...paused }],
   },

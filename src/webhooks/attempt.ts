@@ -86,7 +86,7 @@ export interface Delivery extends WebhookJob {
 }
 
 const TIMEOUT_MS = 15_000;
-const GONE = 'the event is past the time that events are kept';
+const GONE = 'the event is older than the retention period and no longer stored';
 /** Start time of an attempt that has not started. */
 export const NOT_STARTED = Number.POSITIVE_INFINITY;
 
@@ -165,12 +165,12 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
   }
 
   deadLetter(item: WebhookItem): Settled {
-    return this.#untried(item, 'our side failed over this delivery three times; retry it by hand');
+    return this.#untried(item, 'an internal error occurred three times; retry this delivery manually');
   }
 
   withoutAttempt(item: WebhookItem): Settled | undefined {
     if (item.target) return undefined;
-    return this.#untried(item, 'the secret of this endpoint cannot be read any more; rotate it and retry');
+    return this.#untried(item, 'the secret of this endpoint cannot be decrypted; rotate it and retry');
   }
 
   #untried(item: WebhookItem, error: string): Settled {

@@ -184,7 +184,7 @@ async function endUntried(tx: Transaction, untried: Untried): Promise<void> {
   const { job, event, nowMs } = untried;
   await queue.finish(tx, [job]);
   if (!event || !untried.known) return;
-  const error = 'the endpoint is disabled; enable it and retry this delivery, or replay the time in question';
+  const error = 'the endpoint is disabled; enable it, then retry this delivery or replay the period';
   const record = untriedOf(job, event, { atMs: nowMs + job.clockOffsetMs, error });
   await writeRecord(tx, record, nowMs);
 }

@@ -49,7 +49,7 @@ const endpointFields = named('WebhookRequest', {
   description: Type.Optional(nullable(Type.String({ maxLength: 500 }))),
   enabled: Type.Optional(Type.Boolean()),
   secret: Type.Optional(
-    Type.String({ maxLength: 100, description: 'whsec_ and the Base64 of 24 to 64 bytes; made for you when omitted.' }),
+    Type.String({ maxLength: 100, description: 'whsec_ and the Base64 of 24 to 64 bytes; generated if omitted.' }),
   ),
 });
 
@@ -63,7 +63,7 @@ const endpointShape = {
   updatedAt: Type.String(),
   disabledReason: Type.Optional(Type.String()),
   inboundRouteId: Type.Optional(
-    Type.String({ description: 'Of a webhook that takes the mail of one inbound route, and nothing else.' }),
+    Type.String({ description: 'Set if the webhook receives the mail of one inbound route and nothing else.' }),
   ),
 };
 const endpointSchema = named('Webhook', endpointShape);
@@ -125,7 +125,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/webhooks', tag: 'webhooks', auth: 'key' },
       operationId: 'listWebhooks',
       summary: 'List webhooks',
-      description: 'Of the mode of the key, without their secrets.',
+      description: 'Returns the webhooks in the mode of the API key, without their secrets.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(endpointSchema) },
       async handle(request: Request<undefined, { limit?: number; cursor?: string }>) {
@@ -141,7 +141,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'POST', path: '/webhooks', tag: 'webhooks', auth: 'key' },
       operationId: 'createWebhook',
       summary: 'Create a webhook',
-      description: 'The answer holds the secret that signs its requests; it is not shown again.',
+      description: 'The response contains the secret that signs its requests. It is not returned again.',
       body: endpointFields,
       furtherIssues,
       refusals: ['LIMIT_REACHED'],
@@ -161,7 +161,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/webhooks/:id', tag: 'webhooks', auth: 'key' },
       operationId: 'getWebhook',
       summary: 'Get a webhook',
-      description: 'Without its secret. disabledReason says why it was disabled, where the service did it.',
+      description: 'Returns the webhook without its secret. disabledReason is set if Postrider disabled the webhook.',
       response: { status: 200, schema: endpointSchema },
       async handle(request: Request) {
         const row = await database.execute(findEndpointOperation, keyOf(request));
@@ -173,7 +173,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'replaceWebhook',
       summary: 'Replace a webhook',
       description:
-        'secret and enabled stay as they are when omitted. Another secret is a rotation: the one before it signs too for 24 h.',
+        'secret and enabled stay unchanged if omitted. A new secret is a rotation: the previous secret also signs for 24 h.',
       body: endpointFields,
       furtherIssues,
       refusals: ['CONFLICT'],
@@ -198,7 +198,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'deleteWebhook',
       summary: 'Delete a webhook and its delivery history',
       description:
-        'Nothing more is sent to it, retries included. One that an inbound route was made with goes with its route.',
+        'Postrider sends no more events to it, including retries. A webhook that belongs to an inbound route is deleted with the route.',
       refusals: ['CONFLICT'],
       response: { status: 200, schema: confirmationSchema },
       async handle(request: Request) {
@@ -224,7 +224,7 @@ function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'rotateWebhookSecret',
       summary: 'Rotate the secret; the old one also signs for 24 h',
       description:
-        'Until then every request carries a signature with each; the new secret is shown in this answer only.',
+        'During that time every request has a signature for each secret. The new secret is returned only in this response.',
       ...{ body: closed({}), bodyOptional: true },
       response: {
         status: 200,
@@ -252,7 +252,7 @@ function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'POST', path: '/webhooks/:id/test', tag: 'webhooks', auth: 'key' },
       operationId: 'testWebhook',
       summary: 'Send a signed test event and return the result',
-      description: 'The event is a Delivery with "test": true. It is tried once, also when the webhook is disabled.',
+      description: 'The event is a Delivery with "test": true. It is sent once, even if the webhook is disabled.',
       ...{ body: closed({}), bodyOptional: true },
       response: {
         status: 200,

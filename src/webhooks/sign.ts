@@ -82,7 +82,7 @@ type Targets = (row: EndpointTarget) => Target;
 /** Returns the key of an encrypted secret; throws if it was encrypted with another secret key. */
 function openKey(secretKey: Uint8Array, webhookId: string, sealed: Uint8Array): Buffer {
   const key = secretKeyOf(open(secretKey, sealed, sealContext(webhookId)).toString('utf8'));
-  if (!key) throw new Error(`the sealed secret of ${webhookId} is none of the form whsec_…`);
+  if (!key) throw new Error(`the sealed secret of ${webhookId} is not a valid secret of the form whsec_…`);
   return key;
 }
 

@@ -63,7 +63,7 @@ test('the other node shows the pause, and ends it: one probe, and then what wait
   assert.equal(shown.lastReplies[0].reply, REFUSAL);
   const one = (await operator.call('GET', '/operator/destinations/mx.busy.example')).body as unknown as JsonObject;
   assert.equal(one.destinationId, 'mx.busy.example');
-  const asked = `mx.busy.example asked us to wait until ${shown.pausedUntil}; ${MAILS} mails wait. Last reply: `;
+  const asked = `mx.busy.example asked Postrider to wait until ${shown.pausedUntil}; ${MAILS} messages are waiting. Last reply: `;
   assert.ok(one.explanation.startsWith(`${asked}${REFUSAL.slice(0, 20)}`), one.explanation);
   assert.equal((await operator.call('GET', '/operator/destinations/other.example')).status, 404);
   const leftMs = Date.parse(shown.pausedUntil) - Date.now();

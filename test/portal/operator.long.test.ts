@@ -71,7 +71,7 @@ test('the queue shows what waits and why, and a pause is ended', { skip }, async
   // Renewed without a reload.
   await row.getByText('Paused').waitFor({ timeout: 20_000 });
   await row.getByText(REFUSAL, { exact: true }).waitFor();
-  await row.getByText(/mx\.busy\.example asked us to wait until .*; 3 mails wait\. Last reply: /).waitFor();
+  await row.getByText(/mx\.busy\.example asked Postrider to wait until .*; 3 messages are waiting\. Last reply: /).waitFor();
   await page.getByRole('table', { name: 'By account' }).getByRole('link', { name: 'My account' }).waitFor();
   await page.getByRole('button', { name: 'Resume mx.busy.example' }).click();
   await page.getByText('Probing mx.busy.example…').waitFor();

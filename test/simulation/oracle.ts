@@ -314,7 +314,7 @@ function ofBounces(
     if (bounce && bounce.at < expiresAt) faults.push(`${id} bounced, and nobody refused it`);
     const [setAtMs] = clockSetAtMs;
     if (setAtMs === undefined || createdAt >= setAtMs || (bounce?.at ?? 0) < setAtMs) continue;
-    // The one published exception: the server has asked us to wait until after the lifetime, or blocks our host.
+    // The one published exception: the server has asked Postrider to wait until after the lifetime, or blocks our host.
     if (reply?.startsWith('421 ') || refusalBehind(reply, recipient)?.isBlock) continue;
     const tried = database.all<{ at: number }>('SELECT at FROM attempt WHERE message_id = ?', id);
     if (!tried.some(({ at }) => at >= setAtMs)) faults.push(`${id} expired by a clock that was set, untried since`);

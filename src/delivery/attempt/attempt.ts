@@ -1,7 +1,7 @@
 /**
- * One attempt: a group of messages of one email, to one destination. It answers what happened to each message and what is to happen next,
- * and changes neither the queue nor the destination: apply.ts does. An attempt that outlives its deadline is cut and is a temporary
- * failure. An exception in our own code is thrown, and counts as a crash. Mail of an account that was suspended meanwhile is released.
+ * One attempt: a group of messages of one email, to one destination. Returns the result of each message and what happens next; apply.ts
+ * updates the queue and the destination. An attempt that exceeds its deadline is cut and is a temporary failure. An exception in
+ * Postrider's own code is thrown and counts as a crash. If the account was suspended in the meantime, its messages are released.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -36,7 +36,7 @@ export interface AttemptDeps {
   keysFor: KeysFor;
   isSuspended(accountId: string): boolean | Promise<boolean>;
   random(): number;
-  /** For one whole attempt. */
+  /** Deadline of the entire attempt. */
   deadlineMs: number;
 }
 
@@ -55,7 +55,7 @@ export class Attempts {
     this.#deps = deps;
   }
 
-  /** Attempts the group, over `session` if that will do. */
+  /** Attempts the group, over `session` if it fits. */
   async run(
     destination: Destination,
     group: Held[],
@@ -88,7 +88,7 @@ export class Attempts {
     return { ...unsent(results), pooled: undefined };
   }
 
-  /** A simulated server's answer. */
+  /** Returns the result of a simulated server. */
   #play(held: Held): AttemptResult {
     const { results, random } = this.#deps;
     const settlement = playSandbox(held.job, { nowMs: results.nowOf(held), random: random() });
@@ -104,14 +104,14 @@ export class Attempts {
     }
   }
 
-  /** Mail whose lifetime has ended meanwhile bounces. */
+  /** Releases a message of a suspended account; bounces it if its lifetime has ended. */
   #suspended(held: Held): AttemptResult {
     const { results } = this.#deps;
     if (results.nowOf(held) < held.job.expiresAt) return { held, kind: 'released' };
     return { held, kind: 'settled', settlement: results.of(held, { outcome: expiredWhileSuspended(), facts: null }) };
   }
 
-  /** Undefined when the deadline passed before. */
+  /** Resolves with undefined if the deadline passes first. */
   async #withinDeadline(sending: Promise<Transmission>): Promise<Transmission | undefined> {
     let timer: NodeJS.Timeout | undefined;
     const overdue = new Promise<undefined>((resolve) => {
@@ -129,7 +129,7 @@ export class Attempts {
     const prepared = await this.#prepare(group[0]!);
     const { recipient } = group[0]!.job;
     const { key } = destination;
-    // A pause, a stop, or a storage that refuses may have come meanwhile: nothing is begun then.
+    // A pause, a stop, or a storage failure may have happened in the meantime: start nothing then.
     if (!engine.isOpen || registry.pauseOf(key)) return nothingSent(group, attempt.pooled);
     const holds = (): boolean => group.every((held) => held.state !== 'running' || engine.holds(held));
     return transmit({
@@ -156,7 +156,7 @@ export class Attempts {
     });
   }
 
-  /** The content as it is sent, made once for all recipients of the email that wait here. */
+  /** Prepares the content to send, once for all recipients of the email in memory. */
   async #prepare({ email, job }: Held): Promise<Prepared> {
     const { blobs, keysFor, log } = this.#deps;
     if (email.prepared && !(await isStillVerified(job, keysFor).catch(() => false))) email.prepared = undefined;
@@ -194,7 +194,7 @@ export class Attempts {
   }
 }
 
-/** Its session is no good any more, and its content may be what went wrong. */
+/** Closes the session, which can no longer be used, and drops the content, which may be the cause. */
 function abandon(group: readonly Held[], { pooled }: Cuttable): void {
   group[0]!.email.prepared = undefined;
   pooled?.session.destroy();

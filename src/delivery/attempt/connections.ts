@@ -1,10 +1,9 @@
 /**
- * Open sessions, kept per destination and used again: idle for at most ten seconds, for at most so many messages. A session serves
- * the domain that it was opened for, and others of the same destination where its host is among their best exchangers: a backup
- * exchanger of one domain, or the host that a provider gave to one customer, is never handed the mail of another. Also
- * opens new ones: host after host, and each of its addresses, until one greets us, whatever the others replied before (RFC 5321 §5.1).
- * A session that the peer closes while it is idle is simply gone. A message gets a session only if its TLS is what the message
- * asks for (hosts.ts).
+ * Keeps open sessions per destination and reuses them: idle for up to 10 s, for a limited number of messages. A session serves the domain
+ * it was opened for, and other domains of the same destination if its host is among their best MX hosts: a backup MX of one domain, or a
+ * host that a provider assigned to one customer, never receives mail of another. Also opens new sessions: host by host, and each address of
+ * a host, until one greets, whatever the earlier ones replied (RFC 5321 §5.1). A session that the peer closes while idle is dropped. A
+ * message uses a session only if its TLS meets the requirements of the message (hosts.ts).
  */
 import type { OpenSmtpOptions, SmtpError, SmtpSession, TlsNeed } from '../../net/smtp-client.ts';
 import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
@@ -27,9 +26,9 @@ import {
 } from './pooled-session.ts';
 
 const IDLE_MS = 10_000;
-/** Servers that an attempt speaks to, one after the other, while none of them opens a session. */
+/** Servers that one attempt connects to in sequence while none of them opens a session. */
 const MAX_GREETED = 10;
-/** RFC 5321 §4.5.3.2; a fifth of it for a destination that fell silent the last time. */
+/** RFC 5321 §4.5.3.2; one fifth of it for a destination that stalled last time. */
 const ENVELOPE_MS = 300_000;
 const STALLED_PART = 1 / 5;
 
@@ -37,35 +36,35 @@ export type Opened = { ok: true; pooled: PooledSession } | NotOpened;
 
 export interface Connections {
   /**
-   * Which policies on TLS a session for mail to this domain must have been opened under: none, the domain's own as they are now, or, where
-   * the mail asks that none counts (RFC 8689 §5), any.
+   * Returns the TLS policies that a session for mail to this domain must have been opened under: none, the domain's current policy, or any
+   * if the message ignores policies (RFC 8689 §5).
    */
   asksOf(domain: string, tlsOptional: boolean): Promise<string>;
-  /** An idle session with this destination. */
+  /** Takes an idle session with this destination. */
   take(destination: string, need: SessionNeed): PooledSession | undefined;
   /**
-   * Looks the domain up and opens a session with one of the exchangers that count for this destination; with `after` with one behind that
-   * one that has not failed lately. With the cause ELSEWHERE where the domain turns out to have another destination, whose limits and
-   * pauses count.
+   * Looks up the domain and opens a session with one of the MX hosts that belong to this destination. With `after`, only hosts after that
+   * session's host which have not failed recently. Fails with the cause ELSEWHERE if the domain turns out to have another destination,
+   * whose limits and pauses apply.
    */
   open(destination: string, need: SessionNeed, after?: PooledSession): Promise<Opened>;
-  /** Back for the next message; closed instead when it has done its share. Resolves when the peer has one connection less. */
+  /** Returns the session for the next message, or closes it after its last one. Resolves when the peer has one connection less. */
   release(pooled: PooledSession): Promise<void>;
   destroy(pooled: PooledSession): void;
-  /** Open sessions with a destination, idle ones included; with `domain` those that are for this domain. */
+  /** Counts open sessions with a destination, including idle ones; with `domain`, only those for this domain. */
   count(destination: string, domain?: string): number;
   /** Whether the mail of a domain may go over this session. */
   isFor(pooled: PooledSession, domain: string): boolean;
   readonly total: number;
-  /** Closes what has been idle too long. */
+  /** Closes sessions that have been idle too long. */
   sweep(): void;
-  /** Ends what is being opened, with the cause ECANCELLED, and refuses to open more. */
+  /** Cancels connections that are being opened, with the cause ECANCELLED, and refuses to open more. */
   cancelOpening(): void;
-  /** Cuts every session that is in the middle of a message and has not sent its final dot. */
+  /** Cuts every session that has not sent the final dot of its message. */
   cutBeforeDots(): void;
   /** Cuts every session. */
   destroyAll(): void;
-  /** QUIT to every idle session. */
+  /** Sends QUIT on every idle session. */
   quitAll(): Promise<void>;
 }
 
@@ -73,7 +72,7 @@ export interface ConnectionOptions extends CandidateDeps {
   sets: Pick<ExchangerSets, 'destinationOf' | 'destinationAt' | 'serves'>;
   registry: Pick<Registry, 'pauseOf' | 'isStalled' | 'spareConnections'>;
   limits: Pick<Limits, 'messagesPerConnection'>;
-  /** Our name in EHLO. */
+  /** The host name for EHLO. */
   helo: string;
   timeouts?: OpenSmtpOptions['timeouts'];
 }
@@ -228,7 +227,7 @@ function cancelled(relay: boolean) {
   return { evidence: { stage: 'connect' as const, cause: 'ECANCELLED', message, relay }, facts: NO_FACTS };
 }
 
-/** Whether it was refused for what the mail, or the recipient's domain, asks of the connection. */
+/** Whether the opening failed because of what the message, or the recipient's domain, requires of the connection. */
 function isAboutNeed({ stage, cause }: SmtpError, need: SessionNeed): boolean {
   return cause === POLICY_UNMET || (need.tls !== false && (stage === 'starttls' || stage === 'tls'));
 }
@@ -247,12 +246,12 @@ function factsOf({ host, policy }: Candidate, error: SmtpError, need: TlsNeed) {
   };
 }
 
-/** The addresses that a failed opening was about: one that was spoken to, or all where none could be connected to. */
+/** The addresses that a failed opening is about: the one that replied, or all of them if none accepted a connection. */
 function triedIn({ addresses }: Candidate, { stage, remoteAddress }: SmtpError): readonly string[] {
   return stage === 'connect' || remoteAddress === undefined ? addresses : [remoteAddress];
 }
 
-/** Whether a failed opening says something about the host, and not about what was asked of it. */
+/** Whether a failed opening says something about the host rather than about the requirements of the message. */
 function isAboutHost({ stage, cause, reply, local }: SmtpError): boolean {
   if (local || cause === 'ECANCELLED' || cause === 'EADDRNOTAVAIL') return false;
   return stage === 'connect' || stage === 'banner' || stage === 'ehlo' || reply?.code === 421;

@@ -1,10 +1,10 @@
 /**
- * Mail with files of its own in blob storage, which is never in memory as a whole: its body is hashed for the signatures in
- * one pass over the files, and each attempt reads them once more. Both passes check every file's length and SHA-256. A pass
- * that finds a file missing or changed ends before the last lines of that file are out: an attempt is cut without its final
- * dot, nothing is accepted by the peer, and the log says so at level error.
+ * Messages with separate files in blob storage, which are never in memory as a whole. The body is hashed for the signatures in one pass
+ * over the files, and each attempt reads them again. Both passes check the length and SHA-256 of every file. If a file is missing or
+ * changed, the pass ends before the last lines of that file: the attempt is cut without its final dot, so the peer accepts nothing, and an
+ * error is logged.
  *
- * The hash of a body depends on nothing but the content, and is kept for later attempts.
+ * The hash of a body depends only on the content and is kept for later attempts.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Log } from '../../base/log.ts';
@@ -21,22 +21,22 @@ import {
 } from '../../messages/messages.ts';
 import type { Blobs } from '../../storage/blobs/blobs.ts';
 
-/** Content that is read while it is sent, again each time. */
+/** Content that is streamed from storage for each attempt. */
 export interface StreamedContent {
   sizeBytes: number;
-  /** Its header with the empty line, with which it begins. */
+  /** The header including the empty line. */
   header: Buffer;
   read(): AsyncIterable<Buffer | Base64Lines>;
 }
 
-/** By the email; the oldest make way. */
+/** Keyed by email; the oldest entries are evicted. */
 export type BodyHashes = Map<string, string>;
 
 const MAX_BODY_HASHES = 1_000;
 
 export interface LargeJob {
   job: DeliveryJob;
-  /** Everything but the files. */
+  /** Everything except the files. */
   content: Buffer;
   files: readonly EmailFile[];
 }
@@ -47,7 +47,7 @@ export interface LargeDeps {
   bodyHashes: BodyHashes;
 }
 
-/** Why it cannot be sent, in a sentence that a user may read; the log has the rest. */
+/** Returns why the content cannot be sent, as a message for users; the log has the details. */
 function tell({ job }: LargeJob, error: Error, { log }: LargeDeps): string {
   const isFault = error instanceof ContentFault;
   const message = isFault ? error.message : 'a stored file of the message cannot be read';
@@ -57,7 +57,7 @@ function tell({ job }: LargeJob, error: Error, { log }: LargeDeps): string {
   return message;
 }
 
-/** The content as an attempt sends it, or why it cannot be sent. Looks for the files without reading them. */
+/** Returns the content as an attempt sends it, or why it cannot be sent. Checks that the files exist without reading them. */
 export async function openLarge(large: LargeJob, deps: LargeDeps): Promise<StreamedContent | string> {
   try {
     const missing = await findMissingFile(large.files, deps.blobs);
@@ -77,11 +77,11 @@ async function* readToSend(large: LargeJob, deps: LargeDeps): AsyncGenerator<Buf
   }
 }
 
-/** What the signatures cover, or why the content cannot be read. */
+/** Returns the input of the signatures, or why the content cannot be read. */
 export async function prepareLargeDkim(large: LargeJob, deps: LargeDeps): Promise<PreparedDkim | string> {
   const { job, content } = large;
   const { headerEnd, bodyStart } = endOfHeader(content);
-  // Numbers of removed emails may be given again; Message-IDs are not.
+  // Sequence numbers of removed emails may be reused; Message-IDs are not.
   const key = `${job.emailSeq} ${job.headerMessageId}`;
   let bodyHash = deps.bodyHashes.get(key);
   try {
@@ -95,7 +95,7 @@ export async function prepareLargeDkim(large: LargeJob, deps: LargeDeps): Promis
   return prepareDkimHeader(content.subarray(0, headerEnd), bodyHash);
 }
 
-/** A chunk costs the event loop a quarter of a millisecond, and between two chunks others have their turn. */
+/** A chunk blocks the event loop for 0.25 ms; other work runs between chunks. */
 async function hashBody(large: LargeJob, from: number, deps: LargeDeps): Promise<string> {
   const body = new RelaxedBodyHash();
   let skip = from;

@@ -1,6 +1,6 @@
 /**
- * One pass of an email over one session: the result of each recipient, whether it goes on to the next host in the same attempt, what is
- * remembered of the host, and which hosts come next. What replies mean is decided in outcome/.
+ * One pass of an email over one session: the result of each recipient, whether it continues at the next host in the same attempt, what is
+ * remembered about the host, and which hosts come next. The meaning of replies is decided in outcome/.
  */
 import type { RecipientResult, SendResult } from '../../net/smtp-client.ts';
 import { classify, type Outcome } from '../outcome/outcome.ts';
@@ -20,9 +20,9 @@ import { type Candidate, isRelay } from '../routing/route.ts';
 import { type PooledSession, peerOf } from './pooled-session.ts';
 
 const MAX_RETURNS = 3;
-/** Returns of a recipient beyond the limit of one transaction: each time at least one other of at most 50 was delivered. */
+/** Times a recipient over the transaction limit is put back: each time at least one other of up to 50 was delivered. */
 const MAX_RETURNS_OF_REST = 50;
-/** Returns of a message that got no session: more, because a peer may refuse sessions for hours. */
+/** Times a message without a session is put back: more, because a peer may refuse sessions for hours. */
 const MAX_RETURNS_WITHOUT_SESSION = 20;
 
 /** A recipient whose attempt has ended with this outcome. */
@@ -36,30 +36,30 @@ export interface Ended {
 /** The result of an attempt for one recipient, and what is to happen next. */
 export type AttemptResult =
   | Ended
-  /** Its result is complete as it is. */
+  /** The result is final. */
   | { held: Held; kind: 'settled'; settlement: Settlement }
-  /** It goes back to the queue; no attempt is counted. */
+  /** The message returns to the queue; no attempt is counted. */
   | { held: Held; kind: 'put back' }
-  /** It goes back to the database: its account may not send now. */
+  /** The message returns to the database: its account may not send now. */
   | { held: Held; kind: 'released' }
-  /** Its attempt continues at another destination. */
+  /** The attempt continues at another destination. */
   | { held: Held; kind: 'continues'; hop: Hop };
 
 /** The result of one attempt with a group of messages. Values only: apply.ts acts on them. */
 export interface AttemptReport {
   startedMs: number;
-  /** How long it took, by a monotonic clock. */
+  /** Duration, by a monotonic clock. */
   elapsedMs: number;
   results: AttemptResult[];
   /** The signal about the destination. */
   signal: Signal;
-  /** The session to go on with, if it is still good. */
+  /** The session to continue with, if it is still usable. */
   pooled: PooledSession | undefined;
 }
 
 /**
- * Whether the result at an earlier host counts for more: this one was not reached, or permanently refuses a message that the other deferred
- * and may still accept. A host that could not be spoken to leaves the outcome to this one.
+ * Whether the result at an earlier host outweighs this one: this host was not reached, or permanently refused a message that the other one
+ * deferred and may still accept. If the earlier host could not be reached, the later result counts.
  */
 function isOutweighed({ held, outcome: { kind, smtpCode } }: Ended, before: Pick<Outcome, 'smtpCode'>): boolean {
   const { hosts, pause } = held.hop.detour!;
@@ -67,7 +67,7 @@ function isOutweighed({ held, outcome: { kind, smtpCode } }: Ended, before: Pick
   return kind === 'temporary' && smtpCode === null && before.smtpCode !== null;
 }
 
-/** The outcome of an attempt together with what it met at other destinations before: the one that counts, and the whole dialogue. */
+/** Combines the outcome of an attempt with its results at earlier destinations: the outcome that counts, and the complete dialogue. */
 export function conclude(now: Ended): Ended {
   const { before, pause } = now.held.hop.detour ?? {};
   if (pause && isOutweighed(now, pause.outcome)) {
@@ -141,7 +141,7 @@ export function classifyPass(
   });
 }
 
-/** Whether the recipient goes on to the next host at once. */
+/** Whether the recipient continues at the next host immediately. */
 export function goesOn(one: AttemptResult, result: RecipientResult): boolean {
   return one.kind === 'ended' && goesToNextHost(one.outcome, result);
 }
@@ -152,7 +152,7 @@ export function laterResult(before: AttemptResult | undefined, now: AttemptResul
   return { ...before, facts: { ...before.facts, dialogue: now.facts.dialogue } };
 }
 
-/** Remembers of an address what a pass showed; ends the session where it may carry no further message. */
+/** Records what a pass showed about an address; ends the session if it may carry no more messages. */
 export function learn(hosts: HostMemory, { pooled, sent, reused }: Pass, group: readonly Held[]): void {
   const peer = peerOf(pooled);
   if (reused && sent.recipients.every(isReuseRefused)) {
@@ -174,8 +174,8 @@ export function learn(hosts: HostMemory, { pooled, sent, reused }: Pass, group: 
 }
 
 /**
- * Returns the hosts that an attempt tries after a pass: the other addresses of the host, unless all that failed is up to the recipients'
- * mailboxes, then the hosts after it. If nothing is left and commands were lost, the same address is tried without PIPELINING.
+ * Returns the hosts that an attempt tries after a pass: the other addresses of the host, unless all failures are about the recipients'
+ * mailboxes, then the hosts after it. If no host is left and commands were lost, the same address is tried without PIPELINING.
  */
 export function restAfter({ pooled, sent }: Pass, going: readonly AttemptResult[]): Candidate[] {
   const { host, address } = peerOf(pooled);
@@ -194,7 +194,7 @@ export function signalOfPass({ pooled, sent }: Pass, results: readonly AttemptRe
   return signalOfSession(answers, pooled.session.remoteHost);
 }
 
-/** Puts recipients back that were refused because of the number of our connections. */
+/** Puts back recipients that were refused because of the number of Postrider's connections. */
 export function putBackRefused(signal: Signal, results: readonly AttemptResult[]): AttemptResult[] {
   if (signal.kind !== 'connection-limit') return [...results];
   return results.map((one): AttemptResult => {

@@ -1,53 +1,50 @@
-/**
- * A session that is kept for the next message, what a message asks of one, and where those are that wait for their next message or say
- * QUIT.
- */
+/** A session that is kept for the next message, what a message requires of a session, and the sets of idle and closing sessions. */
 import type { SmtpSession, TlsNeed } from '../../net/smtp-client.ts';
 import type { Detour } from '../queue/held.ts';
 import { peerKey, satisfies, type TlsPolicyName } from '../routing/hosts.ts';
 import type { Candidate } from '../routing/route.ts';
 
-/** Of mail for which no policy counts, and of the sessions opened for it. */
+/** For mail that ignores TLS policies, and for the sessions opened for it. */
 export const ANY = '*';
 
 export interface PooledSession {
   session: SmtpSession;
   destination: string;
-  /** The domain it was opened for. */
+  /** The domain that the session was opened for. */
   domain: string;
-  /** Messages after which it is closed. */
+  /** Messages after which the session is closed. */
   mostMessages: number;
-  /** The host that it was opened with. */
+  /** The host of the session. */
   candidate: Candidate;
   /** What an attempt tries after this session: the other addresses of its host, then the hosts after it. */
   rest: Candidate[];
-  /** Opened for mail that a better exchanger did not take: closed afterwards, so that other mail is not led past the better one. */
+  /** Opened for mail that a better MX host did not accept: closed afterwards, so that other mail does not bypass the better host. */
   spare: boolean;
-  /** The policies on TLS that it was opened under, see `asksOf`. */
+  /** The TLS policies that the session was opened under, see `asksOf`. */
   asks: string;
   tlsPolicy: TlsPolicyName;
-  /** Messages that were begun on it. */
+  /** Messages started on the session. */
   used: number;
-  /** Monotonic ms since which it is idle. */
+  /** Monotonic ms since the session became idle. */
   idleSince: number;
 }
 
-/** What a message asks of the session it goes over. */
+/** What a message requires of its session. */
 export interface SessionNeed {
-  /** Whose exchangers it goes to; the destination itself behind a relay. */
+  /** The domain whose MX hosts receive the message; with a relay, the destination itself. */
   domain: string;
   tls: TlsNeed;
-  /** What `asksOf` answered for the recipient's domain; left out by those who look again when they know it. */
+  /** The result of `asksOf` for the recipient's domain; omitted by callers that check again once they know it. */
   asks?: string;
-  /** Addresses that come after all others, by `peerKey`. */
+  /** Addresses to try last, by `peerKey`. */
   avoid: ReadonlySet<string>;
-  /** Attempts that were made before. */
+  /** Number of earlier attempts. */
   attempts: number;
-  /** The number of the email. */
+  /** Sequence number of the email. */
   emailSeq: number;
-  /** Where the attempt has come from its domain's own destination: the exchangers that it has not been at, where they are known. */
+  /** If the attempt comes from its domain's own destination: the MX hosts it has not tried, if known. */
   detour?: Pick<Detour, 'rest'> | undefined;
-  /** Whether mail may leave from this address now (undefined: from the system's choice): all may unless this says otherwise. */
+  /** Whether mail may be sent from this local address now (undefined: chosen by the system); all are allowed by default. */
   mayLeaveFrom?: (source: string | undefined) => boolean;
 }
 
@@ -68,7 +65,7 @@ export function hasShareLeft(pooled: PooledSession): boolean {
   return pooled.used < pooled.mostMessages;
 }
 
-/** Sessions that wait for their next message, by destination. */
+/** Idle sessions, by destination. */
 export class IdleSessions {
   readonly #byDestination = new Map<string, PooledSession[]>();
 
@@ -86,14 +83,14 @@ export class IdleSessions {
     if (waiting.length === 0) this.#byDestination.delete(pooled.destination);
   }
 
-  /** The youngest that fits. */
+  /** Takes the most recently used session that fits. */
   take(destination: string, isWanted: (pooled: PooledSession) => boolean): PooledSession | undefined {
     const found = this.#byDestination.get(destination)?.findLast(isWanted);
     if (found) this.remove(found);
     return found;
   }
 
-  /** The oldest, where there are more than so many. */
+  /** Takes the oldest session if there are more than `most`. */
   takeBeyond(destination: string, most: number): PooledSession | undefined {
     const waiting = this.#byDestination.get(destination) ?? [];
     const [oldest] = waiting.length > most ? waiting : [];
@@ -101,7 +98,7 @@ export class IdleSessions {
     return oldest;
   }
 
-  /** Those that came before this monotonic time. */
+  /** Takes the sessions that became idle before this monotonic time. */
   takeBefore(sinceMs: number): PooledSession[] {
     const taken = [...this.#byDestination.values()].flat().filter(({ idleSince }) => idleSince < sinceMs);
     for (const pooled of taken) this.remove(pooled);
@@ -109,7 +106,7 @@ export class IdleSessions {
   }
 }
 
-/** Sessions that say QUIT: the peer still counts them. */
+/** Sessions that are sending QUIT: the peer still counts them. */
 export class ClosingSessions {
   readonly #all = new Map<PooledSession, Promise<void>>();
 
@@ -120,8 +117,8 @@ export class ClosingSessions {
   }
 
   /**
-   * The peer is not to have more connections than it may because none of the idle ones would do, or because one is not closed yet: it
-   * would refuse one dial after the other, up to two seconds long.
+   * Frees a connection if the peer's limit is reached because no idle session fits, or because one is still closing: otherwise the peer
+   * would refuse each new connection for up to 2 s.
    */
   async makeRoom(destination: string, { idle, most }: { idle: IdleSessions; most: number }): Promise<void> {
     const oldest = idle.takeBeyond(destination, most);

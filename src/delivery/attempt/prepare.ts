@@ -1,19 +1,17 @@
 /**
- * What goes over the wire for one email: its content as it was accepted, a Received field of our own, and the DKIM signatures.
- * Received stands first, the signatures below it, so that they cover exactly the content and nothing that is added on the
- * way. The content is read once for all recipients that wait in the window, and signed once for all that have no field of their own
- * (feedback-address.ts).
+ * Prepares the bytes that one email sends: its content as accepted, Postrider's Received field, and the DKIM signatures. Received comes
+ * first and the signatures below it, so that they cover exactly the content and nothing that is added in transit. The content is read once
+ * for all recipients in memory, and signed once for all that have no field of their own (feedback-address.ts).
  *
- * Mail whose sender's domain the account may no longer send from does not leave: it bounces by our own refusal, and never goes
- * out unsigned in the name of a domain that was removed since it was accepted.
+ * A message from a domain that the account may no longer use bounces by Postrider's own refusal; it is never sent unsigned.
  *
- * Content that is missing, or is not what was accepted (blobs are compared with their digest), is never sent: the attempt
- * fails on our side, the log says so at level error, and the message bounces when its lifetime ends.
+ * Content that is missing, or differs from what was accepted (blobs are compared with their digest), is never sent: the attempt fails as an
+ * internal error, an error is logged, and the message bounces when its lifetime ends.
  *
- * Where a peer lacks 8BITMIME or SMTPUTF8 (RFC 6152, RFC 6531) and the message needs it, the message is re-encoded and signed
- * again, because a signature covers exactly the bytes that leave; once for all recipients whose servers lack the same. What cannot be
- * re-encoded without damage is refused here, permanently, as if the peer had: 554 5.6.3 or 553 5.6.7. Streamed content is our
- * own and 7-bit but for its header, and is sent under another one.
+ * If a peer lacks 8BITMIME or SMTPUTF8 (RFC 6152, RFC 6531) and the message needs it, the message is re-encoded and signed again, because a
+ * signature covers the exact bytes; once for all recipients whose servers lack the same extension. A message that cannot be re-encoded
+ * without damage is refused here permanently, as if by the peer: 554 5.6.3 or 553 5.6.7. Streamed content is composed by Postrider and
+ * 7-bit except for its header, and is sent with another header.
  */
 
 import { isAscii } from 'node:buffer';
@@ -42,17 +40,14 @@ import { type Evidence, SENDER_UNVERIFIED } from '../outcome/outcome.ts';
 import { type BodyHashes, openLarge, prepareLargeDkim, type StreamedContent } from './large.ts';
 
 export interface SigningKeys {
-  /** The domain that signs, in A-labels. */
+  /** The signing domain, in A-labels. */
   domain: string;
   keys: readonly DkimKey[];
-  /** A name of the sender's that leads to us, for the return path. */
+  /** A name of the sender's that points to Postrider, for the return path. */
   returnPath?: string | undefined;
 }
 
-/**
- * The keys with which this account signs mail from this domain; undefined leaves the mail unsigned, and `unverified` does not
- * let it leave.
- */
+/** Returns the keys with which this account signs mail from this domain. Undefined leaves the message unsigned; `unverified` stops it. */
 export type KeysFor = (accountId: string, fromDomain: string) => Promise<SigningKeys | 'unverified' | undefined>;
 
 export interface Preparing {
@@ -62,7 +57,7 @@ export interface Preparing {
   bodyHashes: BodyHashes;
 }
 
-/** The signatures over the content and `fields` on top of it, and those fields: what stands above the content. */
+/** Returns the signatures over `fields` and the content, followed by the fields: everything above the content. */
 type Sign = (fields: string) => Promise<string>;
 
 export type Prepared =
@@ -70,16 +65,16 @@ export type Prepared =
       ok: true;
       content: Buffer | StreamedContent;
       sign: Sign;
-      /** A name of the sender's that leads to us. */
+      /** A name of the sender's that points to Postrider. */
       ownReturnPath?: string | undefined;
-      /** That name, where the mail may ask for complaints to be sent there: see feedback-address.ts. */
+      /** That name, if complaints may be sent there: see feedback-address.ts. */
       feedbackDomain?: string | undefined;
-      /** For other bytes of the same mail, where a peer makes it necessary to re-encode it; of streamed content for another header. */
+      /** For other bytes of the same message, if it is re-encoded for a peer; with streamed content, for another header. */
       signerOf(content: Buffer): Sign;
     }
   | { ok: false; evidence: Omit<Evidence, 'relay'> };
 
-/** RFC 5321 §6.3: more Received fields than this are a loop. */
+/** RFC 5321 §6.3: more Received fields than this indicate a loop. */
 const MAX_RECEIVED = 100;
 const SLICE_BYTES = 512_000;
 
@@ -87,24 +82,24 @@ function unsendable(message: string): Prepared {
   return { ok: false, evidence: { stage: 'data', cause: 'ECONTENT', message } };
 }
 
-/** What is shown as From was classified when it was accepted; here only its domain counts. */
+/** The displayed From was checked at acceptance; only its domain matters here. */
 function fromDomain(job: DeliveryJob): string {
   const from = parseAddress(job.headerFrom);
   return from.ok ? from.value.domain : job.headerFrom.slice(job.headerFrom.lastIndexOf('@') + 1).replace(/>\s*$/, '');
 }
 
 function unverified(job: DeliveryJob): Prepared {
-  const text = `the domain ${fromDomain(job)} is no longer verified for the account that sends this mail`;
+  const text = `the domain ${fromDomain(job)} is no longer verified for the sending account`;
   const local = { code: 550, enhanced: '5.7.1', text };
   return { ok: false, evidence: { stage: 'data', cause: SENDER_UNVERIFIED, local } };
 }
 
-/** Whether the account may still send this mail, which was prepared a while ago; rejects as `keysFor` does. */
+/** Whether the account may still send this prepared message; rejects as `keysFor` does. */
 export async function isStillVerified(job: DeliveryJob, keysFor: KeysFor): Promise<boolean> {
   return (await keysFor(job.accountId, fromDomain(job))) !== 'unverified';
 }
 
-/** A fault is a sentence that a user may read; its cause, the words of the storage, is for the operator alone. */
+/** An error has a message that users may read; its cause, the storage's own message, is for the operator. */
 async function loadContent(
   job: DeliveryJob,
   inline: Uint8Array | null,
@@ -125,13 +120,13 @@ async function loadContent(
   }
 }
 
-/** How many Received fields the header has. */
+/** Counts the Received fields in the header. */
 export function countReceived(content: Buffer): number {
   const header = content.toString('latin1', 0, endOfHeader(content).headerEnd);
   return headerFields(header).filter(({ name }) => name === 'received').length;
 }
 
-/** Hashes a large body in slices, so that 40 MB do not hold up the event loop. */
+/** Hashes a large body in slices, so that 40 MB do not block the event loop. */
 async function prepareInSlices(content: Buffer): Promise<PreparedDkim> {
   const { headerEnd, bodyStart } = endOfHeader(content);
   const body = new RelaxedBodyHash();
@@ -142,10 +137,7 @@ async function prepareInSlices(content: Buffer): Promise<PreparedDkim> {
   return prepareDkimHeader(content.subarray(0, headerEnd), body.digest());
 }
 
-/**
- * Reads and signs. `inline` is the content where it came with the job. Rejects only for bugs: what storage refuses is an
- * answer.
- */
+/** Reads and signs the content. `inline` is the content if it came with the job. Rejects only for bugs: a storage error is a result. */
 export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps: Preparing): Promise<Prepared> {
   const content = await loadContent(job, inline, deps.blobs);
   const { files } = job.options;
@@ -157,9 +149,9 @@ export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps:
     deps.log.error({ messageId: job.messageId, blobKey: job.blobKey, sizeBytes: job.sizeBytes, cause }, fault);
     return unsendable(fault);
   }
-  // What we composed ourselves has no Received field.
+  // Messages composed by Postrider have no Received field.
   if (job.source === 'smtp' && countReceived(content) > MAX_RECEIVED) {
-    const text = `the message has more than ${MAX_RECEIVED} Received fields: it goes round in a loop`;
+    const text = `the message has more than ${MAX_RECEIVED} Received fields: mail loop`;
     return { ok: false, evidence: { stage: 'data', local: { code: 554, enhanced: '5.4.6', text } } };
   }
   const large = files && { job, content, files };
@@ -169,7 +161,7 @@ export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps:
   try {
     signing = await deps.keysFor(job.accountId, fromDomain(job));
   } catch (error) {
-    // The storage refuses, or a key does not open: that is not the fault of this message.
+    // The storage fails, or a key cannot be decrypted: that is not the fault of this message.
     return unsendable(`the signing keys cannot be read: ${(error as Error).message}`);
   }
   if (signing === 'unverified') return unverified(job);
@@ -182,7 +174,7 @@ export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps:
       ownReturnPath: signing?.returnPath,
     };
   }
-  // The age of a signature counts from the acceptance: receivers refuse signatures from the future, none from the past.
+  // The signature is dated at acceptance: receivers reject signatures from the future, not from the past.
   let prepared: PreparedDkim | string;
   if (large) prepared = await prepareLargeDkim(large, deps);
   else prepared = content.length <= SLICE_BYTES ? prepareDkim(content) : await prepareInSlices(content);
@@ -200,7 +192,7 @@ export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps:
 
 const UNSIGNED: Sign = async (fields) => fields;
 
-/** Without fields the signatures are made once for all. */
+/** Without extra fields, the signatures are made once for all recipients. */
 function createSign(prepared: PreparedDkim, signers: DkimSigners): Sign {
   let made: Promise<string> | undefined;
   return async (fields) => {
@@ -210,13 +202,13 @@ function createSign(prepared: PreparedDkim, signers: DkimSigners): Sign {
   };
 }
 
-/** Mail that we composed, which has no such address of its own; and the domain that signs is that of From itself (RFC 9477 §3.1.2). */
+/** Only messages that Postrider composed and that have no such field, signed by the domain of From (RFC 9477 §3.1.2). */
 function mayAskForComplaints(job: DeliveryJob, { signedFields }: PreparedDkim, domain: string): boolean {
   const asks = signedFields.split(':').includes('cfbl-address');
   return job.source === 'http' && !asks && domainToAscii(fromDomain(job)) === domain;
 }
 
-/** Our Received field with its CRLF (RFC 5321 §4.4; protocols of RFC 3848 and RFC 6531 §3.7.3). */
+/** Returns Postrider's Received field with its CRLF (RFC 5321 §4.4; protocols of RFC 3848 and RFC 6531 §3.7.3). */
 export function receivedField(job: DeliveryJob, hostname: string): string {
   const submitter = (job.options.receivedFrom ?? '').replace(/[^\x20-\x7e]/g, '').slice(0, 300);
   const from = submitter === '' ? '' : `from ${submitter}\r\n `;
@@ -231,15 +223,15 @@ type Reencoded = { ok: true; content: Buffer; sign: Sign } | { ok: false; enhanc
 export interface Sending {
   message: SmtpMessage;
   prepared: Sendable;
-  /** Our Received field, which stands above the signatures. */
+  /** Postrider's Received field, above the signatures. */
   received: string;
-  /** What is put on top of the content for these recipients, under the signatures. */
+  /** The fields added for these recipients, below the signatures. */
   fields: string;
-  /** How much of `message` is above the content. */
+  /** Bytes of `message` above the content. */
   headBytes: number;
 }
 
-/** By the email, so that it goes with it. */
+/** Keyed by email, so that entries are collected with it. */
 const reencoded = new WeakMap<Sendable, Map<boolean, Promise<Reencoded>>>();
 
 async function reencode(
@@ -278,7 +270,7 @@ function refusedAll({ recipients }: SmtpMessage, local: LocalRefusal): SendResul
 
 const SEVEN_BIT = { smtpUtf8: false, eightBit: false };
 
-/** A stream with another beginning in the place of its first bytes, which are no lines of Base64. */
+/** Replaces the first bytes of a stream, which are not Base64 lines. */
 async function* under(
   start: Buffer,
   content: AsyncIterable<Buffer | Base64Lines>,
@@ -296,7 +288,7 @@ async function* under(
   }
 }
 
-/** Sends the message over the session in the form that its peer takes. Never rejects because of the peer. */
+/** Sends the message in the form that the peer supports. Never rejects because of the peer. */
 export async function sendFitting(session: SmtpSession, sending: Sending): Promise<SendResult> {
   const { message, prepared, received, fields, headBytes } = sending;
   const { content } = prepared;

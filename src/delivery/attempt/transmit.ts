@@ -1,19 +1,19 @@
 /**
- * Sends one email to its recipients at one destination: host after host, until every recipient has a result that stands. Recipients that a
- * host accepted or permanently refused are done; those whose failure is temporary go on to the next host in the same attempt, three hosts at
- * most (RFC 5321 §5.1). Where the next host counts for another destination, they continue in the queue of that one, and the attempt is
- * recorded when it ends there. Never rejects because of a peer.
+ * Sends one email to its recipients at one destination, host by host, until every recipient has a final result. Recipients that a host
+ * accepted or permanently refused are done; those with a temporary failure continue at the next host in the same attempt, three hosts at
+ * most (RFC 5321 §5.1). If the next host belongs to another destination, they continue in that queue, and the attempt is recorded when it
+ * ends there. Never rejects because of a peer.
  *
- * Six things are no attempt, and the recipient is put back to wait instead:
+ * Six cases do not count as an attempt, and the recipient is put back:
  *
- * - a session that had been idle turns out to be closed, or replies 421 before it read anything (RFC 5321 §3.8);
- * - the domain turns out to have other hosts than those whose turn it was;
- * - the peer refuses one more connection or session while others of ours are open there;
- * - too many recipients in one transaction, by 452, 552 or 550 5.5.3, for those beyond the ones it accepted (RFC 5321 §4.5.3.1.10);
+ * - an idle session turns out to be closed, or replies 421 before it read anything (RFC 5321 §3.8);
+ * - the domain turns out to have other hosts than expected;
+ * - the peer refuses another connection or session while others of this process are open there;
+ * - too many recipients in one transaction, by 452, 552 or 550 5.5.3, for the recipients it did not accept (RFC 5321 §4.5.3.1.10);
  * - a planned stop cancels before the final dot;
- * - the lease of one of the recipients has ended before the final dot: another node may have the message now.
+ * - the lease of a recipient ended before the final dot: another node may have the message now.
  *
- * In none of them has the peer seen a final dot. A recipient is put back a few times at most.
+ * In none of these cases has the peer received a final dot. The number of times a recipient is put back is limited.
  */
 import type { SmtpContent, SmtpMessage } from '../../net/smtp-client.ts';
 import type { DayShares } from '../destinations/warm-up.ts';
@@ -48,10 +48,10 @@ import {
 import { hasShareLeft, isFit, type PooledSession, type SessionNeed } from './pooled-session.ts';
 import { type Prepared, receivedField, type Sending, sendFitting } from './prepare.ts';
 
-/** Hosts that are given the message in one attempt, and sessions with all of their addresses together. */
+/** Hosts that receive the message in one attempt, and sessions with all their addresses together. */
 const MAX_HOSTS = 3;
 const MAX_SESSIONS = 6;
-/** An attempt that has taken so long ends with the results it has: the next attempt goes on. */
+/** An attempt that takes longer ends with its current results; the next attempt continues. */
 const MAX_BEFORE_NEXT_MS = 900_000;
 
 export type Transmission = Pick<AttemptReport, 'results' | 'signal' | 'pooled'>;
@@ -62,17 +62,17 @@ export interface Senders {
   hosts: HostMemory;
   missingDomains: MissingDomains;
   returnPaths: ReturnPaths;
-  /** Our name in EHLO and Received. */
+  /** The host name for EHLO and Received. */
   hostname: string;
 }
 
 /** Receives the progress of an attempt while it runs. */
 export interface Progress {
-  /** A session is used from now on, so a deadline can cut it. */
+  /** The session is in use from now on, so a deadline can cut it. */
   usesSession(pooled: PooledSession): void;
-  /** The peer has accepted an envelope: it does not fall silent in it. */
+  /** The peer has accepted an envelope, so it does not stall in it. */
   envelopeAccepted(): void;
-  /** These recipients are done, while others go on to the next host. */
+  /** These recipients are done, while others continue at the next host. */
   ended(results: readonly AttemptResult[]): void;
 }
 
@@ -80,15 +80,15 @@ export interface Transmitting {
   group: Held[];
   destination: string;
   prepared: Prepared;
-  /** The session to go on with. */
+  /** The session to continue with. */
   pooled: PooledSession | undefined;
   senders: Senders;
   progress: Progress;
-  /** The rest of today's shares, while the sending addresses warm up. */
+  /** Today's remaining shares, while the sending addresses warm up. */
   shares: DayShares | undefined;
-  /** Whether the leases of all recipients hold: no transaction begins without them, and no final dot is written. */
+  /** Whether the leases of all recipients hold: without them no transaction starts and no final dot is written. */
   holds(): boolean;
-  /** Whether a transaction may begin on a session that was just opened. */
+  /** Whether a transaction may start on a session that was just opened. */
   mayBegin(): boolean;
   nowMs(): number;
 }
@@ -102,12 +102,12 @@ function stopwatch(nowMs: () => number): () => Clocked {
 const NO_FACTS = { host: null, address: null, tls: null, dialogue: [] };
 const NO_HOSTS: ReadonlySet<string> = new Set();
 
-/** All are put back, and the session is as it was. */
+/** Puts all messages back and keeps the session. */
 export function nothingSent(group: readonly Held[], pooled: PooledSession | undefined): Transmission {
   return { pooled, results: group.map((held) => ({ held, kind: 'put back' as const })), signal: NO_SIGNAL };
 }
 
-/** The email itself cannot be sent. */
+/** Returns the result if the email itself cannot be sent. */
 function unprepared(attempt: Transmitting, evidence: Omit<Evidence, 'relay'>, clocked: Clocked): Transmission {
   const outcome = classify({ ...evidence, relay: isRelay(attempt.destination) });
   const facts = { ...NO_FACTS, ...clocked };
@@ -115,7 +115,7 @@ function unprepared(attempt: Transmitting, evidence: Omit<Evidence, 'relay'>, cl
   return { pooled: attempt.pooled, results, signal: NO_SIGNAL };
 }
 
-/** Sessions that are open at the destination, where one of them is with the hosts that did not open one more; else none. */
+/** Counts the open sessions at the destination if one of them is with the hosts that refused another one; otherwise 0. */
 function openBeside({ senders: { connections }, destination, group }: Transmitting): number {
   return connections.count(destination, group[0]!.domain) > 0 ? connections.count(destination) : 0;
 }
@@ -136,7 +136,7 @@ function notOpened(attempt: Transmitting, opened: NotOpened, clocked: Clocked): 
   return { pooled: undefined, results: kept.map((one) => continuing(one, opened)), signal };
 }
 
-/** Continues at the next destination, where there is one. */
+/** Continues at the next destination, if there is one. */
 function continuing(
   one: AttemptResult,
   { nextDestination, isPassedOver }: Pick<NotOpened, 'nextDestination' | 'isPassedOver'>,
@@ -165,20 +165,20 @@ function hostsOf({ hop }: Held): number {
   return hop.detour?.hosts ?? 0;
 }
 
-/** Nothing more is sent today: all of them are put back, and wait as they do for any destination that is paused. */
+/** The share of today is used up: puts all messages back, to wait as for a paused destination. */
 function shareSpent({ group }: Transmitting, shares: DayShares): Transmission {
   const { ms, outcome } = shares.untilTomorrow();
   const signal: Signal = { kind: 'wait', request: { ms }, refusal: { outcome, host: null } };
   return { ...nothingSent(group, undefined), signal };
 }
 
-/** Those for whom something is left of the address that this session comes from; the others stay in the queue. */
+/** Takes shares for the address that this session uses and returns the recipients they cover; the others stay in the queue. */
 async function takeShare(shares: DayShares | undefined, pooled: PooledSession, pending: Held[]): Promise<Held[]> {
   const granted = (await shares?.take(pooled.session.sourceAddress, pending.length)) ?? pending.length;
   return granted === pending.length ? pending : pending.slice(0, granted);
 }
 
-/** Gives back the shares of those that were deferred, or not even tried, before the final dot. */
+/** Returns the shares of recipients that were deferred, or not tried, before the final dot. */
 function returnShare(shares: DayShares | undefined, { pooled, sent }: Pass, results: readonly AttemptResult[]): void {
   if (!shares) return;
   const isUnsent = (one: AttemptResult, index: number): boolean =>
@@ -186,7 +186,7 @@ function returnShare(shares: DayShares | undefined, { pooled, sent }: Pass, resu
   shares.giveBack(pooled.session.sourceAddress, results.filter(isUnsent).length);
 }
 
-/** Streamed content after its head; read from the beginning each time it is sent. */
+/** Streams content after its head, from the start each time it is sent. */
 function streamedAfter(head: Buffer, content: StreamedContent, onRead: () => void): SmtpContent {
   return {
     async *[Symbol.asyncIterator]() {
@@ -227,7 +227,7 @@ function sendingTo(group: readonly Held[], sending: Sending): Sending {
   return { ...sending, message: { ...sending.message, recipients: group.map((held) => held.job.recipient) } };
 }
 
-/** The session that the slot goes on with, where it will do. */
+/** Returns the slot's session if the message may use it. */
 function reusable({ pooled, senders: { connections } }: Transmitting, need: SessionNeed): PooledSession | undefined {
   if (!pooled) return undefined;
   const isFor = connections.isFor(pooled, need.domain) && isFit(pooled, need);
@@ -236,14 +236,14 @@ function reusable({ pooled, senders: { connections } }: Transmitting, need: Sess
   return undefined;
 }
 
-/** The session for the next message; one that will not do for it is closed. */
+/** Keeps the session for the next message, or closes it if it is not usable. */
 function keepIfGood(connections: Connections, pooled: PooledSession): PooledSession | undefined {
   if (pooled.session.usable && !pooled.spare) return pooled;
   void connections.release(pooled);
   return undefined;
 }
 
-/** Addresses at which one of these messages failed after its final dot. */
+/** Returns the addresses at which one of these messages failed after its final dot. */
 function avoidedBy({ group, senders: { hosts } }: Transmitting): ReadonlySet<string> {
   const retried = group.filter((held) => held.job.attempts > 0);
   if (retried.length === 0) return NO_HOSTS;
@@ -280,13 +280,15 @@ interface Next {
   pooled: PooledSession;
   need: SessionNeed;
   going: readonly Held[];
-  /** Hosts that were given the message, and sessions. */
+  /** Hosts that received the message, and sessions. */
   hosts: number;
   sessions: number;
   durationMs: number;
 }
 
-/** A session with the next host for those that go on, or the destination of one; undefined where there is none. */
+/**
+ * Opens a session with the next host for the recipients that continue, or returns the destination of that host; undefined if there is none.
+ */
 async function nextHost(
   { destination, senders: { connections } }: Transmitting,
   next: Next,
@@ -297,7 +299,7 @@ async function nextHost(
   if (beforeMs + durationMs > MAX_BEFORE_NEXT_MS) return undefined;
   const isOwn = pooled.domain === need.domain;
   if (hosts + Math.max(...going.map(hostsOf)) >= MAX_HOSTS) {
-    // Only further addresses of the last host.
+    // Only more addresses of the last host.
     if (!isOwn) return undefined;
     pooled.rest = pooled.rest.filter(({ host }) => host === pooled.session.remoteHost);
   }
@@ -306,7 +308,7 @@ async function nextHost(
   return opened.ok ? opened.pooled : opened;
 }
 
-/** A refusal that is about the number of our connections, while others are open: this one is closed, and they go on. */
+/** Treats a refusal as a limit on the number of connections if others are open: this one is closed, and the messages continue there. */
 function asConnectionLimit(signal: Signal, pooled: PooledSession, connections: Connections): Signal {
   if (!asksForFewerConnections(signal)) return signal;
   pooled.session.destroy();
@@ -339,7 +341,7 @@ export async function transmit(attempt: Transmitting): Promise<Transmission> {
     }
     pooled = opened.pooled;
   }
-  // Later passes are held back at the dot: what a host accepted is recorded in any case.
+  // Later passes check this at the final dot: what a host has accepted is recorded in any case.
   if (!attempt.mayBegin()) return nothingSent(group, pooled);
   for (let sessions = 1; ; sessions += 1) {
     progress.usesSession(pooled);

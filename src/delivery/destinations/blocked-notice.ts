@@ -1,6 +1,6 @@
 /**
- * Notifies the operators by mail that a destination refuses our host: at the first refusal, and once a day while it lasts. Whichever node
- * sees it does so; the key of the notice makes that one mail. What could not be given is tried again a minute later.
+ * Notifies operators by email that a destination blocks this host: at the first refusal, and once a day while it lasts. Any node may send
+ * it; the key of the notice prevents duplicates. A failed notice is retried after a minute.
  */
 import { hash } from 'node:crypto';
 import { type Clock, iso } from '../../base/clock.ts';

@@ -1,13 +1,15 @@
-/** The last replies of a destination, as operators see them: each refusal once, and the last of the replies that accepted a message. */
+/** The last replies of a destination for operators: each distinct refusal once, and the last reply that accepted a message. */
 import type { LastReply } from '../../nodes/nodes.ts';
 import type { Refusal } from '../outcome/signal.ts';
 
 const REPLIES_KEPT = 4;
 const REPLY_CHARACTERS = 200;
 
-/** The newest reply of each wording. All that accepted a message count as one: their texts differ by queue ids. */
+/**
+ * Adds a reply and keeps the newest of each wording. Replies that accepted a message count as one wording: their texts differ by queue id.
+ */
 export function withReply(kept: readonly LastReply[], { outcome, host }: Refusal, nowMs: number): readonly LastReply[] {
-  // A limit of our own warm-up is no reply of the destination.
+  // A warm-up limit is Postrider's own and not a reply of the destination.
   if (outcome.reply === null || outcome.category === 'warm-up') return kept;
   const accepted = outcome.kind === 'delivered';
   const reply = outcome.reply.slice(0, REPLY_CHARACTERS).toWellFormed();

@@ -1,21 +1,21 @@
-/** Which rule sets the limit on connections that a destination has now, in words for operators. */
+/** Explains to operators which rule sets the current connection limit of a destination. */
 
 import type { ConnectionLimits } from './limits.ts';
 import type { Destination } from './registry.ts';
 
 export interface LimitState {
   limits: ConnectionLimits;
-  /** Connections that it may have now. */
+  /** Connections allowed now. */
   limit: number;
-  /** Whether it answered lately. */
+  /** Whether the destination answered recently. */
   proven: boolean;
-  /** Whose limits these are: a provider of providers.json, or the relay. */
+  /** Whose limits apply: a provider of providers.json, or the relay. */
   owner: string;
-  /** How far the share of today is used, while addresses warm up. */
+  /** How much of today's share is used, while addresses warm up. */
   warmUp?: string | undefined;
 }
 
-/** Returns the rule that sets the limit, as text for operators. */
+/** Returns the rest of a sentence that starts with the number of connections. */
 export function limitReason(destination: Destination, state: LimitState): string {
   const reason = reasonOfConnections(destination, state);
   return state.warmUp === undefined ? reason : `${reason}; ${state.warmUp}`;

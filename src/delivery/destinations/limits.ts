@@ -1,4 +1,4 @@
-/** Limits of destinations, as providers have them, and the part of this process in those that several processes share. */
+/** The configured limits of destinations, and this process's part of limits that several processes share. */
 import { isRelay } from '../routing/route.ts';
 import { type PauseRule, PROVIDERS, type Provider, type Providers } from './providers.ts';
 
@@ -6,7 +6,7 @@ export interface ConnectionLimits {
   initial: number;
   floor: number;
   ceiling: number;
-  /** How long a silent first slot holds up the next one. */
+  /** How long a stalled first slot delays the next one. */
   patienceMs: number;
   messagesPerMinute: number | null;
 }
@@ -26,7 +26,7 @@ export const RELAY_CONNECTIONS: ConnectionLimits = {
 };
 const MESSAGES_PER_RELAY_CONNECTION = 1_000;
 
-/** Limits that hold for several processes together, as one of them may use them; never less than one connection. */
+/** This process's part of limits for several processes together; never less than one connection. */
 export function sharedLimits(limits: ConnectionLimits, share: number): ConnectionLimits {
   if (share === 1) return limits;
   const part = (whole: number): number => Math.max(1, Math.floor(whole * share));
@@ -40,17 +40,17 @@ export function sharedLimits(limits: ConnectionLimits, share: number): Connectio
   };
 }
 
-/** The limits of each destination, by the provider whose name its key is. */
+/** The limits of each destination; a provider's destination has the provider's name as key. */
 export interface Limits {
   of(key: string): ConnectionLimits;
-  /** Whose limits a destination has, as operators read it. */
+  /** Whose limits a destination has, for operators. */
   ownerOf(key: string): string;
   messagesPerConnection(key: string): number;
-  /** The rules by which replies pause the destination. */
+  /** Rules by which replies pause the destination. */
   pauseRules(key: string): readonly PauseRule[];
 }
 
-/** `share` is the part of a limit that this process may use now, above 0 and at most 1. */
+/** `share` is this process's current part of a limit, above 0 and at most 1. */
 export function openLimits(providers: Providers, share: () => number): Limits {
   const providerOf = (key: string): Provider => providers.byName(key) ?? providers.default;
   return {
@@ -63,16 +63,16 @@ export function openLimits(providers: Providers, share: () => number): Limits {
 }
 
 export interface Allowance {
-  /** Below 0 after several messages in one transaction. */
+  /** Negative after several messages in one transaction. */
   messages: number;
   atMs: number;
 }
 
-/** A rate that was not used is kept for so long: destinations are asked each second whether they may go on. */
+/** Unused allowance is kept this long: destinations are checked every second. */
 const ALLOWANCE_MS = 2_000;
 const MINUTE_MS = 60_000;
 
-/** The messages that a rate allows now; the first one at once. */
+/** Returns the number of messages that a rate allows now; the first one immediately. */
 export function allowanceAt(before: Allowance | undefined, messagesPerMinute: number, nowMs: number): Allowance {
   const perMs = messagesPerMinute / MINUTE_MS;
   const { messages, atMs } = before ?? { messages: 1, atMs: nowMs };

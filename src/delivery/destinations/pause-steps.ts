@@ -1,6 +1,6 @@
 /**
- * How long the pauses of a destination are, one after the other until a probe is answered: as long as its peer asks for, else longer each
- * time; and from when on mail goes by the fallback route. Pure.
+ * The length of a destination's pauses, one after another until a probe succeeds: as long as its peer asks for, otherwise longer each time;
+ * and when mail starts to use the fallback route. Pure.
  */
 
 import type { PauseRequest } from '../outcome/pause.ts';
@@ -10,30 +10,30 @@ const MINUTE_MS = 60_000;
 const LADDER_MS = [1, 2, 5, 10, 20].map((minutes) => minutes * MINUTE_MS);
 const FIRST_BLOCKED_MS = 15 * MINUTE_MS;
 const BLOCKED_MS = 60 * MINUTE_MS;
-/** After so long a block the fallback route takes the mail. */
+/** After a block of this length, mail uses the fallback route. */
 export const FALLBACK_AFTER_MS = 15 * MINUTE_MS;
-/** What was refused is recorded before it is claimed again. */
+/** A refusal is recorded before the message is claimed again. */
 const NEXT_CLAIM_MS = 1_000;
 
 export interface Pause extends Refusal {
   beganMs: number;
   untilMs: number;
   level: number;
-  /** Unix ms since which our host is blocked there. */
+  /** Unix ms since this host is blocked there. */
   blockedMs: number | undefined;
-  /** Unix ms at which mail that was put off is due again: at the end, or when the fallback route takes it. */
+  /** Unix ms at which deferred mail is due again: at the end, or when the fallback route takes over. */
   mailDueMs: number;
 }
 
-/** As all nodes know it. */
+/** A pause as all nodes know it. */
 export type SharedPause = Omit<Pause, 'mailDueMs'>;
 
-/** The length of a pause, or of a limit on connections, where the peer names none. */
+/** The length of a pause, or of a connection limit, if the peer names none. */
 export function pauseStepMs(level: number): number {
   return LADDER_MS[Math.min(level, LADDER_MS.length - 1)]!;
 }
 
-/** The pause that a refusal makes, after the last one where that was not ended by a probe. */
+/** Returns the pause after a refusal; it follows the last one if no probe ended that. */
 export function nextPause(
   before: Pause | undefined,
   { ms, blocked }: PauseRequest,
@@ -46,7 +46,7 @@ export function nextPause(
   return { beganMs, untilMs: beganMs + forMs, level, blockedMs };
 }
 
-/** When mail that is put off for the pause is due again, Unix ms. */
+/** Unix ms at which mail deferred by the pause is due again. */
 export function mailDueOf({ beganMs, untilMs, blockedMs }: SharedPause, hasFallback: boolean): number {
   if (!hasFallback || blockedMs === undefined) return untilMs;
   return Math.max(beganMs + NEXT_CLAIM_MS, Math.min(untilMs, blockedMs + FALLBACK_AFTER_MS));

@@ -1,6 +1,7 @@
 /**
- * The pauses of destinations as all nodes know them: the row of a destination says until when it is left in peace and why, whether a
- * probe has ended that, and which node may probe. An operator ends a pause by ending its time. Rows go two days after their last change.
+ * The pauses of destinations as shared by all nodes: the row of a destination stores until when it is paused and why, whether a probe has
+ * ended the pause, and which node may probe. An operator ends a pause by setting its end to now. Rows are removed two days after their last
+ * change.
  */
 import { change } from '../../audit/audit.ts';
 import { DELIVERY_WORK } from '../../messages/messages.ts';
@@ -17,21 +18,21 @@ export interface PauseRow {
   beganAt: number;
   untilAt: number;
   level: number;
-  /** Since when our host is blocked there. */
+  /** Unix ms since this host is blocked there. */
   blockedSince: number | null;
   host: string | null;
-  /** JSON of the Outcome that began it. */
+  /** JSON of the Outcome that started the pause. */
   outcome: string;
 }
 
 export interface PauseChanges {
   began: PauseRow[];
-  /** Destinations whose probe was answered. */
+  /** Destinations whose probe succeeded. */
   ended: string[];
   nowMs: number;
 }
 
-/** Of pauses that several nodes begin at once the first one stands. */
+/** If several nodes start a pause at the same time, the first one is kept. */
 export const writePausesOperation = operation(
   'delivery.writePauses',
   'write',
@@ -61,7 +62,7 @@ export interface ReadPause extends PauseRow {
   endedAt: number | null;
 }
 
-/** Those that changed at or after this time, the oldest change first. */
+/** Reads the pauses that changed at or after this time, oldest change first. */
 export const readPausesOperation = operation(
   'delivery.readPauses',
   'read',
@@ -76,7 +77,7 @@ export const readPausesOperation = operation(
 
 export interface ProbeClaim {
   destination: string;
-  /** The node that asks. */
+  /** The node that requests the permit. */
   holder: string;
   nowMs: number;
   untilMs: number;
@@ -84,11 +85,11 @@ export interface ProbeClaim {
 
 export interface ProbeGrant {
   granted: boolean;
-  /** Unix ms until which that holds. */
+  /** Unix ms until which the permit is valid. */
   untilMs: number;
 }
 
-/** Asks for, or extends, the right to probe a destination whose pause is over; one node has it at a time. */
+/** Requests or extends the permit to probe a destination whose pause has expired; one node has it at a time. */
 export const claimProbeOperation = operation(
   'delivery.claimProbe',
   'write',
@@ -103,13 +104,13 @@ export const claimProbeOperation = operation(
       'SELECT until_at AS until, probe_until AS "probeUntil", ended_at AS "endedAt" FROM destination_pause WHERE destination = ?',
       destination,
     );
-    // What is ended is no pause any more, and this node will soon know it.
+    // The pause was ended, and this node will read that soon.
     if (!row) return { granted: true, untilMs };
     return { granted: false, untilMs: row.endedAt === null ? Math.max(row.until, row.probeUntil) : nowMs };
   },
 );
 
-/** Ends the pause of a destination on all nodes, as if its time were up. */
+/** Ends the pause of a destination on all nodes, as if it had expired. */
 export const resumeDestinationOperation = change(
   'delivery.resumeDestination',
   async (tx, { destination, nowMs }: { destination: string; nowMs: number }): Promise<void> => {
@@ -133,7 +134,7 @@ export interface BlockedDestination {
   outcome: string;
 }
 
-/** Destinations that block our host, of which operators were not notified in the last 24 hours. */
+/** Returns the destinations that block this host and whose operators were not notified in the last 24 hours. */
 export const blockedToNotifyOperation = operation(
   'delivery.blockedToNotify',
   'read',
@@ -153,7 +154,7 @@ export const blockNotifiedOperation = operation(
     tx.run('UPDATE destination_pause SET notified_at = ? WHERE destination = ?', nowMs, destination),
 );
 
-/** Of a pause: mail that is put off is due again between these, Unix ms. */
+/** Mail deferred by a pause is due again between these times, Unix ms. */
 export interface PutOffSpan {
   fromMs: number;
   untilMs: number;
@@ -162,12 +163,12 @@ export interface PutOffSpan {
 export interface PutOffRow {
   seq: number;
   due: number;
-  /** Of the recipient, in A-labels. */
+  /** The recipient's domain, in A-labels. */
   domain: string;
 }
 
 export interface PutOffPage extends PutOffSpan {
-  /** The last row of the page before; null for the first. */
+  /** The last row of the previous page; null for the first page. */
   after: Pick<PutOffRow, 'seq' | 'due'> | null;
   limit: number;
 }
@@ -175,7 +176,7 @@ export interface PutOffPage extends PutOffSpan {
 const PUT_OFF = `kind = ? AND held = 0 AND due >= ? AND due <= ? AND leased = 0 AND mode = 'live'`;
 const DOMAIN = 'substr(lane, length(account_id) + 2)';
 
-/** A page of the mail that is due in a span, first due first. */
+/** Reads a page of the mail due within a span, earliest first. */
 export const putOffPageOperation = operation('delivery.putOffPage', 'read', (tx, page: PutOffPage) => {
   const { due, seq } = page.after ?? { due: page.fromMs, seq: 0 };
   return tx.all<PutOffRow>(
@@ -185,12 +186,12 @@ export const putOffPageOperation = operation('delivery.putOffPage', 'read', (tx,
 });
 
 export interface PutOffCount extends PutOffSpan {
-  /** Rows that are looked at, those that are due first. */
+  /** Rows to read, earliest due first. */
   rows: number;
   domains: number;
 }
 
-/** Mail that is due in a span, counted by domain, the most first. */
+/** Counts the mail due within a span by domain, largest first. */
 export const putOffByDomainOperation = operation(
   'delivery.putOffByDomain',
   'read',
@@ -203,7 +204,7 @@ export const putOffByDomainOperation = operation(
     ),
 );
 
-/** Makes mail due now that is still put off until a time in the span; answers how much. */
+/** Makes mail due now that is deferred to a time in the span; returns the number of messages. */
 export const bringForwardOperation = operation(
   'delivery.bringForward',
   'write',

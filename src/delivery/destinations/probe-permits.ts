@@ -1,6 +1,6 @@
 /**
- * One session of all nodes together probes a destination whose pause is over: a node asks the database for the permit first. The embedded
- * database has one process, which needs none.
+ * Only one session across all nodes probes a destination whose pause has expired: a node first requests the permit from the database. The
+ * embedded database has one process and needs no permits.
  */
 import type { Clock } from '../../base/clock.ts';
 import { randomText } from '../../base/ids.ts';
@@ -8,13 +8,13 @@ import type { Log } from '../../base/log.ts';
 import type { Database } from '../../storage/database.ts';
 import { claimProbeOperation, type ProbeGrant } from './pause-store.ts';
 
-/** A node that probes renews its permit; one that died loses it. */
+/** A node that probes renews its permit; a node that died loses it. */
 const PERMIT_MS = 60_000;
 
 export interface ProbePermits {
-  /** Whether this node may probe; asks for the permit where that is not known, for the next call. */
+  /** Whether this node may probe; if unknown, requests the permit for the next call. */
   isPermitted(key: string): boolean;
-  /** Extends the permits of probes that run. */
+  /** Extends the permits of running probes. */
   renew(isProbing: (key: string) => boolean): void;
   forget(key: string): void;
 }

@@ -64,7 +64,7 @@ test('what a file must not say is one line that names it and what is allowed', (
     ['{"google": {"match": ["*.*.example"]}}', /^match of google must be a list of names/],
     ['{"google": {"pauses": [{"reply": "x"}]}}', /^pauses of google must be a list/],
     ['{"default": {"match": ["x.example"]}}', /^default must not have "match"$/],
-    ['{"relay": {"match": ["x.example"]}}', /^"relay" cannot be the name of a provider/],
+    ['{"relay": {"match": ["x.example"]}}', /^"relay" is not a valid provider name/],
     ['{"google": 3}', /^google must be an object$/],
     ['[]', /^must be an object of providers$/],
     ['{', /^is not JSON/],

@@ -1,17 +1,16 @@
 /**
- * What a destination gets by default, and what the large providers get instead: providers.json, with the operator's own file
- * merged over it. A provider is known by the names of its exchangers; all of its exchangers are one destination, named after it.
+ * Default limits of a destination, and the limits for the large providers: providers.json, merged with the operator's own file. A provider
+ * is recognized by the names of its MX hosts; all of them are one destination, named after the provider.
  *
- * `match` has names of exchangers, where `*.` means all names below. `connections` is the most at once,
- * `initialConnections` what it begins with (5, where it may have so many), `messagesPerMinute` a rate that is not exceeded.
- * `pauses` says for how many minutes a temporary refusal with these words (of any case) pauses the destination. What a provider does
- * not say, `default` says. `default` also holds for exchangers of nobody here.
+ * `match` lists names of MX hosts; `*.` matches all names below. `connections` is the maximum, `initialConnections` the start value (5 if
+ * allowed), `messagesPerMinute` a rate that is not exceeded. `pauses` sets for how many minutes a temporary refusal with this text
+ * (case-insensitive) pauses the destination. Missing values come from `default`, which also applies to all other MX hosts.
  */
 import { readFileSync } from 'node:fs';
 import builtIn from './providers.json' with { type: 'json' };
 
 export interface PauseRule {
-  /** A part of the reply, in any case. */
+  /** A part of the reply, case-insensitive. */
   reply: string;
   minutes: number;
 }
@@ -29,7 +28,7 @@ export interface Provider {
 
 export interface Providers {
   readonly default: Provider;
-  /** Whose exchanger this is. */
+  /** Returns the provider of an MX host. */
   byHost(host: string): Provider | undefined;
   byName(name: string): Provider | undefined;
 }
@@ -60,10 +59,10 @@ function pausesFault(value: unknown): string | undefined {
     return isReply && wholeNumber(60)(minutes) === undefined && Object.keys(others).length === 0;
   };
   const isGood = Array.isArray(value) && value.every(isRule);
-  return isGood ? undefined : 'a list of {"reply": words of the reply, "minutes": 1 to 60}';
+  return isGood ? undefined : 'a list of {"reply": text in the reply, "minutes": 1 to 60}';
 }
 
-/** What is wrong with a value, as what is allowed. */
+/** Returns the accepted form if a value is invalid. */
 const FAULTS: Record<keyof ProviderConfig, (value: unknown) => string | undefined> = {
   match: matchFault,
   initialConnections: wholeNumber(1_000),
@@ -73,7 +72,7 @@ const FAULTS: Record<keyof ProviderConfig, (value: unknown) => string | undefine
   pauses: pausesFault,
 };
 
-/** Throws a sentence that says what is wrong with the operator's providers. */
+/** Throws an error that names the invalid value in the operator's providers. */
 function check(given: unknown, known: ReadonlySet<string>): asserts given is Record<string, ProviderConfig> {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw new Error('must be an object of providers');
@@ -87,9 +86,7 @@ function check(given: unknown, known: ReadonlySet<string>): asserts given is Rec
       );
     }
     if (!/^[a-z][a-z0-9-]{0,39}$/.test(name) || name === 'relay' || name === 'sandbox') {
-      throw new Error(
-        `${JSON.stringify(name)} cannot be the name of a provider: letters a to z, digits and hyphens can`,
-      );
+      throw new Error(`${JSON.stringify(name)} is not a valid provider name: use letters a to z, digits and hyphens`);
     }
     if (name === DEFAULT && Object.hasOwn(config, 'match')) throw new Error('default must not have "match"');
     for (const [key, value] of Object.entries(config)) {
@@ -116,7 +113,7 @@ function providerOf(name: string, config: ProviderConfig, base: ProviderConfig):
   };
 }
 
-/** The providers with what the operator says merged over them, key by key; throws a sentence that says what is wrong. */
+/** Merges the operator's providers over the built-in ones, key by key; throws an error that names the invalid value. */
 export function mergeProviders(given: unknown): Providers {
   const known: Record<string, ProviderConfig> = { ...(builtIn as Record<string, ProviderConfig>) };
   check(given, new Set(Object.keys(known)));
@@ -124,7 +121,7 @@ export function mergeProviders(given: unknown): Providers {
   const base = known[DEFAULT]!;
   const all = Object.entries(known).map(([name, config]) => providerOf(name, config, base));
   const byName = new Map(all.map((one) => [one.name, one]));
-  // By the name that is matched: whole ones, and those that stand for all below them.
+  // Keyed by matched name: exact names, and names that match everything below them.
   const byMatch = new Map(all.flatMap((one) => one.match.map((match) => [match, one] as const)));
   return {
     default: byName.get(DEFAULT)!,
@@ -143,7 +140,7 @@ export function mergeProviders(given: unknown): Providers {
 
 export const PROVIDERS = mergeProviders({});
 
-/** Reads the operator's file; throws a sentence that says what is wrong with it. */
+/** Reads the operator's file; throws an error that names the invalid value. */
 export function readProviders(file: string): Providers {
   let text: string;
   try {

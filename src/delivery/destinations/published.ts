@@ -1,4 +1,4 @@
-/** The destinations that are paused, and the busiest, as a node publishes them for the operator with its sign of life: few, whatever it does. */
+/** The paused and the busiest destinations, as a node publishes them for operators with its heartbeat: a limited number. */
 import type { LastReply, PublishedDestination } from '../../nodes/nodes.ts';
 import type { Connections } from '../attempt/connections.ts';
 import type { Schedule } from '../queue/schedule.ts';
@@ -12,7 +12,7 @@ import { type Destination, type Registry, SANDBOX } from './registry.ts';
 import type { WarmUp } from './warm-up.ts';
 
 const PUBLISHED_BUSIEST = 40;
-/** Domains of one destination, and of all together. */
+/** Limits on domains, per destination and in total. */
 const PUBLISHED_DOMAINS = 100;
 const PUBLISHED_DOMAINS_IN_ALL = 1_000;
 
@@ -36,7 +36,7 @@ export function publishedOf(worker: Publishing): PublishedDestination[] {
   let domainsLeft = PUBLISHED_DOMAINS_IN_ALL;
   const domainsOf = (key: string): Pick<PublishedDestination, 'domains'> => {
     if (isRelay(key)) return {};
-    // One at least, and the latest of many.
+    // At least one, otherwise the most recent ones.
     const domains = sets.domainsOf(key).slice(-Math.max(1, Math.min(PUBLISHED_DOMAINS, domainsLeft)));
     domainsLeft -= domains.length;
     return { domains };
@@ -71,13 +71,13 @@ export function publishedOf(worker: Publishing): PublishedDestination[] {
   });
 }
 
-/** After a restart what began the pause is all that is known. */
+/** After a restart only the reply that started the pause is known. */
 function repliesOf({ replies, pause }: Destination): readonly LastReply[] {
   if (replies.length > 0 || !pause) return replies;
   return withReply(replies, pause, pause.beganMs);
 }
 
-/** As this node knows it; after a restart as the pause says. */
+/** The state known to this node; after a restart the one stored with the pause. */
 function warmUpOf({ registry, warmUp }: Publishing, key: string): string | undefined {
   const outcome = registry.pauseOf(key)?.outcome;
   return outcome?.category === 'warm-up' ? outcome.reply! : warmUp.reasonOf(key);

@@ -1,6 +1,6 @@
 /**
- * How much mail is put off until the end of each pause, for the operator: counted in the database, since nothing of it is in memory, every
- * ten seconds while a destination is paused, 50,000 messages for 5,000 domains at most.
+ * Counts the mail deferred to the end of each pause, for operators: in the database, since none of it is in memory, every ten seconds while
+ * a destination is paused, up to 50,000 messages for 5,000 domains.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Database } from '../../storage/database.ts';
@@ -11,17 +11,17 @@ import type { Pause } from './pause-steps.ts';
 import { type PutOffSpan, putOffByDomainOperation } from './pause-store.ts';
 import type { Registry } from './registry.ts';
 
-/** Destinations that are paused, of those that a node publishes. */
+/** Paused destinations that are counted, out of those that a node publishes. */
 export const PUBLISHED_PAUSED = 60;
 const COUNTED_EVERY_MS = 10_000;
 const COUNTED_ROWS = 50_000;
 const COUNTED_DOMAINS = 5_000;
-/** Domains that are being looked up for the first time. */
+/** Domains that may be in their first lookup at the same time. */
 const LOOKED_UP_AT_ONCE = 500;
 
 export type Sets = Pick<ExchangerSets, 'destinationOf' | 'lookUp' | 'isPending'>;
 
-/** When what is put off for a pause is due again. */
+/** Returns when mail deferred by a pause is due again. */
 export function spanOf({ beganMs, mailDueMs }: Pick<Pause, 'beganMs' | 'mailDueMs'>): PutOffSpan {
   return { fromMs: mailDueMs, untilMs: mailDueMs + Math.round((mailDueMs - beganMs) * SPREAD) };
 }
@@ -42,9 +42,9 @@ function sumOf(found: readonly { count: number }[]): number {
 }
 
 export interface PutOffCounts {
-  /** To be called each second; rejects when the storage refuses, and counts again with the next call then. */
+  /** Call every second. Rejects if the storage fails; the next call counts again. */
   count(): Promise<void>;
-  /** As it was counted last. */
+  /** The last count. */
   of(key: string): number;
 }
 
@@ -74,7 +74,7 @@ export function openPutOffCounts({ database, clock, registry, sets }: PutOffDeps
       if (left.rows <= 0 || left.domains <= 0) break;
     }
     counts = counted;
-    // What was looked up is known with the next call.
+    // The results of the lookups are used by the next call.
     if (isComplete) countedMs = clock.now();
   };
 

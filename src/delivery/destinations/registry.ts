@@ -36,33 +36,33 @@ import { FALLBACK_AFTER_MS, mailDueOf, nextPause, type Pause, pauseStepMs, type 
 /** The destination of all sandbox mail; it needs no connections. */
 export const SANDBOX = 'sandbox';
 
-/** Destinations that all domains share: no limit of one destination applies to them. */
+/** Destinations that all domains share: limits of single destinations do not apply. */
 export const SHARED_DESTINATIONS: ReadonlySet<string> = new Set([RELAY, FALLBACK, SANDBOX]);
 
 interface DestinationRecord {
   readonly key: string;
-  /** Slots that run. */
+  /** Running slots. */
   active: number;
-  /** Slots that run and have no session yet. */
+  /** Running slots without a session yet. */
   opening: number;
   limit: number;
-  /** Unix ms at which its latest slot began. */
+  /** Unix ms at which the latest slot started. */
   beganMs: number;
   /** Unix ms at which it last answered an envelope. */
   answeredMs: number;
   /** Unix ms at which it last accepted a message. */
   acceptedMs: number;
-  /** Unix ms at which a message was chosen to probe, while the others go by the fallback route. */
+  /** Unix ms at which a message was chosen to probe, while the others use the fallback route. */
   probeChosenMs: number;
   /** The connections that the peer allows; kept until more are accepted. */
   learned: { limit: number; untilMs: number; level: number } | undefined;
-  /** Kept, when its time is up, until the probe was answered. */
+  /** Kept after it expires, until the probe succeeds. */
   pause: Pause | undefined;
-  /** Messages that the rate allows now; below 0 after several in one transaction. */
+  /** Messages that the rate allows now; negative after several in one transaction. */
   allowance: Allowance | undefined;
-  /** How long a message keeps a session, ms: a moving average; undefined before the first. */
+  /** Moving average of the time a message occupies a session, ms; undefined before the first. */
   messageMs: number | undefined;
-  /** It fell silent the last time: its next envelope gets a shorter deadline. */
+  /** The destination stalled last time: its next envelope has a shorter deadline. */
   stalled: boolean;
   /** Its last replies, newest first. */
   replies: readonly LastReply[];
@@ -79,7 +79,7 @@ export type Adopted = { kind: 'same' | 'began' | 'changed' } | { kind: 'resumed'
 
 const MINUTE_MS = 60_000;
 const PROVEN_MS = 10 * MINUTE_MS;
-/** A message that was chosen to probe may not come to it: then another one is. */
+/** If the chosen message does not start within this time, another one is chosen. */
 const PROBE_CHOSEN_MS = MINUTE_MS;
 const MAX_IDLE = 5_000;
 /** The newest message counts for a sixteenth of the average. */
@@ -91,27 +91,27 @@ export interface RegistryDeps {
   limits: Pick<Limits, 'of'>;
   /** Whether there is a fallback route. */
   hasFallback?: boolean;
-  /** Whether this node may probe a destination whose pause is over: always, unless this says otherwise. */
+  /** Whether this node may probe a destination whose pause has expired; always by default. */
   probes?: { isPermitted(key: string): boolean };
 }
 
-/** A clock that was set back must not make a pause longer. */
+/** A clock that was set back must not lengthen a pause. */
 function isPausedAt({ pause }: Destination, nowMs: number): boolean {
   return pause !== undefined && nowMs < pause.untilMs && nowMs >= pause.beganMs;
 }
 
-/** The ceiling may have come down since the limit grew: other processes take their share. */
+/** The ceiling may have dropped since the limit grew, because other processes use their share. */
 function limitAt({ limit, learned }: Destination, ceiling: number, nowMs: number): number {
   if (!learned) return Math.min(limit, ceiling);
   return Math.min(limit, ceiling, nowMs < learned.untilMs ? learned.limit : learned.limit + 1);
 }
 
-/** Whether its latest slot has not been heard of for so long; after a pause there is one probe, however long it takes. */
+/** Whether the latest slot has made no progress for this long; after a pause there is one probe, however long it takes. */
 function isOverdue({ pause, beganMs }: Destination, patienceMs: number, nowMs: number): boolean {
   return !pause && nowMs - beganMs >= patienceMs;
 }
 
-/** The record behind a destination that this registry gave out; it may be forgotten meanwhile, and still counts for its slots. */
+/** Returns the record of a destination of this registry; even after it is forgotten, its running slots keep updating it. */
 function writable(destination: Destination): DestinationRecord {
   return destination as DestinationRecord;
 }
@@ -148,7 +148,7 @@ export class Registry {
     return this.#deps.clock.now();
   }
 
-  /** Made at its first use. */
+  /** Creates the destination at its first use. */
   of(key: string): Destination {
     return this.#recordOf(key);
   }
@@ -175,18 +175,18 @@ export class Registry {
     return record.allowance.messages >= 1;
   }
 
-  /** Connections that it may have now. */
+  /** Connections allowed now. */
   limitOf(destination: Destination): number {
     return Math.floor(limitAt(destination, this.#deps.limits.of(destination.key).ceiling, this.#nowMs));
   }
 
-  /** Connections that it may have now beside those in use. */
+  /** Connections allowed now in addition to those in use. */
   spareConnections(key: string): number {
     const destination = this.#recordOf(key);
     return this.limitOf(destination) - destination.active;
   }
 
-  /** The pause it is in now. */
+  /** The current pause. */
   pauseOf(key: string): Pause | undefined {
     const found = this.#all.get(key);
     return found && this.#isPaused(found) ? found.pause : undefined;
@@ -202,30 +202,30 @@ export class Registry {
     return this.#all.get(key)?.stalled === true;
   }
 
-  /** Whether its mail goes by the fallback route, except for the messages that probe. */
+  /** Whether its mail uses the fallback route, except for messages that probe. */
   isDiverted(key: string): boolean {
     const blockedMs = this.#all.get(key)?.pause?.blockedMs;
     return blockedMs !== undefined && this.#canDivert(key) && this.#nowMs >= blockedMs + FALLBACK_AFTER_MS;
   }
 
-  /** Where a message for this destination goes now: there, or by the fallback route. */
+  /** The destination that a message for this one uses now: itself, or the fallback route. */
   divert(key: string): string {
     return this.isDiverted(key) && !this.#chooseProbe(this.#recordOf(key)) ? FALLBACK : key;
   }
 
-  /** Those in a pause now. */
+  /** Destinations that are paused now. */
   paused(): Destination[] {
     return [...this.#all.values()].filter((one) => this.#isPaused(one));
   }
 
-  /** Those that block our host, until a probe is answered. */
+  /** Destinations that block this host, until a probe succeeds. */
   blocked(): Destination[] {
     return [...this.#all.values()].filter(({ pause }) => pause?.blockedMs !== undefined);
   }
 
   // Reports: each changes the destination.
 
-  /** A slot begins, without a session yet. */
+  /** Records that a slot started, without a session yet. */
   slotBegan(destination: Destination): void {
     const record = writable(destination);
     record.active += 1;
@@ -233,7 +233,7 @@ export class Registry {
     record.beganMs = this.#nowMs;
   }
 
-  /** A slot that began has its session. */
+  /** Records that a started slot has its session. */
   sessionOpened(destination: Destination): void {
     writable(destination).opening -= 1;
   }
@@ -248,20 +248,20 @@ export class Registry {
     if (allowance) allowance.messages -= messages;
   }
 
-  /** A message kept its session for so long. */
+  /** Records how long a message occupied its session. */
   measured(destination: Destination, messageMs: number): void {
     const record = writable(destination);
     const before = record.messageMs ?? messageMs;
     record.messageMs = before + (messageMs - before) / MESSAGE_MS_PART;
   }
 
-  /** The reply that decided about a message. */
+  /** Records the reply that decided about a message. */
   replied(destination: Destination, refusal: Refusal): void {
     const record = writable(destination);
     record.replies = withReply(record.replies, refusal, this.#nowMs);
   }
 
-  /** Takes in the signal of an attempt that began at `startedMs`. */
+  /** Applies the signal of an attempt that started at `startedMs`. */
   report(destination: Destination, signal: Signal, startedMs: number): PauseChange {
     const record = writable(destination);
     const { key } = record;
@@ -274,24 +274,24 @@ export class Registry {
         this.#lower(record, signal.open);
         return 'none';
       case 'unreachable':
-        // One domain's hosts may be away while others of the same provider answer.
+        // The hosts of one domain may be unreachable while others of the same provider answer.
         if (record.answeredMs > startedMs) return 'none';
         record.answeredMs = Number.NEGATIVE_INFINITY;
         record.limit = Math.max(this.#deps.limits.of(key).floor, record.limit * 0.75);
         return 'none';
       case 'stalled':
-        // One recipient may stall while the peer serves others, and a relay because of a recipient's own server.
+        // One recipient may stall while the peer serves others; a relay may stall because of the recipient's own server.
         if (record.answeredMs >= startedMs || isRelay(key)) return 'none';
         record.stalled = true;
         return this.#pauseFor(record, signal.refusal, { ms: undefined }, startedMs);
       case 'wait':
-        // A block list may hold for one recipient alone.
+        // A blocklist may apply to one recipient only.
         if (signal.request.unlessAccepting && record.acceptedMs >= startedMs) return 'none';
         return this.#pauseFor(record, signal.refusal, signal.request, startedMs);
     }
   }
 
-  /** Makes the pause that all nodes know, or undefined for none, the one of this destination. */
+  /** Replaces the pause of this destination with the one that all nodes share; undefined means none. */
   adopt(destination: Destination, shared: SharedPause | undefined): Adopted {
     const record = writable(destination);
     const { key, pause } = record;
@@ -318,7 +318,7 @@ export class Registry {
     return this.#deps.hasFallback === true && key !== FALLBACK && key !== SANDBOX;
   }
 
-  /** Whether the message at hand is the one that probes, while the others go by the fallback route. */
+  /** Whether this message is the one that probes, while the others use the fallback route. */
   #chooseProbe(record: DestinationRecord): boolean {
     const nowMs = this.#nowMs;
     if (isPausedAt(record, nowMs) || record.active > 0 || nowMs - record.probeChosenMs < PROBE_CHOSEN_MS) return false;
@@ -330,7 +330,7 @@ export class Registry {
     const { key, pause, learned } = record;
     const nowMs = this.#nowMs;
     if (accepted) record.acceptedMs = nowMs;
-    // Only the probe ends a pause, not an answer to an attempt that began before.
+    // Only the probe ends a pause, not an answer to an attempt that started earlier.
     if (pause && startedMs < pause.untilMs) return 'none';
     record.answeredMs = nowMs;
     record.stalled = false;
@@ -346,7 +346,7 @@ export class Registry {
     return 'ended';
   }
 
-  /** The peer serves no more than these connections of ours. */
+  /** Lowers the limit to the connections that the peer serves. */
   #lower(record: DestinationRecord, open: number): void {
     const { learned } = record;
     const nowMs = this.#nowMs;
@@ -354,14 +354,14 @@ export class Registry {
     const level = learned ? learned.level + (isNew ? 1 : 0) : 0;
     const limit = Math.max(1, open);
     record.learned = { limit, level, untilMs: isNew ? nowMs + pauseStepMs(level) : learned.untilMs };
-    // A connection that is opening may be refused when a pause has halved the limit already.
+    // A connection may be refused after a pause has already halved the limit.
     record.limit = record.pause ? Math.min(record.limit, limit) : limit;
   }
 
   #pauseFor(record: DestinationRecord, refusal: Refusal, request: PauseRequest, startedMs: number): PauseChange {
     const { key, pause } = record;
     const nowMs = this.#nowMs;
-    // Several sessions may meet the same refusal: that is one pause, and one step of its length.
+    // Several sessions may get the same refusal: that is one pause, and one step of its length.
     if (isPausedAt(record, nowMs) || (pause && startedMs < pause.beganMs)) return 'none';
     const next = { ...refusal, ...nextPause(pause, request, nowMs) };
     this.#begin(record, { ...next, mailDueMs: mailDueOf(next, this.#canDivert(key)) });
@@ -392,7 +392,7 @@ export class Registry {
     return found;
   }
 
-  /** Forgets the idle ones with nothing worth remembering; of those that answered, the oldest entries. */
+  /** Forgets idle destinations with nothing worth remembering; of those that answered, the oldest entries. */
   #forgetIdle(): void {
     const nowMs = this.#nowMs;
     for (const one of this.#all.values()) {

@@ -1,6 +1,6 @@
 /**
- * Mail that comes back when the operator has ended a pause: what was put off until its end is brought forward, a page each second, while
- * the destination is not paused again. After a restart nothing of it is in memory: the domains of a page are looked up first.
+ * Brings back mail after the operator ended a pause: mail deferred to its end becomes due, one page each second, unless the destination is
+ * paused again. After a restart none of it is in memory, so the domains of a page are looked up first.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Database } from '../../storage/database.ts';
@@ -15,7 +15,7 @@ const BROUGHT_FORWARD_AT_ONCE = 5_000;
 export interface Resumes {
   /** The operator ended this pause. */
   began(key: string, pause: Pause): void;
-  /** To be called each second; answers whether mail became due. Rejects when the storage refuses, and goes on with the next call then. */
+  /** Call every second; returns whether mail became due. Rejects if the storage fails; the next call continues. */
   bringForward(): Promise<boolean>;
 }
 
@@ -26,16 +26,16 @@ interface ResumeDeps {
   sets: Sets;
 }
 
-/** Where the walk through what was put off has come to. */
+/** The position in the deferred mail. */
 interface Walk extends PutOffSpan, Pick<PutOffPage, 'after'> {
   brought: number;
 }
 
 export function openResumes({ database, clock, registry, sets }: ResumeDeps): Resumes {
-  /** Destinations whose mail comes back. */
+  /** Destinations whose mail is being brought forward. */
   const returning = new Map<string, Walk>();
 
-  /** Answers whether mail became due. */
+  /** Returns whether mail became due. */
   const bringForward = async (key: string, walk: Walk): Promise<boolean> => {
     const { fromMs, untilMs, after } = walk;
     const page = await database.execute(putOffPageOperation, {
@@ -50,7 +50,7 @@ export function openResumes({ database, clock, registry, sets }: ResumeDeps): Re
       walk.brought += await database.execute(bringForwardOperation, mail);
     }
     if (page.length === BROUGHT_FORWARD_AT_ONCE) walk.after = page.at(-1)!;
-    // Some may have been put off while the pause was ended: it is over when a whole walk finds none.
+    // More mail may have been deferred while the pause was being ended: this is done when a complete pass finds none.
     else if (walk.brought === 0) returning.delete(key);
     else Object.assign(walk, { after: null, brought: 0 });
     return seqs.length > 0;

@@ -1,9 +1,9 @@
 /**
- * Pauses that all nodes keep, by way of the database: what one node hears of a destination, the others obey within about a second, a
- * restart begins with what was known before, and one session of all nodes together probes a destination whose pause is over.
+ * Shares pauses between all nodes through the database: what one node learns about a destination, the others apply within about a second, a
+ * restart continues with the known pauses, and only one session across all nodes probes a destination whose pause has expired.
  *
- * A change of this node is written at once, and again each second until the database has taken it; then what others changed is read,
- * and stands above what this node had. Nothing is claimed before the first reading.
+ * A change of this node is written immediately, and again every second until the database accepts it. Then the changes of other nodes are
+ * read, and override this node's state. Nothing is claimed before the first read.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -14,21 +14,24 @@ import { type PauseRow, type ReadPause, readPausesOperation, writePausesOperatio
 import type { ProbePermits } from './probe-permits.ts';
 import type { Destination, Registry } from './registry.ts';
 
-/** A change whose transaction ended late, or by a clock that differs, is not overlooked. */
+/** Covers changes whose transaction ended late, or whose clock differs. */
 const OVERLAP_MS = 10_000;
 
-/** Another node began a pause, or the operator ended one. */
+/** Another node started a pause, or the operator ended one. */
 export type SharedChange =
   | { kind: 'began'; destination: Destination }
   | { kind: 'resumed'; destination: Destination; pause: Pause };
 
 export interface SharedPauses {
-  /** Resolves when this node knows the pauses of all nodes; rejects while the storage refuses. */
+  /** Resolves when this node knows the shared pauses; rejects while the storage fails. */
   loaded(): Promise<void>;
   readonly isLoaded: boolean;
-  /** A pause of this destination began here, or was ended by a probe. Resolves when that was written, or could not be for now. */
+  /**
+   * Records that a pause of this destination started here, or was ended by a probe. Resolves when it was written, or could not be written
+   * for now.
+   */
   changed(destination: Destination): Promise<void>;
-  /** Writes and reads; to be called each second. Rejects when the storage refuses, and goes on with the next call then. */
+  /** Writes and reads; call every second. Rejects if the storage fails; the next call continues. */
   sync(): Promise<void>;
   /** Returns the changes that were read since the last call. */
   takeChanges(): SharedChange[];

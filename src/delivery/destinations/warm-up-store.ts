@@ -1,6 +1,7 @@
 /**
- * How many mails each address has sent, or may still send, to each provider on a day: what all nodes together took of the day's share.
- * Taken before it is sent, so that no crash makes it more than the share. Days in days since 1970; a row goes when its day is over.
+ * How many messages each address has sent, or may still send, to each provider on a day: the part of the day's share that all nodes
+ * together have taken. It is taken before sending, so a crash never exceeds the share. Days are counted since 1970; a row is removed when
+ * its day has ended.
  */
 import { locked, operation } from '../../storage/operation.ts';
 
@@ -13,11 +14,11 @@ export interface ShareRequest {
 export interface ShareGrant {
   source: string;
   granted: number;
-  /** All that was taken of the day's share, this included. */
+  /** The total taken of the day's share, including this call. */
   taken: number;
 }
 
-/** Takes up to so many mails of the share of each address; in the order of the addresses, so that two nodes never wait for each other. */
+/** Takes up to this many messages from the share of each address, in the order of the addresses to avoid deadlocks between nodes. */
 export const takeWarmUpShareOperation = operation(
   'delivery.takeWarmUpShare',
   'write',
@@ -50,7 +51,7 @@ export interface UnusedShare {
   mails: number;
 }
 
-/** Gives back what was taken and not sent. */
+/** Returns messages that were taken but not sent. */
 export const returnWarmUpShareOperation = operation(
   'delivery.returnWarmUpShare',
   'write',

@@ -73,11 +73,11 @@ test('the share of the day leaves, the rest waits for the next day untried, and 
     assert.equal(delays.length, 1);
     const { category, owner, reply, nextAttemptAt, kind } = delays[0]!.detail.deliveryDelay!;
     assert.deepEqual([category, owner, kind], ['warm-up', 'service', 'soft']);
-    assert.equal(reply, 'warm-up day 1: 50 of 50 mails to google today; the next leave at 00:00 UTC');
+    assert.equal(reply, 'warm-up day 1: 50 of 50 messages to google today; sending resumes at 00:00 UTC');
     assert.ok(Date.parse(String(nextAttemptAt)) >= midnight);
   }
   const [published] = rig.delivery.published().filter(({ key }) => key === 'google');
-  assert.match(published!.limitReason, /warm-up day 1: 50 of 50 mails to google today/);
+  assert.match(published!.limitReason, /warm-up day 1: 50 of 50 messages to google today/);
   assert.equal(published!.pausedUntil, midnight);
 
   rig.clock.set(midnight - 1);
@@ -104,7 +104,10 @@ test('two addresses have a share each, an older one its own, and one that is war
   const counts = sources.map((address) => countFrom(it, address));
   assert.deepEqual(counts, [50, 100]);
   const { reply } = it.rig.events(ids.at(-1)!).at(-1)!.detail.deliveryDelay!;
-  assert.match(String(reply), /day 1: 50 of 50 mails .* from 127\.0\.0\.1; .*day 2: 100 of 100 .* from 127\.0\.0\.91/);
+  assert.match(
+    String(reply),
+    /day 1: 50 of 50 messages .* from 127\.0\.0\.1; .*day 2: 100 of 100 .* from 127\.0\.0\.91/,
+  );
 
   const warm = await world({ starts: [begun(1, sources[0])], sources });
   const more = await send(warm, 200);

@@ -1,13 +1,13 @@
 /**
- * Addresses that are new to the large providers send a share of mails a day to each of them (warm-up-ramp.ts), counted for all nodes
- * together; what is beyond it waits for the next day, or goes from another address that has room. Providers are those of providers.json:
- * other destinations see too little of us to mind, or the operator's own file names them.
+ * Limits how many messages per day an address that is new to a large provider sends to it (warm-up-ramp.ts), counted across all nodes.
+ * Messages over the share wait for the next day, or use another address that has capacity. Providers are those of providers.json: other
+ * destinations receive too little mail to matter, or the operator's own file names them.
  *
- * A node takes a fiftieth of the day's share at a time from the database (at most 100 mails), before anything is sent: most mail costs
- * nothing. What the provider took or refused for good counts, and what hung between the dot
- * and its answer; what it put off does not. What is in hand and not wanted for ten seconds, or when the process stops, is given back;
- * what a crash leaves in hand counts as sent. When nothing is left to any address that could be used, the destination is paused until
- * midnight UTC, like one that asks for time (destinations.ts): on all nodes, without an attempt for what waits.
+ * A node takes one fiftieth of the day's share from the database at a time (at most 100 messages) before sending, so most messages need no
+ * query. Messages that the provider accepted or permanently refused count, and those that hung between the final dot and its reply;
+ * deferred ones do not. Shares unused for ten seconds, or at shutdown, are returned; after a crash they count as sent. When no usable
+ * address has anything left, the destination is paused until midnight UTC, like one that asks for time (registry.ts): on all nodes, and
+ * without an attempt for queued messages.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -21,29 +21,29 @@ import { returnWarmUpShareOperation, takeWarmUpShareOperation, type UnusedShare 
 const BATCHES_A_DAY = 50;
 const LARGEST_BATCH = 100;
 const IDLE_MS = 10_000;
-/** Where no source addresses are set: all nodes count as one host. */
+/** Without source addresses, all nodes count as one host. */
 const HOST = '';
 
 /** The shares of one provider on one day, for one attempt. */
 export interface DayShares {
-  /** Learns which addresses have something left, where that is not known. Rejects while the storage refuses. */
+  /** Finds out which addresses have something left, if unknown. Rejects while the storage fails. */
   prepare(mails: number): Promise<void>;
-  /** Whether something may be left to this address; undefined stands for the host. */
+  /** Whether this address may have something left; undefined means the host. */
   hasRoom(source: string | undefined): boolean;
-  /** Takes up to so many; answers how many, 0 when nothing is left. Rejects while the storage refuses. */
+  /** Takes up to this many messages; returns how many, 0 if nothing is left. Rejects while the storage fails. */
   take(source: string | undefined, mails: number): Promise<number>;
-  /** These were taken and not sent. */
+  /** Returns messages that were taken but not sent. */
   giveBack(source: string | undefined, mails: number): void;
-  /** How long nothing more is sent, and why. */
+  /** How long sending stops, and why. */
   untilTomorrow(): { ms: number; outcome: Outcome };
 }
 
 export interface WarmUp {
-  /** Undefined where nothing limits mail for this destination. */
+  /** Undefined if mail for this destination is not limited. */
   of(destination: string): DayShares | undefined;
-  /** How far the shares of today are used, in words; undefined where there are none. */
+  /** How much of today's shares is used, as text; undefined if there are none. */
   reasonOf(destination: string): string | undefined;
-  /** Gives back what nobody wanted lately, or with `all` everything. */
+  /** Returns shares that were not used recently, or with `all` every share. */
   giveBack(options?: { all: boolean }): Promise<void>;
 }
 
@@ -57,17 +57,17 @@ export interface WarmUpOptions extends WarmUpSettings {
   database: Database;
   clock: Clock;
   log: Log;
-  /** A provider of providers.json whose name this destination bears. */
+  /** The provider of providers.json with the name of this destination. */
   providerOf(destination: string): Provider | undefined;
 }
 
 interface InHand {
   source: string;
-  /** Of its warm-up. */
+  /** Day number of the warm-up. */
   dayNumber: number;
   share: number;
   left: number;
-  /** What all nodes have taken, as far as this one knows. */
+  /** The total taken by all nodes, as far as this node knows. */
   taken: number;
   isSpent: boolean;
 }
@@ -75,7 +75,7 @@ interface InHand {
 interface Day {
   day: number;
   provider: string;
-  /** Those with a share today; others may send as they like. */
+  /** Addresses with a share today; others are not limited. */
   sources: Map<string, InHand>;
   isForAll: boolean;
   asking: Promise<void> | undefined;
@@ -86,7 +86,7 @@ function wordsOf({ provider, sources }: Day): string {
   return [...sources.values()]
     .map(({ source, dayNumber, share, taken, left }) => {
       const from = source === HOST ? '' : ` from ${source}`;
-      return `warm-up day ${dayNumber}: ${taken - left} of ${share} mails to ${provider} today${from}`;
+      return `warm-up day ${dayNumber}: ${taken - left} of ${share} messages to ${provider} today${from}`;
     })
     .join('; ');
 }
@@ -143,7 +143,7 @@ export function openWarmUp({ database, clock, log, starts, sources, providerOf }
     const isOver = (): boolean => dayOf(clock.now()) !== day.day;
     const inHandOf = (source: string | undefined): InHand | undefined => day.sources.get(source ?? HOST);
     const isUnknown = ({ left, isSpent }: InHand): boolean => left === 0 && !isSpent;
-    /** One question at a time: who comes meanwhile gets of what it brings. */
+    /** One query at a time: callers that arrive in the meantime use its result. */
     const askFor = async (wanting: () => readonly InHand[], mails: number): Promise<void> => {
       day.usedMs = clock.now();
       while (wanting().length > 0 && !isOver()) {
@@ -173,7 +173,7 @@ export function openWarmUp({ database, clock, log, starts, sources, providerOf }
       },
       untilTomorrow: () => ({
         ms: Math.max(0, beginningOf(day.day + 1) - clock.now()),
-        outcome: warmingUp(`${wordsOf(day)}; the next leave at 00:00 UTC`),
+        outcome: warmingUp(`${wordsOf(day)}; sending resumes at 00:00 UTC`),
       }),
     };
   };

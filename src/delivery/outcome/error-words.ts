@@ -17,7 +17,7 @@ export interface ConnectionError {
 const rows: readonly [pattern: RegExp, sentence: string][] = [
   [/cert has expired|certificate has expired|alert certificate expired/, 'the certificate of the server has expired'],
   [/cert not yet valid|certificate is not yet valid/, 'the certificate of the server is not valid yet'],
-  [/altname invalid|does not match certificate/, 'the certificate of the server is made out to another name'],
+  [/altname invalid|does not match certificate/, 'the certificate of the server is for another name'],
   [/self[- ]signed/, 'the certificate of the server is self-signed'],
   [
     /unable to (get|verify)|unknown ca\b|cert untrusted|cert chain/,
@@ -31,12 +31,12 @@ const rows: readonly [pattern: RegExp, sentence: string][] = [
   ],
   [
     /alert (bad certificate|certificate unknown|unsupported certificate|certificate required)/,
-    'the server refused our side of the TLS handshake because of a certificate',
+    'the server rejected the TLS handshake because of a certificate',
   ],
-  [/unrecognized name/, 'the server does not serve TLS under its own name'],
+  [/unrecognized name/, 'the server does not support TLS for its own name'],
   [
     /(unsupported|alert) protocol|protocol version|version too low|no protocols available/,
-    'the server offers only versions of TLS that are too old (TLS 1.2 or newer is needed)',
+    'the server only supports outdated TLS versions (TLS 1.2 or newer is required)',
   ],
   [
     /wrong version number|packet length too long|http request|record layer failure|unknown protocol/,
@@ -44,14 +44,14 @@ const rows: readonly [pattern: RegExp, sentence: string][] = [
   ],
   [
     /no shared cipher|handshake failure|insufficient security|no ciphers|wrong cipher|no suitable/,
-    'the server and this service have no cipher for TLS in common',
+    'the server and this service have no TLS cipher in common',
   ],
-  [/unsafe legacy renegotiation/, 'the server speaks only an insecure old form of TLS'],
+  [/unsafe legacy renegotiation/, 'the server only supports insecure legacy TLS renegotiation'],
   [
     /bad record mac|decrypt|bad ?ecpoint|wrong signature|bad signature|bad digest|illegal parameter|decode error|unexpected message|length mismatch/,
-    'the server broke the rules of TLS',
+    'the server violated the TLS protocol',
   ],
-  [/alert internal error/, 'the server reported a fault of its own in the TLS handshake'],
+  [/alert internal error/, 'the server reported an internal error in the TLS handshake'],
   [
     /before secure tls connection|unexpected eof|closed during the tls|close notify/,
     'the server closed the connection during the TLS handshake',
@@ -63,10 +63,10 @@ const rows: readonly [pattern: RegExp, sentence: string][] = [
     'the connection to the server was closed before the exchange was complete',
   ],
   [/etimedout|esockettimedout/, 'the server did not answer in time'],
-  [/ehostunreach|enetunreach|ehostdown|enetdown/, 'there is no way through the network to the server'],
+  [/ehostunreach|enetunreach|ehostdown|enetdown/, 'there is no network route to the server'],
   [
     /eaddrnotavail|eaddrinuse|emfile|enfile|enobufs|enomem/,
-    'this host has no connection to spare (addresses, ports or files are used up)',
+    'this host cannot open more connections (no free addresses, ports or file descriptors)',
   ],
   [/eacces|eperm/, 'this host does not allow the connection (a firewall or a missing permission)'],
   [/enotfound|enodata|enoaddress/, 'the server has no address in the DNS'],

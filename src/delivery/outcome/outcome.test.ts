@@ -294,7 +294,7 @@ test('exchangers with addresses that are not public are our own refusal, and it 
   const local = {
     code: 554,
     enhanced: '5.4.4',
-    text: 'the mail exchangers of a.example have addresses that are not public',
+    text: 'the MX hosts of a.example have addresses that are not public',
   };
   const outcome = classify({ stage: 'dns', local, relay: false });
   assert.equal(outcome.owner, 'service');
@@ -303,7 +303,7 @@ test('exchangers with addresses that are not public are our own refusal, and it 
 });
 
 test('mail that would come back to this service is our own refusal, and it says so', () => {
-  const local = { code: 550, enhanced: '5.4.6', text: 'the mail exchanger of a.example is this service itself' };
+  const local = { code: 550, enhanced: '5.4.6', text: 'the MX record of a.example points to this service' };
   const outcome = classify({ stage: 'dns', local, relay: false });
   assert.equal(outcome.owner, 'service');
   assert.match(outcome.advice, /POSTRIDER_SMTP_HOSTNAME/);

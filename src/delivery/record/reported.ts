@@ -38,7 +38,7 @@ const lateOf = ({ accountId, messageId }: SentCopy, nowMs: number) => ({
 
 const NAMED_ADVICE = 'The recipient reported this message as spam; stop sending to this address.';
 const UNNAMED_ADVICE =
-  'Somebody who got this mail marked it as spam; the report does not show who, so that no address was suppressed.';
+  'A recipient reported this message as spam. The report does not identify the recipient, so no address was suppressed.';
 
 export interface Complained {
   feedbackType: string;

@@ -64,7 +64,7 @@ export async function chooseCandidates(deps: CandidateDeps, place: Place): Promi
   if (!resolved.ok) return notResolved(resolved);
   const isHome = isRelay(destination) || need.detour || deps.sets.destinationOf(need.domain) === destination;
   if (!isHome) {
-    return notDialled(ELSEWHERE, `the mail exchangers of ${need.domain} changed while they were looked up`);
+    return notDialled(ELSEWHERE, `the MX hosts of ${need.domain} changed during the lookup`);
   }
   const candidates = inTurn(deps, reachable(resolved.candidates, need, deps.routing), need);
   if (candidates.length === 0 && resolved.candidates.length > 0) return { ok: false, ...NO_SOURCE };
@@ -73,7 +73,7 @@ export async function chooseCandidates(deps: CandidateDeps, place: Place): Promi
     one.addresses.every((address) => isBackedOff(deps, { host: one.host, address }, need));
   if (here.length === 0 || (!after && next && !isLate(next.candidate) && here.every(isLate))) {
     const nextDestination = next && { key: next.key, rest: candidates };
-    const message = `of the mail exchangers of ${need.domain} none is to be dialled now`;
+    const message = `no MX host of ${need.domain} can be tried now`;
     return { ...notDialled('ENOADDRESS', message), nextDestination, isPassedOver: true };
   }
   const hostsAfter = ({ host }: Candidate): Candidate[] =>

@@ -35,7 +35,10 @@ test('it took mail lately: two attempts are put off, the third bounces; then it 
   await become(id, 'delayed');
   const { deliveryDelay } = world.rig.events(id)[1]!.detail;
   assert.deepEqual([deliveryDelay!.category, deliveryDelay!.suppressed], ['domain-not-found', false]);
-  assert.match(String(deliveryDelay!.reply), /gone\.example does not exist, although it took mail in the last 30 days/);
+  assert.match(
+    String(deliveryDelay!.reply),
+    /gone\.example does not exist, although it accepted mail in the last 30 days/,
+  );
   await attempt(id, { afterMs: 61_000, number: 2 });
   assert.equal(world.rig.status(id), 'delayed');
   await attempt(id, { afterMs: 301_000, number: 3 });

@@ -56,7 +56,7 @@ export function openMissingDomains({ now, tookMailLately, log }: MissingDomainDe
       if (evidence.stage !== 'dns' || evidence.local?.enhanced !== '5.1.2') return evidence;
       const domain = domainOf(recipient);
       if (now() - missingSince(domain) >= GRACE_MS || !(await tookMail(accountId, domain))) return evidence;
-      const message = `${evidence.local.text}, although it took mail in the last 30 days`;
+      const message = `${evidence.local.text}, although it accepted mail in the last 30 days`;
       return { stage: 'dns', cause: 'ENOTFOUND', message, relay: evidence.relay };
     },
     exists: (recipient) => {

@@ -197,10 +197,10 @@ async function resolveExchangers(
   if (mx.status === 'no-such-domain') return permanent(550, '5.1.2', `the domain ${domain} does not exist`);
   if (mx.status === 'found' && mx.value.nullMx) {
     // RFC 7505 §4.1 asks for 556 5.1.10.
-    return permanent(556, '5.1.10', `the domain ${domain} says that it takes no mail (null MX)`);
+    return permanent(556, '5.1.10', `the domain ${domain} does not accept mail (null MX)`);
   }
   if (mx.status === 'found' && mx.value.hosts.length === 0) {
-    return permanent(550, '5.4.4', `the MX records of ${domain} name no host (an address is none)`);
+    return permanent(550, '5.4.4', `the MX records of ${domain} contain no valid host name (an IP address is not one)`);
   }
   // RFC 5321 §5.1: without MX records, the domain itself is the host.
   const listed = mx.status === 'found' ? mx.value.hosts : [{ host: domain, preference: 0 }];
@@ -314,24 +314,24 @@ async function choose(
   if (candidates.length > 0) return underPolicies(routing, domain, candidates);
   const unsure = found.flatMap(({ answer }) => (answer.status === 'temporary' ? [answer.cause] : []));
   if (unsure.length > 0) {
-    const message = `the mail exchangers of ${domain} cannot be looked up (${unsure[0]})`;
+    const message = `the addresses of the MX hosts of ${domain} cannot be looked up (${unsure[0]})`;
     return temporary(message, { cause: unsure[0]!, relay: false });
   }
   if (unreached !== undefined) {
-    const message = `no source address is of the family of ${unreached}, an exchanger of ${domain} (POSTRIDER_SOURCE_ADDRESSES)`;
+    const message = `POSTRIDER_SOURCE_ADDRESSES has no address of the family of ${unreached}, an MX host of ${domain}`;
     return temporary(message, { cause: 'ENETUNREACH', relay: false });
   }
   if (!isAll) {
-    const message = `of the mail exchangers of ${domain}, those that were looked up have no address to connect to`;
+    const message = `the MX hosts of ${domain} that were looked up have no usable address`;
     return temporary(message, { cause: 'ENOADDRESS', relay: false });
   }
   if (refused.length > 0) {
     const list = refused.slice(0, 3).join(', ');
-    return permanent(554, '5.4.4', `the mail exchangers of ${domain} have addresses that are not public (${list})`);
+    return permanent(554, '5.4.4', `the MX hosts of ${domain} have addresses that are not public (${list})`);
   }
-  return permanent(550, '5.4.4', `the domain ${domain} has no mail exchanger and no address`);
+  return permanent(550, '5.4.4', `the domain ${domain} has no MX record and no address`);
 }
 
 function loop({ own }: Routing, domain: string): Resolved {
-  return permanent(550, '5.4.6', `the mail exchanger of ${domain} is this service itself (${own.name}): a loop`);
+  return permanent(550, '5.4.6', `the MX record of ${domain} points to this service (${own.name}): mail loop`);
 }

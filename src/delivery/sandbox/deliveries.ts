@@ -89,7 +89,7 @@ const LOOK_EVERY_MS = 10;
 const BEING_SENT = 'the message is being sent right now';
 
 function conflict(reason: string) {
-  return refuse(failure('CONFLICT', { message: `The outcome cannot be played: ${reason}.` }));
+  return refuse(failure('CONFLICT', { message: `The outcome cannot be simulated: ${reason}.` }));
 }
 
 export function createPlayByHand({ database, clock, deliveries, random = Math.random }: PlayByHandDeps): PlayByHand {
@@ -123,7 +123,7 @@ export function createPlayByHand({ database, clock, deliveries, random = Math.ra
 }
 
 function notAllowed(status: MessageStatus): string {
-  const may = status === 'delivered' ? '; it may only bounce or be complained about now' : '';
+  const may = status === 'delivered' ? '; only bounced and complained are possible now' : '';
   return `the message is ${status}${may}`;
 }
 
