@@ -13,7 +13,7 @@ import { sessionQuery, setPerson } from './session.tsx';
 import { cssVariables, theme } from './theme.ts';
 
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
-// What locks the page behind a dialog makes a style of its own, and asks for the nonce by this name (get-nonce).
+// The scroll lock of dialogs adds a style element and reads its nonce from this global (get-nonce).
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
 const queries: QueryClient = new QueryClient({
@@ -23,11 +23,11 @@ const queries: QueryClient = new QueryClient({
       if (queries.getQueryData(sessionQuery.queryKey)) setPerson(queries, null);
     },
   }),
-  // The client repeats what failed for now.
+  // The API client retries temporary failures.
   defaultOptions: { queries: { retry: false, staleTime: 5_000 }, mutations: { retry: false } },
 });
 
-/** A tab from before a new version finds its files no more: it loads the new page, once. */
+/** After an update, an old tab cannot find its files: reload the page once. */
 addEventListener('vite:preloadError', (event) => {
   const reloadedAt = Number(sessionStorage.getItem('postrider.reloadedAt') ?? 0);
   if (Date.now() - reloadedAt < 30_000) return;

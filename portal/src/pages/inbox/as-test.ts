@@ -1,4 +1,4 @@
-/** Tests that wait for an email like this one: for node:test, pytest, and Playwright. */
+/** Generates tests that wait for an email like this one: for node:test, pytest, and Playwright. */
 import { asTest } from '../../texts/inbox.ts';
 
 export interface TestedMail {
@@ -14,7 +14,7 @@ const TIMEOUT_SECONDS = 30;
 const text = (value: string): string => `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 const lines = (...all: (string | false)[]): string => all.filter((one) => one !== false).join('\n');
 
-/** Waits for the email in JavaScript. */
+/** Returns JavaScript that waits for the email. */
 function script(mail: TestedMail, indent: string): string {
   return lines(
     `const query = new URLSearchParams({ to: ${text(mail.to)}, timeoutSeconds: '${TIMEOUT_SECONDS}' });`,
