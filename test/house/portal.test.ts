@@ -1,4 +1,4 @@
-/** The portal knows the service by its generated client alone, and all that is read stands in its texts. */
+/** The portal uses the service only through its generated client, and all visible text is in its text files. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { importsOf, readFiles, type SourceFile } from './source-tree.ts';
@@ -13,7 +13,7 @@ function strayImports(files: SourceFile[]): string[] {
   );
 }
 
-/** Words between tags, and in attributes that are read: `>Send it<`, `label="Name"`. */
+/** Text between tags, and in visible attributes: `>Send it<`, `label="Name"`. */
 const IN_TAGS = />\s*[A-Z][a-z]+(?: [a-z]+)*[.!?]?\s*<\/|(?:label|title|placeholder|aria-label|description)="[A-Z]/;
 
 function straysInTags(files: SourceFile[]): string[] {

@@ -33,7 +33,7 @@ const LATENCY_MS = 5_000;
 /** How long a machine may sleep while nothing but its own timers is due (world.ts). */
 const ASLEEP_MS = 20_000;
 /** The error of a delivery that is given up because it crashed its process, or seems to have. */
-const DEAD_LETTER = /failed over this delivery three times/;
+const DEAD_LETTER = /internal error occurred three times/;
 
 /** The errors of deliveries that an endpoint ended with its 410: the one it answered, and those queued behind it. */
 const NO_MORE = /answered 410|the endpoint is disabled/;
