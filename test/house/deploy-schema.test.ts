@@ -73,7 +73,7 @@ test('the nodes of the compose file take a password with any characters, share o
   assert.match(read('Dockerfile'), /mkdir \/data \/content && chown node:node \/data \/content/);
 });
 
-test('the Kubernetes manifests are such, and refer to what is there', () => {
+test('the Kubernetes manifests are valid and their references exist', () => {
   const documents = kubernetes();
   for (const one of documents) assert.deepEqual(faults(kubernetesShape, one), [], one.kind);
   const [deployment] = documents.filter((one) => one.kind === 'Deployment');

@@ -60,7 +60,7 @@ test('the images that others make are pinned to a version', () => {
   for (const image of images) assert.match(image, /:.*\d/, image);
 });
 
-test('the image holds what the program reads and runs what npm start runs, without rights', () => {
+test('the image has the files that the service reads and runs the command of npm start, unprivileged', () => {
   const dockerfile = read('deploy/Dockerfile');
   const start = (JSON.parse(read('package.json')) as { scripts: { start: string } }).scripts.start;
   const entry = JSON.parse(/^ENTRYPOINT (\[.*\])$/m.exec(dockerfile)![1]!) as string[];

@@ -36,7 +36,7 @@ test('docs/reference/settings.md is the table of settings', () => {
   assert.notEqual(configDocument(altered), configDocument(), 'control: another setting makes another document');
 });
 
-test('docs/openapi.json is what the service says of itself', async () => {
+test("docs/openapi.json matches the service's own document", async () => {
   assert.equal(read('docs/openapi.json'), await openapiDocument(), 'run: npm run docs');
 });
 

@@ -41,7 +41,7 @@ test('every file opens with a paragraph that says what it does', () => {
   assert.equal(silent.length, 2, 'control: missing and empty paragraphs are found');
 });
 
-test('no file of code is longer than what one can hold in mind', () => {
+test('no source file is too long', () => {
   assert.deepEqual(lengthFaults(code), []);
   const long = { path: 'long.ts', text: 'x\n'.repeat(LINES_AT_MOST + 1) };
   assert.equal(lengthFaults([long]).length, 1, 'control: a long file is found');

@@ -33,7 +33,7 @@ test('the portal imports nothing of the service but the client', () => {
   assert.deepEqual(strayImports([wrong]), ['portal/src/a.tsx imports src/base/ids.ts'], 'control');
 });
 
-test('what is read stands in texts/, not in the components', () => {
+test('visible text is in texts/, not in the components', () => {
   assert.deepEqual(straysInTags(product().filter(({ path }) => path.endsWith('.tsx'))), []);
   const wrong = { path: 'a.tsx', text: '<Button>Send it</Button>\n<TextInput label="Name" />\n<b>{texts.name}</b>' };
   assert.equal(straysInTags([wrong]).length, 2, 'control');

@@ -67,7 +67,7 @@ test('each kind of fault befell some world, and every change of state was seen',
 
 const PARTS = Array.from({ length: 40 }, (_, at) => `mail-${at}`);
 
-test('a world shrinks to what its fault needs, in few tries', async () => {
+test('a world shrinks to what its failure needs, in few tries', async () => {
   let tries = 0;
   const left = await shrink(PARTS, async (only) => {
     tries += 1;
@@ -82,7 +82,7 @@ test('a fault that needs nothing, or all of the world, shrinks to that', async (
   assert.deepEqual(await shrink(PARTS, async () => undefined), PARTS);
 });
 
-test('what a smaller world does without by itself is gone as well', async () => {
+test('parts that a smaller world does not reach are removed as well', async () => {
   const left = await shrink(['death-1', 'death-2', 'mail-0'], async (only) => {
     if (!only.includes('mail-0')) return undefined;
     return only.includes('death-1') ? only : ['mail-0'];

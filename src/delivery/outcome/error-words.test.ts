@@ -1,4 +1,4 @@
-/** Errors of sockets, TLS and DNS are shown as sentences: a table of what Node says, and real handshakes that fail. */
+/** Errors of sockets, TLS and DNS are shown as sentences: a table of Node's errors, and real failing handshakes. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
@@ -56,7 +56,7 @@ const rows: [cause: string, message: string, sentence: RegExp][] = [
   ['EVERYTHINGELSE', 'read EVERYTHINGELSE', /^the connection to the server failed$/],
 ];
 
-/** Nothing that a machine wrote for machines. */
+/** Technical details. */
 const INTERNALS = /\b[A-Z][A-Z_]{3,}\b|error:|routines|openssl|\d{4,}/;
 
 for (const [cause, message, sentence] of rows) {
@@ -67,7 +67,7 @@ for (const [cause, message, sentence] of rows) {
   });
 }
 
-test('what our own client says of an error stays as it is', () => {
+test("messages of Postrider's own client stay unchanged", () => {
   for (const message of [
     'no connection to 203.0.113.7 port 25 within 10000 ms',
     'the peer closed the connection',
@@ -84,7 +84,7 @@ test('an outcome shows the sentence, not the words of OpenSSL', () => {
   assert.equal(outcome.reply, errorSentence({ cause, message }));
 });
 
-/** A server that offers STARTTLS and then does something else. */
+/** Starts a server that offers STARTTLS and then misbehaves. */
 async function brokenServer(answer: (socket: Socket) => void): Promise<number> {
   const server = createServer((socket) => {
     socket.on('error', () => {});
@@ -109,7 +109,7 @@ async function brokenServer(answer: (socket: Socket) => void): Promise<number> {
 
 const handshakes: [name: string, answer: (socket: Socket) => void, sentence: RegExp][] = [
   ['closes', (socket) => socket.destroy(), /closed/],
-  // A fatal alert, protocol_version (70), as servers with old versions only send it.
+  // A fatal alert, protocol_version (70), as sent by servers that only support old versions.
   ['alerts the version', (socket) => socket.end(Buffer.from([21, 3, 1, 0, 2, 2, 70])), /outdated TLS/],
   ['alerts a failure', (socket) => socket.end(Buffer.from([21, 3, 3, 0, 2, 2, 40])), /no TLS cipher/],
   ['goes on in the clear', (socket) => socket.end('250 mail for you, in the clear and at some length\r\n'), /not TLS/],
