@@ -29,7 +29,7 @@ export function asksForTls({ stage, reply, local }: RecipientResult): boolean {
   return ASKS_FOR_TLS.test(reply.text);
 }
 
-/** The transaction had more recipients than the server accepts at once: it accepted some, and accepts others in the next one. */
+/** The transaction had more recipients than the server accepts in one: it accepted some, and accepts others in the next transaction. */
 export function isBeyondRecipientLimit(result: RecipientResult, all: readonly RecipientResult[]): boolean {
   const { stage, reply, recipient } = result;
   if (stage !== 'rcpt' || reply === undefined || reply.code < 400) return false;

@@ -105,7 +105,7 @@ export class Slots {
     return next;
   }
 
-  /** While an attempt runs, more slots may open beside it. */
+  /** Reports the progress of an attempt, so that more slots may open for the destination while it runs. */
   #progressOf(slot: Slot): Progress {
     const { schedule, apply, clock } = this.#deps;
     const startedMs = clock.now();
