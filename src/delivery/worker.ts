@@ -110,11 +110,8 @@ export interface DeliveryState {
   connections: number;
   /** Deliveries are held because results cannot be recorded. */
   paused: boolean;
-  /** The busiest destinations. */
   destinations: DestinationLoad[];
-  /** Paused destinations. */
   pausedDestinations: { key: string; untilMs: number }[];
-  /** Destinations that block this host. */
   blockedDestinations: { key: string; sinceMs: number }[];
 }
 

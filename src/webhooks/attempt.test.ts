@@ -28,7 +28,6 @@ test('any 2xx is success, 410 ends the endpoint, the rest is tried again within 
   assert.equal(next(500, 2, 0).nextAttemptMs, nowMs + 270_000);
   assert.equal(next(500, 2, 0.999999).nextAttemptMs, nowMs + 330_000);
   assert.deepEqual(next(500, 10), { kind: 'failed', nextAttemptMs: null });
-  // The later of the schedule and Retry-After.
   const later = (seconds: string) =>
     classify({ outcome: answered(503, { 'retry-after': seconds }), attempts: 2, nowMs, random: 0.5 }).nextAttemptMs;
   assert.equal(later('1'), nowMs + 300_000);

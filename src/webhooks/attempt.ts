@@ -26,7 +26,6 @@ export type Classification =
   | { kind: 'succeeded' | 'failed' | 'gone'; nextAttemptMs: null }
   | { kind: 'retry'; nextAttemptMs: number };
 
-/** The outcome of an attempt, as recorded. */
 export interface Answer {
   responseStatus: number | null;
   responseStart: string | null;

@@ -13,7 +13,6 @@ export interface LaneLimits {
   inFlight: number;
   /** Attempts in flight up to which slow lanes may start more; lanes that become slow keep theirs. */
   slowInFlight: number;
-  /** Attempts in flight per lane. */
   perLane: number;
   /** The limit per slow lane once half of slowInFlight is used. */
   perSlowLane: number;
@@ -36,7 +35,6 @@ const MOST_LOOKS = 200;
 /** Lanes that are remembered as slow without rows in memory; above this, they start as normal again. */
 const REMEMBERED = 20_000;
 
-/** The lane of an endpoint. */
 export interface EndpointLane {
   readonly id: string;
   inFlight: number;
@@ -102,7 +100,6 @@ export class EndpointLanes<J> {
     return excess > 0 ? this.#slow.waiting.drain(lane.id, excess) : [];
   }
 
-  /** Removes all waiting jobs of a lane. */
   evict(id: string): J[] {
     const lane = this.#lanes.get(id);
     return lane ? this.#groupOf(lane).waiting.drain(id) : [];

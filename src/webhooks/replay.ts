@@ -19,7 +19,6 @@ import {
 const MOST_WAITING = 100_000;
 /** Events of the log read per query. */
 const SCAN = 2_000;
-/** Rows per transaction. */
 const WRITTEN_AT_ONCE = 500;
 
 export interface Replay {

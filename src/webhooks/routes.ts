@@ -113,7 +113,6 @@ function storedFields(fields: Static<typeof endpointFields>) {
   };
 }
 
-/** Returns all routes below /webhooks. */
 export function webhookRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
   return [...endpointRoutes(deps), ...secretRoutes(deps), ...webhookDeliveryRoutes(deps)];
 }

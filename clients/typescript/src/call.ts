@@ -37,7 +37,6 @@ export type CallArguments<O extends OperationId> =
 
 export interface Caller {
   readonly http: Http;
-  /** Calls an operation by its operationId. */
   call<O extends OperationId>(operation: O, ...rest: CallArguments<O>): Promise<Answer<O>>;
   /** The same, with the response headers. */
   answered<O extends OperationId>(

@@ -10,7 +10,6 @@ import type { SessionNeed } from './pooled-session.ts';
 
 const need: SessionNeed = { domain: RELAY, tls: false, avoid: new Set(), attempts: 0, emailSeq: 1 };
 
-/** How long the server takes for QUIT. */
 const QUIT_MS = 1_000;
 
 /** Returns how long a session waits for the end of the previous one, ms. */

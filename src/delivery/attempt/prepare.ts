@@ -120,7 +120,6 @@ async function loadContent(
   }
 }
 
-/** Counts the Received fields in the header. */
 export function countReceived(content: Buffer): number {
   const header = content.toString('latin1', 0, endOfHeader(content).headerEnd);
   return headerFields(header).filter(({ name }) => name === 'received').length;

@@ -28,7 +28,6 @@ export interface Provider {
 
 export interface Providers {
   readonly default: Provider;
-  /** Returns the provider of an MX host. */
   byHost(host: string): Provider | undefined;
   byName(name: string): Provider | undefined;
 }

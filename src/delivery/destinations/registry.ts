@@ -89,7 +89,6 @@ export interface RegistryDeps {
   clock: Clock;
   log: Log;
   limits: Pick<Limits, 'of'>;
-  /** Whether there is a fallback route. */
   hasFallback?: boolean;
   /** Whether this node may probe a destination whose pause has expired; always by default. */
   probes?: { isPermitted(key: string): boolean };
@@ -155,7 +154,6 @@ export class Registry {
 
   // Questions: what is allowed now.
 
-  /** Whether one more slot may run now. */
   mayOpen(destination: Destination): boolean {
     if (this.#isPaused(destination) || !this.maySend(destination)) return false;
     const { active, opening, key } = destination;
@@ -166,7 +164,6 @@ export class Registry {
     return active < 1 || (active < most && isOverdue(destination, patienceMs, this.#nowMs));
   }
 
-  /** Whether the rate allows a message now. */
   maySend(destination: Destination): boolean {
     const { messagesPerMinute } = this.#deps.limits.of(destination.key);
     if (messagesPerMinute === null) return true;
@@ -213,7 +210,6 @@ export class Registry {
     return this.isDiverted(key) && !this.#chooseProbe(this.#recordOf(key)) ? FALLBACK : key;
   }
 
-  /** Destinations that are paused now. */
   paused(): Destination[] {
     return [...this.#all.values()].filter((one) => this.#isPaused(one));
   }

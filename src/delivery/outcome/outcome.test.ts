@@ -62,7 +62,6 @@ test('there are samples of at least 300 replies, each of its own, and every cate
   );
 });
 
-/** As in the replies. */
 const RECIPIENT = 'ann@example.com';
 /** Also temporary with a 5xx. */
 const PASSING = ['blocked', 'internal', 'greylisted', 'rate-limited', 'remote-error'];

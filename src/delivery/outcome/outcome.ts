@@ -181,7 +181,6 @@ export function replyText(reply: SmtpReply): string {
   return `${reply.code} ${reply.text}`;
 }
 
-/** Classifies one recipient's attempt. */
 export function classify(evidence: Evidence): Outcome {
   const { reply, local } = evidence;
   if (evidence.accepted === true) {

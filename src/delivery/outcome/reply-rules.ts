@@ -39,7 +39,6 @@ export interface ReplyRule {
   suppress?: 'for good' | '7 days';
 }
 
-/** Combines patterns into one. */
 function either(...patterns: readonly RegExp[]): RegExp {
   return new RegExp(patterns.map(({ source }) => source).join('|'), 'u');
 }

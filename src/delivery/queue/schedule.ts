@@ -46,7 +46,6 @@ export interface Slot {
   readonly destination: Destination;
   /** The account that the slot is counted for, or SHARED. */
   readonly owner: string;
-  /** Whether the destination has answered recently. */
   proven: boolean;
   /** The slot has no session yet. */
   opening: boolean;
@@ -113,7 +112,6 @@ export class Schedule {
     this.#mayShare = mayShare;
   }
 
-  /** Running slots. */
   get active(): number {
     return this.#active;
   }

@@ -40,7 +40,6 @@ export class Slots {
     this.#deps = deps;
   }
 
-  /** Fills free slots. */
   fill(): void {
     const { engine, schedule } = this.#deps;
     if (this.#isFilling || !engine.isOpen) return;

@@ -6,7 +6,6 @@ import { Lanes } from '../../work/work.ts';
 import { accountOfLane, type Held } from './held.ts';
 
 export interface Wanted {
-  /** Whether an attempt may start. */
   mayStart(held: Held): boolean;
   /** Mail for other domains is skipped. */
   isFor?: ((domain: string) => boolean) | undefined;
@@ -21,7 +20,6 @@ export class WaitingMail {
   readonly #accounts = new Map<string, Lanes<Held>>();
   #size = 0;
 
-  /** Number of waiting jobs. */
   get size(): number {
     return this.#size;
   }
@@ -43,7 +41,6 @@ export class WaitingMail {
     this.#size += 1;
   }
 
-  /** Takes the job whose turn it is. */
   next({ mayStart, isFor }: Wanted): Held | undefined {
     const accepts = (held: Held): boolean => (isFor?.(held.domain) ?? true) && mayStart(held);
     for (const [account, lanes] of this.#accounts) {

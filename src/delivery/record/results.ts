@@ -138,7 +138,6 @@ export function failureDetail(outcome: Outcome, facts: Pick<AttemptFacts, 'host'
   return {
     kind: outcome.kind === 'permanent' ? explanations[outcome.category].bounce : 'soft',
     category: outcome.category,
-    // Null if there was no reply.
     smtpCode: outcome.smtpCode,
     enhancedCode: outcome.enhancedCode,
     reply: outcome.reply,

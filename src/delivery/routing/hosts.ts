@@ -46,7 +46,6 @@ const SUSPECT_MS = 3_600_000;
 const NO_REUSE_MS = 3_600_000;
 const MAX_ENTRIES = 10_000;
 
-/** One address of a host. */
 export interface PeerAddress {
   host: string;
   address: string;

@@ -28,7 +28,6 @@ export interface Candidate {
   host: string;
   /** The addresses that an attempt may still dial, in order. */
   addresses: string[];
-  /** All addresses of the host. */
   allAddresses: readonly string[];
   port: number;
   tls: 'opportunistic' | 'implicit';

@@ -60,7 +60,6 @@ function ownPlay(job: DeliveryJob): SandboxPlay {
   return isOver ? { kind: 'word', word: 'delivered' } : play;
 }
 
-/** The Complaint event of the sandbox. */
 export const COMPLAINT = {
   complaint: {
     feedbackType: 'abuse',
@@ -88,7 +87,6 @@ export interface Playing {
   play?: SandboxPlay;
 }
 
-/** Returns the settlement of a sandbox message. */
 export function playSandbox(job: DeliveryJob, { nowMs, random, play = ownPlay(job) }: Playing): Settlement {
   const reply = replyOfPlay(play);
   const complains = play.kind === 'word' && play.word === 'complained';

@@ -62,7 +62,6 @@ async function removeMail(tx: Transaction, step: ResetStep): Promise<{ emails: n
   return { emails: emails.size, messages };
 }
 
-/** Returns the number of rows removed. */
 async function removeOthers(tx: Transaction, { accountId, limit, kinds }: ResetStep): Promise<number> {
   const received = await tx.all<{ id: string }>(
     "SELECT id FROM inbound_message WHERE account_id = ? AND mode = 'sandbox' ORDER BY id LIMIT ?",
