@@ -15,7 +15,6 @@ import { waitUntil } from '../test/kit/wait-until.ts';
 const messages = Number(process.argv[2] ?? 10_000);
 const bytes = Number(process.argv[3] ?? 2_000);
 const IN_FLIGHT = 100;
-/** Number of recipient domains. */
 const LANES = Number(process.argv[4] ?? 1);
 
 const port = await new Promise<number>((resolve) => {

@@ -18,7 +18,6 @@ const WEEK_MS = 7 * 86_400_000;
 
 interface Part {
   accountId: string;
-  /** Number of the first message. */
   first: number;
   count: number;
   isOldest: boolean;

@@ -3,7 +3,6 @@ import net from 'node:net';
 
 export interface PostMany {
   url: URL;
-  /** Credentials. */
   headers: Record<string, string>;
   count: number;
   connections: number;

@@ -39,7 +39,6 @@ export interface Registered {
   headers: Record<string, string>;
 }
 
-/** Registers a submission of one file. */
 export async function register(service: BenchService, bytes: Buffer): Promise<Registered> {
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   const file = { name: 'file.bin', contentType: 'application/octet-stream', sizeBytes: bytes.length, sha256 };

@@ -18,7 +18,6 @@ interface Live {
 
 const LiveContext = createContext<Live | undefined>(undefined);
 
-/** Whether the tab is visible. */
 function useVisible(): boolean {
   const [isVisible, setVisible] = useState(document.visibilityState === 'visible');
   useEffect(() => {

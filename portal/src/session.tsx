@@ -43,7 +43,6 @@ function accountOf(person: Person, accountId: string | null): AccountOfPerson | 
   return person.accounts.find((one) => one.accountId === accountId) ?? person.accounts[0];
 }
 
-/** Shows its children to signed-in users. */
 export function SignedIn({ children }: { children: ReactNode }) {
   const session = useQuery(sessionQuery);
   const { href, pathname } = useLocation();

@@ -42,7 +42,6 @@ export async function clockOffsets(tx: Transaction, owners: readonly Owner[]): P
   return ({ accountId, mode }) => (mode === 'live' ? 0 : (offsets.get(accountId) ?? 0));
 }
 
-/** Returns the offset of one owner. */
 export async function clockOffsetOf(tx: Transaction, owner: Owner): Promise<number> {
   return (await clockOffsets(tx, [owner]))(owner);
 }

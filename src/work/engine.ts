@@ -106,7 +106,6 @@ export class Engine<I extends Item, R extends Lease> {
     this.#wakeUp.nudge();
   }
 
-  /** Whether attempts may start. */
   get isOpen(): boolean {
     return !this.#isStopping && !this.#settler.paused;
   }

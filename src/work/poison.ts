@@ -26,7 +26,6 @@ export interface PoisonGuardDeps<I extends Item> {
   log: Log;
   /** How long an attempt is watched; default 1.5 s. */
   watchMs?: number | undefined;
-  /** Whether attempts may run now. */
   isOpen(): boolean;
   /** These items have run long enough without a crash. */
   onCleared(items: I[]): void;

@@ -58,7 +58,6 @@ export interface Lease {
 /** SQL: what the end of a lease adds to `crashes`. */
 const CRASH = `(CASE WHEN leased = ${RUNNING} OR (leased = ${HELD} AND crashes = 0) THEN 1 ELSE 0 END)`;
 
-/** Limits of a claim. */
 export interface ClaimLimits {
   /** Unix ms. */
   nowMs: number;
@@ -76,7 +75,6 @@ export interface Claim extends ClaimLimits {
   kind: string;
 }
 
-/** The columns of Work. */
 const CLAIMED = 'seq, kind, account_id, mode, subject, ref, lane, fence, attempts, crashes';
 
 /** Claims up to `limit` due rows, oldest first; skips rows that another node is claiming. */

@@ -29,7 +29,6 @@ export interface Visit {
   context: BrowserContext;
   /** Errors of the page so far: exceptions, policy violations, requests to other hosts. */
   wrong: string[];
-  /** Asserts that there were no errors. */
   assertClean(): void;
 }
 

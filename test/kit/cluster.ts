@@ -14,7 +14,6 @@ import { type PostgresServer, type TempPostgres, tempPostgres } from './temp-pos
 
 export interface ClusterOptions {
   nodes: number;
-  /** Settings of all nodes. */
   env?: Record<string, string>;
   /** Settings of one node in addition to those of all. */
   envOf?(index: number, env: Record<string, string>): Promise<Record<string, string>>;
@@ -34,7 +33,6 @@ export interface Cluster {
   /** Calls with the live key at alternating nodes; skips unreachable ones, as a load balancer does. */
   readonly api: Api;
   readonly blobs: 's3' | 'directory';
-  /** Starts another node. */
   add(env?: Record<string, string>): Promise<Service>;
   /** The ends of the logs of all nodes. */
   logs(): string;

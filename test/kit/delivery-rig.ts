@@ -52,7 +52,6 @@ export interface Rig {
   delivery: Delivery;
   /** Stores an email without dispatching it; returns the ids of its messages. */
   store(mail: RigMail): Promise<string[]>;
-  /** Stores an email and dispatches it. */
   send(mail: RigMail): Promise<string[]>;
   /** Stops the current delivery, if running, and starts another one with the same data. */
   restart(deps?: Partial<DeliveryDeps>): Promise<void>;

@@ -18,7 +18,6 @@ export async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-/** Returns one free port. */
 export async function freePort(): Promise<number> {
   const [port] = await freePorts(1);
   return port!;

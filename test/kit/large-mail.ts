@@ -9,7 +9,6 @@ export interface LargeMail {
   content: Buffer;
   files: EmailFile[];
   sizeBytes: number;
-  /** The expected bytes. */
   whole(): Buffer;
 }
 

@@ -8,7 +8,6 @@ import type { Template, TemplateContent } from '../../src/templates/template.ts'
 export interface TemplateToMake extends Partial<TemplateContent> {
   accountId?: string;
   mode?: Mode;
-  /** Replaces the template with this id. */
   templateId?: string;
   name: string;
 }

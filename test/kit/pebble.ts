@@ -20,7 +20,6 @@ interface PebbleOptions {
   names: string[];
   /** Port of challenges instead of 80. */
   httpPort: number;
-  /** Lifetime of its certificates. */
   lifetimeSeconds?: number;
   /** Percentage of valid nonces that it rejects. */
   nonceReject?: number;

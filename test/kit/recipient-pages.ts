@@ -13,7 +13,6 @@ import { createHttpApp } from '../../src/http/app.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { dataOf, GOOD, rowsOf, sendRig, settle } from './send-rig.ts';
 
-/** A browser's User-Agent. */
 export const PERSON =
   'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36';
 

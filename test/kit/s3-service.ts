@@ -12,7 +12,6 @@ export interface S3Service {
   proxy: FaultProxy;
   sink: SmtpSink;
   service: Service;
-  /** Settings of the service. */
   env: Record<string, string>;
 }
 

@@ -71,7 +71,6 @@ function objectOf(schema: Schema, resolve: Resolve): fc.Arbitrary<Record<string,
   return fc.tuple(free, known).map(([some, all]) => ({ ...some, ...all }));
 }
 
-/** Generates valid values. */
 export function fittingOf(given: Schema, resolve: Resolve): fc.Arbitrary<unknown> {
   const schema = resolve(given);
   const examples = (schema.examples ?? []) as unknown[];

@@ -21,7 +21,6 @@ import { readFileSync } from 'node:fs';
 import type { SmtpLimits, SmtpServer } from '../../src/smtp/smtp.ts';
 import { connectTalker, plainResponse, type Talker } from './smtp-talker.ts';
 
-/** The environment of transcripts. */
 export interface DialogRig {
   readonly accepted: readonly unknown[];
   listen(options: { limits?: Partial<SmtpLimits> }): Promise<{ server: SmtpServer; port: number }>;

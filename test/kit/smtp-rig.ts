@@ -115,7 +115,6 @@ export async function smtpRig() {
 
 export type SmtpRig = Awaited<ReturnType<typeof smtpRig>>;
 
-/** Opens a session and logs in. */
 export async function openSession(port: number, credential: { username: string; password: string }): Promise<Talker> {
   const talker = await connectTalker(port);
   assert.match(await talker.reply(), /^220 /);

@@ -48,7 +48,6 @@ export function saveFile(name: string, content: Blob): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** Saves the rows as a file. */
 export async function saveCsv<T>(
   name: string,
   columns: readonly CsvColumn<T>[],

@@ -17,7 +17,6 @@ interface Undoable {
   /** The action in the past tense, for example "Suppression lifted". */
   message: string;
   run(): Promise<unknown>;
-  /** Shows the item again. */
   onUndo(): void;
 }
 

@@ -17,7 +17,6 @@ function dueAfter(checkedAt: string | null): number {
 }
 
 interface Watched {
-  /** Time of the last check. */
   checkedAt: string | null;
   isWatching: boolean;
   verify(): void;

@@ -17,7 +17,6 @@ export interface Answer {
   next: string[];
 }
 
-/** Formats of times. */
 export interface Say {
   nowMs: number;
   /** For example 10:02, or Nov 20, 10:02. */

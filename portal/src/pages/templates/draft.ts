@@ -9,7 +9,6 @@ import { keptIn } from './kept.ts';
 
 interface Edited {
   content: Content;
-  /** The base version. */
   version: number;
   /** Unix ms. */
   at: number;
@@ -26,7 +25,6 @@ export interface Draft {
   /** Whether the user can leave the page without losing changes. */
   isKept: boolean;
   discard(): void;
-  /** Restores discarded changes. */
   bringBack(content: Content): void;
   /** Records that `sent` was saved; later changes are based on this version. */
   saved(sent: Content, version: number): void;

@@ -24,7 +24,6 @@ export interface Samples {
   /** Adds a set with the values of the selected one, and selects it. */
   add(name: string): void;
   remove(): void;
-  /** Restores a removed set. */
   putBack(set: Sample): void;
 }
 
