@@ -139,6 +139,7 @@ curl -s localhost:3000/account -H "X-Api-Key: $KEY" -H "X-Id: $ID"
 - \`PUT\` replaces a resource and accepts the body of the \`GET\`; fields that only \`GET\` returns are ignored. \`PATCH\` changes the
   fields that you send.
 - Every response has an \`X-Request-Id\`. [Errors](errors.md) describes responses that are not 2xx.
+- JSON responses to \`GET\` of 2 KB and more are compressed if the client sends \`Accept-Encoding: gzip\`.
 - Retry safely with an [\`Idempotency-Key\`](../guides/send.md#idempotency).
 
 ## Pagination

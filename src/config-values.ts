@@ -263,6 +263,19 @@ export function roles(text: string): Role[] {
   return list.map(words(ROLES));
 }
 
+/** Interfaces of other services that this one can speak. */
+export const DOORS = ['resend'] as const;
+export type Door = (typeof DOORS)[number];
+
+export function doors(text: string): Door[] {
+  const list = text
+    .split(',')
+    .map((one) => one.trim())
+    .filter(Boolean);
+  if (list.length === 0) throw new Error(`a comma-separated list of ${DOORS.join(', ')}`);
+  return [...new Set(list.map(words(DOORS)))];
+}
+
 export const domainName = (text: string): string => {
   if (!/^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i.test(text)) {
     throw new Error('a host name such as mail.example.com');

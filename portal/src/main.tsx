@@ -27,15 +27,6 @@ const queries: QueryClient = new QueryClient({
   defaultOptions: { queries: { retry: false, staleTime: 5_000 }, mutations: { retry: false } },
 });
 
-/** After an update, an old tab cannot find its files: reload the page once. */
-addEventListener('vite:preloadError', (event) => {
-  const reloadedAt = Number(sessionStorage.getItem('postrider.reloadedAt') ?? 0);
-  if (Date.now() - reloadedAt < 30_000) return;
-  event.preventDefault();
-  sessionStorage.setItem('postrider.reloadedAt', String(Date.now()));
-  location.reload();
-});
-
 createRoot(document.getElementById('root')!).render(
   <MantineProvider
     theme={theme}

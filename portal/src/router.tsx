@@ -7,23 +7,44 @@ import {
   createRootRoute,
   createRoute,
   createRouter,
-  lazyRouteComponent,
   Outlet,
   redirect,
   useNavigate,
   useSearch,
 } from '@tanstack/react-router';
-import type { ComponentType } from 'react';
+import { type ComponentType, lazy } from 'react';
 import { basePath } from './base-path.ts';
-import { Loading, NoPage, PageError } from './parts/states.tsx';
+import { ContentError, Loading, NoContent, NoPage, PageError } from './parts/states.tsx';
 import { sessionQuery } from './session.tsx';
 import { Shell } from './shell/shell.tsx';
 
 type Search = Record<string, string | undefined>;
 type Load<N extends string> = () => Promise<Record<N, ComponentType>>;
 
+/**
+ * A page whose file is loaded when it is first visited, or before, when a link to it is pointed at. A file that cannot be loaded is an
+ * error of the page once that is visited; pointing at a link never disturbs the page that is open.
+ */
 function page<N extends string>(load: Load<N>, name: N) {
-  return { component: lazyRouteComponent(load, name), pendingComponent: Loading };
+  let loading: ReturnType<Load<N>> | undefined;
+  const loadOnce = (): ReturnType<Load<N>> => {
+    loading ??= load().catch((error: unknown) => {
+      loading = undefined;
+      throw error;
+    });
+    return loading;
+  };
+  const component = Object.assign(
+    lazy(async () => ({ default: (await loadOnce())[name] })),
+    {
+      preload: () =>
+        loadOnce().then(
+          () => undefined,
+          () => undefined,
+        ),
+    },
+  );
+  return { component, pendingComponent: Loading };
 }
 
 const root = createRootRoute({
@@ -64,8 +85,8 @@ const open = {
 };
 
 const app = createRoute({ getParentRoute: () => root, path: '/app', component: Shell });
-const operator = createRoute({ getParentRoute: () => app, path: '/operator' });
-const mode = createRoute({ getParentRoute: () => app, path: '/$mode' });
+const operator = createRoute({ getParentRoute: () => app, path: '/operator', notFoundComponent: NoContent });
+const mode = createRoute({ getParentRoute: () => app, path: '/$mode', notFoundComponent: NoContent });
 
 const ofAccount = [
   { path: '/', ...page(() => import('./pages/overview/overview.tsx'), 'OverviewPage') },
@@ -96,7 +117,7 @@ const ofAccount = [
   { path: '/usage', ...page(() => import('./pages/usage/usage.tsx'), 'UsagePage') },
   { path: '/audit', ...page(() => import('./pages/audit/audit.tsx'), 'AuditPage') },
   { path: '/profile', ...page(() => import('./pages/profile/profile.tsx'), 'ProfilePage') },
-].map((one) => createRoute({ getParentRoute: () => mode, ...one }));
+].map((one) => createRoute({ getParentRoute: () => mode, errorComponent: ContentError, ...one }));
 
 const ofOperator = [
   { path: '/', ...page(() => import('./pages/operator/queue.tsx'), 'QueuePage') },
@@ -107,7 +128,7 @@ const ofOperator = [
   { path: '/postmaster', ...page(() => import('./pages/operator/postmaster.tsx'), 'PostmasterPage') },
   { path: '/doctor', ...page(() => import('./pages/operator/doctor.tsx'), 'DoctorPage') },
   { path: '/audit', ...page(() => import('./pages/operator/audit.tsx'), 'OperatorAuditPage') },
-].map((one) => createRoute({ getParentRoute: () => operator, ...one }));
+].map((one) => createRoute({ getParentRoute: () => operator, errorComponent: ContentError, ...one }));
 
 export function createPortalRouter(queries: QueryClient) {
   return createRouter({
@@ -127,12 +148,15 @@ export function createPortalRouter(queries: QueryClient) {
   });
 }
 
-/** Returns the query of the page's URL, and a setter that changes some of its fields; undefined and '' remove a field. */
-export function useSearchState(): [Search, (change: Search) => void] {
+/**
+ * Returns the query of the page's URL, and a setter that changes some of its fields; undefined and '' remove a field. Each change is a step
+ * in the browser's history; a `typed` change replaces the current step, so that going back does not go through every letter.
+ */
+export function useSearchState(): [Search, (change: Search, options?: { typed: boolean }) => void] {
   const search = useSearch({ strict: false }) as Search;
   const navigate = useNavigate();
-  const change = (changed: Search): void => {
-    void navigate({ to: '.', search: ((before: Search) => ({ ...before, ...changed })) as never, replace: true });
+  const change = (changed: Search, { typed } = { typed: false }): void => {
+    void navigate({ to: '.', search: ((before: Search) => ({ ...before, ...changed })) as never, replace: typed });
   };
   return [search, change];
 }

@@ -40,6 +40,8 @@ export interface KnownCallers {
 export interface Authenticator extends KnownCallers {
   /** Answers at once for a key it has seen within the last moments; rejects with Unavailable as the database does. */
   (apiKey: string | undefined, accountId: string | undefined): Result<Caller> | Promise<Result<Caller>>;
+  /** The same for a key that names no account: the caller is the key's own account. */
+  ofKey(apiKey: string): Result<Caller> | Promise<Result<Caller>>;
 }
 
 interface Known {
@@ -73,15 +75,23 @@ export function createAuthenticator(options: { database: Database; clock: Clock 
     return unauthorized;
   };
 
-  const authenticate = (apiKey: string | undefined, accountId: string | undefined) => {
+  const recall = (apiKey: string | undefined) => {
     const presented = apiKey === undefined ? '' : apiKey.slice(0, LONGEST_KEY);
     const digest = hash('sha256', presented, 'base64');
-    const known = cache.get(digest, { keyId: keyIdOf(presented), digest });
+    return cache.get(digest, { keyId: keyIdOf(presented), digest });
+  };
+  const authenticate = (apiKey: string | undefined, accountId: string | undefined) => {
+    const known = recall(apiKey);
     if (known instanceof Promise) return known.then((late) => resultFor(late, accountId));
     const result = resultFor(known, accountId);
     return result === unauthorized ? afterLookUp() : result;
   };
   return Object.assign(authenticate, {
+    ofKey: (apiKey: string) => {
+      const known = recall(apiKey);
+      if (known instanceof Promise) return known.then((late) => late?.result ?? unauthorized);
+      return known?.result ?? afterLookUp();
+    },
     evictKey: (keyId: string) => cache.evictWhere((known) => known.keyId === keyId),
     evictAccount: (accountId: string) => cache.evictWhere((known) => known.accountId === accountId),
   });
@@ -160,8 +170,11 @@ export interface SmtpAuthenticator extends KnownLogins {
   recall(username: string, password: string): Promise<Caller | undefined>;
   /** The caller of a log-in (its keyId is the credential's id); the same refusal for every reason. */
   logIn(username: string, password: string): Promise<Result<Caller>>;
-  /** The caller as of now, for the next MAIL of an open session: refused once revoked, suspended or without SMTP. */
-  stillAllowed(username: string): Result<Caller> | Promise<Result<Caller>>;
+  /**
+   * The caller as of now, for the next MAIL of an open session: refused once revoked, suspended or without SMTP. `caller` is who the
+   * user name logged in as.
+   */
+  stillAllowed(username: string, caller?: Caller): Result<Caller> | Promise<Result<Caller>>;
 }
 
 function eligible(holder: CredentialHolder | undefined): holder is CredentialHolder {

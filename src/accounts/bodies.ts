@@ -212,6 +212,9 @@ export const newKeyRequest = named('ApiKeyRequest', {
   allowedSenders: sendersWanted,
   name: Type.Optional(Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f]*$' })),
 });
+export const renameKeyRequest = named('RenameApiKeyRequest', {
+  name: Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f]*$' }),
+});
 export const newCredentialRequest = named('SmtpCredentialRequest', {
   mode: Type.Optional(mode),
   allowedSenders: sendersWanted,

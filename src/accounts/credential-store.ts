@@ -93,6 +93,26 @@ export const keysOperation = operation(
   },
 );
 
+/** Gives a key in force another name. */
+export const renameKeyOperation = change(
+  'accounts.renameKey',
+  async (tx, { id, accountId, mode, name }: Omit<Revocation, 'nowMs'> & { name: string }): Promise<Renamed> => {
+    const row = await tx.get<Omit<ApiKeyRecord, 'allowedSenders'> & { senders: string | null }>(
+      `SELECT id, account_id AS "accountId", mode, scope, name, allowed_senders AS senders, created_at AS "createdAt"
+       FROM api_key WHERE id = ? AND account_id = ? AND revoked_at IS NULL`,
+      ...[id, accountId],
+    );
+    if (row === undefined) return 'unknown';
+    if (mode !== null && row.mode !== mode) return 'other-mode';
+    await tx.run('UPDATE api_key SET name = ? WHERE id = ?', name, id);
+    const { senders, ...key } = row;
+    return { ...key, name, allowedSenders: sendersOf(senders) };
+  },
+  { ...KEY_TRAIL, action: 'api-key.rename' },
+);
+
+export type Renamed = ApiKeyRecord | 'unknown' | 'other-mode';
+
 export const revokeKeyOperation = change(
   'accounts.revokeKey',
   (tx, revocation: Revocation) => revoke(tx, 'api_key', revocation),

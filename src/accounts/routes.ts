@@ -33,6 +33,7 @@ import { createKey, createSmtpCredential } from './create.ts';
 import {
   credentialsOperation,
   keysOperation,
+  renameKeyOperation,
   revokeCredentialOperation,
   revokeKeyOperation,
 } from './credential-store.ts';
@@ -208,6 +209,27 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
         if (!made.ok) return made;
         const { keyId, apiKey, createdAt } = made.value;
         return answer({ ...bodies.keyBody({ ...wanted, id: keyId, createdAt }), apiKey });
+      },
+    }),
+    route({
+      ...{ method: 'PATCH', path: '/api-keys/:keyId', tag: 'account', auth: 'key', role: 'owner' },
+      operationId: 'renameApiKey',
+      summary: 'Rename an API key',
+      description: 'The key and what it is allowed to do stay the same. A sandbox key renames sandbox keys only.',
+      body: bodies.renameKeyRequest,
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: bodies.keySchema },
+      handle: async (request) => {
+        const { caller, params, body } = request;
+        const keyId = params.keyId ?? '';
+        const { id, accountId, mode } = revocationOf(caller, keyId, clock);
+        const renamed = await requestedChanges(database, request, clock.now()).execute(renameKeyOperation, {
+          ...{ id, accountId, mode, name: body.name },
+        });
+        if (renamed === 'other-mode') return refuse(NO_LIVE_POWER);
+        if (renamed === 'unknown') return refuse(failure('NOT_FOUND', { message: 'There is no such API key.' }));
+        options.callers.evictKey(keyId);
+        return answer(bodies.keyBody(renamed));
       },
     }),
     route({

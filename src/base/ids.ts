@@ -108,3 +108,9 @@ export function idAt(id: string, ms: number): string {
 export function newId(prefix: IdPrefix, nowMs: number = Date.now()): string {
   return `${prefix}_${timeText(nowMs)}${randomThirteen()}`;
 }
+
+/** New ids of one moment, in ascending order: the messages of an email have them in the order of its recipients. */
+export function newAscendingIds(prefix: IdPrefix, nowMs: number, count: number): string[] {
+  if (count === 1) return [newId(prefix, nowMs)];
+  return Array.from({ length: count }, () => newId(prefix, nowMs)).sort();
+}

@@ -7,7 +7,6 @@
  * is read and no more, however long and however fast it comes.
  */
 import { STATUS_CODES } from 'node:http';
-import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import {
   catalogue,
@@ -19,18 +18,9 @@ import {
   Unavailable,
 } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
+import { compressedJson } from './encoding.ts';
 import type { Exchange } from './exchange.ts';
-import type { AnswerHeaders, Refusal, RouteAnswer } from './route.ts';
-
-/** An answer that is ready to be written. */
-export interface HttpAnswer {
-  status: number;
-  contentType: string;
-  content: string | Buffer | Readable;
-  headers?: AnswerHeaders | undefined;
-  /** Why, where it is a refusal. */
-  refusal?: Failure;
-}
+import type { HttpAnswer, Refusal, RouteAnswer } from './route.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
@@ -215,7 +205,7 @@ async function writeStream(exchange: Exchange, answer: HttpAnswer, list: string[
 /** Resolves when nothing remains to be done for this exchange but what Node does with its bytes. */
 export async function writeAnswer(exchange: Exchange, answer: HttpAnswer, draining: boolean): Promise<void> {
   const { request, response } = exchange;
-  const { content } = answer;
+  let { content } = answer;
   const early = !request.complete && hasBody(exchange) && !(await completed(exchange));
   if (response.destroyed || request.socket.destroyed) {
     if (typeof content === 'object' && 'destroy' in content) content.destroy();
@@ -227,6 +217,12 @@ export async function writeAnswer(exchange: Exchange, answer: HttpAnswer, draini
   }
   if (early || draining || exchange.mustClose) list.push('Connection', 'close');
   if (typeof content !== 'string' && !Buffer.isBuffer(content)) return writeStream(exchange, answer, list);
+  if (typeof content === 'string' && answer.contentType === JSON_TYPE && !early) {
+    const compressed = await compressedJson(exchange, content);
+    if (compressed) list.push('Content-Encoding', 'gzip');
+    if (request.method === 'GET') list.push('Vary', 'Accept-Encoding');
+    content = compressed ?? content;
+  }
   const sizeBytes = typeof content === 'string' ? Buffer.byteLength(content) : content.length;
   if (answer.status !== 304) list.push('Content-Length', String(sizeBytes));
   response.writeHead(answer.status, list);

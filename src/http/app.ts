@@ -17,6 +17,7 @@ import { isTrustedProxy, plainAddress } from '../net/trusted-proxies.ts';
 import { refusalAnswer, thrownFailure, writeAnswer } from './answer.ts';
 import { withBasePath, withoutBasePath } from './base-path.ts';
 import type { BodyBudget } from './body.ts';
+import { type Door, throughDoor } from './door.ts';
 import { ActiveSet, Exchange, type Load } from './exchange.ts';
 import type { IdentifyOptions } from './identify.ts';
 import { type BackPressure, createPipeline } from './pipeline.ts';
@@ -60,6 +61,8 @@ export interface HttpAppOptions<C extends CallerKey> extends IdentifyOptions<C> 
   log: Log;
   metrics?: Metrics;
   routes: readonly RouteDefinition<C>[];
+  /** Interfaces of other services; their routes are among `routes`, below their prefixes. */
+  doors?: readonly Door[];
   /** A reason refuses routes that accept mail with OVERLOADED; the others go on. */
   backPressure?: () => BackPressure | undefined;
   /** Every refusal of a caller who is known; called before it is answered. */
@@ -151,7 +154,7 @@ function cutStalled(socket: Socket): void {
 /** Names of fields and codes only: what a field held may be anybody's business. */
 function noteRefused(exchange: Exchange, status: number, { code, details }: Failure): void {
   const { routeName: route, remoteAddress: address, caller } = exchange;
-  const accountId = caller === undefined ? undefined : exchange.headers['x-id'];
+  const accountId = (caller as CallerKey | undefined)?.account?.id;
   const fields = details.slice(0, MAX_LOGGED_FIELDS).map(({ field }) => field.slice(0, MAX_LOGGED_LENGTH));
   exchange.log.info({ accountId, address, route, status, code, fields }, 'mail refused');
 }
@@ -174,7 +177,7 @@ function serverOf(limits: HttpLimits): Server {
 /** Builds the server; nothing listens until listen(). */
 export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): HttpApp {
   const limits = { ...defaultLimits, ...options.limits };
-  const { log, metrics, basePath = '', trustedProxies = [] } = options;
+  const { log, metrics, basePath = '', trustedProxies = [], doors = [] } = options;
   const budget: BodyBudget = { limitBytes: limits.bodyBudgetBytes, heldBytes: 0 };
   const traffic = openTraffic(budget);
   const rate = options.rateLimitPerSecond;
@@ -204,7 +207,8 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
       if (answer === undefined) return;
       // Its handler only knows that the body broke off, not that the service is stopping.
       const isCutOff = exchange.isGivenUp && answer.status >= 400;
-      const final = isCutOff ? refusalAnswer({ failure: stopping() }, exchange.requestId) : answer;
+      const whole = isCutOff ? refusalAnswer({ failure: stopping() }, exchange.requestId) : answer;
+      const final = exchange.door?.shape(whole, exchange) ?? whole;
       metrics?.countHttp(exchange.routeName, final.status);
       if (final.refusal !== undefined && exchange.acceptsMail) noteRefused(exchange, final.status, final.refusal);
       if (final.refusal !== undefined && exchange.caller !== undefined)
@@ -227,13 +231,15 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
   function onRequest(request: IncomingMessage, response: ServerResponse): void {
     if (basePath !== '') request.url = withoutBasePath(request.url ?? '/', basePath);
     const exchange = new Exchange(request, response, log, trustedProxies);
+    if (doors.length > 0) exchange.door = throughDoor(doors, request);
     response.on('timeout', cutStalled);
     traffic.live.add(exchange);
     if (request.headers['x-forwarded-for'] !== undefined) noteForwarded(request);
     const malformed = checkForm(request);
     if (malformed !== undefined) {
       exchange.mustClose = true;
-      const answer = refusalAnswer(malformed, exchange.requestId);
+      const refusal = refusalAnswer(malformed, exchange.requestId);
+      const answer = exchange.door?.shape(refusal, exchange) ?? refusal;
       void writeAnswer(exchange, answer, traffic.draining).finally(() => release(traffic, exchange));
       return;
     }

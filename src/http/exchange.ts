@@ -11,6 +11,7 @@ import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import type { Cidr } from '../net/address-guard.ts';
 import { type Client, clientOf } from '../net/trusted-proxies.ts';
+import type { Door } from './door.ts';
 import type { BodyParser, Refusal, RouteRequest } from './route.ts';
 import { type ParsedJson, parseStrictJson } from './strict-json.ts';
 
@@ -100,6 +101,8 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   countedIn: Load | undefined = undefined;
   activeIndex = -1;
   waits = false;
+  /** The most members and elements of its JSON body, where the route takes more than others. */
+  maxJsonValues: number | undefined = undefined;
   /** Its refusals are logged. */
   acceptsMail = false;
   backPressure: Failure | undefined = undefined;
@@ -107,6 +110,8 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   mustClose = false;
   /** A handler consumes this body; nobody else may wait for its end. */
   isStreamed = false;
+  /** The interface of another service that the request came through. */
+  door: Door | undefined = undefined;
   /** The service stops and could not wait for the rest of the body any longer. */
   isGivenUp = false;
   private isAborted = false;
@@ -199,7 +204,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   }
 
   json(): ParsedJson {
-    this.parsedJson ??= parseStrictJson(this.rawBody);
+    this.parsedJson ??= parseStrictJson(this.rawBody, this.maxJsonValues);
     return this.parsedJson;
   }
 

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
+import { acceptedEncodings } from './encoding.ts';
 import { type AnswerHeaders, type ContentAnswer, defineRoute, type RouteDefinition } from './route.ts';
 
 export interface StaticFile {
@@ -43,17 +44,8 @@ async function load(file: StaticFile): Promise<Loaded> {
   return { etag, contents: { identity: bytes, br, gzip: zipped } };
 }
 
-/** The elements of a list header, without parameters; one with `q=0` is refused by the client and left out. */
-function listed(header: string | undefined): string[] {
-  return (header ?? '')
-    .toLowerCase()
-    .split(',')
-    .filter((element) => !/;\s*q=0(?:\.0*)?\s*$/.test(element))
-    .map((element) => element.split(';', 1)[0]!.trim());
-}
-
 function answerOf(file: StaticFile, { etag, contents }: Loaded, asked: IncomingHttpHeaders): ContentAnswer {
-  const accepted = listed(asked['accept-encoding']?.toString());
+  const accepted = acceptedEncodings(asked['accept-encoding']?.toString());
   const encoding = (['br', 'gzip'] as const).find((one) => one in contents && accepted.includes(one)) ?? 'identity';
   const tag = `"${etag}-${encoding}"`;
   const headers = {

@@ -9,12 +9,12 @@
 import type { TSchema } from 'typebox';
 import { type Failure, failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { compileBody } from './absent-fields.ts';
-import { type HttpAnswer, refusalAnswer, routeAnswer } from './answer.ts';
+import { refusalAnswer, routeAnswer } from './answer.ts';
 import { type BodyBudget, type BodyRules, checkBody, compileQuery, type QueryReader, readBody } from './body.ts';
 import type { Exchange, Load } from './exchange.ts';
 import { createIdentify, type IdentifyOptions, notPermitted } from './identify.ts';
 import type { RateLimiter } from './rate-limit.ts';
-import type { BodyParser, CallerKey, Method, Refusal, RouteDefinition } from './route.ts';
+import type { BodyParser, CallerKey, HttpAnswer, Method, Refusal, RouteDefinition } from './route.ts';
 import type { ParsedJson } from './strict-json.ts';
 import { closed, compile, type Validator } from './validate.ts';
 
@@ -121,7 +121,7 @@ const NO_ISSUES: readonly Issue[] = Object.freeze([]);
 const NO_FIELDS = closed({});
 const EMPTY: ParsedJson = ok({});
 
-interface Compiled<C> {
+export interface Compiled<C> {
   definition: RouteDefinition<C>;
   method: RouteDefinition<C>['method'];
   path: string;
@@ -188,7 +188,7 @@ function parseText(bytes: Buffer): Result<unknown> {
 
 const CONTENT_TYPES = { json: 'application/json', 'text/csv': 'text/csv', raw: undefined, stream: undefined } as const;
 
-function compileRoute<C>(definition: RouteDefinition<C>, routes: readonly RouteDefinition<C>[]): Compiled<C> {
+export function compileRoute<C>(definition: RouteDefinition<C>, routes: readonly RouteDefinition<C>[]): Compiled<C> {
   return {
     definition,
     method: definition.method,
@@ -240,7 +240,7 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
 
   /** 401, 403 and 429; sets the caller. */
   async function admit(exchange: Exchange, definition: RouteDefinition<C>): Promise<Failure | undefined> {
-    const identified = await identify(exchange.request, definition);
+    const identified = await (exchange.door?.identify ?? identify)(exchange.request, definition);
     if (!identified.ok) return identified.failure;
     const caller = identified.value;
     exchange.caller = caller;
@@ -264,6 +264,7 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     exchange.waits = definition.waits === true;
     exchange.ownLoad = route.ownLoad;
     exchange.acceptsMail = definition.acceptsMail === true;
+    exchange.maxJsonValues = definition.maxJsonValues;
     const overload = definition.always ? undefined : options.overloaded(exchange);
     if (overload !== undefined) return refused(exchange, overload);
     if (definition.auth !== 'none') {

@@ -34,6 +34,8 @@ export interface CallerKey {
   actor: Actor;
   /** What a signed-in user is in the account; keys have no role. */
   role?: MemberRole;
+  /** For the log; operators have none. */
+  account?: { readonly id: string };
 }
 
 /** What a sandbox key may not do: it lies in every CI system and on every laptop. */
@@ -87,6 +89,8 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
   headerValues(name: string): string[];
   /** Strict JSON of rawBody, whatever the schema says of it; for rawFirst routes. Read once, however often it is asked for. */
   json(): ParsedJson;
+  /** What the client sent, where `json()` was made from it: repeats under an Idempotency-Key are compared by this. */
+  readonly submitted?: ParsedJson | undefined;
   /** Schema of the route over that value, after inputIssues; for rawFirst routes. */
   parse(): Result<B>;
 }
@@ -135,6 +139,16 @@ export interface Refusal {
 type RefusalAnswer = Refusal & { ok: false };
 
 export type RouteAnswer = JsonAnswer | RawJsonAnswer | ContentAnswer | RefusalAnswer;
+
+/** An answer that is ready to be written. */
+export interface HttpAnswer {
+  status: number;
+  contentType: string;
+  content: string | Buffer | Readable;
+  headers?: AnswerHeaders | undefined;
+  /** Why, where it is a refusal. */
+  refusal?: Failure;
+}
 
 export interface RouteResponse {
   status: number;
@@ -199,6 +213,8 @@ export interface RouteDefinition<
   refusals?: readonly FailureCode[];
   /** Default 1,000,000. */
   maxBodyBytes?: number;
+  /** The most members and elements of a JSON body; 100,000 unless given. */
+  maxJsonValues?: number;
   /** Default PAYLOAD_TOO_LARGE. */
   bodyTooLarge?: FailureCode;
   /** Default json. 'raw' takes any Content-Type into rawBody, 'stream' leaves the body unread in request.stream. */

@@ -28,7 +28,7 @@ interface Shape {
 }
 
 /** Counts what is between the strings of a text; checks depth and number of values. Knows no grammar: that is JSON.parse's. */
-function scanShape(text: string): Shape {
+function scanShape(text: string, maxValues: number): Shape {
   let depth = 0;
   let members = 0;
   let values = 0;
@@ -44,8 +44,8 @@ function scanShape(text: string): Shape {
         break;
       case 0x2c: // ,
         values += 1;
-        if (values > MAX_VALUES) {
-          return { members, failure: invalid([positionIssue(text, at, `has more than ${MAX_VALUES} values`)]) };
+        if (values > maxValues) {
+          return { members, failure: invalid([positionIssue(text, at, `has more than ${maxValues} values`)]) };
         }
         break;
       case 0x7b: // {
@@ -153,7 +153,7 @@ function syntaxFailure(text: string): Failure {
 export type ParsedJson = { ok: true; value: unknown } | { ok: false; failure: Failure; value?: unknown };
 
 /** The value in `bytes`, or INVALID_REQUEST naming every issue with its field, or with line and column in the text. */
-export function parseStrictJson(bytes: Buffer): ParsedJson {
+export function parseStrictJson(bytes: Buffer, maxValues = MAX_VALUES): ParsedJson {
   if (bytes.length === 0) return refuse(invalid([{ field: '', message: 'is empty; send a JSON object' }]));
   const ascii = isAscii(bytes);
   if (!ascii && !isUtf8(bytes)) return refuse(invalid([{ field: '', message: 'is not valid UTF-8' }]));
@@ -161,7 +161,7 @@ export function parseStrictJson(bytes: Buffer): ParsedJson {
     return refuse(invalid([{ field: '', message: 'starts with a byte order mark; send UTF-8 without one' }]));
   }
   const text = ascii ? bytes.toString('latin1') : bytes.toString('utf8');
-  const shape = scanShape(text);
+  const shape = scanShape(text, maxValues);
   if (shape.failure) return refuse(shape.failure);
   let value: unknown;
   try {

@@ -31,7 +31,8 @@ export interface MessageKey {
   messageId: string;
 }
 
-const COLUMNS = `m.id, m.mode, m.status, w.leased, m.recipient, m.role, e.header_from, e.subject, e.tags, e.metadata,
+/** Of MessageRow. */
+export const COLUMNS = `m.id, m.mode, m.status, w.leased, m.recipient, m.role, e.header_from, e.subject, e.tags, e.metadata,
    e.template_id, e.template_version, e.size_bytes, e.header_message_id, m.created_at, m.send_at, m.next_attempt_at,
    m.expires_at`;
 const JOINED = 'FROM message m JOIN email e ON e.seq = m.email_seq LEFT JOIN work w ON w.seq = m.work_seq';

@@ -120,12 +120,16 @@ export function isUnfinished(status: MessageStatus): boolean {
   return UNFINISHED_STATUSES.includes(status);
 }
 
-/** A message as `GET /messages` shows it. A message whose work is held by a worker right now is `sending`. */
+/** The status as it is shown: a message whose work is held by a worker right now is `sending`. */
+export function shownStatus({ leased, status }: Pick<MessageRow, 'leased' | 'status'>): MessageStatus {
+  return (leased ?? 0) > 0 && isUnfinished(status) ? 'sending' : status;
+}
+
+/** A message as `GET /messages` shows it. */
 export function messageBody(row: MessageRow): Record<string, unknown> {
-  const sending = (row.leased ?? 0) > 0 && isUnfinished(row.status);
   const body: Record<string, unknown> = {
     messageId: row.id,
-    status: sending ? 'sending' : row.status,
+    status: shownStatus(row),
     mode: row.mode,
     from: row.header_from,
     to: row.recipient,

@@ -6,11 +6,13 @@ export {
   type Cancellation,
   type Change,
   cancelMessageOperation,
+  findContentOperation,
   findMailOperation,
   findMessageOperation,
   type MessageKey,
   type StoredMail,
 } from './api-store.ts';
+export { readContent } from './content.ts';
 export {
   findQueuedOperation,
   type QueuedMessage,
@@ -19,6 +21,7 @@ export {
   type RetryOutcome,
   retryOperation,
 } from './control-store.ts';
+export { type EmailCopy, type EmailPage, findEmailOperation, listEmailsOperation, sameEmail } from './email-store.ts';
 export {
   ContentFault,
   encodedFilesBytes,
@@ -55,6 +58,7 @@ export {
   type Role,
   SIMULATED_SUPPRESSED,
   SUPPRESSED,
+  shownStatus,
 } from './message.ts';
 export {
   dropOldestWeekOperation,

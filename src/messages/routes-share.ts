@@ -14,7 +14,8 @@ import { named } from '../http/validate.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { findContentOperation, findMessageOperation } from './api-store.ts';
-import { attemptSchema, keyOf, mailAnswer, noSuchMessage, outcomeShape, readContent } from './routes.ts';
+import { readContent } from './content.ts';
+import { attemptSchema, keyOf, mailAnswer, noSuchMessage, outcomeShape } from './routes.ts';
 import { createShareTokens, type ShareGrant } from './share-token.ts';
 import { isContentHidden, sharedBody } from './shared-view.ts';
 

@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
-import type { Clock } from '../base/clock.ts';
+import { type Clock, iso } from '../base/clock.ts';
 import { type Failure, failure, invalid, ok, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { eventSchema } from '../events/event-schema.ts';
@@ -21,7 +21,6 @@ import { sendResponse } from '../send/answer-schema.ts';
 import { resendMessage } from '../send/send.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { removeBlobs } from '../storage/blobs/remove.ts';
-import { type StoredContent, storedContentOf } from '../storage/blobs/stored-content.ts';
 import type { Database } from '../storage/database.ts';
 import type { Searches } from '../storage/searches.ts';
 import {
@@ -34,8 +33,9 @@ import {
   moveMessageOperation,
   searchMessagesOperation,
 } from './api-store.ts';
-import { streamLargeContent } from './large-content.ts';
-import { type EmailOptions, MESSAGE_STATUSES, type MessageRow, type MessageStatus, messageBody } from './message.ts';
+import { readContent } from './content.ts';
+import { findEmailOperation } from './email-store.ts';
+import { MESSAGE_STATUSES, type MessageRow, type MessageStatus, messageBody, shownStatus } from './message.ts';
 
 interface MessageRouteDeps {
   database: Database;
@@ -146,6 +146,42 @@ const detailSchema = named('MessageDetail', {
   timeline: Type.Array(eventSchema),
 });
 
+const emailSchema = named('Email', {
+  emailId: Type.String({ description: "The first recipient's messageId." }),
+  mode: messageShape.mode,
+  from: messageShape.from,
+  subject: messageShape.subject,
+  tags: messageShape.tags,
+  metadata: messageShape.metadata,
+  headerMessageId: messageShape.headerMessageId,
+  createdAt: messageShape.createdAt,
+  recipients: Type.Array(
+    closed({
+      messageId: messageShape.messageId,
+      email: Type.String(),
+      role: messageShape.role,
+      status: messageShape.status,
+    }),
+  ),
+});
+
+function emailBody(copies: readonly MessageRow[]): Record<string, unknown> {
+  const first = copies[0]!;
+  return {
+    emailId: first.id,
+    mode: first.mode,
+    from: first.header_from,
+    subject: first.subject,
+    tags: JSON.parse(first.tags),
+    metadata: JSON.parse(first.metadata),
+    headerMessageId: first.header_message_id,
+    createdAt: iso(first.created_at),
+    recipients: copies.map((copy) => ({
+      ...{ messageId: copy.id, email: copy.recipient, role: copy.role, status: shownStatus(copy) },
+    })),
+  };
+}
+
 export const noSuchMessage = refuse(failure('NOT_FOUND', { message: 'No message has this id.' }));
 
 export function keyOf(request: Request<unknown>): MessageKey {
@@ -209,6 +245,17 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     defineRoute({
+      ...{ method: 'GET', path: '/emails/:id', tag: 'messages', auth: 'key' },
+      operationId: 'getEmail',
+      summary: 'Show an email with its recipients',
+      description: 'By its emailId, or by the messageId of any of its recipients.',
+      response: { status: 200, schema: emailSchema },
+      async handle(request: Request) {
+        const copies = await database.execute(findEmailOperation, keyOf(request));
+        return copies.length === 0 ? noSuchMessage : answer(emailBody(copies));
+      },
+    }),
+    defineRoute({
       ...{ method: 'GET', path: '/messages/:id/content', tag: 'messages', auth: 'key' },
       operationId: 'getMessageContent',
       summary: 'Download the MIME message as it was accepted',
@@ -232,21 +279,6 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
 export function mailAnswer(content: Buffer | Readable): ContentAnswer {
   const headers = { 'Content-Security-Policy': "default-src 'none'; sandbox" };
   return { ok: true, contentType: 'message/rfc822', content, headers };
-}
-
-/** The whole mail; undefined when it, or one of its files, is no longer stored. */
-export async function readContent(
-  found: StoredContent & { options: string },
-  blobs: Blobs,
-): Promise<Buffer | Readable | undefined> {
-  const { files } = JSON.parse(found.options) as EmailOptions;
-  if (files === undefined) {
-    if (found.blob_key !== null) return blobs.read(found.blob_key);
-    const content = await storedContentOf(found, blobs);
-    return content && Buffer.from(content);
-  }
-  const stored = await storedContentOf(found, blobs);
-  return stored ? streamLargeContent({ content: Buffer.from(stored), files }, blobs) : undefined;
 }
 
 /** Whether the filter may pass over all messages of the account. */

@@ -122,6 +122,8 @@ export interface HttpGet {
   url: string;
   /** For the whole exchange; default 15,000. */
   timeoutMs?: number;
+  /** Most bytes of the answer's body; 65,536 unless given. A longer one is cut and not given. */
+  maxBytes?: number;
   signal?: AbortSignal;
 }
 
@@ -204,7 +206,7 @@ function shownHeaders(received: Record<string, string | string[] | undefined>): 
 
 /** Gathers an answer for undici; `end` is called at its end, its failure, and when it grows too long. */
 function gather(
-  received: Received & { keepBytes: number },
+  received: Received & { keepBytes: number; maxBytes: number },
   on: { start: (abort: (reason: Error) => void) => void; end: (failed?: Failed) => void; tooLong: () => void },
 ): Dispatcher.DispatchHandler {
   return {
@@ -217,7 +219,7 @@ function gather(
     onResponseData: (_controller, chunk) => {
       if (received.bodyBytes < received.keepBytes) received.chunks.push(Buffer.from(chunk));
       received.bodyBytes += chunk.length;
-      if (received.bodyBytes > MAX_BODY_BYTES) on.tooLong();
+      if (received.bodyBytes > received.maxBytes) on.tooLong();
     },
     onResponseEnd: () => on.end(),
     onResponseError: (_controller, error) => on.end({ kind: kindOf(error), message: error.message }),
@@ -232,9 +234,10 @@ export function exchange(
 ): Promise<HttpOutcome> {
   return new Promise((resolve) => {
     const { method = 'POST', headers, body, keepBody, signal, timeoutMs = DEFAULT_TIMEOUT_MS } = request;
+    const { maxBytes = MAX_BODY_BYTES } = request;
     const startMs = performance.now();
-    const keepBytes = keepBody ? MAX_BODY_BYTES : SHOWN_BYTES;
-    const received = { status: 0, headers: {}, bodyBytes: 0, chunks: [], keepBytes };
+    const keepBytes = keepBody ? maxBytes : SHOWN_BYTES;
+    const received = { status: 0, headers: {}, bodyBytes: 0, chunks: [], keepBytes, maxBytes };
     let abort: ((reason: Error) => void) | undefined;
     let over = false;
 
@@ -268,7 +271,7 @@ export function exchange(
         else abort = abortIt;
       },
       end,
-      tooLong: () => cut('protocol', `the answer is longer than ${MAX_BODY_BYTES} bytes`),
+      tooLong: () => cut('protocol', `the answer is longer than ${maxBytes} bytes`),
     });
     try {
       pool.dispatch({ ...target, method, headers, body, headersTimeout: 0, bodyTimeout: 0 }, handler);

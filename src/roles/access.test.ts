@@ -15,7 +15,7 @@ type Who = 'viewer' | 'member' | 'owner' | 'user' | 'operator' | 'anybody';
 
 const TABLE: Record<Who, string> = {
   viewer: `
-    GET /messages · GET /messages/:id · GET /messages/:id/content · GET /events · GET /events/stream · GET /requests
+    GET /emails/:id · GET /messages · GET /messages/:id · GET /messages/:id/content · GET /events · GET /events/stream · GET /requests
     GET /statistics · GET /webhooks · GET /webhooks/:id · GET /webhooks/:id/deliveries · GET /suppressions
     GET /suppressions.csv · GET /suppressions/:email · GET /templates · GET /templates/:id · GET /templates/:id/versions · GET /domains · GET /domains/:id
     GET /domains/:id/dns-records · GET /sandbox/inbox · GET /sandbox/inbox/:id · GET /sandbox/inbox/wait · GET /account
@@ -32,8 +32,8 @@ const TABLE: Record<Who, string> = {
     POST /sandbox/inbound · POST /inbound-routes · PUT /inbound-routes/:id · DELETE /inbound-routes/:id · POST /inbound-routes/:id/verify
     POST /domains · PUT /domains · POST /domains/:id/verify · POST /domains/:id/rotate-keys · DELETE /domains/:id · POST /incidents/:id/retry`,
   owner: `
-    PATCH /account · POST /account/resume-sending · POST /approvals · POST /api-keys · DELETE /api-keys/:keyId · POST /smtp-credentials
-    DELETE /smtp-credentials/:id · POST /users · PATCH /users/:id · DELETE /users/:id`,
+    PATCH /account · POST /account/resume-sending · POST /approvals · POST /api-keys · PATCH /api-keys/:keyId · DELETE /api-keys/:keyId
+    POST /smtp-credentials · DELETE /smtp-credentials/:id · POST /users · PATCH /users/:id · DELETE /users/:id`,
   user: `
     GET /session · DELETE /session · GET /sessions · DELETE /sessions/:id · POST /user/totp · PUT /user/totp · DELETE /user/totp
     GET /user/passkeys · POST /user/passkeys/options · POST /user/passkeys · DELETE /user/passkeys/:id`,

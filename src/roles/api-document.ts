@@ -42,6 +42,7 @@ const PATH_PARAMETERS: OpenapiOptions['pathParameters'] = {
   'inbound/id': { description: 'The inboundId.', example: 'inb_2zAbCdEfGhIjKlMnOpQrStU' },
   'inbound-routes/id': { description: 'The inboundRouteId.', example: 'inr_2zAbCdEfGhIjKlMnOpQrStU' },
   'incidents/id': { description: 'The incidentId.', example: 'inc_0f1e2d3c4b5a69788796' },
+  'emails/id': { description: 'The emailId, or any messageId of the email.', example: 'msg_2zAbCdEfGhIjKlMnOpQrStU' },
   'messages/id': { description: 'The messageId.', example: 'msg_2zAbCdEfGhIjKlMnOpQrStU' },
   'passkeys/id': { description: 'The passkeyId.', example: 'AbC0-dEf' },
   'postmaster-mail/id': { description: 'The id of the mail.', example: 'inb_2zAbCdEfGhIjKlMnOpQrStU' },

@@ -306,6 +306,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     sendingProtection: { status: 'good', since: null, reason: null, countedSince: null },
   },
   ResumeSendingRequest: { confirm: true },
+  RenameApiKeyRequest: { name: 'web shop, staging' },
   ApiKeyRequest: { mode: 'live', scope: 'send', allowedSenders, name: 'web shop' },
   ApiKey: apiKey,
   NewApiKey: { ...apiKey, apiKey: 'pr_live_…' },

@@ -42,6 +42,18 @@ const attempt = {
 export const MESSAGE_EXAMPLES: Record<string, unknown> = {
   Attempt: attempt,
   Message: message,
+  Email: {
+    ...{
+      emailId: ids.message,
+      mode: 'live',
+      from: SHOP,
+      subject: SUBJECT,
+      tags: ['receipt'],
+      metadata: { order: '17' },
+    },
+    ...{ headerMessageId: outcome.headerMessageId, createdAt: TIME },
+    recipients: [{ messageId: ids.message, email: ANN, role: 'to', status: 'delivered' }],
+  },
   ShareMessageRequest: { expiresInSeconds: 86_400, hideContent: true },
   ShareLink: { url: `https://mail.shop.example/shared#token=${SHARE_TOKEN}`, expiresAt: '2026-11-21T09:44:00.123Z' },
   SharedEvent: sharedEvent,

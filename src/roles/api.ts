@@ -21,6 +21,7 @@ import { type Failure, failure, refuse } from '../base/failure.ts';
 import { createPlayByHand, createSandboxDeliveries } from '../delivery/delivery.ts';
 import { createHostProbe, createSenderAdvice, createSenderCheck, type SenderCheck } from '../domains/domains.ts';
 import { domainRoutes } from '../domains/routes.ts';
+import { createResendDoor } from '../doors/doors.ts';
 import { createTrackingLinks, createUnsubscribeLinks } from '../engagement/engagement.ts';
 import { trackingRoutes, unsubscribeRoutes } from '../engagement/routes.ts';
 import type { Followers } from '../events/events.ts';
@@ -29,6 +30,7 @@ import { createHttpApp, type HttpApp } from '../http/app.ts';
 import { basePathOf } from '../http/base-path.ts';
 import { docsRoutes } from '../http/docs.ts';
 import { type Authenticate, createIdentify } from '../http/identify.ts';
+import { createInnerCalls } from '../http/inner-calls.ts';
 import { createOpenapi } from '../http/openapi.ts';
 import { portalRoutes } from '../http/portal.ts';
 import type { RouteDefinition } from '../http/route.ts';
@@ -60,7 +62,7 @@ import { statisticsRoutes } from '../statistics/routes.ts';
 import { createSearches, type Searches } from '../storage/searches.ts';
 import { suppressionRoutes } from '../suppressions/routes.ts';
 import { templateRoutes } from '../templates/routes.ts';
-import { createRender, createTemplateSource } from '../templates/templates.ts';
+import { createRender, createTemplateSource, type TemplateSource } from '../templates/templates.ts';
 import { userRoutes } from '../users/routes.ts';
 import { createSessions, type UserMail, type UserSessions } from '../users/users.ts';
 import { webhookRoutes } from '../webhooks/routes.ts';
@@ -104,6 +106,8 @@ interface LinkBase {
 
 interface RouteSetup {
   parts: Parts;
+  /** The templates of sends, where others tell it of changes too. */
+  templates?: TemplateSource;
   options: ApiOptions;
   callers: Authenticator;
   sessions: UserSessions;
@@ -136,12 +140,12 @@ export function apiRoutes(setup: RouteSetup): RouteDefinition<Caller>[] {
 }
 
 /** Sending, and what belongs to a mail: pages of its recipients, templates, uploads. */
-function mailRoutes({ parts, options, linkBase, searches, nudge }: RouteContext): RouteDefinition<Caller>[] {
+function mailRoutes({ parts, options, linkBase, searches, nudge, ...given }: RouteContext): RouteDefinition<Caller>[] {
   const { config, database, blobs, clock } = parts;
   const inFlight = createInFlightKeys();
   const senders = createSenderCheck({ database, clock });
   const render = createRender(htmlToText);
-  const templates = createTemplateSource({ database, clock });
+  const templates = given.templates ?? createTemplateSource({ database, clock });
   const unsubscribeLinks = createUnsubscribeLinks(linkBase, config.bounceDomain);
   const trackingLinks = createTrackingLinks(linkBase);
   return [
@@ -342,7 +346,17 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
       return linkBase.baseUrl;
     },
   });
-  const routes = apiRoutes({ parts, options, callers: authenticator, sessions, linkBase });
+  const templates = createTemplateSource({ database, clock });
+  const routes = apiRoutes({ parts, templates, options, callers: authenticator, sessions, linkBase });
+  const doors = config.doors.includes('resend')
+    ? [
+        createResendDoor({
+          ...{ database, blobs: parts.blobs, clock, http: options.http, linkBase, callers: authenticator },
+          call: createInnerCalls(routes),
+          templatesChanged: (accountId) => templates.changed(accountId),
+        }),
+      ]
+    : [];
   const service = serviceRoutes<Caller>({ ...stateOf(parts), openapi: () => openapi() });
   const openapi = (): unknown =>
     createOpenapi([...routes, ...service], { ...API_DOCUMENT, serverUrl: linkBase.baseUrl });
@@ -351,10 +365,11 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     trustedProxies: ranges(config.trustedProxies),
     onUntrustedProxy: createUntrustedProxyNote(parts),
     routes: [
-      ...[...routes, ...service, ...challenges(parts)],
+      ...[...routes, ...service, ...challenges(parts), ...doors.flatMap((one) => one.routes)],
       ...docsRoutes<Caller>(openapi, { basePath }),
       ...portalRoutes<Caller>({ hasIdentityProvider: oidcSettings(config) !== undefined, basePath }),
     ],
+    doors: doors.map((one) => one.door),
     authenticate: byHeaders(authenticator),
     sessions,
     basePath,

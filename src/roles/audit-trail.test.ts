@@ -221,6 +221,10 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
     async () => live.delete(`/users/${(await made(live.post('/users', { email: 'three@x.example' }))).userId}`),
   ],
   'POST /api-keys': ['api-key.create', () => live.post('/api-keys', { name: 'shop' })],
+  'PATCH /api-keys/:keyId': [
+    'api-key.rename',
+    async () => live.patch(`/api-keys/${(await made(live.post('/api-keys', {}))).keyId}`, { name: 'renamed' }),
+  ],
   'DELETE /api-keys/:keyId': [
     'api-key.revoke',
     async () => live.delete(`/api-keys/${(await made(live.post('/api-keys', {}))).keyId}`),

@@ -47,6 +47,7 @@ import '../attachments/register-store.ts';
 
 import '../suppressions/store.ts';
 import '../messages/api-store.ts';
+import '../messages/email-store.ts';
 import '../events/read-store.ts';
 import '../events/place-store.ts';
 

@@ -57,6 +57,7 @@ const POWERS: Record<string, Power> = {
   'POST /account/resume-sending': 'refused',
   'POST /approvals': 'refused',
   'POST /api-keys': 'by mode',
+  'PATCH /api-keys/:keyId': 'by mode',
   'DELETE /api-keys/:keyId': 'by mode',
   'POST /smtp-credentials': 'by mode',
   'DELETE /smtp-credentials/:id': 'by mode',

@@ -3,7 +3,7 @@
  * with it, webhooks), then the ports through which work comes (HTTP, SMTP). They know each other by wake-ups and by the hand-over of
  * fresh mail to delivery.
  */
-import { createSmtpAuthenticator, createSuspensionCheck } from '../accounts/accounts.ts';
+import { createAuthenticator, createSmtpAuthenticator, createSuspensionCheck } from '../accounts/accounts.ts';
 import { uploadedBlobsOperation } from '../attachments/attachments.ts';
 import type { Running } from '../base/lifecycle.ts';
 import { publicUrl, ROLES } from '../config.ts';
@@ -15,6 +15,7 @@ import {
   startDomainChecks,
   type TrackingHosts,
 } from '../domains/domains.ts';
+import { withForeignNames } from '../doors/doors.ts';
 import { createFollowers, startLogLag, WEBHOOK_WORK } from '../events/events.ts';
 import { startHousekeeping } from '../housekeeping/housekeeping.ts';
 import type { HttpApp } from '../http/app.ts';
@@ -232,7 +233,10 @@ async function openPorts(
   workers.startInbound(baseUrl);
   if (certificates.smtp && config.roles.includes('smtp')) {
     const rateShare = (): number => nodes.share('smtp');
-    ports.smtp = await startSmtpRole(parts, { ...shared, tls: certificates.smtp, baseUrl, rateShare });
+    ports.smtp = await startSmtpRole(parts, {
+      ...{ ...shared, tls: certificates.smtp, baseUrl, rateShare },
+      logins: config.doors.includes('resend') ? withForeignNames(logins, createAuthenticator(parts)) : logins,
+    });
   }
   if (certificates.smtp && config.roles.includes('inbound')) {
     ports.inbound = await startInboundRole(parts, {

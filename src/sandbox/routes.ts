@@ -11,7 +11,7 @@ import { failure, refuse } from '../base/failure.ts';
 import type { Followers } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
-import { closed, confirmationSchema } from '../http/validate.ts';
+import { closed, confirmationSchema, isoTimeMs } from '../http/validate.ts';
 import type { ConcurrencyLimiter } from '../limits/limits.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
@@ -39,6 +39,13 @@ const filters = {
   ),
   subject: Type.Optional(Type.String({ minLength: 1, maxLength: 998, description: 'A part of it, without case.' })),
   tag: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'One tag, exactly.' })),
+  since: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      maxLength: 40,
+      description: 'Accepted at or after, by the clock of the sandbox.',
+    }),
+  ),
 };
 const query = closed({ ...filters, ...pageFields });
 
@@ -117,8 +124,20 @@ export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[]
   ];
 }
 
-function filterOf({ to, subject, tag }: { to?: string; subject?: string; tag?: string }): InboxFilter {
-  return { to: to ?? null, subject: subject ?? null, tag: tag ?? null };
+interface Filters {
+  to?: string;
+  subject?: string;
+  tag?: string;
+  since?: string;
+}
+
+function filterOf({ to, subject, tag, since }: Filters): InboxFilter {
+  return {
+    to: to ?? null,
+    subject: subject ?? null,
+    tag: tag ?? null,
+    sinceMs: since === undefined ? null : isoTimeMs(since),
+  };
 }
 
 function waitRoute(deps: SandboxRouteDeps): RouteDefinition<Caller> {

@@ -57,6 +57,8 @@ export interface InboxPage {
   /** A part of the subject, without (ASCII) case. */
   subject: string | null;
   tag: string | null;
+  /** Unix ms by the clock of the sandbox, inclusive. */
+  sinceMs: number | null;
 }
 
 const KEPT = `i.account_id = ? AND i.created_at > ? AND i.message_id >= coalesce(
@@ -71,6 +73,7 @@ export const listInboxOperation = operation('sandbox.list', 'read', (tx, page: I
     params.push(value);
   };
   add('i.message_id < ?', page.before);
+  add('i.created_at >= ?', page.sinceMs);
   if (page.to !== null) {
     const spellings = addressSpellings(page.to).map(asciiLower);
     conditions.push(`lower(i.recipient) IN (${spellings.map(() => '?').join(', ')})`);

@@ -19,7 +19,12 @@ test('a mail that comes is found by any spelling of its address', async (t) => {
   const waitFor = async (to: string) => {
     const begun = Promise.withResolvers<undefined>();
     const came = waitForMail({
-      ...{ accountId: 'acc_a', filter: { to, subject: null, tag: null }, signal: stop.signal, timeoutMs: 20_000 },
+      ...{
+        accountId: 'acc_a',
+        filter: { to, subject: null, tag: null, sinceMs: null },
+        signal: stop.signal,
+        timeoutMs: 20_000,
+      },
       look: async () => begun.resolve(undefined) as undefined,
     });
     await begun.promise;

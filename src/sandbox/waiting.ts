@@ -23,6 +23,8 @@ export interface InboxFilter {
   subject: string | null;
   /** Exactly one of the tags. */
   tag: string | null;
+  /** Unix ms by the clock of the sandbox, inclusive. */
+  sinceMs: number | null;
 }
 
 export interface InboxWait {
@@ -50,11 +52,12 @@ interface Channel {
   leave(): void;
 }
 
-function matcher({ to, subject, tag }: InboxFilter): (row: EventRow) => boolean {
+function matcher({ to, subject, tag, sinceMs }: InboxFilter): (row: EventRow) => boolean {
   const spellings = to === null ? null : new Set(addressSpellings(to).map(asciiLower));
   const part = asciiLower(subject);
   return (row) => {
     if (row.recipient === null || row.subject === null) return false;
+    if (sinceMs !== null && row.at < sinceMs) return false;
     if (spellings !== null && !spellings.has(asciiLower(row.recipient))) return false;
     if (part !== null && !asciiLower(row.subject)!.includes(part)) return false;
     return tag === null || (JSON.parse(row.tags ?? '[]') as string[]).includes(tag);

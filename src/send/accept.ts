@@ -51,8 +51,13 @@ interface SendRequest {
   clientAddress?: string | undefined;
   /** The JSON value of the body. */
   read(): ParsedJson;
-  /** The key with the endpoint it was given to, and what an earlier version compared bodies by. */
-  idempotency?: { endpoint: string; key: string; bytes(): Uint8Array | string } | undefined;
+  /**
+   * The key with the endpoint it was given to, and what an earlier version compared bodies by. `submitted`: what repeats are compared
+   * by, where it is not the body that is read.
+   */
+  idempotency?:
+    | { endpoint: string; key: string; bytes(): Uint8Array | string; submitted?: ParsedJson | undefined }
+    | undefined;
   dryRun?: boolean | undefined;
   /** Whether the request has others beside it, so that the work of making them holds the event loop for no longer than one does. */
   isOneOfMany?: boolean | undefined;
@@ -135,9 +140,9 @@ export function createSend(dependencies: SendDependencies): Send {
         if (answer === undefined) throw new Error('a send without a key found a record of it');
         return answer;
       }
-      const { endpoint, bytes } = idempotency;
+      const { endpoint, bytes, submitted = json } = idempotency;
       const key = { accountId: caller.account.id, mode: caller.mode, endpoint, key: idempotency.key };
-      const body = digestOfJson(json, bytes);
+      const body = digestOfJson(submitted, bytes);
       const record = { endpoint, key: key.key, bodyHash: body.value, status: 202 };
       return once({ database, inFlight, key, body, nowMs: realNowMs }, () => run(request, json, { realNowMs, record }));
     },

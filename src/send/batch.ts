@@ -33,7 +33,8 @@ interface BatchRequest {
   /** Why nothing may be accepted right now: messages that were accepted before are answered, the others are refused. */
   backPressure?: Failure | undefined;
   parse(): Result<{ messages: unknown[] }>;
-  idempotency?: { key: string; json: ParsedJson; bytes(): Uint8Array };
+  /** `items`: what repeats of each message are compared by, where it is not the message that is read. */
+  idempotency?: { key: string; json: ParsedJson; items?: readonly unknown[] | undefined; bytes(): Uint8Array };
   log: Log;
   /** Each message that is refused, by its index. */
   onRefused?(index: number, refusal: ItemRefusal): void;
@@ -136,6 +137,7 @@ async function runOne(send: Send, request: BatchRequest, message: unknown, index
           endpoint: `${BATCH_ENDPOINT}#${index}`,
           key: idempotency.key,
           bytes: () => JSON.stringify(message),
+          submitted: idempotency.items && ok(idempotency.items[index]),
         },
       }),
     });

@@ -5,7 +5,7 @@
  */
 import { STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import { type Failure, failure, invalid, ok, type Result, refuse } from '../base/failure.ts';
-import { newId } from '../base/ids.ts';
+import { newAscendingIds } from '../base/ids.ts';
 import { SLICE_MS, timeSlice, yieldToEventLoop } from '../base/time-slice.ts';
 import type { TrackingLinks, UnsubscribeLinks } from '../engagement/engagement.ts';
 import type { Address } from '../mail/address.ts';
@@ -366,8 +366,9 @@ function hasOwnLink({ render, variables, subject, html, text }: CheckedMail): bo
 }
 
 function recipientsOf(mail: CheckedMail, sender: Sender): EmailRecipient[] {
-  return mail.recipients.all.map(({ address, role, key }) => ({
-    messageId: newId('msg', sender.nowMs - sender.clockOffsetMs),
+  const ids = newAscendingIds('msg', sender.nowMs - sender.clockOffsetMs, mail.recipients.all.length);
+  return mail.recipients.all.map(({ address, role, key }, index) => ({
+    messageId: ids[index]!,
     address,
     role,
     simulateSuppressed: simulatesSuppressed(sender.mode, address, mail.sandboxOutcome),

@@ -53,7 +53,10 @@ export function createSendRoutes(dependencies: SendRouteDependencies): RouteDefi
     const result = await sender.send({
       ...senderOf(request),
       read: () => request.json(),
-      idempotency: key === undefined ? undefined : { endpoint: '/send', key, bytes: () => request.rawBody },
+      idempotency:
+        key === undefined
+          ? undefined
+          : { endpoint: '/send', key, bytes: () => request.rawBody, submitted: request.submitted },
       // A key's answer is none to a dry run, also where the query is at fault.
       dryRun: request.query.dryRun ?? (request.inputIssues.length > 0 && /[?&]dryRun=/.test(request.url)),
       isOneOfMany: false,
@@ -74,7 +77,12 @@ export function createSendRoutes(dependencies: SendRouteDependencies): RouteDefi
       log: request.log,
       onRefused: (index, refusal) => dependencies.onItemRefused?.(request as RouteRequest<Caller>, index, refusal),
       ...(key.value !== undefined && {
-        idempotency: { key: key.value, json: request.json(), bytes: () => request.rawBody },
+        idempotency: {
+          key: key.value,
+          json: request.submitted ?? request.json(),
+          items: itemsOf(request.submitted),
+          bytes: () => request.rawBody,
+        },
       }),
     });
     return result.ok ? answerOf(result.value) : result;
@@ -103,6 +111,11 @@ export function createSendRoutes(dependencies: SendRouteDependencies): RouteDefi
       handle: batch,
     }),
   ];
+}
+
+/** The messages of a batch as the client sent them, where the ones that are read were made from them. */
+function itemsOf(submitted: RouteRequest['submitted']): readonly unknown[] | undefined {
+  return submitted?.ok && Array.isArray(submitted.value) ? submitted.value : undefined;
 }
 
 function answerOf(answer: Answer): RouteAnswer {

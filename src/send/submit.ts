@@ -7,7 +7,7 @@
 
 import { setTimeout } from 'node:timers/promises';
 import { type Failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
-import { newId } from '../base/ids.ts';
+import { newAscendingIds } from '../base/ids.ts';
 import {
   type Answer,
   hashBody,
@@ -257,6 +257,7 @@ function emailOf(submission: Submission, outcome: string | undefined): ComposedE
   if (mail.tlsOptional) options.tlsOptional = true;
   if (outcome !== undefined) options.sandboxOutcome = outcome;
   const roleOf = rolesOf(mail.headerTo);
+  const ids = newAscendingIds('msg', nowMs, submission.recipients.length);
   const stored = Buffer.isBuffer(content) ? { content } : { content: NO_BYTES, ...content };
   return {
     headerFrom: mail.fromText,
@@ -269,8 +270,8 @@ function emailOf(submission: Submission, outcome: string | undefined): ComposedE
     options,
     dsn: emailDsn(submission.reports),
     ...stored,
-    recipients: submission.recipients.map((address) => ({
-      messageId: newId('msg', nowMs),
+    recipients: submission.recipients.map((address, index) => ({
+      messageId: ids[index]!,
       address,
       dsn: messageDsn(submission, address),
       role: roleOf(address),

@@ -39,6 +39,12 @@ const sources = {
   variables: Type.Optional(Type.Array(declarable, { maxItems: MAX_VARIABLES })),
 };
 
+export const writeQuery = closed({
+  publish: Type.Optional(
+    Type.Boolean({ description: 'false: sends keep the version they use now; of a new template they use none.' }),
+  ),
+});
+
 export const templateRequest = named('TemplateRequest', {
   name: Type.String({
     minLength: 1,
@@ -65,6 +71,9 @@ const shown = {
 };
 export const templateSchema = named('Template', {
   ...shown,
+  publishedVersion: Type.Optional(
+    Type.Integer({ description: 'The version that sends use, if it was chosen; 0 while none is published.' }),
+  ),
   updatedAt: Type.String({ format: 'date-time' }),
 });
 export const versionSchema = closed(shown, {

@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test';
 import type { Api, JsonObject } from '../../test/kit/api.ts';
 import type { FakeClock } from '../../test/kit/fake-clock.ts';
 import { fields, refused, type TemplateApp, templateApp } from '../../test/kit/template-app.ts';
+import { templateHeadOperation } from './store.ts';
 
 let app: TemplateApp;
 let api: Api;
@@ -58,6 +59,37 @@ test('a template is made, shown, replaced and deleted; every replacement is a ve
   assert.equal(deleted.status, 200);
   assert.equal(typeof deleted.body.message, 'string');
   for (const path of ['', '/versions']) await refused(api.get(`/templates/${templateId}${path}`), 404, 'NOT_FOUND');
+});
+
+test('a version that is not published is not used by sends until the next one that is', async () => {
+  const draft = await api.post('/templates?publish=false', { name: 'draft', html: 'one' });
+  assert.equal(draft.status, 201, draft.text);
+  assert.equal(draft.body.publishedVersion, 0);
+  const path = `/templates/${draft.body.templateId}`;
+  const { templateId: reference } = draft.body;
+  const used = async (): Promise<number | undefined> => {
+    const asked = { accountId: 'acc_one', mode: 'live' as const, reference };
+    return (await app.temp.database.execute(templateHeadOperation, asked))?.version;
+  };
+  const previewed = async (): Promise<unknown> => (await api.post(`${path}/render`)).body.html;
+  assert.equal(await used(), undefined);
+  assert.equal(await previewed(), 'one', 'a preview is of the present version');
+  const published = await api.put(path, { name: 'draft', html: '2' });
+  assert.deepEqual([published.body.version, published.body.publishedVersion], [2, 2]);
+  assert.equal(await used(), 2);
+  const next = await api.put(`${path}?publish=false`, { name: 'draft', html: '3' });
+  assert.deepEqual([next.body.version, next.body.publishedVersion, next.body.html], [3, 2, '3']);
+  assert.equal(await used(), 2);
+  assert.equal(await previewed(), '3');
+  const restored = await api.post(`${path}/versions/3/restore`);
+  assert.deepEqual([restored.body.version, restored.body.publishedVersion], [4, 4]);
+  assert.equal(await used(), 4);
+  const whole = await make({ name: 'whole', html: '1' });
+  assert.ok(!('publishedVersion' in whole));
+  const kept = await api.put(`/templates/${whole.templateId}?publish=false`, { name: 'whole', html: '2' });
+  assert.deepEqual([kept.body.version, kept.body.publishedVersion], [2, 1]);
+  assert.equal((await api.put(path, next.body)).status, 200, 'what is shown can be put back');
+  await refused(api.put(`${path}?publish=maybe`, { name: 'draft', html: '4' }), 400, 'INVALID_REQUEST');
 });
 
 test('a body shown can be put back as it is, with its empty parts', async () => {

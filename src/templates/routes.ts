@@ -27,6 +27,7 @@ import {
   templateRequest,
   templateSchema,
   versionSchema,
+  writeQuery,
 } from './bodies.ts';
 import type { Rendered, ToRender } from './render.ts';
 import type { TemplateSource } from './source.ts';
@@ -66,6 +67,7 @@ export interface TemplateRouteDeps {
 
 type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
 type PageQuery = { limit?: number; cursor?: string };
+type WriteRequest = Request<TemplateRequest, Static<typeof writeQuery>>;
 
 const noSuchTemplate = refuse(failure('NOT_FOUND', { message: 'No template has this id.' }));
 const noSuchVersion = refuse(failure('NOT_FOUND', { message: 'No template has this id and version.' }));
@@ -183,7 +185,7 @@ function furtherContentIssues({ variables = [], ...parts }: RenderSourcesRequest
 function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock } = deps;
   const write = async (
-    request: Request<TemplateRequest>,
+    request: WriteRequest,
     wish: { templateId: string; operation: typeof createTemplateOperation },
   ): Promise<RouteAnswer> => {
     const owner = ownerOf(request);
@@ -194,7 +196,8 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     const within = await validateWithin(deps, owner, content);
     if (!within.ok) return within;
     const { templateId } = wish;
-    const made = { ...owner, templateId, name: request.body.name, content, nowMs: clock.now() };
+    const isDraft = request.query.publish === false;
+    const made = { ...owner, templateId, name: request.body.name, content, isDraft, nowMs: clock.now() };
     return writtenAnswer(
       deps,
       owner.accountId,
@@ -205,6 +208,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     tag: 'templates',
     auth: 'key',
     body: templateRequest,
+    query: writeQuery,
     maxBodyBytes: MAX_TEMPLATE_BYTES,
     furtherIssues,
   } as const;
@@ -216,7 +220,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       description: 'Content in the Liquid language; a mistake is answered with its line and column.',
       refusals: ['TEMPLATE_INVALID', 'NOT_FOUND', 'CONFLICT', 'LIMIT_REACHED'],
       response: { status: 201, schema: templateSchema },
-      handle: (request: Request<TemplateRequest>) =>
+      handle: (request: WriteRequest) =>
         write(request, { templateId: newId('tpl', clock.now()), operation: createTemplateOperation }),
     }),
     defineRoute({
@@ -226,7 +230,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       description: 'Replaces the whole. Sends from now on use the new version; accepted mail stays as it is.',
       refusals: ['TEMPLATE_INVALID', 'FORBIDDEN', 'NOT_FOUND', 'CONFLICT'],
       response: { status: 200, schema: templateSchema },
-      handle: (request: Request<TemplateRequest>) =>
+      handle: (request: WriteRequest) =>
         write(request, { templateId: keyOf(request).templateId, operation: replaceTemplateOperation }),
     }),
     defineRoute({
@@ -313,7 +317,7 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       response: { status: 200, schema: renderResponse },
       async handle(request: Request<Static<typeof renderRequest>>) {
         const { templateId } = keyOf(request);
-        const found = isTemplateId(templateId) ? await templates.find(ownerOf(request), templateId) : undefined;
+        const found = isTemplateId(templateId) ? await templates.findPresent(ownerOf(request), templateId) : undefined;
         if (!found) return noSuchTemplate;
         if ('unusable' in found) return refuse(found.unusable);
         await timeSlice();

@@ -45,6 +45,8 @@ type Found = UsableTemplate | UnusableTemplate | undefined;
 export interface TemplateSource {
   /** At once when it is known; undefined when the account has no template of this id or name that this mode may use. */
   find(of: { accountId: string; mode: Mode }, reference: string): Found | Promise<Found>;
+  /** The same in its present version, published or not; for previews. */
+  findPresent(of: { accountId: string; mode: Mode }, reference: string): Promise<Found>;
   /** To be called after the commit of any change of the account's templates. */
   changed(accountId: string): void;
 }
@@ -131,6 +133,10 @@ export function createTemplateSource({ database, clock }: { database: Database; 
       const known = heads.get(`${accountId} ${mode} ${reference}`, { accountId, mode, reference });
       if (known instanceof Promise) return known.then((late) => late && use(late.head));
       return known && use(known.head);
+    },
+    findPresent: async ({ accountId, mode }, reference) => {
+      const head = await database.execute(templateHeadOperation, { accountId, mode, reference, isPresent: true });
+      return head && use(head);
     },
     changed: (accountId) => heads.evictWhere((known) => known.accountId === accountId),
   };

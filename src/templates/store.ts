@@ -34,7 +34,7 @@ interface VersionRow extends Omit<TemplateVersion, 'variables'> {
 
 const VERSION = `v.template_id AS "id", v.name, v.version, v.type, v.subject, v.html, v.text, v.layout_id AS "layoutId",
    v.variables, v.created_at AS "versionAt"`;
-const PRESENT = `${VERSION}, t.mode, t.created_at AS "createdAt", t.updated_at AS "updatedAt"
+const PRESENT = `${VERSION}, t.mode, t.published_version AS "publishedVersion", t.created_at AS "createdAt", t.updated_at AS "updatedAt"
    FROM template t JOIN template_version v ON v.template_id = t.id AND v.version = t.version`;
 
 function readVariables<T extends { variables: string }>(row: T): Omit<T, 'variables'> & Pick<Template, 'variables'> {
@@ -45,7 +45,7 @@ async function findTemplate(
   tx: Transaction,
   { accountId, mode, templateId }: TemplateKey,
 ): Promise<Template | undefined> {
-  const row = await tx.get<VersionRow & Pick<Template, 'mode' | 'createdAt' | 'updatedAt'>>(
+  const row = await tx.get<VersionRow & Pick<Template, 'mode' | 'publishedVersion' | 'createdAt' | 'updatedAt'>>(
     `SELECT ${PRESENT} WHERE t.id = ? AND t.account_id = ? AND t.mode IN ('live', ?)`,
     ...[templateId, accountId, mode],
   );
@@ -211,11 +211,13 @@ async function insertVersion(
 export interface TemplateToWrite extends TemplateKey {
   name: string;
   content: TemplateContent;
+  /** The version is not used by sends until it is published. */
+  isDraft?: boolean;
   nowMs: number;
 }
 
 /** What a template says is kept with its versions. */
-const TEMPLATE_TRAIL = { table: 'template', shows: ['name', 'version', 'layout_id'] };
+const TEMPLATE_TRAIL = { table: 'template', shows: ['name', 'version', 'layout_id', 'published_version'] };
 
 export const createTemplateOperation = change(
   'templates.create',
@@ -229,9 +231,10 @@ export const createTemplateOperation = change(
     const refused = await checkLayout(tx, made, made.content);
     if (refused) return { refused };
     await tx.run(
-      `INSERT INTO template (id, account_id, mode, name, version, layout_id, created_at, updated_at)
-       VALUES (?, ?, ?, ?, 1, ?, ?, ?)`,
+      `INSERT INTO template (id, account_id, mode, name, version, layout_id, created_at, updated_at, published_version)
+       VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?)`,
       ...[made.templateId, made.accountId, made.mode, made.name, made.content.layoutId, made.nowMs, made.nowMs],
+      made.isDraft === true ? 0 : null,
     );
     const { templateId: id, name, content, nowMs } = made;
     await insertVersion(tx, { id, version: 1, name, content, nowMs });
@@ -244,9 +247,12 @@ async function addVersion(tx: Transaction, changed: TemplateToWrite): Promise<Wr
   if (await isNameTaken(tx, changed, changed.name)) return { refused: 'name-taken' };
   const refused = await checkLayout(tx, changed, changed.content);
   if (refused) return { refused };
-  const { templateId: id, accountId, name, content, nowMs } = changed;
+  const { templateId: id, accountId, name, content, nowMs, isDraft = false } = changed;
+  const published = isDraft
+    ? 'coalesce(published_version, version)'
+    : 'CASE WHEN published_version IS NULL THEN NULL ELSE version + 1 END';
   const row = (await tx.get<{ version: number }>(
-    `UPDATE template SET name = ?, version = version + 1, layout_id = ?,
+    `UPDATE template SET name = ?, version = version + 1, published_version = ${published}, layout_id = ?,
        updated_at = CASE WHEN updated_at < ? THEN ? ELSE updated_at END
      WHERE id = ? AND account_id = ? RETURNING version`,
     ...[name, content.layoutId, nowMs, nowMs, id, accountId],
@@ -303,18 +309,26 @@ export interface TemplateHead {
   layoutVersion: number | null;
 }
 
-export const templateHeadOperation = operation(
-  'templates.head',
-  'read',
-  (tx, asked: { accountId: string; mode: Mode; reference: string }) =>
-    tx.get<TemplateHead>(
-      `SELECT t.id, t.version, t.layout_id AS "layoutId", l.version AS "layoutVersion"
+export interface HeadRequest {
+  accountId: string;
+  mode: Mode;
+  /** An id or a name. */
+  reference: string;
+  /** The present version, published or not. */
+  isPresent?: boolean;
+}
+
+export const templateHeadOperation = operation('templates.head', 'read', (tx, asked: HeadRequest) =>
+  tx.get<TemplateHead>(
+    `SELECT t.id, ${asked.isPresent === true ? 't.version' : 'coalesce(t.published_version, t.version)'} AS version, t.layout_id AS "layoutId",
+         coalesce(l.published_version, l.version) AS "layoutVersion"
        FROM template t LEFT JOIN template l ON l.id = t.layout_id AND l.account_id = t.account_id
          AND l.mode IN ('live', t.mode)
        WHERE t.account_id = ? AND ${isTemplateId(asked.reference) ? 't.id' : 't.name'} = ? AND t.mode IN ('live', ?)
+         ${asked.isPresent === true ? '' : 'AND coalesce(t.published_version, t.version) > 0'}
        ORDER BY t.mode DESC LIMIT 1`,
-      ...[asked.accountId, asked.reference, asked.mode],
-    ),
+    ...[asked.accountId, asked.reference, asked.mode],
+  ),
 );
 
 /** The versions that a head names; undefined when one was removed since. */
@@ -324,3 +338,55 @@ export const headVersionsOperation = operation('templates.headVersions', 'read',
   const layout = await findVersion(tx, head.layoutId, head.layoutVersion);
   return layout && { own, layout };
 });
+
+/** What other services keep with a template, and which version is published. */
+export interface TemplateExtra {
+  id: string;
+  version: number;
+  /** Null where each version is used as soon as it is made; 0 where none is published. */
+  publishedVersion: number | null;
+  /** JSON; null for a template of our own API. */
+  extra: string | null;
+}
+
+const EXTRA = 'id, version, published_version AS "publishedVersion", extra';
+
+/** By ids or names; those that the account has, in the order of the ids. */
+export const findExtrasOperation = operation(
+  'templates.extras',
+  'read',
+  async (tx, asked: { accountId: string; mode: Mode; references: string[] }): Promise<TemplateExtra[]> => {
+    const found: TemplateExtra[] = [];
+    for (const reference of asked.references) {
+      const row = await tx.get<TemplateExtra>(
+        `SELECT ${EXTRA} FROM template WHERE account_id = ? AND ${isTemplateId(reference) ? 'id' : 'name'} = ?
+           AND mode IN ('live', ?) ORDER BY mode DESC LIMIT 1`,
+        ...[asked.accountId, reference, asked.mode],
+      );
+      if (row) found.push(row);
+    }
+    return found;
+  },
+);
+
+export interface ExtraToWrite extends TemplateKey {
+  extra: string;
+  /** As it stays unless given. */
+  publishedVersion?: number;
+}
+
+/** Records what another service keeps with a template, and publishes a version of it. */
+export const describeTemplateOperation = change(
+  'templates.describe',
+  async (tx, { extra, publishedVersion, ...key }: ExtraToWrite): Promise<'written' | 'not-found' | 'is-live'> => {
+    await holdAccount(tx, key.accountId);
+    const present = await findToChange(tx, key);
+    if (typeof present === 'string') return present;
+    await tx.run(
+      'UPDATE template SET extra = ?, published_version = coalesce(?, published_version) WHERE id = ?',
+      ...[extra, publishedVersion ?? null, key.templateId],
+    );
+    return 'written';
+  },
+  { ...TEMPLATE_TRAIL, action: 'template.publish', where: ({ templateId }) => ({ id: templateId }) },
+);

@@ -52,6 +52,8 @@ export interface TemplateVersion extends TemplateContent {
 export interface Template extends TemplateVersion {
   /** Of the key that made it; of the sandbox it exists there only. */
   mode: Mode;
+  /** The version that sends use: 0 for none, null for the present one. */
+  publishedVersion: number | null;
   createdAt: number;
   updatedAt: number;
 }
@@ -70,7 +72,12 @@ function contentBody(version: TemplateVersion): Record<string, unknown> {
 
 /** As `GET /templates/{id}` shows it. */
 export function templateBody(template: Template): Record<string, unknown> {
-  return { ...contentBody(template), createdAt: iso(template.createdAt), updatedAt: iso(template.updatedAt) };
+  const { publishedVersion, createdAt, updatedAt } = template;
+  return {
+    ...contentBody(template),
+    ...(publishedVersion !== null && { publishedVersion }),
+    ...{ createdAt: iso(createdAt), updatedAt: iso(updatedAt) },
+  };
 }
 
 /** As `GET /templates/{id}/versions` lists it. */

@@ -16,4 +16,5 @@ export {
   type ToRender,
 } from './render.ts';
 export { createTemplateSource, type TemplateSource, type UsableTemplate } from './source.ts';
+export { describeTemplateOperation, findExtrasOperation, type TemplateExtra } from './store.ts';
 export { validateSources } from './validate.ts';

@@ -180,7 +180,7 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
     const { database, http, clock, random = Math.random } = this.#deps;
     const { job, target } = item;
     const { id, seq } = job.event;
-    const body = job.event.body ?? (await database.execute(eventTextOperation, { seq }));
+    const body = job.formatted ?? job.event.body ?? (await database.execute(eventTextOperation, { seq }));
     if (body === undefined) return untriedOf(job, job.event, { atMs: timeOf(item, clock), error: GONE });
     const outcome = await postEvent({ http, target: target!, event: { id, body }, nowMs: clock.now() });
     const atMs = timeOf(item, clock);

@@ -7,6 +7,8 @@ import { type EventRow, type EventType, eventBody, WEBHOOK_WORK } from '../event
 import { operation, type Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
 import * as queue from '../work/work.ts';
+import { deliveryIdOf } from './endpoints.ts';
+import { readResendPayloads } from './resend-payload.ts';
 import { untriedOf, writeRecord } from './settle.ts';
 import { type EndpointTarget, TARGET } from './store.ts';
 
@@ -18,6 +20,8 @@ export interface WebhookJob extends queue.Job {
   eventSeq: number;
   /** Sandbox: how far the account's clock is ahead of the real time. */
   clockOffsetMs: number;
+  /** The body of the request, where the endpoint receives the payload of another service. */
+  formatted?: string;
 }
 
 export interface EventText {
@@ -87,15 +91,36 @@ async function batchOf(
   const targets = await readTargets(tx, [...new Set(rows.map((row) => row.subject))]);
   const events = await readEventTexts(tx, [...new Set(rows.map((row) => row.ref))], { withMail: false });
   const clockOffsets = await readClockOffsets(tx, rows);
+  const isFormatted = (row: queue.Work): boolean => targets.get(row.subject)?.format === 'resend';
+  const payloads = await readResendPayloads(tx, [...new Set(rows.filter(isFormatted).map((row) => row.ref))]);
   const jobs: WebhookJob[] = [];
   for (const row of rows) {
     const event = events.get(row.ref);
     const target = targets.get(row.subject);
     const job = jobOf(row, clockOffsets.get(row.seq));
-    if (event && target?.enabled) jobs.push(job);
+    if (event && target?.enabled && isFormatted(row)) {
+      const payload = payloads.get(row.ref);
+      // Our types are wider than that service's names: what the endpoint did not ask for leaves no record.
+      if (payload && (isWanted(target, payload.name) || (await wasPosted(tx, job, event))))
+        jobs.push({ ...job, formatted: payload.body });
+      else await queue.finish(tx, [job]);
+    } else if (event && target?.enabled) jobs.push(job);
     else await endUntried(tx, { job, event, known: target !== undefined, nowMs });
   }
   return { jobs, events: [...events.values()], targets: [...targets.values()] };
+}
+
+function isWanted({ format_events }: StoredTarget, name: string): boolean {
+  return (JSON.parse(format_events ?? '[]') as string[]).includes(name);
+}
+
+/** Whether the event has a record: it was sent before, and is sent again on request. */
+async function wasPosted(tx: Transaction, { webhookId }: WebhookJob, event: EventText): Promise<boolean> {
+  const record = await tx.get(
+    'SELECT 1 AS found FROM webhook_delivery WHERE webhook_id = ? AND id = ?',
+    ...[webhookId, deliveryIdOf(webhookId, event.id)],
+  );
+  return record !== undefined;
 }
 
 /** Returns how far the clocks of the rows are ahead of the real time, by row number. */

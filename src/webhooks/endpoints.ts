@@ -27,6 +27,10 @@ export interface EndpointRow {
   inbound_route_id: string | null;
   created_at: number;
   updated_at: number;
+  /** The service whose payload it receives; null for ours. */
+  format: 'resend' | null;
+  /** JSON array of that service's event names. */
+  format_events: string | null;
 }
 
 export function endpointBody(row: EndpointRow): Record<string, unknown> {
@@ -41,6 +45,10 @@ export function endpointBody(row: EndpointRow): Record<string, unknown> {
   };
   if (row.enabled === 0 && row.disabled_reason !== null) body.disabledReason = row.disabled_reason;
   if (row.inbound_route_id !== null) body.inboundRouteId = row.inbound_route_id;
+  if (row.format !== null) {
+    body.format = row.format;
+    body.formatEvents = JSON.parse(row.format_events ?? '[]');
+  }
   return body;
 }
 

@@ -4,7 +4,8 @@ import { fittingOf, WEBHOOK_WORK } from '../events/events.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { clockOffsetOf, enqueue } from '../work/work.ts';
 import { readEventTexts } from './claim.ts';
-import type { DeliveryRow } from './endpoints.ts';
+import type { DeliveryRow, EndpointRow } from './endpoints.ts';
+import { readResendPayloads } from './resend-payload.ts';
 import { type EndpointKey, findEndpoint } from './store.ts';
 
 const SHOWN =
@@ -25,7 +26,8 @@ export const listDeliveriesOperation = operation(
   'webhooks.deliveries',
   'read',
   async (tx, page: EndpointKey & { before: string | null; limit: number }): Promise<DeliveryPage | undefined> => {
-    if (!(await findEndpoint(tx, page))) return undefined;
+    const endpoint = await findEndpoint(tx, page);
+    if (!endpoint) return undefined;
     const rows = await tx.all<StoredRow & { mailBytes: number | null }>(
       `SELECT ${SHOWN}, ${MAIL_BYTES} FROM webhook_delivery WHERE webhook_id = ? ${page.before === null ? '' : 'AND id < ?'}
        ORDER BY id DESC LIMIT ?`,
@@ -35,14 +37,20 @@ export const listDeliveriesOperation = operation(
     );
     const fitting = fittingOf(rows).map(({ mailBytes: _, ...row }) => row);
     const stoppedAt = fitting.length < rows.length ? fitting.at(-1)!.id : null;
-    return { rows: await withBodies(tx, fitting), stoppedAt };
+    return { rows: await withBodies(tx, fitting, endpoint), stoppedAt };
   },
 );
 
 type StoredRow = Omit<DeliveryRow, 'body'>;
 
-async function withBodies(tx: Transaction, rows: readonly StoredRow[]): Promise<DeliveryRow[]> {
-  const events = await readEventTexts(tx, [...new Set(rows.map((row) => row.event_seq))], { withMail: true });
+async function withBodies(
+  tx: Transaction,
+  rows: readonly StoredRow[],
+  { format }: Pick<EndpointRow, 'format'>,
+): Promise<DeliveryRow[]> {
+  const seqs = [...new Set(rows.map((row) => row.event_seq))];
+  const events: ReadonlyMap<number, { body: string | null }> =
+    format === 'resend' ? await readResendPayloads(tx, seqs) : await readEventTexts(tx, seqs, { withMail: true });
   return rows.map((row) => ({ ...row, body: events.get(row.event_seq)?.body ?? null }));
 }
 
@@ -59,7 +67,7 @@ export const retryDeliveryOperation = change(
   async (tx, retry: EndpointKey & { deliveryId: string; nowMs: number }): Promise<RetryAnswer> => {
     const endpoint = await findEndpoint(tx, retry);
     if (!endpoint) return { found: false, missing: 'endpoint' };
-    const delivery = await readDelivery(tx, retry);
+    const delivery = await readDelivery(tx, retry, endpoint);
     if (!delivery) return { found: false, missing: 'delivery' };
     if (endpoint.enabled === 0) return { found: true, enabled: false, delivery };
     const clockOffsetMs = await clockOffsetOf(tx, retry);
@@ -76,7 +84,7 @@ export const retryDeliveryOperation = change(
       retry.id,
       retry.deliveryId,
     );
-    return { found: true, enabled: true, delivery: (await readDelivery(tx, retry)) as DeliveryRow };
+    return { found: true, enabled: true, delivery: (await readDelivery(tx, retry, endpoint)) as DeliveryRow };
   },
   {
     action: 'webhook.retry-delivery',
@@ -88,13 +96,14 @@ export const retryDeliveryOperation = change(
 async function readDelivery(
   tx: Transaction,
   key: { id: string; deliveryId: string },
+  endpoint: EndpointRow,
 ): Promise<DeliveryRow | undefined> {
   const row = await tx.get<StoredRow>(
     `SELECT ${SHOWN} FROM webhook_delivery WHERE webhook_id = ? AND id = ? ${locked(tx)}`,
     key.id,
     key.deliveryId,
   );
-  return row && (await withBodies(tx, [row]))[0];
+  return row && (await withBodies(tx, [row], endpoint))[0];
 }
 
 /** Finds the waiting row by its time, which the record repeats; a row that is held or leased is already being sent. */

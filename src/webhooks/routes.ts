@@ -11,18 +11,20 @@ import { iso } from '../base/clock.ts';
 import { type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { open, seal } from '../base/seal.ts';
-import { EVENT_TYPES } from '../events/events.ts';
+import { EVENT_TYPES, type EventType } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
-import { closed, confirmationSchema, named } from '../http/validate.ts';
+import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
 import { limitReached } from '../limits/limits.ts';
 import { urlIssue } from '../net/guarded-connector.ts';
-import { endpointBody, ROTATION_MS, sealContext } from './endpoints.ts';
+import { type EndpointRow, endpointBody, ROTATION_MS, sealContext } from './endpoints.ts';
+import { resendNamesOf } from './resend-payload.ts';
 import { webhookDeliveryRoutes } from './routes-deliveries.ts';
 import { createTargets, newSecret, secretKeyOf } from './sign.ts';
 import {
   createEndpointOperation,
   dropDeliveriesOperation,
+  type EndpointFormat,
   type EndpointKey,
   findEndpointOperation,
   findTargetOperation,
@@ -48,6 +50,20 @@ const endpointFields = named('WebhookRequest', {
   events: Type.Array(eventName, { minItems: 1, maxItems: EVENT_TYPES.length, uniqueItems: true }),
   description: Type.Optional(nullable(Type.String({ maxLength: 500 }))),
   enabled: Type.Optional(Type.Boolean()),
+  format: Type.Optional(
+    oneOf(['resend'], {
+      description:
+        "The service whose payload is posted, for handlers that were written for it. Postrider's own if omitted.",
+    }),
+  ),
+  formatEvents: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
+      minItems: 1,
+      maxItems: 100,
+      uniqueItems: true,
+      description: 'The event names of that service to post. By default all that `events` covers.',
+    }),
+  ),
   secret: Type.Optional(
     Type.String({ maxLength: 100, description: 'whsec_ and the Base64 of 24 to 64 bytes; generated if omitted.' }),
   ),
@@ -65,6 +81,8 @@ const endpointShape = {
   inboundRouteId: Type.Optional(
     Type.String({ description: 'Set if the webhook receives the mail of one inbound route and nothing else.' }),
   ),
+  format: Type.Optional(oneOf(['resend'], { description: 'The service whose payload is posted.' })),
+  formatEvents: Type.Optional(Type.Array(Type.String(), { description: 'Its event names that are posted.' })),
 };
 const endpointSchema = named('Webhook', endpointShape);
 const endpointWithSecret = named('WebhookWithSecret', { ...endpointShape, secret: Type.String() });
@@ -79,19 +97,23 @@ async function validateFields(
   const issues: Issue[] = [];
   const refused = await deps.checkUrl(fields.url);
   if (refused !== undefined) issues.push({ field: 'url', message: refused });
-  issues.push(...secretIssues(fields));
+  issues.push(...ownIssues(fields));
   return issues.length === 0 ? ok(undefined) : refuse(invalid(issues));
 }
 
-function secretIssues({ secret }: { secret?: string }): Issue[] {
-  if (secret === undefined || secretKeyOf(secret)) return [];
-  return [{ field: 'secret', message: 'must be whsec_ followed by the Base64 of 24 to 64 bytes' }];
+function ownIssues({ secret, format, formatEvents }: Partial<Static<typeof endpointFields>>): Issue[] {
+  const issues: Issue[] = [];
+  if (secret !== undefined && !secretKeyOf(secret))
+    issues.push({ field: 'secret', message: 'must be whsec_ followed by the Base64 of 24 to 64 bytes' });
+  if (formatEvents !== undefined && format === undefined)
+    issues.push({ field: 'formatEvents', message: 'needs format, the service whose event names these are' });
+  return issues;
 }
 
 /** Returns the issues of valid fields when other fields do not fit the schema; the target of the URL is not looked up in this case. */
 function furtherIssues(fields: Partial<Static<typeof endpointFields>>): Issue[] {
   const url = fields.url === undefined ? undefined : urlIssue(fields.url);
-  return [...(url === undefined ? [] : [{ field: 'url', message: url }]), ...secretIssues(fields)];
+  return [...(url === undefined ? [] : [{ field: 'url', message: url }]), ...ownIssues(fields)];
 }
 
 /** Whether the endpoint already has this secret: setting it again rotates nothing. */
@@ -110,7 +132,28 @@ function storedFields(fields: Static<typeof endpointFields>) {
     events: JSON.stringify(fields.events),
     description: fields.description ?? null,
     enabled: fields.enabled ?? null,
+    ...(fields.format !== undefined && { format: formatOf(fields.format, fields) }),
   };
+}
+
+/**
+ * Returns the event names of a format that a replacement omits: the current ones, without those of removed events, and all names of added
+ * events.
+ */
+function keptFormat(
+  { format, format_events, events }: EndpointRow,
+  fields: Static<typeof endpointFields>,
+): { format?: EndpointFormat } {
+  if (format === null || fields.format !== undefined) return {};
+  const before = JSON.parse(events) as EventType[];
+  const dropped = resendNamesOf(before.filter((one) => !fields.events.includes(one)));
+  const added = resendNamesOf(fields.events.filter((one) => !before.includes(one)));
+  const names = (JSON.parse(format_events ?? '[]') as string[]).filter((one) => !dropped.includes(one));
+  return { format: { name: format, events: JSON.stringify([...new Set([...names, ...added])]) } };
+}
+
+function formatOf(name: 'resend', { events, formatEvents }: Static<typeof endpointFields>): EndpointFormat {
+  return { name, events: JSON.stringify(formatEvents ?? resendNamesOf(events)) };
 }
 
 export function webhookRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
@@ -187,7 +230,8 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
         const { secret } = request.body;
         const isRotation = secret !== undefined && !(await isPresentSecret(deps, key, secret));
         const secretSealed = isRotation ? seal(secretKey, secret, sealContext(key.id)) : null;
-        const change = { ...key, ...storedFields(request.body), secretSealed, nowMs: clock.now() };
+        const fields = { ...storedFields(request.body), ...keptFormat(present, request.body) };
+        const change = { ...key, ...fields, secretSealed, nowMs: clock.now() };
         const row = await requestedChanges(database, request, clock.now()).execute(replaceEndpointOperation, change);
         return row ? answer(endpointBody(row)) : noSuchEndpoint;
       },
@@ -269,7 +313,9 @@ function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
         if (!row) return noSuchEndpoint;
         const { http } = deps;
         const nowMs = clock.now();
-        return answer(await sendTestEvent({ http, target: targets(row), mode: request.caller.mode, nowMs }));
+        return answer(
+          await sendTestEvent({ http, target: targets(row), format: row.format, mode: request.caller.mode, nowMs }),
+        );
       },
     }),
   ];

@@ -53,15 +53,22 @@ export function signatureOf(signed: Signed, keys: readonly Buffer[]): string {
   return value;
 }
 
-/** Returns the headers of one attempt; `nowMs` is the real time, whatever clock decides the schedule. */
+/**
+ * Returns the headers of one attempt; `nowMs` is the real time, whatever clock decides the schedule. The values are repeated under the names
+ * that Svix used before Standard Webhooks, for handlers that expect those.
+ */
 export function signedHeaders(event: { id: string; body: string }, keys: readonly Buffer[], nowMs: number) {
   const timestampSeconds = Math.floor(nowMs / 1000);
+  const signature = signatureOf({ id: event.id, timestampSeconds, body: event.body }, keys);
   return {
     'content-type': 'application/json',
     'user-agent': 'Postrider-Webhooks',
     'webhook-id': event.id,
     'webhook-timestamp': String(timestampSeconds),
-    'webhook-signature': signatureOf({ id: event.id, timestampSeconds, body: event.body }, keys),
+    'webhook-signature': signature,
+    'svix-id': event.id,
+    'svix-timestamp': String(timestampSeconds),
+    'svix-signature': signature,
   };
 }
 

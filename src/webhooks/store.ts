@@ -14,7 +14,8 @@ export interface Owner {
   mode: Mode;
 }
 
-const SHOWN = 'id, mode, url, events, description, enabled, disabled_reason, inbound_route_id, created_at, updated_at';
+const SHOWN =
+  'id, mode, url, events, description, enabled, disabled_reason, inbound_route_id, created_at, updated_at, format, format_events';
 
 export interface EndpointFields {
   url: string;
@@ -23,6 +24,15 @@ export interface EndpointFields {
   description: string | null;
   /** Null leaves it unchanged; a new endpoint is enabled. */
   enabled: boolean | null;
+  /** The service whose payload it receives; left as it is, and ours in a new endpoint, unless given. */
+  format?: EndpointFormat;
+}
+
+/** The payload of another service. */
+export interface EndpointFormat {
+  name: 'resend';
+  /** JSON array of that service's event names. */
+  events: string;
 }
 
 export type NewEndpoint = Owner &
@@ -44,8 +54,8 @@ export const createEndpointOperation = change(
     const reached = await checkLimit(tx, { accountId, limit: 'webhooks', count });
     if (reached) return reached;
     const row = await tx.get<EndpointRow>(
-      `INSERT INTO webhook (id, account_id, mode, url, events, description, enabled, secret_sealed, created_at, updated_at, inbound_route_id)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING ${SHOWN}`,
+      `INSERT INTO webhook (id, account_id, mode, url, events, description, enabled, secret_sealed, created_at, updated_at, inbound_route_id, format, format_events)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING ${SHOWN}`,
       made.id,
       made.accountId,
       made.mode,
@@ -57,6 +67,8 @@ export const createEndpointOperation = change(
       made.nowMs,
       made.nowMs,
       made.inboundRouteId ?? null,
+      made.format?.name ?? null,
+      made.format?.events ?? null,
     );
     await subscribe(tx, { ...made, enabled: made.enabled === false ? 0 : 1 });
     return row as EndpointRow;
@@ -101,9 +113,13 @@ export interface EndpointTarget {
   previous_secret_sealed: Uint8Array | null;
   /** Unix ms until which the previous secret also signs. */
   previous_secret_until: number | null;
+  /** The service whose payload it receives; null for ours. */
+  format: EndpointFormat['name'] | null;
+  /** JSON array of that service's event names. */
+  format_events: string | null;
 }
 
-export const TARGET = 'id, url, secret_sealed, previous_secret_sealed, previous_secret_until';
+export const TARGET = 'id, url, secret_sealed, previous_secret_sealed, previous_secret_until, format, format_events';
 
 /** Returns what a test event needs: its URL and secrets. */
 export const findTargetOperation = operation('webhooks.target', 'read', (tx, key: EndpointKey) =>
@@ -124,6 +140,7 @@ export const replaceEndpointOperation = change(
     const enabled = change.enabled === null ? null : change.enabled ? 1 : 0;
     const row = await tx.get<EndpointRow>(
       `UPDATE webhook SET url = ?, events = ?, description = ?, enabled = coalesce(?, enabled), updated_at = ?,
+         format = coalesce(?, format), format_events = coalesce(?, format_events),
          failing_since = CASE WHEN CAST(? AS INTEGER) = 1 THEN NULL ELSE failing_since END,
          disabled_reason = CASE WHEN CAST(? AS INTEGER) IS NULL THEN disabled_reason ELSE NULL END
        WHERE id = ? AND account_id = ? AND mode = ? RETURNING ${SHOWN}`,
@@ -132,6 +149,8 @@ export const replaceEndpointOperation = change(
       change.description,
       enabled,
       change.nowMs,
+      change.format?.name ?? null,
+      change.format?.events ?? null,
       enabled ?? 0,
       enabled,
       change.id,

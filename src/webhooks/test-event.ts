@@ -4,25 +4,53 @@ import { newId, randomText } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import { answerOf, postEvent } from './attempt.ts';
+import { resendPayload } from './resend-payload.ts';
 import type { Target } from './sign.ts';
 
-export async function sendTestEvent(test: { http: HttpClient; target: Target; mode: Mode; nowMs: number }) {
-  const { nowMs } = test;
+export async function sendTestEvent(test: {
+  http: HttpClient;
+  target: Target;
+  /** Of the endpoint; null for our own. */
+  format: 'resend' | null;
+  mode: Mode;
+  nowMs: number;
+}) {
+  const { nowMs, format, mode } = test;
   const id = newId('evt', nowMs);
-  const body = JSON.stringify({
+  const body = format === null ? ownBody(id, mode, nowMs) : resendBody(nowMs);
+  const outcome = await postEvent({ http: test.http, target: test.target, event: { id, body }, nowMs });
+  return { success: outcome.ok && outcome.status >= 200 && outcome.status < 300, eventId: id, ...answerOf(outcome) };
+}
+
+const RECIPIENT = 'recipient@example.com';
+const FROM = 'sender@example.com';
+const SUBJECT = 'A test of this webhook';
+const DELIVERY = { remoteHost: 'mx.example.com', reply: '250 2.0.0 OK', tls: 'TLSv1.3', attempts: 1, latencyMs: 1 };
+
+function resendBody(nowMs: number): string {
+  const messageId = newId('msg', nowMs);
+  const payload = resendPayload({
+    ...{ seq: 0, type: 'Delivery', messageId, at: nowMs, detail: JSON.stringify({ delivery: DELIVERY }) },
+    ...{ recipient: RECIPIENT, headerFrom: FROM, subject: SUBJECT, metadata: '{"test":"true"}' },
+    ...{ headerMessageId: '<test@postrider.invalid>', templateId: null, acceptedAt: nowMs, sendAt: null },
+    firstId: messageId,
+  });
+  return payload!.body;
+}
+
+function ownBody(id: string, mode: Mode, nowMs: number): string {
+  return JSON.stringify({
     eventId: id,
     eventType: 'Delivery',
     messageId: `msg_test${randomText(17)}`,
     timestamp: iso(nowMs),
-    mode: test.mode,
-    recipient: 'recipient@example.com',
-    from: 'sender@example.com',
-    subject: 'A test of this webhook',
+    mode,
+    recipient: RECIPIENT,
+    from: FROM,
+    subject: SUBJECT,
     tags: [],
     metadata: {},
-    delivery: { remoteHost: 'mx.example.com', reply: '250 2.0.0 OK', tls: 'TLSv1.3', attempts: 1, latencyMs: 1 },
+    delivery: DELIVERY,
     test: true,
   });
-  const outcome = await postEvent({ http: test.http, target: test.target, event: { id, body }, nowMs });
-  return { success: outcome.ok && outcome.status >= 200 && outcome.status < 300, eventId: id, ...answerOf(outcome) };
 }

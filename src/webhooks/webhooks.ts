@@ -4,7 +4,9 @@
  */
 
 export { createSandboxWebhooks } from './attempt.ts';
+export { deliveryIdOf } from './endpoints.ts';
 export { removeWebhookDeliveriesOperation, retryDeliveryOperation } from './log-store.ts';
+export { addressesOf, inboundFileUuid, resendNamesOf, typesOfResend } from './resend-payload.ts';
 export { newSealedSecret, newSecret, secretKeyOf, signedHeaders } from './sign.ts';
 export {
   createEndpointOperation,

@@ -8,6 +8,7 @@ import {
   findCredentialOperation,
   findKeyOperation,
   keysOperation,
+  renameKeyOperation,
   revokeCredentialOperation,
   revokeKeyOperation,
 } from '../../src/accounts/credential-store.ts';
@@ -134,7 +135,12 @@ export const keys: Scenario = async (stage) => {
   await stage.act(keysOperation, { accountId: account.id, before: null, limit: 2 });
   await stage.act(keysOperation, { accountId: account.id, before: two!, limit: 2 });
   const revocation = { id: one!, accountId: account.id, mode: null, nowMs: stage.nowMs };
+  const rename = (changes: Partial<Revocation>) =>
+    stage.act(renameKeyOperation, { ...revocation, ...changes, name: 'Renamed' });
   const revoke = (changes: Partial<Revocation>) => stage.act(revokeKeyOperation, { ...revocation, ...changes });
+  assert.equal(await rename({ accountId: 'acc_other' }), 'unknown');
+  assert.equal(await rename({ mode: 'sandbox' }), 'other-mode');
+  await rename({});
   assert.equal(await revoke({ accountId: 'acc_other' }), 'unknown');
   assert.equal(await revoke({ mode: 'sandbox' }), 'other-mode');
   assert.equal(await revoke({ mode: 'live' }), 'revoked');

@@ -9,6 +9,7 @@ import {
   searchMessagesOperation,
 } from '../../src/messages/api-store.ts';
 import { findQueuedOperation, retryOperation } from '../../src/messages/control-store.ts';
+import { findEmailOperation, listEmailsOperation } from '../../src/messages/email-store.ts';
 import { clearInboxOperation, findInboxOperation, listInboxOperation } from '../../src/sandbox/store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { recoverOperation } from '../../src/work/work.ts';
@@ -43,6 +44,42 @@ export const changing: Scenario = async (stage) => {
   await stage.act(cancelMessageOperation, { ...at, messageId: laterId, eventId: stage.id('evt') });
   await stage.act(cancelMessageOperation, { ...at, messageId: 'msg_none', eventId: stage.id('evt') });
   await readEvents(stage, accountId);
+};
+
+export const emails: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const owner = { accountId, mode: 'live' } as const;
+  const first: string[] = [];
+  for (const [index, to] of [
+    ['a@x.example', 'b@x.example', 'c@x.example'],
+    ['d@x.example'],
+    ['e@x.example', 'f@x.example'],
+  ].entries()) {
+    const mail = acceptance(stage, { accountId, to, change: { nowMs: stage.nowMs + index * 1_000 } });
+    await stage.act(acceptOperation, mail);
+    const ids = idsOf(mail).toSorted();
+    first.push(ids[0]!);
+    for (const messageId of ids) {
+      const copies = await stage.act(findEmailOperation, { ...owner, messageId });
+      assert.deepEqual(
+        copies.map((copy) => copy.id),
+        ids,
+        'each copy finds its email',
+      );
+    }
+  }
+  await stage.act(findEmailOperation, { ...owner, messageId: 'msg_none' });
+  await stage.act(findEmailOperation, { ...owner, mode: 'sandbox', messageId: first[0]! });
+  const pageOf = async (change: { before?: string; after?: string; limit?: number }): Promise<string[]> => {
+    const page = { ...owner, before: null, after: null, limit: 10, ...change };
+    return (await stage.act(listEmailsOperation, page)).map((copies) => copies[0]!.id);
+  };
+  const newest = first.toSorted().reverse();
+  assert.deepEqual(await pageOf({}), newest);
+  assert.deepEqual(await pageOf({ limit: 1 }), newest.slice(0, 1));
+  assert.deepEqual(await pageOf({ before: newest[0]! }), newest.slice(1));
+  assert.deepEqual(await pageOf({ after: newest[2]!, limit: 1 }), newest.slice(1, 2), 'the nearest ones');
+  assert.deepEqual(await pageOf({ after: newest[0]! }), []);
 };
 
 export const lists: Scenario = async (stage) => {
@@ -138,12 +175,24 @@ export const sandbox: Scenario = async (stage) => {
   const complaint = { id: stage.id('evt'), type: 'Complaint', detail: {} } as const;
   const followedBy = { to: 'complained', event: complaint } as const;
   await stage.act(settleOperation, [settlement(stage, jobs[0]!, { followedBy, sandboxOutcome: 'Complained' })]);
-  const page = { accountId, nowMs: stage.nowMs + 1, before: null, limit: 10, to: null, subject: null, tag: null };
+  const page = {
+    accountId,
+    nowMs: stage.nowMs + 1,
+    before: null,
+    limit: 10,
+    to: null,
+    subject: null,
+    tag: null,
+    sinceMs: null,
+  };
   await stage.act(listInboxOperation, page);
   await stage.act(listInboxOperation, { ...page, limit: 1 });
   await stage.act(listInboxOperation, { ...page, before: idsOf(mails[1]!)[0]! });
   for (const subject of ['ONE', 'ä', 'Ä']) await stage.act(listInboxOperation, { ...page, subject });
   await stage.act(listInboxOperation, { ...page, to: 'ADA@EXAMPLE.COM', tag: 'order' });
+  const all = await stage.act(listInboxOperation, { ...page, sinceMs: stage.nowMs });
+  assert.equal(all.length, (await stage.act(listInboxOperation, page)).length);
+  assert.deepEqual(await stage.act(listInboxOperation, { ...page, sinceMs: stage.nowMs + 1 }), []);
   await stage.act(findInboxOperation, { accountId, messageId: idsOf(mails[0]!)[0]!, nowMs: stage.nowMs });
   await stage.act(findInboxOperation, {
     accountId,

@@ -73,7 +73,16 @@ export const inbox: Scenario = async (stage) => {
       acceptance(stage, { accountId, change: { mode: 'sandbox', nowMs: stage.nowMs + i } }),
     );
   }
-  const page = { accountId, nowMs: stage.nowMs, before: null, limit: 10, to: null, subject: null, tag: null };
+  const page = {
+    accountId,
+    nowMs: stage.nowMs,
+    before: null,
+    limit: 10,
+    to: null,
+    subject: null,
+    tag: null,
+    sinceMs: null,
+  };
   await stage.act(removeSandboxItemsOperation, { beforeMs: stage.nowMs, limit: 10, perAccount: 10 });
   await stage.act(removeSandboxItemsOperation, { beforeMs: 0, limit: 10, perAccount: 3 });
   assert.equal((await stage.act(listInboxOperation, page)).length, 3);

@@ -224,7 +224,16 @@ export const playingByHand: Scenario = async (stage) => {
   await stage.act(settleOperation, [settlement(stage, jobs[0]!, { sandboxOutcome: 'Delivered' })]);
   assert.equal((await find(messageId))?.seq, null);
   assert.equal(await stage.act(playLateOperation, late), true);
-  const page = { accountId, nowMs: stage.nowMs + 10, before: null, limit: 10, to: null, subject: null, tag: null };
+  const page = {
+    accountId,
+    nowMs: stage.nowMs + 10,
+    before: null,
+    limit: 10,
+    to: null,
+    subject: null,
+    tag: null,
+    sinceMs: null,
+  };
   await stage.act(listInboxOperation, page);
   assert.equal((await stage.act(claimOperation, only(stage, [await work(otherId)]))).jobs.length, 1);
   await readEvents(stage, accountId, { mode });
@@ -273,7 +282,16 @@ export const resettingTheClock: Scenario = async (stage) => {
   assert.equal(await stage.act(clockOffsetOperation, accountId), 0);
   assert.equal(await stage.act(resetStepOperation, step), undefined, 'the lease ends with the reset');
   assert.deepEqual(await readEvents(stage, accountId, { mode }), []);
-  const page = { accountId, nowMs: stage.nowMs, before: null, limit: 10, to: null, subject: null, tag: null };
+  const page = {
+    accountId,
+    nowMs: stage.nowMs,
+    before: null,
+    limit: 10,
+    to: null,
+    subject: null,
+    tag: null,
+    sinceMs: null,
+  };
   assert.deepEqual(await stage.act(listInboxOperation, page), []);
   assert.deepEqual(await stage.act(outstandingWorkOperation, { accountId, kinds: KINDS, untilMs: stage.nowMs + DAY }), {
     held: 0,

@@ -15,6 +15,8 @@ import { acceptOperation } from '../../src/send/acceptance.ts';
 import { suppressionsOperation, suppressOperation } from '../../src/suppressions/store.ts';
 import {
   createTemplateOperation,
+  describeTemplateOperation,
+  findExtrasOperation,
   findTemplateOperation,
   headVersionsOperation,
   listTemplatesOperation,
@@ -89,6 +91,35 @@ export const templates: Scenario = async (stage) => {
     ...['written', 'name-taken', 'written', 'written', 'written', 'layout-has-layout', 'layout-without-slot'],
     ...['layout-unknown', 'slot-needed', 'name-taken', 'not-found', 'written', 'written'],
   ]);
+  const draft = writing(stage, accountId, 'draft');
+  const made = await stage.act(createTemplateOperation, { ...draft, isDraft: true });
+  assert.equal('template' in made && made.template.publishedVersion, 0);
+  for (const [isDraft, published] of [
+    [true, 0],
+    [false, 3],
+    [true, 3],
+  ] as const) {
+    const next = await stage.act(replaceTemplateOperation, { ...draft, isDraft });
+    assert.equal('template' in next && next.template.publishedVersion, published);
+  }
+  const extras = async (references: string[], asked: 'live' | 'sandbox' = 'live') =>
+    stage.act(findExtrasOperation, { accountId, mode: asked, references });
+  assert.deepEqual(
+    (await extras([first.templateId, 'frame', 'none'])).map((one) => one.publishedVersion),
+    [null, null],
+  );
+  const head = (reference: string) => stage.act(templateHeadOperation, { accountId, mode, reference });
+  const described = { ...key, extra: '{"name":"First"}' };
+  assert.equal(await stage.act(describeTemplateOperation, { ...described, publishedVersion: 0 }), 'written');
+  assert.equal(await head('renamed'), undefined, 'a draft is not sent');
+  const present = { accountId, mode, reference: 'renamed', isPresent: true };
+  assert.equal((await stage.act(templateHeadOperation, present))?.version, 3);
+  await stage.act(describeTemplateOperation, { ...described, publishedVersion: 2 });
+  assert.equal((await head('renamed'))?.version, 2);
+  assert.equal(await stage.act(describeTemplateOperation, { ...described, mode: 'sandbox' }), 'is-live');
+  assert.equal(await stage.act(describeTemplateOperation, { ...described, templateId: 'tpl_none' }), 'not-found');
+  await extras(['renamed'], 'sandbox');
+  await stage.act(describeTemplateOperation, { ...described, publishedVersion: 3 });
   const restored = await stage.act(restoreTemplateOperation, { ...key, version: 2, nowMs: stage.nowMs });
   assert.equal('template' in restored && restored.template.version, 4);
   await stage.act(restoreTemplateOperation, { ...key, version: 9, nowMs: stage.nowMs });

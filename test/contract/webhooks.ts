@@ -114,6 +114,34 @@ export const endpoints: Scenario = async (stage) => {
   await stage.act(removeEndpointOperation, { ...owner, id: one.id });
 };
 
+/** Events in the payload of another service: the names that were asked for are posted, the others leave no record. */
+export const formatted: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const format = { name: 'resend', events: '["email.scheduled","email.received"]' } as const;
+  const later = { ...endpoint(stage, accountId, ['Send', 'Inbound']), format };
+  const own = endpoint(stage, accountId, ['Send']);
+  for (const one of [later, own]) await stage.act(createEndpointOperation, one);
+  const now = acceptance(stage, { accountId });
+  const scheduled = acceptance(stage, { accountId, change: { sendAtMs: stage.nowMs + HOUR } });
+  for (const mail of [now, scheduled]) await stage.act(acceptOperation, mail);
+  const batch = await take(stage);
+  assert.deepEqual(batch.jobs.map((job) => job.formatted !== undefined).toSorted(), [false, false, true]);
+  const job = batch.jobs.find((one) => one.formatted !== undefined)!;
+  assert.match(job.formatted!, /^\{"type":"email\.scheduled"/);
+  await stage.act(settleOperation, { nowMs: stage.nowMs, settled: [settled(stage, batch, job)] });
+  const page = { accountId, mode: 'live' as const, id: later.id, before: null, limit: 10 };
+  const deliveries = await stage.act(listDeliveriesOperation, page);
+  assert.deepEqual(
+    deliveries!.rows.map((row) => row.body),
+    [job.formatted],
+  );
+  const events = '["email.bounced"]';
+  await stage.act(replaceEndpointOperation, { ...later, format: { ...format, events }, secretSealed: null });
+  const { id: deliveryId } = deliveries!.rows[0]!;
+  await stage.act(retryDeliveryOperation, { ...page, deliveryId, nowMs: stage.nowMs });
+  assert.equal((await take(stage)).jobs.length, 1, 'what was posted before is posted again, whatever is asked for now');
+};
+
 export const carrying: Scenario = async (stage) => {
   const accountId = stage.id('acc');
   const wanting = endpoint(stage, accountId, ['Send']);

@@ -1,6 +1,6 @@
 /**
  * A delivery in a process of its own in which one account's mail is deadly: to sign it kills the process, or hangs it.
- * Started by guilty-or-innocent.slow.test.ts as `node guilty-process.ts <data directory> <relay port> <kill|hang>`; says `serving`
+ * Started by guilty-or-innocent.long.test.ts as `node guilty-process.ts <data directory> <relay port> <kill|hang>`; says `serving`
  * and `hanging` on stdout.
  */
 import { writeSync } from 'node:fs';

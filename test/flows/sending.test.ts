@@ -50,6 +50,23 @@ test('a scheduled message waits, can be moved and cancelled, and then never leav
   assert.equal(again.body.error.code, 'CONFLICT');
 });
 
+test('an email is shown with all of its recipients, by the id of any of its messages', async () => {
+  for (const extra of [{}, { listUnsubscribe: true }]) {
+    const to = ['one@example.com', 'two@example.com'];
+    const wish = mail({ to, cc: 'three@example.com', bcc: 'four@example.com', sendAt: inAnHour(), ...extra });
+    const sent = (await service.api.post('/send', wish)).body.data;
+    const recipients = sent.recipients as { messageId: string }[];
+    for (const { messageId } of recipients) {
+      const { status, body } = await service.api.get(`/emails/${messageId}`);
+      assert.equal(status, 200);
+      assert.equal(body.emailId, sent.messageId);
+      assert.deepEqual(body.recipients, recipients, 'in the order of the send');
+    }
+    assert.equal((await service.sandboxApi.get(`/emails/${sent.messageId}`)).status, 404);
+  }
+  assert.equal((await service.api.get('/emails/msg_none')).status, 404);
+});
+
 test('a message moved to now leaves now', async () => {
   const sent = await service.api.post('/send', mail({ to: 'soon@example.com', sendAt: inAnHour() }));
   const { messageId } = sent.body.data;

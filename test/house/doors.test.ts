@@ -42,7 +42,7 @@ const AROUND: Readonly<Record<string, readonly string[]>> = {
   'node:os': ['src/audit/origin.ts', 'src/config-values.ts', 'src/roles/ports.ts'],
   'node:v8': ['src/base/collector.ts'],
   'node:vm': ['src/base/collector.ts'],
-  'node:zlib': ['src/http/files.ts', 'src/tls-reports/report.ts'],
+  'node:zlib': ['src/http/encoding.ts', 'src/http/files.ts', 'src/tls-reports/report.ts'],
   // Functions of modules that the simulation replaces only in part.
   'node:fs/promises access': ['src/doctor/disk.ts'],
   'node:fs/promises statfs': ['src/storage/data-directory.ts'],

@@ -29,6 +29,7 @@ const LEVELS: string[][] = [
   ['inbound'],
   ['inbound-routes'],
   ['smtp', 'routes', 'housekeeping', 'incidents', 'operator', 'doctor'],
+  ['doors'],
   ['config-values'],
   ['config-together'],
   ['config'],

@@ -10,7 +10,7 @@ type Groups = Partial<Record<'dependencies' | 'devDependencies' | 'optionalDepen
 function loosePins(manifest: Groups): string[] {
   const all = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.optionalDependencies };
   return Object.entries(all)
-    .filter(([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
+    .filter(([, version]) => !/^(?:npm:[\w@/-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
     .map(([name, version]) => `${name}@${version}`);
 }
 
@@ -23,8 +23,11 @@ function registryHosts(lockfile: string): string[] {
 test('every dependency is pinned to one version', () => {
   const manifest = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as Groups;
   assert.deepEqual(loosePins(manifest), []);
-  const loose = { dependencies: { a: '^1.0.0', b: 'latest' }, devDependencies: { c: '1.0.0' } };
-  assert.deepEqual(loosePins(loose), ['a@^1.0.0', 'b@latest'], 'control: ranges are found');
+  const loose = {
+    dependencies: { a: '^1.0.0', b: 'latest', d: 'npm:e@^1.0.0' },
+    devDependencies: { c: '1.0.0', f: 'npm:g@1.0.0' },
+  };
+  assert.deepEqual(loosePins(loose), ['a@^1.0.0', 'b@latest', 'd@npm:e@^1.0.0'], 'control: ranges are found');
 });
 
 test('the lock file names no registry', () => {

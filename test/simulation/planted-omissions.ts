@@ -6,8 +6,8 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
   'mail over SMTP reaches its first recipient alone': {
     seed: 11,
     file: 'send/submit.ts',
-    find: 'recipients: submission.recipients.map((address) => ({',
-    replace: 'recipients: submission.recipients.slice(0, 1).map((address) => ({',
+    find: 'recipients: submission.recipients.map((address, index) => ({',
+    replace: 'recipients: submission.recipients.slice(0, 1).map((address, index) => ({',
     finds: /^lost: mail/,
   },
   'mail that was put off is tried at its end alone': {

@@ -87,6 +87,7 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /was refused with .*, and waits/,
   },
   'a policy that is over stays in force': {
+    seed: 385,
     file: 'tls-policy/mta-sts-cache.ts',
     find: 'if (id === undefined || current?.policyId === id) return answer(current);',
     replace: 'if (id === undefined || current !== undefined) return answer(current);',

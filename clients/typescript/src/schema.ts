@@ -47,6 +47,11 @@ export interface paths {
      * @description It is refused from the next request on. A key may revoke itself. A sandbox key revokes sandbox keys only.
      */
     delete: operations["revokeApiKey"];
+    /**
+     * Rename an API key
+     * @description The key and what it is allowed to do stay the same. A sandbox key renames sandbox keys only.
+     */
+    patch: operations["renameApiKey"];
   };
   "/approvals": {
     /**
@@ -144,6 +149,13 @@ export interface paths {
      * @description success tells whether the domain is verified; message says what is missing.
      */
     post: operations["verifyDomain"];
+  };
+  "/emails/{id}": {
+    /**
+     * Show an email with its recipients
+     * @description By its emailId, or by the messageId of any of its recipients.
+     */
+    get: operations["getEmail"];
   };
   "/events": {
     /**
@@ -1559,6 +1571,29 @@ export interface components {
           remedy: string;
         }[];
     };
+    /** Email */
+    Email: {
+      /** @description The first recipient's messageId. */
+      emailId: string;
+      /** @enum {string} */
+      mode: "live" | "sandbox";
+      from: string;
+      subject: string;
+      tags: string[];
+      metadata: {
+        [key: string]: string;
+      };
+      headerMessageId: string;
+      createdAt: string;
+      recipients: ({
+          messageId: string;
+          email: string;
+          /** @enum {string} */
+          role: "to" | "cc" | "bcc";
+          /** @enum {string} */
+          status: "scheduled" | "queued" | "sending" | "delayed" | "delivered" | "bounced" | "complained" | "suppressed" | "cancelled";
+        })[];
+    };
     /** Event */
     Event: {
       eventId: string;
@@ -2462,6 +2497,10 @@ export interface components {
       /** @description the answer to the account, in words */
       reason: string;
     };
+    /** RenameApiKeyRequest */
+    RenameApiKeyRequest: {
+      name: string;
+    };
     /** RenderRequest */
     RenderRequest: {
       /** @description values of the variables */
@@ -3040,6 +3079,8 @@ export interface components {
       version: number;
       /** Format: date-time */
       createdAt: string;
+      /** @description The version that sends use, if it was chosen; 0 while none is published. */
+      publishedVersion?: number;
       /** Format: date-time */
       updatedAt: string;
     };
@@ -3146,6 +3187,13 @@ export interface components {
       disabledReason?: string;
       /** @description Of a webhook that takes the mail of one inbound route, and nothing else. */
       inboundRouteId?: string;
+      /**
+       * @description The service whose payload is posted.
+       * @enum {string}
+       */
+      format?: "resend";
+      /** @description Its event names that are posted. */
+      formatEvents?: string[];
     };
     /** WebhookDelivery */
     WebhookDelivery: {
@@ -3207,6 +3255,13 @@ export interface components {
       events: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
       description?: string | null;
       enabled?: boolean;
+      /**
+       * @description The service whose payload is posted, for handlers that were written for it. Postrider's own if omitted.
+       * @enum {string}
+       */
+      format?: "resend";
+      /** @description The event names of that service to post. By default all that `events` covers. */
+      formatEvents?: string[];
       /** @description whsec_ and the Base64 of 24 to 64 bytes; made for you when omitted. */
       secret?: string;
     };
@@ -3231,6 +3286,13 @@ export interface components {
       disabledReason?: string;
       /** @description Of a webhook that takes the mail of one inbound route, and nothing else. */
       inboundRouteId?: string;
+      /**
+       * @description The service whose payload is posted.
+       * @enum {string}
+       */
+      format?: "resend";
+      /** @description Its event names that are posted. */
+      formatEvents?: string[];
       secret: string;
       previousSecretUntil: string;
     };
@@ -3246,6 +3308,13 @@ export interface components {
       disabledReason?: string;
       /** @description Of a webhook that takes the mail of one inbound route, and nothing else. */
       inboundRouteId?: string;
+      /**
+       * @description The service whose payload is posted.
+       * @enum {string}
+       */
+      format?: "resend";
+      /** @description Its event names that are posted. */
+      formatEvents?: string[];
       secret: string;
     };
   };
@@ -3408,6 +3477,39 @@ export interface operations {
       200: {
         content: {
           "application/json": components["schemas"]["Confirmation"];
+        };
+      };
+    };
+  };
+  /**
+   * Rename an API key
+   * @description The key and what it is allowed to do stay the same. A sandbox key renames sandbox keys only.
+   */
+  renameApiKey: {
+    parameters: {
+      path: {
+        /**
+         * @description The keyId.
+         * @example key_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        keyId: string;
+      };
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "name": "web shop, staging"
+         * }
+         */
+        "application/json": components["schemas"]["RenameApiKeyRequest"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["ApiKey"];
         };
       };
     };
@@ -3800,6 +3902,29 @@ export interface operations {
       200: {
         content: {
           "application/json": components["schemas"]["DomainVerification"];
+        };
+      };
+    };
+  };
+  /**
+   * Show an email with its recipients
+   * @description By its emailId, or by the messageId of any of its recipients.
+   */
+  getEmail: {
+    parameters: {
+      path: {
+        /**
+         * @description The emailId, or any messageId of the email.
+         * @example msg_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Email"];
         };
       };
     };
@@ -5200,6 +5325,8 @@ export interface operations {
         subject?: string;
         /** @description One tag, exactly. */
         tag?: string;
+        /** @description Accepted at or after, by the clock of the sandbox. */
+        since?: string;
         /** @description How many to show, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the page before. */
@@ -5242,6 +5369,8 @@ export interface operations {
         subject?: string;
         /** @description One tag, exactly. */
         tag?: string;
+        /** @description Accepted at or after, by the clock of the sandbox. */
+        since?: string;
         /** @description 30 by default. */
         timeoutSeconds?: number;
       };
@@ -5821,6 +5950,12 @@ export interface operations {
    * @description Content in the Liquid language; a mistake is answered with its line and column.
    */
   createTemplate: {
+    parameters: {
+      query?: {
+        /** @description false: sends keep the version they use now; of a new template they use none. */
+        publish?: boolean;
+      };
+    };
     requestBody: {
       content: {
         /**
@@ -5905,6 +6040,10 @@ export interface operations {
    */
   replaceTemplate: {
     parameters: {
+      query?: {
+        /** @description false: sends keep the version they use now; of a new template they use none. */
+        publish?: boolean;
+      };
       path: {
         /**
          * @description The templateId.
@@ -6633,6 +6772,7 @@ export type DomainIncident = components['schemas']['DomainIncident'];
 export type DomainRequest = components['schemas']['DomainRequest'];
 export type DomainVerification = components['schemas']['DomainVerification'];
 export type DryRunResponse = components['schemas']['DryRunResponse'];
+export type Email = components['schemas']['Email'];
 export type Event = components['schemas']['Event'];
 export type Health = components['schemas']['Health'];
 export type InboundContent = components['schemas']['InboundContent'];
@@ -6676,6 +6816,7 @@ export type RecoveryCodes = components['schemas']['RecoveryCodes'];
 export type Refusal = components['schemas']['Refusal'];
 export type RefusedRequest = components['schemas']['RefusedRequest'];
 export type RejectionRequest = components['schemas']['RejectionRequest'];
+export type RenameApiKeyRequest = components['schemas']['RenameApiKeyRequest'];
 export type RenderRequest = components['schemas']['RenderRequest'];
 export type RenderSourcesRequest = components['schemas']['RenderSourcesRequest'];
 export type RenderedTemplate = components['schemas']['RenderedTemplate'];
@@ -6732,6 +6873,7 @@ export const routes = {
   resumeSending: ['POST', '/account/resume-sending'],
   listApiKeys: ['GET', '/api-keys'],
   createApiKey: ['POST', '/api-keys'],
+  renameApiKey: ['PATCH', '/api-keys/{keyId}'],
   revokeApiKey: ['DELETE', '/api-keys/{keyId}'],
   listApprovals: ['GET', '/approvals'],
   requestApproval: ['POST', '/approvals'],
@@ -6748,6 +6890,7 @@ export const routes = {
   getDomainDnsRecords: ['GET', '/domains/{id}/dns-records'],
   rotateDomainKeys: ['POST', '/domains/{id}/rotate-keys'],
   verifyDomain: ['POST', '/domains/{id}/verify'],
+  getEmail: ['GET', '/emails/{id}'],
   listEvents: ['GET', '/events'],
   streamEvents: ['GET', '/events/stream'],
   getHealth: ['GET', '/health'],

@@ -10,7 +10,10 @@ export function FilterField({ name, label, width = '11rem' }: { name: string; la
   const [search, setSearch] = useSearchState();
   const chosen = search[name] ?? '';
   const [typed, setTyped] = useState(chosen);
-  const apply = useDebouncedCallback((value: string) => setSearch({ [name]: value.trim() || undefined }), PAUSE_MS);
+  const apply = useDebouncedCallback(
+    (value: string) => setSearch({ [name]: value.trim() || undefined }, { typed: true }),
+    PAUSE_MS,
+  );
   // The URL may also change by the browser's back button or by a button that clears all filters.
   useEffect(() => setTyped((value) => (value.trim() === chosen ? value : chosen)), [chosen]);
   return (

@@ -1,8 +1,8 @@
 /** What a page shows without content: loading, an error with what to do, an empty list, a missing page. */
 import { Anchor, Button, Skeleton, Stack, Text, Title } from '@mantine/core';
-import type { ReactNode } from 'react';
+import { type ReactNode, useEffect, useState } from 'react';
 import { PostriderError } from '../api.ts';
-import { basePath } from '../base-path.ts';
+import { basePath, serviceUrl } from '../base-path.ts';
 import { IconAlertCircle, IconLock, IconSearch } from '../icons.ts';
 import { states } from '../texts/shell.ts';
 import classes from './parts.module.css';
@@ -95,10 +95,82 @@ export function NoPage() {
   );
 }
 
-export function PageError({ error, reset }: { error: unknown; reset?: () => void }) {
+/** The same within the shell, with its menu. */
+export function NoContent() {
+  return <NotFound isPage />;
+}
+
+interface RouteErrorProps {
+  error: unknown;
+  reset?: () => void;
+}
+
+export function PageError(props: RouteErrorProps) {
   return (
     <main>
-      <ErrorState error={error} onRetry={reset ?? (() => location.reload())} isPage />
+      <ContentError {...props} />
     </main>
+  );
+}
+
+/** The error of a page within the shell. */
+export function ContentError({ error, reset }: RouteErrorProps) {
+  if (isFileMissing(error)) return <FileMissing error={error} />;
+  return <ErrorState error={error} onRetry={reset ?? (() => location.reload())} isPage />;
+}
+
+/** A file of the portal could not be loaded: in the words of Chromium, Firefox, and Safari, and for a missing stylesheet of Vite. */
+function isFileMissing(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    /dynamically imported module|Importing a module script failed|Unable to preload CSS/.test(error.message)
+  );
+}
+
+const RELOADED_AT = 'postrider.reloadedAt';
+const RELOADS_EVERY_MS = 30_000;
+const ASKS_EVERY_MS = 2_000;
+
+function reloadPage(): void {
+  sessionStorage.setItem(RELOADED_AT, String(Date.now()));
+  location.reload();
+}
+
+/**
+ * Either the service cannot be reached, or it has a new version without this file. Loads the page again as soon as the service answers, but
+ * not again and again if that does not help.
+ */
+function FileMissing({ error }: { error: unknown }) {
+  const [hasReloaded] = useState(
+    () => Date.now() - Number(sessionStorage.getItem(RELOADED_AT) ?? 0) < RELOADS_EVERY_MS,
+  );
+  const [isUnreachable, setUnreachable] = useState(false);
+  const [asked, setAsked] = useState(0);
+  const askAgain = (): void => setAsked((times) => times + 1);
+  useEffect(() => {
+    if (hasReloaded) return undefined;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const ask = async (): Promise<void> => {
+      const response = await fetch(`${serviceUrl}/ready`, { cache: 'no-store' }).catch(() => undefined);
+      if (response?.ok) return reloadPage();
+      setUnreachable(true);
+      timer = setTimeout(() => setAsked(asked + 1), ASKS_EVERY_MS);
+    };
+    void ask();
+    return () => clearTimeout(timer);
+  }, [hasReloaded, asked]);
+  if (hasReloaded) return <ErrorState error={error} onRetry={reloadPage} isPage />;
+  if (!isUnreachable) return <Loading />;
+  return (
+    <div role="alert">
+      <EmptyState
+        icon={<IconAlertCircle size={28} aria-hidden />}
+        title={states.offline}
+        isPage
+        action={<Button onClick={askAgain}>{states.retry}</Button>}
+      >
+        {states.offlineHint}
+      </EmptyState>
+    </div>
   );
 }

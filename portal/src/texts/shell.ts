@@ -4,6 +4,7 @@ export const states = {
   forbidden: 'You don’t have permission to view this',
   failed: 'Couldn’t load this page',
   offline: 'Can’t reach Postrider',
+  offlineHint: 'This page loads as soon as Postrider responds.',
   unexpected: 'Something went wrong.',
   retry: 'Try again',
   notFound: 'Not found',

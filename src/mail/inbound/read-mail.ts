@@ -73,11 +73,16 @@ const SHOWN_HEADER_CHARACTERS = 64 * 1024;
 const SHOWN_VALUE_CHARACTERS = 8 * 1024;
 const PART_HEADER_BYTES = 16 * 1024;
 /** Of text and of html, decoded. */
-const TEXT_CHARACTERS = 64 * 1024;
-const HTML_CHARACTERS = 128 * 1024;
+const CHARACTERS: TextLimits = { text: 64 * 1024, html: 128 * 1024 };
 const LINES_AT_ONCE = 2_000;
 
-export async function readMail(content: Buffer): Promise<ReadMail> {
+/** Characters of text and of HTML that are read. */
+export interface TextLimits {
+  text: number;
+  html: number;
+}
+
+export async function readMail(content: Buffer, limits: TextLimits = CHARACTERS): Promise<ReadMail> {
   const unreadable: string[] = [];
   const walk = await walkThroughBytes(content);
   if (walk.exceeded === 'depth')
@@ -85,7 +90,7 @@ export async function readMail(content: Buffer): Promise<ReadMail> {
   if (walk.exceeded === 'parts') unreadable.push(`It has more than ${LIMITS.parts} parts; those behind are not read.`);
   const { headers, hops } = readHeaders(content, walk.entities[0]!, unreadable);
   noteMultiparts(walk, unreadable);
-  const texts = new Texts(unreadable);
+  const texts = new Texts(unreadable, limits);
   const files: MailFile[] = [];
   for (const entity of walk.entities) {
     if (entity.kind !== 'leaf') continue;
@@ -272,18 +277,20 @@ interface KeptText {
 /** The texts of a mail, each put together from its parts in their order. */
 class Texts {
   readonly #unreadable: string[];
+  readonly #limits: TextLimits;
   readonly #plain: KeptText = { text: '', found: false, truncated: false };
   readonly #html: KeptText = { text: '', found: false, truncated: false };
   /** Of a winmail.dat, for mail without a text of its own. */
   #wrapped: Tnef | undefined;
 
-  constructor(unreadable: string[]) {
+  constructor(unreadable: string[], limits: TextLimits) {
     this.#unreadable = unreadable;
+    this.#limits = limits;
   }
 
   add(content: Buffer, part: Part): void {
     const isHtml = part.type === 'text/html';
-    const [kept, most] = isHtml ? [this.#html, HTML_CHARACTERS] : [this.#plain, TEXT_CHARACTERS];
+    const [kept, most] = isHtml ? [this.#html, this.#limits.html] : [this.#plain, this.#limits.text];
     // A character has four bytes at most.
     const wanted = (most - kept.text.length) * 4;
     const end = Math.min(part.to, part.from + encodedLength(wanted, part.encoding));
@@ -315,10 +322,11 @@ class Texts {
     const [plain, html] = [this.#plain, this.#html];
     if (this.#wrapped && plain.text.trim() === '' && html.text.trim() === '') {
       const { text: wrappedText, html: wrappedHtml } = this.#wrapped;
-      if (wrappedText !== null) this.#append(plain, wrappedText, TEXT_CHARACTERS);
-      if (wrappedHtml !== null) this.#append(html, wrappedHtml, HTML_CHARACTERS);
+      if (wrappedText !== null) this.#append(plain, wrappedText, this.#limits.text);
+      if (wrappedHtml !== null) this.#append(html, wrappedHtml, this.#limits.html);
     }
-    const derived = !plain.found && html.found ? htmlToText(html.text).slice(0, TEXT_CHARACTERS).toWellFormed() : null;
+    const derived =
+      !plain.found && html.found ? htmlToText(html.text).slice(0, this.#limits.text).toWellFormed() : null;
     return {
       text: plain.found ? plain.text : derived,
       html: html.found ? html.text : null,

@@ -18,7 +18,7 @@ export function AuditFilters({ entries, isFiltered }: { entries: readonly AuditE
         w="14rem"
         data={known('action')}
         value={search.action ?? ''}
-        onChange={(action) => setSearch({ action: action.trim() })}
+        onChange={(action) => setSearch({ action: action.trim() }, { typed: true })}
       />
       <Autocomplete
         label={audit.resource}
@@ -27,7 +27,7 @@ export function AuditFilters({ entries, isFiltered }: { entries: readonly AuditE
         w="11rem"
         data={known('resource')}
         value={search.resource ?? ''}
-        onChange={(resource) => setSearch({ resource: resource.trim() })}
+        onChange={(resource) => setSearch({ resource: resource.trim() }, { typed: true })}
       />
       {(['since', 'until'] as const).map((name) => (
         <TextInput

@@ -12,6 +12,7 @@ import { pathOfMail } from '../../parts/mail-path.ts';
 import { Page } from '../../parts/page.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
+import { visible } from '../../parts/visible.ts';
 import { useScope } from '../../scope.ts';
 import { events } from '../../texts/events.ts';
 import { shell } from '../../texts/shell.ts';
@@ -69,7 +70,7 @@ function EventsOfScope() {
   );
 }
 
-const said = (event: Event): string => (event.bounce ?? event.deliveryDelay ?? event.delivery)?.reply ?? '';
+const said = (event: Event): string => visible((event.bounce ?? event.deliveryDelay ?? event.delivery)?.reply ?? '');
 
 const names = events.columns;
 const COLUMNS: Column<Event>[] = [
@@ -86,7 +87,7 @@ const COLUMNS: Column<Event>[] = [
   },
   {
     name: names.subject,
-    cell: ({ subject }) => <span className={classes.clipped}>{subject || events.noSubject}</span>,
+    cell: ({ subject }) => <span className={classes.clipped}>{visible(subject) || events.noSubject}</span>,
     text: ({ subject }) => subject,
   },
   { name: names.said, cell: (event) => <span className={classes.clipped}>{said(event)}</span>, text: said },

@@ -8,6 +8,7 @@ import { AsCode } from '../../parts/as-code.tsx';
 import { Page } from '../../parts/page.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { size, Time } from '../../parts/time.tsx';
+import { visible } from '../../parts/visible.ts';
 import { useSearchState } from '../../router.tsx';
 import { useScope } from '../../scope.ts';
 import { outcomes, inboundMail as texts } from '../../texts/inbound.ts';
@@ -24,12 +25,14 @@ const { columns: names } = texts;
 const COLUMNS: readonly Column<InboundMail>[] = [
   {
     name: names.subject,
-    cell: ({ subject }) => <span className={classes.subject}>{subject || texts.noSubject}</span>,
+    cell: ({ subject }) => <span className={classes.subject}>{visible(subject) || texts.noSubject}</span>,
     text: ({ subject }) => subject,
   },
   {
     ...{ name: names.from, width: '18%' },
-    cell: ({ from, envelopeFrom }) => <span className={classes.address}>{from || envelopeFrom || texts.nobody}</span>,
+    cell: ({ from, envelopeFrom }) => (
+      <span className={classes.address}>{visible(from || envelopeFrom || '') || texts.nobody}</span>
+    ),
     text: ({ from }) => from,
   },
   {

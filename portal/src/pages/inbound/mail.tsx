@@ -9,6 +9,7 @@ import { Notice } from '../../parts/notice.tsx';
 import { Facts, Page, Panel } from '../../parts/page.tsx';
 import { ErrorState, Loading } from '../../parts/states.tsx';
 import { size, Time } from '../../parts/time.tsx';
+import { visible } from '../../parts/visible.ts';
 import { useScope } from '../../scope.ts';
 import { inboundMail, outcomes, inboundPage as texts } from '../../texts/inbound.ts';
 import { ContentPanel } from '../messages/content-panel.tsx';
@@ -34,7 +35,7 @@ function Shown({ mail }: { mail: Mail }) {
   const from = mail.from || mail.envelopeFrom || inboundMail.nobody;
   return (
     <Page
-      title={mail.subject || inboundMail.noSubject}
+      title={visible(mail.subject) || inboundMail.noSubject}
       badge={<OutcomeBadge outcome={mail.outcome} />}
       parent={{ href: `/app/${mode}/inbound`, name: texts.parent }}
       lead={<span style={{ overflowWrap: 'anywhere' }}>{texts.lead(from, mail.recipient)}</span>}
@@ -106,7 +107,7 @@ function Attachments({ mail: { content } }: { mail: Mail }) {
           <span className={classes.fileName}>
             <IconPaperclip size={14} aria-hidden />{' '}
             <Anchor href={here(url)} download={name} style={{ overflowWrap: 'anywhere' }}>
-              {name}
+              {visible(name)}
             </Anchor>
           </span>
           <Text component="span" size="xs" c="dimmed">

@@ -5,6 +5,7 @@ import { type Answer, type Query, usePages } from '../../api.ts';
 import { Badge, StatusBadge } from '../../parts/badge.tsx';
 import { EmptyState, ErrorState, Loading } from '../../parts/states.tsx';
 import { duration, useNow } from '../../parts/time.tsx';
+import { visible } from '../../parts/visible.ts';
 import { useScope } from '../../scope.ts';
 import { inbox } from '../../texts/inbox.ts';
 import classes from './inbox.module.css';
@@ -58,7 +59,7 @@ function MailItem({ item, laterSeconds, isChosen }: { item: Item; laterSeconds: 
         className={classes.item}
         aria-current={isChosen ? 'true' : undefined}
       >
-        <span className={classes.subject}>{item.subject || inbox.noSubject}</span>
+        <span className={classes.subject}>{visible(item.subject) || inbox.noSubject}</span>
         <Text span c="dimmed" size="xs" className={classes.address}>
           {inbox.recipient(item.to)}
         </Text>

@@ -7,6 +7,7 @@ import { Copy } from '../../parts/copy.tsx';
 import { Facts, Panel } from '../../parts/page.tsx';
 import { ErrorState, Loading } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
+import { visible } from '../../parts/visible.ts';
 import { useScope } from '../../scope.ts';
 import { inbox, mail as texts } from '../../texts/inbox.ts';
 import classes from './inbox.module.css';
@@ -26,7 +27,7 @@ export function OneMail({ id }: { id: string }) {
   const mail = asked.data;
   return (
     <Stack gap="md">
-      <Panel title={mail.subject || inbox.noSubject} actions={<AsTest mail={mail} />}>
+      <Panel title={visible(mail.subject) || inbox.noSubject} actions={<AsTest mail={mail} />}>
         <Facts
           of={[
             [texts.from, mail.from],

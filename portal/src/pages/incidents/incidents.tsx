@@ -6,6 +6,7 @@ import { StatusBadge } from '../../parts/badge.tsx';
 import { Page } from '../../parts/page.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
+import { visible } from '../../parts/visible.ts';
 import { useScope } from '../../scope.ts';
 import { incidents } from '../../texts/incidents.ts';
 import classes from './incidents.module.css';
@@ -16,7 +17,7 @@ const EVERY_MS = 15_000;
 const REFRESH_MS = 1_000;
 
 const replyOf = (one: Incident): string | undefined =>
-  one.kind === 'delivery' && one.reply !== null ? one.reply : undefined;
+  one.kind === 'delivery' && one.reply !== null ? visible(one.reply) : undefined;
 
 const COLUMNS: readonly Column<Incident>[] = [
   {

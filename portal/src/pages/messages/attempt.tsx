@@ -3,6 +3,7 @@ import { Text } from '@mantine/core';
 import { Badge } from '../../parts/badge.tsx';
 import { Facts } from '../../parts/page.tsx';
 import { duration } from '../../parts/time.tsx';
+import { visible } from '../../parts/visible.ts';
 import { timeline as texts } from '../../texts/messages.ts';
 import type { Answered, AnswerTone } from './answer.ts';
 import classes from './messages.module.css';
@@ -49,7 +50,7 @@ function AttemptDetail({ attempt }: { attempt: AttemptRecord }) {
           [texts.tls, encryption(attempt)],
           [texts.tlsPolicy, tlsPolicy && texts.tlsPolicies[tlsPolicy]],
           [texts.took, duration(durationMs / 1_000)],
-          [texts.reply, reply === null ? undefined : <code key="reply">{reply}</code>],
+          [texts.reply, reply === null ? undefined : <code key="reply">{visible(reply)}</code>],
         ]}
       />
       {dialogue.length === 0 ? <Text c="dimmed">{texts.noDialogue}</Text> : <Dialogue lines={dialogue} />}
@@ -65,7 +66,7 @@ function Dialogue({ lines }: { lines: AttemptRecord['dialogue'] }) {
         // biome-ignore lint/suspicious/noArrayIndexKey: lines of a record that does not change, some of them alike
         <li key={index} data-who={direction}>
           <span className={classes.who}>{direction === 'C' ? texts.client : texts.server}</span>
-          <span>{text}</span>
+          <span>{visible(text)}</span>
           <span className={classes.after}>{texts.atMs(atMs)}</span>
         </li>
       ))}

@@ -9,6 +9,7 @@ import { MailPreview } from '../../parts/mail-preview.tsx';
 import { Panel } from '../../parts/page.tsx';
 import { EmptyState, ErrorState } from '../../parts/states.tsx';
 import { size } from '../../parts/time.tsx';
+import { visible } from '../../parts/visible.ts';
 import { messagePage, content as texts } from '../../texts/messages.ts';
 import type { MailFile, MailParts } from './mail-parts.ts';
 import classes from './messages.module.css';
@@ -148,7 +149,7 @@ function FileRow({ file: { name = texts.unnamed, type, bytes } }: { file: MailFi
   return (
     <div className={classes.file}>
       <span className={classes.fileName}>
-        <IconPaperclip size={14} aria-hidden /> {name}
+        <IconPaperclip size={14} aria-hidden /> {visible(name)}
       </span>
       <Text component="span" size="xs" c="dimmed">
         {type} · {size(bytes.length)}

@@ -29,7 +29,7 @@ function TextFilter({ name, filter: list, ...props }: { name: string; filter: Li
   const say = (value: string): void => {
     if (value === said.current) return;
     said.current = value;
-    list.change({ [name]: value });
+    list.change({ [name]: value }, { typed: true });
   };
   useEffect(() => {
     const timer = setTimeout(() => say(text.trim()), TYPING_MS);

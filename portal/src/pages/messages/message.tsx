@@ -6,6 +6,7 @@ import { AsCode } from '../../parts/as-code.tsx';
 import { StatusBadge } from '../../parts/badge.tsx';
 import { Page } from '../../parts/page.tsx';
 import { ErrorState, Loading } from '../../parts/states.tsx';
+import { visible } from '../../parts/visible.ts';
 import { useScope } from '../../scope.ts';
 import { content, messagePage } from '../../texts/messages.ts';
 import { AnswerBox } from './answer-box.tsx';
@@ -52,7 +53,7 @@ function Shown({ message }: { message: MessageDetail }) {
   const { messageId, sizeBytes } = message;
   return (
     <Page
-      title={message.subject || messagePage.noSubject}
+      title={visible(message.subject) || messagePage.noSubject}
       badge={<StatusBadge status={message.status} />}
       parent={{ href: `/app/${mode}/messages`, name: messagePage.messages }}
       lead={`${messagePage.to} ${message.to}`}

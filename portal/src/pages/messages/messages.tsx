@@ -11,6 +11,7 @@ import { Page } from '../../parts/page.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { EmptyState } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
+import { visible } from '../../parts/visible.ts';
 import { useScope } from '../../scope.ts';
 import { messageList } from '../../texts/messages.ts';
 import { FilterBar } from './filter-bar.tsx';
@@ -25,7 +26,7 @@ const { columns: names } = messageList;
 const COLUMNS: readonly Column<Message>[] = [
   {
     name: names.subject,
-    cell: ({ subject }) => <span className={classes.subject}>{subject || messageList.noSubject}</span>,
+    cell: ({ subject }) => <span className={classes.subject}>{visible(subject) || messageList.noSubject}</span>,
     text: ({ subject }) => subject,
   },
   { name: names.to, cell: (message) => <Recipient message={message} />, text: ({ to }) => to, width: '28%' },

@@ -8,6 +8,7 @@ import { StatusBadge } from '../../parts/badge.tsx';
 import { Facts, Panel } from '../../parts/page.tsx';
 import { EmptyState, ErrorState, Loading } from '../../parts/states.tsx';
 import { exactTime, size, Time } from '../../parts/time.tsx';
+import { visible } from '../../parts/visible.ts';
 import { content, messagePage, sharing as texts, facts as words } from '../../texts/messages.ts';
 import { AnswerBox } from './answer-box.tsx';
 import { ContentPanel } from './content-panel.tsx';
@@ -77,7 +78,7 @@ function Frame({ title, badge, children }: { title: string; badge?: ReactNode; c
 
 function Shown({ message, token }: { message: Shared; token: string }) {
   const { messageId, sizeBytes, contentHidden, subjectHidden, validUntil } = message;
-  const title = subjectHidden ? texts.hiddenSubject : message.subject || messagePage.noSubject;
+  const title = subjectHidden ? texts.hiddenSubject : visible(message.subject) || messagePage.noSubject;
   const gone = { title: content.goneShared, hint: content.goneSharedHint };
   return (
     <Frame title={title} badge={<StatusBadge status={message.status} />}>

@@ -3,6 +3,7 @@ import { Anchor, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Panel } from '../../parts/page.tsx';
 import { duration } from '../../parts/time.tsx';
+import { visible } from '../../parts/visible.ts';
 import { messagePage, timeline as texts } from '../../texts/messages.ts';
 import type { Answered, AnswerTone, TimelineEvent } from './answer.ts';
 import { Attempt } from './attempt.tsx';
@@ -101,7 +102,7 @@ function EventWords({ event }: { event: TimelineEvent }) {
       {words !== undefined && <div>{words}</div>}
       {failed?.late && <div className={classes.quiet}>{texts.late}</div>}
       {(failed?.reply ?? delivery?.reply) && (
-        <div className={`mono ${classes.quiet}`}>{failed?.reply ?? delivery?.reply}</div>
+        <div className={`mono ${classes.quiet}`}>{visible(failed?.reply ?? delivery?.reply ?? '')}</div>
       )}
       {click !== undefined && <ClickedLink url={click.url} />}
       {reader !== undefined && (

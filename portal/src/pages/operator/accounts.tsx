@@ -59,7 +59,7 @@ function AccountsContent() {
 function Filters() {
   const [{ name = '', plan = '', status = '' }, search] = useSearchState();
   const [typed, setTyped] = useState(name);
-  const find = useDebouncedCallback((text: string) => search({ name: text.trim() }), 250);
+  const find = useDebouncedCallback((text: string) => search({ name: text.trim() }, { typed: true }), 250);
   return (
     <search className={classes.filters}>
       <TextInput

@@ -84,7 +84,7 @@ function Filters({ onClear }: { onClear: (() => void) | undefined }) {
     onChange({ currentTarget: { value } }: { currentTarget: { value: string } }) {
       const next = { ...typed, [name]: value };
       setTyped(next);
-      find({ ...next, [name]: value.trim() });
+      find({ ...next, [name]: value.trim() }, { typed: true });
     },
   });
   return (

@@ -6,6 +6,7 @@ import { Badge } from '../../parts/badge.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { count, Time } from '../../parts/time.tsx';
 import { done, failed } from '../../parts/undo.tsx';
+import { visible } from '../../parts/visible.ts';
 import { queue } from '../../texts/operator.ts';
 import classes from './operator.module.css';
 
@@ -140,7 +141,7 @@ function LastReply({ of: last }: { of: Destination['lastReplies'][number] | unde
   return (
     <>
       <span className={`mono ${classes.reply}`} title={last.reply}>
-        {last.reply}
+        {visible(last.reply)}
       </span>
       <Text size="xs" c="dimmed">
         {last.host} <Time at={last.time} />

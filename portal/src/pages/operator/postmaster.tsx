@@ -4,6 +4,7 @@ import { type Answer, usePages } from '../../api.ts';
 import { Page } from '../../parts/page.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
+import { visible } from '../../parts/visible.ts';
 import { postmaster } from '../../texts/operator.ts';
 import { forOperators } from './for-operators.tsx';
 
@@ -37,7 +38,7 @@ const COLUMNS: readonly Column<Mail>[] = [
     name: postmaster.mail,
     cell: ({ subject, from, envelopeFrom }) => (
       <>
-        {subject || postmaster.noSubject}
+        {visible(subject) || postmaster.noSubject}
         <Text size="xs" c="dimmed">
           {from || envelopeFrom}
         </Text>

@@ -130,7 +130,7 @@ function Filters({ isFiltered }: { isFiltered: boolean }) {
         placeholder={requests.codePlaceholder}
         w="16rem"
         value={code}
-        onChange={({ currentTarget }) => setSearch({ code: currentTarget.value.trim() })}
+        onChange={({ currentTarget }) => setSearch({ code: currentTarget.value.trim() }, { typed: true })}
       />
       <TextInput
         label={requests.since}

@@ -8,6 +8,7 @@ import { Badge, StatusBadge } from '../../parts/badge.tsx';
 import { Panel } from '../../parts/page.tsx';
 import { EmptyState, ErrorState, Loading } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
+import { visible } from '../../parts/visible.ts';
 import { start } from '../../texts/start.ts';
 import classes from './start.module.css';
 
@@ -47,7 +48,7 @@ function Arrival({ mail }: { mail: Answer<'listSandboxInbox'>[number] }) {
   return (
     <Link to={`/app/sandbox/inbox/${mail.messageId}`} className={classes.arrival}>
       <span className={classes.subject}>
-        <b>{mail.subject || start.noSubject}</b>
+        <b>{visible(mail.subject) || start.noSubject}</b>
         <Text span c="dimmed">
           {start.to(mail.to)}
         </Text>

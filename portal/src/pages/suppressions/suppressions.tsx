@@ -116,12 +116,12 @@ function Actions({ query, onOpen, mayWrite }: ActionsProps) {
 interface FiltersProps {
   email: string;
   reason: Reason | undefined;
-  onChange(change: Record<string, string | undefined>): void;
+  onChange(change: Record<string, string | undefined>, options?: { typed: boolean }): void;
 }
 
 function Filters({ email, reason, onChange }: FiltersProps) {
   const [typed, setTyped] = useState(email);
-  const search = useDebouncedCallback((value: string) => onChange({ email: value.trim() }), TYPING_MS);
+  const search = useDebouncedCallback((value: string) => onChange({ email: value.trim() }, { typed: true }), TYPING_MS);
   return (
     <search className={classes.filters}>
       <TextInput

@@ -124,7 +124,7 @@ export function TemplatesPage() {
           {...{ maw: '20rem', mb: 'xs', type: 'search', leftSection: <IconSearch size={14} />, value: name }}
           aria-label={list.find}
           placeholder={list.find}
-          onChange={({ currentTarget }) => setSearch({ name: currentTarget.value })}
+          onChange={({ currentTarget }) => setSearch({ name: currentTarget.value }, { typed: true })}
         />
       )}
       <Rows

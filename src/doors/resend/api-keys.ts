@@ -1,0 +1,84 @@
+/** /api-keys: keys of the account, of the mode of the caller's key. A key for one domain is one that may send from that domain only. */
+import { type Static, Type } from 'typebox';
+import type { Caller } from '../../accounts/accounts.ts';
+import { idOfUuid, uuidOf } from '../../base/uuid-id.ts';
+import type { RouteDefinition } from '../../http/route.ts';
+import { keyOf } from './domains.ts';
+import { type Asked, endpoint, fault, open, type ResendDoorDeps, type Said, said } from './endpoint.ts';
+import { list } from './lists.ts';
+
+interface KeyBody {
+  keyId: string;
+  name: string | null;
+  createdAt: string;
+}
+
+const SCOPES: Readonly<Record<string, 'full' | 'send'>> = { full_access: 'full', sending_access: 'send' };
+
+const newKey = open({
+  name: Type.String({ minLength: 1, maxLength: 50 }),
+  permission: Type.Optional(Type.String({ maxLength: 32 })),
+  domain_id: Type.Optional(Type.String({ maxLength: 64 })),
+});
+
+async function create({ body, call }: Asked<Static<typeof newKey>>): Promise<Said> {
+  const scope = SCOPES[body.permission ?? 'full_access'];
+  if (scope === undefined) return fault('permission', 'must be full_access or sending_access');
+  let allowedSenders: string[] | undefined;
+  if (body.domain_id !== undefined) {
+    if (scope !== 'send') return fault('domain_id', 'is for keys with the permission sending_access');
+    const id = idOfUuid('dom', body.domain_id);
+    const domain = id === undefined ? undefined : await call('GET', `/domains/${id}`);
+    if (!domain?.ok) return fault('domain_id', 'must be the id of a domain of this account');
+    allowedSenders = [domain.body.domain];
+  }
+  const made = await call('POST', '/api-keys', {
+    body: { name: body.name, scope, ...(allowedSenders !== undefined && { allowedSenders }) },
+  });
+  return made.ok ? said({ id: uuidOf(made.body.keyId), token: made.body.apiKey }) : made;
+}
+
+function shown({ keyId, name, createdAt }: KeyBody): Record<string, unknown> {
+  // When a key was last used is not recorded.
+  return { id: uuidOf(keyId), name: name ?? '', created_at: createdAt, last_used_at: null };
+}
+
+export function apiKeyEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[] {
+  return [
+    endpoint(deps, {
+      ...{ method: 'POST', path: '/api-keys', summary: 'Create an API key', status: 201 },
+      body: newKey,
+      handle: create,
+    }),
+    endpoint(deps, {
+      ...{ method: 'GET', path: '/api-keys', summary: 'List API keys, newest first' },
+      handle: (asked) =>
+        list<KeyBody>(asked, {
+          path: '/api-keys',
+          keyOf: (id) => keyOf(idOfUuid('key', id)),
+          idOf: ({ keyId }) => uuidOf(keyId),
+          show: shown,
+        }),
+    }),
+    endpoint(deps, {
+      ...{ method: 'PATCH', path: '/api-keys/:id', summary: 'Rename an API key' },
+      body: open({ name: Type.String({ minLength: 1, maxLength: 50 }) }),
+      handle: async (asked) => {
+        const id = asked.id('key');
+        if (!id.ok) return id;
+        const { name } = asked.body;
+        const renamed = await asked.call('PATCH', `/api-keys/${id.value}`, { body: { name } });
+        return renamed.ok ? said({ object: 'api_key', id: uuidOf(id.value) }) : renamed;
+      },
+    }),
+    endpoint(deps, {
+      ...{ method: 'DELETE', path: '/api-keys/:id', summary: 'Revoke an API key' },
+      handle: async (asked) => {
+        const id = asked.id('key');
+        if (!id.ok) return id;
+        const revoked = await asked.call('DELETE', `/api-keys/${id.value}`);
+        return revoked.ok ? said({ object: 'api_key', id: uuidOf(id.value), deleted: true }) : revoked;
+      },
+    }),
+  ];
+}

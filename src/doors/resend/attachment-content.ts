@@ -1,0 +1,129 @@
+/**
+ * Attachments of a send, in each form that clients give them: Base64, a list of bytes, a Node Buffer as JSON writes it, or the URL of a
+ * file that this service fetches from a public address. Names and types that are not given are found.
+ */
+import { type Static, Type } from 'typebox';
+import { ok, type Result } from '../../base/failure.ts';
+import type { HttpClient } from '../../net/http-client.ts';
+import { fault, open } from './endpoint.ts';
+
+/** What all files of an email may have together; the email itself must fit too. */
+export const MAX_FILES_BYTES = 2_000_000;
+const FETCH_MS = 10_000;
+const MAX_REDIRECTS = 3;
+
+const content = Type.Union([
+  Type.String({ maxLength: 16_000_000 }),
+  Type.Unsafe<unknown[]>({ type: 'array', description: 'Bytes, as the SDKs for Python and Go write them.' }),
+  open({ type: Type.Literal('Buffer'), data: Type.Unsafe<unknown[]>({ type: 'array' }) }),
+]);
+
+export const attachment = open({
+  content: Type.Optional(content),
+  path: Type.Optional(Type.String({ maxLength: 2_048, description: 'URL of a file that is fetched.' })),
+  filename: Type.Optional(Type.Union([Type.String({ maxLength: 255 }), Type.Literal(false)])),
+  content_type: Type.Optional(Type.String({ maxLength: 255 })),
+  content_id: Type.Optional(Type.String({ maxLength: 255 })),
+});
+type Given = Static<typeof attachment>;
+
+export interface SendAttachment {
+  name: string;
+  contentType: string;
+  content: string;
+  contentId?: string;
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  csv: 'text/csv',
+  docx: 'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
+  gif: 'image/gif',
+  html: 'text/html',
+  ics: 'text/calendar',
+  jpeg: 'image/jpeg',
+  jpg: 'image/jpeg',
+  json: 'application/json',
+  md: 'text/markdown',
+  mp4: 'video/mp4',
+  pdf: 'application/pdf',
+  png: 'image/png',
+  svg: 'image/svg+xml',
+  txt: 'text/plain',
+  webp: 'image/webp',
+  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+  xml: 'application/xml',
+  zip: 'application/zip',
+};
+
+function typeOf(name: string): string {
+  return TYPES[/\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? ''] ?? 'application/octet-stream';
+}
+
+/** The bytes of a Buffer as JSON writes it; undefined where an element is not a byte. */
+function bytesOf(data: readonly unknown[]): Buffer | undefined {
+  const bytes = Buffer.alloc(data.length);
+  for (const [index, byte] of data.entries()) {
+    if (typeof byte !== 'number' || !Number.isInteger(byte) || byte < 0 || byte > 255) return undefined;
+    bytes[index] = byte;
+  }
+  return bytes;
+}
+
+function nameInUrl(url: string): string {
+  const last = URL.parse(url)?.pathname.split('/').at(-1) ?? '';
+  try {
+    return decodeURIComponent(last).replace(/[\p{Cc}/\\]/gu, '_');
+  } catch {
+    return '';
+  }
+}
+
+/** Fetches a file, following a few redirects; each address is checked anew. */
+async function fetchFile(http: HttpClient, url: string, field: string): Promise<Result<Buffer>> {
+  let next = url;
+  for (let hops = 0; hops <= MAX_REDIRECTS; hops += 1) {
+    const outcome = await http.get({ url: next, timeoutMs: FETCH_MS, maxBytes: MAX_FILES_BYTES });
+    if (!outcome.ok) return fault(field, `cannot be fetched: ${outcome.message}`);
+    const { status, headers, body } = outcome;
+    if (status >= 300 && status < 400 && headers.location !== undefined) {
+      next = URL.parse(headers.location, next)?.href ?? '';
+      continue;
+    }
+    if (status !== 200) return fault(field, `cannot be fetched: the server answered ${status}`);
+    return body === undefined
+      ? fault(field, `cannot be fetched whole: a file may have at most ${MAX_FILES_BYTES} bytes`)
+      : ok(body);
+  }
+  return fault(field, `cannot be fetched: more than ${MAX_REDIRECTS} redirects`);
+}
+
+/** Attachments as our send takes them, or what is wrong with the first one that is not usable. */
+export async function readAttachments(http: HttpClient, given: readonly Given[]): Promise<Result<SendAttachment[]>> {
+  const read: SendAttachment[] = [];
+  let sizeBytes = 0;
+  for (const [index, one] of given.entries()) {
+    const field = `attachments[${index}]`;
+    const { content: inline, path, content_type: contentType, content_id: contentId } = one;
+    if ((inline === undefined) === (path === undefined)) return fault(field, 'needs either content or path');
+    let base64 = typeof inline === 'string' ? inline : undefined;
+    if (base64 === undefined) {
+      const bytes =
+        typeof inline === 'object'
+          ? ok(bytesOf('data' in inline ? inline.data : inline))
+          : await fetchFile(http, path!, `${field}.path`);
+      if (!bytes.ok) return bytes;
+      if (bytes.value === undefined) return fault(`${field}.content`, 'must be a Buffer, or its bytes in Base64');
+      base64 = bytes.value.toString('base64');
+    }
+    sizeBytes += Math.floor((base64.length * 3) / 4);
+    if (sizeBytes > MAX_FILES_BYTES + 2)
+      return fault(field, `exceeds the limit: all files of an email may have ${MAX_FILES_BYTES} bytes together`);
+    const named = typeof one.filename === 'string' && one.filename !== '' ? one.filename : undefined;
+    const name = named ?? ((path === undefined ? '' : nameInUrl(path)) || `attachment-${index + 1}`);
+    read.push({
+      ...{ name, contentType: contentType ?? typeOf(name), content: base64 },
+      ...(contentId !== undefined && { contentId: contentId.replace(/^<(.*)>$/, '$1') }),
+    });
+  }
+  return ok(read);
+}

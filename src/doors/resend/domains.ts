@@ -1,0 +1,161 @@
+/** /domains: sender domains with their DNS records. Regions, tracking and TLS belong to a domain there, and to an email here. */
+import { type Static, Type } from 'typebox';
+import type { Caller } from '../../accounts/accounts.ts';
+import { idOfUuid, uuidOf } from '../../base/uuid-id.ts';
+import type { RouteDefinition } from '../../http/route.ts';
+import { type Asked, endpoint, fault, open, type ResendDoorDeps, type Said, said } from './endpoint.ts';
+import { list } from './lists.ts';
+
+interface DomainBody {
+  domainId: string;
+  domain: string;
+  status: 'pending' | 'verified' | 'failing';
+  createdAt: string;
+  checkedAt: string | null;
+  dnsRecords: { purpose: string; type: string; name: string; value: string; status: string }[];
+}
+
+const REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1'];
+const RECORDS: Readonly<Record<string, string>> = {
+  dkim: 'DKIM',
+  spf: 'SPF',
+  'return-path': 'SPF',
+  tracking: 'Tracking',
+};
+const RECORD_STATUS: Readonly<Record<string, string>> = {
+  verified: 'verified',
+  missing: 'failed',
+  different: 'failed',
+  unknown: 'temporary_failure',
+  pending: 'not_started',
+};
+
+function statusOf({ status, checkedAt }: DomainBody): string {
+  if (status === 'verified') return 'verified';
+  if (status === 'failing') return 'failed';
+  return checkedAt === null ? 'not_started' : 'pending';
+}
+
+function summary(domain: DomainBody): Record<string, unknown> {
+  return {
+    id: uuidOf(domain.domainId),
+    name: domain.domain,
+    status: statusOf(domain),
+    created_at: domain.createdAt,
+    region: REGIONS[0],
+    capabilities: { sending: 'enabled', receiving: 'disabled' },
+    open_tracking: false,
+    click_tracking: false,
+  };
+}
+
+function whole(domain: DomainBody): Record<string, unknown> {
+  const records = domain.dnsRecords
+    .filter(({ purpose }) => purpose in RECORDS)
+    .map(({ purpose, type, name, value, status }) => ({
+      ...{ record: RECORDS[purpose], name, type, ttl: 'Auto', value },
+      status: RECORD_STATUS[status] ?? 'pending',
+    }));
+  return { object: 'domain', ...summary(domain), records };
+}
+
+const settings = {
+  open_tracking: Type.Optional(Type.Boolean()),
+  click_tracking: Type.Optional(Type.Boolean()),
+  tls: Type.Optional(Type.String({ maxLength: 32 })),
+  tracking_subdomain: Type.Optional(Type.String({ maxLength: 253 })),
+  custom_return_path: Type.Optional(Type.String({ maxLength: 253 })),
+  capabilities: Type.Optional(open({ sending: Type.Optional(Type.String()), receiving: Type.Optional(Type.String()) })),
+};
+const newDomain = open({
+  name: Type.String({ minLength: 1, maxLength: 253 }),
+  region: Type.Optional(Type.String({ maxLength: 32 })),
+  ...settings,
+});
+const changedDomain = open(settings);
+
+/** Refuses a setting that would not take effect. */
+function unsupported(wish: Static<typeof changedDomain>) {
+  const perEmail = (field: string, ours: string) =>
+    fault(field, `is a setting of each email in Postrider; send it with ${ours} over POST /send`);
+  if (wish.open_tracking === true) return perEmail('open_tracking', 'enableOpenTracking');
+  if (wish.click_tracking === true) return perEmail('click_tracking', 'enableClickTracking');
+  if (wish.tls === 'enforced') return perEmail('tls', 'requireTls');
+  if (wish.tls !== undefined && wish.tls !== 'opportunistic') return fault('tls', 'must be opportunistic');
+  if (wish.capabilities?.receiving === 'enabled')
+    return fault('capabilities.receiving', 'is set up with POST /inbound-routes of the Postrider API');
+  return undefined;
+}
+
+async function create({ body, call }: Asked<Static<typeof newDomain>>): Promise<Said> {
+  if (body.region !== undefined && !REGIONS.includes(body.region))
+    return fault('region', `must be one of ${REGIONS.join(', ')}; it has no effect in Postrider`);
+  const refused = unsupported(body);
+  if (refused !== undefined) return refused;
+  const added = await call('POST', '/domains', { body: { domain: body.name } });
+  return added.ok ? said(whole(added.body)) : added;
+}
+
+async function withId(asked: Asked, answer: (id: string) => Promise<Said>): Promise<Said> {
+  const id = asked.id('dom');
+  return id.ok ? answer(id.value) : id;
+}
+
+export function domainEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[] {
+  return [
+    endpoint(deps, {
+      ...{ method: 'POST', path: '/domains', summary: 'Add a domain', status: 201 },
+      body: newDomain,
+      handle: create,
+    }),
+    endpoint(deps, {
+      ...{ method: 'GET', path: '/domains', summary: 'List domains, newest first' },
+      handle: (asked) =>
+        list<DomainBody>(asked, {
+          path: '/domains',
+          keyOf: (id) => keyOf(idOfUuid('dom', id)),
+          idOf: ({ domainId }) => uuidOf(domainId),
+          show: summary,
+        }),
+    }),
+    endpoint(deps, {
+      ...{ method: 'GET', path: '/domains/:id', summary: 'Show a domain with its DNS records' },
+      handle: (asked) =>
+        withId(asked, async (id) => {
+          const found = await asked.call('GET', `/domains/${id}`);
+          return found.ok ? said(whole(found.body)) : found;
+        }),
+    }),
+    endpoint(deps, {
+      ...{ method: 'PATCH', path: '/domains/:id', summary: 'Change settings of a domain' },
+      body: changedDomain,
+      handle: (asked) =>
+        withId(asked, async (id) => {
+          const found = await asked.call('GET', `/domains/${id}`);
+          if (!found.ok) return found;
+          return unsupported(asked.body) ?? said({ object: 'domain', id: uuidOf(id) });
+        }),
+    }),
+    endpoint(deps, {
+      ...{ method: 'DELETE', path: '/domains/:id', summary: 'Delete a domain' },
+      handle: (asked) =>
+        withId(asked, async (id) => {
+          const removed = await asked.call('DELETE', `/domains/${id}`);
+          return removed.ok ? said({ object: 'domain', id: uuidOf(id), deleted: true }) : removed;
+        }),
+    }),
+    endpoint(deps, {
+      ...{ method: 'POST', path: '/domains/:id/verify', summary: 'Look up the DNS records of a domain' },
+      handle: (asked) =>
+        withId(asked, async (id) => {
+          const looked = await asked.call('POST', `/domains/${id}/verify`, { body: {} });
+          return looked.ok ? said({ object: 'domain', id: uuidOf(id) }) : looked;
+        }),
+    }),
+  ];
+}
+
+/** The sort key of a list that is sorted by id. */
+export function keyOf(id: string | undefined): [string] | undefined {
+  return id === undefined ? undefined : [id];
+}

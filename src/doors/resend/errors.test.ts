@@ -1,0 +1,61 @@
+/** Refusals as this interface words them: every code has a name that its clients know. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { catalogue, type FailureCode, failure, invalid } from '../../base/failure.ts';
+import { refusalAnswer } from '../../http/answer.ts';
+import { shape } from './errors.ts';
+
+/** Of the type definitions of the official SDK. */
+const KNOWN = new Set(
+  `invalid_idempotency_key validation_error missing_api_key restricted_api_key invalid_api_key not_found method_not_allowed
+   invalid_idempotent_request concurrent_idempotent_requests invalid_attachment invalid_from_address invalid_access
+   invalid_parameter invalid_region missing_required_field monthly_quota_exceeded daily_quota_exceeded rate_limit_exceeded
+   security_error application_error internal_server_error`.split(/\s+/),
+);
+
+const request = {
+  routeName: 'POST /resend/emails',
+  method: 'POST',
+  url: '/resend/emails',
+  headers: { authorization: 'Bearer x' },
+};
+
+function shaped(refusal: Parameters<typeof refusalAnswer>[0]['failure'], change: object = {}) {
+  const answer = shape(refusalAnswer({ failure: refusal }, 'req_1'), { ...request, ...change });
+  const body = JSON.parse(String(answer.content)) as { statusCode: number; name: string; message: string };
+  assert.deepEqual(Object.keys(body).toSorted(), ['message', 'name', 'statusCode']);
+  assert.equal(body.statusCode, answer.status);
+  assert.ok(KNOWN.has(body.name), body.name);
+  return body;
+}
+
+test('every code of the catalogue has a known name', () => {
+  for (const code of Object.keys(catalogue) as FailureCode[]) {
+    const { statusCode } = shaped(failure(code));
+    // A server error stays one, and what may be repeated stays so.
+    assert.equal(statusCode >= 500, catalogue[code].status >= 500, code);
+  }
+});
+
+test('fields have the names of this interface', () => {
+  const message = (field: string): string => shaped(invalid([{ field, message: 'is wrong' }])).message;
+  assert.equal(message('sendAt'), 'The `scheduled_at` field is wrong.');
+  assert.equal(message('replyTo[0]'), 'The `reply_to[0]` field is wrong.');
+  assert.equal(message('attachments[2].name'), 'The `attachments[2].filename` field is wrong.');
+  assert.equal(message('attachments[2].contentType'), 'The `attachments[2].content_type` field is wrong.');
+  assert.equal(message('metadata.a'), 'The `tags.a` field is wrong.');
+  assert.equal(message('templateId'), 'The `template.id` field is wrong.');
+  assert.equal(message(''), 'The body is wrong.');
+});
+
+test('an answer that is no refusal stays as it is', () => {
+  const answer = { status: 200, contentType: 'application/json', content: '{}' };
+  assert.equal(shape(answer, request), answer);
+});
+
+test('an outage is told before what is not part of the interface', () => {
+  const path = { routeName: 'unknown', url: '/resend/contacts' };
+  assert.equal(shaped(failure('OVERLOADED'), path).statusCode, 503);
+  assert.equal(shaped(failure('NOT_FOUND'), path).statusCode, 404);
+  assert.match(shaped(failure('NOT_FOUND'), { routeName: 'unknown', url: '/resend/x?y' }).message, /no endpoint \/x\./);
+});

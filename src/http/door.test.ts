@@ -1,0 +1,32 @@
+/** Which requests come through the interface of another service, and what their path is then. */
+import assert from 'node:assert/strict';
+import type { IncomingMessage } from 'node:http';
+import { test } from 'node:test';
+import { failure, refuse } from '../base/failure.ts';
+import { type Door, throughDoor } from './door.ts';
+
+const door: Door = {
+  prefix: '/other',
+  takes: ({ headers }) => headers['x-other'] !== undefined,
+  identify: () => Promise.resolve(refuse(failure('UNAUTHORIZED'))),
+  shape: (answer) => answer,
+};
+
+test('a request has the prefix, or gets it where the door takes it', () => {
+  const cases: [url: string, headers: IncomingMessage['headers'], path: string | undefined][] = [
+    ['/other/emails', {}, '/other/emails'],
+    ['/other/emails?a=b', { 'x-other': '1' }, '/other/emails?a=b'],
+    ['/other', {}, '/other'],
+    ['/other?a', {}, '/other?a'],
+    ['/emails', { 'x-other': '1' }, '/other/emails'],
+    ['/emails', {}, undefined],
+    ['/others/emails', {}, undefined],
+    ['/others', { 'x-other': '1' }, '/other/others'],
+  ];
+  for (const [url, headers, path] of cases) {
+    const request = { url, headers } as IncomingMessage;
+    assert.equal(throughDoor([door], request) === door, path !== undefined, url);
+    assert.equal(request.url, path ?? url);
+    assert.equal(throughDoor([], { url, headers } as IncomingMessage), undefined);
+  }
+});

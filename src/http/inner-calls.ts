@@ -1,0 +1,158 @@
+/**
+ * Calls of our own routes from within the process, for interfaces that are made of them: the checks, the handler and the transaction
+ * of the route, without a socket. The caller and everything that is known of the client are those of the outer request.
+ */
+import type { IncomingHttpHeaders } from 'node:http';
+import { Readable } from 'node:stream';
+import { type Failure, failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
+import { notPermitted } from './identify.ts';
+import { type Compiled, compileRoute, createRouter } from './pipeline.ts';
+import type { AnswerHeaders, CallerKey, ContentAnswer, Method, RouteDefinition, RouteRequest } from './route.ts';
+import type { ParsedJson } from './strict-json.ts';
+
+type QueryValue = string | number | boolean | undefined;
+
+export interface InnerCall {
+  method: Method;
+  /** With its parameters in place, encoded. */
+  path: string;
+  query?: Readonly<Record<string, QueryValue>>;
+  /** A JSON value. */
+  body?: unknown;
+  /** Names in lower case; none of the outer request are passed on. */
+  headers?: Readonly<Record<string, string>>;
+  /** See RouteRequest. */
+  submitted?: ParsedJson;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: whoever calls a route knows what it answers
+type Body = any;
+
+interface InnerSuccess {
+  ok: true;
+  status: number;
+  headers: AnswerHeaders;
+  /** The value of a JSON answer. */
+  body: Body;
+  /** Of an answer that is not JSON. */
+  content?: ContentAnswer['content'];
+}
+
+export type InnerAnswer = InnerSuccess | { ok: false; failure: Failure };
+
+/** Makes a call in the name of the request that needs it. Throws what handlers throw. */
+export type InnerCalls<C> = (outer: RouteRequest<C>, call: InnerCall) => Promise<InnerAnswer>;
+
+const NOTHING = Buffer.alloc(0);
+const NO_FIELDS = Buffer.from('{}');
+
+class InnerRequest<C> implements RouteRequest<C> {
+  readonly #outer: RouteRequest<C>;
+  readonly #call: InnerCall;
+  readonly method: string;
+  readonly url: string;
+  params: Readonly<Record<string, string>> = {};
+  query: unknown = {};
+  inputIssues: readonly Issue[] = [];
+  body: unknown = undefined;
+  parser: Compiled<C>['parse'] | undefined = undefined;
+
+  constructor(outer: RouteRequest<C>, call: InnerCall, url: string) {
+    this.#outer = outer;
+    this.#call = call;
+    this.method = call.method;
+    this.url = url;
+  }
+
+  get caller(): C {
+    return this.#outer.caller;
+  }
+  get backPressure(): Failure | undefined {
+    return this.#outer.backPressure;
+  }
+  get requestId(): string {
+    return this.#outer.requestId;
+  }
+  get remoteAddress(): string {
+    return this.#outer.remoteAddress;
+  }
+  get isSecure(): boolean {
+    return this.#outer.isSecure;
+  }
+  get signal(): AbortSignal {
+    return this.#outer.signal;
+  }
+  get log(): RouteRequest['log'] {
+    return this.#outer.log;
+  }
+  get headers(): IncomingHttpHeaders {
+    return this.#call.headers ?? {};
+  }
+  get submitted(): ParsedJson | undefined {
+    return this.#call.submitted;
+  }
+  /** The bytes of the outer request: what was sent, whatever it was made into. */
+  get rawBody(): Buffer {
+    if (this.#call.body === undefined) return NOTHING;
+    return this.#outer.rawBody.length === 0 ? NO_FIELDS : this.#outer.rawBody;
+  }
+  get stream(): Readable {
+    return Readable.from([this.rawBody]);
+  }
+
+  headerValues(name: string): string[] {
+    const value = this.#call.headers?.[name.toLowerCase()];
+    return value === undefined ? [] : [value];
+  }
+
+  json(): ParsedJson {
+    return ok(this.#call.body ?? {});
+  }
+
+  parse(): Result<never> {
+    return this.parser!(this) as Result<never>;
+  }
+}
+
+function searchOf(query: InnerCall['query']): string {
+  const pairs = Object.entries(query ?? {}).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${encodeURIComponent(name)}=${encodeURIComponent(value)}`],
+  );
+  return pairs.join('&');
+}
+
+function issuesOf<C>(inner: InnerRequest<C>, route: Compiled<C>, search: string): readonly Issue[] {
+  const query = route.readQuery(search);
+  if (query.ok) inner.query = query.value;
+  const params = route.validateParams?.(inner.params);
+  return [query, params].flatMap((read) => (read === undefined || read.ok ? [] : read.failure.details));
+}
+
+export function createInnerCalls<C extends CallerKey>(routes: readonly RouteDefinition<C>[]): InnerCalls<C> {
+  const router = createRouter(routes.map((definition) => compileRoute(definition, routes)));
+  return async (outer, call) => {
+    const match = router(call.method, call.path);
+    if (!match.found) return refuse(failure('NOT_FOUND'));
+    const { route, params } = match;
+    const { definition } = route;
+    const refusal = notPermitted(outer.caller, definition);
+    if (refusal !== undefined) return refuse(refusal);
+    const search = searchOf(call.query);
+    const inner = new InnerRequest(outer, call, search === '' ? call.path : `${call.path}?${search}`);
+    inner.params = params;
+    inner.parser = route.parse;
+    inner.inputIssues = issuesOf(inner, route, search);
+    if (!definition.rawFirst) {
+      if (inner.inputIssues.length > 0) return refuse(invalid([...inner.inputIssues]));
+      const parsed = inner.parse() as Result<unknown>;
+      if (!parsed.ok) return parsed;
+      inner.body = parsed.value;
+    }
+    const answered = await definition.handle(inner as unknown as Parameters<typeof definition.handle>[0]);
+    if (!answered.ok) return refuse(answered.failure);
+    const { status = definition.response.status, headers = {} } = answered;
+    if ('json' in answered) return { ok: true, status, headers, body: JSON.parse(answered.json) };
+    if ('content' in answered) return { ok: true, status, headers, body: undefined, content: answered.content };
+    return { ok: true, status, headers, body: answered.body };
+  };
+}

@@ -1,0 +1,109 @@
+/** SMTP user names of other services, as nodemailer logs in with them: with a key of scope send while the interface is on, else never. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { createTransport } from 'nodemailer';
+import { closeShop, openShop } from '../kit/shop.ts';
+import type { SmtpSink } from '../kit/smtp-sink.ts';
+import type { Service } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+let sink: SmtpSink;
+let service: Service;
+
+before(async () => {
+  ({ sink, service } = await openShop({ env: { POSTRIDER_DOORS: 'resend' } }));
+});
+after(() => closeShop({ sink, service }));
+
+const mail = (to: string) => ({ from: 'hello@shop.example', to, subject: 'Hello', text: 'Hello' });
+
+const transportFor = (port: number, user: string, pass: string, pool = false) =>
+  createTransport({ host: '127.0.0.1', port, pool, auth: { user, pass }, tls: { rejectUnauthorized: false } } as never);
+
+async function newKey(body: object): Promise<{ keyId: string; apiKey: string }> {
+  const made = await service.api.post('/api-keys', body);
+  assert.equal(made.status, 201, made.text);
+  return made.body as { keyId: string; apiKey: string };
+}
+
+/** The reply code of a login that is refused. */
+async function refusal(user: string, pass: string, port = service.smtpPort): Promise<number | undefined> {
+  const transport = transportFor(port, user, pass);
+  try {
+    await transport.sendMail(mail('nobody@example.com'));
+    return undefined;
+  } catch (error) {
+    return (error as { responseCode?: number }).responseCode;
+  } finally {
+    transport.close();
+  }
+}
+
+test('each name logs in with a key of scope send', async () => {
+  const { apiKey } = await newKey({ scope: 'send' });
+  for (const user of ['resend', 'apikey', 'SMTP_Injection']) {
+    const to = `${user.toLowerCase()}@example.com`;
+    const transport = transportFor(service.smtpPort, user, apiKey);
+    await transport.sendMail(mail(to));
+    transport.close();
+    await waitUntil('the mail', () => sink.messages.find((one) => one.to.includes(to)));
+  }
+  const before = sink.messages.length;
+  const sandbox = await newKey({ scope: 'send', mode: 'sandbox' });
+  const transport = transportFor(service.smtpPort, 'resend', sandbox.apiKey);
+  await transport.sendMail(mail('sandbox@example.com'));
+  transport.close();
+  const inbox = await service.sandboxApi.get('/sandbox/inbox/wait?to=sandbox@example.com&timeoutSeconds=20');
+  assert.equal(inbox.status, 200, inbox.text);
+  assert.equal(sink.messages.length, before);
+});
+
+test('other keys, names and passwords are refused like a wrong password', async () => {
+  const { apiKey } = await newKey({ scope: 'send' });
+  assert.equal(await refusal('resend', service.live.apiKey), 535, 'a key of scope full');
+  assert.equal(await refusal('resend', `${apiKey}x`), 535);
+  assert.equal(await refusal('Resend', apiKey), 535, 'names are compared as they are');
+  assert.equal(await refusal('postmark', apiKey), 535);
+  await service.cli('account', 'set', service.live.accountId, '--plan', 'free');
+  await waitUntil('the plan', async () => (await refusal('apikey', apiKey)) === 535);
+  await service.cli('account', 'set', service.live.accountId, '--plan', 'paid');
+});
+
+test('the next mail of an open session is refused once its key is revoked', async () => {
+  const { keyId, apiKey } = await newKey({ scope: 'send' });
+  const transport = transportFor(service.smtpPort, 'resend', apiKey, true);
+  await waitUntil('a login', () =>
+    transport.sendMail(mail('first@example.com')).then(
+      () => true,
+      () => false,
+    ),
+  );
+  assert.equal((await service.api.delete(`/api-keys/${keyId}`)).status, 200);
+  await waitUntil('the refusal', () =>
+    transport.sendMail(mail('next@example.com')).then(
+      () => false,
+      () => true,
+    ),
+  );
+  transport.close();
+});
+
+test('a key may send from its own senders only', async () => {
+  const { apiKey } = await newKey({ scope: 'send', allowedSenders: ['other.example'] });
+  assert.equal(await refusal('resend', apiKey), 550);
+});
+
+test('without the interface the names are unknown', async () => {
+  const plain = await openShop();
+  try {
+    const made = await plain.service.api.post('/api-keys', { scope: 'send' });
+    assert.equal(await refusal('resend', String(made.body.apiKey), plain.service.smtpPort), 535);
+    const door = await fetch(`${plain.service.url}/emails`, {
+      headers: { authorization: `Bearer ${plain.service.live.apiKey}` },
+    });
+    assert.equal(((await door.json()) as { success: boolean }).success, false);
+    assert.equal((await fetch(`${plain.service.url}/resend/emails`)).status, 404);
+  } finally {
+    await closeShop(plain);
+  }
+});
