@@ -1,8 +1,9 @@
 /**
- * Row "accept (HTTP)": POST /send over 50 connections, durable, with delivery in another role, against two floors of
- * bare Node in the same run. With --postgres 1 the row "accept (HTTP), PostgreSQL": the same on a server of its own, against
- * the floor that stores the bodies in it in groups.
- *   node bench/accept-http.ts [--rounds 5] [--seconds 4] [--connections 50] [--postgres 1]
+ * Row "accept (HTTP)": durable POST /send over 50 connections, with delivery in another role, compared with two baselines of plain Node in
+ * the same run. With --postgres 1 the row "accept (HTTP), PostgreSQL": the same with its own server, compared with the baseline that stores
+ * the bodies there in groups.
+ *
+ * node bench/accept-http.ts [--rounds 5] [--seconds 4] [--connections 50] [--postgres 1]
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

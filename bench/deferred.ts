@@ -1,8 +1,9 @@
 /**
- * Row "deferred mail comes due": mail that was deferred in one moment is due again by its schedule, a fifth of the step long, to some
- * hundred destinations or to one. Counted where it arrives: how much comes within one second, all of it once; meanwhile another account
- * sends over HTTP. A broken bound ends the program with 1.
- *   node bench/deferred.ts [--count 50000] [--destinations 300] [--attempts 2]
+ * Row "deferred mail comes due": messages deferred at one moment are due again by the schedule, spread over a fifth of the step, for some
+ * hundred destinations or for one. Counts at the receiver: the most within one second, and that each arrives once, while another account
+ * sends over HTTP. Exceeding a limit ends the program with 1.
+ *
+ * node bench/deferred.ts [--count 50000] [--destinations 300] [--attempts 2]
  */
 
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -18,20 +19,20 @@ import { end, freePort, onEnd, pause, percentile, readArguments, row, shown, tab
 import { residentMegabytes, startService } from './service.ts';
 import { addTenant, type Tenant } from './tenants.ts';
 
-/** `attempts` were made: 2 are followed by a step of five minutes, and its fifth is one minute. */
+/** Number of earlier attempts: after 2 the step is five minutes, a fifth of which is one minute. */
 const options = readArguments({ count: 50_000, destinations: 300, attempts: 2 });
 const STEP_MS = deliveryDelayMs(options.attempts);
 const SPREAD_MS = STEP_MS / 5;
-/** The service has started by then. */
+/** Time for the service to start. */
 const LEAD_MS = 25_000;
-/** Jobs in memory, of WINDOW_LIMITS in src/delivery/queue/window.ts. */
+/** Jobs in memory, from WINDOW_LIMITS in src/delivery/queue/window.ts. */
 const MOST_LEASED = 2_000;
 const MOST_P99_MS = 500;
-/** Of all, in one second: three times its share, since what the machine is late with follows. */
+/** Maximum part of all in one second: three times its share, since a late machine catches up. */
 const MOST_PART = 3 / (SPREAD_MS / 1_000);
 const OTHERS_EVERY_MS = 50;
 
-/** Says of all work that it was deferred in one moment, such that the first of it is due when the service has started. */
+/** Marks all work as deferred at one moment, so that the first of it is due when the service has started; returns the number of rows. */
 function deferAll(file: string): number {
   const database = new DatabaseSync(file);
   const firstMs = Date.now() + LEAD_MS;
@@ -57,7 +58,7 @@ function deferAll(file: string): number {
   return firstMs;
 }
 
-/** Sends until it is stopped; answers how long each took while this process ran. */
+/** Sends until it is stopped; returns the duration of each send, without pauses of this process. */
 async function sendOn(url: string, { domain, headers }: Tenant, goesOn: () => boolean): Promise<number[]> {
   const took: number[] = [];
   const body = JSON.stringify({ from: `shop@${domain}`, to: ['one@other.example'], subject: 'Hello', text: 'Hello' });
@@ -128,7 +129,7 @@ await row('deferred mail comes due', SPREAD_MS / 1_000 + 600, async () => {
   }
   const took = await sending;
   const lastMs = Math.max(...arrivals.values());
-  // A second copy would come soon after the first.
+  // A duplicate would follow soon after the first copy.
   await pause(3_000);
 
   const seconds = [...perSecond.values()];

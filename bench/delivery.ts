@@ -1,8 +1,8 @@
 /**
- * How many messages a second the delivery sends through one relay, with RSA-2048 signatures, beside the storing of the same
- * messages: Postfix's smtp-sink takes them, the real database records them. Prints rate and CPU of the main thread.
+ * Messages per second that the delivery sends through one relay, with RSA-2048 signatures, including the storage of the same messages:
+ * Postfix's smtp-sink accepts them, the real database records them. Prints rate and CPU of the main thread.
  *
- *   node bench/delivery.ts [messages] [bytes of content] [recipient domains]
+ * node bench/delivery.ts [messages] [bytes of content] [recipient domains]
  */
 import { spawn } from 'node:child_process';
 import { createPrivateKey } from 'node:crypto';
@@ -15,7 +15,6 @@ import { waitUntil } from '../test/kit/wait-until.ts';
 const messages = Number(process.argv[2] ?? 10_000);
 const bytes = Number(process.argv[3] ?? 2_000);
 const IN_FLIGHT = 100;
-/** Recipient domains the mail is spread over. */
 const LANES = Number(process.argv[4] ?? 1);
 
 const port = await new Promise<number>((resolve) => {

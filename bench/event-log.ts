@@ -1,8 +1,8 @@
 /**
- * Row "event log": a page of 100 of `GET /events` with a million events in the log, against the same with a thousand, with and
- * without filters and spans of time. Both services run side by side; rounds take turns. The long log is as the housekeeping
- * leaves it.
- *   node bench/event-log.ts [--long 1000000] [--short 1000] [--requests 200] [--rounds 5]
+ * Row "event log": a page of 100 of `GET /events` with a million events in the log, compared with a thousand, with and without filters and
+ * periods. Both services run at the same time; rounds alternate. The long log is in its state after housekeeping.
+ *
+ * node bench/event-log.ts [--long 1000000] [--short 1000] [--requests 200] [--rounds 5]
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -16,7 +16,10 @@ import { type BenchService, startService } from './service.ts';
 
 const options = readArguments({ long: 1_000_000, short: 1_000, requests: 200, rounds: 5 });
 
-/** Events of delivered mail 5 ms apart with a bounce among four, and ids as the service makes them in form and order; answers the first one's Unix ms. */
+/**
+ * Adds events of delivered messages, 5 ms apart, one in four a bounce, with ids in the service's form and order; returns the first one's
+ * Unix ms.
+ */
 async function fillLog(folder: string, accountId: string, events: number): Promise<number> {
   const connection = openSqlite(dataDirectory(folder).databaseFile, { readOnly: false });
   const emails = events / 2;
@@ -101,7 +104,7 @@ await row('event log', 900, async () => {
     for (let round = -1; round < options.rounds; round += 1) {
       const shortMs = await milliseconds(short, query(short), options.requests);
       const longMs = await milliseconds(long, query(long), options.requests);
-      // The first round warms up.
+      // The first round is a warm-up.
       if (round < 0) continue;
       times.short.push(shortMs);
       times.long.push(longMs);

@@ -1,7 +1,6 @@
 /**
- * Fills a stopped service's database with messages of the past ten weeks, as a long-lived one has them: nearly all of them
- * settled, the content of nine tenths no longer kept. One in 50 bounced; one in 10,000 has the tag "rare"; the oldest alone has
- * the subject "Needle" and goes to needle@example.org.
+ * Fills a stopped service's database with messages of the past ten weeks: nearly all of them settled, nine tenths without stored content.
+ * One in 50 bounced; one in 10,000 has the tag "rare"; only the oldest has the subject "Needle" and goes to needle@example.org.
  */
 import pg from 'pg';
 import { idFloor } from '../src/base/ids.ts';
@@ -19,13 +18,12 @@ const WEEK_MS = 7 * 86_400_000;
 
 interface Part {
   accountId: string;
-  /** Number of the first message. */
   first: number;
   count: number;
   isOldest: boolean;
   keepsContent: boolean;
   ms: number;
-  /** Number of the email in front of the first. */
+  /** Sequence number of the email before the first. */
   seq: number;
 }
 
@@ -57,7 +55,7 @@ function* partsOf(accountId: string, messages: number, seqOf: (ms: number, first
   }
 }
 
-/** `firstSeq`: above the number of every email that is there. */
+/** `firstSeq`: above the numbers of all existing emails. */
 export function fillSqlite(folder: string, accountId: string, messages: number, firstSeq: number): void {
   const connection = openSqlite(dataDirectory(folder).databaseFile, { readOnly: false });
   connection.raw.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 10000');
@@ -71,7 +69,7 @@ export function fillSqlite(folder: string, accountId: string, messages: number, 
   connection.close();
 }
 
-/** `firstSeq`: above what numbers other accounts took of a time. */
+/** `firstSeq`: above the numbers that other accounts used at that time. */
 export async function fillPostgres(url: string, accountId: string, messages: number, firstSeq: number): Promise<void> {
   const database = await openPostgresDatabase({ address: parsePostgresUrl(url), log: silentLog });
   const importedMs = Array.from({ length: 11 }, (_, week) => Date.now() - week * WEEK_MS);

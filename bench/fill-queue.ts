@@ -1,6 +1,6 @@
 /**
- * Fills the queue of a stopped service's data directory with scheduled-looking backlog: real rows, written in large
- * transactions, one destination for every ten messages unless the caller says otherwise.
+ * Fills the queue of a stopped service's data directory with a backlog: real rows, written in large transactions, one destination for every
+ * ten messages by default.
  */
 import { newId } from '../src/base/ids.ts';
 import { dataDirectory } from '../src/storage/data-directory.ts';
@@ -58,7 +58,7 @@ function oneMail(accountId: string, recipient: string): Acceptance {
   };
 }
 
-/** Accepts `count` messages in one go for the account. */
+/** Accepts `count` messages of the account in one transaction. */
 export function fillQueue(
   folder: string,
   accountId: string,

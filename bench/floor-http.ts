@@ -1,9 +1,10 @@
 /**
- * Floors for POST /send in one process: `bare` checks a key, an account and a body, makes an id and answers with it;
- * `sqlite-tick` also stores the body in one row, with one transaction and sync for all requests of a turn of the event loop;
- * `pg-group` stores what waits in one statement of many rows, two of them under way at a time.
- *   node bench/floor-http.ts bare|sqlite-tick PORT FOLDER
- *   node bench/floor-http.ts pg-group PORT postgres://…
+ * Baselines for POST /send in one process: `bare` checks a key, an account and a body, and returns a new id; `sqlite-tick` also stores the
+ * body in a row, with one transaction and sync for all requests of a turn of the event loop; `pg-group` stores waiting bodies in one
+ * statement with many rows, two of them at a time.
+ *
+ * node bench/floor-http.ts bare|sqlite-tick PORT FOLDER
+ * node bench/floor-http.ts pg-group PORT postgres://…
  */
 import crypto from 'node:crypto';
 import http from 'node:http';

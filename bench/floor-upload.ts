@@ -1,7 +1,8 @@
 /**
- * Floor of the row "upload": bare node:http that pipes the body of a PUT into a new file and answers once that is synced. It
- * hashes nothing, records nothing, and looks at nothing.
- *   node bench/floor-upload.ts PORT FOLDER
+ * Baseline of the row "upload": plain node:http that pipes the body of a PUT into a new file and responds once it is synced, without
+ * hashes, records or checks.
+ *
+ * node bench/floor-upload.ts PORT FOLDER
  */
 import { randomBytes } from 'node:crypto';
 import { createWriteStream } from 'node:fs';

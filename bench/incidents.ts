@@ -1,7 +1,9 @@
 /**
  * Row "incidents": `GET /incidents` of an account with a million delayed messages of 400 causes, a thousand bounces and half as many
- * mails that wait for their first attempt, on both databases: the list, and one incident; the least of the rounds, since neighbours only add.
- *   node bench/incidents.ts [--messages 1000000] [--rounds 7]
+ * messages before their first attempt, on both databases: the list, and one incident; the minimum of the rounds, since other processes only
+ * add time.
+ *
+ * node bench/incidents.ts [--messages 1000000] [--rounds 7]
  */
 import { createIncidents } from '../src/incidents/incidents.ts';
 import { dataDirectory } from '../src/storage/data-directory.ts';
@@ -16,7 +18,7 @@ const options = readArguments({ messages: 1_000_000, rounds: 7, causes: 400, bou
 const ACCOUNT = 'acc_bench';
 const nowMs = Date.now();
 
-/** Statements of either dialect; `n (i)` counts from 1. */
+/** Returns the statements for a dialect; `n (i)` counts from 1. */
 function statements(dialect: Database['dialect']): string[] {
   const isServer = dialect === 'postgres';
   const numbers = (count: number): string =>
@@ -95,7 +97,7 @@ await row('incidents', 900, async () => {
       const foundAt = performance.now();
       if (shownOnes.length !== 25 || one === undefined)
         throw new Error(`${found.length} incidents, ${shownOnes.length} shown`);
-      // The first round warms up.
+      // The first round is a warm-up.
       if (round === 0) continue;
       lists.push(listedAt - began);
       finds.push(foundAt - listedAt);

@@ -1,7 +1,8 @@
 /**
- * Row "large delivery": a 40 MB mail with a 29 MB file, from the file to the wire, signed with RSA-2048, against nodemailer
- * with DKIM sending the same file, and against writing ready bytes. Each in a process of its own, warm, interleaved.
- *   node bench/large-delivery.ts [--rounds 5]
+ * Row "large delivery": a 40 MB message with a 29 MB file, from the file to the wire, signed with RSA-2048, compared with nodemailer with
+ * DKIM and the same file, and with writing prepared bytes. Each in its own process, warmed up, interleaved.
+ *
+ * node bench/large-delivery.ts [--rounds 5]
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

@@ -1,7 +1,8 @@
 /**
- * Row "memory under large mail": resident memory of the whole service at rest, and its peak while 64 files of 29 MB are
- * uploaded and 16 mails of 40 MB delivered at once; with it the lag of the event loop.
- *   node bench/large-memory.ts [--uploads 64] [--deliveries 16] [--settle 10]
+ * Row "memory under large mail": resident memory of the entire service at rest, and its peak while 64 files of 29 MB are uploaded and 16
+ * messages of 40 MB are delivered at the same time, with the event loop delay.
+ *
+ * node bench/large-memory.ts [--uploads 64] [--deliveries 16] [--settle 10]
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -15,13 +16,13 @@ const bytes = randomBytes(29_000_000);
 
 async function lag(service: BenchService): Promise<{ p99Ms: number; maxMs: number }> {
   const text = await (await fetch(`${service.url}/metrics`)).text();
-  // The histogram's own interval of 10 ms is part of each sample.
+  // Each sample includes the histogram's own interval of 10 ms.
   const of = (name: string): number =>
     Number(new RegExp(`^nodejs_eventloop_lag_${name}_seconds (\\S+)`, 'm').exec(text)?.[1]) * 1000 - 10;
   return { p99Ms: of('p99'), maxMs: of('max') };
 }
 
-/** The highest that the kernel has seen since the last reset, in MB. */
+/** Returns the kernel's peak value since the last reset, in MB. */
 function peakMegabytes(pid: number): number {
   return (Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024) / 1e6;
 }

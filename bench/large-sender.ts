@@ -1,10 +1,10 @@
 /**
- * One sender of the row "large delivery", in a process of its own: sends a 40 MB mail around a 29 MB file each time it is
- * told to, and answers how long that took. Everything that a running service has ready is ready: modules, keys, the stored
- * file.
- *   postrider    from the stored mail to the recorded delivery: queue, DKIM, SMTP, settling
+ * One sender of the row "large delivery", in its own process: sends a 40 MB message with a 29 MB file on request, and returns the duration.
+ * Modules, keys and the stored file are loaded beforehand, as in a running service.
+ *
+ *   postrider    from the stored message to the recorded delivery: queue, DKIM, SMTP, settling
  *   nodemailer   the file as attachment, DKIM, its SMTP transport
- *   ready bytes  the whole mail in memory, written to the wire: what no sender goes below
+ *   ready bytes  the entire message in memory, written to the wire: the lower bound of any sender
  */
 import { createPrivateKey } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-/** An SMTP server that reads mails of any size as fast as it can and keeps nothing of them: node bench/large-sink.ts PORT */
+/** An SMTP server that reads messages of any size as fast as it can and discards them: node bench/large-sink.ts PORT */
 import net from 'node:net';
 
 const END = Buffer.from('\r\n.\r\n');

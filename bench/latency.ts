@@ -1,8 +1,9 @@
 /**
- * Rows "latency" and "distant receivers", by MX: mail to `--destinations` domains, each with an exchanger of its own on loopback.
- * Near: what they take in a second, one mail each. Distant: the same where each reply of theirs takes 100 ms. Latency: at a fifth of the
- * near rate, from the 202 to the dot at the exchanger, both seen by this process.
- *   node bench/latency.ts [--rounds 5] [--count 10000] [--destinations 10000] [--seconds 20] [--rows latency,distant]
+ * Rows "latency" and "distant receivers", by MX: messages to `--destinations` domains, each with its own MX host on loopback. Near:
+ * messages per second, one for each. Distant: the same with 100 ms for each of their replies. Latency: at a fifth of the near rate, from
+ * the 202 to the dot at the MX host, both measured by this process.
+ *
+ * node bench/latency.ts [--rounds 5] [--count 10000] [--destinations 10000] [--seconds 20] [--rows latency,distant]
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +19,7 @@ const options = readArguments({
 const CONNECTIONS = 50;
 const REPLIES: readonly SinkStage[] = ['banner', 'ehlo', 'mail', 'rcpt', 'data', 'dot'];
 
-/** In the process of the exchangers: all addresses of 127/8 are theirs; each mail is reported to the parent. */
+/** Runs in the process of the MX hosts, which use all addresses of 127/8; reports each message to the parent. */
 async function beExchangers(): Promise<void> {
   const { port, delayMs } = options;
   const script = delayMs === 0 ? {} : Object.fromEntries(REPLIES.map((stage) => [stage, { delayMs }]));
@@ -32,7 +33,7 @@ async function beExchangers(): Promise<void> {
 
 interface Exchangers {
   port: number;
-  /** When each recipient's mail was taken, Unix ms. */
+  /** Unix ms at which each recipient's message was accepted. */
   taken: Map<string, number>;
 }
 
@@ -68,7 +69,7 @@ const recipient = (): string => {
   return `m${number}@${domainOf(number % options.destinations)}`;
 };
 
-/** Mails a second, from the first request to the last dot. */
+/** Messages per second, from the first request to the last dot. */
 async function rateTo(service: BenchService, { taken }: Exchangers): Promise<number> {
   const before = taken.size;
   const began = performance.now();

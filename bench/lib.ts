@@ -1,7 +1,6 @@
 /**
- * What every row of the benchmarks needs: arguments, children that are ended by pid, medians, tables. A row measures its
- * systems in turn within one run and prints ratios; absolute numbers move by a factor of two with the machine's
- * neighbours and are shown as an impression only.
+ * Helpers of all benchmark rows: arguments, child processes ended by pid, medians, tables. A row measures its systems alternately within
+ * one run and prints ratios; absolute numbers vary by a factor of two with the machine's other load, and are only a rough indication.
  */
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
@@ -35,7 +34,7 @@ export function median(values: number[]): number {
   return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-/** The value that `part` of them are below. */
+/** Returns the value below which `part` of the values are. */
 export function percentile(values: number[], part: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
@@ -46,7 +45,7 @@ export function shown(value: number): string {
   return Math.abs(value) >= 100 ? value.toFixed(0) : Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(2);
 }
 
-/** `median (min–max)`. */
+/** Formats `median (min–max)`. */
 export function spread(values: number[]): string {
   const finite = values.filter(Number.isFinite);
   return `${shown(median(finite))} (${shown(Math.min(...finite))}–${shown(Math.max(...finite))})`;
@@ -66,7 +65,7 @@ export function machine(): string {
   return `${cpus.length} x ${cpus[0]?.model ?? 'unknown'}, ${(os.totalmem() / 2 ** 30).toFixed(0)} GiB, node ${process.version}, load ${os.loadavg()[0]!.toFixed(2)}`;
 }
 
-/** Seconds of processor time that the whole machine has been busy. */
+/** Returns the CPU seconds of the entire machine. */
 export function machineBusySeconds(): number {
   const fields = readFileSync('/proc/stat', 'utf8').split('\n')[0]!.trim().split(/\s+/).slice(1).map(Number);
   return (fields[0]! + fields[1]! + fields[2]! + fields[5]! + fields[6]!) / 100;
@@ -82,7 +81,7 @@ export interface Child {
 const children = new Set<Child>();
 const closers: (() => Promise<unknown> | unknown)[] = [];
 
-/** Registers what is to be undone when the program ends, in reverse order. */
+/** Registers a cleanup for the end of the program, in reverse order. */
 export function onEnd(close: () => Promise<unknown> | unknown): void {
   closers.push(close);
 }
@@ -162,7 +161,7 @@ export async function freePort(): Promise<number> {
 }
 
 let ending = false;
-/** Undoes everything and ends the program. */
+/** Runs all cleanups and ends the program. */
 export async function end(code: number): Promise<never> {
   if (!ending) {
     ending = true;
@@ -178,7 +177,7 @@ export async function end(code: number): Promise<never> {
   process.exit(code);
 }
 
-/** Runs a row: bounded in time, cleaned up after, whatever happens. */
+/** Runs a row with a time limit, and cleans up whatever happens. */
 export async function row(name: string, boundSeconds: number, body: () => Promise<void>): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void end(130));
   const timer = setTimeout(() => {

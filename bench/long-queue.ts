@@ -1,9 +1,10 @@
 /**
- * Row "queue of a million": accept and relay rates and memory with a million messages queued for a hundred thousand domains,
- * against the same with a thousand. The backlog is written into the data directory beforehand; accepting is measured with the
- * delivery in another role, relaying with all roles until so many of the backlog have arrived at the sink.
- * With --mx 1 each domain has an exchanger of its own, and so limits, pauses and a look-up of its own; else all go to one relay.
- *   node bench/long-queue.ts [--long 1000000] [--short 1000] [--relayed 5000] [--rounds 3] [--mx 0]
+ * Row "queue of a million": accept and relay rates and memory with a million messages queued for a hundred thousand domains, compared with
+ * a thousand. The backlog is written into the data directory beforehand; accepting is measured with the delivery in another role, relaying
+ * with all roles until a number of messages have arrived at the sink. With --mx 1 each domain has its own MX host, and so its own limits,
+ * pauses and lookups; otherwise all go to one relay.
+ *
+ * node bench/long-queue.ts [--long 1000000] [--short 1000] [--relayed 5000] [--rounds 3] [--mx 0]
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -22,7 +23,7 @@ interface Figures {
   memory: number[];
 }
 
-/** An exchanger for each domain of the backlog, at an address of its own. */
+/** Returns an MX host for each domain of the backlog, with its own address. */
 async function exchangersAt(port: number): Promise<Record<string, string>> {
   const dns = await fakeDns({});
   onEnd(() => dns.close());
@@ -65,7 +66,7 @@ await row('queue of a million', 1_800, async () => {
     return rate;
   };
 
-  /** Delivers a part of the backlog; a short one is fed while it is worked off, so that the queue stays as long as it is. */
+  /** Delivers a part of the backlog; a short one is refilled during the run, so that its length stays constant. */
   const relay = async (folder: string, backlog: number): Promise<{ rate: number; megabytes: number }> => {
     const before = await sink.quiet();
     const service: BenchService = await startService(route, folder);

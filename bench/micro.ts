@@ -1,11 +1,12 @@
 /**
- * Our DKIM signer and MIME composer beside nodemailer's, and our templates beside Liquid's, in one process and interleaved: every
- * round measures each side once, and a ratio is taken within its round. Prints medians and the spread. `node bench/micro.ts [rounds]`.
+ * Postrider's DKIM signer and MIME composer compared with nodemailer's, and its templates compared with Liquid's, in one process and
+ * interleaved: every round measures each side once, and a ratio is taken within its round. Prints medians and the spread. `node
+ * bench/micro.ts [rounds]`.
  *
- * Both signers get the same 5 KB message and the same RSA-2048 key, each in the form its interface takes (a parsed key object, a
- * PEM text), one signature after the other; both composers the same text and html of about 2 KB. The RSA operation alone is
- * printed too: no signer can be faster than that. Both renderings fill the same html, parsed before, and escape what they
- * print; ours also watches for variables without a value and reads the html's source from its memory of what it parsed.
+ * Both signers get the same 5 KB message and the same RSA-2048 key, each in the form of its interface (a parsed key object, a PEM text),
+ * one signature after another; both composers the same text and html of about 2 KB. The RSA operation alone is printed too: no signer can
+ * be faster. Both template engines render the same parsed html and escape their output; Postrider's also reports variables without a value,
+ * and finds the html in its cache of parsed sources.
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { cpus } from 'node:os';
@@ -45,7 +46,7 @@ const signers = (): DkimSigners => ({
   nowMs: Date.now(),
 });
 
-/** Reads a signed message to its end and forgets it. */
+/** Reads a signed message to its end and discards it. */
 function drain(stream: Readable): Promise<number> {
   return new Promise((resolve, reject) => {
     let sizeBytes = 0;
@@ -131,7 +132,7 @@ const rows: Row[] = [
   },
 ];
 
-/** Microseconds for one call, one after the other for `ROUND_MS`. */
+/** Returns microseconds per call, one after another for `ROUND_MS`. */
 async function measure(call: () => unknown): Promise<number> {
   const start = performance.now();
   let calls = 0;
@@ -160,7 +161,7 @@ for (const row of rows) {
   const theirs: number[] = [];
   for (let round = 0; round <= rounds; round += 1) {
     const [a, b] = [await measure(row.ours), await measure(row.theirs)];
-    // The first round warms both up.
+    // The first round is a warm-up.
     if (round > 0) {
       ours.push(a);
       theirs.push(b);

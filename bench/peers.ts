@@ -1,8 +1,8 @@
 /**
- * The peers of the comparisons, as private instances on loopback: a counting sink, Postfix, which may hold its mail or have it
- * signed through OpenDKIM, and Haraka with two workers and its DKIM plugin. Both take mail in the clear, or as submission:
- * with STARTTLS and AUTH. Needs root (Postfix), Debian's postfix, opendkim and sasl2-bin, and for Haraka a folder into
- * which npm can install it (made below the temporary directory).
+ * Private instances of the compared systems on loopback: a counting sink, Postfix, which may hold its mail or have it signed through
+ * OpenDKIM, and Haraka with two workers and its DKIM plugin. Both accept mail unencrypted, or as submission: with STARTTLS and AUTH. Needs
+ * root (Postfix), Debian's postfix, opendkim and sasl2-bin, and for Haraka a folder into which npm can install it (below the temporary
+ * directory).
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -20,13 +20,13 @@ function write(file: string, text: string): void {
 export interface Sink {
   port: number;
   seen(): number;
-  /** Resolves true when `count` messages have been seen. */
+  /** Resolves with true when `count` messages have been received. */
   reached(count: number, timeoutMs: number): Promise<boolean>;
   quiet(): Promise<number>;
 }
 
 /** Postfix's smtp-sink: discards and counts. */
-/** Counts the mail that it takes and drops; at `host` alone. */
+/** Counts and discards messages; listens only on `host`. */
 export async function startSink(port: number, host = '127.0.0.1'): Promise<Sink> {
   const user = process.getuid?.() === 0 ? ['-u', 'postfix'] : [];
   const child = start('smtp-sink', [...user, '-c', '-m', '4096', `${host}:${port}`, '1024']);
@@ -68,7 +68,7 @@ function dkimKey(): string {
   return file;
 }
 
-/** OpenDKIM as a signing milter on a unix socket (over TCP both lose 80 ms a message to delayed acknowledgements). */
+/** OpenDKIM as a signing milter on a unix socket (over TCP both lose 80 ms per message to delayed acknowledgements). */
 async function startOpendkim(): Promise<string> {
   const folder = path.join(WORK, 'opendkim');
   const socket = path.join(folder, 'sock');
@@ -83,7 +83,7 @@ async function startOpendkim(): Promise<string> {
   return socket;
 }
 
-/** Who may submit to the peers. */
+/** The login for submission to these systems. */
 export const PEER_LOGIN = { username: `bench@${DOMAIN}`, password: 'bench-secret' };
 
 interface Certificate {
@@ -91,7 +91,7 @@ interface Certificate {
   key: string;
 }
 
-/** EC P-256, as ours. */
+/** EC P-256, as Postrider's. */
 function certificate(): Certificate {
   const cert = path.join(WORK, 'tls-cert.pem');
   const key = path.join(WORK, 'tls-key.pem');
@@ -105,23 +105,23 @@ function certificate(): Certificate {
 }
 
 export interface PeerOptions {
-  /** Of its folder. */
+  /** Name of its folder. */
   name: string;
   port: number;
   sinkPort: number;
   dkim?: boolean;
-  /** Takes mail with STARTTLS and AUTH. */
+  /** Accepts mail with STARTTLS and AUTH. */
   submission?: boolean;
-  /** Keeps what it takes. */
+  /** Keeps accepted mail. */
   hold?: boolean;
 }
 
 export interface Postfix {
-  /** Throws away what it holds. */
+  /** Discards held mail. */
   clear(): Promise<unknown>;
 }
 
-/** What makes Postfix a submission service: TLS, and one user in a database of Cyrus SASL. */
+/** Returns the settings that make Postfix a submission service: TLS, and one user in a Cyrus SASL database. */
 function submissionSettings(folder: string): Record<string, string> {
   const { cert, key } = certificate();
   const database = `${folder}/etc/sasldb2`;
@@ -143,7 +143,7 @@ function submissionSettings(folder: string): Record<string, string> {
   };
 }
 
-/** Postfix that takes mail on `port` and relays it to the sink. */
+/** Starts a Postfix that accepts mail on `port` and relays it to the sink. */
 export async function startPostfix(options: PeerOptions): Promise<Postfix> {
   const { name, port, sinkPort } = options;
   const folder = path.join(WORK, name);
@@ -215,7 +215,7 @@ export async function startPostfix(options: PeerOptions): Promise<Postfix> {
   return { clear: () => run('postsuper', ['-c', `${folder}/etc`, '-d', 'ALL'], { timeoutMs: 60_000 }) };
 }
 
-/** Installs Haraka below the temporary directory, once; it is a peer to measure, never a dependency. */
+/** Installs Haraka below the temporary directory, once; it is only measured, never a dependency. */
 async function installHaraka(): Promise<void> {
   if (existsSync(path.join(DEPS, 'node_modules/Haraka'))) return;
   write(
@@ -233,7 +233,7 @@ async function installHaraka(): Promise<void> {
   if (done.process.exitCode !== 0) throw new Error(`Haraka could not be installed: ${done.err}`);
 }
 
-/** Haraka with two workers and its disk-backed queue. */
+/** Starts Haraka with two workers and its disk-backed queue. */
 export async function startHaraka(options: PeerOptions): Promise<Child> {
   await installHaraka();
   const { name, port, sinkPort } = options;

@@ -1,7 +1,9 @@
 /**
- * Row "portal": a person with a million messages: the list, a search of nearly all, a page further down, and scrolling as fast as the wheel goes, in
- * Debian's Chromium. Times are from the click or key to what is in sight. Frames in which the middle of the window shows no row are counted.
- *   node bench/portal.ts [--messages 1000000] [--rounds 5] [--postgres 1]
+ * Row "portal": an account with a million messages: the list, a search that matches nearly all, a later page, and scrolling as fast as the
+ * wheel goes, in Debian's Chromium. Times are from the click or key to the visible result. Frames without a row in the middle of the window
+ * are counted.
+ *
+ * node bench/portal.ts [--messages 1000000] [--rounds 5] [--postgres 1]
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -14,7 +16,7 @@ import { startService } from './service.ts';
 
 const options = readArguments({ messages: 1_000_000, rounds: 5, postgres: 0 });
 
-/** A stopped service's folder and database with messages of the account whose owner is the first operator. */
+/** Prepares a stopped service's folder and database with messages of the first operator's account. */
 async function prepare() {
   const folder = mkdtempSync(path.join(WORK, 'portal-'));
   onEnd(() => rmSync(folder, { recursive: true, force: true }));
@@ -33,7 +35,7 @@ async function prepare() {
 
 const ROWS = 'tbody tr[data-index]';
 
-/** Milliseconds until the condition holds in the page, which is looked at in each frame. */
+/** Returns the milliseconds until the condition holds in the page, checked in every frame. */
 async function until(page: Page, act: () => Promise<unknown>, condition: string): Promise<number> {
   const began = performance.now();
   await act();
@@ -44,7 +46,7 @@ async function until(page: Page, act: () => Promise<unknown>, condition: string)
   return performance.now() - began;
 }
 
-/** Scrolls for so many frames; answers those without a row in the middle of the window, and how many rows were loaded. */
+/** Scrolls for this many frames; returns those without a row in the middle of the window, and the number of loaded rows. */
 const scroll = (frames: number): string => `new Promise((resolve) => {
   let [left, blank] = [${frames}, 0];
   const step = () => {

@@ -1,19 +1,18 @@
-/** Many `POST /send` over a fixed number of kept connections, from sockets of our own: the generator costs little. */
+/** Many `POST /send` over a fixed number of kept-alive connections, with plain sockets so that the generator needs little CPU. */
 import net from 'node:net';
 
 export interface PostMany {
   url: URL;
-  /** Credentials. */
   headers: Record<string, string>;
   count: number;
   connections: number;
-  /** Bytes of text in each mail. */
+  /** Bytes of text in each message. */
   size: number;
-  /** Of each request, in their order; one for all unless given. */
+  /** Returns the recipient of each request, in order; one for all by default. */
   recipientOf?(index: number): string;
 }
 
-/** Sends `count` requests over `connections` kept connections, each waiting for its answer; rejects on anything but 202. */
+/** Sends `count` requests over `connections` kept-alive connections, each waiting for its response; rejects on anything except 202. */
 export function postMany({ url, headers, count, connections, size, recipientOf }: PostMany): Promise<void> {
   const line = 'The quick brown fox jumps over the lazy dog. 0123456789 abcdefghijk\r\n';
   const text = line.repeat(Math.ceil(size / line.length)).slice(0, size);

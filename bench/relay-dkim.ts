@@ -1,10 +1,10 @@
 /**
- * Row "relay with DKIM, HTTP in": from the first request to the moment the sink has counted the last message, every mail
- * signed with RSA-2048, against Postfix with OpenDKIM and Haraka with two workers, interleaved in one run. The peers
- * take the same size of mail over SMTP from Postfix's smtp-source.
- *   node bench/relay-dkim.ts [--rounds 5] [--count 3000] [--sessions 10,50] [--systems postrider,postfix-dkim,haraka-x2-dkim]
- * The system postrider-postgres is ours on a PostgreSQL server of its own: row "PostgreSQL relay" with --systems
- * postrider,postrider-postgres.
+ * Row "relay with DKIM, HTTP in": from the first request to the last message counted by the sink, every message signed with RSA-2048,
+ * compared with Postfix with OpenDKIM and Haraka with two workers, interleaved in one run. The compared systems receive messages of the
+ * same size over SMTP from Postfix's smtp-source. The system postrider-postgres is Postrider with its own PostgreSQL server: row
+ * "PostgreSQL relay" with --systems postrider,postrider-postgres.
+ *
+ * node bench/relay-dkim.ts [--rounds 5] [--count 3000] [--sessions 10,50] [--systems postrider,postfix-dkim,haraka-x2-dkim]
  */
 import { tempPostgres } from '../test/kit/temp-postgres.ts';
 import { freePort, machineBusySeconds, median, pause, readArguments, row, run, shown, spread, table } from './lib.ts';

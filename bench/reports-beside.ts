@@ -1,9 +1,10 @@
 /**
  * Row "acceptance beside 100 bounces a second": POST /send over 50 connections with delivery in the same process, while delivery reports
- * are brought, each about a message of its own and by a connection of its own: in turns to a sink of Postfix, so that the machine has the
- * same to do, and to the inbound port, where they become events.
- *   node bench/reports-beside.ts [--rounds 6] [--seconds 5] [--connections 50] [--reports 100] [--pipelined 0]
- * Pipelined, reports come as most servers bring them; otherwise each command waits for the reply to the one before.
+ * arrive, each about its own message and over its own connection: alternately at a Postfix sink, for the same machine load, and at the
+ * inbound port, where they become events. With pipelining, reports arrive as most servers send them; otherwise each command waits for the
+ * previous reply.
+ *
+ * node bench/reports-beside.ts [--rounds 6] [--seconds 5] [--connections 50] [--reports 100] [--pipelined 0]
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -44,7 +45,7 @@ interface Known {
   recipient: string;
 }
 
-/** Sends so many and waits until all are delivered. */
+/** Sends messages and waits until all are delivered. */
 async function delivered(url: string, headers: Record<string, string>, count: number): Promise<Known[]> {
   const known: Known[] = [];
   const call = async (place: string, body?: object) => {
@@ -66,7 +67,7 @@ async function delivered(url: string, headers: Record<string, string>, count: nu
   }
 }
 
-/** Brings so many a second until stopped, each by a connection of its own; answers how many were taken. */
+/** Sends a number of reports per second until stopped, each over its own connection; returns how many were accepted. */
 function bringing(port: number, known: readonly Known[]): () => Promise<number> {
   let taken = 0;
   const under = new Set<Promise<unknown>>();

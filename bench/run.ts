@@ -1,6 +1,6 @@
 /**
- * `npm run bench [-- row …]`: runs the rows of the benchmarks one after the other, each in a process of its own, since
- * they compete for the same cores. Without arguments all of them.
+ * `npm run bench [-- row …]`: runs the benchmark rows in sequence, each in its own process, since they compete for the same cores. Without
+ * arguments all of them.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

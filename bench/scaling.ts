@@ -1,7 +1,8 @@
 /**
- * Row "scaling 1 → 2 nodes": relay with DKIM on PostgreSQL. One machine of two cores cannot run two nodes at full speed beside
- * their database, so that what a message costs is measured with one node and with two at work, each on the same load, and projected:
- * nodes on machines of their own carry 2 × cost(1) / cost(2) as much, as long as the database keeps up.
+ * Row "scaling 1 → 2 nodes": relay with DKIM on PostgreSQL. A machine with two cores cannot run two nodes and their database at full speed.
+ * So the cost of a message is measured with one node and with two, each with the same load, and projected: nodes on separate machines have
+ * 2 × cost(1) / cost(2) the throughput, while the database keeps up.
+ *
  *   node bench/scaling.ts [--rounds 5] [--count 3000] [--connections 40]
  */
 import { tempPostgres } from '../test/kit/temp-postgres.ts';
@@ -32,7 +33,7 @@ await row('scaling 1 → 2 nodes', 900, async () => {
     const database = (): number => processorSeconds(postgres.server.pid(), { tree: true });
     const [nodesBefore, databaseBefore] = [spent(), database()];
     const began = performance.now();
-    // Every node gets the load that one alone gets, as it would with a machine of its own.
+    // Every node gets the load of a single one, as with its own machine.
     const part = { count: options.count, connections: options.connections };
     const total = options.count * nodes.length;
     await Promise.all(

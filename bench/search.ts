@@ -1,8 +1,9 @@
 /**
- * Row "search": `GET /messages` with filters at a million messages of one account, page after page to the last; and what ten
- * accounts that search without a pause cost the requests of an eleventh.
- *   node bench/search.ts [--messages 1000000] [--seconds 10] [--postgres 1]
- * With BENCH_SEARCH=FOLDER (and its POSTRIDER_DATABASE_URL) it measures what was filled before.
+ * Row "search": `GET /messages` with filters at a million messages of one account, page after page to the last; and the effect of ten
+ * accounts that search without a pause on the requests of an eleventh. With BENCH_SEARCH=FOLDER (and its POSTRIDER_DATABASE_URL) it
+ * measures existing data.
+ *
+ * node bench/search.ts [--messages 1000000] [--seconds 10] [--postgres 1]
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -67,7 +68,7 @@ interface Walk {
   found: number;
 }
 
-/** All pages of a list, or a hundred of them. */
+/** Reads all pages of a list, or a hundred of them. */
 async function walk({ url, headers }: BenchService, query: string): Promise<Walk> {
   const times: number[] = [];
   let found = 0;
@@ -88,7 +89,7 @@ function percentile(times: number[], share: number): number {
   return times.toSorted((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * share))]!;
 }
 
-/** Requests of one account, one every 20 ms; each asks the database for what it shows. */
+/** Requests of one account, one every 20 ms; each queries the database. */
 async function requests(service: BenchService, seconds: number): Promise<number[]> {
   const times: number[] = [];
   const untilMs = performance.now() + seconds * 1_000;

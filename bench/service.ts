@@ -1,7 +1,4 @@
-/**
- * The service as the benchmarks run it: the real command in a process and data directory of its own, set up over its
- * own command line.
- */
+/** The service in benchmarks: the real command in its own process and data directory, set up with its command line. */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +6,7 @@ import { type Child, onEnd, pause, run, start, stop, WORK } from './lib.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const MAIN = path.join(ROOT, 'bin/postrider.js');
-/** What `npm start` runs, with its flags, without npm and its shell around it. */
+/** The command of `npm start` with its flags, without npm and its shell. */
 const START = (
   JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as { scripts: { start: string } }
 ).scripts.start
@@ -22,7 +19,7 @@ export interface BenchService {
   url: string;
   folder: string;
   headers: Record<string, string>;
-  /** Of SMTP submission; 0 where that role does not run. */
+  /** Port of SMTP submission; 0 if that role does not run. */
   smtpPort: number;
   smtpLogin: { username: string; password: string };
   startedMs: number;
@@ -30,8 +27,8 @@ export interface BenchService {
 }
 
 /**
- * Starts `postrider serve` on free ports with a fresh account whose domain bench.example is verified, or as a further node of
- * the service that it joins.
+ * Starts `postrider serve` on free ports with a new account whose domain bench.example is verified, or as another node of an existing
+ * service.
  */
 export async function startService(
   environment: Record<string, string>,
@@ -93,20 +90,20 @@ async function waitForFile(file: string, child: Child): Promise<{ httpPort: numb
       try {
         return JSON.parse(readFileSync(file, 'utf8')) as { httpPort: number; smtpPort?: number };
       } catch {
-        // Being written at this moment; read again.
+        // The file is being written; read it again.
       }
     }
     await pause(5);
   }
 }
 
-/** Resident memory of a process and its threads in MB (the kernel says it in KiB). */
+/** Resident memory of a process and its threads in MB (the kernel reports KiB). */
 export function residentMegabytes(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return (Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024) / 1e6;
 }
 
-/** Seconds of processor time of a process and, with `tree`, of those that it started. */
+/** CPU seconds of a process and, with `tree`, of its child processes. */
 export function processorSeconds(pid: number, options: { tree: boolean } = { tree: false }): number {
   const pids = options.tree ? [pid, ...childrenOf(pid)] : [pid];
   let ticks = 0;
@@ -118,10 +115,10 @@ export function processorSeconds(pid: number, options: { tree: boolean } = { tre
         .split(' ')
         .map(Number);
       ticks += fields[11]! + fields[12]!;
-      // What ended in between is counted with its parent.
+      // A child that has ended is counted with its parent.
       if (one === pid && options.tree) ticks += fields[13]! + fields[14]!;
     } catch {
-      // Ended meanwhile.
+      // The process has ended.
     }
   }
   return ticks / 100;

@@ -1,8 +1,8 @@
 /**
- * Submits mail over kept sessions, or each over a connection of its own, with STARTTLS and AUTH PLAIN: one command, one reply, as
- * clients do that do not pipeline. A process of its own, the same for every system. Prints JSON; ends with 1 when anything
- * but the expected was answered.
- *   node bench/smtp-load.ts --port P --username U --password S [--count 1000] [--sessions 10] [--size 5120] [--each 0]
+ * Submits messages over kept sessions, or each over its own connection, with STARTTLS and AUTH PLAIN: one command, one reply, as clients
+ * without pipelining. A separate process, the same for every system. Prints JSON; ends with 1 after an unexpected reply.
+ *
+ * node bench/smtp-load.ts --port P --username U --password S [--count 1000] [--sessions 10] [--size 5120] [--each 0]
  */
 import net from 'node:net';
 import tls from 'node:tls';
@@ -15,7 +15,7 @@ const options = readArguments({
   count: 1000,
   sessions: 10,
   size: 5120,
-  /** 1: a connection for each mail. */
+  /** 1: one connection per message. */
   each: 0,
   timeout: 120,
 });
@@ -37,7 +37,7 @@ const latenciesMs: number[] = [];
 let next = 0;
 let failure = '';
 
-/** One connection until there is nothing left to send; resolves when it is over. */
+/** Uses one connection until nothing is left to send; resolves when it is closed. */
 function session(): Promise<void> {
   return new Promise((resolve) => {
     let socket: net.Socket | tls.TLSSocket;

@@ -1,15 +1,15 @@
 /**
- * The rows of SMTP submission, with STARTTLS and AUTH PLAIN on every side, interleaved in one run:
+ * The rows of SMTP submission, with STARTTLS and AUTH PLAIN for every system, interleaved in one run:
  *
- *   accept       until the client has its last 250, sessions kept, nothing delivered; against Postfix that holds its mail
- *   connections  the same with a connection for each mail
- *   relay        from the first connection until the sink has counted the last mail; ours signed with DKIM, against Postfix that signs nothing
- *   dkim         the same against Postfix with OpenDKIM and Haraka with two workers, which sign too
+ *   accept       until the client has its last 250, sessions kept, nothing delivered; compared with Postfix that holds its mail
+ *   connections  the same with one connection per message
+ *   relay        from the first connection to the last message at the sink; Postrider signs with DKIM, Postfix does not sign
+ *   dkim         the same compared with Postfix with OpenDKIM and Haraka with two workers, which sign too
  *
  *   node bench/smtp.ts --row accept [--rounds 5] [--sessions 1,10,50] [--count 3000] [--size 5120] [--systems …]
  *
- * Shown beside the rate: the processor time of the whole machine for a mail (load generator and sink included), and in
- * ours that of the service alone.
+ * Also shows the CPU time per message of the entire machine (including load generator and sink), and for Postrider that of the service
+ * alone.
  */
 import { fileURLToPath } from 'node:url';
 import { freePort, machineBusySeconds, median, pause, readArguments, row, run, shown, spread, table } from './lib.ts';
@@ -36,9 +36,9 @@ const isEach = options.row === 'connections';
 interface System {
   port: number;
   login: { username: string; password: string };
-  /** Processor seconds of its own so far, where that is known. */
+  /** CPU seconds so far, if known. */
   spent?(): number;
-  /** Throws away what it holds. */
+  /** Discards held mail. */
   clear?(): Promise<unknown>;
 }
 
@@ -100,7 +100,7 @@ async function measure(system: System, sink: Sink, count: number, sessions: numb
   const load = await submit(system, count, sessions);
   if (isRelay && !(await sink.reached(before + count, 60_000)))
     throw new Error(`the sink saw ${sink.seen() - before} of ${count}`);
-  // What the generator needs to start is no work of the system.
+  // The start of the generator is not counted.
   const seconds = isRelay ? (Date.now() - load.beganAt) / 1000 : load.seconds;
   const perMail = (total: number): number => (total / count) * 1000;
   const measured = {
@@ -119,11 +119,11 @@ await row(chosen.title, 1800, async () => {
   const names = (options.systems || chosen.systems).split(',');
   const systems: Record<string, System> = {};
   for (const name of names) systems[name] = await startSystem(name, sink.port);
-  // A round to begin with, which counts for nobody.
+  // A warm-up round without results.
   for (const name of names) await measure(systems[name]!, sink, options.count, 10);
   const rows: string[][] = [];
   for (const sessions of (options.sessions || chosen.sessions).split(',').map(Number)) {
-    // One session waits for a sync between any two mails, and needs no more of them to be measured.
+    // A single session waits for a sync between any two messages, so fewer are enough.
     const count = sessions === 1 || isEach ? Math.ceil(options.count / 3) : options.count;
     const measured: Record<string, Measured[]> = Object.fromEntries(names.map((name) => [name, []]));
     for (let round = 0; round < options.rounds; round += 1) {

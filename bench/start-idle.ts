@@ -1,7 +1,8 @@
 /**
- * Rows "start" and "idle": the time from the command to a ready service, with an empty queue and with many messages
- * queued, and the resident memory of the whole service a while after its start.
- *   node bench/start-idle.ts [--rounds 5] [--queued 100000] [--settle 10]
+ * Rows "start" and "idle": the time from the command to a ready service, with an empty queue and with many messages queued, and the
+ * resident memory of the entire service a while after its start.
+ *
+ * node bench/start-idle.ts [--rounds 5] [--queued 100000] [--settle 10]
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -16,7 +17,7 @@ await row('start and idle', 900, async () => {
   for (const queued of [0, options.queued]) {
     const folder = mkdtempSync(path.join(WORK, 'start-'));
     onEnd(() => rmSync(folder, { recursive: true, force: true }));
-    // Deliveries go to a port where nothing listens, so that the queue stays what it is.
+    // Deliveries go to a port without a listener, so that the queue does not change.
     const environment = { POSTRIDER_ROUTE: 'smtp://127.0.0.1:9' };
     const first = await startService({ ...environment, POSTRIDER_ROLES: 'api' }, folder);
     await first.stop();

@@ -1,7 +1,8 @@
 /**
- * Row "statistics": how fast a log that nobody has counted yet is counted, as at the first start after an upgrade, and what a call takes
- * then, without HTTP. The log has the events of one account, with 10 tags, 20 templates and 500 domains.
- *   node bench/statistics.ts [--events 1000000] [--days 90] [--calls 40] [--database sqlite|postgres]
+ * Row "statistics": how fast an uncounted log is counted, as at the first start after an upgrade, and the duration of a call afterwards,
+ * without HTTP. The log has the events of one account, with 10 tags, 20 templates and 500 domains.
+ *
+ * node bench/statistics.ts [--events 1000000] [--days 90] [--calls 40] [--database sqlite|postgres]
  */
 import type { Caller } from '../src/accounts/accounts.ts';
 import { iso, systemClock } from '../src/base/clock.ts';
@@ -16,7 +17,7 @@ import { median, onEnd, readArguments, row, shown, spread, table } from './lib.t
 const options = readArguments({ events: 1_000_000, days: 90, calls: 40, database: 'sqlite' });
 const ACCOUNT = 'acc_bench';
 
-/** A Send and a Delivery for each mail, a bounce among twenty, and as many opens as one mail in four. */
+/** A Send and a Delivery for each message, one bounce in twenty, and as many opens as a quarter of the messages. */
 function fillStatements(numbers: (count: number) => string, events: number): string[] {
   const emails = Math.round(events / 2.25);
   const startMs = Date.now() - options.days * 86_400_000;

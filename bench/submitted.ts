@@ -1,7 +1,6 @@
 /**
- * What it costs to judge and edit submitted mail: processor time a mail, for mail of 5 KB as programs send it, whole and in pieces
- * of a network packet, and for one of 1.9 MB in pieces of 64 KB. Prints the best of several rounds.
- * `node bench/submitted.ts [rounds]`.
+ * The cost of checking and editing submitted mail: CPU time per message of 5 KB, whole and in pieces of a network packet, and for one of
+ * 1.9 MB in pieces of 64 KB. Prints the best of several rounds. `node bench/submitted.ts [rounds]`.
  */
 import { createSubmissionReader } from '../src/mail/mime/submitted.ts';
 

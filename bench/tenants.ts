@@ -1,4 +1,4 @@
-/** Further accounts of a service under measurement, each with a verified domain of its own. */
+/** Additional accounts of a benchmarked service, each with its own verified domain. */
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { run } from './lib.ts';
@@ -11,7 +11,7 @@ export interface Tenant {
   headers: Record<string, string>;
 }
 
-/** Makes an account that sends from `domain`. */
+/** Creates an account that sends from `domain`. */
 export async function addTenant(
   service: BenchService,
   domain: string,

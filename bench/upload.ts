@@ -1,7 +1,8 @@
 /**
- * Row "upload": PUT of 29 MB to an upload URL, hashed, stored and recorded, against bare node:http that pipes the same body
- * into a synced file; one at a time and several at once, interleaved.
- *   node bench/upload.ts [--rounds 7] [--at-once 1,4]
+ * Row "upload": PUT of 29 MB to an upload URL, hashed, stored and recorded, compared with plain node:http that pipes the same body into a
+ * synced file; one at a time and several at the same time, interleaved.
+ *
+ * node bench/upload.ts [--rounds 7] [--at-once 1,4]
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -58,7 +59,7 @@ await row('upload', 300, async () => {
     await Promise.all(puts.map((put) => put()));
     const seconds = (performance.now() - began) / 1000;
     const cpu = (machineBusySeconds() - busy) / count;
-    // For both alike: new files in pages that the kernel has in hand, and not in ones it has to get from the host first.
+    // Same conditions for both: new files use pages that the kernel already has, instead of pages that it must first get from the host.
     for (const each of [folder, path.join(service.folder, 'blobs')]) removeFiles(each);
     return { rate: (count * bytes.length) / 1e6 / seconds, cpu };
   };

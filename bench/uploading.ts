@@ -1,4 +1,4 @@
-/** What the rows with large files share: registering a manifest, sending a file's bytes, and the service made ready for them. */
+/** Shared by rows with large files: registering a manifest, uploading a file, and a service configured for them. */
 import { createHash } from 'node:crypto';
 import http from 'node:http';
 import path from 'node:path';
@@ -8,7 +8,7 @@ import { type BenchService, startService } from './service.ts';
 
 const MAIN = fileURLToPath(new URL('../bin/postrider.js', import.meta.url));
 
-/** A service whose account may send 40,000,000 bytes. */
+/** Starts a service whose account may send 40,000,000 bytes. */
 export async function startLargeService(environment: Record<string, string>): Promise<BenchService> {
   const service = await startService(environment);
   const env = { PATH: process.env.PATH, POSTRIDER_DATA_DIR: service.folder };
@@ -21,7 +21,7 @@ export async function startLargeService(environment: Record<string, string>): Pr
   }
 }
 
-/** One JSON call; throws on anything but 2xx. */
+/** Sends one JSON request; throws on anything except 2xx. */
 export async function call<T>(service: BenchService, method: string, where: string, body?: unknown): Promise<T> {
   const answer = await fetch(`${service.url}${where}`, {
     method,
@@ -39,7 +39,6 @@ export interface Registered {
   headers: Record<string, string>;
 }
 
-/** A submission of one file. */
 export async function register(service: BenchService, bytes: Buffer): Promise<Registered> {
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   const file = { name: 'file.bin', contentType: 'application/octet-stream', sizeBytes: bytes.length, sha256 };
@@ -53,7 +52,7 @@ export async function register(service: BenchService, bytes: Buffer): Promise<Re
   return { submissionId: made.attachmentSubmissionId, url, headers: requiredHeaders };
 }
 
-/** Sends the bytes over a connection of its own; rejects on anything but 200. */
+/** Uploads the bytes over a separate connection; rejects on anything except 200. */
 export function upload(url: string, headers: Record<string, string>, bytes: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     const sent = http.request(url, {

@@ -1,9 +1,9 @@
 /**
- * Webhook fan-out against its floor, interleaved in one run: events that wait in the store, claimed, signed, posted to a
- * sink in a process of its own, results durable; and a bare undici Pool that posts signed bodies of the same size over 50
- * connections. Prints the median ratio and its spread.
+ * Webhook fan-out compared with its baseline, interleaved in one run: waiting events of the store, claimed, signed, posted to a sink in
+ * another process, with durable results; and a plain undici Pool that posts signed bodies of the same size over 50 connections. Prints the
+ * median ratio and its spread.
  *
- *   node bench/webhook-fanout.ts [--rounds 5] [--events 12000] [--seconds 2]
+ * node bench/webhook-fanout.ts [--rounds 5] [--events 12000] [--seconds 2]
  */
 import { fork } from 'node:child_process';
 import { createHmac, randomBytes } from 'node:crypto';

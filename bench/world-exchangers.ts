@@ -1,6 +1,6 @@
 /**
- * The exchangers of the world: each kind is a row that says how many of a hundred there are and what such a server does. Each
- * counts what it saw: who arrived and when, how many copies, and what it refused for its limits.
+ * The MX hosts of the row "the world": each kind is a row with its number per hundred and its behavior. Each host counts what it received:
+ * who arrived and when, how many copies, and what it refused because of its limits.
  */
 import { type SinkContext, type SinkRule, type SmtpSink, smtpSink } from '../test/kit/smtp-sink.ts';
 
@@ -12,9 +12,9 @@ export interface Exchanger {
   sink: SmtpSink;
   /** By recipient. */
   arrivals: Map<string, { atMs: number; copies: number }>;
-  /** Connections and transactions that were refused for their number. */
+  /** Connections and transactions refused because of their number. */
   refused: number;
-  /** What was offered: transactions, and connections refused before one. */
+  /** Returns what was offered: transactions, and connections refused before one. */
   offers(): number;
 }
 
@@ -26,13 +26,13 @@ interface Behaviour {
 type Describe = (counted: { sink: () => SmtpSink; refuse(): void }) => Behaviour;
 
 const MAX_CONNECTIONS = 3;
-/** Mails that the second kind takes within a minute; at 20 mails a second in all about 35 come. */
+/** Messages per minute that the second kind accepts; at 20 messages per second in total, about 35 arrive. */
 const MAILS_A_MINUTE = 50;
 const GREYLISTED_MS = 20_000;
 const MINUTE_MS = 60_000;
 
 const DESCRIPTIONS: Record<Kind, { count: number; describe: Describe }> = {
-  // A tarpit answers, but slowly: every reply to MAIL and RCPT takes seconds.
+  // A tarpit replies slowly: every reply to MAIL and RCPT takes seconds.
   tarpit: { count: 5, describe: () => ({ script: { mail: { delayMs: 5_000 }, rcpt: { delayMs: 5_000 } } }) },
   'connection limit': {
     count: 3,
@@ -43,7 +43,7 @@ const DESCRIPTIONS: Record<Kind, { count: number; describe: Describe }> = {
           refuse();
           return { reply: '421 4.7.0 too many connections from your address', drop: true };
         },
-        // Slow enough that mail of the usual rate overlaps.
+        // Slow enough that messages overlap at the usual rate.
         dot: { delayMs: 2_000 },
       },
     }),
@@ -80,7 +80,7 @@ const DESCRIPTIONS: Record<Kind, { count: number; describe: Describe }> = {
   healthy: { count: 79, describe: () => ({ script: {} }) },
 };
 
-/** How many of each kind there are among so many. */
+/** Returns how many hosts of each kind there are in a total. */
 export function KINDS(total: number): { kind: Kind; count: number }[] {
   return (Object.keys(DESCRIPTIONS) as Kind[]).map((kind) => ({
     kind,

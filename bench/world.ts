@@ -1,9 +1,10 @@
 /**
- * Row "the world": one service between three tenants and a hundred exchangers, each on an address of its own: 5 tarpits, 5 that
- * say 421 (three for the number of connections, two for the rate of mail), 10 that greylist, one whose TLS is broken, and healthy ones.
- * Mail comes at a steady rate; what counts is what the exchangers saw: nothing lost, nothing twice, few connections refused,
- * and how long mail to the healthy ones took. A broken bound ends the program with 1.
- *   node bench/world.ts [--minutes 10] [--rate 20] [--seed 1]
+ * Row "the world": one service between three tenants and a hundred MX hosts, each with its own address: 5 tarpits, 5 that reply 421 (three
+ * for the number of connections, two for the message rate), 10 that greylist, one with broken TLS, and healthy ones. Messages arrive at a
+ * steady rate; results are taken at the MX hosts: nothing lost, no duplicates, few refused connections, and the delivery time to the
+ * healthy ones. Exceeding a limit ends the program with 1.
+ *
+ * node bench/world.ts [--minutes 10] [--rate 20] [--seed 1]
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { fakeDns } from '../test/kit/fake-dns.ts';
@@ -15,14 +16,17 @@ import { type Exchanger, KINDS, type Kind, openExchanger } from './world-exchang
 const options = readArguments({ minutes: 10, rate: 20, seed: 1 });
 const EXCHANGERS = 100;
 const TENANTS = 3;
-/** Of the mail, so much goes to the five that say 421 beside their share of the rest: enough to meet their limits. */
+/** This part of the messages goes to the five that reply 421, in addition to their share of the others: enough to reach their limits. */
 const LIMITED_PART = 0.1;
-/** After the last mail: what was greylisted or met a pause has this long to arrive. */
+/** After the last message: time for greylisted and paused ones to arrive. */
 const DRAIN_MS = 20 * 60_000;
-/** The bounds of docs/explanation/performance.md. */
+/** The limits of docs/explanation/performance.md. */
 const MAX_REFUSED = 0.01;
 const MAX_P99_MS = 2_000;
-/** What the discovery of a limit of three connections may cost at one peer, whatever its share of a short run: twice as many (docs/explanation/promises.md). */
+/**
+ * Maximum cost of discovering a limit of three connections at one host, whatever its share of a short run: twice as many
+ * (docs/explanation/promises.md).
+ */
 const MAX_DISCOVERY = 6;
 
 /** A sequence that is the same for the same seed (mulberry32). */
@@ -106,7 +110,7 @@ await row('the world', options.minutes * 60 + DRAIN_MS / 1000 + 120, async () =>
   const taken = (): number => exchangers.reduce((sum, { arrivals }) => sum + arrivals.size, 0);
   const drainedBy = performance.now() + DRAIN_MS;
   while (taken() < sent.size && performance.now() < drainedBy) await pause(500);
-  // A second copy would come soon after the first.
+  // A duplicate would follow soon after the first copy.
   await pause(3_000);
 
   const broken: string[] = [];
@@ -147,7 +151,7 @@ await row('the world', options.minutes * 60 + DRAIN_MS / 1000 + 120, async () =>
   const all = rows.at(-1)!;
   bound(all.lost === 0, `${all.lost} mails were lost`);
   bound(all.duplicates === 0, `${all.duplicates} mails came twice`);
-  // Of what was offered to a peer, in mails and in connections it did not take.
+  // As a share of what was offered to a host: messages, and connections that it refused.
   bound(
     all.refused / (all.mails + all.refused) < MAX_REFUSED,
     `${all.refused} of ${all.mails + all.refused} offers were refused`,

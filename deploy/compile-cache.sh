@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts the service once on an empty directory and stops it, so that what Node compiles of its sources lies in the cache that
-# every later start reads: in an image, whose file system may be read-only when it runs.
+# Starts the service once on an empty directory and stops it, so that the image has Node's compile cache, which every later start
+# reads: the file system may be read-only then.
 set -e
 folder=$(mktemp -d)
 POSTRIDER_DATA_DIR=$folder/data POSTRIDER_HTTP_PORT=0 POSTRIDER_HTTP_HOST=127.0.0.1 POSTRIDER_SMTP_PORT=0 \

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The command line beside the systemd unit: as its user, with its settings. For root; the folder it runs in is the data directory,
-# so that file names must be absolute.
+# Runs the command line with the user and settings of the systemd unit. Run it as root. The working directory is the data directory,
+# so file names must be absolute.
 exec systemd-run --quiet --pipe --wait --collect --property=User=postrider --property=UMask=0077 \
   --property=WorkingDirectory=/var/lib/postrider --property=EnvironmentFile=-/etc/postrider.env \
   --setenv=POSTRIDER_DATA_DIR=/var/lib/postrider \

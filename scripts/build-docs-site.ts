@@ -11,14 +11,14 @@ const root = path.dirname(import.meta.dirname);
 const site = path.join(root, 'site');
 const pages = path.join(site, 'pages');
 
-/** Where a file of the repository is in the site; undefined if it is not part of it. */
+/** Returns the page of a repository file in the site; undefined if it is not part of it. */
 function pageOf(file: string): string | undefined {
   if (!file.includes('/') && file.endsWith('.md') && file !== 'README.md') return file.toLowerCase();
   if (!file.startsWith('docs/')) return undefined;
   return file.slice('docs/'.length).replace(/README\.md$/, 'index.md');
 }
 
-/** The page with links to other pages of the site; links to anything else in the repository become plain text. */
+/** Returns the page with links to other pages of the site; other links into the repository become plain text. */
 function staged(file: string, markdown: string): string {
   const page = pageOf(file)!;
   return markdown.replace(/(!?)\[([^\]]*)\]\(([^)\s]+)\)/g, (whole, image: string, text: string, link: string) => {

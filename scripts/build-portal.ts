@@ -1,7 +1,7 @@
 /**
- * Builds the portal into portal/dist: `node scripts/build-portal.ts [--if-needed]`. With --if-needed, as `npm start` calls it, only where the
- * sources have changed since; and where it cannot be built (production dependencies only, a read-only file system) it says so in a line, and the
- * service starts without.
+ * Builds the portal into portal/dist: `node scripts/build-portal.ts [--if-needed]`. With --if-needed, as `npm start` calls it, only if the
+ * sources have changed. If it cannot be built (production dependencies only, a read-only file system), it prints a line, and the service
+ * starts without the portal.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, globSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { brotliCompress } from 'node:zlib';
 const root = path.resolve(import.meta.dirname, '..');
 const portal = path.join(root, 'portal');
 const stamp = path.join(portal, 'dist/sources');
-/** What the built files are made of. */
+/** Inputs of the build. */
 const SOURCES = [
   'portal/src',
   'portal/public',
@@ -23,7 +23,7 @@ const SOURCES = [
   'package-lock.json',
 ];
 
-/** The file, or those of the folder, in one order. */
+/** Returns the file, or the files of the folder, in a fixed order. */
 function filesIn(name: string): string[] {
   return globSync([name, `${name}/**/*`], { cwd: root })
     .filter((file) => statSync(path.join(root, file)).isFile())
@@ -40,7 +40,7 @@ function isBuilt(digest: string): boolean {
   return existsSync(stamp) && readFileSync(stamp, 'utf8') === digest;
 }
 
-/** At the level that takes a second for the largest file, which no visitor waits for. */
+/** At the level that takes a second for the largest file, which happens only at build time. */
 async function compressAll(folder: string): Promise<void> {
   await Promise.all(
     readdirSync(folder).map(async (name) => {
@@ -57,7 +57,7 @@ async function build(digest: string): Promise<void> {
   writeFileSync(stamp, digest);
 }
 
-/** Builds it where that is needed. */
+/** Builds the portal if needed. */
 export async function buildPortal(): Promise<void> {
   const digest = digestOfSources();
   if (!isBuilt(digest)) await build(digest);

@@ -1,7 +1,7 @@
 /**
- * Everything that must be green before a change lands, one step after the other: types, format and lint, dead code,
- * generated documents, the rules of OpenAPI, tests (the house rules are among them). Runs all steps even when one fails, shows what each took,
- * and fails at the end. `--without-tests` leaves the tests to those who ran them already.
+ * Runs everything that must pass before a change is merged: types, format and lint, dead code, generated documents, OpenAPI rules, tests
+ * (including the house rules). Runs all steps even if one fails, prints the duration of each, and fails at the end. `--without-tests` skips
+ * the tests.
  */
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
@@ -27,7 +27,7 @@ if (!process.argv.includes('--without-tests')) {
   steps.push({ name: 'tests', command: process.execPath, args: ['scripts/test.ts'] });
 }
 
-// Redocly would otherwise ask the registry whether there is a newer one.
+// Otherwise Redocly checks the registry for a newer version.
 const env = { ...process.env, REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
 const results = steps.map((step) => {
   console.log(`\n── ${step.name}`);

@@ -1,6 +1,6 @@
 /**
- * The text of the generated documents, made from the code's own tables and from what the service says of itself, so that
- * the script that writes them and the test that compares them cannot disagree.
+ * Generates the text of documents from the code's tables and the service's own description, for the script that writes them and the test
+ * that compares them.
  */
 import { catalogue } from '../src/base/failure.ts';
 import { SECRET_SETTINGS, settings } from '../src/config.ts';
@@ -14,7 +14,7 @@ function cell(text: string): string {
   return text.replaceAll('|', '\\|').replaceAll('\n', ' ');
 }
 
-/** docs/reference/errors.md: every code with its HTTP status, its SMTP reply and its public sentence. */
+/** docs/reference/errors.md: every code with its HTTP status, SMTP reply and public message. */
 export function errorsDocument(
   table: Record<string, { status: number; smtp: string; text: string }> = catalogue,
 ): string {
@@ -63,7 +63,7 @@ ${rows.join('\n')}
 
 const CODE_LINE_LENGTH = 120;
 
-/** The sentences of the codes for the portal's page of refused requests, as the formatter would write them. */
+/** The messages of the codes for the portal's page of refused requests, formatted as by the formatter. */
 export function errorCodesModule(table: Record<string, { text: string }> = catalogue): string {
   const lines = Object.entries(table)
     .sort(([a], [b]) => a.localeCompare(b))
@@ -165,7 +165,7 @@ interface Openapi {
   paths: Record<string, Record<string, { tags: string[]; summary: string }>>;
 }
 
-/** docs/reference/api.md: how to call the API, and every call with its summary, by tag. */
+/** docs/reference/api.md: how to call the API, and every operation with its summary, by tag. */
 export function apiDocument(openapi: string): string {
   const { tags, paths } = JSON.parse(openapi) as Openapi;
   const calls = Object.entries(paths).flatMap(([route, methods]) =>
@@ -180,7 +180,7 @@ export function apiDocument(openapi: string): string {
   return `${madeFrom('the routes in src/')}\n\n${API_INTRODUCTION}\n${sections.join('\n')}`;
 }
 
-/** docs/openapi.json: what a service started on an empty directory answers. */
+/** docs/openapi.json: the document of a service started on an empty directory. */
 export async function openapiDocument(): Promise<string> {
   const service = await startService({ env: { POSTRIDER_BASE_URL: 'http://localhost:3000' } });
   try {

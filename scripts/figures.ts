@@ -1,7 +1,7 @@
 /**
- * Prints how large and how dense the tree is: `node scripts/figures.ts [ROOT] [--list]`, where ROOT is another checkout with its
- * packages installed. Lines and files of src by folder without tests, long functions, circles of imports, branches by
- * dialect, packages at run time, and the files that one message passes; `--list` names those.
+ * Prints the size and structure of the tree: `node scripts/figures.ts [ROOT] [--list]`, where ROOT is another checkout with its packages
+ * installed. Lines and files of src by folder without tests, long functions, import cycles, branches by dialect, runtime packages, and the
+ * files that one message passes; `--list` lists those.
  */
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';

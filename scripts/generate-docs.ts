@@ -1,8 +1,7 @@
 /**
- * Writes the documents that are made from the code: docs/reference/errors.md and the portal's sentences from the catalogue of refusals,
- * docs/reference/settings.md from the table of settings, docs/openapi.json from the routes, and from that the types of the client in
- * clients/typescript; and which styles the portal loads. With `--check` it writes nothing and fails when a file on disk is not what
- * the code says.
+ * Writes the generated documents: docs/reference/errors.md and the portal's messages from the error catalogue, docs/reference/settings.md
+ * from the table of settings, docs/openapi.json from the routes, from that the types of the client in clients/typescript, and the styles
+ * that the portal loads. With `--check` it writes nothing and fails if a file differs from the code.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,7 +1,7 @@
 /**
- * Measures which files of src one message passes: starts the service with an inspector, warms it up, and takes V8's counts of
- * calls in all its threads around one POST /send, its delivery by SMTP and its webhooks. What runs by a timer at that moment is
- * left out by taking only what every one of several messages passes.
+ * Measures which files of src one message passes: starts the service with an inspector, warms it up, and reads V8's call counts in all its
+ * threads around one POST /send, its SMTP delivery and its webhooks. Code that runs by a timer at that moment is excluded by keeping only
+ * files that every one of several messages passes.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { webhookCatcher } from '../test/kit/webhook-catcher.ts';
 
 const WARM_UP = 20;
 const MESSAGES = 5;
-/** After the last webhook was answered, for what is recorded of it. */
+/** After the last webhook response, for recording it. */
 const SETTLED_MS = 200;
 
 interface Coverage {
@@ -23,7 +23,7 @@ interface Coverage {
 
 type Send = (method: string, params?: object) => Promise<unknown>;
 
-/** A session with the process, and one with each of its threads. */
+/** Opens a session with the process, and one with each of its threads. */
 async function inspect(url: string): Promise<{ sessions: Map<string, Send>; close(): void }> {
   const socket = new WebSocket(url);
   await new Promise((resolve, reject) => {
@@ -62,7 +62,7 @@ async function inspect(url: string): Promise<{ sessions: Map<string, Send>; clos
   return { sessions, close: () => socket.close() };
 }
 
-/** Files below `prefix` of which a function ran since the last call; the counts start again at zero. */
+/** Returns files below `prefix` with a function that ran since the last call; the counts restart at zero. */
 async function ranSince(sessions: Map<string, Send>, prefix: string): Promise<Set<string>> {
   const files = new Set<string>();
   for (const send of sessions.values()) {
@@ -126,7 +126,7 @@ async function startInspected(root: string, relayPort: number): Promise<Running>
   };
 }
 
-/** The files of src that one message passes in the checkout `root`, sorted. */
+/** Returns the files of src that one message passes in the checkout `root`, sorted. */
 export async function messageFiles(root: string): Promise<string[]> {
   const sink = await smtpSink();
   const catcher = await webhookCatcher();

@@ -1,6 +1,7 @@
 /**
- * The styles of Mantine that the portal needs, as imports: of the components that its pages use, and of those that these are made of. The whole
- * sheet would be three quarters of what a first visit loads of styles. The order is that of Mantine's own sheet, since later rules win.
+ * Generates imports of the Mantine styles that the portal needs: of the components that its pages use, and of their own components. The
+ * complete sheet would be three quarters of the styles loaded by a first visit. The order is that of Mantine's own sheet, since later rules
+ * win.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -8,12 +9,12 @@ import path from 'node:path';
 const root = path.dirname(import.meta.dirname);
 const mantine = path.join(root, 'node_modules/@mantine/core');
 const styleOf = (name: string): string => path.join(mantine, `styles/${name}.css`);
-/** What everything stands on. */
+/** Base styles of all components. */
 const BASE = ['baseline', 'default-css-variables', 'global'];
-/** Of other packages of Mantine that the portal uses. */
+/** Used by other Mantine packages of the portal. */
 const OF_OTHERS = ['Notification', 'Modal'];
 
-/** Components named in imports from @mantine/core. */
+/** Returns the components imported from @mantine/core. */
 function used(): string[] {
   const files = globSync('portal/src/**/*.tsx', { cwd: root });
   const texts = files.map((file) => readFileSync(path.join(root, file), 'utf8'));
@@ -23,7 +24,7 @@ function used(): string[] {
   return names.map((name) => name.trim()).filter((name) => /^[A-Z]/.test(name));
 }
 
-/** Those that a component's own source imports: from the folder of another, or from a file in its own, such as RadioCard. */
+/** Returns the components that a component's source imports: from another folder, or from a file in its own, such as RadioCard. */
 function partsOf(name: string): string[] {
   const sources = globSync(`${mantine}/esm/{components,utils}/${name}/**/*.mjs`);
   const imports = sources.flatMap((file) => [
@@ -32,7 +33,7 @@ function partsOf(name: string): string[] {
   return imports.map(([, part]) => part!);
 }
 
-/** portal/src/mantine.css. */
+/** Returns the text of portal/src/mantine.css. */
 export function portalStyles(): string {
   const needed = new Set([...used(), ...OF_OTHERS]);
   for (const name of needed) for (const part of partsOf(name)) needed.add(part);

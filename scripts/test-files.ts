@@ -1,7 +1,7 @@
 /**
- * Which files of tests there are, which of them can share a process, and how they are dealt out to processes. Most do, one
- * after the other, since each ends what it starts: a process in which something is left running does not end, and fails. A file
- * that sets what holds for a whole process, or counts in it, has one of its own.
+ * Finds test files, determines which of them can share a process, and distributes them to processes. Most share one, in sequence, since
+ * each ends what it starts: a process with something left running does not end, and fails. A file that changes or counts process-wide state
+ * has its own process.
  */
 import { existsSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -22,17 +22,17 @@ const FOLDERS = [
   'test/portal',
 ];
 
-/** Authorities that every connection of the process trusts, the memory of the process, a server that only this file may stop. */
+/** CAs that all connections of the process trust, the memory of the process, a server that only this file may stop. */
 const OF_THE_PROCESS = /\b(setDefaultCACertificates|memoryUsage|ownPostgresServer)\(/;
 const ON_POSTGRES = /\b(tempPostgres|DIALECTS|startCluster)\b|'postgres'/;
 const ON_S3 = /\b(startS3|startLocalS3|s3Service)\(/;
 
-/** Tests that CI runs beside the fast ones: long ones, several at a time, and slow ones, which want the machine for themselves. */
+/** Tests that CI runs next to the fast ones: long ones, several at a time, and slow ones, which need the machine for themselves. */
 const OF_CI = /\.(long|slow)\.test\.ts$/;
 
 export const isSlow = (file: string): boolean => file.endsWith('.slow.test.ts');
 
-/** Fast tests, or long and slow ones, below the paths that are asked for; all of them without any. */
+/** Returns fast tests, or long and slow ones, below the given paths; without paths, all of them. */
 export function testFiles({ slow, below }: { slow: boolean; below: string[] }): string[] {
   return FOLDERS.flatMap((folder) => globSync(`${folder}/**/*.test.ts`))
     .filter((file) => OF_CI.test(file) === slow)
@@ -58,7 +58,7 @@ function sourceOf(file: string): Source {
   return source;
 }
 
-/** The file and everything it imports, directly or not. */
+/** Returns the file and everything it imports, directly or not. */
 function reached(file: string): string[] {
   const found = new Set([file]);
   for (const one of found) for (const target of sourceOf(one).targets) found.add(target);
@@ -68,7 +68,7 @@ function reached(file: string): string[] {
 /** Whether the file can run in one process with others. */
 export const canShareProcess = (file: string): boolean => !OF_THE_PROCESS.test(sourceOf(file).text);
 
-/** Whether the file says so, itself or in the part of the tests it is made of, which is not the kit. */
+/** Whether the file matches, itself or in its test modules outside of the kit. */
 function says(file: string, pattern: RegExp): boolean {
   const own = (one: string): boolean => one === file || (one.startsWith('test/') && !one.startsWith('test/kit/'));
   return reached(file).some((one) => own(one) && pattern.test(sourceOf(one).text));
@@ -78,10 +78,10 @@ export const isOnPostgres = (file: string): boolean => says(file, ON_POSTGRES);
 
 export const isOnS3 = (file: string): boolean => says(file, ON_S3);
 
-/** Whether the file looks at the portal in a browser. */
+/** Whether the file uses the portal in a browser. */
 export const isOnPortal = (file: string): boolean => reached(file).includes('test/kit/browser.ts');
 
-/** Seconds that files took in the last runs on this machine. */
+/** Durations of files in the last runs on this machine, in seconds. */
 const TIMES = 'node_modules/.cache/postrider-test-seconds.json';
 
 export function recordedSeconds(): Record<string, number> {
@@ -97,16 +97,16 @@ export function recordSeconds(seconds: Record<string, number>): void {
   writeFileSync(TIMES, JSON.stringify({ ...recordedSeconds(), ...seconds }, null, 1));
 }
 
-/** Bytes of a file that nothing is known of are taken for a second each. */
+/** Estimate for an unknown file: this many bytes take a second. */
 const BYTES_PER_SECOND = { test: 1_000, src: 5_000 };
-/** Processes for all the files that can share one: so few that starting them costs little, so many that every lane gets some. */
+/** Processes for the files that can share one: few enough that starting them costs little, enough for every lane. */
 const SHARED_PROCESSES = 12;
-/** In a process at least, where few files are run. */
+/** Minimum per process, if few files run. */
 const FILES_TOGETHER = 4;
 
 /**
- * The files of each process, the longest process first, so that no lane is left with a long one while the others are done. Files
- * that can share one are dealt out so that the processes take equally long.
+ * Returns the files of each process, longest process first, so that no lane is left with a long one at the end. Files that can share a
+ * process are distributed evenly by duration.
  */
 export function processesOf(files: string[]): string[][] {
   const recorded = recordedSeconds();

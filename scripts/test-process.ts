@@ -1,7 +1,6 @@
 /**
- * A process of tests, as scripts/test.ts starts it: loads each of the files that its arguments name as a suite, one when the one
- * before has ended, and writes at its end how long each of them took, and how much processor time this process and the processes
- * it waited for took meanwhile. A file that cannot be loaded is a suite that fails.
+ * A test process, started by scripts/test.ts: loads each of the files in its arguments as a suite, in sequence, and at the end writes the
+ * duration of each, and the CPU time of this process and its finished children. A file that cannot be loaded is a failing suite.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -16,12 +15,12 @@ export interface Took {
 
 const [tookFile, ...files] = process.argv.slice(2) as [string, ...string[]];
 
-/** Of processes that ended; only Linux says so. */
+/** CPU time of finished children; available only on Linux. */
 function childrenSeconds(): number {
   try {
     const stat = readFileSync('/proc/self/stat', 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    // In hundredths: cutime and cstime of proc(5).
+    // In hundredths of a second: cutime and cstime of proc(5).
     return (Number(fields[13]) + Number(fields[14])) / 100;
   } catch {
     return 0;
@@ -34,7 +33,7 @@ function cpuSeconds(): number {
 }
 
 const took: Took[] = [];
-// The first one's time holds the start of the process.
+// The first file's time includes the start of the process.
 let last = { seconds: 0, cpuSeconds: 0 };
 let present = '';
 
@@ -59,9 +58,9 @@ for (const [index, file] of files.entries()) {
       try {
         await import(path.resolve(file));
       } finally {
-        // Behind the hooks of the file.
+        // After the hooks of the file.
         after(() => {
-          // What the last one leaves running is its own time.
+          // The last file's time includes what it leaves running.
           if (index < files.length - 1) note();
           resolve();
         });

@@ -1,10 +1,10 @@
 /**
  * Runs the tests: `npm test` the fast ones, with `--slow` the others: those named *.long.test.ts, and then, one at a time, those named
- * *.slow.test.ts. With paths only what lies below them. Prints every failure whole, every skipped test with its reason, where the time went, and one line of sums
- * at the end. Exits with 1 when a test failed, when a file could not run, or when there was nothing to run.
+ * *.slow.test.ts. With paths, only those below them. Prints every failure in full, every skipped test with its reason, the durations, and a
+ * summary line. Exits with 1 if a test failed, a file could not run, or there was nothing to run.
  *
- * Fast files that can share a process do (test-files.ts says which), all others have one of their own; those on PostgreSQL share
- * one server, those on S3 one Swift; what is compiled is kept for all of them.
+ * Fast files that can share a process do (see test-files.ts), all others have their own; PostgreSQL tests share one server, S3 tests one
+ * Swift; compiled code is cached for all of them.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
@@ -18,9 +18,9 @@ import { buildPortal } from './build-portal.ts';
 import { isOnPortal, isOnPostgres, isOnS3, isSlow, processesOf, recordSeconds, testFiles } from './test-files.ts';
 import type { Took } from './test-process.ts';
 
-/** Processes at a time: more than the two cores of the smallest machine, since they wait for disks, sockets and times as well. */
+/** Processes at a time: more than the two cores of the smallest machine, since they also wait for disks, sockets and timers. */
 const LANES = 3;
-/** Without any news of a process. */
+/** Maximum time without output of a process. */
 const FAST_DEADLINE_MS = 180_000;
 const SLOW_DEADLINE_MS = 900_000;
 
@@ -38,17 +38,17 @@ if (files.length === 0) {
 const startedAt = performance.now();
 const scratch = mkdtempSync(path.join(os.tmpdir(), 'postrider-tests-'));
 process.once('exit', () => rmSync(scratch, { recursive: true, force: true }));
-// A run that is ended ends its servers too: they hang on the exit.
+// Ending a run also ends its servers, which are closed by the exit handler.
 process.once('SIGTERM', () => process.exit(143));
 process.once('SIGINT', () => process.exit(130));
-// Also for the services that tests start; the same folder as theirs.
+// Also for the services that tests start, which use the same folder.
 process.env.NODE_COMPILE_CACHE ??= path.join(root, 'node_modules/.cache/postrider');
 if (!process.env.TEST_PG_URL && files.filter(isOnPostgres).length > 1) {
   process.env[RUN_SERVER] = (await postgresServer()).url('postgres');
 }
-// Once, before many look for it at the same time.
+// Once, before many tests need it at the same time.
 if (files.some(isOnPortal)) await buildPortal();
-// Where there is none, the files themselves say what that means.
+// If it does not start, the files themselves report that.
 const swift = files.filter(isOnS3).length > 1 ? await startSwift().catch(() => undefined) : undefined;
 if (swift) process.env[RUN_SWIFT] = JSON.stringify(swift);
 
@@ -57,22 +57,22 @@ const sums = { passed: 0, failed: 0, skipped: 0 };
 const reporter = new spec();
 reporter.pipe(process.stdout);
 
-/** The runner's own sums at the end of each process; ours stand at the end of all. */
+/** The runner's own totals at the end of each process; this script prints totals for all. */
 const SUM_LINE = /^(tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) [\d.]+$/;
 
 interface Ran {
   events: TestEvent[];
   counts: { passed: number; failed: number; skipped: number };
-  /** Every file ran to its end, and nothing failed besides the tests. */
+  /** Every file ran to its end, and nothing failed except tests. */
   isWhole: boolean;
-  /** Of the files that ended. */
+  /** For the files that ended. */
   took: Took[];
 }
 
 const PROCESS = path.join(root, 'scripts/test-process.ts');
 let processes = 0;
 
-/** Runs files in a process of their own, which is killed when no test of it has begun or ended for too long. */
+/** Runs files in one process, which is killed if no test starts or ends for too long. */
 async function runProcess(together: string[]): Promise<Ran> {
   const deadlineMs = slow ? SLOW_DEADLINE_MS : FAST_DEADLINE_MS;
   const deadline = new AbortController();
@@ -112,7 +112,7 @@ async function runProcess(together: string[]): Promise<Ran> {
   return { events, counts, isWhole: !isBroken && took.length === together.length, took };
 }
 
-/** Nothing of a process that was killed. */
+/** Empty for a process that was killed. */
 function tookIn(file: string): Took[] {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
@@ -137,7 +137,7 @@ function report({ events, counts, took: files }: Ran): void {
   }
 }
 
-/** Where one of several files broke the process, ended it or hung, each is run alone, which names it. */
+/** If one of several files broke, ended or hung the process, each runs alone to find out which. */
 async function runFiles(together: string[]): Promise<void> {
   const ran = await runProcess(together);
   if (ran.isWhole || together.length === 1) report(ran);

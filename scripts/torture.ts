@@ -1,8 +1,8 @@
 /**
- * `npm run torture [-- --seconds 600 --nodes 3]`: several nodes on PostgreSQL and S3 under load, a node killed every five seconds
- * and the database restarted every ten, for as long as asked, checked against a ledger. With `--power-cuts 300` instead: one service on
- * a disk whose power is cut that often, under load (root and Linux). Prints what was done and what came of it; exits with 1 at the
- * first broken promise. The tests run the same for a minute.
+ * `npm run torture [-- --seconds 600 --nodes 3]`: several nodes on PostgreSQL and S3 under load, with a node killed every five seconds and
+ * the database restarted every ten, checked against a ledger. With `--power-cuts 300` instead: one service on a disk whose power is cut
+ * that often, under load (root and Linux). Prints what was done and its result; exits with 1 at the first broken promise. The tests run the
+ * same for a minute.
  */
 import { parseArgs } from 'node:util';
 import { underFire } from '../test/faults/nodes-fire.ts';

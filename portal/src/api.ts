@@ -1,6 +1,6 @@
 /**
- * The calls of the portal: those of the generated client, made with the session's cookie, for an account and a mode. `useCall` reads,
- * `usePages` reads lists, `useChange` changes; what they take and answer is typed by openapi.json.
+ * The API calls of the portal: those of the generated client, with the session's cookie, for an account and a mode. `useCall` reads,
+ * `usePages` reads lists, `useChange` changes; openapi.json types their input and output.
  */
 import { keepPreviousData, useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import {
@@ -24,7 +24,7 @@ export type Mode = 'live' | 'sandbox';
 
 const callers = new Map<string, Caller>();
 
-/** Who is signed in, in the name of an account; without one for the calls of the person and the operator. */
+/** Returns the signed-in caller for an account; without an account, for calls about the user and by operators. */
 export function callerOf(accountId?: string, mode?: Mode): Caller {
   const name = `${accountId} ${mode}`;
   let caller = callers.get(name);
@@ -37,16 +37,16 @@ export function callerOf(accountId?: string, mode?: Mode): Caller {
 
 export interface CallSettings {
   enabled?: boolean;
-  /** Milliseconds between two calls while the page is looked at. */
+  /** Milliseconds between two calls while the page is visible. */
   everyMs?: number;
-  /** Shows the last answer while another input is asked for. */
+  /** Keeps the last response while another input is loading. */
   keepsLast?: boolean;
 }
 
-/** The cached answers of an operation are found, and made stale, by the operation's name. */
+/** Cached responses are found and invalidated by the name of the operation. */
 const keyOf = (caller: string, operation: OperationId, input: unknown) => [operation, caller, input] as const;
 
-/** One answer, kept and shared by all who ask for the same. */
+/** Reads one response, which is cached and shared. */
 export function useCall<O extends OperationId>(
   operation: O,
   input: Input<O> = {} as Input<O>,
@@ -64,7 +64,7 @@ export function useCall<O extends OperationId>(
 
 type Item<O extends ListId> = Answer<O> extends readonly (infer T)[] ? T : never;
 
-/** A list, page by page; `items` are those of all pages that were read. */
+/** Reads a list page by page; `items` has the items of all pages read so far. */
 export function usePages<O extends ListId>(
   operation: O,
   input: Input<O> = {} as Input<O>,
@@ -85,7 +85,7 @@ export function usePages<O extends ListId>(
   return { ...query, items: query.data?.pages.flatMap((page) => page.items) };
 }
 
-/** A change; when it is done, the answers of these operations are asked for again. */
+/** Runs a change, then reloads the responses of the `stale` operations. */
 export function useChange<O extends OperationId>(operation: O, stale: readonly OperationId[] = []) {
   const { caller } = useScope();
   const queries = useQueryClient();

@@ -1,4 +1,4 @@
-/** The icons that are used, each from a file of its own: the package has 6,000. */
+/** The icons in use, each imported from its own file: the package has 6,000. */
 export { default as IconActivity } from '@tabler/icons-react/dist/esm/icons/IconActivity.mjs';
 export { default as IconAlertCircle } from '@tabler/icons-react/dist/esm/icons/IconAlertCircle.mjs';
 export { default as IconAlertTriangle } from '@tabler/icons-react/dist/esm/icons/IconAlertTriangle.mjs';

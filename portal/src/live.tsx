@@ -1,6 +1,6 @@
 /**
- * What happens, as it happens: one stream of events for the tab, while it is looked at and while a page wants it. Browsers hold six
- * connections to a host for all tabs together, so that a hidden tab lets its own go; the stream goes on behind the last event later.
+ * Live events: one stream per tab, while the tab is visible and a page needs it. Browsers allow six connections per host for all tabs
+ * together, so a hidden tab closes its own; the stream later resumes after the last event.
  */
 import { useQueryClient } from '@tanstack/react-query';
 import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from 'react';
@@ -18,7 +18,6 @@ interface Live {
 
 const LiveContext = createContext<Live | undefined>(undefined);
 
-/** Whether the tab is looked at. */
 function useVisible(): boolean {
   const [isVisible, setVisible] = useState(document.visibilityState === 'visible');
   useEffect(() => {
@@ -29,7 +28,7 @@ function useVisible(): boolean {
   return isVisible;
 }
 
-/** Says when a connection is asked for and when it stands: who shows a list reads it again then, and nothing falls between. */
+/** Reports when a connection is opening and when it is open: lists are read again then, so that no event is missed. */
 function watched(caller: Caller, say: (state: Connection) => void): Caller {
   return {
     ...caller,
@@ -85,7 +84,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
   return <LiveContext value={{ ...live, state }}>{children}</LiveContext>;
 }
 
-/** Calls the listener with each event of this account and mode, from now on, without gap or repeat. */
+/** Calls the listener with each event of this account and mode from now on, without gaps or duplicates. */
 export function useEvents(listener: (event: Event) => void, isWanted = true): Connection {
   const live = useContext(LiveContext);
   const latest = useRef(listener);
@@ -98,7 +97,7 @@ export function useEvents(listener: (event: Event) => void, isWanted = true): Co
   return live?.state ?? 'off';
 }
 
-/** Asks for these operations again soon after something has happened; once for all that happens meanwhile. */
+/** Reloads these operations shortly after events; once for all events of that time. */
 export function useFresh(
   operations: readonly OperationId[],
   concerns: (event: Event) => boolean = () => true,
@@ -113,7 +112,7 @@ export function useFresh(
     }, afterMs);
   };
   const state = useEvents((event) => concerns(event) && refresh(delayMs));
-  // What happened between the first answer and the beginning of the stream.
+  // Covers events between the first response and the start of the stream.
   useEffect(() => {
     if (state === 'live') refresh(1_000);
     return () => {

@@ -13,7 +13,7 @@ import { sessionQuery, setPerson } from './session.tsx';
 import { cssVariables, theme } from './theme.ts';
 
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
-// What locks the page behind a dialog makes a style of its own, and asks for the nonce by this name (get-nonce).
+// The scroll lock of dialogs adds a style element and reads its nonce from this global (get-nonce).
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
 const queries: QueryClient = new QueryClient({
@@ -23,7 +23,7 @@ const queries: QueryClient = new QueryClient({
       if (queries.getQueryData(sessionQuery.queryKey)) setPerson(queries, null);
     },
   }),
-  // The client repeats what failed for now.
+  // The API client retries temporary failures.
   defaultOptions: { queries: { retry: false, staleTime: 5_000 }, mutations: { retry: false } },
 });
 

@@ -1,10 +1,10 @@
-/** What a browser does with passkeys (WebAuthn Level 3): it makes one, or signs in with one. */
+/** Passkeys in the browser (WebAuthn Level 3): create one, and log in with one. */
 import { callerOf, type Person } from './api.ts';
 
 export const hasPasskeys = (): boolean =>
   typeof PublicKeyCredential === 'function' && 'parseRequestOptionsFromJSON' in PublicKeyCredential;
 
-/** Throws what the browser says, such as NotAllowedError when the person has changed their mind. */
+/** Throws the browser's error, for example NotAllowedError if the user cancels. */
 export async function signInWithPasskey(): Promise<Person> {
   const options = await callerOf().call('offerPasskeySignIn');
   const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options as never);

@@ -1,6 +1,6 @@
 /**
- * The paths of the portal. Those of an account begin with /app/live or /app/sandbox, those of the operator with /app/operator. A page is
- * loaded when it is first visited. Queries of addresses are plain texts: useSearchState reads and sets them.
+ * The paths of the portal: pages of an account start with /app/live or /app/sandbox, operator pages with /app/operator. A page is loaded
+ * when it is first visited. Query parameters are plain text: useSearchState reads and sets them.
  */
 import type { QueryClient } from '@tanstack/react-query';
 import {
@@ -149,8 +149,8 @@ export function createPortalRouter(queries: QueryClient) {
 }
 
 /**
- * The query of the page's address, and a setter that changes some of it; undefined and '' take a field out. Each choice is a step of the
- * browser's history; what is `typed` changes the current one, so that going back does not go through every letter.
+ * Returns the query of the page's URL, and a setter that changes some of its fields; undefined and '' remove a field. Each change is a step
+ * in the browser's history; a `typed` change replaces the current step, so that going back does not go through every letter.
  */
 export function useSearchState(): [Search, (change: Search, options?: { typed: boolean }) => void] {
   const search = useSearch({ strict: false }) as Search;

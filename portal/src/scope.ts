@@ -1,6 +1,6 @@
 /**
- * What a page is about: the person, one of their accounts, and live mail or the sandbox. The mode is in the path, so that a link
- * keeps it; the account is the tab's, or the one that `?account=` of a link names.
+ * The scope of a page: the user, one of their accounts, and live or sandbox. The mode is in the path, so links keep it; the account is
+ * stored in the tab, or set by `?account=` of a link.
  */
 import { createContext, useContext } from 'react';
 import type { Answer } from '../../clients/typescript/src/call.ts';
@@ -11,13 +11,13 @@ export type AccountOfPerson = Person['accounts'][number];
 
 export interface Scope {
   person: Person;
-  /** Absent for an operator who is in no account. */
+  /** Absent for an operator without an account. */
   account: AccountOfPerson | undefined;
   mode: Mode;
   caller: Caller;
-  /** Names account and mode, for what is cached of them. */
+  /** Identifies account and mode in the cache. */
   name: string;
-  /** Whether the role may send and change what is no setting. */
+  /** Whether the role may send and change things other than settings. */
   mayWrite: boolean;
   /** Whether the role may change keys, credentials, users, approvals and settings. */
   mayOwn: boolean;

@@ -1,5 +1,5 @@
 /**
- * Who is signed in. A page of an account is shown once that is known; without a session the page to sign in comes first and leads back.
+ * The signed-in user. Pages of an account are shown once the user is known; without a session, the login page opens first and returns here.
  */
 import { type QueryClient, queryOptions, useQuery } from '@tanstack/react-query';
 import { Navigate, useLocation, useParams } from '@tanstack/react-router';
@@ -21,7 +21,7 @@ export const sessionQuery = queryOptions({
   staleTime: 60_000,
 });
 
-/** After signing in or out: nothing of the person before stays. */
+/** After login or logout, nothing of the previous user is kept. */
 export function setPerson(queries: QueryClient, person: Person | null): void {
   queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'getSession' });
   queries.setQueryData(sessionQuery.queryKey, person);
@@ -43,13 +43,12 @@ function accountOf(person: Person, accountId: string | null): AccountOfPerson | 
   return person.accounts.find((one) => one.accountId === accountId) ?? person.accounts[0];
 }
 
-/** Shows its children to those who are signed in. */
 export function SignedIn({ children }: { children: ReactNode }) {
   const session = useQuery(sessionQuery);
   const { href, pathname } = useLocation();
   if (session.isPending) return <Loading />;
   if (session.isError) return <ErrorState error={session.error} onRetry={session.refetch} isPage />;
-  // The page to sign in may be on its way already, which shows this one until it is there.
+  // The login page may already be loading, and this page stays visible until then.
   if (session.data === null)
     return pathname === '/sign-in' ? <Loading /> : <Navigate to="/sign-in" search={{ next: href }} replace />;
   return <Scoped person={session.data}>{children}</Scoped>;

@@ -1,6 +1,6 @@
 /**
- * How the portal looks: own greys, one accent (petrol), 13 px text in tight rows, figures of equal width. Colours with a meaning are
- * in theme.css as variables for light and dark, each readable on its ground (WCAG AA).
+ * The theme of the portal: its own grays, one accent (petrol), 13 px text in compact rows, tabular figures. Colors with a meaning are
+ * variables in theme.css for light and dark mode, each with sufficient contrast (WCAG AA).
  */
 import { type CSSVariablesResolver, createTheme, type MantineColorsTuple } from '@mantine/core';
 
@@ -58,7 +58,7 @@ export const theme = createTheme({
   },
 });
 
-/** Where Mantine's own choice would be too pale to read on our grounds. */
+/** For cases in which Mantine's default has too little contrast. */
 export const cssVariables: CSSVariablesResolver = () => ({
   variables: {},
   light: {

@@ -1,6 +1,6 @@
 /**
  * Applies the reports of attempts, shared pauses and DNS answers: updates the registry of destinations and the queue, and settles messages.
- * The only place where results flow back: nothing that it calls calls it.
+ * This is the only place that applies results: nothing that it calls calls it back.
  */
 import type { Engine } from '../work/work.ts';
 import type { Connections } from './attempt/connections.ts';
@@ -16,7 +16,7 @@ import type { Results } from './record/results.ts';
 import type { Settlement } from './record/settle.ts';
 import type { ExchangerSets } from './routing/exchanger-sets.ts';
 
-/** For how many waiting messages one failed dial counts. */
+/** Maximum number of waiting messages that fail with one failed connection. */
 const MAX_SIBLINGS = 2_000;
 
 export interface ApplyDeps {
@@ -53,7 +53,7 @@ export class Apply {
     if (signal.kind !== 'nothing') schedule.changed(destination);
   }
 
-  /** Settles recipients that are done while others of their attempt go on. */
+  /** Settles recipients that are done while others of their attempt continue. */
   ended(destination: Destination, results: readonly AttemptResult[]): void {
     for (const result of results) if (result.kind === 'ended') this.#ended(destination, result);
   }
@@ -83,7 +83,7 @@ export class Apply {
     schedule.changed(registry.of(now));
   }
 
-  /** Applies pauses that other nodes began; returns the pauses that the operator ended. */
+  /** Applies pauses that other nodes started; returns the pauses that the operator ended. */
   sharedChanges(): Extract<SharedChange, { kind: 'resumed' }>[] {
     return this.#deps.pauses.takeChanges().filter((change) => {
       if (change.kind === 'began') this.#deferWaiting(change.destination);
@@ -91,7 +91,7 @@ export class Apply {
     });
   }
 
-  /** Writes a pause that began or ended here for all nodes; the operators learn of a block once it is written. */
+  /** Writes a pause that started or ended here for all nodes; operators are notified of a block once it is written. */
   async #share(destination: Destination): Promise<void> {
     const { pauses, notifyBlocked } = this.#deps;
     await pauses.changed(destination);
@@ -133,7 +133,7 @@ export class Apply {
     if (admission.kind === 'via') this.#deps.window.redirect(held, admission.hop);
   }
 
-  /** Sends a waiting message another way if its destination is paused, or defers it to the end of the pause. */
+  /** Redirects a waiting message if its destination is paused, or defers it to the end of the pause. */
   #admitWaiting(held: Held): void {
     const { admissions, engine, results } = this.#deps;
     const admission = admissions.admit(held);
@@ -145,7 +145,7 @@ export class Apply {
     for (const held of this.#deps.schedule.waitingAt(destination)) this.#admitWaiting(held);
   }
 
-  /** One failed dial counts for everything that waits for the same hosts: it would have gone over the same connection. */
+  /** A failed connection counts for all messages that wait for the same hosts: they would have used the same connection. */
   #failSiblings(destination: Destination, first: AttemptResult | undefined): void {
     const { engine, schedule, results, connections, sets } = this.#deps;
     if (first?.kind !== 'ended') return;
@@ -153,7 +153,7 @@ export class Apply {
     if (connections.count(destination.key, domain) > 0) return;
     // A missing domain is final for some accounts and temporary for others (missing-domain.ts).
     const isForAll = first.outcome.kind !== 'permanent';
-    // A DNS answer about one domain says nothing about others.
+    // A DNS answer about one domain says nothing about other domains.
     const isSame = (held: Held): boolean =>
       (held.domain === domain || (first.facts.host !== null && sets.areAlike(held.domain, domain))) &&
       (isForAll || held.job.accountId === job.accountId);
@@ -163,7 +163,7 @@ export class Apply {
   }
 }
 
-/** The DNS did not say where one of several domains is served. */
+/** Whether the failure is only about the domain, because the DNS did not answer for it. */
 function isOfDomainAlone({ key }: Destination, { signal, results: [first] }: AttemptReport): boolean {
   return (
     signal.kind === 'unreachable' && first?.kind === 'ended' && first.facts.host === null && first.held.domain !== key

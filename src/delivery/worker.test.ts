@@ -25,7 +25,7 @@ async function rigWithSink(
 const settled = (rig: Rig, id: string, status: string): Promise<unknown> =>
   waitUntil(`${id} to be ${status}, it is ${rig.status(id)}`, () => rig.status(id) === status);
 
-test('a handed-over mail is delivered, recorded, and shows Received above its content', async () => {
+test('a dispatched message is delivered and recorded, with Received above its content', async () => {
   const { rig, sink } = await rigWithSink();
   const [id] = await rig.send({ to: ['a@x.example'] });
   await settled(rig, id!, 'delivered');
@@ -59,7 +59,7 @@ test('a handed-over mail is delivered, recorded, and shows Received above its co
   assert.deepEqual(sink.violations, []);
 });
 
-test('a stored mail that nobody handed over is claimed', async () => {
+test('a stored message without a dispatch is claimed', async () => {
   const { rig, sink } = await rigWithSink();
   const [id] = await rig.store({ to: ['a@x.example'] });
   rig.delivery.nudge();
@@ -103,7 +103,7 @@ test('recipients of one email share a transaction, and each has its own outcome'
   assert.equal(deliveryDelay!.nextAttemptAt, '2026-11-20T09:45:00.000Z');
 });
 
-/** As servers refuse recipients beyond those that one transaction may have. */
+/** How servers refuse recipients over the limit of one transaction. */
 const TOO_MANY = [
   '452 4.5.3 too many recipients',
   '552 Too many recipients',
@@ -156,7 +156,7 @@ test('"no such user" in reply to the final dot suppresses the only recipient, an
   assert.deepEqual([bounce!.kind, bounce!.category, bounce!.suppressed], ['hard', 'mailbox-not-found', true]);
 });
 
-test('many mails go over few connections', async () => {
+test('many messages use few connections', async () => {
   const { rig, sink } = await rigWithSink();
   const ids: string[] = [];
   for (let i = 0; i < 200; i += 1) ids.push(...(await rig.send({ to: [`${i}@x.example`] })));
@@ -193,7 +193,7 @@ test('421 on a session used before leads to a fresh one, without counting an att
   assert.equal(mails, 3);
 });
 
-test('mail over SMTP says so in Received, with who submitted it', async () => {
+test('SMTP submissions have the protocol and the client in Received', async () => {
   const { rig, sink } = await rigWithSink();
   const [id] = await rig.send({
     to: ['a@x.example'],
@@ -223,7 +223,7 @@ test('content that is not retained is gone once the message is settled', async (
   );
 });
 
-test('a mail that requires TLS waits where none is offered, and nothing of it is sent', async () => {
+test('a message that requires TLS waits if none is offered, and nothing of it is sent', async () => {
   const { rig, sink } = await rigWithSink();
   const [id] = await rig.send({ to: ['a@x.example'], options: { requireTls: true } });
   await settled(rig, id!, 'delayed');
@@ -240,7 +240,7 @@ test('more than 100 Received fields are a loop', async () => {
   assert.equal(sink.accepted, 0);
 });
 
-test('an address that is suppressed while its mail waits gets none: scheduled, delayed, and of the sandbox', async () => {
+test('an address that is suppressed while its message waits gets nothing: scheduled, delayed, and in the sandbox', async () => {
   const { rig, sink } = await rigWithSink({ script: { rcpt: ['451 4.3.0 not now'] } });
   const suppress = (email: string, mode: string, expiresAt = 'NULL'): void =>
     rig.tamper(

@@ -1,12 +1,12 @@
 /**
- * The delivery: a kind of work of the engine (src/work/engine.ts). An attempt hands one email to a next server, or to the
- * sandbox; what came of it is recorded.
+ * Delivery, a kind of work of the engine (src/work/engine.ts). An attempt sends one email to the next server, or to the sandbox, and its
+ * result is recorded.
  *
- *   claimed | handed over ─▶ window ─▶ schedule ─▶ slot (one session, message after message) ─▶ settled
+ * claimed | handed over ─▶ window ─▶ schedule ─▶ slot (one session, message after message) ─▶ settled
  *
- * A planned stop begins no transaction, cuts those that do not reach their final dot soon, before it, waits for the answers
- * to the dots that were sent, records every result, and releases the rest untried: nothing is lost, and nothing is sent
- * twice unless a peer takes longer to answer a dot than a stop may take.
+ * A planned stop starts no transaction, cuts those that do not reach their final dot within 2 s, before the dot, waits for the replies to
+ * dots that were sent, records every result, and releases the remaining messages without an attempt. Nothing is lost, and nothing is sent
+ * twice unless a peer takes longer to reply to a dot than the stop may take.
  */
 import { LATEST_BLOCKED_WAITS_MS, LATEST_DELIVERY_WAITS_MS } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
@@ -49,20 +49,20 @@ import { type ReturnPaths, SENDER_ITSELF } from './routing/return-path.ts';
 import type { Routing } from './routing/route.ts';
 
 const SLOTS = 500;
-/** A metric with a label for each of a hundred thousand domains would help nobody. */
+/** Metrics label only the busiest destinations: a label for each of 100,000 domains is useless. */
 const SHOWN_DESTINATIONS = 20;
-/** Beyond every deadline of a session: connecting to five exchangers, the envelope, 40 MB at 32 kB/s, and the final dot. */
+/** Exceeds the sum of all session deadlines: connecting to five MX hosts, the envelope, 40 MB at 32 kB/s, and the final dot. */
 const ATTEMPT_DEADLINE_MS = 2_700_000;
 /**
- * SIGTERM must end in 30 s. Transactions under way have 2 of them to reach their final dot, and are cut before it, so that
- * nobody has the mail. Peers have the rest to answer the dots; then what is known is recorded.
+ * SIGTERM must end within 30 s. Running transactions have 2 s to reach their final dot, and are cut before it otherwise, so that the peer
+ * has not accepted the message. Peers have the remaining time to reply to the dots; then the known results are recorded.
  */
 const STOP_DOTS_MS = 2_000;
 const STOP_GRACE_MS = 26_000;
 const STOP_RECORDING_MS = 2_500;
-/** For content that settled mail left; what is not removed then is swept a day later. */
+/** Time to remove the content of settled messages; the sweep removes the rest a day later. */
 const STOP_REMOVING_MS = 2_000;
-/** How long a result waits that our own code could not record: the longest pause after a crash. */
+/** How long a result waits if a bug prevents recording it: the longest pause after a crash. */
 const LONGEST_CRASH_PAUSE_MS = 30_000;
 
 export interface DeliveryDeps extends EngineOptions {
@@ -71,58 +71,55 @@ export interface DeliveryDeps extends EngineOptions {
   clock: Clock;
   log: Log;
   routing: Routing;
-  /** Our name in EHLO and Received. */
+  /** The host name for EHLO and Received. */
   hostname: string;
   keysFor: KeysFor;
-  /** The sender itself unless this says otherwise. */
+  /** By default the sender itself. */
   returnPaths?: ReturnPaths;
-  /** Whether an account is suspended: none is unless this says so. */
+  /** Whether an account is suspended; by default none is. */
   isSuspended?: (accountId: string) => boolean | Promise<boolean>;
   metrics?: ResultMetrics;
   /** Results were recorded, and with them events. */
   onSettled?: () => void;
-  /** Whether a domain took mail of an account in the last 30 days: none did unless this says so. */
+  /** Whether a domain accepted mail of an account in the last 30 days; by default none did. */
   tookMailLately?: (accountId: string, domain: string) => Promise<boolean>;
-  /** Tells the operators something by mail; resolves when it is on its way, or there is nobody to get it. */
+  /** Sends operators an email; resolves when it is queued, or if there is no recipient. */
   notifyOperators?: Notify<OperatorNotice>;
-  /** The part of a limit on connections that is this process's, above 0 and at most 1. */
+  /** This process's part of a connection limit, above 0 and at most 1. */
   connectionShare?: () => number;
-  /** Narrower bounds, for machines and tests that want them. */
+  /** Lower limits, for small machines and tests. */
   limits?: Partial<WindowLimits>;
-  /** Limits of the large providers; those built in unless this says others. */
+  /** Limits of the large providers; built-in ones by default. */
   providers?: Providers;
-  /** Since when addresses that mail leaves from are in use, where they are new; all of them are old unless this says otherwise. */
+  /** When new source addresses came into use; by default all addresses are established. */
   warmUp?: WarmUpSettings;
   timeouts?: OpenSmtpOptions['timeouts'];
   attemptDeadlineMs?: number;
   stopGraceMs?: number;
-  /** Uniform in [0, 1); the jitter of retries. */
+  /** Uniform in [0, 1), for the jitter of retries. */
   random?: () => number;
 }
 
 export interface DeliveryState {
   /** Jobs in memory. */
   window: number;
-  /** Attempts that run. */
+  /** Running attempts. */
   trying: number;
-  /** Results not yet recorded. */
+  /** Results that are not recorded yet. */
   unrecorded: number;
   connections: number;
   /** Deliveries are held because results cannot be recorded. */
   paused: boolean;
-  /** The busiest ones. */
   destinations: DestinationLoad[];
-  /** Destinations that asked for time. */
   pausedDestinations: { key: string; untilMs: number }[];
-  /** Destinations that refuse our host. */
   blockedDestinations: { key: string; sinceMs: number }[];
 }
 
 export interface Delivery extends Running, DirectDispatch {
-  /** Something may be due: a hint. */
+  /** Hints that something may be due. */
   nudge(): void;
   state(): DeliveryState;
-  /** The destinations that are paused, and the busiest, for the operator. */
+  /** Returns the paused and the busiest destinations, for operators. */
   published(): PublishedDestination[];
 }
 
@@ -178,7 +175,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     this.#resumes = openResumes({ database, clock, registry: this.registry, sets: this.sets });
     this.putOff = openPutOffCounts({ database, clock, registry: this.registry, sets: this.sets });
 
-    // The queue: whose turn it is.
+    // The queue, which decides whose turn it is.
     const { registry, sets } = this;
     this.schedule = new Schedule({ registry, sets, slots: SLOTS, mayShare: returnPaths.mayShare });
     this.queue = new Window({
@@ -191,7 +188,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     this.#admissions = new Admissions({ registry, sets, routing });
     this.engine = new Engine<Held, Settlement>(deps, this);
 
-    // Attempts, and what is done with their reports.
+    // Attempts, and the handling of their reports.
     this.connections = openConnections({
       routing: { ...routing, dns: { ...routing.dns, resolveMx: sets.resolveMx } },
       hosts,
@@ -245,13 +242,13 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     });
   }
 
-  /** The DNS has answered: called from the lookup itself, since mail of the domain waits for it. */
+  /** Handles a DNS answer; called from the lookup itself, since mail of the domain waits for it. */
   #hostsChanged(domain: string, before: string): void {
     this.#apply.hostsChanged(domain, before);
     this.#slots.fill();
   }
 
-  /** Whether the pauses of all nodes are known: nothing is begun before. */
+  /** Whether the pauses of all nodes are known: no attempt starts before. */
   get isReady(): boolean {
     return this.#pauses.isLoaded;
   }
@@ -291,7 +288,10 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     return to !== 'delayed';
   }
 
-  /** At a start mail for servers that block us keeps its longer waits; where the clock was set back, all mail is brought forward alike. */
+  /**
+   * At a start, mail for destinations that block this host keeps its longer intervals; if the clock was set back, all mail is brought
+   * forward.
+   */
   repairSchedule({ isSetBack }: { isSetBack: boolean }): Promise<number> {
     return this.#deps.database.execute(clampDueOperation, {
       nowMs: this.#deps.clock.now(),
@@ -302,7 +302,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
 
   async tick(): Promise<void> {
     this.connections.sweep();
-    // Destinations rest while their time is not come; that passes unseen.
+    // Wake destinations that rest because of time: nothing reports when that passes.
     this.#slots.wake();
     await this.#pauses.sync();
     for (const { destination, pause } of this.#apply.sharedChanges()) this.#resumes.began(destination.key, pause);

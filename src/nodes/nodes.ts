@@ -274,9 +274,7 @@ function pauseText(nodes: readonly PublishedDestination[]): string | null {
     return until === null ? refuses : `${refuses}; next attempt at ${until}`;
   }
   if (until === null) return null;
-  return nodes.some(({ asked }) => asked)
-    ? `Paused by ${key} until ${until}`
-    : `${key} is paused until ${until}`;
+  return nodes.some(({ asked }) => asked) ? `Paused by ${key} until ${until}` : `${key} is paused until ${until}`;
 }
 
 interface PublishedRow extends Omit<LivingNode, 'roles' | 'state'> {

@@ -1,4 +1,4 @@
-/** What answers mean, when the next attempt is due, and which secrets are secrets. */
+/** What responses mean, when the next attempt is due, and which secrets are valid. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
@@ -28,7 +28,6 @@ test('any 2xx is success, 410 ends the endpoint, the rest is tried again within 
   assert.equal(next(500, 2, 0).nextAttemptMs, nowMs + 270_000);
   assert.equal(next(500, 2, 0.999999).nextAttemptMs, nowMs + 330_000);
   assert.deepEqual(next(500, 10), { kind: 'failed', nextAttemptMs: null });
-  // The later of the schedule and Retry-After.
   const later = (seconds: string) =>
     classify({ outcome: answered(503, { 'retry-after': seconds }), attempts: 2, nowMs, random: 0.5 }).nextAttemptMs;
   assert.equal(later('1'), nowMs + 300_000);
@@ -57,7 +56,7 @@ test('the signature is that of the published example of the scheme', () => {
   assert.equal(signatureOf(signed, [key]), 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=');
 });
 
-test('the id of a delivery follows from endpoint and event, and sorts by the time of the event', () => {
+test('the id of a delivery is derived from endpoint and event, and sorts by the time of the event', () => {
   const one = deliveryIdOf('whk_0123456789abcdefghijk', 'evt_0VbW8DsOaZFjhheopHd5H');
   assert.match(one, /^del_0VbW8DsO[0-9A-Za-z]{13}$/);
   assert.equal(one, deliveryIdOf('whk_0123456789abcdefghijk', 'evt_0VbW8DsOaZFjhheopHd5H'));

@@ -1,9 +1,9 @@
 /**
- * The steps of a delivery, the same for the worker and for a sandbox whose clock is moved (real requests, at times and with a
- * schedule by that clock): claim it with all that its attempt needs, send the event as a signed request, record what came of it.
+ * The steps of a webhook delivery, for the worker and for a sandbox whose clock is moved (real requests, at times and with a schedule by
+ * that clock): claims it with the data that its attempt needs, sends the event as a signed request, and records the result.
  *
- * The only place that decides between success, retry, giving up and disabling: any 2xx is success and 410 disables the endpoint;
- * everything else, redirects included, is tried again until the schedule ends.
+ * The only place that decides between success, retry, failure and disabling: any 2xx is success, and 410 disables the endpoint; everything
+ * else, including redirects, is retried until the schedule ends.
  */
 import { jitter, webhookDelayMs } from '../base/backoff.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
@@ -19,14 +19,13 @@ import { type Settled, settleOperation, untriedOf } from './settle.ts';
 import { createTargets, signedHeaders, type Target } from './sign.ts';
 import type { EndpointTarget } from './store.ts';
 
-/** Longest wait that a Retry-After is granted. */
+/** Maximum wait that Retry-After can request. */
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
 export type Classification =
   | { kind: 'succeeded' | 'failed' | 'gone'; nextAttemptMs: null }
   | { kind: 'retry'; nextAttemptMs: number };
 
-/** How the answer is recorded. */
 export interface Answer {
   responseStatus: number | null;
   responseStart: string | null;
@@ -36,11 +35,11 @@ export interface Answer {
 
 export interface AnswerFacts {
   outcome: HttpOutcome;
-  /** Attempts made since the work began, this one included. */
+  /** Attempts made so far, including this one. */
   attempts: number;
   /** Unix ms, by the clock that decides the schedule. */
   nowMs: number;
-  /** What dates in the answer are compared with; the same unless given. */
+  /** Real time, for comparison with dates in the response; nowMs by default. */
   realNowMs?: number;
   /** Uniform in [0, 1). */
   random: number;
@@ -56,7 +55,7 @@ export function classify(answer: AnswerFacts): Classification {
   return { kind: 'retry', nextAttemptMs: nowMs + Math.max(jitter(delayMs, answer.random), asked) };
 }
 
-/** Milliseconds that a Retry-After header (RFC 9110 §10.2.3: seconds or a date) asks for; 0 when it says nothing. */
+/** Returns the milliseconds that a Retry-After header (RFC 9110 §10.2.3: seconds or a date) asks for; 0 if it has no valid value. */
 export function retryAfterMs(header: string | undefined, nowMs: number): number {
   if (header === undefined) return 0;
   const text = header.trim();
@@ -80,21 +79,21 @@ function redirectNote(status: number): string {
   return status >= 300 && status < 400 ? '; redirects are not followed, save the final address instead' : '';
 }
 
-/** An event on its way to an endpoint. */
+/** An event to be sent to an endpoint. */
 export interface Delivery extends WebhookJob {
   event: EventText;
 }
 
 const TIMEOUT_MS = 15_000;
-const GONE = 'the event is past the time that events are kept';
-/** As the start of what has not started. */
+const GONE = 'the event is older than the retention period and no longer stored';
+/** Start time of an attempt that has not started. */
 export const NOT_STARTED = Number.POSITIVE_INFINITY;
 
 export interface EventRequest {
   http: HttpClient;
   target: Target;
   event: { id: string; body: string };
-  /** Unix ms, real time: which secrets sign. The signature itself carries the time of the system. */
+  /** Unix ms, real time: selects the signing secrets. The signature itself carries the system time. */
   nowMs: number;
 }
 
@@ -107,11 +106,11 @@ export function postEvent({ http, target, event, nowMs }: EventRequest): Promise
   });
 }
 
-/** An event on its way, and where it goes. */
+/** An event to be sent, and its target. */
 export interface WebhookItem extends Item<Delivery> {
-  /** Undefined when its secret does not open. */
+  /** Undefined if the secret cannot be decrypted. */
   target: Target | undefined;
-  /** Of its attempt. */
+  /** The lane of the running attempt. */
   lane: EndpointLane | undefined;
   startedMs: number;
   isSlow: boolean;
@@ -122,7 +121,7 @@ export interface AttemptRunnerDeps {
   http: HttpClient;
   clock: Clock;
   log: Log;
-  /** The service's key that seals secrets. */
+  /** The service's key that encrypts secrets. */
   secretKey: Uint8Array;
   /** Uniform in [0, 1), for jitter; default Math.random. */
   random?: () => number;
@@ -154,7 +153,7 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
     return { items, taken: batch.taken, overQuota: batch.overQuota };
   }
 
-  /** One secret that does not open spoils no other's delivery. */
+  /** A secret that cannot be decrypted must not fail other deliveries. */
   #openTarget(row: EndpointTarget): Target | undefined {
     try {
       return this.#targetOf(row);
@@ -165,12 +164,12 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
   }
 
   deadLetter(item: WebhookItem): Settled {
-    return this.#untried(item, 'our side failed over this delivery three times; retry it by hand');
+    return this.#untried(item, 'an internal error occurred three times; retry this delivery manually');
   }
 
   withoutAttempt(item: WebhookItem): Settled | undefined {
     if (item.target) return undefined;
-    return this.#untried(item, 'the secret of this endpoint cannot be read any more; rotate it and retry');
+    return this.#untried(item, 'the secret of this endpoint cannot be decrypted; rotate it and retry');
   }
 
   #untried(item: WebhookItem, error: string): Settled {
@@ -202,7 +201,7 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
     return (await this.settle(settled)).lost;
   }
 
-  /** The same, with the endpoints that were disabled by it. */
+  /** Records results; also returns the endpoints that this disabled. */
   async settle(settled: Settled[]): Promise<{ lost: number[]; disabled: string[] }> {
     const { database, clock, log } = this.#deps;
     const answer = await database.execute(settleOperation, { nowMs: clock.now(), settled });
@@ -213,7 +212,7 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
 
 const MOST = 50;
 
-/** The schedule with its jitter at the least. */
+/** The schedule with the smallest jitter. */
 function shortestWaitsMs(): number[] {
   const waits: number[] = [];
   for (let attempts = 1; ; attempts += 1) {

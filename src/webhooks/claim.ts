@@ -1,5 +1,5 @@
 /**
- * Claims due events with all that their attempts need. Work of which an event or an endpoint is gone, or whose endpoint is disabled,
+ * Claims due events with the data that their attempts need. Work whose event or endpoint no longer exists, or whose endpoint is disabled,
  * is ended here.
  */
 import type { Mode } from '../base/mode.ts';
@@ -18,7 +18,7 @@ export interface WebhookJob extends queue.Job {
   mode: Mode;
   webhookId: string;
   eventSeq: number;
-  /** Sandbox: what the account's clock is ahead of the real time. */
+  /** Sandbox: how far the account's clock is ahead of the real time. */
   clockOffsetMs: number;
   /** The body of the request, where the endpoint receives the payload of another service. */
   formatted?: string;
@@ -30,28 +30,27 @@ export interface EventText {
   type: EventType;
   /** Unix ms. */
   at: number;
-  /** The JSON body, the same bytes at every attempt; null where it is large (mail that came in) and is read at the attempt. */
+  /** The JSON body, the same bytes at every attempt; null if it is large (inbound mail) and read at the attempt. */
   body: string | null;
 }
 
 export interface ClaimedBatch {
   jobs: WebhookJob[];
-  /** Each once, however many jobs carry it. */
+  /** Without duplicates, even if several jobs have the same event. */
   events: EventText[];
   targets: EndpointTarget[];
-  /** Rows that were claimed, those included that were parked, or ended because their endpoint or event is gone. */
+  /** Rows that were claimed, including rows that were parked, or ended because their endpoint or event no longer exists. */
   taken: number;
-  /** Lanes named in the request that still had due rows; these were parked. */
+  /** Lanes of the request that still had due rows; these were parked. */
   overQuota: string[];
 }
 
-/** Due rows looked at for those of a lane over its quota. */
+/** Due rows that are searched for rows of a lane over its quota. */
 const LOOKED_AT = 5_000;
 
 /**
- * Parks what a full lane has among the first due rows. Claiming such rows one batch after the other costs ten times
- * as much each, and everybody else's stand behind them: behind 100,000 rows of a dead endpoint others waited 8.5 s that
- * way, and 1.6 s this way.
+ * Parks the rows of a full lane among the first due rows. Claiming such rows batch by batch costs ten times as much per row and delays all
+ * other lanes by seconds.
  */
 async function parkOverQuota(tx: Transaction, request: queue.ClaimRequest): Promise<void> {
   for (const lane of request.overQuota) {
@@ -82,7 +81,7 @@ export const claimOperation = operation(
   },
 );
 
-/** What the attempts of leased rows need; rows that nobody waits for any more are ended. */
+/** Returns the data for the attempts of leased rows; ends rows that are no longer needed. */
 async function batchOf(
   tx: Transaction,
   rows: readonly queue.Work[],
@@ -115,7 +114,7 @@ function isWanted({ format_events }: StoredTarget, name: string): boolean {
   return (JSON.parse(format_events ?? '[]') as string[]).includes(name);
 }
 
-/** Whether the event has a record: it was posted before, and is posted again because someone asked for it. */
+/** Whether the event has a record: it was sent before, and is sent again on request. */
 async function wasPosted(tx: Transaction, { webhookId }: WebhookJob, event: EventText): Promise<boolean> {
   const record = await tx.get(
     'SELECT 1 AS found FROM webhook_delivery WHERE webhook_id = ? AND id = ?',
@@ -124,7 +123,7 @@ async function wasPosted(tx: Transaction, { webhookId }: WebhookJob, event: Even
   return record !== undefined;
 }
 
-/** What the clocks of the rows are ahead of the real time, by the rows' numbers. */
+/** Returns how far the clocks of the rows are ahead of the real time, by row number. */
 async function readClockOffsets(tx: Transaction, rows: readonly queue.Work[]): Promise<Map<number, number>> {
   const ofSandbox = rows.filter((row) => row.mode === 'sandbox');
   if (ofSandbox.length === 0) return new Map();
@@ -157,7 +156,7 @@ async function readTargets(tx: Transaction, ids: string[]): Promise<Map<string, 
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/** Events as they are sent, by their numbers; without `withMail` those of mail that came in have no body. */
+/** Returns events as they are sent, by number; without `withMail`, events of inbound mail have no body. */
 export async function readEventTexts(
   tx: Transaction,
   seqs: number[],
@@ -188,7 +187,7 @@ export async function readEventTexts(
   );
 }
 
-/** The JSON body of an event; undefined when it is gone. */
+/** Returns the JSON body of an event; undefined if it no longer exists. */
 export const eventTextOperation = operation(
   'webhooks.eventText',
   'read',
@@ -199,23 +198,23 @@ export const eventTextOperation = operation(
 interface Untried {
   job: WebhookJob;
   event: EventText | undefined;
-  /** Whether the endpoint exists; it is disabled then. */
+  /** Whether the endpoint exists (and is disabled). */
   known: boolean;
   /** Unix ms, real time. */
   nowMs: number;
 }
 
-/** Ends work that nobody waits for any more; a disabled endpoint keeps the record, to be retried or replayed by hand. */
+/** Ends work that is no longer needed; for a disabled endpoint the record is kept, to be retried or replayed manually. */
 async function endUntried(tx: Transaction, untried: Untried): Promise<void> {
   const { job, event, nowMs } = untried;
   await queue.finish(tx, [job]);
   if (!event || !untried.known) return;
-  const error = 'the endpoint is disabled; enable it and retry this delivery, or replay the time in question';
+  const error = 'the endpoint is disabled; enable it, then retry this delivery or replay the period';
   const record = untriedOf(job, event, { atMs: nowMs + job.clockOffsetMs, error });
   await writeRecord(tx, record, nowMs);
 }
 
-/** Brings forward what is due later than its schedule can have said; answers how many. */
+/** Brings forward rows that are due later than any schedule allows; returns their number. */
 export const clampDueOperation = operation('webhooks.clampDue', 'write', (tx, clamp: queue.ClampDue) =>
   queue.clampDue(tx, { kind: WEBHOOK_WORK, notBefore: '0' }, clamp),
 );

@@ -1,20 +1,20 @@
 /**
- * Endpoints as the API takes and shows them, and the ids of their deliveries. An endpoint's secret is sealed with the
- * endpoint's id as context and is shown only at creation and rotation.
+ * Endpoints as the API accepts and returns them, and the ids of their deliveries. An endpoint's secret is encrypted with the endpoint's id
+ * as context and returned only at creation and rotation.
  */
 import { createHash } from 'node:crypto';
 import { iso } from '../base/clock.ts';
 import type { Mode } from '../base/mode.ts';
 
-/** How long the previous secret signs too after a rotation. */
+/** How long the previous secret also signs after a rotation. */
 export const ROTATION_MS = 24 * 3_600_000;
 
-/** What a sealed secret is bound to (base/seal.ts). */
+/** Returns the context that a secret is encrypted with (base/seal.ts). */
 export function sealContext(webhookId: string): string {
   return `webhook:${webhookId}`;
 }
 
-/** One row of `webhook` without its secrets. */
+/** A row of `webhook` without its secrets. */
 export interface EndpointRow {
   id: string;
   mode: Mode;
@@ -55,7 +55,7 @@ export function endpointBody(row: EndpointRow): Record<string, unknown> {
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /**
- * The id of "this event to this endpoint". It follows from both ids (each holds 77 random bits), so that every attempt,
+ * Returns the id of the delivery of an event to an endpoint. It is derived from both ids (each has 77 random bits), so that every attempt,
  * retry and replay finds the same record by its key, and records sort by the time of their event.
  */
 export function deliveryIdOf(webhookId: string, eventId: string): string {
@@ -65,7 +65,7 @@ export function deliveryIdOf(webhookId: string, eventId: string): string {
   return text;
 }
 
-/** One row of `webhook_delivery`, as the API shows it. */
+/** A row of `webhook_delivery`, as the API returns it. */
 export interface DeliveryRow {
   id: string;
   event_seq: number;
@@ -79,9 +79,9 @@ export interface DeliveryRow {
   latency_ms: number | null;
   next_attempt_at: number | null;
   created_at: number;
-  /** Where the last request went; null when none was made. */
+  /** The URL of the last request; null if none was made. */
   url: string | null;
-  /** The event as it is sent; null when it is not kept any more. */
+  /** The event as sent; null if it is no longer stored. */
   body: string | null;
 }
 
@@ -102,7 +102,7 @@ export function deliveryBody(row: DeliveryRow): Record<string, unknown> {
   };
 }
 
-/** What was asked of the endpoint; time and signature are different at each attempt and are not kept. */
+/** Returns the request; its time and signature differ for each attempt and are not stored. */
 function requestOf(url: string, { event_id, body }: DeliveryRow): Record<string, unknown> {
   return { method: 'POST', url, headers: { 'content-type': 'application/json', 'webhook-id': event_id }, body };
 }

@@ -1,4 +1,4 @@
-/** The lanes alone: turns, bounds, and what a slow lane may still take. */
+/** The lanes alone: turns, limits, and what a slow lane may still start. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EndpointLanes } from './lanes.ts';
@@ -31,11 +31,11 @@ test('lanes take turns, each within its own bound, all within the common one', (
   lanes.ended(started[2]!.lane, false);
   assert.equal(lanes.next()?.job, 'a2');
   lanes.ended(started[5]!.lane, false);
-  // Lane a has three in flight; only b may go on.
+  // Lane a has three in flight; only b may continue.
   assert.equal(lanes.next()?.job, 'b2');
 });
 
-test('a slow lane gives its place in the common budget back and hands out what it has no room for', () => {
+test('a slow lane returns its part of the common budget and evicts what no longer fits', () => {
   const lanes = new EndpointLanes<string>({ ...LIMITS, inFlight: 3 });
   fill(lanes, 'dead', 5);
   const hanging = startAll(lanes);
@@ -48,7 +48,7 @@ test('a slow lane gives its place in the common budget back and hands out what i
   );
   assert.equal(lanes.admit('dead', 'x'), false);
   assert.equal(lanes.normalRows, 3);
-  // Half of the slow budget is taken: the slow lane may now have one attempt in flight, and has three.
+  // Half of the slow budget is used: the slow lane may now have one attempt in flight, and has three.
   lanes.ended(hanging[0]!.lane, true);
   lanes.ended(hanging[1]!.lane, true);
   assert.equal(lanes.admit('dead', 'y'), true);
@@ -84,7 +84,7 @@ test('lanes whose job is not allowed now are passed over, and lose nothing', () 
   );
 });
 
-test('an allowed lane behind any number of others is found after a few looks', () => {
+test('an allowed lane after any number of others is found within a few calls', () => {
   const lanes = new EndpointLanes<string>(LIMITS);
   for (let i = 0; i < 1_000; i += 1) fill(lanes, `many${i}`, 1);
   fill(lanes, 'other', 1);

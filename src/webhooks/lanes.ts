@@ -1,21 +1,20 @@
 /**
- * Which waiting event is sent next. Every endpoint has a lane with a bound on attempts in flight and on rows in memory. A lane whose
- * answers take long is slow: slow lanes share a budget of their own, so that a dead endpoint delays no other.
+ * Decides which waiting event is sent next. Every endpoint has a lane with limits on attempts in flight and on rows in memory. A lane with
+ * slow responses is slow: slow lanes share a separate budget, so that a dead endpoint delays no other.
  *
- *   normal ──an attempt takes slowAfterMs or more──▶ slow ──an answer comes sooner──▶ normal
+ * normal ──an attempt takes slowAfterMs or more──▶ slow ──a faster response──▶ normal
  *
- * Knows neither time nor network: the caller says when attempts end and which have been under way for long.
+ * Has no timer and no network: the caller reports when attempts end and which have been running for long.
  */
 import { Lanes } from '../work/work.ts';
 
 export interface LaneLimits {
   /** Attempts in flight of all normal lanes together. */
   inFlight: number;
-  /** Attempts in flight up to which slow lanes may start more; lanes that turn slow bring theirs along. */
+  /** Attempts in flight up to which slow lanes may start more; lanes that become slow keep theirs. */
   slowInFlight: number;
-  /** Attempts in flight per lane. */
   perLane: number;
-  /** The same for a slow lane once half of slowInFlight is taken. */
+  /** The limit per slow lane once half of slowInFlight is used. */
   perSlowLane: number;
   /** Rows in memory per lane, in flight or waiting. */
   window: number;
@@ -31,19 +30,18 @@ export const LANE_LIMITS: LaneLimits = {
   slowWindow: 60,
 };
 
-/** Lanes looked at for one that may start; the others come first at the next look. */
+/** Lanes that are tried to find one that may start; the others come first next time. */
 const MOST_LOOKS = 200;
-/** Lanes remembered as slow while nothing of theirs is in memory; beyond, they start as normal again. */
+/** Lanes that are remembered as slow without rows in memory; above this, they start as normal again. */
 const REMEMBERED = 20_000;
 
-/** The lane of an endpoint. */
 export interface EndpointLane {
   readonly id: string;
   inFlight: number;
   slow: boolean;
 }
 
-/** Normal lanes, or slow ones. */
+/** The normal lanes, or the slow ones. */
 interface Group<J> {
   readonly waiting: Lanes<J>;
   /** Attempts. */
@@ -69,7 +67,7 @@ export class EndpointLanes<J> {
     return this.#normal.inFlight + this.#slow.inFlight;
   }
 
-  /** Takes a job in, at the end of its lane or with `first` at its front; false when its lane is full. */
+  /** Adds a job at the end of its lane, or with `first` at its front; returns false if its lane is full. */
   admit(id: string, job: J, options?: { first: boolean }): boolean {
     let lane = this.#lanes.get(id);
     if (lane && this.#sizeOf(lane) >= this.#windowOf(lane)) return false;
@@ -81,7 +79,7 @@ export class EndpointLanes<J> {
     return true;
   }
 
-  /** The next job that may start now, of those the caller allows; it counts as in flight until ended(). */
+  /** Returns the next job that may start now and that the caller allows; it counts as in flight until ended(). */
   next(allows: (job: J) => boolean = () => true): { lane: EndpointLane; job: J } | undefined {
     const normal = this.#normal.inFlight < this.#limits.inFlight ? this.#nextOf(this.#normal, allows) : undefined;
     if (normal) return normal;
@@ -95,20 +93,19 @@ export class EndpointLanes<J> {
     if (isForgotten && this.#sizeOf(lane) === 0) this.#lanes.delete(lane.id);
   }
 
-  /** An attempt of this lane has been under way for long; returns the waiting jobs that it has no more room for. */
+  /** Marks the lane slow because an attempt has been running for long; returns the waiting jobs that no longer fit. */
   slowed(lane: EndpointLane): J[] {
     this.#setSlow(lane, true);
     const excess = this.#sizeOf(lane) - this.#limits.slowWindow;
     return excess > 0 ? this.#slow.waiting.drain(lane.id, excess) : [];
   }
 
-  /** Removes everything that waits in a lane. */
   evict(id: string): J[] {
     const lane = this.#lanes.get(id);
     return lane ? this.#groupOf(lane).waiting.drain(id) : [];
   }
 
-  /** Rows a lane has room for, once half of its window is free; 0 before that. A lane that is not known has its whole window. */
+  /** Returns the capacity of a lane, once half of its window is free; 0 before that. An unknown lane has its entire window. */
   resumable(id: string): number {
     const lane = this.#lanes.get(id);
     if (!lane) return this.#limits.window;
@@ -148,7 +145,7 @@ export class EndpointLanes<J> {
     this.#holdIfFull(lane);
   }
 
-  /** A lane with as many attempts in flight as it may have takes no turns. */
+  /** A lane with the maximum of attempts in flight gets no turns. */
   #holdIfFull(lane: EndpointLane): void {
     const { perLane, perSlowLane, slowInFlight } = this.#limits;
     const isNarrow = lane.slow && this.#slow.inFlight * 2 >= slowInFlight;

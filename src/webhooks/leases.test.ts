@@ -1,4 +1,4 @@
-/** Rows in hand are nobody else's, wherever the clock is set; schedules follow a clock that was set back; crashes. */
+/** Held rows are not claimed elsewhere, however the clock is set; schedules follow a clock that was set back; crashes. */
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, test } from 'node:test';
@@ -43,7 +43,7 @@ async function world(options: WorldOptions = {}): Promise<Watched> {
   };
 }
 
-test('three days forward: what is in flight is not sent a second time', async () => {
+test('three days forward: a delivery in flight is not sent twice', async () => {
   const w = await world();
   const answer = Promise.withResolvers<void>();
   const hook = await w.catcher({ held: answer.promise });
@@ -85,12 +85,12 @@ test('a row that comes back under a new fence while its request is in flight is 
   assert.equal((await w.deliveries(id))[0]!.status, 'succeeded');
 });
 
-test('what waited while the process stood still is sent by whoever took it over, and not twice', async () => {
+test('deliveries that waited during a pause of the process are sent by the process that took them over, and only once', async () => {
   const w = await world({ limits: { ...LANE_LIMITS, perLane: 1 } });
   const hook = await w.catcher();
   hook.answer(() => {
     if (hook.requests.length > 1) return {};
-    // Between this answer and the next request the process gets no time to find out what it has lost.
+    // Between this response and the next request the process has no time to notice what it has lost.
     w.clock.advance(LEASE_MS + 1);
     w.tamper(
       `UPDATE work SET fence = fence + 1, due = ${w.clock.now() + LEASE_MS} WHERE seq = (SELECT max(seq) FROM work)`,
@@ -104,12 +104,12 @@ test('what waited while the process stood still is sent by whoever took it over,
   w.start();
   await waitUntil('the first to be settled', () => w.rows().length === 1);
   assert.equal(hook.requests.length, 1);
-  // The other one died too.
+  // The other process died too.
   w.clock.advance(LEASE_MS + 1);
   await waitUntil('the end', async () => hook.requests.length === 2 && (await w.depth()) === 0);
 });
 
-test('a day back: what is deferred is tried within its step, and what was never tried at once', async () => {
+test('a day back: deferred deliveries are tried within their step, untried ones immediately', async () => {
   const w = await world();
   const hook = await w.catcher({ status: 500 });
   await w.endpoint(hook.url);
@@ -118,7 +118,7 @@ test('a day back: what is deferred is tried within its step, and what was never 
   w.tamper('UPDATE work SET attempts = 2');
   w.clock.advance(-DAY_MS);
   await waitUntil('the schedule to be mended', () => (w.rows()[0]?.due ?? 0) < w.clock.now() + 6 * 60_000);
-  // An event of before, of which nothing was told yet.
+  // An earlier event without an attempt.
   w.tamper(`UPDATE work SET attempts = 0, due = ${w.clock.now() + DAY_MS / 2}`);
   w.clock.advance(-10_000);
   await waitUntil('the request', () => hook.requests.length === 2);

@@ -1,4 +1,4 @@
-/** The record of deliveries as the API reads it, and how one of them is sent again by hand. */
+/** Reads the delivery records for the API, and resends single deliveries. */
 import { change } from '../audit/audit.ts';
 import { fittingOf, WEBHOOK_WORK } from '../events/events.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
@@ -11,17 +11,17 @@ import { type EndpointKey, findEndpoint } from './store.ts';
 const SHOWN =
   'id, event_seq, event_id, event_type, status, attempts, response_status, response_start, error, latency_ms, next_attempt_at, created_at, url';
 
-/** Of the mail that came in which the delivery is about, else null. */
+/** Size of the inbound mail that the delivery is about, otherwise null. */
 const MAIL_BYTES = `CASE event_type WHEN 'Inbound' THEN (SELECT octet_length(i.detail) FROM event v JOIN inbound_message i ON i.id = v.message_id
   WHERE v.seq = event_seq) END AS "mailBytes"`;
 
 export interface DeliveryPage {
   rows: DeliveryRow[];
-  /** The last of `rows`, where the next one is too large for the page. */
+  /** The last of `rows` if the next one is too large for the page. */
   stoppedAt: string | null;
 }
 
-/** Newest event first; undefined when the account has no such endpoint. */
+/** Lists deliveries, newest event first; undefined if the account does not have the endpoint. */
 export const listDeliveriesOperation = operation(
   'webhooks.deliveries',
   'read',
@@ -59,8 +59,8 @@ export type RetryAnswer =
   | { found: true; enabled: boolean; delivery: DeliveryRow };
 
 /**
- * Sends one delivery again, now: a settled one starts the schedule again, one that waits for its next attempt is moved
- * to now, and one that is under way stays as it is. A disabled endpoint is left alone.
+ * Resends one delivery now: a settled one restarts the schedule, one that waits for its next attempt is moved to now, and one in flight
+ * stays unchanged. Does nothing for a disabled endpoint.
  */
 export const retryDeliveryOperation = change(
   'webhooks.retry',
@@ -106,7 +106,7 @@ async function readDelivery(
   return row && (await withBodies(tx, [row], endpoint))[0];
 }
 
-/** The waiting row is found by its time, which the record repeats; a row that is held or leased is on its way already. */
+/** Finds the waiting row by its time, which the record repeats; a row that is held or leased is already being sent. */
 async function hasten(
   tx: Transaction,
   retry: EndpointKey & { delivery: DeliveryRow; nowMs: number; clockOffsetMs: number },
@@ -121,7 +121,7 @@ async function hasten(
   );
 }
 
-/** The log of webhook deliveries; those that are still to be made stay. */
+/** Removes old delivery records; pending deliveries stay. */
 export const removeWebhookDeliveriesOperation = operation(
   'webhooks.removeDeliveries',
   'write',

@@ -1,4 +1,4 @@
-/** One event for thousands of endpoints, of which one is dead: all others get it, in few transactions. */
+/** One event for thousands of endpoints, one of which is dead: all others get it, in few transactions. */
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { waitUntil } from '../../test/kit/wait-until.ts';
@@ -34,7 +34,7 @@ test('a dead one among thousands keeps none of them waiting', async () => {
   await waitUntil('one row to be left', async () => (await w.depth()) === 1, 30_000);
   assert.deepEqual(await w.deliveries(deadId), [], 'its request is still under way');
   const [claims, settles] = [calls.get('webhooks.claim') ?? 0, calls.get('webhooks.settle') ?? 0];
-  // Claims come in batches, and what they bring is written down together.
+  // Claims come in batches, and their results are recorded together.
   assert.ok(claims < ENDPOINTS / 20, `${claims} claims`);
   assert.ok(settles < ENDPOINTS / 5, `${settles} settles`);
   await dead.close();

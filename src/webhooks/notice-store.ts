@@ -1,12 +1,12 @@
 /**
- * What an account has still to learn of its endpoints: work of its own kind, made in the transaction that disables one, so
- * that there is never one without the other.
+ * Pending notices to accounts about their endpoints: a separate kind of work, created in the transaction that disables an endpoint, so that
+ * neither exists without the other.
  */
 import type { Mode } from '../base/mode.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import * as queue from '../work/work.ts';
 
-/** The kind of these rows: subject is the endpoint's id. */
+/** The kind of these rows; the subject is the endpoint's id. */
 const NOTICE_WORK = 'webhook-notice';
 
 export interface Disabled {
@@ -36,11 +36,11 @@ export interface NoticeClaim {
   nowMs: number;
   leaseMs: number;
   limit: number;
-  /** Whether rows that somebody else holds are passed over, though their lease has ended. */
+  /** Whether leased rows are skipped, even if their lease has ended. */
   freeOnly?: boolean;
 }
 
-/** Takes what is to be sent; nothing of endpoints that are gone or enabled again, nor what crashed us too often. */
+/** Claims notices to send; skips endpoints that no longer exist or are enabled again, and notices that crashed the process too often. */
 export const claimNoticesOperation = operation(
   'webhooks.claimNotices',
   'write',
@@ -63,7 +63,7 @@ export const claimNoticesOperation = operation(
   },
 );
 
-/** Ends a notice that was given, or puts off one that could not be. */
+/** Ends a notice that was sent, or defers one that could not be. */
 export const settleNoticeOperation = operation(
   'webhooks.settleNotice',
   'write',

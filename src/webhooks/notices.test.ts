@@ -1,4 +1,4 @@
-/** Notices of disabled endpoints: given once, tried again with the same key, and not given for what was mended meanwhile. */
+/** Notices of disabled endpoints: sent once, retried with the same key, and not sent for endpoints that were fixed in the meantime. */
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';

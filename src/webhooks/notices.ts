@@ -1,6 +1,6 @@
 /**
- * Tells accounts that an endpoint of theirs was disabled. A notice is tried until it was given; its key makes sure that a
- * retry after a crash is not a second mail.
+ * Notifies accounts that one of their endpoints was disabled. A notice is retried until it is sent; its key prevents a duplicate after a
+ * crash.
  */
 import { type Clock, iso } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -13,7 +13,7 @@ const LEASE_MS = 60_000;
 const RETRY_MS = 60_000;
 const BATCH = 20;
 
-/** The address without what may be secret in it. */
+/** Returns the URL without parts that may be secret. */
 function shownUrl(url: string): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname}`;
@@ -52,7 +52,7 @@ export interface NoticeDeps {
   notify: Notify;
 }
 
-/** Gives all notices that are due. Rejects while the storage refuses. */
+/** Sends all due notices. Rejects if the storage fails. */
 export async function giveNotices({ database, clock, log, notify }: NoticeDeps): Promise<void> {
   for (;;) {
     const freeOnly = isFreeOnly(database.state());

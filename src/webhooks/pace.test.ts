@@ -1,4 +1,4 @@
-/** How many attempts an account may start while mail comes in, and while none does. */
+/** How many attempts an account may start with and without incoming messages. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ACCEPTING_MS, AT_ONCE, createPace } from './pace.ts';
@@ -9,7 +9,7 @@ function startMost(pace: ReturnType<typeof createPace>, accountId: string, most:
   return started;
 }
 
-test('while mail is accepted each account starts a few at a time, and goes on after a pause', async () => {
+test('while messages are accepted, each account starts a few attempts at a time and continues after a pause', async () => {
   const resumed = Promise.withResolvers<void>();
   const pace = createPace(resumed.resolve, () => 1_000);
   pace.giveWay();
@@ -21,7 +21,7 @@ test('while mail is accepted each account starts a few at a time, and goes on af
   pace.stop();
 });
 
-test('nothing is held back while no mail comes in', () => {
+test('nothing is held back without incoming messages', () => {
   let nowMs = 1_000;
   const pace = createPace(
     () => undefined,

@@ -1,7 +1,7 @@
 /**
- * The rows of a replay: what waits already, which events of the log fall into a time, and the work of sending them again. The log
- * is only read, and no more of it than what may hold the time; what is chosen is set aside and enters through the
- * endpoint's lane as room allows, so that a long replay stands in nobody's way.
+ * The rows of a replay: already waiting events, the events of the log in a period, and the work that sends them again. The log is only
+ * read, and only the parts that may overlap the period. Selected events are parked and enter through the endpoint's lane as capacity
+ * allows, so a long replay delays nothing else.
  */
 import type { Mode } from '../base/mode.ts';
 import {
@@ -15,7 +15,7 @@ import {
 import { operation } from '../storage/operation.ts';
 import { enqueue } from '../work/work.ts';
 
-/** Parts of the log that may hold events of a time; Unix ms, both inclusive. */
+/** Returns the parts of the log that may have events of a period; Unix ms, both inclusive. */
 export const replayRangesOperation = operation(
   'webhooks.replayRanges',
   'read',
@@ -31,33 +31,36 @@ export interface ReplaySegment {
   untilMs: number;
   eventTypes: EventType[];
   range: SeqRange;
-  /** Up to `scan` events of the range are looked at, strictly behind this one. */
+  /** Up to `scan` events of the range are read, strictly after this one. */
   after: EventPlace | null;
   scan: number;
 }
 
 export interface ReplayChoice {
-  /** The events that are wanted, by their numbers. */
+  /** The matching events, by number. */
   chosen: { seq: number }[];
-  /** The last event looked at; null at the end of the range. */
+  /** The last event that was read; null at the end of the range. */
   last: EventPlace | null;
 }
 
 interface LoggedEvent extends EventPlace {
   type: EventType;
   at: number;
-  /** Of mail that a route took, else null: the route, and whether webhooks that subscribe to Inbound got the event. */
+  /** For mail received by a route, otherwise null: the route, and whether webhooks subscribed to Inbound got the event. */
   routeId: string | null;
   toEvents: number | null;
 }
 
-/** Whether the event may go to the endpoint: to that of a route nothing but its own mail, to others none that a route kept from them. */
+/**
+ * Whether the event may go to the endpoint: the endpoint of a route gets only mail of that route, other endpoints get only mail that the
+ * route passes on.
+ */
 function mayHave(ownRouteId: string | null, { type, routeId, toEvents }: LoggedEvent): boolean {
   if (ownRouteId !== null) return routeId === ownRouteId;
   return type !== 'Inbound' || toEvents === 1;
 }
 
-/** The events of a part of the log that fall into the time, are of the types asked for and may go to the endpoint. */
+/** Selects the events of a part of the log that are in the period, have one of the types, and may go to the endpoint. */
 export const chooseForReplayOperation = operation(
   'webhooks.chooseForReplay',
   'read',
@@ -89,7 +92,7 @@ export const chooseForReplayOperation = operation(
   },
 );
 
-/** Numbers of the events that are set aside for an endpoint, up to `limit` of them. */
+/** Returns the numbers of up to `limit` events that are parked for an endpoint. */
 export const setAsideOperation = operation(
   'webhooks.setAside',
   'read',
@@ -112,7 +115,7 @@ export interface Replayed {
   nowMs: number;
 }
 
-/** Sets these events aside for the endpoint; answers how many. */
+/** Parks these events for the endpoint; returns their number. */
 export const replayOperation = operation(
   'webhooks.replay',
   'write',

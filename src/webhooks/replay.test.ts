@@ -1,4 +1,4 @@
-/** Sending the events of a time again: only read until it is known what is wanted, nothing twice, and no more than may wait. */
+/** Replays of a period: read-only until the events are selected, no duplicates, and no more than may wait. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { seedMail } from '../../test/kit/seed-mail.ts';
@@ -32,7 +32,7 @@ for (const dialect of DIALECTS)
       for (let i = 0; i < count; i += 1) await seedMail(temp.database, { accountId, nowMs });
     }
 
-    test('what waits already is not queued again, and what came meanwhile is', async () => {
+    test('waiting events are not queued again, events since then are', async () => {
       const replay = createReplay({ database, clock: systemClock });
       await seed('acc_1', 3);
       await seed('acc_1', 1, NOW_MS - 1);
@@ -50,7 +50,7 @@ for (const dialect of DIALECTS)
       assert.equal(calls.includes('webhooks.replay'), false, calls.join());
     });
 
-    test('more than may wait is refused as a whole; two of one endpoint at once are not both begun', async () => {
+    test('a replay over the limit is refused completely; two of one endpoint do not run at the same time', async () => {
       const replay = createReplay({ database, clock: systemClock, mostWaiting: 5 });
       await seed('acc_3', 6);
       const tooMany = await replay(whole('acc_3'));
@@ -66,7 +66,7 @@ for (const dialect of DIALECTS)
       assert.deepEqual(await replay(whole('acc_4')), { ok: true, value: 0 }, 'nothing new, so nothing is refused');
     });
 
-    test('a count says what a replay would queue, and writes nothing', async () => {
+    test('a dry run returns what a replay would queue, and writes nothing', async () => {
       const deps = { database, clock: systemClock, mostWaiting: 4 };
       await seed('acc_5', 3);
       calls = [];

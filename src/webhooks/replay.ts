@@ -1,6 +1,6 @@
 /**
- * Sends the events of a time again. What waits for the endpoint already is not queued twice, one replay of an endpoint runs at a
- * time, and what would be more than may wait is refused as a whole, before anything is queued. How many they are can be asked before.
+ * Sends the events of a period again. Events that already wait for the endpoint are not queued twice, an endpoint has one replay at a time,
+ * and a replay over the limit of waiting events is refused completely before anything is queued. The number of events can be queried first.
  */
 import type { Clock } from '../base/clock.ts';
 import { failure, ok, type Result, refuse } from '../base/failure.ts';
@@ -15,11 +15,10 @@ import {
   setAsideOperation,
 } from './replay-store.ts';
 
-/** Events that may wait for an endpoint when a replay begins, those of the replay included. */
+/** Events that may wait for an endpoint when a replay starts, including those of the replay. */
 const MOST_WAITING = 100_000;
-/** Events of the log that are looked at in one go. */
+/** Events of the log read per query. */
 const SCAN = 2_000;
-/** Rows of one transaction. */
 const WRITTEN_AT_ONCE = 500;
 
 export interface Replay {
@@ -35,11 +34,11 @@ export interface Replay {
 export interface ReplayDeps {
   database: Database;
   clock: Clock;
-  /** For tests that want fewer. */
+  /** Lower limit for tests. */
   mostWaiting?: number;
 }
 
-/** Answers how many events are queued; CONFLICT when too many would wait, or while another replay is being queued. */
+/** Returns how many events are queued; CONFLICT if too many would wait, or while another replay is being queued. */
 export function createReplay(deps: ReplayDeps): (replay: Replay) => Promise<Result<number>> {
   const running = new Set<string>();
   return async (replay) => {
@@ -69,7 +68,7 @@ async function run(deps: ReplayDeps, replay: Replay): Promise<Result<number>> {
   return ok(queued);
 }
 
-/** How many events a replay would queue now; nothing is written. CONFLICT when too many would wait. */
+/** Returns how many events a replay would queue now, without writing. CONFLICT if too many would wait. */
 export async function countReplay(deps: ReplayDeps, replay: Replay): Promise<Result<number>> {
   const chosen = await choose(deps, replay);
   return chosen.ok ? ok(chosen.value.length) : chosen;

@@ -1,4 +1,4 @@
-/** `/webhooks/{id}/deliveries` and replays: what became of events sent to a webhook, and sending them again. */
+/** `/webhooks/{id}/deliveries` and replays: the status of events sent to a webhook, and resending them. */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
@@ -33,7 +33,7 @@ const deliverySchema = named('WebhookDelivery', {
       method: Type.String(),
       url: Type.String(),
       headers: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
-      body: nullable(Type.String({ description: 'The event as it is sent.' })),
+      body: nullable(Type.String({ description: 'The event as sent.' })),
     }),
     Type.Null(),
   ]),
@@ -52,7 +52,7 @@ const replayFields = named('ReplayRequest', {
 });
 
 const replayQuery = closed({
-  dryRun: Type.Optional(Type.Boolean({ description: 'true: answer how many events would be sent, and send none' })),
+  dryRun: Type.Optional(Type.Boolean({ description: 'true: return the number of events without sending them' })),
 });
 type ReplayAsked = Request<Static<typeof replayFields>, Static<typeof replayQuery>>;
 
@@ -65,7 +65,7 @@ export function webhookDeliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<C
       operationId: 'listWebhookDeliveries',
       summary: 'List the deliveries of a webhook, newest event first',
       description:
-        'One record per event, from its first attempt on; retries and replays count as further attempts. A page of large events (mail that came in) is shorter than limit, and goes on behind its Link.',
+        'Returns one record per event, starting with its first attempt. Retries and replays count as more attempts. A page of large events (inbound mail) can be shorter than limit; follow its Link header.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(deliverySchema) },
       async handle(request: Request<undefined, { limit?: number; cursor?: string }>) {
@@ -89,7 +89,7 @@ export function webhookDeliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<C
       ...{ method: 'POST', path: '/webhooks/:id/deliveries/:deliveryId/retry', tag: 'webhooks', auth: 'key' },
       operationId: 'retryWebhookDelivery',
       summary: 'Resend an event to a webhook',
-      description: 'At once, also where the schedule of its retries has ended. The webhook-id stays the same.',
+      description: 'Sends the event immediately, even if its retry schedule has ended. The webhook-id stays the same.',
       ...{ body: closed({}), bodyOptional: true },
       refusals: ['CONFLICT'],
       response: { status: 200, schema: deliverySchema },
@@ -111,7 +111,7 @@ export function webhookDeliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<C
       operationId: 'replayWebhookEvents',
       summary: 'Replay the events of a period to a webhook',
       description:
-        'since and until are inclusive. Without eventTypes the types this webhook is registered for are sent, whether they were sent before or not; events of inbound routes only where they would have been sent to this webhook; what waits to be sent is not queued twice.',
+        'since and until are inclusive. Without eventTypes, Postrider sends the types that this webhook is registered for, whether they were sent before or not. Events of inbound routes are included only if they would have been sent to this webhook. Events that are already waiting are not queued twice.',
       query: replayQuery,
       body: replayFields,
       refusals: ['CONFLICT'],

@@ -1,4 +1,4 @@
-/** The calls below /webhooks against the real shell and database, with a real receiver and the worker behind them. */
+/** The routes below /webhooks with the real shell and database, a real receiver and the worker. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -105,7 +105,7 @@ test('every issue of a body is named with its field', async () => {
     assert.equal(answer.status, 400, `${JSON.stringify(body)}: ${answer.text}`);
     assert.equal(answer.body.error.details[0].field, field, answer.text);
   }
-  // Control: the same address without the issue is taken.
+  // Control: the same URL without the issue is accepted.
   assert.equal((await api.post('/webhooks', { ...known, url: 'http://8.8.8.8/' })).status, 201);
 });
 
@@ -125,7 +125,7 @@ test('another account and the other mode see nothing of it', async () => {
   }
 });
 
-test('a test event is signed, sent at once and answered; rotation shows the new secret and both sign', async () => {
+test('a test event is signed, sent immediately and answered; rotation returns the new secret and both sign', async () => {
   const { body } = await api.post('/webhooks', { ...known, url: hook.url });
   const path = `/webhooks/${body.webhookId}`;
   hook.requests.length = 0;

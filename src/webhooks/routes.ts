@@ -1,6 +1,6 @@
 /**
- * `/webhooks`: endpoints, their secrets, their deliveries, and sending again. Everything is of the caller's account and
- * mode; what is another's answers as if it did not exist. A secret is shown when it is made and never again.
+ * `/webhooks`: endpoints, their secrets, their deliveries, and resending. All data belongs to the caller's account and mode; an endpoint of
+ * another account is treated as missing. A secret is returned once, when it is created.
  */
 
 import { timingSafeEqual } from 'node:crypto';
@@ -65,7 +65,7 @@ const endpointFields = named('WebhookRequest', {
     }),
   ),
   secret: Type.Optional(
-    Type.String({ maxLength: 100, description: 'whsec_ and the Base64 of 24 to 64 bytes; made for you when omitted.' }),
+    Type.String({ maxLength: 100, description: 'whsec_ and the Base64 of 24 to 64 bytes; generated if omitted.' }),
   ),
 });
 
@@ -79,7 +79,7 @@ const endpointShape = {
   updatedAt: Type.String(),
   disabledReason: Type.Optional(Type.String()),
   inboundRouteId: Type.Optional(
-    Type.String({ description: 'Of a webhook that takes the mail of one inbound route, and nothing else.' }),
+    Type.String({ description: 'Set if the webhook receives the mail of one inbound route and nothing else.' }),
   ),
   format: Type.Optional(oneOf(['resend'], { description: 'The service whose payload is posted.' })),
   formatEvents: Type.Optional(Type.Array(Type.String(), { description: 'Its event names that are posted.' })),
@@ -89,7 +89,7 @@ const endpointWithSecret = named('WebhookWithSecret', { ...endpointShape, secret
 
 const DROP_AT_ONCE = 5_000;
 
-/** Validates what a schema cannot: where the address leads, and whether the secret is one. */
+/** Validates what a schema cannot: the target of the URL, and the form of the secret. */
 async function validateFields(
   deps: WebhookRouteDeps,
   fields: Static<typeof endpointFields>,
@@ -110,13 +110,13 @@ function ownIssues({ secret, format, formatEvents }: Partial<Static<typeof endpo
   return issues;
 }
 
-/** Issues of fields that fit the schema where others do not; where the address leads is not looked up then. */
+/** Returns the issues of valid fields when other fields do not fit the schema; the target of the URL is not looked up in this case. */
 function furtherIssues(fields: Partial<Static<typeof endpointFields>>): Issue[] {
   const url = fields.url === undefined ? undefined : urlIssue(fields.url);
   return [...(url === undefined ? [] : [{ field: 'url', message: url }]), ...ownIssues(fields)];
 }
 
-/** Whether the endpoint has this secret already: giving it again rotates nothing. */
+/** Whether the endpoint already has this secret: setting it again rotates nothing. */
 async function isPresentSecret(deps: WebhookRouteDeps, key: EndpointKey, secret: string): Promise<boolean> {
   const target = await deps.database.execute(findTargetOperation, key);
   if (!target) return false;
@@ -137,8 +137,8 @@ function storedFields(fields: Static<typeof endpointFields>) {
 }
 
 /**
- * The event names of a format that a replacement does not mention: those it has, without the ones whose events are no longer wanted, and
- * all names of the events that were added.
+ * Returns the event names of a format that a replacement omits: the current ones, without those of removed events, and all names of added
+ * events.
  */
 function keptFormat(
   { format, format_events, events }: EndpointRow,
@@ -156,7 +156,6 @@ function formatOf(name: 'resend', { events, formatEvents }: Static<typeof endpoi
   return { name, events: JSON.stringify(formatEvents ?? resendNamesOf(events)) };
 }
 
-/** All calls below /webhooks. */
 export function webhookRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
   return [...endpointRoutes(deps), ...secretRoutes(deps), ...webhookDeliveryRoutes(deps)];
 }
@@ -168,7 +167,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/webhooks', tag: 'webhooks', auth: 'key' },
       operationId: 'listWebhooks',
       summary: 'List webhooks',
-      description: 'Of the mode of the key, without their secrets.',
+      description: 'Returns the webhooks in the mode of the API key, without their secrets.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(endpointSchema) },
       async handle(request: Request<undefined, { limit?: number; cursor?: string }>) {
@@ -184,7 +183,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'POST', path: '/webhooks', tag: 'webhooks', auth: 'key' },
       operationId: 'createWebhook',
       summary: 'Create a webhook',
-      description: 'The answer holds the secret that signs its requests; it is not shown again.',
+      description: 'The response contains the secret that signs its requests. It is not returned again.',
       body: endpointFields,
       furtherIssues,
       refusals: ['LIMIT_REACHED'],
@@ -204,7 +203,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'GET', path: '/webhooks/:id', tag: 'webhooks', auth: 'key' },
       operationId: 'getWebhook',
       summary: 'Get a webhook',
-      description: 'Without its secret. disabledReason says why it was disabled, where the service did it.',
+      description: 'Returns the webhook without its secret. disabledReason is set if Postrider disabled the webhook.',
       response: { status: 200, schema: endpointSchema },
       async handle(request: Request) {
         const row = await database.execute(findEndpointOperation, keyOf(request));
@@ -216,7 +215,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'replaceWebhook',
       summary: 'Replace a webhook',
       description:
-        'secret and enabled stay as they are when omitted. Another secret is a rotation: the one before it signs too for 24 h.',
+        'secret and enabled stay unchanged if omitted. A new secret is a rotation: the previous secret also signs for 24 h.',
       body: endpointFields,
       furtherIssues,
       refusals: ['CONFLICT'],
@@ -242,7 +241,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'deleteWebhook',
       summary: 'Delete a webhook and its delivery history',
       description:
-        'Nothing more is sent to it, retries included. One that an inbound route was made with goes with its route.',
+        'Postrider sends no more events to it, including retries. A webhook that belongs to an inbound route is deleted with the route.',
       refusals: ['CONFLICT'],
       response: { status: 200, schema: confirmationSchema },
       async handle(request: Request) {
@@ -268,7 +267,7 @@ function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'rotateWebhookSecret',
       summary: 'Rotate the secret; the old one also signs for 24 h',
       description:
-        'Until then every request carries a signature with each; the new secret is shown in this answer only.',
+        'During that time every request has a signature for each secret. The new secret is returned only in this response.',
       ...{ body: closed({}), bodyOptional: true },
       response: {
         status: 200,
@@ -296,7 +295,7 @@ function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'POST', path: '/webhooks/:id/test', tag: 'webhooks', auth: 'key' },
       operationId: 'testWebhook',
       summary: 'Send a signed test event and return the result',
-      description: 'The event is a Delivery with "test": true. It is tried once, also when the webhook is disabled.',
+      description: 'The event is a Delivery with "test": true. It is sent once, even if the webhook is disabled.',
       ...{ body: closed({}), bodyOptional: true },
       response: {
         status: 200,

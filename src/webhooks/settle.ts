@@ -1,7 +1,7 @@
 /**
- * Settles what came of attempts: ends or moves the work row, writes the delivery record and keeps the endpoint's health, all in one;
- * a row whose lease was lost changes nothing. The health of an endpoint says since when nothing but failures came from it; it is
- * disabled when it wants or deserves no more.
+ * Settles the results of attempts in one transaction: ends or reschedules the work row, writes the delivery record and updates the
+ * endpoint's health; a row whose lease was lost changes nothing. The health of an endpoint is the time since when every attempt failed; the
+ * endpoint is disabled after five days of failures, or when it replies 410.
  */
 import type { Mode } from '../base/mode.ts';
 import type { EventType } from '../events/events.ts';
@@ -11,7 +11,7 @@ import { deliveryIdOf } from './endpoints.ts';
 import { enqueueNotice } from './notice-store.ts';
 import { unsubscribe } from './store.ts';
 
-/** What is recorded of an event on its way to one endpoint. */
+/** The recorded result of an event for one endpoint. */
 export interface Settled {
   seq: number;
   fence: number;
@@ -21,13 +21,13 @@ export interface Settled {
   eventSeq: number;
   eventId: string;
   eventType: EventType;
-  /** `gone`: failed, and the endpoint asked for no more. */
+  /** `gone`: failed, and the endpoint replied 410. */
   result: 'succeeded' | 'failed' | 'retry' | 'gone';
-  /** False when no request was made. */
+  /** False if no request was made. */
   tried: boolean;
-  /** Where the request went. */
+  /** The URL of the request. */
   url: string | null;
-  /** As atMs by the clock of the mode. */
+  /** Like atMs, by the clock of the mode. */
   nextAttemptMs: number | null;
   responseStatus: number | null;
   responseStart: string | null;
@@ -36,7 +36,7 @@ export interface Settled {
   atMs: number;
 }
 
-/** The record of a delivery that ends without a request. */
+/** Returns the record of a delivery that ends without a request. */
 export function untriedOf(
   job: Pick<Settled, 'seq' | 'fence' | 'accountId' | 'mode' | 'webhookId' | 'eventSeq'>,
   event: { id: string; type: EventType },
@@ -52,7 +52,7 @@ export function untriedOf(
 
 const RECORD_STATUS = { succeeded: 'succeeded', failed: 'failed', gone: 'failed', retry: 'pending' } as const;
 
-/** `nowMs` is real: how long a record is kept counts from it. */
+/** Writes a record; `nowMs` is real time, from which its retention counts. */
 export async function writeRecord(tx: Transaction, settled: Settled, nowMs: number): Promise<void> {
   await tx.run(
     `INSERT INTO webhook_delivery (webhook_id, id, account_id, event_seq, event_id, event_type, status, attempts,
@@ -92,9 +92,9 @@ interface SettleRequest {
 }
 
 export interface SettleAnswer {
-  /** Rows whose lease had been lost: nothing of these was written. */
+  /** Rows whose lease was lost: nothing was written for them. */
   lost: number[];
-  /** Endpoints that were disabled by this settle. */
+  /** Endpoints that this settlement disabled. */
   disabled: string[];
 }
 
@@ -106,7 +106,7 @@ export const settleOperation = operation(
       ...{ seq, fence, accountId, mode, tried: true },
       againAtMs: one.result === 'retry' ? (one.nextAttemptMs ?? one.atMs) : null,
     }));
-    // A server takes these one behind the other, without waiting for our next word.
+    // The statements are pipelined to the database.
     await Promise.all(held.map((settled) => writeRecord(tx, settled, request.nowMs)));
     const tried = held.filter((settled) => settled.tried);
     const disabled = await recordHealth(tx, tried, request.nowMs);
@@ -115,10 +115,10 @@ export const settleOperation = operation(
   },
 );
 
-/** After so long with nothing but failures an endpoint is disabled. */
+/** An endpoint is disabled after this time with nothing but failures. */
 const DISABLE_AFTER_MS = 5 * 24 * 3_600_000;
 
-/** What one settle says of an endpoint. */
+/** What one settlement says about an endpoint. */
 interface Health {
   succeeded: boolean;
   gone: boolean;
@@ -134,19 +134,19 @@ function note(healths: Map<string, Health>, settled: Settled): void {
   healths.set(settled.webhookId, health);
 }
 
-/** Keeps the health of every endpoint that was tried; answers those that were disabled. `nowMs` is real time. */
+/** Updates the health of every endpoint that was tried; returns those that were disabled. `nowMs` is real time. */
 async function recordHealth(tx: Transaction, tried: readonly Settled[], nowMs: number): Promise<string[]> {
   const healths = new Map<string, Health>();
   for (const settled of tried) note(healths, settled);
   const disabled: string[] = [];
-  // In one order, so that two nodes do not wait for each other.
+  // In a fixed order, so that two nodes cannot deadlock.
   for (const [webhookId, health] of [...healths].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (await recordHealthOf(tx, webhookId, { ...health, nowMs })) disabled.push(webhookId);
   }
   return disabled;
 }
 
-/** Keeps `failing_since`, and disables an endpoint that wants or deserves no more; answers whether it did. */
+/** Updates `failing_since` and disables a failing endpoint; returns whether it did. */
 async function recordHealthOf(
   tx: Transaction,
   webhookId: string,

@@ -1,6 +1,6 @@
 /**
- * Signatures of the Standard Webhooks scheme, and the secrets they are made with: `whsec_` and the Base64 of 24 to 64
- * bytes. What is signed is `id.timestamp.body`, so that neither can be exchanged or replayed later. Pure.
+ * Signatures of the Standard Webhooks scheme, and their secrets: `whsec_` and the Base64 of 24 to 64 bytes. The signed text is
+ * `id.timestamp.body`, so none of the parts can be exchanged or replayed later. Pure.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { open, seal } from '../base/seal.ts';
@@ -12,12 +12,12 @@ const MIN_BYTES = 24;
 const MAX_BYTES = 64;
 const NEW_BYTES = 32;
 
-/** A fresh secret as it is shown to the account. */
+/** Returns a new secret as shown to the account. */
 export function newSecret(): string {
   return PREFIX + randomBytes(NEW_BYTES).toString('base64');
 }
 
-/** A fresh secret and how it is kept with its endpoint. */
+/** Returns a new secret and its encrypted form for storage. */
 export function newSealedSecret(
   secretKey: Uint8Array,
   webhookId: string,
@@ -26,12 +26,12 @@ export function newSealedSecret(
   return { secret, secretSealed: seal(secretKey, secret, sealContext(webhookId)) };
 }
 
-/** The key inside a secret, or undefined when the text is none. */
+/** Returns the key of a secret, or undefined if the text is not a valid secret. */
 export function secretKeyOf(secret: string): Buffer | undefined {
   if (!secret.startsWith(PREFIX)) return undefined;
   const text = secret.slice(PREFIX.length);
   const key = Buffer.from(text, 'base64');
-  // Node reads Base64 generously; only the one canonical spelling may become a secret.
+  // Node accepts non-canonical Base64; a secret must be canonical.
   if (key.toString('base64') !== text || key.length < MIN_BYTES || key.length > MAX_BYTES) return undefined;
   return key;
 }
@@ -42,7 +42,7 @@ export interface Signed {
   body: string;
 }
 
-/** Value of `webhook-signature`: one `v1,…` for every key, separated by spaces (several only during a rotation). */
+/** Returns the value of `webhook-signature`: one `v1,…` for every key, separated by spaces (several only during a rotation). */
 export function signatureOf(signed: Signed, keys: readonly Buffer[]): string {
   const text = `${signed.id}.${signed.timestampSeconds}.${signed.body}`;
   let value = '';
@@ -54,8 +54,8 @@ export function signatureOf(signed: Signed, keys: readonly Buffer[]): string {
 }
 
 /**
- * The headers of one attempt; `nowMs` is the real time, whatever clock decides the schedule. The same values have the names that Svix
- * gave them before Standard Webhooks, for handlers that look for those.
+ * Returns the headers of one attempt; `nowMs` is the real time, whatever clock decides the schedule. The values are repeated under the names
+ * that Svix used before Standard Webhooks, for handlers that expect those.
  */
 export function signedHeaders(event: { id: string; body: string }, keys: readonly Buffer[], nowMs: number) {
   const timestampSeconds = Math.floor(nowMs / 1000);
@@ -76,7 +76,7 @@ const KEPT = 20_000;
 
 export interface Target {
   url: string;
-  /** Keys that sign at this time, the current one first. */
+  /** Returns the keys that sign at this time, the current one first. */
   keys(nowMs: number): readonly Buffer[];
 }
 
@@ -86,10 +86,10 @@ interface Kept extends Target {
 
 type Targets = (row: EndpointTarget) => Target;
 
-/** The key of a sealed secret; throws when it was sealed with another secret key. */
+/** Returns the key of an encrypted secret; throws if it was encrypted with another secret key. */
 function openKey(secretKey: Uint8Array, webhookId: string, sealed: Uint8Array): Buffer {
   const key = secretKeyOf(open(secretKey, sealed, sealContext(webhookId)).toString('utf8'));
-  if (!key) throw new Error(`the sealed secret of ${webhookId} is none of the form whsec_…`);
+  if (!key) throw new Error(`the sealed secret of ${webhookId} is not a valid secret of the form whsec_…`);
   return key;
 }
 

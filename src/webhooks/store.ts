@@ -1,6 +1,6 @@
 /**
- * The records of endpoints: made, listed, replaced, rotated, removed; always within one account and mode. What is
- * waiting for an endpoint that is removed or disabled is ended when the worker next claims it.
+ * The records of endpoints: create, list, replace, rotate, remove; always within one account and mode. Events that wait for an endpoint
+ * that is removed or disabled are ended when the worker next claims them.
  */
 import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
@@ -22,7 +22,7 @@ export interface EndpointFields {
   /** JSON array. */
   events: string;
   description: string | null;
-  /** null leaves it as it is; a new endpoint is enabled. */
+  /** Null leaves it unchanged; a new endpoint is enabled. */
   enabled: boolean | null;
   /** The service whose payload it receives; left as it is, and ours in a new endpoint, unless given. */
   format?: EndpointFormat;
@@ -40,7 +40,7 @@ export type NewEndpoint = Owner &
     id: string;
     secretSealed: Uint8Array;
     nowMs: number;
-    /** Of an endpoint that takes the mail of one inbound route and nothing else. */
+    /** Set for an endpoint that receives the mail of one inbound route and nothing else. */
     inboundRouteId?: string;
   };
 
@@ -92,7 +92,7 @@ export const listEndpointsOperation = operation(
 
 export type EndpointKey = Owner & { id: string };
 
-/** The row, or undefined when this account has none of this id in this mode. */
+/** Returns the row, or undefined if this account does not have this id in this mode. */
 export async function findEndpoint(tx: Transaction, key: EndpointKey): Promise<EndpointRow | undefined> {
   return tx.get<EndpointRow>(
     `SELECT ${SHOWN} FROM webhook WHERE id = ? AND account_id = ? AND mode = ?`,
@@ -111,7 +111,7 @@ export interface EndpointTarget {
   url: string;
   secret_sealed: Uint8Array;
   previous_secret_sealed: Uint8Array | null;
-  /** Unix ms until which the previous secret signs too. */
+  /** Unix ms until which the previous secret also signs. */
   previous_secret_until: number | null;
   /** The service whose payload it receives; null for ours. */
   format: EndpointFormat['name'] | null;
@@ -121,7 +121,7 @@ export interface EndpointTarget {
 
 export const TARGET = 'id, url, secret_sealed, previous_secret_sealed, previous_secret_until, format, format_events';
 
-/** What a test event needs: where to and with which secrets. */
+/** Returns what a test event needs: its URL and secrets. */
 export const findTargetOperation = operation('webhooks.target', 'read', (tx, key: EndpointKey) =>
   tx.get<EndpointTarget>(
     `SELECT ${TARGET} FROM webhook WHERE id = ? AND account_id = ? AND mode = ?`,
@@ -133,7 +133,7 @@ export const findTargetOperation = operation('webhooks.target', 'read', (tx, key
 
 export type Replacement = EndpointKey & EndpointFields & { secretSealed: Uint8Array | null; nowMs: number };
 
-/** Replaces the endpoint; a given secret rotates it. Enabling forgets why it was disabled. undefined: not found. */
+/** Replaces the endpoint; a new secret is a rotation. Enabling clears the reason for the disabling. Undefined if not found. */
 export const replaceEndpointOperation = change(
   'webhooks.replace',
   async (tx, change: Replacement): Promise<EndpointRow | undefined> => {
@@ -183,13 +183,13 @@ async function rotate(tx: Transaction, rotation: Rotation): Promise<EndpointRow 
   );
 }
 
-/** Puts a new secret in place; the one before it signs too for 24 h. undefined: not found. */
+/** Sets a new secret; the previous one also signs for 24 h. Undefined if not found. */
 export const rotateSecretOperation = change('webhooks.rotate', (tx, rotation: Rotation) => rotate(tx, rotation), {
   ...ENDPOINT,
   action: 'webhook.rotate-secret',
 });
 
-/** Removes the endpoint; false when there is none. Its delivery records follow with dropDeliveriesOperation. */
+/** Removes the endpoint; returns false if there is none. Its delivery records are removed by dropDeliveriesOperation. */
 export const removeEndpointOperation = change(
   'webhooks.remove',
   async (tx, key: EndpointKey) => {
@@ -205,7 +205,7 @@ export const removeEndpointOperation = change(
   { ...ENDPOINT, action: 'webhook.delete' },
 );
 
-/** Removes up to `limit` delivery records of an endpoint that is gone; answers how many. */
+/** Removes up to `limit` delivery records of a removed endpoint; returns their number. */
 export const dropDeliveriesOperation = operation(
   'webhooks.dropDeliveries',
   'write',
@@ -229,12 +229,12 @@ export interface Subscribed {
   inboundRouteId?: string | undefined;
 }
 
-/** Nothing more is sent to the endpoint. */
+/** Removes the subscriptions of the endpoint. */
 export async function unsubscribe(tx: Transaction, webhookId: string): Promise<void> {
   await tx.run('DELETE FROM webhook_subscription WHERE webhook_id = ?', webhookId);
 }
 
-/** Brings the subscriptions in line with the endpoint as it is now. */
+/** Updates the subscriptions to match the endpoint. */
 export async function subscribe(tx: Transaction, endpoint: Subscribed): Promise<void> {
   await unsubscribe(tx, endpoint.id);
   if (endpoint.enabled === 0) return;

@@ -1,7 +1,4 @@
-/**
- * A made-up Delivery event, signed like any other, for an account that wants to see its endpoint work. It is tried once
- * and recorded nowhere; `"test": true` tells it apart.
- */
+/** A sample Delivery event, signed like any other, to test an endpoint. It is tried once and not recorded; it has `"test": true`. */
 import { iso } from '../base/clock.ts';
 import { newId, randomText } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';

@@ -1,4 +1,4 @@
-/** What the routes of webhooks have in common: whose webhook a request means, and what is answered where there is none. */
+/** Helpers of the webhook routes: which webhook a request means, and the responses if there is none. */
 import { Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
@@ -13,12 +13,12 @@ import type { EndpointKey } from './store.ts';
 export interface WebhookRouteDeps {
   database: Database;
   clock: Clock;
-  /** The service's key that seals secrets. */
+  /** The service's key that encrypts secrets. */
   secretKey: Uint8Array;
   http: HttpClient;
-  /** Why an address may not be saved, as the end of a sentence that starts with `url` (net/guarded-connector.ts). */
+  /** Returns why a URL may not be saved, as the end of a sentence that starts with `url` (net/guarded-connector.ts). */
   checkUrl(url: string): Promise<string | undefined>;
-  /** Tells the worker that there is new work. */
+  /** Notifies the worker of new work. */
   nudge(): void;
 }
 

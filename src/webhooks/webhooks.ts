@@ -1,6 +1,6 @@
 /**
- * Webhooks: the endpoints an account has registered, and the worker that carries its events to them, signed, until they
- * are taken or the schedule ends.
+ * Webhooks: the endpoints that an account has registered, and the worker that sends them signed events until they are accepted or the
+ * schedule ends.
  */
 
 export { createSandboxWebhooks } from './attempt.ts';

@@ -1,4 +1,4 @@
-/** The worker against real receivers on loopback: signatures, the schedule, isolation of dead endpoints, stop. */
+/** The worker with real receivers on loopback: signatures, the schedule, isolation of dead endpoints, stop. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { afterEach, test } from 'node:test';
@@ -39,7 +39,7 @@ test('an event arrives once, signed so that the reference library accepts it, an
   assert.equal(body.messageId, messageId);
   assert.equal(body.eventId, headers['webhook-id']);
   assert.equal(headers['content-type'], 'application/json');
-  // Controls: the judge refuses a changed body, another secret, and a time that was altered.
+  // Controls: verification rejects a changed body, another secret, and a changed timestamp.
   assert.throws(() => new Webhook(secret).verify(`${caught.body} `, headers));
   assert.throws(() => new Webhook(newSecret()).verify(caught.body, headers));
   const later = { ...headers, 'webhook-timestamp': String(Number(headers['webhook-timestamp']) + 1) };
@@ -100,7 +100,7 @@ test('failures follow the published schedule with the same id and bytes, then th
     });
     assert.equal(pending.status, 'pending');
     assert.equal(pending.next_attempt_at, clock.now() + waitMs);
-    // A moment before its time nothing is due.
+    // Nothing is due a moment earlier.
     clock.advance(waitMs - 1);
     w.worker.nudge();
     assert.equal((await w.deliveries(id))[0]!.attempts, index + 1);
@@ -200,7 +200,7 @@ test('a dead endpoint with a long backlog delays no other, and its rows wait in 
   await dead.close();
 });
 
-test('1,200 events at once each arrive exactly once', async () => {
+test('each of 1,200 simultaneous events arrives exactly once', async () => {
   const w = await world();
   const hook = await w.catcher();
   await w.endpoint(hook.url);
@@ -212,7 +212,7 @@ test('1,200 events at once each arrive exactly once', async () => {
   assert.deepEqual(seen, new Set(ids));
 });
 
-test('a stop loses nothing and repeats nothing; a replay sends what is asked for again', async () => {
+test('a stop loses and repeats nothing; a replay sends the selected events again', async () => {
   const w = await world({ limits: { ...LANE_LIMITS, perLane: 4 } });
   const hook = await w.catcher({ delayMs: 5 });
   const { id } = await w.endpoint(hook.url);

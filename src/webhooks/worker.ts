@@ -1,8 +1,8 @@
 /**
- * Carries events to endpoints: a kind of work of the engine (src/work/engine.ts). An attempt sends one event, signed, and what
- * came of it is recorded. At least once, in no promised order, and no endpoint waits for another (lanes.ts).
+ * Sends events to endpoints, as a kind of work of the engine (src/work/engine.ts). An attempt sends one signed event, and its result is
+ * recorded. Delivery is at least once, in no guaranteed order, and no endpoint delays another (lanes.ts).
  *
- * A stop begins no attempt; those under way end within the deadline of a request.
+ * A stop starts no attempt; running ones end within the deadline of a request.
  */
 
 import { LATEST_WEBHOOK_WAITS_MS } from '../base/backoff.ts';
@@ -40,26 +40,26 @@ const STOP_WITHIN_MS = 21_000;
 
 export interface WebhookDeps extends EngineOptions, AttemptRunnerDeps {
   database: Database;
-  /** Its connections per origin bound what many endpoints of one host share: give it some hundred. */
+  /** Its connections per origin limit what several endpoints of one host share: allow some hundred. */
   http: HttpClient;
   /** Decides schedules; signatures carry the real time. */
   clock: Clock;
   metrics?: Pick<Metrics, 'webhookAttempts' | 'webhookLagSeconds'>;
-  /** Tells an account what became of its endpoints; without it that is left to another process. */
+  /** Notifies an account about its endpoints; without it, another process does. */
   notify?: Notify;
   limits?: LaneLimits;
 }
 
 export interface Webhooks extends Running {
-  /** There may be new work; cheap, call it after every commit of events. */
+  /** Call after every commit of events: hints at new work, and is cheap. */
   nudge(): void;
-  /** This process accepts mail: for a moment each account starts its attempts a few at a time (pace.ts). */
+  /** Call when this process accepts mail: for a moment each account starts only a few attempts at a time (pace.ts). */
   giveWay(): void;
-  /** Deliveries in hand. */
+  /** Deliveries held. */
   leases(): number;
 }
 
-/** The lanes as the engine sees them. */
+/** The fair queue of the engine, made of the lanes. */
 class EndpointQueue implements FairQueue<WebhookItem> {
   readonly lanes: EndpointLanes<WebhookItem>;
 
@@ -91,14 +91,14 @@ class EndpointQueue implements FairQueue<WebhookItem> {
 
 class WebhookWorker implements WorkKind<WebhookItem, Settled> {
   readonly crashDelayMs = 60_000;
-  /** Each group of results of mail wakes webhooks; where nobody has one of its events, the look was a hundredth of a relay. */
+  /** Every group of recorded results nudges webhooks; the gap keeps these checks cheap if no endpoint subscribes to them. */
   readonly claimGapMs = 20;
   readonly queue: EndpointQueue;
   readonly engine: Engine<WebhookItem, Settled>;
   readonly pace = createPace(() => this.start());
   readonly #deps: WebhookDeps;
   readonly #runner: AttemptRunner;
-  /** In the order of their start. */
+  /** In order of their start. */
   readonly #inFlight = new Set<WebhookItem>();
   #noticesDueAt = 0;
 
@@ -134,7 +134,7 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
       const { job: item, lane } = next;
       if (item.state !== 'waiting' || !this.engine.holds(item)) {
         lanes.ended(lane, lane.slow);
-        // A process that stood still may hold rows that others have taken over meanwhile: the process that claims them sends them.
+        // A process that was stopped may hold rows that others have taken over: the process that claims them sends them.
         if (item.state === 'waiting') this.engine.release(item);
         continue;
       }
@@ -183,7 +183,7 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
     return database.execute(clampDueOperation, clamp);
   }
 
-  /** Marks lanes whose attempts hang as slow, and sends notifications that are due. */
+  /** Marks lanes with hanging attempts as slow, and sends due notices. */
   async tick(): Promise<void> {
     const before = performance.now() - SLOW_AFTER_MS;
     const hanging = new Set<EndpointLane>();
@@ -198,7 +198,7 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
     await this.#notify();
   }
 
-  /** At once when an endpoint was disabled here, and now and then for what other processes have left. */
+  /** Immediately when an endpoint was disabled here, and periodically for notices left by other processes. */
   async #notify(): Promise<void> {
     const { database, clock, log, notify } = this.#deps;
     if (!notify || performance.now() < this.#noticesDueAt) return;
@@ -221,10 +221,10 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   };
 }
 
-/** Longest that an endpoint may have asked for with Retry-After; what was asked is not known at a start. */
+/** The longest wait that Retry-After can request; the requested wait is unknown at a start. */
 const LATEST_RETRY_MS = 24 * 3_600_000;
 
-/** At most, after attempt n (index n - 1); where the clock was set back there is no room for what an endpoint asked for. */
+/** The longest wait after attempt n (index n - 1); if the clock was set back, Retry-After is not considered. */
 function latestWaits({ isSetBack }: { isSetBack: boolean }): number[] {
   return LATEST_WEBHOOK_WAITS_MS.map((waitMs) => Math.max(waitMs, isSetBack ? 0 : LATEST_RETRY_MS));
 }

@@ -1,6 +1,6 @@
 /**
- * Rows whose lane is over its quota are parked in the database, so that claims look past them, and resumed when the lane has
- * drained. Lanes with parked rows are known from here, and from the database: others park too (a replay, a process that died).
+ * Parks rows in the database whose lane is over its quota, so that claims skip them, and resumes them when the lane has drained. Lanes with
+ * parked rows are known from this process and from the database, since others park too (a replay, a process that died).
  */
 import type { Log } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
@@ -8,7 +8,7 @@ import type { FairQueue, Item } from './kind.ts';
 import { parkedLanesOperation, resumeOperation } from './store.ts';
 
 const PAGE = 1_000;
-/** Rows of one claim for which a lane must have had no room, to be passed over by the next one. */
+/** Rows parked for one lane by one claim, from which on the next claim skips the lane. */
 const MANY_ROWS = 64;
 
 export interface BackPressureDeps<I extends Item> {
@@ -17,7 +17,7 @@ export interface BackPressureDeps<I extends Item> {
   database: Database;
   log: Log;
   now(): number;
-  /** How many items are in hand. */
+  /** Number of items held. */
   size(): number;
   /** Rows may be claimed again. */
   onResumed(): void;
@@ -26,9 +26,9 @@ export interface BackPressureDeps<I extends Item> {
 export class BackPressure<I extends Item> {
   readonly #deps: BackPressureDeps<I>;
   readonly #parked = new Set<string>();
-  /** Lanes that have drained, and wait for the next call. */
+  /** Lanes that have drained and wait for the next call. */
   readonly #drained = new Set<string>();
-  /** Lanes of which rows were resumed that no claim has looked for yet: their room is spoken for. */
+  /** Lanes with resumed rows that no claim has read yet: their capacity is reserved. */
   #resumed = new Set<string>();
   #isResuming = false;
   #lastLane = '';
@@ -43,13 +43,13 @@ export class BackPressure<I extends Item> {
     return this.#parked.has(lane);
   }
 
-  /** A row of the lane is being parked. */
+  /** Records that a row of the lane is being parked. */
   parked(lane: string): void {
     this.#parked.add(lane);
     this.#rowsOfClaim.set(lane, (this.#rowsOfClaim.get(lane) ?? 0) + 1);
   }
 
-  /** A claim has come: answers the lanes of which many rows were parked since the last call. */
+  /** Call once per claim; returns the lanes for which many rows were parked since the last call. */
   takeOverQuota(): string[] {
     const rows = this.#rowsOfClaim;
     this.#rowsOfClaim = new Map();
@@ -57,7 +57,7 @@ export class BackPressure<I extends Item> {
     return [...rows].flatMap(([lane, count]) => (count >= MANY_ROWS ? [lane] : []));
   }
 
-  /** An item of the lane has left: its parked rows may come. */
+  /** Records that an item of the lane has left, so its parked rows may return. */
   left(lane: string): void {
     if (!this.#parked.has(lane) || this.#resumed.has(lane)) return;
     if (this.#deps.queue.resumable([lane], this.#deps.size()).length === 0) return;
@@ -65,9 +65,9 @@ export class BackPressure<I extends Item> {
     if (!this.#isResuming) void this.#resumeDrained();
   }
 
-  /** Looks for parked rows in the database, and resumes those whose lane has room. Rejects when the storage refuses. */
+  /** Reads parked rows from the database, and resumes those whose lane has capacity. Rejects if the storage fails. */
   async sweep(): Promise<void> {
-    // Each sweep goes on where the last one ended, so that every lane has its turn however many there are.
+    // Each sweep continues after the last one, so that every lane has its turn, however many there are.
     const page = { kind: this.#deps.kind, after: this.#lastLane, limit: PAGE };
     const lanes = await this.#deps.database.execute(parkedLanesOperation, page);
     this.#lastLane = lanes.length < PAGE ? '' : lanes.at(-1)!;

@@ -1,22 +1,22 @@
 /**
- * Rows that are chosen instead of claimed as they come due: those of a sandbox, whose clock is moved or of which an outcome is
- * played by hand. The steps are those of the engine (claim → run → settle), each row at the time that the caller gives it; there is no
- * queue, and what fails is given back by the caller. No row in quarantine is to be among them: nobody watches for crashes here.
+ * Runs rows that are selected instead of claimed when due: those of a sandbox whose clock is moved, or whose outcome is set manually.
+ * The steps are those of the engine (claim → run → settle), each row at the time that the caller gives. There is no queue, and the
+ * caller gives failed rows back. Rows in quarantine must not be among them: crashes are not watched here.
  */
 import { type Item, type Steps, untriedResult } from './kind.ts';
 import type { Lease } from './store.ts';
 
-/** A kind of work of which single rows can be tried at any time. */
+/** A kind of work whose rows can be run individually at any time. */
 export interface ChosenKind<I extends Item = Item, R extends Lease = Lease> extends Steps<I, R> {
   attempt(item: I): R | Promise<R>;
 }
 
 export interface ChosenRow extends Lease {
-  /** Unix ms by the clock of its mode: when it happens. The present moment unless given. */
+  /** Unix ms by the clock of its mode at which the row runs; now by default. */
   atMs?: number;
 }
 
-/** Leases those of the rows that are free; answers them in the order given. */
+/** Leases the rows that are free; returns them in the given order. */
 export async function claimChosen<I extends Item>(
   kind: Pick<ChosenKind<I>, 'claim'>,
   rows: readonly ChosenRow[],
@@ -32,7 +32,10 @@ export async function claimChosen<I extends Item>(
   });
 }
 
-/** Runs items together and records what came of them; answers of how many. Rejects when one fails in our own code, or the storage refuses. */
+/**
+ * Runs items together and records their results; returns the number recorded. Rejects if an item fails because of a bug, or if the storage
+ * fails.
+ */
 export async function runChosen<I extends Item, R extends Lease>(
   kind: ChosenKind<I, R>,
   items: readonly I[],

@@ -1,12 +1,12 @@
 /**
- * The clocks that work follows. That of an account's sandbox is the real time and what it was moved ahead: messages and events of the
- * sandbox carry its time; the rows of their work are due in real time, so that claims are the same for everybody, and come nearer when
- * the clock is moved. A caller that makes such a row due by that clock converts the time in its own transaction, with the functions here:
- * otherwise a move in between would leave the row behind.
+ * The clocks that work follows. The clock of an account's sandbox is the real time plus an offset: messages and events of the sandbox carry
+ * its time; their work rows are due in real time, so that claims are the same for all, and become due earlier when the clock is moved. A
+ * caller that schedules such a row by the sandbox clock converts the time in its own transaction, with the functions here: otherwise a move
+ * in between would miss the row.
  *
- * The wall clock may be set, which shows when it is compared with the monotonic one. What is deferred would wait for as long as it
- * was set back: it is brought back to within one step of its schedule. The same is done at every start, because the clock may
- * have been set while nothing ran. Leases need no care of this: those that look too short or too long are extended anyhow.
+ * The wall clock may be set, which is detected by comparison with the monotonic clock. If it was set back, deferred work would wait for
+ * that much longer: it is moved to within one step of its schedule. The same is done at every start, because the clock may have been set
+ * while no process ran. Leases need no correction: those that look too short or too long are extended anyway.
  */
 
 import { type Clock, JUMP_MS, watchJumps } from '../base/clock.ts';
@@ -21,8 +21,8 @@ export interface Owner {
 }
 
 /**
- * Milliseconds that the clock of each owner is ahead of the real time, 0 in live mode, as a function of the owner. The clocks are
- * not moved before this transaction, which writes, ends.
+ * Returns by how many milliseconds the clock of each owner is ahead of the real time, 0 in live mode, as a function of the owner. The
+ * clocks cannot move before this write transaction ends.
  */
 export async function clockOffsets(tx: Transaction, owners: readonly Owner[]): Promise<(owner: Owner) => number> {
   const ids = new Set(owners.flatMap((one) => (one.mode === 'sandbox' ? [one.accountId] : [])));
@@ -42,18 +42,17 @@ export async function clockOffsets(tx: Transaction, owners: readonly Owner[]): P
   return ({ accountId, mode }) => (mode === 'live' ? 0 : (offsets.get(accountId) ?? 0));
 }
 
-/** The same of one owner. */
 export async function clockOffsetOf(tx: Transaction, owner: Owner): Promise<number> {
   return (await clockOffsets(tx, [owner]))(owner);
 }
 
-/** The same within a statement, of rows that have an account and a mode; it locks nothing. */
+/** Returns the offset as SQL, for rows with an account and a mode; without a lock. */
 export function clockOffsetSql(row: string): string {
   return `CASE WHEN ${row}.mode = 'sandbox' THEN coalesce(
     (SELECT ahead_ms FROM sandbox_clock WHERE sandbox_clock.account_id = ${row}.account_id), 0) ELSE 0 END`;
 }
 
-/** Moves the clock, and with it what waits: rows in somebody's hands are converted when they are put back. */
+/** Moves the clock, and the waiting rows with it: leased rows are converted when they are put back. */
 export async function moveClock(tx: Transaction, accountId: string, byMs: number): Promise<void> {
   if (byMs <= 0) return;
   await tx.run('UPDATE sandbox_clock SET ahead_ms = ahead_ms + ? WHERE account_id = ?', byMs, accountId);
@@ -64,7 +63,7 @@ export async function moveClock(tx: Transaction, accountId: string, byMs: number
   );
 }
 
-/** Ends moves that a process which is dead has begun. */
+/** Ends clock moves of a process that died. */
 export async function freeClocks(tx: Transaction): Promise<void> {
   await tx.run('UPDATE sandbox_clock SET moved_by = NULL, moving_until = 0 WHERE moved_by IS NOT NULL');
 }
@@ -88,7 +87,7 @@ export interface SandboxRows {
   limit: number;
 }
 
-/** Rows of the sandbox that are due until then, the first due first; parked ones are among them, those in quarantine are not. */
+/** Returns the sandbox rows due by then, the earliest first, including parked rows, excluding those in quarantine. */
 export function freeSandboxRows(tx: Transaction, rows: SandboxRows): Promise<SandboxRow[]> | SandboxRow[] {
   return tx.all<SandboxRow>(
     `SELECT seq, fence, kind, subject, attempts, due FROM work
@@ -98,7 +97,7 @@ export function freeSandboxRows(tx: Transaction, rows: SandboxRows): Promise<San
   );
 }
 
-/** What of the account's sandbox is in somebody's hands, and what is free and due. */
+/** Returns how many rows of the account's sandbox are leased, and how many are free and due. */
 export async function outstandingWorkOf(
   tx: Transaction,
   { accountId, kinds, untilMs }: Omit<SandboxRows, 'limit'>,
@@ -114,19 +113,19 @@ export async function outstandingWorkOf(
 
 export interface ClampDue {
   nowMs: number;
-  /** Index n - 1: the longest that a row may wait after its attempt n, in ms; the last one holds for all further. */
+  /** Index n - 1: the longest wait after attempt n, in ms; the last value applies to all later attempts. */
   latestMs: readonly number[];
-  /** The longest that a row waits after a crash. */
+  /** The longest wait of a row after a crash. */
   crashPauseMs: number;
 }
 
 export interface ClampKind {
   kind: string;
-  /** SQL: Unix ms before which a row that was never tried may not be due, or NULL when it is to be left alone. */
+  /** SQL: Unix ms before which an untried row cannot be due, or NULL to leave it unchanged. */
   notBefore: string;
 }
 
-/** Brings forward what is due later than its schedule can have said; answers how many. */
+/** Brings forward rows that are due later than any schedule allows; returns their number. */
 export async function clampDue(
   tx: Transaction,
   { kind, notBefore }: ClampKind,
@@ -144,7 +143,7 @@ export async function clampDue(
       index + 1,
     );
   }
-  // Never tried: due since it was made, or at the time a user asked for; after a crash a little later.
+  // Untried rows: due at their creation, or at the time a user asked for; after a crash a little later.
   changed += await tx.run(
     `UPDATE work SET due = CASE WHEN ${notBefore} > CAST(? AS BIGINT) THEN ${notBefore} ELSE CAST(? AS BIGINT) END
      WHERE kind = ? AND held = 0 AND leased = 0 AND attempts = 0 AND due > ?
@@ -163,11 +162,11 @@ export interface ClockWatchDeps {
   clock: Clock;
   log: Log;
   kind: string;
-  /** Brings the schedule back in order; answers how many rows were due too late. */
+  /** Repairs the schedule; returns how many rows were due too late. */
   repair(options: { isSetBack: boolean }): Promise<number>;
 }
 
-/** What it answers is to be called each second; it rejects when the storage refuses, and repairs at the next call then. */
+/** Returns a function to call every second; it rejects if the storage fails, and repairs with the next call. */
 export function watchClock({ clock, log, kind, repair }: ClockWatchDeps): () => Promise<void> {
   const jumpOf = watchJumps(clock);
   let isRepaired = false;

@@ -1,21 +1,21 @@
 /**
- * The engine under deliveries and webhooks: claims due rows, admits them, has them run, and records what came of them. One
- * engine runs one kind of work (kind.ts). A bounded part of the backlog is in hand, whatever its size; polling alone is
- * correct, a nudge or a job that is handed over directly only makes it quicker.
+ * The engine of deliveries and webhooks: claims due rows, admits them, runs their attempts, and records the results. One engine runs
+ * one kind of work (kind.ts). It holds a limited part of the backlog, whatever its size. Polling alone is correct; a nudge or a
+ * directly dispatched job only makes it faster.
  *
  *              ┌──────────── over quota: parked, resumed when its lane has drained (back-pressure.ts)
- *              │ ┌────────── released untried: at a stop, or when the storage was away
+ *              │ ┌────────── released untried: at a stop, or when the storage failed
  *   due ──▶ claimed ──▶ waiting ⇄ running ──▶ settling ──▶ gone
  *              │           └── lease lost ────────────────▲
  *              └── needs no attempt ─▶ settling           │
- *                                 └── our code threw: crashed; three times: a dead letter, settled without an attempt
+ *                                 └── a bug threw: crashed; three times: a dead letter, settled without an attempt
  *
- *   claimed    its lease is ours; not in the fair queue
- *   waiting    in the fair queue. Its lease may be lost: somebody else runs it then
- *   running    an attempt has it. Attempts begin while results can be recorded, before the stop, under a lease that
+ *   claimed    leased to this process; not in the fair queue
+ *   waiting    in the fair queue. If its lease is lost, another process runs it
+ *   running    an attempt is in progress. Attempts start while results can be recorded, before the stop, under a lease that
  *              holds(); a row that was in a crash is marked first (poison.ts)
- *   settling   has a result, which is kept until it is recorded (settler.ts); nothing is tried again meanwhile
- *   gone       out of hand: recorded, put back, or lost
+ *   settling   has a result, which is kept until it is recorded (settler.ts); not retried in the meantime
+ *   gone       no longer held: recorded, put back, or lost
  */
 import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
@@ -32,18 +32,18 @@ import type { Lease } from './store.ts';
 import { createWakeUp } from './wake-up.ts';
 
 const POLL_MS = 1_000;
-/** While enough or too much is in hand the database is still looked at so often, for what is behind somebody's backlog. */
+/** When no capacity is left, the database is still read this often, to find work behind one lane's backlog. */
 const LOOK_PAST_MS = 100;
-/** Between two claims that found little: lets rows of one moment come in one batch. Of kinds that name no other time. */
+/** Time between two claims that found little, so that rows of one moment come in one batch. Kinds may override it. */
 const CLAIM_GAP_MS = 4;
-/** What was running when the process died is tried again when everything else has had this time to flow. */
+/** Work that was running when the process died is retried after all other work had this time to run. */
 const QUARANTINE_AFTER_MS = 15_000;
 
 export interface EngineOptions {
   pollMs?: number | undefined;
-  /** How old the process must be before it takes rows in quarantine. */
+  /** The age at which the process starts to claim rows in quarantine. */
   quarantineAfterMs?: number | undefined;
-  /** How long an attempt of a row that was in a crash is watched. */
+  /** How long an attempt is watched if its row was in a crash. */
   crashWatchMs?: number | undefined;
 }
 
@@ -101,57 +101,56 @@ export class Engine<I extends Item, R extends Lease> {
     this.#loops = Promise.all([this.#claimLoop(), this.#tickLoop()]);
   }
 
-  /** Something may be due: a hint. */
+  /** Hints that something may be due. */
   nudge(): void {
     this.#wakeUp.nudge();
   }
 
-  /** Whether attempts may begin. */
   get isOpen(): boolean {
     return !this.#isStopping && !this.#settler.paused;
   }
 
-  /** Results cannot be recorded at the moment. */
+  /** Whether results currently cannot be recorded. */
   get isPaused(): boolean {
     return this.#settler.paused;
   }
 
-  /** Items in hand. */
+  /** Items held. */
   get size(): number {
     return this.#leases.size;
   }
 
-  /** Items whose attempt runs. */
+  /** Items with a running attempt. */
   get running(): number {
     return this.#running;
   }
 
-  /** Results not yet recorded. */
+  /** Results that are not recorded yet. */
   get unrecorded(): number {
     return this.#settler.pending;
   }
 
-  /** Whether the lease of an item is good for an attempt. */
+  /** Whether the lease of an item is long enough for an attempt. */
   holds(item: I): boolean {
     return this.#leases.holds(item);
   }
 
-  /** Extends leases that run short; false when the storage refuses, and then the next tick tries again. */
+  /** Extends leases that run short; returns false if the storage fails, and the next tick retries. */
   extendLeases(): Promise<boolean> {
     return this.#tolerate('lease renewal failed', async () => {
       for (const item of await this.#leases.extend()) this.#drop(item);
     });
   }
 
-  /** Takes items in that were claimed, or leased to this process when they were made. */
+  /** Admits items that were claimed, or leased to this process at their creation. */
   receive(items: readonly I[]): void {
     for (const item of items) this.#admit(item);
     this.#kind.start();
   }
 
   /**
-   * Runs an attempt of items that were taken from the queue. It settles or puts back each of them; one that it leaves running
-   * goes back untried, and when it throws those count a crash. Never rejects.
+   * Runs an attempt of items that were taken from the queue. The attempt settles each item or puts it back; an item that it leaves running
+   * goes back untried. If it throws, each of these counts a crash. Never rejects.
    */
   async run(group: readonly I[], attempt: () => Promise<void>): Promise<void> {
     this.#running += group.length;
@@ -168,28 +167,28 @@ export class Engine<I extends Item, R extends Lease> {
     if (this.#running === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 
-  /** The item has its result; it stays in hand until that is recorded. */
+  /** Sets the result of the item, which stays held until the result is recorded. */
   settle(item: I, result: R): void {
     const isQueued = item.state !== 'claimed';
     this.#change(item, 'settling');
     this.#settler.add(result);
-    // Parked rows of a lane whose rows are settled as they come (its destination is paused) are left to the sweeps.
+    // If a lane's rows are settled as they arrive (its destination is paused), its parked rows are left to the sweeps.
     if (isQueued) this.#backPressure.left(item.job.lane);
   }
 
-  /** Untried, to the front of its lane, unless it needs no attempt any more. */
+  /** Puts the item back untried, at the front of its lane, or settles it if it needs no attempt. */
   putBack(item: I): void {
     this.#poison.unmark([item]);
     this.#next(item, { result: untriedResult(this.#kind, item), first: true });
   }
 
-  /** Untried, to the database: it is due at once. */
+  /** Returns the item untried to the database, due immediately. */
   release(item: I): void {
     this.#settler.putBack('release', leaseOf(item));
     this.#drop(item);
   }
 
-  /** Parks an item for which its lane has no room any more. */
+  /** Parks an item whose lane has no capacity. */
   park(item: I): void {
     this.#settler.putBack('park', leaseOf(item));
     this.#backPressure.parked(item.job.lane);
@@ -197,8 +196,8 @@ export class Engine<I extends Item, R extends Lease> {
   }
 
   /**
-   * No attempt begins any more; those that run end, their results are recorded, and what waits is released, all within the
-   * time given. Returns how many results could not be recorded. Further calls wait for the same stop.
+   * Starts no more attempts, lets running ones end, records their results, and releases waiting items, all within the given time. Returns
+   * how many results could not be recorded. Later calls wait for the same stop.
    */
   stop(withinMs: number): Promise<number> {
     this.#stopped ??= this.#stop(withinMs);
@@ -213,7 +212,7 @@ export class Engine<I extends Item, R extends Lease> {
     for (const item of [...this.#leases.values()]) if (item.state === 'waiting') this.release(item);
     const idle = new Promise<void>((resolve) => this.#whenIdle.push(resolve));
     if (this.#running > 0) await within(idle, deadline);
-    // What a claim that is under way brings is released.
+    // Items of a claim in progress are released.
     await within(this.#loops, deadline);
     await within(this.#settler.drained(), deadline);
     clearInterval(extending);
@@ -295,7 +294,7 @@ export class Engine<I extends Item, R extends Lease> {
     this.#next(item, { result, first: item.quarantined });
   }
 
-  /** Settles an item that has its result, lets any other wait, or parks it. */
+  /** Settles an item that has its result, queues it, or parks it. */
   #next(item: I, { result, first }: { result: R | undefined; first: boolean }): void {
     const laneHasParked = this.#backPressure.hasParked(item.job.lane);
     if (result) this.settle(item, result);
@@ -304,7 +303,7 @@ export class Engine<I extends Item, R extends Lease> {
     else this.park(item);
   }
 
-  /** A row in hand came back under a new fence: its lease looked expired. It is the same item. */
+  /** A held row was claimed again under a new fence, because its lease looked expired. It is the same item. */
   #adopt(known: I, { job: { fence }, leaseUntilMs }: I): void {
     if (fence <= known.job.fence) return;
     known.job.fence = fence;
@@ -312,7 +311,7 @@ export class Engine<I extends Item, R extends Lease> {
     if (known.state === 'settling') this.#settler.adopt(known.job.seq, fence);
   }
 
-  /** Our own code threw: who is still running counts a crash. Not when the storage was away. */
+  /** A bug threw: items that are still running count a crash, unless the storage failed. */
   #failed(group: readonly I[], error: Error): void {
     const failed = group.filter((item) => item.state === 'running');
     const isAway = error instanceof Unavailable;
@@ -347,7 +346,7 @@ export class Engine<I extends Item, R extends Lease> {
     if (!this.#kind.queue.isFed(this.size)) this.#wakeUp.capacity();
   }
 
-  /** The next row in quarantine may come. */
+  /** The next row in quarantine may be claimed. */
   #leaveQuarantine(item: I): void {
     if (!item.quarantined) return;
     item.quarantined = false;
@@ -364,7 +363,7 @@ export class Engine<I extends Item, R extends Lease> {
     this.#kind.queue.changed(item, from);
   }
 
-  /** Does what the next tick repairs when it fails; answers whether it went well. */
+  /** Runs work that the next tick repeats if it fails; returns whether it succeeded. */
   async #tolerate(what: string, work: () => Promise<void>): Promise<boolean> {
     try {
       await work();

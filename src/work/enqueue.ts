@@ -1,9 +1,9 @@
-/** The table of work, and how new rows come into it: many at once, in their order, free, held or leased to the process that makes them. */
+/** The table of work, and how rows are added: many at a time, in order, free, held, or leased to the process that creates them. */
 import type { Mode } from '../base/mode.ts';
 import type { Transaction } from '../storage/operation.ts';
 import { insertMany, table, takeNumbers } from '../storage/rows.ts';
 
-/** Of new rows: `cause` and `failed_at` come with the first attempt that fails. */
+/** Columns of new rows: `cause` and `failed_at` are set by the first failed attempt. */
 export const WORK = table('work', {
   seq: 'int',
   kind: 'text',
@@ -24,24 +24,24 @@ export interface NewWork {
   kind: string;
   accountId: string;
   mode: Mode;
-  /** What the work is about: an id of the kind's own. */
+  /** What the work is about: an id whose meaning the kind defines. */
   subject: string;
-  /** A number of the kind's own. */
+  /** A number whose meaning the kind defines. */
   ref: number;
-  /** Rows of one lane wait behind each other; lanes do not. */
+  /** Rows of one lane run one after another; lanes are independent. */
   lane: string;
-  /** Unix ms, real time: when it is due, or until when it is leased. */
+  /** Unix ms, real time: when the row is due, or until when it is leased. */
   dueMs: number;
-  /** The transaction that makes it hands it to its worker, without a claim. */
+  /** The creating transaction passes the row to its worker, without a claim. */
   isLeased?: boolean;
-  /** It is set aside at once, as its lane is full. */
+  /** The row is parked immediately, because its lane is full. */
   isHeld?: boolean;
 }
 
-/** The fence of a row that was leased at its making. */
+/** The fence of a row that was leased at its creation. */
 export const FIRST_FENCE = 1;
 
-/** Adds the rows in their order; `seqs` are their numbers, from takeNumbers(), where they are known. */
+/** Adds the rows in order; `seqs` are their numbers from takeNumbers(), if the caller has them. */
 export async function enqueue(
   tx: Transaction,
   rows: readonly NewWork[],

@@ -1,4 +1,4 @@
-/** Lanes that take turns: order within a lane, turns among lanes, lanes on hold, and removal from any place. */
+/** Lanes that take turns: order within a lane, turns among lanes, lanes on hold, and removal from any position. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Lanes } from './lanes.ts';
@@ -70,7 +70,7 @@ test('items are removed from the front, the middle and the end of a lane, once',
   assert.deepEqual(takeAll(lanes), []);
 });
 
-test('any order of calls leaves what a plain list of items would', () => {
+test('any order of calls has the same result as with a plain list', () => {
   const lanes = new Lanes<number>();
   const plain = new Map<string, number[]>();
   let seed = 1;

@@ -1,9 +1,9 @@
 /**
  * Lanes that take turns: how deliveries, webhooks and inbound mail wait in memory. Each lane is first in, first out, and a lane whose item
- * was taken goes to the end of the turns, so a long lane delays no other. What may start now is decided by the caller.
+ * was taken moves to the end of the turns, so a long lane delays no other. The caller decides what may start now.
  */
 
-/** First in, first out. Taken entries are cut off now and then, so an item of a long lane costs no more than one of a short lane. */
+/** First in, first out. Taken entries are removed in bulk, so an item of a long lane costs no more than one of a short lane. */
 class Fifo<T> {
   #items: (T | undefined)[] = [];
   #head = 0;
@@ -40,7 +40,7 @@ class Fifo<T> {
     return true;
   }
 
-  /** Removes the newest items, at most `count`; returns them in their order. */
+  /** Removes up to `count` of the newest items; returns them in order. */
   drain(count: number): T[] {
     return this.#items.splice(Math.max(this.#head, this.#items.length - count)) as T[];
   }
@@ -57,7 +57,7 @@ export class Lanes<T> {
   readonly #onHold = new Set<string>();
   #size = 0;
 
-  /** Items that wait in all lanes. */
+  /** Number of items waiting in all lanes. */
   get size(): number {
     return this.#size;
   }
@@ -66,7 +66,7 @@ export class Lanes<T> {
     return this.#lanes.get(lane)?.size ?? 0;
   }
 
-  /** The items of a lane, or of all lanes, each lane in its order. */
+  /** Returns the items of a lane, or of all lanes, each lane in order. */
   items(lane?: string): T[] {
     if (lane !== undefined) return this.#lanes.get(lane)?.values() ?? [];
     return this.#lanes
@@ -88,8 +88,8 @@ export class Lanes<T> {
   }
 
   /**
-   * Takes the next item that is accepted, of those at the front of their lanes. A lane whose item is refused keeps its turn. With `looks`,
-   * only so many lanes are asked, and those that refuse go to the end, so that the next call asks others.
+   * Takes the first accepted item at the front of a lane. A lane whose item is refused keeps its turn. With `looks`, only that many lanes
+   * are tried, and those that refuse move to the end, so that the next call tries others.
    */
   next(accepts: (item: T, lane: string) => boolean, looks?: number): T | undefined {
     let left = Math.min(looks ?? Number.POSITIVE_INFINITY, this.#turns.size);
@@ -116,7 +116,7 @@ export class Lanes<T> {
     return true;
   }
 
-  /** Removes the newest items of a lane, at most `count`; returns them in their order. */
+  /** Removes up to `count` of the newest items of a lane; returns them in order. */
   drain(lane: string, count = Number.POSITIVE_INFINITY): T[] {
     const fifo = this.#lanes.get(lane);
     if (!fifo) return [];
@@ -125,7 +125,7 @@ export class Lanes<T> {
     return items;
   }
 
-  /** A lane on hold takes no turns; a lane that is no longer on hold starts at the end of them. */
+  /** A lane on hold gets no turns; a lane that is no longer on hold starts at the end of them. */
   hold(lane: string, isOnHold: boolean): void {
     if (isOnHold === this.#onHold.has(lane)) return;
     if (isOnHold) {

@@ -1,24 +1,23 @@
 /**
- * The leases on what this process has in hand: kept while it waits, runs, or its result is being recorded. Always true:
+ * The leases on the items that this process holds: kept while an item waits, runs, or has a result that is not recorded. Invariants:
  *
- * - No row in hand is claimed as if it were somebody else's, wherever the clock was set and however long the process stood
- *   still: before a claim, leases that may have run out are extended; a row that comes back all the same is the same item
- *   under its new fence.
- * - A lease that was lost while its item waited ends the item here: the process that took the row over tries it. One that was lost
- *   during an attempt no longer holds(): nothing irrevocable is begun then.
+ * - No held row is claimed as another node's, however the clock was set and however long the process was stopped: before a claim, leases
+ *   that may have expired are extended; if a row is claimed again anyway, it is the same item under its new fence.
+ * - If a lease is lost while its item waits, the item is dropped: the process that took the row over runs it. After a loss during an
+ *   attempt, holds() returns false, so nothing irrevocable starts.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Database, DatabaseState } from '../storage/database.ts';
 import type { Item } from './kind.ts';
 import { extendOperation } from './store.ts';
 
-/** How long a claim, or a job that was handed over directly, lasts without being extended. */
+/** Duration of a claim, or of a directly dispatched job, without extension. */
 export const LEASE_MS = 60_000;
-/** Extended when less than this is left; with a tick each second that is every 15 s. */
+/** Leases are extended when less than this is left: with one tick per second, every 15 s. */
 const EXTEND_BELOW_MS = 45_000;
-/** No attempt begins with less than this left. */
+/** No attempt starts with less than this left. */
 const MARGIN_MS = 5_000;
-/** More than a lease is left when the clock was set back by more than this. */
+/** If more than a lease plus this is left, the clock was set back. */
 const SLACK_MS = 1_000;
 const EXTEND_BATCH = 500;
 
@@ -53,19 +52,19 @@ export class Leases<I extends Item> {
     this.#items.delete(item.job.seq);
   }
 
-  /** Whether the lease is good for an attempt. */
+  /** Whether the lease is long enough for an attempt. */
   holds(item: I): boolean {
     return item.leaseUntilMs > this.#clock.now() + MARGIN_MS;
   }
 
-  /** Whether one of them is so short that a claim could take its row. */
+  /** Whether a lease is so short that a claim could take its row. */
   mayHaveEnded(): boolean {
     const least = this.#clock.now() + MARGIN_MS;
     for (const { leaseUntilMs } of this.#items.values()) if (leaseUntilMs <= least) return true;
     return false;
   }
 
-  /** Extends what runs short; answers items that waited and were lost. Rejects when the storage refuses. */
+  /** Extends leases that run short; returns waiting items whose lease was lost. Rejects if the storage fails. */
   extend(): Promise<I[]> {
     this.#extending ??= this.#extend().finally(() => {
       this.#extending = undefined;
@@ -87,10 +86,10 @@ export class Leases<I extends Item> {
       const lost = new Set(await this.#database.execute(extendOperation, request));
       for (const [index, item] of batch.entries()) {
         if (!lost.has(item.job.seq)) item.leaseUntilMs = nowMs + LEASE_MS;
-        // It came back under a new fence meanwhile.
+        // The row was claimed under a new fence in the meantime.
         else if (item.job.fence !== leases[index]!.fence) continue;
         else if (item.state === 'waiting') gone.push(item);
-        // If the row comes back to this process, the result is recorded then.
+        // If the row returns to this process, the result is recorded then.
         else item.leaseUntilMs = 0;
       }
     }
@@ -98,10 +97,10 @@ export class Leases<I extends Item> {
   }
 }
 
-/** Longer than a node takes to notice that the database is back, and to write down what it holds. */
+/** Longer than a node needs to notice that the database is back and to record its results. */
 const TAKE_OVER_AFTER_MS = 10_000;
 
-/** Whether only rows that nobody holds may be claimed: for `Claim.freeOnly`. */
+/** Whether only unleased rows may be claimed: for `Claim.freeOnly`. */
 export function isFreeOnly({ readyForMs }: DatabaseState): boolean {
   return readyForMs !== undefined && readyForMs < TAKE_OVER_AFTER_MS;
 }

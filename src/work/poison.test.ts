@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openRunningLimit } from './poison.ts';
 
-/** Everything that resolves without a timer has done so. */
+/** Resolves after everything that resolves without a timer. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const always = (): boolean => true;
 
@@ -35,7 +35,7 @@ test('a process may try one row, one more for each second of its life, and never
   }
 });
 
-test('who waits comes in when the process is older', async () => {
+test('waiting rows enter when the process is older', async () => {
   let ageMs = 0;
   const limit = openRunningLimit(() => ageMs);
   await limit.enter(1, always);

@@ -1,13 +1,11 @@
 /**
- * Which row kills the process: rows that were held at an earlier death are marked in the database while they
- * run (store.ts says why), all others cost nothing. The mark is taken off when the row is put back, and when its attempt has
- * run for a while and the process still lives: what brings a process down does so when it is worked on, not while it waits
- * for a slow peer. Always true: no row that was in a crash runs without the mark.
+ * Finds the row that kills the process: rows that were held at an earlier crash are marked in the database while they run (see store.ts);
+ * other rows cost nothing. The mark is removed when the row is put back, and when its attempt has run for a while without a crash: a row
+ * kills a process while it is being processed, not while it waits for a slow peer. Invariant: no row that was in a crash runs without the
+ * mark.
  *
- * Few rows are marked at once. Whatever is marked when the process dies a second time is tried alone afterwards, one row after
- * the other; so at most 16 are, and fewer in a young process, since one that was killed a moment ago may be killed again.
- * Without this a service that was killed six times in a row with 600 mails in hand had 250 events to tell one by one, and
- * those of slow endpoints would have waited for many minutes.
+ * The number of marked rows is limited, because every row that is marked at a second crash is later tried alone, one after another: at most
+ * 16, and fewer in a young process, since a process that was just restarted may crash again.
  */
 import type { Log } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
@@ -15,12 +13,12 @@ import type { Item } from './kind.ts';
 import { markRunningOperation, wasInCrash } from './store.ts';
 
 const WATCH_MS = 1_500;
-/** A row that was claimed so often and was in a crash is watched to the end: it may kill late. */
+/** A row that was claimed this often and was in a crash is watched to the end: it may kill late. */
 const CLAIMED_OFTEN = 100;
-/** Before the next try when the storage refuses the mark. */
+/** Pause before the next try if the storage refuses the mark. */
 const REFUSED_PAUSE_MS = 1_000;
 const MOST = 16;
-/** After each of these spans of its life a process may mark one row more. */
+/** For each of these periods of its age, a process may mark one more row. */
 const STEP_MS = 1_000;
 
 export interface PoisonGuardDeps<I extends Item> {
@@ -28,19 +26,18 @@ export interface PoisonGuardDeps<I extends Item> {
   log: Log;
   /** How long an attempt is watched; default 1.5 s. */
   watchMs?: number | undefined;
-  /** Whether anything may run at the moment. */
   isOpen(): boolean;
-  /** These have run for long enough: they bring no process down. */
+  /** These items have run long enough without a crash. */
   onCleared(items: I[]): void;
 }
 
 export interface PoisonGuard<I extends Item> {
   /**
-   * Marks those that were in a crash, once so many more may be; answers what ends the watch over them, or undefined when the
-   * storage refuses, or nothing may run.
+   * Marks the items that were in a crash, once the limit allows it. Returns a function that ends the watch, or undefined if the storage
+   * fails or attempts may not run.
    */
   watch(group: readonly I[]): Promise<(() => void) | undefined>;
-  /** Takes the mark off what is put back. */
+  /** Removes the mark of items that are put back. */
   unmark(items: readonly I[]): void;
 }
 
@@ -94,23 +91,23 @@ export function openPoisonGuard<I extends Item>(deps: PoisonGuardDeps<I>): Poiso
 }
 
 export interface RunningLimit {
-  /** Resolves when so many more may be marked; false when `isOpen` says no before that. */
+  /** Resolves when this many more rows may be marked; with false if `isOpen` returns false before that. */
   enter(rows: number, isOpen: () => boolean): Promise<boolean>;
-  /** So many are not marked any more. */
+  /** Removes this many rows from the count. */
   leave(rows: number): void;
 }
 
-/** `ageMs` is that of the process. */
+/** `ageMs` returns the age of the process. */
 export function openRunningLimit(ageMs: () => number = ageOfThis()): RunningLimit {
   let entered = 0;
-  /** Resolved, and made new, when somebody leaves or the process is older. */
+  /** Resolved and replaced when rows leave or the process ages. */
   let changed = Promise.withResolvers<void>();
-  /** One after the other: a large group is not passed by smaller ones for ever. */
+  /** In sequence, so that small groups never overtake a large one indefinitely. */
   let line: Promise<unknown> = Promise.resolve();
 
   const waitFor = async (rows: number, isOpen: () => boolean): Promise<boolean> => {
     while (isOpen()) {
-      // A group that is larger than the limit goes alone.
+      // A group larger than the limit is marked alone.
       if (entered === 0 || entered + rows <= Math.min(MOST, 1 + Math.floor(ageMs() / STEP_MS))) {
         entered += rows;
         return true;

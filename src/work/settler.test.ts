@@ -1,4 +1,4 @@
-/** The settler while the storage refuses: what it keeps, how soon it goes on, and that one bad result takes nothing along. */
+/** The settler while the storage fails: what it keeps, how soon it continues, and that one bad result does not affect others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';
@@ -24,7 +24,7 @@ function settlerOf(deps: Partial<SettlerDeps<Lease>>): Settler<Lease> {
   });
 }
 
-test('a database that comes back is noticed at once, however long the pause has grown', async () => {
+test('a database that returns is noticed immediately, however long the pause is', async () => {
   let ready = true;
   const triesMs: number[] = [];
   let recordedMs = 0;

@@ -1,11 +1,10 @@
 /**
- * Records results. What comes while a call is under way goes with the next one, so that the storage's commits carry many.
+ * Records results. Results that arrive during a call are recorded by the next one, so that each commit carries many.
  *
- * A result that cannot be recorded is never thrown away: while the storage refuses (Unavailable) it stays here and is tried
- * again with a growing pause, and at once when a database that was away is back, before others take its work for that of a
- * dead node; meanwhile no attempt begins. A final result whose lease was lost is remembered; should the same row come back
- * to this process under a new fence, the result is recorded then and nothing is sent a second time. Rows that are put back
- * without a result (parked, released, crashed) go the same way.
+ * A result that cannot be recorded is never dropped: while the storage fails (Unavailable) it stays here and is retried with growing
+ * pauses, and immediately when an unreachable database is back, before other nodes take over its work; no attempt starts in the meantime. A
+ * final result whose lease was lost is remembered: if the same row returns to this process under a new fence, the result is recorded then
+ * and nothing is sent twice. Rows that are put back without a result (parked, released, crashed) use the same path.
  */
 import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
@@ -15,20 +14,20 @@ import { type Lease, type PutBack, putBackOperation } from './store.ts';
 const MAX_BATCH = 256;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
-/** Between two looks, during a pause, at whether the database is back. */
+/** During a pause, the time between two checks whether the database is back. */
 const LOOK_MS = 100;
 const MAX_REMEMBERED = 10_000;
-/** A result that our own code cannot record: until the queue offers the row again, which counts as a crash. */
+/** Pause of a result that a bug prevents from being recorded, until the row is claimed again, which counts as a crash. */
 const CRASH_PAUSE_MS = 30_000;
 
 export interface SettlerDeps<R extends Lease> {
   database: Database;
   log: Log;
   now(): number;
-  /** Records results; answers the rows whose lease was lost. */
+  /** Records results; returns the rows whose lease was lost. */
   record(results: R[]): Promise<readonly number[]>;
   isFinal(result: R): boolean;
-  /** The results of these rows need no more care. */
+  /** The results of these rows are done. */
   onDone(seqs: number[]): void;
   onPaused(paused: boolean): void;
 }
@@ -47,7 +46,7 @@ export class Settler<R extends Lease> {
   #isScheduled = false;
   #isAbandoned = false;
   #pauseMs = 0;
-  /** Of rows that came back to this process while their result waits. */
+  /** New fences of rows that were claimed again while their result waits. */
   readonly #newFences = new Map<number, number>();
   readonly #remembered = new Map<number, R>();
   readonly #whenDrained: (() => void)[] = [];
@@ -68,22 +67,22 @@ export class Settler<R extends Lease> {
     else this.#schedule();
   }
 
-  /** The row is held by this process under a newer fence. */
+  /** Records that this process holds the row under a newer fence. */
   adopt(seq: number, fence: number): void {
     this.#newFences.set(seq, fence);
   }
 
-  /** A result of an earlier lease of this process that was never recorded. */
+  /** Returns the unrecorded result of an earlier lease of this process. */
   recall(seq: number): R | undefined {
     return this.#remembered.get(seq);
   }
 
-  /** Results not yet recorded. */
+  /** Results that are not recorded yet. */
   get pending(): number {
     return this.#waiting.length + this.#inFlight.length;
   }
 
-  /** Whether the storage refuses at the moment. */
+  /** Whether the storage currently fails. */
   get paused(): boolean {
     return this.#pauseMs > 0;
   }
@@ -92,18 +91,21 @@ export class Settler<R extends Lease> {
     return !this.#isWriting && this.#waiting.length === 0 && Object.values(this.#putBack).every((list) => !list.length);
   }
 
-  /** Resolves when everything is recorded, or given up. */
+  /** Resolves when all results are recorded or abandoned. */
   async drained(): Promise<void> {
     if (!this.#isDrained && !this.#isAbandoned) await new Promise<void>((resolve) => this.#whenDrained.push(resolve));
   }
 
-  /** Gives up what is pending: the process ends. */
+  /** Abandons pending results because the process ends. */
   abandon(): void {
     this.#isAbandoned = true;
     for (const resolve of this.#whenDrained.splice(0)) resolve();
   }
 
-  /** Puts back a row that arrived after the stop, such as mail that was accepted during it: its lease would end as if its holder had died. */
+  /**
+   * Puts back a row that arrived after the stop, such as a message accepted during it: otherwise its lease would expire as if its holder
+   * had died.
+   */
   async #putBackOnce(): Promise<void> {
     const lists = this.#putBack;
     this.#putBack = EMPTY();
@@ -114,11 +116,11 @@ export class Settler<R extends Lease> {
     if (this.#isScheduled || this.#isWriting || this.#isAbandoned) return;
     this.#isScheduled = true;
     if (this.#pauseMs > 0) this.#afterPause(() => void this.#write());
-    // Results that are read from the sockets in the same turn of the event loop go together.
+    // Results read from sockets in the same turn of the event loop are recorded together.
     else setImmediate(() => void this.#write());
   }
 
-  /** Goes on when the pause is over, or when the database comes back during it. */
+  /** Continues after the pause, or when the database comes back during it. */
   #afterPause(next: () => void): void {
     const until = performance.now() + this.#pauseMs;
     let wasAway = false;
@@ -156,7 +158,7 @@ export class Settler<R extends Lease> {
     else for (const resolve of this.#whenDrained.splice(0)) resolve();
   }
 
-  /** Answers what could not be recorded because the storage refuses. */
+  /** Returns the results that could not be recorded because the storage fails. */
   async #tryResults(batch: R[]): Promise<R[]> {
     if (batch.length === 0) return [];
     try {
@@ -166,7 +168,7 @@ export class Settler<R extends Lease> {
       if (error instanceof Unavailable) return batch;
       if (batch.length === 1) return this.#giveUp(batch[0]!, error as Error);
     }
-    // One that our own code refuses to record must not stand in the way of the others.
+    // A result that a bug prevents from being recorded must not block the others.
     const unrecorded: R[] = [];
     for (const one of batch) unrecorded.push(...(await this.#tryResults([one])));
     return unrecorded;
@@ -180,7 +182,7 @@ export class Settler<R extends Lease> {
       this.#newFences.delete(result.seq);
       const isClaimedAgain = fence !== undefined && fence > result.fence;
       if (!lost.has(result.seq)) {
-        // Recorded, due at once and claimed again, all before this was heard of: what is in hand is out of date.
+        // Recorded, due and claimed again before the reply arrived: the held item is outdated.
         if (isClaimedAgain) this.putBack('release', { seq: result.seq, fence });
         continue;
       }
@@ -207,13 +209,13 @@ export class Settler<R extends Lease> {
   }
 
   #remember(result: R): void {
-    // That a row is to be tried again is true anyhow, and says nothing of what was tried since.
+    // That a row is to be retried holds anyway, and says nothing about later attempts.
     if (!this.#deps.isFinal(result)) return;
     if (this.#remembered.size >= MAX_REMEMBERED) this.#remembered.delete(this.#remembered.keys().next().value!);
     this.#remembered.set(result.seq, result);
   }
 
-  /** False when the storage refuses. What our own code cannot write is left to the end of its lease. */
+  /** Returns false if the storage fails. Rows that a bug prevents from being written are left until their lease ends. */
   async #tryPutBack(lists: Lists): Promise<boolean> {
     const rows = Object.values(lists).flat();
     if (rows.length === 0) return true;

@@ -1,24 +1,24 @@
 /**
- * Leases on rows of work. A row is due at a time; the one that claims it holds it until the lease ends, and alone may finish
- * it: every claim raises the row's fence, and a settle that names an older fence changes nothing. Knows nothing of mail.
+ * Leases on rows of work. A row has a due time. The process that claims it holds it until the lease ends, and only the holder may
+ * finish it: every claim raises the row's fence, and a settlement with an older fence changes nothing. Independent of email.
  *
  *   due ──claim──▶ leased ⇄ running ──finish──▶ gone
  *    ▲               │ │      (only rows that were in a crash before are marked as running)
  *    │◀─reschedule───┘ └─lease ends──▶ due
  *    └──resume── parked ◀──park── leased    (its lane is over its quota; it keeps its position and is not claimed)
  *
- * A lease that ran out was held by somebody who died or hung, and some row may be why: a poison message. To know which,
- * without a write for every attempt:
+ * If a lease expires, its holder died or hung, possibly because of one row: a poison message. To find it without a write for every
+ * attempt:
  *
- * - The first time, every row that was held counts a crash, whatever was being done with it.
- * - From then on its holder marks the row as running before it tries it, and takes the mark off when it is put back or has
- *   run for long without harm. Only a lease that ends while the row is marked counts. A row that merely waits stays as it is,
- *   however often its holders die. Few rows are marked at once (poison.ts), so that few are left to be tried alone.
- * - Rows with two crashes are in quarantine: a holder takes one at a time, and none while it is young, so that what else was
- *   running at the time is cleared, and a process that is killed again and again takes nobody along.
- * - At three a row is a dead letter: it is not tried any more. So a poison message costs three crashes. A harmless one would
- *   have to be in the first seconds of an attempt at two of them, at the second alone.
- * - A row that is settled starts again at none.
+ * - The first time, every row that was held counts a crash, whatever its state.
+ * - From then on its holder marks the row as running before an attempt, and removes the mark when the row is put back or has run for
+ *   long without a crash. Only a lease that ends while the row is marked counts. A waiting row is unchanged, however often its holders
+ *   die. Few rows are marked at the same time (poison.ts), so that few are left to be tried alone.
+ * - Rows with two crashes are in quarantine: a holder takes one at a time, and none while it is young, so that other rows that were
+ *   running at the time are cleared first, and a process that crashes repeatedly does not affect them.
+ * - After three crashes a row is a dead letter and is not retried. So a poison message costs three crashes. A harmless row would have
+ *   to be in the first seconds of an attempt at two of them, at the second one alone.
+ * - A settled row restarts at zero.
  */
 import type { Mode } from '../base/mode.ts';
 import {
@@ -49,26 +49,25 @@ export interface Work {
   crashes: number;
 }
 
-/** A held row, as its holder names it. */
+/** A leased row, as its holder identifies it. */
 export interface Lease {
   seq: number;
   fence: number;
 }
 
-/** What the end of a lease adds to `crashes`. */
+/** SQL: what the end of a lease adds to `crashes`. */
 const CRASH = `(CASE WHEN leased = ${RUNNING} OR (leased = ${HELD} AND crashes = 0) THEN 1 ELSE 0 END)`;
 
-/** What a claim may take. */
 export interface ClaimLimits {
   /** Unix ms. */
   nowMs: number;
   leaseMs: number;
   limit: number;
-  /** Whether the claimant may take one row in quarantine (it must hold none already, and not be young). */
+  /** Whether the caller may claim one row in quarantine (it must hold none already, and not be young). */
   quarantined: boolean;
-  /** Passes over rows that somebody holds, though their lease has ended. */
+  /** Skips rows that are leased, even if their lease has ended. */
   freeOnly?: boolean;
-  /** These rows and no others, as far as they are free, whenever they are due and whether parked or not. */
+  /** Only these rows, as far as they are free, whenever they are due and whether parked or not. */
   only?: Lease[];
 }
 
@@ -76,10 +75,9 @@ export interface Claim extends ClaimLimits {
   kind: string;
 }
 
-/** The columns of Work. */
 const CLAIMED = 'seq, kind, account_id, mode, subject, ref, lane, fence, attempts, crashes';
 
-/** Takes up to `limit` due rows, oldest first; those that another node is taking at this moment are passed over. */
+/** Claims up to `limit` due rows, oldest first; skips rows that another node is claiming. */
 export async function claim(tx: Transaction, options: Claim): Promise<Work[]> {
   const now = presentTime(tx, options.nowMs);
   if (options.only) {
@@ -113,8 +111,8 @@ export async function claim(tx: Transaction, options: Claim): Promise<Work[]> {
 }
 
 /**
- * What is claimed, as a table within the statement that takes it. The embedded database is asked before, and undefined where there is
- * nothing: idle processes ask each second, and a question within the statement makes a claim of one row take 41 us in place of 15.
+ * Returns the rows to claim, as a table within the claiming statement. The embedded database is queried first, and the result is undefined
+ * if nothing is due: idle processes ask every second, and a subquery would make a claim of one row slower.
  */
 async function chosenBy(tx: Transaction, question: Fragment): Promise<Fragment | undefined> {
   if (tx.dialect === 'postgres') return { ...question, sql: `MATERIALIZED (${question.sql})` };
@@ -128,19 +126,19 @@ export function isQuarantined(work: { crashes: number }): boolean {
   return work.crashes >= QUARANTINE_AFTER_CRASHES;
 }
 
-/** Whether the row was held when a holder died: it is marked while it runs. */
+/** Whether the row was held at a crash: it is marked while it runs. */
 export function wasInCrash(work: { crashes: number }): boolean {
   return work.crashes > 0;
 }
 
-/** In the order of their numbers, so that two who change the same rows do not wait for each other in a ring. */
+/** Sorts by number, so that two transactions that change the same rows cannot deadlock. */
 function inOrder<T extends Lease>(leases: readonly T[]): T[] {
   return leases.toSorted((a, b) => a.seq - b.seq);
 }
 
 const LEASE = { seq: 'int', fence: 'int' } as const;
 
-/** Changes rows that are still held under these fences; answers the numbers of those that were. */
+/** Changes rows that are still leased under these fences; returns their numbers. */
 async function update(
   tx: Transaction,
   leases: readonly Lease[],
@@ -157,7 +155,7 @@ async function update(
   return new Set(rows.map((row) => row.seq));
 }
 
-/** Marks rows as running, or as merely leased again. Leases that were lost are passed over. */
+/** Marks rows as running, or as leased. Skips leases that were lost. */
 export async function markRunning(
   tx: Transaction,
   { leases, running }: { leases: Lease[]; running: boolean },
@@ -165,7 +163,7 @@ export async function markRunning(
   await update(tx, leases, 'leased = ?', running ? RUNNING : HELD);
 }
 
-/** Ends work; answers the numbers of the rows that were still held, the others are not changed. */
+/** Ends work; returns the numbers of the rows that were still leased. Others stay unchanged. */
 export async function finish(tx: Transaction, leases: readonly Lease[]): Promise<ReadonlySet<number>> {
   if (leases.length === 0) return new Set();
   const lease = rowset(tx, 'lease', LEASE, inOrder(leases));
@@ -179,17 +177,17 @@ export async function finish(tx: Transaction, leases: readonly Lease[]): Promise
 /** A row that is due again, in real time. */
 export interface Rescheduled extends Lease {
   dueMs: number;
-  /** The attempt counts; a row that was put off untried stays as it was. */
+  /** Whether the attempt counts; a row deferred without an attempt keeps its number. */
   tried: boolean;
-  /** Why, in words of the kind's own, by which rows are counted and found together. */
+  /** The reason, defined by the kind; rows are counted and found by it. */
   cause?: string | null;
   /** When it failed, by the clock of its mode. */
   failedAtMs?: number | null;
 }
 
 /**
- * Gives rows back until their times; answers the numbers of those that were still held, and not given back before: a caller that
- * does not know whether his transaction was committed may run it again.
+ * Gives rows back until their times; returns the numbers of those that were still leased and not given back before, so a caller that does
+ * not know whether its transaction was committed can repeat it.
  */
 export async function reschedule(tx: Transaction, rows: readonly Rescheduled[]): Promise<ReadonlySet<number>> {
   if (rows.length === 0) return new Set();
@@ -210,14 +208,14 @@ export async function reschedule(tx: Transaction, rows: readonly Rescheduled[]):
   return new Set(changed.map((row) => row.seq));
 }
 
-/** What came of a row of work. */
+/** The result of a row of work. */
 export interface WorkResult extends Lease, Owner, Pick<Rescheduled, 'cause' | 'failedAtMs'> {
-  /** When it is tried again, by the clock of its mode; null ends it. */
+  /** When the row is retried, by the clock of its mode; null ends it. */
   againAtMs: number | null;
   tried: boolean;
 }
 
-/** Ends rows or gives them back; answers those of `given` whose lease was still held, in their order. */
+/** Ends rows or gives them back; returns those of `given` whose lease was still held, in order. */
 export async function settleLeases<T>(
   tx: Transaction,
   given: readonly T[],
@@ -245,18 +243,18 @@ export async function settleLeases<T>(
   return [...bySeq].flatMap(([seq, { one }]) => (ended.has(seq) || moved.has(seq) ? [one] : []));
 }
 
-/** Gives rows back untried: no attempt is counted, no crash either. Leases that were lost are passed over. */
+/** Gives rows back untried, without counting an attempt or a crash. Skips leases that were lost. */
 export async function release(tx: Transaction, leases: readonly Lease[], dueMs: number): Promise<void> {
   await update(tx, leases, `leased = ${FREE}, due = ?`, dueMs);
 }
 
-/** A row over which our own code failed. */
+/** A row whose attempt failed because of a bug. */
 export interface Crashed extends Lease {
-  /** When it is due again, with one more crash. */
+  /** When the row is due again, with one more crash. */
   dueMs: number;
 }
 
-/** Answers the numbers of the rows that were still held. */
+/** Records crashes; returns the numbers of the rows that were still leased. */
 export async function recordCrashes(tx: Transaction, rows: readonly Crashed[]): Promise<ReadonlySet<number>> {
   const changed = new Set<number>();
   for (const row of rows) {
@@ -266,7 +264,7 @@ export async function recordCrashes(tx: Transaction, rows: readonly Crashed[]): 
   return changed;
 }
 
-/** Keeps leases for `leaseMs` from now; answers the numbers of the rows that were lost meanwhile. */
+/** Extends leases to `leaseMs` from now; returns the numbers of the rows whose lease was lost. */
 export const extendOperation = operation(
   'work.extend',
   'write',
@@ -277,7 +275,7 @@ export const extendOperation = operation(
   },
 );
 
-/** Parks claimed rows, whose lane is over its quota: they are not claimed again until resume() frees their lane. */
+/** Parks claimed rows whose lane is over its quota: they are not claimed again until resume() frees them. */
 export async function park(tx: Transaction, leases: readonly Lease[], dueMs: number): Promise<void> {
   await update(tx, leases, `held = 1, leased = ${FREE}, due = ?`, dueMs);
 }
@@ -290,8 +288,8 @@ export interface ParkedLane {
 }
 
 /**
- * Lets up to `limit` parked rows of a lane be claimed again, oldest first; answers how many. They come before all that was never
- * claimed: there is room for them now, and behind a backlog of a million others that are to be parked they would wait for minutes.
+ * Makes up to `limit` parked rows of a lane claimable again, oldest first; returns their number. They come before rows that were never
+ * claimed: there is capacity for them now, and they would wait for minutes after a backlog of a million rows that are to be parked.
  */
 export async function resume(tx: Transaction, { kind, lane, limit, nowMs }: ParkedLane): Promise<number> {
   return tx.run(
@@ -304,15 +302,15 @@ export async function resume(tx: Transaction, { kind, lane, limit, nowMs }: Park
   );
 }
 
-/** A page of the lanes that have parked rows. */
+/** A page of lanes with parked rows. */
 export interface LanePage {
   kind: string;
-  /** The last lane of the page before; empty for the first. */
+  /** The last lane of the previous page; empty for the first. */
   after: string;
   limit: number;
 }
 
-/** Names of lanes that have parked rows in their order, by stepping through the index from lane to lane. */
+/** Returns the names of lanes with parked rows in order, by stepping through the index from lane to lane. */
 export async function parkedLanes(tx: Transaction, page: LanePage): Promise<string[]> {
   const lanes: string[] = [];
   let { after } = page;
@@ -329,17 +327,17 @@ export async function parkedLanes(tx: Transaction, page: LanePage): Promise<stri
   return lanes;
 }
 
-/** Marks rows that were in a crash before as running, or as merely leased. */
+/** Marks rows that were in a crash as running, or as leased. */
 export const markRunningOperation = operation('work.markRunning', 'write', markRunning);
 
-/** Rows that are put back without an attempt. */
+/** Rows to put back without an attempt. */
 export interface PutBack {
   /** Unix ms; parked and released rows are due then. */
   nowMs: number;
-  /** Of lanes over their quota. */
+  /** Rows of lanes over their quota. */
   park?: Lease[];
   release?: Lease[];
-  /** Our own code failed over these. */
+  /** Rows whose attempts failed because of a bug. */
   crashed?: (Lease & { dueMs: number })[];
 }
 
@@ -355,7 +353,7 @@ export interface ResumeRequest {
   lanes: { lane: string; limit: number }[];
 }
 
-/** Lets parked rows of these lanes be claimed again; answers how many of each. */
+/** Makes parked rows of these lanes claimable again; returns the number for each lane. */
 export const resumeOperation = operation(
   'work.resume',
   'write',
@@ -366,14 +364,14 @@ export const resumeOperation = operation(
   },
 );
 
-/** Names of the lanes that have parked rows. */
+/** Returns the names of the lanes with parked rows. */
 export const parkedLanesOperation = operation('work.parkedLanes', 'read', (tx, page: LanePage) =>
   parkedLanes(tx, page),
 );
 
 /**
- * For the only process of a store, at its start: nobody else can hold a lease, so that all of them belong to the dead.
- * Rows are due at once, as take-overs. Answers how many.
+ * Ends all leases, at the start of the only process of a store: they belong to processes that died. Rows are due immediately, as
+ * take-overs. Returns their number.
  */
 export const recoverOperation = operation('work.recover', 'write', async (tx, nowMs: number): Promise<number> => {
   await freeClocks(tx);
@@ -386,7 +384,7 @@ export interface Backlog {
   oldestDueMs: number | undefined;
 }
 
-/** Depth and age of what waits. */
+/** Returns the number and age of due rows. */
 export const backlogOperation = operation('work.backlog', 'read', async (tx, kind: string): Promise<Backlog> => {
   const row = await tx.get<{ depth: number; oldest: number | null }>(
     `SELECT (SELECT count(*) FROM work WHERE kind = ?) AS depth,

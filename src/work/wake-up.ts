@@ -1,6 +1,6 @@
 /**
- * What a loop sleeps on: a time, and the reasons to wake before it. A nudge that comes while nobody waits for one is
- * remembered, so that none is lost between a claim and the sleep after it.
+ * A sleep with reasons to wake early. A nudge while nothing sleeps is remembered, so that none is lost between a claim and the sleep after
+ * it.
  */
 
 type Reason = 'nudge' | 'capacity' | 'stop';
@@ -11,7 +11,7 @@ export interface WakeUp {
   /** There is capacity for more work. */
   capacity(): void;
   stop(): void;
-  /** Ends after `ms`, or at what is waited for; a nudge that came since the last wait for one ends it at once. */
+  /** Resolves after `ms`, or for the given reason; immediately if there was a nudge since the last sleep that waits for one. */
   sleep(ms: number, reason: Reason): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** Parked lanes come page by page, each lane once; and for which rows the end of a lease counts as a crash. */
+/** Parked lanes are listed page by page, each lane once; and for which rows the end of a lease counts as a crash. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
@@ -74,7 +74,7 @@ const ROW = {
   dueMs: 0,
 } as const;
 
-test('what was given back is not given back a second time, by whoever does not know that it was', async (t) => {
+test('rows that were given back are not given back twice by a caller that does not know', async (t) => {
   const tx = await openQueue(t);
   const [seq] = await enqueue(tx, [ROW]);
   const take = async (nowMs: number) =>
@@ -127,7 +127,7 @@ test('the end of a lease counts as a crash of every row once, and then only of r
   assert.deepEqual(await crashes(), [0, 0], 'what is settled starts again');
 });
 
-test('with freeOnly, rows that somebody holds are passed over though their lease has ended', async (t) => {
+test('with freeOnly, leased rows are skipped even if their lease has ended', async (t) => {
   const tx = await openQueue(t);
   const work = { kind: 'k', accountId: 'acc', mode: 'live', subject: 's', ref: 1, lane: 'l', dueMs: 0 } as const;
   const [held, free] = await enqueue(tx, [{ ...work, dueMs: 100, isLeased: true }, work]);

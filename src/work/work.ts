@@ -1,6 +1,4 @@
-/**
- * The work engine's door: rows of work and the leases on them, whatever the kind. Knows nothing of mail.
- */
+/** Public interface of the work engine: rows of work and the leases on them, independent of the kind of work. */
 
 export { type ChosenKind, claimChosen, runChosen } from './chosen.ts';
 export {

@@ -61,7 +61,7 @@ import {
 } from '../../src/storage/meta-store.ts';
 import type { Scenario, Stage } from './stage.ts';
 
-/** An account as the operations take it. */
+/** Returns an account as the operations expect it. */
 export function newAccount(stage: Stage, plan: Account['plan'] = 'paid'): Account {
   return {
     id: stage.id('acc'),
@@ -266,7 +266,7 @@ export const domains: Scenario = async (stage) => {
   await stage.act(domainsToCheckOperation, 10);
 };
 
-/** Notices, checks that are due, and keys that follow one another, of a domain that is failing. */
+/** Notices, due checks, and successive keys of a failing domain. */
 async function domainKeys(stage: Stage, id: string): Promise<void> {
   const { nowMs } = stage;
   const notices = await stage.act(domainNoticesOperation, 10);

@@ -1,4 +1,4 @@
-/** Certificates of an authority: an order is claimed once, answers its challenge, is settled by the one who holds it, and due again in time. */
+/** ACME certificates: an order is claimed once, answers its challenge, is settled by its holder, and is renewed in time. */
 import assert from 'node:assert/strict';
 import {
   accountKeyOperation,
@@ -24,7 +24,7 @@ export const certificates: Scenario = async (stage) => {
   const claim = { directory, name, delaysMs: [HOUR, 2 * HOUR], nowMs: stage.nowMs };
   assert.deepEqual(await stage.act(claimOrderOperation, claim), { fence: 1, failures: 1 });
   assert.equal(await stage.act(claimOrderOperation, claim), null, 'until its delay is over');
-  // A server goes by its own clock: only the length of the delay is the same.
+  // A server uses its own clock: only the length of the delay is equal.
   const [claimed] = await stage.database.execute(certificatesOperation, directory);
   assert.ok(Math.abs(claimed!.nextAt - Date.now() - HOUR) < 600_000);
 

@@ -1,4 +1,4 @@
-/** Scenarios of attachment submissions: registering, uploading, sending, and what is kept of them. */
+/** Scenarios of attachment submissions: registering, uploading, sending, and retention. */
 
 import assert from 'node:assert/strict';
 import { type Registration, registerOperation } from '../../src/attachments/register-store.ts';
@@ -92,7 +92,7 @@ export const unsentFiles: Scenario = async (stage) => {
     blobKey: `${uploaded.id}/1`,
     blobStamp: null,
   });
-  // All of them count; the one without bytes is the first that will not.
+  // All of them count; the one without bytes is the first that no longer will.
   assert.deepEqual(await act(of(1)), { outcome: 'no-room', roomAtMs: waiting.expiresAtMs });
   assert.equal((await act(of(31, { mode: 'sandbox' }))).outcome, 'no-room');
   assert.equal((await act(of(30, { mode: 'sandbox' }))).outcome, 'made', 'each mode has a bound of its own');
@@ -101,7 +101,7 @@ export const unsentFiles: Scenario = async (stage) => {
   assert.equal((await act(of(11))).outcome, 'no-room');
   assert.equal((await act(of(10))).outcome, 'made', 'what was sent no longer counts');
 
-  // Once the URLs are dead only what may hold bytes counts, until it is removed.
+  // Once the URLs have expired, only what may have bytes counts, until it is removed.
   const later = { nowMs: waiting.expiresAtMs, expiresAtMs: waiting.expiresAtMs + HOUR };
   assert.deepEqual(await act(of(21, later)), { outcome: 'no-room', roomAtMs: uploaded.expiresAtMs + DAY });
   const direct = { ...file!, direct: true, blobKey: `${accountId}/direct` };
@@ -110,7 +110,7 @@ export const unsentFiles: Scenario = async (stage) => {
   assert.equal((await act(of(6, much))).outcome, 'no-room', 'direct uploads may be there');
   assert.equal((await act(of(5, { ...much, mode: 'live' }))).outcome, 'made');
 
-  // What stopped counting begins again with its new URLs, and is judged like a new one.
+  // A submission that no longer counted counts again with its new URLs, and is checked like a new one.
   const renewal = { ...waiting, id: stage.id('sub'), ...much };
   assert.equal((await act(renewal)).outcome, 'no-room');
   const over = await act({ ...renewal, maximumUnsentBytes: 40 });
@@ -186,7 +186,7 @@ export const sending: Scenario = async (stage) => {
     false,
   );
 
-  // A key that has its answer already leaves the other submission open.
+  // A key that already has its result leaves the other submission open.
   const second = registration(stage, accountId);
   await stage.act(registerOperation, second);
   const other = { ...use, submissionId: second.id, version: 0 };
@@ -194,7 +194,7 @@ export const sending: Scenario = async (stage) => {
   assert.deepEqual([known.isSubmissionLost, known.stored], [false, false]);
   assert.equal((await stage.act(batchOperation, { accountId, mode: 'live', id: second.id }))?.usedAt, null);
 
-  // The key counts as long as the message is on its way, whatever its age.
+  // The key is valid while the message is in progress, whatever its age.
   const late = { ...made, id: stage.id('sub'), manifestHash: Buffer.from('other'), keysFromMs: stage.nowMs + DAY };
   assert.equal((await stage.act(registerOperation, late)).outcome, 'other-manifest');
 };

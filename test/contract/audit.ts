@@ -1,4 +1,4 @@
-/** Scenarios of the audit log: what a change leaves, what is listed, and what is removed. */
+/** Scenarios of the audit log: entries of changes, lists, and removal. */
 import assert from 'node:assert/strict';
 import { newAccount } from '../../src/accounts/create.ts';
 import { createAccountOperation, setAccountOperation } from '../../src/accounts/store.ts';
@@ -14,7 +14,7 @@ const everything: AuditPage = {
   ...{ fromId: '', belowId: 'aud_~', limit: 10 },
 };
 
-/** Executes it in the name of somebody. */
+/** Executes the change on behalf of `by`. */
 function changeBy<A, R>(stage: Stage, by: Origin, op: Operation<A, R>, args: NoInfer<A>): Promise<unknown> {
   return stage.act(changeOperation, { name: op.name, args, by, id: stage.id('aud', by.atMs) });
 }
@@ -31,7 +31,7 @@ export const audit: Scenario = async (stage) => {
   await changeBy(stage, { ...by, mode: 'sandbox' }, recordChangeOperation, {
     ...{ action: 'webhook.replay', resourceId: 'whk_1', asked: { since: 'then' } },
   });
-  // In nobody's name it leaves none.
+  // Without an author there is no entry.
   await stage.act(recordChangeOperation, { action: 'webhook.replay', resourceId: null, asked: {} });
   const rows = await stage.act(auditOperation, { ...everything, accountId: id });
   assert.deepEqual(

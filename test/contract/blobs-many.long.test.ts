@@ -1,4 +1,4 @@
-/** More blobs than a page of a listing has, with the page that the store chooses itself. */
+/** Lists more blobs than fit on one page, with the store's own page size. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';

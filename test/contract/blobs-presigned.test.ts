@@ -1,7 +1,6 @@
 /**
- * Uploads that go straight to the store: what the signature binds is refused by the store itself when it is altered. What
- * a store may leave unchecked (Swift does not compare the digest with the bytes) is told apart, since it is then our own
- * check that finds it.
+ * Uploads directly to the store: the store itself rejects changes to what the signature covers. What a store may not check (Swift does not
+ * compare the digest with the bytes) is tested separately, since Postrider's own check finds it.
  */
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
@@ -13,7 +12,7 @@ import { noS3, type S3Peer, startS3 } from '../kit/s3.ts';
 import { STORAGE_DOMAIN } from '../kit/swift.ts';
 
 const skip = noS3;
-/** Small enough to be read with its header: a store that refuses a large body unread resets the connection. */
+/** Small enough to be read with its header: a store that rejects a large unread body resets the connection. */
 const CONTENT = randomBytes(1_000);
 const TYPE = 'application/pdf; name="a b"';
 const sha256 = createHash('sha256').update(CONTENT).digest();
@@ -35,7 +34,7 @@ function presign(key: string, changes: { nowMs?: number; sizeBytes?: number } = 
   });
 }
 
-/** Status of a PUT with Node's client, which sends the headers as they are; fetch would not let Content-Length be wrong. */
+/** Returns the status of a PUT with Node's client, which sends the headers unchanged; fetch does not allow a wrong Content-Length. */
 function put(url: string, headers: Record<string, string | undefined>, body: Buffer = CONTENT): Promise<number> {
   return new Promise((resolve, reject) => {
     const all = Object.entries({ 'Content-Length': String(body.length), ...headers });
@@ -45,7 +44,7 @@ function put(url: string, headers: Record<string, string | undefined>, body: Buf
       answer.on('end', () => resolve(answer.statusCode ?? 0));
     });
     sent.on('error', reject);
-    // Without a length, what is written before the end goes out in chunks.
+    // Without a length, data written before the end is sent in chunks.
     sent.write(body);
     sent.end();
   });
@@ -129,7 +128,7 @@ test('buckets are addressed by host name as well', { skip }, async () => {
   });
   const { host, pathname, search } = new URL(url);
   assert.equal(host, `${peer.location.bucket}.${STORAGE_DOMAIN}:${port}`);
-  // Nobody has to resolve the name: Swift goes by the Host header.
+  // The name does not need to resolve: Swift uses the Host header.
   assert.equal(await put(`${peer.location.endpoint}${pathname}${search}`, { ...headers, Host: host }), 200);
   assert.deepEqual(await blobs.get(key), CONTENT);
 });

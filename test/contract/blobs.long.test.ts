@@ -1,6 +1,4 @@
-/**
- * What every store of blobs keeps to, executed on each: files on disk, and a real S3-compatible store.
- */
+/** The contract of all blob stores, run on each: files on disk, and a real S3-compatible store. */
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,11 +15,11 @@ const digest = (content: Uint8Array): string => createHash('sha256').update(cont
 
 interface Store {
   blobs: Blobs;
-  /** Writes over a blob behind the back of the store. */
+  /** Overwrites a blob without the store. */
   overwrite(key: string, content: Buffer): Promise<void>;
-  /** Puts something among the blobs that is none. */
+  /** Adds an object that is not a blob. */
   addForeign(name: string): Promise<void>;
-  /** Writes that were begun and never ended, as the store tells of them. */
+  /** Returns the number of unfinished writes, as the store reports them. */
   unfinished(): Promise<number>;
   close(): Promise<void>;
 }
@@ -59,7 +57,7 @@ async function s3Store(): Promise<Store & { peer: S3Peer }> {
   };
 }
 
-/** The content in pieces of uneven lengths; throws in the end where told. */
+/** Yields the content in pieces of uneven length; throws at the end if requested. */
 async function* pieces(content: Uint8Array, error?: Error): AsyncGenerator<Uint8Array> {
   let length = 1;
   for (let from = 0; from < content.length; from += length, length = Math.min(length * 3, 700_001)) {
@@ -262,7 +260,7 @@ function contract(open: () => Promise<Store>): void {
     await Promise.all(Array.from({ length: 10 }, writer));
     assert.deepEqual(await keysOf(blobs), keys.sort());
     const toMs = await blobs.storeNowMs();
-    // Clocks of stores tick in seconds.
+    // Clocks of stores have a resolution of a second.
     for await (const { key, writtenAtMs } of blobs.list()) {
       assert.ok(writtenAtMs > fromMs - 2000 && writtenAtMs < toMs + 2000, `${key} was written at ${writtenAtMs}`);
     }

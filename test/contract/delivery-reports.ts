@@ -1,4 +1,4 @@
-/** Scenario of delivery reports: which event is reported, once, to whom, and what a report has of its message. */
+/** Scenario of delivery reports: which events are reported, once, to whom, and the message data in a report. */
 import assert from 'node:assert/strict';
 import { claimOperation } from '../../src/delivery/queue/claim.ts';
 import { settleOperation } from '../../src/delivery/record/settle.ts';

@@ -1,4 +1,4 @@
-/** Scenarios of mail that may not leave while its account is suspended, and of bounces of addresses that are on the list already. */
+/** Scenarios of messages held while their account is suspended, and of bounces of addresses that are already suppressed. */
 
 import assert from 'node:assert/strict';
 import {
@@ -176,7 +176,7 @@ export const bouncedAgain: Scenario = async (stage) => {
   );
 };
 
-/** A bounce that suppresses for some days only: of two ends the later one counts, and after it the address is free again. */
+/** A bounce that suppresses for some days: the later of two end times counts, and after it the address is free again. */
 export const bouncedForDays: Scenario = async (stage) => {
   const accountId = stage.id('acc');
   const to = ['new', 'shorter', 'longer', 'endless', 'twice'].map((name) => `${name}@y.example`);

@@ -1,4 +1,4 @@
-/** Scenarios of inbound routes, and of the mail that came for them. */
+/** Scenarios of inbound routes and their messages. */
 import assert from 'node:assert/strict';
 import { createAccountOperation } from '../../src/accounts/store.ts';
 import { addDomainOperation } from '../../src/domains/store.ts';
@@ -72,7 +72,7 @@ const read = (stage: Stage, change: Partial<ReadInbound>): ReadInbound => ({
   ...change,
 });
 
-/** Mail for a route, from the port to its record, and until it is forgotten. */
+/** A message for a route, from the port to its record, and until it is removed. */
 export const mails: Scenario = async (stage) => {
   const accountId = await accountOf(stage, 'shop.example');
   const own = { accountId, mode: 'live' } as const;
@@ -168,7 +168,7 @@ export const mails: Scenario = async (stage) => {
   assert.deepEqual(await stage.act(readEventsOperation, log), []);
 };
 
-/** Three mails of which a page of the log holds two, and a search too. */
+/** Three messages; a page of the log holds two of them, and so does a search. */
 export const largeEvents: Scenario = async (stage) => {
   const accountId = await accountOf(stage, 'shop.example');
   const own = { accountId, mode: 'live' } as const;
@@ -197,7 +197,7 @@ export const largeEvents: Scenario = async (stage) => {
   assert.deepEqual([found.found.length, found.end], [2, first.stoppedAt]);
 };
 
-/** A replay sends an endpoint what it would have been sent: of the mail of three routes, two with an endpoint of their own. */
+/** A replay sends an endpoint what it would have received: of messages of three routes, two of which have their own endpoint. */
 export const replayed: Scenario = async (stage) => {
   const accountId = await accountOf(stage, 'shop.example');
   const own = { accountId, mode: 'live' } as const;
@@ -262,7 +262,7 @@ export const replayed: Scenario = async (stage) => {
     assert.equal((await stage.act(readEventsOperation, { ...log, order: 'desc', recipient })).length, found, recipient);
 };
 
-/** Of the MX of live routes of one domain, by themselves. */
+/** Automatic checks of the MX records of live routes of one domain. */
 async function looks(stage: Stage): Promise<void> {
   const seen = { domain: 'in.shop.example', nowMs: stage.nowMs + 60_000 };
   await stage.act(recordLookOperation, { ...seen, status: 'unknown', found: null });

@@ -1,4 +1,4 @@
-/** Mail that came in: stored with its work, claimed, ended once, put off, set aside, kept, found, and removed with its blobs. */
+/** Inbound messages: stored with their work, claimed, completed once, deferred, quarantined, kept, found, and removed with their blobs. */
 import assert from 'node:assert/strict';
 import { createAccountOperation } from '../../src/accounts/store.ts';
 import { addDomainOperation, isReturnPathOperation } from '../../src/domains/store.ts';

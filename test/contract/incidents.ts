@@ -1,4 +1,4 @@
-/** Incidents: delayed messages by cause, in parts, with samples and retry; bounces; endpoints and domains that fail. */
+/** Incidents: delayed messages by cause, in pages, with samples and retry; bounces; failing endpoints and domains. */
 import assert from 'node:assert/strict';
 import { claimOperation } from '../../src/delivery/queue/claim.ts';
 import { settleOperation } from '../../src/delivery/record/settle.ts';

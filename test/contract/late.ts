@@ -1,4 +1,4 @@
-/** Scenarios of what comes back after a delivery: late bounces, delays and complaints, and recipients who unsubscribe by mail. */
+/** Scenarios of reports after a delivery: late bounces, delays and complaints, and recipients who unsubscribe by email. */
 
 import assert from 'node:assert/strict';
 import { claimOperation } from '../../src/delivery/queue/claim.ts';
@@ -16,7 +16,7 @@ import type { Scenario, Stage } from './stage.ts';
 const SECOND = 1_000;
 const MAIL = { envelopeFrom: '', recipient: 'b+x@bounces.example', sizeBytes: 4, blobKey: null } as const;
 
-/** Stores so many mails to a return path and claims them; answers the leases. */
+/** Stores `count` messages to a return path and claims them; returns the leases. */
 export async function leases(stage: Stage, count: number): Promise<NonNullable<Meaning['lease']>[]> {
   const ids = Array.from({ length: count }, () => stage.id('inb'));
   const client = { address: '192.0.2.1', helo: 'mx.example', tls: null };

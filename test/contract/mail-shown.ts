@@ -1,4 +1,4 @@
-/** Scenarios of mail as its sender and the operator see and change it: cancelled, moved, retried, listed, captured by the sandbox. */
+/** Scenarios of messages as senders and operators see and change them: canceled, moved, retried, listed, captured by the sandbox. */
 import assert from 'node:assert/strict';
 import { claimOperation, clampDueOperation } from '../../src/delivery/queue/claim.ts';
 import { settleOperation } from '../../src/delivery/record/settle.ts';

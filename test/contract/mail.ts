@@ -1,4 +1,4 @@
-/** Scenarios of mail: accepting, idempotency, claiming and settling; and what other scenarios make their mail with. */
+/** Scenarios of messages: acceptance, idempotency, claims and settlements; and helpers with which other scenarios create messages. */
 
 import assert from 'node:assert/strict';
 import { messageCountsOperation, messageHolderOperation } from '../../src/accounts/store.ts';
@@ -39,7 +39,7 @@ export interface Mail {
   email?: Partial<Acceptance['emails'][number]>;
 }
 
-/** What `send.accept` takes for one mail to these recipients; the second email of several is made by hand. */
+/** Returns the argument of `send.accept` for one email to these recipients; the second of several emails is built manually. */
 export function acceptance(stage: Stage, mail: Mail): Acceptance {
   const nowMs = mail.change?.nowMs ?? stage.nowMs;
   const to = mail.to ?? ['ada@example.com'];
@@ -120,7 +120,7 @@ export function settlement(stage: Stage, job: DeliveryJob, change: Partial<Settl
   };
 }
 
-/** The events of an account, oldest first, which is everything once nothing is being written. */
+/** Returns the events of an account, oldest first: all of them once nothing is being written. */
 export function readEvents(stage: Stage, accountId: string, change: object = {}) {
   return stage.act(readEventsOperation, {
     ...{ accountId, mode: 'live', order: 'asc', after: null, limit: 100, messageId: null },
@@ -254,7 +254,7 @@ export const idempotency: Scenario = async (stage) => {
   await stage.act(storedAnswerOperation, { ...batch.key, nowMs: stage.nowMs });
 };
 
-/** What waits for a paused destination: given back untried, with its attempts and its crashes as they were. */
+/** Messages that wait for a paused destination: given back untried, with unchanged attempts and crashes. */
 export const puttingOff: Scenario = async (stage) => {
   const accountId = stage.id('acc');
   const mail = acceptance(stage, { accountId, to: ['a@x.example', 'b@x.example'] });
@@ -277,7 +277,7 @@ export const puttingOff: Scenario = async (stage) => {
   ]);
 };
 
-/** Parked mail that comes back is claimed before what was due earlier and never claimed. */
+/** Resumed messages are claimed before messages that were due earlier but never claimed. */
 export const resuming: Scenario = async (stage) => {
   await stage.act(
     acceptOperation,

@@ -1,4 +1,4 @@
-/** Every operation does and answers the same on the embedded database and on PostgreSQL, both executed for real. */
+/** Every operation has the same effect and result on the embedded database and on PostgreSQL, both executed for real. */
 import assert from 'node:assert/strict';
 import test, { after } from 'node:test';
 import '../../src/roles/operations.ts';
@@ -11,7 +11,7 @@ after(closeAll);
 for (const [name, scenario] of Object.entries(scenarios)) test(name, () => compare(scenario));
 
 test('every operation took part on every database', () => {
-  // Those of the kit are registered where another test of this process wanted them.
+  // Operations of the kit are registered if another test of this process uses them.
   const names = operationNames().filter((name) => !name.startsWith('test.'));
   assert.ok(names.length > 50);
   for (const [variant, taken] of covered) {

@@ -1,4 +1,4 @@
-/** What an operator reads across accounts, and pauses that are ended: put-off mail comes back, and no other. */
+/** What an operator reads across accounts, and ended pauses: deferred messages return, and no others. */
 import assert from 'node:assert/strict';
 import { askApprovalOperation, createAccountOperation, decideApprovalOperation } from '../../src/accounts/store.ts';
 import {

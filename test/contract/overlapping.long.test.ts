@@ -1,6 +1,6 @@
 /**
- * What two nodes do to the same rows of a real PostgreSQL at the same moment, for each place at which one can be overtaken by the other:
- * the simulation, whose database runs one transaction at a time, leaves this out.
+ * What two nodes do to the same rows of a real PostgreSQL at the same moment, for each place at which one can overtake the other. The
+ * simulation does not cover this, because its database runs one transaction at a time.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -112,7 +112,7 @@ async function held(): Promise<Mail & { job: DeliveryJob }> {
   return { ...mail, job: jobs[0]! };
 }
 
-/** Its holder has not been heard of since its lease ended. */
+/** Its holder has been silent since its lease ended. */
 async function overdue(): Promise<Mail & { job: DeliveryJob }> {
   const mail = await held();
   await change('UPDATE work SET due = 0');
@@ -145,7 +145,7 @@ async function left(): Promise<Left> {
   return { status: message!.status, events: events.map(({ type }) => type).filter((type) => type !== 'Send'), work };
 }
 
-/** Both ways round: each of them is the one that stands still. */
+/** In both directions: each of them is the one that pauses. */
 async function bothWays<F, A, B>(race: Omit<Overlap<F, A, B>, 'nodes'>): Promise<{ places: number; waits: number }> {
   const { prepare, first, second, check } = race;
   const one = await overlapEverywhere({ ...race, nodes });

@@ -1,6 +1,6 @@
 /**
- * Statistics move with a database: what was counted before is not counted again, and what comes later is. A log on PostgreSQL lies in the
- * order of its transactions, in a file in that of its numbers; here the one is the other backwards.
+ * Statistics move with a database: earlier events are not counted again, and later ones are counted. A log on PostgreSQL is in the order of
+ * its transactions, in a file in that of its numbers; here one order is the reverse of the other.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -33,7 +33,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const NOW = Date.now();
 const OWNER = { accountId: 'acc_a', mode: 'live' } as const;
 
-/** Asserts that statistics agree with the log; answers how many events there are. */
+/** Asserts that statistics match the log; returns the number of events. */
 async function compare(database: Database): Promise<number> {
   const events = await logOf(database, OWNER);
   const [route] = statisticsRoutes({ database, clock: systemClock });
@@ -56,7 +56,7 @@ async function exported(source: TempDatabase): Promise<string> {
   return file;
 }
 
-/** More mail in a database that came out of a file. */
+/** Adds messages to a database that was imported from a file. */
 async function goOn(database: Database, before: number): Promise<void> {
   assert.equal(await compare(database), before);
   await seedMail(database, { ...OWNER, nowMs: NOW, tags: ['order', 'later'] });
@@ -100,7 +100,7 @@ test('counted once, from PostgreSQL to either database', async (t) => {
   const opened = openPortableFile(file);
   await importIntoPostgres({ file: opened, client: connection.client, blobs, progress: () => undefined });
   opened.close();
-  // Of the two servers, which number rows in the same four seconds here, the later one has to go on behind the earlier.
+  // Both servers number rows in the same four seconds here; the later one must continue after the earlier.
   await connection.client.query("SELECT setval('time_number', 1000000)");
   await connection.client.end();
   await target.database.execute(alignEventOrderOperation, null);

@@ -1,6 +1,6 @@
 /**
- * A database moves between its two kinds and back without losing a row, a blob or a number: from the embedded one into
- * PostgreSQL and out again, each table compared row by row, and mail accepted afterwards gets numbers never used before.
+ * A database moves between its two kinds and back without losing a row, a blob or a number: from the embedded one into PostgreSQL and out
+ * again. Each table is compared row by row, and messages accepted later get new numbers.
  */
 
 import assert from 'node:assert/strict';
@@ -31,7 +31,7 @@ const quiet = (): void => undefined;
 const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-portable-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Every table of a file as sorted texts of its rows, and the digests of its blobs. */
+/** Returns every table of a file as sorted texts of its rows, and the digests of its blobs. */
 function contentOf(name: string): { rows: Record<string, string[]>; blobs: string[] } {
   const file = openPortableFile(name);
   try {
@@ -56,7 +56,7 @@ interface Embedded {
 
 let made: Promise<Embedded> | undefined;
 
-/** The backup of an embedded database with mail of every kind. */
+/** Returns the backup of an embedded database with messages of every kind. */
 function embeddedWithMail(): Promise<Embedded> {
   made ??= makeEmbedded();
   return made;
@@ -86,7 +86,7 @@ async function makeEmbedded(): Promise<Embedded> {
       );
       messages += i % 10 === 0 ? 2 : 1;
     }
-    // Some are in the hands of a process that will not come back.
+    // Some are held by a process that does not return.
     await database.execute(claimOperation, { nowMs: Date.now(), leaseMs: 60_000, limit: 40, quarantined: false });
     const connection = openSqlite(directory.databaseFile, { readOnly: false });
     connection.run('UPDATE work SET leased = 0 WHERE leased <> 0');
@@ -145,7 +145,7 @@ test('everything moves into PostgreSQL and back, row by row', async () => {
     });
     assert.ok(result.leased[0]!.seq > highest, 'a number of a row is never used twice');
 
-    // As it is done whenever a server's database is opened; the log goes on where its followers are.
+    // As at every opening of a server's database; the log continues where its followers are.
     await target.database.execute(alignEventOrderOperation, null);
     const follow = (seq: number) =>
       target.database.execute(readEventsOperation, {
@@ -190,7 +190,7 @@ test('an import that fails half way leaves the database empty', async () => {
   const spoilt = path.join(folder, 'spoilt');
   copyFileSync(file, spoilt);
   const raw = new DatabaseSync(spoilt);
-  // A row that the target refuses, in a table that comes after many others.
+  // A row that the target rejects, in a table that comes after many others.
   raw.exec('PRAGMA ignore_check_constraints=ON');
   raw.exec("UPDATE message SET role = 'nobody' WHERE id = (SELECT max(id) FROM message)");
   raw.close();

@@ -1,4 +1,4 @@
-/** Refused requests: added (again without harm), listed in pages and by filters, and removed by age and number. */
+/** Refused requests: added (repeatedly without effect), listed in pages and by filters, and removed by age and number. */
 import assert from 'node:assert/strict';
 import {
   addRefusedOperation,

@@ -1,4 +1,4 @@
-/** A repeated POST /attachments at the moment at which another node removes the submission that it stands for. */
+/** A repeated POST /attachments at the moment at which another node removes its submission. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { type Registered, type Registration, registerOperation } from '../../src/attachments/register-store.ts';

@@ -1,4 +1,4 @@
-/** Migrations that rename stored words: rows written by the version before them read as if they were written now, in both databases. */
+/** Migrations that rename stored values: rows of the previous version read as current ones, in both databases. */
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { suite, type TestContext, test } from 'node:test';
@@ -15,7 +15,7 @@ interface Past {
   migrate(): Promise<void>;
 }
 
-/** An empty database as the version before migration `number` had it. */
+/** Returns an empty database in the state before migration `number`. */
 async function before(t: TestContext, dialect: Dialect, number: number): Promise<Past> {
   const all = listMigrations(dialect);
   const past = dialect === 'sqlite' ? pastSqlite(t) : await pastPostgres(t);
@@ -164,7 +164,7 @@ for (const dialect of DIALECTS) {
 
     test('delayed messages stay in the incident that they are in, together with those that fail after the upgrade', async (t) => {
       const past = await before(t, dialect, 39);
-      // As the version before wrote them: ids of then, words of then.
+      // As the previous version wrote them: with old ids and old values.
       const facts = { smtpCode: 450, enhancedCode: '4.7.1', reply: '450 4.7.1 try again' };
       const stored: [then: string, now: string][] = [
         [

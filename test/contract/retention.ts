@@ -1,4 +1,4 @@
-/** Scenarios of what is kept no longer: content, whole emails, idempotency records, the sandbox, the log of webhooks, blobs. */
+/** Scenarios of retention: content, entire emails, idempotency records, the sandbox, the webhook log, blobs. */
 import assert from 'node:assert/strict';
 import { claimOperation } from '../../src/delivery/queue/claim.ts';
 import { settleOperation } from '../../src/delivery/record/settle.ts';

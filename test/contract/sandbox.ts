@@ -1,4 +1,4 @@
-/** Scenarios of the sandbox's own time: its clock is moved step by step, work comes due on the way, outcomes are played by hand. */
+/** Scenarios of the sandbox clock: it is moved step by step, work comes due on the way, and outcomes are set manually. */
 
 import assert from 'node:assert/strict';
 import { claimOperation } from '../../src/delivery/queue/claim.ts';
@@ -31,7 +31,7 @@ import type { Scenario, Stage } from './stage.ts';
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-/** A claim of these rows alone. */
+/** Returns a claim of only these rows. */
 function only(stage: Stage, rows: readonly Lease[]) {
   const leases = rows.map(({ seq, fence }) => ({ seq, fence }));
   return { ...claimRequest(stage), quarantined: false, overQuota: [], only: leases };
@@ -47,7 +47,7 @@ function stepOf(stage: Stage, accountId: string, change: Partial<Step> = {}): St
   };
 }
 
-/** Events without work, so that no event happens to have the number of a row of work in one database alone. */
+/** Adds events without work, so that no event accidentally has the number of a work row in one database only. */
 async function shiftNumbers(stage: Stage): Promise<void> {
   const to = Array.from({ length: 20 }, (_, index) => `${index}@x.example`);
   const mail = acceptance(stage, { accountId: stage.id('acc'), to });
@@ -124,7 +124,7 @@ export const movingTheClock: Scenario = async (stage) => {
     [[nowId, MINUTE]],
   );
   const unfinished = (await stage.act(claimOperation, only(stage, second))).jobs;
-  // What was claimed and is not run is given back; the webhook is due beyond this end.
+  // Claimed rows that do not run are given back; the webhook is due after this end.
   const giveBack = unfinished.map(({ seq, fence }) => ({ seq, fence, atMs: second[0]!.atMs }));
   const end = { accountId, by: 'one', nowMs: stage.nowMs, toMs: stage.nowMs + 61 * MINUTE, giveBack };
   assert.equal(await stage.act(endMoveOperation, end), stage.nowMs + 61 * MINUTE);

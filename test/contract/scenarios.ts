@@ -1,4 +1,4 @@
-/** Every scenario by its name. Between them they run every operation. */
+/** Every scenario by name. Together they run every operation. */
 import * as accounts from './accounts.ts';
 import { certificates } from './acme.ts';
 import * as attachments from './attachments.ts';

@@ -1,4 +1,4 @@
-/** Scenario of a mail with uploaded files that is sent again: its files stay until both have lost their content. */
+/** Scenario of a resent message with uploaded files: the files stay until both messages have lost their content. */
 
 import assert from 'node:assert/strict';
 import { registerOperation } from '../../src/attachments/register-store.ts';

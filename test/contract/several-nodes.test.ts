@@ -326,7 +326,7 @@ test('whoever follows the events misses none of a transaction that takes longer 
 test('after a restore into another cluster the log goes on behind what is in it', async (t) => {
   fresh(t);
   await seedMail(nodes[0]!, { accountId: 'acc_1' });
-  // As it would look in a cluster whose transactions begin anew.
+  // As in a cluster whose transaction ids restart.
   await nodes[0]!.execute(
     write((tx) => Promise.resolve(tx.run('UPDATE event SET position = position + 1000000'))),
     null,
@@ -356,7 +356,7 @@ test('a hint reaches the other nodes, and not the one that gives it', async (t) 
       heard[index]! += 1;
     });
   }
-  // Every listener looks once when it begins to listen.
+  // Every listener reads once when it starts to listen.
   await waitUntil('both to listen', () => heard.every((times) => times === 1));
   hints[0]!.notify('webhooks');
   hints[0]!.notify('delivery');

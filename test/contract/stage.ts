@@ -1,7 +1,7 @@
 /**
- * Runs one scenario on each database and compares what its operations answer. Ids and times are the same in every run;
- * numbers that a database gives out itself are replaced by the order in which they appeared, bytes by their hex, so that
- * all the rest has to be equal to the letter. Every operation that took part is remembered.
+ * Runs a scenario on each database and compares the results of its operations. Ids and times are the same in every run; numbers that a
+ * database generates are replaced by their order of appearance, bytes by hex, so everything else must be exactly equal. Every operation
+ * that ran is recorded.
  */
 import assert from 'node:assert/strict';
 import type { IdPrefix } from '../../src/base/ids.ts';
@@ -12,21 +12,21 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 export interface Stage {
   readonly database: Database;
-  /** The time of the scenario: the real one, to the second, the same in all runs. */
+  /** The time of the scenario: the real time in whole seconds, the same in all runs. */
   readonly nowMs: number;
-  /** The next id of this kind; the later the `atMs`, the greater. */
+  /** Returns the next id of this kind; ids sort by `atMs`. */
   id(prefix: IdPrefix, atMs?: number): string;
-  /** Runs the operation and records its answer under the operation's name. */
+  /** Runs the operation and records its result under the operation's name. */
   act<A, R>(op: Operation<A, R>, args: NoInfer<A>): Promise<R>;
-  /** The same for a list of rows whose order no statement promises. */
+  /** The same for a list of rows without a guaranteed order. */
   actUnordered<A, R>(op: Operation<A, R[]>, args: NoInfer<A>): Promise<R[]>;
-  /** The same for an operation that answers numbers of rows. */
+  /** The same for an operation that returns row numbers. */
   actNumbers<A, R>(op: Operation<A, R[]>, args: NoInfer<A>): Promise<R[]>;
 }
 
 export type Scenario = (stage: Stage) => Promise<void>;
 
-/** Members that hold numbers which the database gives out. */
+/** Members with numbers that the database generates. */
 const NUMBERED = new Set([
   'ref',
   'seq',
@@ -41,8 +41,8 @@ const NUMBERED = new Set([
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /**
- * Each database's own affair: where events lie (that they lie in order shows in every page), what its clock says of nodes, and which transaction
- * is the oldest on the server.
+ * Differences between databases: the position of events (every page shows their order), the database's clock about nodes, and the oldest
+ * transaction of the server.
  */
 const OWN = new Set(['position', 'startedAt', 'seenAt', 'xid', 'database', 'seconds']);
 
@@ -55,10 +55,10 @@ const FOLLOWERS = new Set([
   'statistics.behind',
 ]);
 
-/** Names of the operations that were run in each way. */
+/** Names of the operations that ran on each variant. */
 export const covered = new Map<Variant, Set<string>>();
 
-/** PostgreSQL does many calls of some operations together, and each alone where that fails: both ways are compared. */
+/** PostgreSQL runs many calls of some operations together, and individually if that fails: both ways are compared. */
 const VARIANTS = [...DIALECTS, 'postgres, each alone'] as const;
 export type Variant = (typeof VARIANTS)[number] | 'postgres through a pooler';
 
@@ -101,7 +101,7 @@ interface Recorded {
 
 const opened = new Map<Variant, Promise<TempDatabase>>();
 
-/** One database of each kind for all scenarios, which take turns. */
+/** One database of each kind for all scenarios, which run in sequence. */
 function databaseOf(variant: Variant): Promise<TempDatabase> {
   const dialect = variant === 'sqlite' ? 'sqlite' : 'postgres';
   let temp = opened.get(variant);
@@ -112,7 +112,7 @@ function databaseOf(variant: Variant): Promise<TempDatabase> {
   return temp;
 }
 
-/** Takes this database for the variant; closed with the others. */
+/** Uses this database for the variant; closed with the others. */
 export function provide(variant: Variant, temp: TempDatabase): void {
   opened.set(variant, Promise.resolve(temp));
 }
@@ -121,7 +121,7 @@ export async function closeAll(): Promise<void> {
   for (const temp of opened.values()) await (await temp).close();
 }
 
-/** Following the log shows nothing that a transaction under way anywhere on the server might still come before. */
+/** Following the log shows no event that a running transaction on the server might still precede. */
 async function untilSettled(database: Database): Promise<void> {
   if (database.dialect === 'sqlite') return;
   const bounds = (end: 'xmin' | 'xmax'): Promise<number> =>
@@ -191,7 +191,7 @@ async function perform(scenario: Scenario, variant: Variant): Promise<Recorded[]
   }
 }
 
-/** Performs the scenario in every way; the transcripts have to be equal, and not empty. */
+/** Runs the scenario on every variant; the transcripts must be equal and not empty. */
 export async function compare(scenario: Scenario, variants: readonly Variant[] = VARIANTS): Promise<void> {
   const [first, ...others] = await Promise.all(variants.map((variant) => perform(scenario, variant)));
   assert.ok(first!.length > 0, 'the scenario did something');

@@ -30,13 +30,13 @@ export const statistics: Scenario = async (stage) => {
         await stage.act(readStatisticsOperation, { ...owner, dimension, period, fromMs, untilMs, groups });
   };
   const tagsOf = (index: number): string[] => [`tag_${index}`, ...(index % 2 ? ['odd'] : [])];
-  // More tags of one hour than are kept by name.
+  // More tags in one hour than are kept by name.
   for (let index = 0; index < 130; index += 1) {
     await stage.database.execute(
       acceptOperation,
       acceptance(stage, {
         ...{ accountId, to: [`a@${index % 7}.example`] },
-        // Each a time of its own: no claim promises an order of equal ones.
+        // Each with its own time: claims do not define an order of equal ones.
         change: { nowMs: stage.nowMs + index - (index % 20 === 0 ? DAY : 0) },
         email: { tags: JSON.stringify(tagsOf(index)), templateId: index % 3 ? 'tpl_a' : null },
       }),

@@ -1,4 +1,4 @@
-/** Scenarios of templates with their versions and layouts, and of what recipients do with a mail. */
+/** Scenarios of templates with their versions and layouts, and of recipients' actions on a message. */
 
 import assert from 'node:assert/strict';
 import { createAccountOperation } from '../../src/accounts/store.ts';
@@ -154,7 +154,7 @@ export const templates: Scenario = async (stage) => {
   await stage.act(listTemplatesOperation, { accountId, mode, before: null, limit: 100 });
 };
 
-/** Templates of the sandbox stand before those of live there, and live knows nothing of them. */
+/** Sandbox templates override live ones in the sandbox, and live does not see them. */
 export const templatesOfModes: Scenario = async (stage) => {
   const account = newAccount(stage);
   const accountId = account.id;
@@ -207,7 +207,7 @@ export const templatesOfModes: Scenario = async (stage) => {
   assert.equal(await remove('sandbox', own.templateId), 'removed');
 };
 
-/** Who changes the same templates at the same moment is told what the others did. */
+/** Concurrent changes of the same templates report each other's results. */
 export const templatesAtOnce: Scenario = async (stage) => {
   const account = newAccount(stage);
   const accountId = account.id;

@@ -1,4 +1,7 @@
-/** What recipients' domains ask of TLS, and the reports about it. MTA-STS policies: kept, replaced, found many at once, due for another look, and removed when they have expired. */
+/**
+ * TLS requirements of recipients' domains, and reports about them. MTA-STS policies: stored, replaced, found in bulk, due for a refresh,
+ * and removed when they have expired.
+ */
 import assert from 'node:assert/strict';
 import {
   findStsPolicyOperation,
@@ -55,7 +58,7 @@ export const stsPolicies: Scenario = async (stage) => {
   assert.equal(await stage.act(findStsPolicyOperation, 'd.example'), null);
 };
 
-/** TLS reports: counters that add up, reports that are planned once, claimed and settled under a fence, and forgotten. */
+/** TLS reports: counters that add up, reports that are planned once, claimed and settled under a fence, and removed. */
 export const tlsReports: Scenario = async (stage) => {
   const day = stage.nowMs - (stage.nowMs % DAY_MS) - 2 * DAY_MS;
   const row = (id: string, change: Partial<CountRow> = {}): CountRow => ({

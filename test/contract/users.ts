@@ -1,4 +1,4 @@
-/** Scenarios of users: the first run, links, members of accounts, signing in and its limits. */
+/** Scenarios of users: the first run, links, members of accounts, logins and their limits. */
 import assert from 'node:assert/strict';
 import { createAccountOperation } from '../../src/accounts/store.ts';
 import {
@@ -228,7 +228,7 @@ export const signingIn: Scenario = async (stage) => {
   assert.equal(await stage.act(removeOldOperation, old), 0);
 };
 
-/** An operator of one account has support access to another: with one session, for a while, and never to an own account. */
+/** An operator of one account has support access to another: with one session, for a limited time, and never to their own account. */
 export const supportAccess: Scenario = async (stage) => {
   const { nowMs } = stage;
   const [own, other] = [newAccount(stage), newAccount(stage)];

@@ -1,4 +1,4 @@
-/** Scenarios of webhooks: endpoints, claiming and settling deliveries, replays, and what is done again by hand. */
+/** Scenarios of webhooks: endpoints, claiming and settling deliveries, replays, and manual retries. */
 import assert from 'node:assert/strict';
 import { WEBHOOK_WORK } from '../../src/events/events.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
@@ -71,7 +71,7 @@ function settled(stage: Stage, batch: ClaimedBatch, job: WebhookJob, change: Par
   };
 }
 
-/** Jobs in the order of endpoint and event: which of two claims comes first is each database's own affair. */
+/** Returns jobs in the order of endpoint and event: the order of two claims is not defined. */
 async function take(stage: Stage, leaseMs?: number): Promise<ClaimedBatch> {
   const batch = await stage.database.execute(claimOperation, claim(stage, leaseMs));
   batch.jobs.sort((a, b) => (a.webhookId < b.webhookId ? -1 : a.webhookId > b.webhookId ? 1 : a.eventSeq - b.eventSeq));
@@ -225,7 +225,7 @@ export const carrying: Scenario = async (stage) => {
   await deliveries('whk_none');
   await stage.act(listDeliveriesOperation, { accountId, mode: 'live', id: wanting.id, before: second!.id, limit: 1 });
   await stage.act(findEndpointOperation, { accountId, mode: 'live', id: gone.id });
-  // The endpoint that said it is gone was disabled: its account is to be told.
+  // The endpoint that returned 410 was disabled: its account must be notified.
   const claimNotices = { nowMs: stage.nowMs + 1, leaseMs: 60_000, limit: 5 };
   const [notice] = await stage.act(claimNoticesOperation, claimNotices);
   const lease = { seq: notice!.seq, fence: notice!.fence };

@@ -70,10 +70,10 @@ test('two nodes send the share of one host, and the rest waits, also when one wa
   const delays = (body as unknown as { deliveryDelay: Record<string, string> }[]).map((one) => one.deliveryDelay);
   const warm = delays.filter(({ category, owner }) => category === 'warm-up' && owner === 'service');
   assert.ok(warm.length > first.delayed, `${warm.length} of ${delays.length} for the warm-up`);
-  for (const { reply } of warm) assert.match(reply!, /^warm-up day 1: (49|50) of 50 mails to google today/);
+  for (const { reply } of warm) assert.match(reply!, /^warm-up day 1: (49|50) of 50 messages to google today/);
   // Nodes publish their destinations every two seconds, and the command reads what they published last.
   await waitUntil('the used share to be published', async () =>
-    /warm-up day 1: (49|50) of 50 mails to google today/.test(
+    /warm-up day 1: (49|50) of 50 messages to google today/.test(
       JSON.stringify(await cluster.nodes[0]!.cli('queue', 'status')),
     ),
   );

@@ -122,7 +122,7 @@ test('requireTls "verified" goes to a certificate that is valid for the exchange
   assert.equal(message.attempts[0].tls, 'TLSv1.3');
   const { event } = await outcome(await send('v@other-name.example', { requireTls: 'verified' }), 'DeliveryDelay');
   assert.equal(event.deliveryDelay.category, 'tls');
-  assert.match(event.deliveryDelay.reply, /made out to another name/);
+  assert.match(event.deliveryDelay.reply, /for another name/);
   assert.equal(arrivedAt(second, 'v@other-name.example'), false);
   await outcome(await send('w@other-name.example', { requireTls: true }), 'Delivery');
   assert.equal(second.messages.find((one) => one.to.includes('w@other-name.example'))?.tls, 'TLSv1.3');
@@ -255,7 +255,7 @@ test('a domain that took mail lately and vanishes is tried again', async () => {
   database.close();
   const { event } = await outcome(await send('k@vanishing.example'), 'DeliveryDelay');
   assert.equal(event.deliveryDelay.category, 'domain-not-found');
-  assert.match(event.deliveryDelay.reply, /took mail in the last 30 days/);
+  assert.match(event.deliveryDelay.reply, /accepted mail in the last 30 days/);
   assert.equal(event.deliveryDelay.suppressed, false);
 });
 

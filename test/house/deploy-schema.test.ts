@@ -1,4 +1,4 @@
-/** The manifests of deploy/ are what the programs that read them take: schemas, references, the unit, the values of settings. */
+/** The manifests of deploy/ are valid for the programs that read them: schemas, references, the unit, the values of settings. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { root } from './source-tree.ts';
 const read = (name: string): string => readFileSync(path.join(root, 'deploy', name), 'utf8');
 const ajv = new Ajv({ allErrors: true, strict: false });
 
-/** What of the document the shape does not allow. */
+/** Returns the parts of the document that the shape does not allow. */
 function faults(shape: object, document: unknown): string[] {
   const validate = ajv.compile(shape);
   return validate(document) ? [] : (validate.errors ?? []).map((one) => `${one.instancePath} ${one.message}`);
@@ -44,7 +44,7 @@ test('the compose file is one, and names only volumes and services that it has',
   assert.match(faults(composeShape, document).join(), /additional properties/, 'control: a misspelt key is seen');
 });
 
-/** As compose fills in `${NAME:-default}` and `${NAME:?message}`. */
+/** Fills in `${NAME:-default}` and `${NAME:?message}` as Compose does. */
 function filledIn(value: string, variables: Record<string, string>): string {
   return value.replace(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_, name: string, kind: string, rest: string) => {
     if (variables[name]) return variables[name];
@@ -73,7 +73,7 @@ test('the nodes of the compose file take a password with any characters, share o
   assert.match(read('Dockerfile'), /mkdir \/data \/content && chown node:node \/data \/content/);
 });
 
-test('the Kubernetes manifests are such, and refer to what is there', () => {
+test('the Kubernetes manifests are valid and their references exist', () => {
   const documents = kubernetes();
   for (const one of documents) assert.deepEqual(faults(kubernetesShape, one), [], one.kind);
   const [deployment] = documents.filter((one) => one.kind === 'Deployment');
@@ -136,7 +136,7 @@ test('the image has a compile cache that a start only reads', { timeout: 120_000
   for (const name of ['bin', 'src', 'migrations', 'package.json', 'deploy']) {
     cpSync(path.join(root, name), path.join(folder, name), { recursive: true });
   }
-  // The packages as they are, and a place of their own for the cache.
+  // The unchanged packages, and a separate cache directory.
   mkdirSync(path.join(folder, 'node_modules'));
   for (const name of readdirSync(path.join(root, 'node_modules')).filter((one) => one !== '.cache')) {
     symlinkSync(path.join(root, 'node_modules', name), path.join(folder, 'node_modules', name));

@@ -1,6 +1,6 @@
 /**
- * The parts of the schemas of Compose and Kubernetes that deploy/ uses, closed: what is not written here is a misspelling, or a
- * field that somebody has to look up and add. Types and names are those of the Compose specification and of Kubernetes 1.34.
+ * The parts of the Compose and Kubernetes schemas that deploy/ uses, closed: a field that is missing here is a typo, or must be looked up
+ * and added. Types and names are those of the Compose specification and of Kubernetes 1.34.
  */
 type Shape = Record<string, unknown>;
 
@@ -11,7 +11,7 @@ const words = (...allowed: string[]): Shape => ({ enum: allowed });
 const list = (items: Shape): Shape => ({ type: 'array', items, minItems: 1 });
 const map = (values: Shape): Shape => ({ type: 'object', additionalProperties: values });
 
-/** An object of these members and no others; a name that ends in ! must be there. */
+/** An object with exactly these members; a name that ends in ! is required. */
 function closed(members: Record<string, Shape>): Shape {
   const properties = Object.fromEntries(Object.entries(members).map(([name, one]) => [name.replace('!', ''), one]));
   const required = Object.keys(members).flatMap((name) => (name.endsWith('!') ? [name.slice(0, -1)] : []));

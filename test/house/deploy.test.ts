@@ -1,4 +1,4 @@
-/** What deploy/ sets is known to the program, starts its command, and gives a planned stop its time. */
+/** The settings in deploy/ exist, its commands start the service, and a planned stop has enough time. */
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -60,12 +60,12 @@ test('the images that others make are pinned to a version', () => {
   for (const image of images) assert.match(image, /:.*\d/, image);
 });
 
-test('the image holds what the program reads and runs what npm start runs, without rights', () => {
+test('the image has the files that the service reads and runs the command of npm start, unprivileged', () => {
   const dockerfile = read('deploy/Dockerfile');
   const start = (JSON.parse(read('package.json')) as { scripts: { start: string } }).scripts.start;
   const entry = JSON.parse(/^ENTRYPOINT (\[.*\])$/m.exec(dockerfile)![1]!) as string[];
   const command = JSON.parse(/^CMD (\[.*\])$/m.exec(dockerfile)![1]!) as string[];
-  // Under npm the shell in between is replaced by the service, so that signals reach it; here there is none.
+  // With npm, `exec` replaces the shell by the service, so that signals reach it; here there is no shell.
   assert.equal(['exec', ...entry, ...command].join(' '), start);
   assert.match(dockerfile, /^USER node$/m);
   for (const part of ['bin', 'src', 'migrations']) assert.match(dockerfile, new RegExp(`^COPY ${part} ${part}$`, 'm'));

@@ -1,6 +1,6 @@
 /**
- * The static site of the documentation builds, has every page, finds them by search, and loads nothing from other hosts. Skipped on a machine
- * without the packages of site/, which `npm run docs:site` installs.
+ * The static documentation site builds, has every page, finds them by search, and loads nothing from other hosts. Skipped without the
+ * packages of site/, which `npm run docs:site` installs.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -17,7 +17,7 @@ interface SearchIndex {
   loadJSON(json: string, options: object): { search(words: string, options: object): { id: string }[] };
 }
 
-/** Pages for the words, best first, as the search box of the site ranks them. */
+/** Returns the pages for a query, best first, as the search box ranks them. */
 async function searchOf(words: string): Promise<string[]> {
   const [file] = globSync('dist/assets/chunks/@localSearchIndexroot.*.js', { cwd: site });
   assert.ok(file, 'the site has a search index');

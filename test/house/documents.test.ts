@@ -1,4 +1,4 @@
-/** The documents that are made from the code are what the code says, and those written by hand name what exists. */
+/** Generated documents match the code, and names in written documents exist. */
 import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -36,7 +36,7 @@ test('docs/reference/settings.md is the table of settings', () => {
   assert.notEqual(configDocument(altered), configDocument(), 'control: another setting makes another document');
 });
 
-test('docs/openapi.json is what the service says of itself', async () => {
+test("docs/openapi.json matches the service's own document", async () => {
   assert.equal(read('docs/openapi.json'), await openapiDocument(), 'run: npm run docs');
 });
 
@@ -47,7 +47,7 @@ test('docs/reference/api.md lists every call of the API', () => {
   assert.notEqual(apiDocument(openapi.replaceAll('"/send"', '"/sent"')), apiDocument(openapi), 'control');
 });
 
-/** The anchors of a page's headings, as GitHub and the static site make them. */
+/** Returns the anchors of a page's headings, as GitHub and the static site create them. */
 function anchorsOf(markdown: string): Set<string> {
   const seen = new Map<string, number>();
   const prose = markdown.replace(/^```[\s\S]*?^```$/gm, '');
@@ -66,7 +66,7 @@ function anchorsOf(markdown: string): Set<string> {
   );
 }
 
-/** Links to files that do not exist, and to anchors that no heading of their page has. */
+/** Returns links to missing files, and to anchors without a heading. */
 function deadLinks(files: SourceFile[]): string[] {
   return files.flatMap((file) =>
     [...file.text.matchAll(/\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)/g)].flatMap(([, link = '', anchor]) => {
@@ -94,7 +94,7 @@ test('every link between documents resolves, anchors included', () => {
   );
 });
 
-/** Pages below docs/ that docs/README.md does not list. */
+/** Returns pages below docs/ that docs/README.md does not list. */
 function unlistedPages(index: string, pages: string[]): string[] {
   const listed = new Set([...index.matchAll(/\]\(([^)#\s]+\.md)/g)].map(([, link]) => path.join('docs', link!)));
   return pages.filter((page) => page !== 'docs/README.md' && !listed.has(page));
@@ -108,7 +108,7 @@ test('docs/README.md lists every page', () => {
   assert.deepEqual(unlistedPages('[a](guides/a.md)', ['docs/guides/a.md', 'docs/b.md']), ['docs/b.md'], 'control');
 });
 
-/** Tests, sources and scripts named in backquotes that do not exist; the ending may be left out, and wildcards mean any. */
+/** Returns tests, sources and scripts in backquotes that do not exist; the extension may be omitted, and wildcards are allowed. */
 function deadMentions(files: SourceFile[]): string[] {
   return files.flatMap((file) =>
     [...file.text.matchAll(/`((?:src|test|scripts|bench|migrations)\/[\w./-]+)`/g)]
@@ -123,7 +123,7 @@ test('every file that the documents name exists', () => {
   assert.equal(deadMentions([{ path: 'x.md', text: 'kept by `test/faults/nothing`' }]).length, 1, 'control');
 });
 
-/** Commands of the command line that the documents name in backquotes or blocks, and that do not exist. */
+/** Returns commands in backquotes or code blocks that do not exist. */
 function unknownCommands(files: SourceFile[], help: string): string[] {
   const known = [...help.matchAll(/^ {2}postrider ([a-z-]+)(?: ([a-z][a-z-]*))?/gm)].map(([, ...words]) => words);
   return files.flatMap((file) =>
@@ -143,7 +143,7 @@ test('every command that the documents name exists', async () => {
   assert.equal(unknownCommands(wrong, help).length, 2, 'control');
 });
 
-/** Names of commands that help lists and a page does not. */
+/** Returns commands that help lists and a page does not. */
 function undocumented(help: string, page: string): string[] {
   const known = [...help.matchAll(/^ {2}postrider ([a-z-]+(?: [a-z][a-z-]*)?)/gm)].map(([, name]) => name!);
   return known.filter((name) => !page.includes(`\`postrider ${name}\``));
@@ -175,7 +175,7 @@ test('docs/guides/templates.md lists every tag and filter', () => {
   assert.ok(Object.keys(filters).length > 80, 'control');
 });
 
-/** Lines of fenced shell blocks that install, start or test the project. */
+/** Returns lines of shell blocks that install, start or test the project. */
 function npmCommands(markdown: string): string[] {
   return [...markdown.matchAll(/^```(?:sh|bash|console)?\n([\s\S]*?)^```/gm)]
     .flatMap((block) => block[1]!.split('\n'))

@@ -1,20 +1,20 @@
 /**
- * What is not decided by the code itself (time, sockets, disks, threads, randomness) comes from modules of Node of which the simulation
- * replaces what the product uses, and closes the rest (test/simulation/open-doors.ts). This is the list of the files that may go another
- * way, since a simulated node does not run them or they only read at the start. The command line is no part of a node.
+ * Nondeterminism (time, sockets, disks, threads, randomness) comes from modules of Node. The simulation replaces the parts that the product
+ * uses, and blocks the others (test/simulation/open-doors.ts). This is the list of files with exceptions, because a simulated node does not
+ * run them or they only read at the start. The command line is not part of a node.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DOORS } from '../simulation/open-doors.ts';
 import { importsOf, productFiles, type SourceFile } from './source-tree.ts';
 
-/** What they do is decided by their arguments. */
+/** Deterministic modules. */
 const PURE = new Set([
   ...['node:buffer', 'node:events', 'node:path', 'node:stream', 'node:stream/promises', 'node:url', 'node:util'],
 ]);
-/** Files that go around the doors, by what they use. */
+/** Files with exceptions, by module. */
 const AROUND: Readonly<Record<string, readonly string[]>> = {
-  // Read and written synchronously, at the start and by backups.
+  // Synchronous access, at the start and by backups.
   'node:fs': [
     'src/config-values.ts',
     ...[
@@ -30,12 +30,12 @@ const AROUND: Readonly<Record<string, readonly string[]>> = {
     ...['src/storage/sqlite/log-check.ts'],
     'src/users/create.ts',
   ],
-  // Real in the simulation too, in its own thread.
+  // Also real in the simulation, in its own thread.
   'node:sqlite': [
     ...['src/storage/blobs/copy.ts', 'src/storage/data-directory.ts', 'src/storage/portable-file.ts'],
     ...['src/storage/postgres/transfer.ts', 'src/storage/sqlite/backup.ts', 'src/storage/sqlite/connection.ts'],
   ],
-  // The system's resolver, for localhost and names that an operator gave.
+  // The system's resolver, for localhost and names that an operator configured.
   'node:dns': ['src/net/dns-servers.ts', 'src/net/dns.ts'],
   'node:dns/promises': ['src/net/smtp-connect.ts'],
   'node:https': ['src/doctor/certificates.ts', 'src/doctor/clock.ts'],
@@ -43,22 +43,22 @@ const AROUND: Readonly<Record<string, readonly string[]>> = {
   'node:v8': ['src/base/collector.ts'],
   'node:vm': ['src/base/collector.ts'],
   'node:zlib': ['src/http/encoding.ts', 'src/http/files.ts', 'src/tls-reports/report.ts'],
-  // Of modules that the simulation replaces in part.
+  // Functions of modules that the simulation replaces only in part.
   'node:fs/promises access': ['src/doctor/disk.ts'],
   'node:fs/promises statfs': ['src/storage/data-directory.ts'],
   'node:http request': ['src/doctor/certificates.ts', 'src/doctor/clock.ts'],
-  // Timers of Node's own, which nobody replaces.
+  // Node's own timers, which are not replaced.
   'AbortSignal.timeout': [
     ...['src/acme/acme.ts', 'src/acme/client.ts', 'src/doctor/certificates.ts', 'src/doctor/clock.ts'],
   ],
 };
-/** What is there without an import, and is not replaced. */
+/** Globals that are not replaced. */
 const GLOBALS =
   /\bAbortSignal\.timeout\b|(?<![.\w])fetch\(|\bhrtime\b|\bprocess\.uptime\b|\bcrypto\.getRandomValues\b|\bnew (?:WebSocket|MessageChannel|BroadcastChannel)\b/g;
 
 const IMPORT = /^\s*import\s+(?!type\b)([^'";]*?)\sfrom\s+'(node:[\w/]+)'/gm;
 
-/** What a file uses of modules that are replaced in part, and is not replaced: `module name`. */
+/** Returns `module name` for what a file uses of partly replaced modules without replacement. */
 function closedIn({ text }: SourceFile): string[] {
   return [...text.matchAll(IMPORT)].flatMap(([, clause = '', module = '']) => {
     const door = DOORS[module];

@@ -1,6 +1,6 @@
 /**
- * What every file of the project has to be: opened by a paragraph that says what it is, short, named after what it does,
- * and free of secrets and of places on somebody's machine. Each checker takes files and returns one sentence per fault.
+ * Rules for every file of the project: it starts with a paragraph that says what it is, is short, is named after what it does, and contains
+ * no secrets or machine paths. Each checker receives files and returns one sentence per violation.
  */
 import type { SourceFile } from './source-tree.ts';
 
@@ -8,7 +8,7 @@ export const LINES_AT_MOST = 600;
 const HEADER_CHARACTERS = 30;
 const EMPTY_NAMES = /(^|[-./])(manager|managers|helper|helpers|util|utils|common|misc)([-./]|$)/;
 
-/** The words of the comment that opens a file, or an empty text. */
+/** Returns the text of the comment that opens a file, or an empty text. */
 function openingComment(text: string): string {
   const block = /^(?:#!.*\n)?\/\*\*?([\s\S]*?)\*\//.exec(text)?.[1];
   if (block !== undefined)
@@ -57,7 +57,7 @@ const LEAKS: [what: string, pattern: RegExp][] = [
   ['a cloud access key', /\bAKIA(?!IOSFODNN7EXAMPLE)[0-9A-Z]{16}\b/],
 ];
 
-/** Secrets and machine paths. The rule’s own file and the published example values of other projects are not faults. */
+/** Finds secrets and machine paths. The rule’s own file and published example values of other projects are allowed. */
 export function leakFaults(files: SourceFile[]): string[] {
   return files.flatMap((file) =>
     LEAKS.filter(([, pattern]) => pattern.test(file.text)).map(([what, pattern]) => {
@@ -67,14 +67,14 @@ export function leakFaults(files: SourceFile[]): string[] {
   );
 }
 
-/** A control character in code was meant as an escape, such as the edge of a word in a pattern. */
+/** Finds control characters in code: an escape was meant, for example a word boundary in a pattern. */
 export function controlFaults(files: SourceFile[]): string[] {
   return files
     .filter(({ path, text }) => path.endsWith('.ts') && /(?![\t\n\r\x7f-\x9f])\p{Cc}/u.test(text))
     .map(({ path }) => `${path}: holds a control character; write it as an escape`);
 }
 
-/** Settings are read in one place; only the entries may hand the environment to it. */
+/** Settings are read in one place; only the entry points may pass the environment to it. */
 export function environmentFaults(files: SourceFile[]): string[] {
   const may = /^src\/(main|config)\.ts$|^src\/cli\//;
   return files
@@ -82,7 +82,7 @@ export function environmentFaults(files: SourceFile[]): string[] {
     .map((file) => `${file.path}: reads the environment; src/config.ts is the only place that does`);
 }
 
-/** Only the catalogue knows codes, and all of the code uses codes it knows. */
+/** Error codes are defined only in the catalogue, and all code uses defined ones. */
 export function unfinishedFaults(files: SourceFile[]): string[] {
   return files.flatMap((file) => {
     const found = /\b(TODO|FIXME|XXX|HACK)\b/.exec(file.text);

@@ -1,4 +1,4 @@
-/** Every file says what it is, stays short, has a telling name, and holds nothing that must not be published. */
+/** Every file says what it is, stays short, has a telling name, and contains nothing that must not be published. */
 import assert from 'node:assert/strict';
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
@@ -18,7 +18,7 @@ import { productFiles, projectPaths, readFiles, root, type SourceFile } from './
 const code = readFiles([
   ...['src/**/*.ts', 'scripts/**/*.ts', 'bench/**/*.ts', 'test/**/*.ts', 'bin/*.js', 'clients/*/src/*.ts'],
 ]).filter((file) => file.path !== 'clients/typescript/src/schema.ts');
-/** These hold the forbidden patterns as patterns and as controls. */
+/** These files contain the forbidden patterns as patterns and as examples. */
 const RULES = /^test\/house\/(file-rules|files\.test)\.ts$/;
 
 function textFiles(): SourceFile[] {
@@ -41,7 +41,7 @@ test('every file opens with a paragraph that says what it does', () => {
   assert.equal(silent.length, 2, 'control: missing and empty paragraphs are found');
 });
 
-test('no file of code is longer than what one can hold in mind', () => {
+test('no source file is too long', () => {
   assert.deepEqual(lengthFaults(code), []);
   const long = { path: 'long.ts', text: 'x\n'.repeat(LINES_AT_MOST + 1) };
   assert.equal(lengthFaults([long]).length, 1, 'control: a long file is found');

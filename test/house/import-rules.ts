@@ -1,11 +1,10 @@
 /**
- * The direction of imports, as ARCHITECTURE.md draws it: a folder imports what stands on a lower level and nothing else,
- * and of a feature folder only its door. The checker is a function of the files it is given, so that its own test can
- * feed it a tree that breaks every rule.
+ * The direction of imports, as ARCHITECTURE.md shows it: a folder imports only from lower levels, and of a feature folder only its public
+ * interface. The checker is a function of its files, so that its own test can use a tree that breaks every rule.
  */
 import { importsOf, type SourceFile } from './source-tree.ts';
 
-/** From the ground up. Folders of one row do not import each other. */
+/** From the bottom up. Folders of one row do not import each other. */
 const LEVELS: string[][] = [
   ['base'],
   ['mail'],
@@ -39,7 +38,7 @@ const LEVELS: string[][] = [
   ['main'],
 ];
 
-/** Folders whose files are imported one by one. All others have a door: `<folder>/<folder>.ts`. */
+/** Folders whose files are imported individually. All others have an interface: `<folder>/<folder>.ts`. */
 const WITHOUT_DOOR = new Set([
   ...[
     'base',
@@ -57,7 +56,7 @@ const WITHOUT_DOOR = new Set([
   ],
 ]);
 
-/** Configuration is handed down as values: only those who put the house together read the table, others may name its types. */
+/** Configuration is passed as values: only these folders read the table, others may use its types. */
 const READS_CONFIG = new Set(['roles', 'cli', 'main']);
 
 /** Pure formats: no files, no sockets, no processes. */
@@ -70,17 +69,17 @@ function folderOf(file: string): string {
   return second === undefined ? first.replace(/\.ts$/, '') : first;
 }
 
-/** routes.ts of a feature stands above send, delivery and webhooks, whatever its folder. */
+/** routes.ts of a feature is above send, delivery and webhooks, whatever its folder. */
 function isRoutes(file: string): boolean {
   return /\/routes(-[a-z-]+)?\.ts$/.test(file);
 }
 
-/** Holds operations: a store, or the transactions of a stage. */
+/** Whether a file has operations: a store, or the transactions of a stage. */
 function isStore(file: string): boolean {
   return /\/(([a-z-]+-)?store|acceptance|claim|settle)\.ts$/.test(file);
 }
 
-/** What the API says of a noun, typebox and all: for routes and the document of the API, not for the door, which stores pass too. */
+/** Whether a file has typebox schemas of the API: for routes and the API document, not for the interface that stores also import. */
 function isSchema(file: string): boolean {
   return /-schema\.ts$/.test(file);
 }
@@ -117,7 +116,7 @@ function check(from: string, to: string, typeOnly: boolean): string | undefined 
   return undefined;
 }
 
-/** One sentence for each import that breaks a rule. */
+/** Returns one sentence for each import that breaks a rule. */
 export function importFaults(files: SourceFile[]): string[] {
   const faults: string[] = [];
   for (const file of files) {
@@ -139,7 +138,7 @@ export function importFaults(files: SourceFile[]): string[] {
   return faults;
 }
 
-/** Packages that a file loads, directly or not, each with the file that imports it. */
+/** Returns the packages that a file loads, directly or not, each with the file that imports it. */
 export function packagesReached(files: SourceFile[], from: string): string[] {
   const byPath = new Map(files.map((file) => [file.path, file]));
   const found = new Set<string>();
@@ -154,14 +153,14 @@ export function packagesReached(files: SourceFile[], from: string): string[] {
   return [...found];
 }
 
-/** Every group of files that reach each other by their imports, those of types among them. */
+/** Returns every group of files that import each other, including type imports. */
 export function importCircles(files: SourceFile[]): string[][] {
   const targets = new Map(
     files.map((file) => [
       file.path,
       importsOf(file)
         .map((one) => one.target)
-        // A worker that starts from its own file is no circle.
+        // A worker that starts from its own file is not a cycle.
         .filter((target): target is string => target !== undefined && target !== file.path),
     ]),
   );

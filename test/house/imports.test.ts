@@ -1,4 +1,4 @@
-/** Imports point down, and outsiders come in through the door. */
+/** Imports point down, and other folders import only the interface. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { importCircles, importFaults, packagesReached } from './import-rules.ts';
@@ -10,7 +10,7 @@ test('every import of the product points down and goes through a door', () => {
   assert.deepEqual(importFaults(files), []);
 });
 
-/** Files that are still in circles. The number may only go down. */
+/** Files that are still in cycles. The number may only decrease. */
 const IN_CIRCLES_AT_MOST = 0;
 
 test('no files import each other in a circle, types included', () => {

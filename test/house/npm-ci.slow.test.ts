@@ -1,6 +1,6 @@
 /**
- * What a newcomer sees who copies the project and runs the README's commands with the machine's own npm: no warning. The copy
- * is made of the files that git knows, and of nothing else.
+ * A new user who copies the project and runs the README's commands with the machine's npm sees no warnings. The copy has only files that
+ * git knows.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -44,7 +44,7 @@ test('npm ci and npm test warn of nothing', { skip: missing('npm', 'git') }, (t)
   assert.match(tested.said, /tests: [1-9]\d* passed, 0 failed/);
   assert.doesNotMatch(tested.said, /warn/i);
 
-  // With it the command is there in every folder, as docs/reference/cli.md says.
+  // With a prefix the command is available everywhere, as docs/reference/cli.md says.
   const prefix = path.join(folder, 'prefix');
   mkdirSync(path.join(prefix, 'lib'), { recursive: true });
   const linked = run(folder, 'env', `npm_config_prefix=${prefix}`, 'npm', 'link');

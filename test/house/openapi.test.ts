@@ -1,6 +1,6 @@
 /**
- * docs/openapi.json as those use it who generate clients from it: every operation has a name, a description and examples, every
- * example fits its schema, and nothing refers to what is not there.
+ * docs/openapi.json is usable for client generators: every operation has a name, a description and examples, every example fits its schema,
+ * and every reference exists.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -56,7 +56,7 @@ test('operations are named as a person would name them, each once, and described
   }
 });
 
-/** Types of which a schema says nothing. */
+/** Content types without a schema. */
 const BYTES = ['application/octet-stream', '*/*'];
 
 test('every body of an operation has an example, and it fits', () => {
@@ -127,7 +127,7 @@ test('every reference leads somewhere', () => {
   }
 });
 
-/** The schema with everything that it refers to in place. */
+/** Returns the schema with all references resolved. */
 function inlined(schema: unknown): unknown {
   if (typeof schema !== 'object' || schema === null) return schema;
   if (Array.isArray(schema)) return schema.map(inlined);
@@ -144,7 +144,7 @@ interface Field {
   isOptional: boolean;
 }
 
-/** The fields of a body that its schema describes, at every depth, absent ones included. */
+/** Returns the fields of a body that its schema describes, at every depth, including absent ones. */
 function fieldsOf(body: unknown, schema: Json, path = ''): Field[] {
   if (Array.isArray(body))
     return body.flatMap((element, index) => fieldsOf(element, schema.items as Json, `${path}[${index}]`));
@@ -165,7 +165,7 @@ test('every request body accepts null for an optional field, and [] for a map', 
     const validate = compileBody(whole as never);
     const accepts = (body: unknown, where: string) => {
       const result = validate(body);
-      // A change must change something, and a field that is null changes nothing.
+      // A change must change something, and a null field changes nothing.
       if (!result.ok && whole.minProperties === 1 && result.failure.details[0]?.message === 'must not be empty') return;
       assert.ok(result.ok, `${where}: ${result.ok || JSON.stringify(result.failure.details)}`);
     };

@@ -1,4 +1,4 @@
-/** Dependencies are pinned, come from wherever the user's npm gets them, and both dialects migrate in step. */
+/** Dependencies are pinned and do not name a registry, and both dialects have the same migrations. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -36,7 +36,7 @@ test('the lock file names no registry', () => {
   assert.deepEqual(registryHosts(`{"resolved": "${url}"}`), [url], 'control: a host is found');
 });
 
-/** Gaps and doubles of one folder, and numbers that only one of the dialects has. */
+/** Returns gaps and duplicates of one folder, and numbers that only one of the dialects has. */
 function migrationFaults(sqlite: string[], postgres: string[] | undefined): string[] {
   const number = (file: string): string => /^(\d{4})-[a-z0-9-]+\.sql$/.exec(file)?.[1] ?? `?${file}`;
   const faults: string[] = [];

@@ -1,4 +1,4 @@
-/** Each bug that the simulation plants finds its place in the source, however that is formatted. */
+/** Each planted bug of the simulation matches one place in the source, whatever its formatting. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

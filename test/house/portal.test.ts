@@ -1,4 +1,4 @@
-/** The portal knows the service by its generated client alone, and all that is read stands in its texts. */
+/** The portal uses the service only through its generated client, and all visible text is in its text files. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { importsOf, readFiles, type SourceFile } from './source-tree.ts';
@@ -13,7 +13,7 @@ function strayImports(files: SourceFile[]): string[] {
   );
 }
 
-/** Words between tags, and in attributes that are read: `>Send it<`, `label="Name"`. */
+/** Text between tags, and in visible attributes: `>Send it<`, `label="Name"`. */
 const IN_TAGS = />\s*[A-Z][a-z]+(?: [a-z]+)*[.!?]?\s*<\/|(?:label|title|placeholder|aria-label|description)="[A-Z]/;
 
 function straysInTags(files: SourceFile[]): string[] {
@@ -33,7 +33,7 @@ test('the portal imports nothing of the service but the client', () => {
   assert.deepEqual(strayImports([wrong]), ['portal/src/a.tsx imports src/base/ids.ts'], 'control');
 });
 
-test('what is read stands in texts/, not in the components', () => {
+test('visible text is in texts/, not in the components', () => {
   assert.deepEqual(straysInTags(product().filter(({ path }) => path.endsWith('.tsx'))), []);
   const wrong = { path: 'a.tsx', text: '<Button>Send it</Button>\n<TextInput label="Name" />\n<b>{texts.name}</b>' };
   assert.equal(straysInTags([wrong]).length, 2, 'control');

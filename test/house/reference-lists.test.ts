@@ -10,7 +10,7 @@ import { eventSchema } from '../../src/events/event-schema.ts';
 import { MESSAGE_STATUSES } from '../../src/messages/message.ts';
 import { readFiles, root } from './source-tree.ts';
 
-/** The rows of the tables under a heading of a page, or of all its tables, as cells without backquotes. */
+/** Returns the rows of the tables under a heading of a page, or of all its tables, as cells without backquotes. */
 function rowsOf(page: string, heading?: string): string[][] {
   const text = readFileSync(path.join(root, 'docs', page), 'utf8');
   const section = heading === undefined ? text : (text.split(`\n## ${heading}\n`)[1] ?? '').split('\n## ')[0]!;
@@ -26,7 +26,7 @@ function rowsOf(page: string, heading?: string): string[][] {
 
 const sorted = (names: Iterable<string>): string[] => [...new Set(names)].sort();
 
-/** The rows name each of these, once; a first cell may have several names. */
+/** Asserts that the rows list each name once; a first cell may have several names. */
 function assertListed(rows: string[][], names: Iterable<string>, separator?: string): void {
   const listed = rows.flatMap(([cell]) => (separator === undefined ? [cell!] : cell!.split(separator)));
   assert.deepEqual(sorted(listed), sorted(names));
@@ -50,14 +50,14 @@ test('event types, message statuses, bounce kinds, owners and categories', () =>
   );
 });
 
-/** Names of checks in the source: of ok(), warn(), fail() and skip(), and of checks as objects. */
+/** Returns the names of checks in the source: of ok(), warn(), fail() and skip(), and of check objects. */
 function checksOf(text: string): string[] {
   const constructed = /\b(?:(?:ok|warn|fail|skip|warnOfUncovered)\(\s*|(?:name|NAME)(?: =|:) )(?:'([^']+)'|`([^`]+)`)/g;
   const withoutGroups = text.replace(/name: '[^']+',( isGuest: true,)? ask:/g, '');
   return [...withoutGroups.matchAll(constructed)].map((match) => match[1] ?? match[2]!);
 }
 
-/** `domain ${domain.domain}` as the page writes it. */
+/** `domain ${domain.domain}` in the form of the page. */
 const PLACES: Readonly<Record<string, string>> = { domain: 'DOMAIN', certificate: 'NAME', port: 'NUMBER' };
 const withPlace = (name: string): string =>
   name.replace(/^(\w+) \$\{.*$/, (_, first: string) => `${first} ${PLACES[first]}`);
@@ -65,13 +65,13 @@ const withPlace = (name: string): string =>
 test('checks of the doctor', () => {
   const files = sources.filter(({ path: name }) => /^src\/doctor\/|^src\/(roles|cli)\/doctor\.ts$/.test(name));
   const checks = files.flatMap(({ text }) => checksOf(text));
-  // Its other texts are no checks.
+  // Its other texts are not checks.
   const roles = sources.find(({ path: name }) => name === 'src/roles/certificates.ts')!;
   const ordered = checksOf(roles.text).filter((name) => name.startsWith('certificate '));
   assertListed(rowsOf('reference/doctor.md'), [...checks, ...ordered].map(withPlace));
 });
 
-/** Units that a gauge may end with. */
+/** Units that the name of a gauge may end with. */
 const UNITS = /_(seconds|bytes|messages|events|connections|orders|open)$/;
 
 test('metrics, with their types; counters end with _total, times and sizes with their unit', async () => {
@@ -94,7 +94,7 @@ test('metrics, with their types; counters end with _total, times and sizes with 
   }
 });
 
-/** Messages that are not literals where they are logged, by file; `…` is what varies. */
+/** Messages that are not literals at the log call, by file; `…` is the variable part. */
 const COMPOSED: Readonly<Record<string, string[]>> = {
   'src/delivery/attempt/prepare.ts': ['the stored content …'],
   'src/delivery/attempt/large.ts': ['a stored file …; it is not sent'],
@@ -117,7 +117,7 @@ const COMPOSED: Readonly<Record<string, string[]>> = {
   ],
 };
 
-/** The text between the brackets of a call that ends before `from`. */
+/** Returns the text in the parentheses of a call that ends before `from`. */
 function argumentsAt(text: string, from: number): string {
   let depth = 1;
   let at = from;

@@ -1,18 +1,18 @@
-/** Every setting does something. */
+/** Every setting is used. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { settings } from '../../src/config.ts';
 import { productFiles, type SourceFile } from './source-tree.ts';
 
-/** Names of settings whose value no file outside the table reads. */
+/** Returns the settings whose value no file outside the table reads. */
 function unread(files: SourceFile[]): string[] {
   return Object.entries(settings)
     .filter(([key]) => !files.some((file) => new RegExp(`(?<!settings\\.)\\b${key}\\b`).test(file.text)))
     .map(([, setting]) => setting.name);
 }
 
-test('every setting is read by somebody', () => {
-  // Of the table's own file what follows the table, where one setting may complete another.
+test('every setting is read', () => {
+  // In the table's own file, only what follows the table, where one setting may complete another.
   const files = productFiles()
     .filter((file) => file.path === 'src/config.ts' || !file.path.startsWith('src/config'))
     .map((file) =>

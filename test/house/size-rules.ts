@@ -1,6 +1,6 @@
 /**
- * How long functions are, read from their syntax. Two measures: the lines of a function without the named functions inside
- * it, and those of its whole scope, with every function inside it.
+ * Measures the length of functions from their syntax: the lines of a function without the named functions inside it, and those of its
+ * entire scope, including every function inside it.
  */
 import { parseSync } from 'oxc-parser';
 import type { SourceFile } from './source-tree.ts';
@@ -13,9 +13,9 @@ export interface FunctionSize {
   name: string;
   /** First line, from 1. */
   line: number;
-  /** Without the named functions inside, but for one line of each; callbacks without a name count with the function around. */
+  /** Without the named functions inside, except one line for each; anonymous callbacks count with the function around them. */
   ownLines: number;
-  /** With them. */
+  /** Including them. */
   scopeLines: number;
 }
 
@@ -34,7 +34,7 @@ const isNode = (value: unknown): value is Node =>
 const isFunction = (node: Node): boolean =>
   ['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression'].includes(node.type) && isNode(node.body);
 
-/** Line numbers by offset. */
+/** Returns a function from offsets to line numbers. */
 function lineFinder(text: string): (offset: number) => number {
   const starts = [0];
   for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
@@ -49,7 +49,7 @@ function lineFinder(text: string): (offset: number) => number {
   };
 }
 
-/** The name that a declaration, variable, property or method around the function gives it. */
+/** Returns the name that a declaration, variable, property or method gives the function. */
 function nameOf(node: Node, parent: Node | undefined): string {
   for (const holder of [node.id, parent?.key, parent?.id, parent?.left]) {
     if (isNode(holder) && typeof holder.name === 'string') return holder.name;
@@ -57,7 +57,7 @@ function nameOf(node: Node, parent: Node | undefined): string {
   return WITHOUT_NAME;
 }
 
-/** Every function of a file, with its size. */
+/** Returns every function of a file with its size. */
 export function functionSizes(file: SourceFile): FunctionSize[] {
   const { program, errors } = parseSync(file.path, file.text);
   if (errors.length > 0) throw new Error(`${file.path}: ${errors[0]!.message}`);
@@ -80,7 +80,7 @@ export function functionSizes(file: SourceFile): FunctionSize[] {
   return found;
 }
 
-/** Functions that are longer than one can hold in mind, by one of the measures. */
+/** Returns functions that are too long by one of the measures. */
 export function longFunctions(files: SourceFile[]): FunctionSize[] {
   return files
     .flatMap(functionSizes)

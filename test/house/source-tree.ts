@@ -1,6 +1,4 @@
-/**
- * What the house tests know of the tree: which files there are, and what each imports. Reads the disk; checks nothing.
- */
+/** Reads the source tree for the house tests: its files, and the imports of each. */
 import { execFileSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -14,15 +12,15 @@ export interface SourceFile {
 }
 
 export interface Import {
-  /** As it stands between the quotes. */
+  /** The text between the quotes. */
   specifier: string;
   /** From the root, for relative specifiers. */
   target: string | undefined;
-  /** `import type` and `export type`: gone at run time. */
+  /** `import type` and `export type`: erased at run time. */
   typeOnly: boolean;
 }
 
-/** Files below the root, or below that of another checkout, that match one of the patterns, read. */
+/** Reads the files below the root, or below that of another checkout, that match one of the patterns. */
 export function readFiles(patterns: string[], folder = root): SourceFile[] {
   return globSync(patterns, { cwd: folder })
     .map((file) => file.split(path.sep).join('/'))
@@ -30,12 +28,12 @@ export function readFiles(patterns: string[], folder = root): SourceFile[] {
     .map((file) => ({ path: file, text: readFileSync(path.join(folder, file), 'utf8') }));
 }
 
-/** Product code: everything in src but the tests that stand beside it. */
+/** Returns product code: everything in src except tests. */
 export function productFiles(folder = root): SourceFile[] {
   return readFiles(['src/**/*.ts'], folder).filter((file) => !file.path.endsWith('.test.ts'));
 }
 
-/** Paths that belong to the project: tracked, or new and not ignored. All files outside a repository. */
+/** Returns paths that belong to the project: tracked, or new and not ignored. All files outside a repository. */
 export function projectPaths(): string[] {
   try {
     const list = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
@@ -55,7 +53,7 @@ const STATEMENT = /^\s*(?:import|export)\s+(type\s+)?(?:([^'";]*?)\sfrom\s+)?'([
 const TYPES_ALONE = /^\{(\s*type\s[^,}]+,?)+\s*\}$/;
 const DYNAMIC = /\b(?:import|new URL)\(\s*'([^']+)'/g;
 
-/** Static and dynamic imports of one file; worker files named by `new URL('./x.ts', …)` count as imports. */
+/** Returns the static and dynamic imports of one file; worker files named by `new URL('./x.ts', …)` count as imports. */
 export function importsOf(file: SourceFile): Import[] {
   const found: Import[] = [];
   const add = (specifier: string, typeOnly: boolean): void => {

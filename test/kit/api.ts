@@ -1,6 +1,6 @@
 /**
- * A small client of the HTTP API for tests: sends what it is given, follows nothing, hides nothing. Every answer comes
- * back with its status, headers and parsed body; a connection that breaks rejects, as it would for any client.
+ * A small HTTP API client for tests: sends requests unchanged and follows no redirects. Returns every response with its status, headers and
+ * parsed body; rejects if the connection breaks.
  */
 import { Agent, request as httpRequest } from 'node:http';
 
@@ -8,18 +8,18 @@ export interface Answer<T = JsonObject> {
   status: number;
   headers: Record<string, string>;
   text: string;
-  /** The parsed body; an empty object when there is none. */
+  /** The parsed body; an empty object if there is none. */
   body: T;
 }
 
-/** JSON as tests look at it: they name what they expect, and a missing member is undefined. */
+/** JSON in tests: they name what they expect, and a missing member is undefined. */
 // biome-ignore lint/suspicious/noExplicitAny: an answer is what is being tested, so no type is assumed for it
 export type JsonObject = Record<string, any>;
 
 export interface Call {
   method: string;
   path: string;
-  /** Sent as JSON; a string or Buffer as it is. */
+  /** Sent as JSON; a string or Buffer is sent unchanged. */
   body?: unknown;
   headers?: Record<string, string>;
   timeoutMs?: number;
@@ -37,7 +37,7 @@ export interface Api {
   put(path: string, body?: unknown): Promise<Answer>;
   patch(path: string, body?: unknown): Promise<Answer>;
   delete(path: string): Promise<Answer>;
-  /** Ends the kept connections. */
+  /** Closes the kept-alive connections. */
   close(): void;
 }
 
@@ -47,7 +47,7 @@ function payload(body: unknown): Buffer | undefined {
   return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-/** `base` is asked at every call: a restarted service has another port. Without credentials none are sent. */
+/** `base` is called for every request: a restarted service has another port. Without credentials none are sent. */
 export function apiClient(base: () => string, credentials?: Credentials): Api {
   const agent = new Agent({ keepAlive: true });
   const call = (one: Call): Promise<Answer> =>

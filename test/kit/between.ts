@@ -1,20 +1,20 @@
 /**
- * Stands between an SMTP client and a sink and does something to the client's first connections once so many bytes have
- * come from it; all others pass untouched.
+ * A proxy between an SMTP client and a sink: acts on the client's first connections after a number of bytes from the client; other
+ * connections pass unchanged.
  */
 import net, { type Socket } from 'node:net';
 
 export interface Harm {
   afterBytes: number;
-  /** How many connections, counted from the first. */
+  /** The number of connections to act on, from the first. */
   times: number;
-  /** The sink has been cut off from the connection already. */
+  /** The sink is already disconnected. */
   act(client: Socket): void;
 }
 
 export interface Between {
   port: number;
-  /** Connections that were harmed. */
+  /** Connections that were acted on. */
   readonly harmed: number;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** An address that answers nobody: a listener that never accepts. Once its queue is full the kernel answers no further SYN. */
+/** An address that never answers: a listener that never accepts. Once its queue is full, the kernel ignores further SYNs. */
 import net from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { waitUntil } from './wait-until.ts';
@@ -9,11 +9,11 @@ const LISTENER = `const { workerData, parentPort } = require('node:worker_thread
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 120000);
   });`;
 
-/** False where there can be one, else the reason for `{ skip }`. */
+/** False if this is possible here, otherwise the reason for `{ skip }`. */
 export const noBlackHoles: string | false =
   process.platform !== 'linux' && 'other kernels answer a SYN for which they have no room';
 
-/** Resolves when nobody gets through any more; `close()` frees the port. */
+/** Resolves when no connection gets through any more; `close()` frees the port. */
 export async function blackHole(host: string, port: number): Promise<{ close(): Promise<void> }> {
   const listener = new Worker(LISTENER, { eval: true, workerData: { host, port } });
   await new Promise((resolve) => listener.once('message', resolve));

@@ -1,6 +1,6 @@
 /**
- * A real browser on the portal of a real service: Debian's Chromium, driven by Playwright. A page that says something on its console, throws, breaks
- * the Content-Security-Policy, or asks another host than the service for anything fails its test.
+ * A real browser on the portal of a real service: Debian's Chromium, driven by Playwright. A page that logs to its console, throws,
+ * violates the Content-Security-Policy, or makes a request to another host fails its test.
  */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ const ARGUMENTS = [
 ];
 export const PASSWORD = 'correct horse battery staple';
 
-/** Why tests with a browser are skipped; an error in CI. */
+/** Why browser tests are skipped; an error in CI. */
 export function noBrowser(): string | false {
   if (existsSync(CHROMIUM)) return false;
   if (process.env.CI) throw new Error('chromium is not installed, and CI needs it');
@@ -27,19 +27,18 @@ export function noBrowser(): string | false {
 export interface Visit {
   page: Page;
   context: BrowserContext;
-  /** What the page did wrong so far: errors, broken policy, requests to other hosts. */
+  /** Errors of the page so far: exceptions, policy violations, requests to other hosts. */
   wrong: string[];
-  /** Asserts that it did nothing wrong. */
   assertClean(): void;
 }
 
 export interface Visitors {
   browser: Browser;
-  /** A new browser window, that shares nothing with others. */
+  /** Opens a new browser context without shared state. */
   visit(url: string, options?: BrowserContextOptions): Promise<Visit>;
 }
 
-/** The browser of a test file. Comes before the service starts: the portal is built here if it has changed. */
+/** Starts the browser of a test file. Call before the service starts: it builds the portal if that has changed. */
 export async function startBrowser(): Promise<Visitors & { close(): Promise<void> }> {
   await buildPortal();
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGUMENTS });
@@ -52,7 +51,7 @@ export async function startBrowser(): Promise<Visitors & { close(): Promise<void
       const wrong: string[] = [];
       page.on('pageerror', (error) => wrong.push(`threw: ${error.message}`));
       page.on('console', (message) => {
-        // The browser itself reports answers that are refusals; tests look at those where they matter.
+        // The browser reports refused requests itself; tests check them if relevant.
         const isRefusal = /^Failed to load resource: the server responded with a status of/.test(message.text());
         if (['error', 'warning'].includes(message.type()) && !isRefusal) wrong.push(`console: ${message.text()}`);
       });
@@ -65,13 +64,13 @@ export async function startBrowser(): Promise<Visitors & { close(): Promise<void
   };
 }
 
-/** The address of the first start's link, with this service's port. */
+/** Returns the URL of the first start's link, with this service's port. */
 export function firstLink(service: Service): string {
   const firstRun = JSON.parse(readFileSync(path.join(service.dataDir, 'first-run.json'), 'utf8'));
   return service.url + new URL(firstRun.signInUrl).pathname + new URL(firstRun.signInUrl).hash;
 }
 
-/** Gives the first operator a password, once for each service, without the page. */
+/** Sets a password for the first operator without the page, once per service. */
 export async function setFirstPassword(service: Service): Promise<{ email: string; password: string }> {
   const token = firstLink(service).split('#token=')[1];
   const answer = await service.anonymous.put('/password', { token, password: PASSWORD });
@@ -79,7 +78,7 @@ export async function setFirstPassword(service: Service): Promise<{ email: strin
   return { email: 'operator@localhost', password: PASSWORD };
 }
 
-/** Signs in without the page: the cookie is the context's from then on. */
+/** Logs in without the page: the context has the cookie from then on. */
 export async function signInAs(visit: Visit, credentials: { email: string; password: string }): Promise<void> {
   const answer = await visit.context.request.post('/session', {
     data: credentials,
@@ -88,7 +87,7 @@ export async function signInAs(visit: Visit, credentials: { email: string; passw
   assert.equal(answer.status(), 200, await answer.text());
 }
 
-/** A service, a signed-in operator, and their page. */
+/** Starts a service and opens a page with a signed-in operator. */
 export async function signedIn(t: TestContext, visitors: Visitors, service: Service, options?: BrowserContextOptions) {
   const visit = await visitors.visit(service.url, options);
   t.after(() => visit.context.close());
@@ -96,7 +95,7 @@ export async function signedIn(t: TestContext, visitors: Visitors, service: Serv
   return visit;
 }
 
-/** Somebody with this role in the account, signed in. */
+/** Invites a user with this role to the account, and logs the user in. */
 export async function invited(owner: Visit, visit: Visit, service: Service, role: string): Promise<void> {
   const email = `${role}@shop.example`;
   const answer = await owner.context.request.post('/users', {

@@ -1,6 +1,6 @@
 /**
- * Some routes behind the real HTTP shell on a free port, with the real authentication: what a feature's tests call
- * without the rest of the service.
+ * Some routes behind the real HTTP shell on a free port, with the real authentication, for tests of a feature without the rest of the
+ * service.
  */
 import type { Caller } from '../../src/accounts/accounts.ts';
 import { createAuthenticator } from '../../src/accounts/accounts.ts';
@@ -34,7 +34,7 @@ export async function serveRoutes(options: {
   routes: RouteDefinition<Caller>[];
   database: Database;
   clock: Clock;
-  /** For routes that tell it what to forget; one of its own unless given. */
+  /** For routes that clear its cache; a new one by default. */
   authenticator?: ReturnType<typeof createAuthenticator>;
 }): Promise<RouteServer> {
   const authenticate = options.authenticator ?? createAuthenticator(options);

@@ -1,6 +1,6 @@
 /**
- * Several nodes of the real service on one real PostgreSQL and one S3 store (or a directory that they share), each a process
- * with a data directory of its own, and faults to try on them. Closed as a whole, by pid.
+ * Several nodes of the real service on one real PostgreSQL and one S3 store (or a shared directory), each a process with its own data
+ * directory, and faults for them. Closes everything by pid.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -14,34 +14,32 @@ import { type PostgresServer, type TempPostgres, tempPostgres } from './temp-pos
 
 export interface ClusterOptions {
   nodes: number;
-  /** Settings of all nodes. */
   env?: Record<string, string>;
-  /** Settings of one node on top of those of all. */
+  /** Settings of one node in addition to those of all. */
   envOf?(index: number, env: Record<string, string>): Promise<Record<string, string>>;
-  /** How many of the nodes, from the first, the balanced client calls; all by default. */
+  /** How many nodes, from the first, the balanced client uses; all by default. */
   reachable?: number;
-  /** Program and arguments in front of a node's, such as a network namespace. */
+  /** Program and arguments before a node's command, for example a network namespace. */
   wrapperOf?(index: number): string[];
-  /** Content in S3 where a store can be had; else in a shared directory. */
+  /** Stores content in S3 if a store is available, otherwise in a shared directory. */
   s3?: boolean;
 }
 
 export interface Cluster {
   readonly nodes: Service[];
   readonly postgres: PostgresServer;
-  /** Settings that a further node or a command needs. */
+  /** Settings for another node or a command. */
   readonly env: Record<string, string>;
-  /** Calls with the live key, each at the next node; one that cannot be reached is passed over, as a balancer does. */
+  /** Calls with the live key at alternating nodes; skips unreachable ones, as a load balancer does. */
   readonly api: Api;
   readonly blobs: 's3' | 'directory';
-  /** Starts one more node. */
   add(env?: Record<string, string>): Promise<Service>;
-  /** The logs of all nodes, their ends. */
+  /** The ends of the logs of all nodes. */
   logs(): string;
   close(): Promise<void>;
 }
 
-/** Starts everything; the first node makes the account, the others join. */
+/** Starts everything; the first node creates the account, the others join. */
 export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const postgres: TempPostgres = await tempPostgres();
   const shared = mkdtempSync(path.join(os.tmpdir(), 'postrider-shared-'));
@@ -71,7 +69,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
         ...(nodes[0] ? { joins: nodes[0].dataDir } : {}),
         ...(wrapper ? { wrapper } : {}),
       });
-      // In the order of their numbers, whichever is up first.
+      // In the order of their numbers, whichever starts first.
       nodes[index] = node;
       return node;
     };

@@ -1,4 +1,4 @@
-/** A service that mail comes back to: its addresses with tokens, and a server that brings reports to its inbound port. */
+/** A service that receives bounces: its addresses with tokens, and a server that sends reports to its inbound port. */
 import { createTokenAddresses } from '../../src/mail/token-address.ts';
 import { connectTalker } from './smtp-talker.ts';
 
@@ -14,14 +14,14 @@ export const comesBack = {
 
 const tokens = createTokenAddresses(SECRET_KEY);
 
-/** The return path of a copy, or the address in its List-Unsubscribe. */
+/** Returns the return path of a copy, or the address in its List-Unsubscribe. */
 export function tokenAddress(use: 'bounce' | 'unsubscribe', messageId: string, madeAtMs = Date.now()): string {
   return `${tokens.make(use, { messageId }, madeAtMs)}@${BOUNCE_DOMAIN}`;
 }
 
 /**
- * Brings a mail as another server does, from the null sender; answers the reply that decided. With pipelining (RFC 2920), as most servers
- * do it, MAIL, RCPT and DATA go together, and the content with its dot. `onDot` is called when that is sent.
+ * Sends a message as another server does, from the null sender; returns the deciding reply. With pipelining (RFC 2920), as most servers do
+ * it, MAIL, RCPT and DATA go together, and the content with its dot. `onDot` is called when the dot is sent.
  */
 export async function bring(
   port: number,

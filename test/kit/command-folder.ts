@@ -1,4 +1,4 @@
-/** Commands of the command line on a directory of their own, run within the process of the test. */
+/** Runs commands of the command line on a separate directory, within the process of the test. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';

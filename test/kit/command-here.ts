@@ -1,4 +1,4 @@
-/** Runs a command of the command line in the process of the test, which is as good as a process of its own and spares its start. */
+/** Runs a command of the command line in the process of the test, which saves the start of a process. */
 
 export interface Ran {
   code: number;
@@ -7,7 +7,7 @@ export interface Ran {
 }
 
 export async function commandHere(args: string[], environment: NodeJS.ProcessEnv): Promise<Ran> {
-  // Loaded where it is used: it brings all of the service.
+  // Loaded on demand: it imports the entire service.
   const { runCommandLine } = await import('../../src/cli/command-line.ts');
   const ran: Ran = { code: 0, stdout: '', stderr: '' };
   ran.code = await runCommandLine(args, environment, {

@@ -1,15 +1,15 @@
 /**
- * Stands between a client and PostgreSQL, and loses the answer of a COMMIT: the server commits, and the connection ends before
- * it is asked. What every failover does to some transaction, done to the one that is meant.
+ * A proxy between a client and PostgreSQL that loses the reply to a COMMIT: the server commits, and the client's connection ends before the
+ * reply. This happens to some transactions in every failover; here the test selects the transaction.
  */
 import net, { type AddressInfo, type Socket } from 'node:net';
 
 export interface CommitCut {
-  /** The address of the database, by way of here. */
+  /** The database URL through the proxy. */
   url: string;
-  /** Loses the answer of the next COMMIT of a transaction in which these bytes were sent; '' is in every one. */
+  /** Loses the reply to the next COMMIT of a transaction in which these bytes were sent; '' matches every one. */
   loseAnswer(marker: string): void;
-  /** How many answers were lost. */
+  /** How many replies were lost. */
   readonly lost: number;
   close(): Promise<void>;
 }
@@ -40,7 +40,7 @@ export async function commitCut(databaseUrl: string): Promise<CommitCut> {
       lost += 1;
       isCut = true;
       client.destroy();
-      // No reset, which would take from the server what it has not read yet.
+      // A reset would discard data that the server has not read yet.
       upstream.end();
     });
     upstream.on('data', (chunk) => {

@@ -1,4 +1,4 @@
-/** The embedded database without threads, in a directory of its own, that counts statements and rows. */
+/** The embedded database without threads, in its own directory, with counts of statements and rows. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -10,7 +10,7 @@ import { openSqlite } from '../../src/storage/sqlite/connection.ts';
 
 export interface Counted {
   statements: number;
-  /** Rows that came out of statements. */
+  /** Rows returned by statements. */
   read: number;
   written: number;
 }

@@ -1,7 +1,7 @@
 /**
- * A disk whose power can be cut: ext4 in an image file behind a loop device, shut down without writing its journal out, as
- * xfstests do (EXT4_IOC_SHUTDOWN with NOLOGFLUSH). What was only in the page cache or in the running transaction of the
- * journal is gone after the next mount; what a sync had reached is there.
+ * A disk whose power can be cut: ext4 in an image file on a loop device, shut down without writing its journal, as xfstests do
+ * (EXT4_IOC_SHUTDOWN with NOLOGFLUSH). Data that was only in the page cache or in the running transaction of the journal is lost after the
+ * next mount; synced data is kept.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,7 +16,7 @@ const IMAGE_BYTES = 1024 * 1024 * 1024;
 const SHUTDOWN = '0x8004587d';
 const NO_LOG_FLUSH = 2;
 
-/** Opens the folder, waits for a line, and says at which Unix milliseconds the call began and ended. */
+/** Opens the folder, waits for a line, and prints the Unix milliseconds before and after the call. */
 const CUTTER = `
   use Time::HiRes qw(time);
   $| = 1;
@@ -31,17 +31,17 @@ const CUTTER = `
 `;
 
 export interface Cut {
-  /** Unix milliseconds just before and just after the system call that shuts the file system down. */
+  /** Unix milliseconds immediately before and after the system call that shuts the file system down. */
   calledAt: number;
   returnedAt: number;
 }
 
 export interface CutDisk {
-  /** Where the file system is mounted. */
+  /** The mount point. */
   folder: string;
-  /** Gets ready to cut, so that the cut itself takes no time to prepare. */
+  /** Prepares the cut, so that the cut itself is immediate. */
   prepare(): Promise<{ cut(): Promise<Cut>; release(): void }>;
-  /** Takes the dead file system away and mounts what is left of it. Every user of it has ended. */
+  /** Unmounts the dead file system and mounts it again. All its users must have ended. */
   remount(): Promise<void>;
   remove(): Promise<void>;
 }
@@ -54,9 +54,8 @@ const run = (program: string, ...args: string[]): string =>
   });
 
 /**
- * False where power can be cut, else the reason for `{ skip }`. Programs that are missing are an error in CI, and so is a
- * failure behind a loop device that was had. Only where the system gives this user no loop device (no root, or a container
- * without them) nothing can be installed against it, and the test is skipped in CI too.
+ * False if power can be cut here, otherwise the reason for `{ skip }`. Missing programs are an error in CI, and so is a failure after a
+ * loop device was created. Without permission for a loop device (no root, or a container), the test is skipped in CI too.
  */
 export function cannotCutPower(): string | false {
   const absent = missing('losetup', 'mkfs.ext4', 'mount', 'umount', 'perl');

@@ -1,4 +1,4 @@
-/** What docs/explanation/delivery-behavior.md says, for the tests that hold it to the truth. */
+/** Reads the tables of docs/explanation/delivery-behavior.md, for tests that check them. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -6,10 +6,10 @@ import { BEHAVIOURS, STAGES } from './faulty-server.ts';
 
 const PAGE = path.resolve(import.meta.dirname, '../../docs/explanation/delivery-behavior.md');
 
-/** In a cell of what cannot be. */
+/** Marks an impossible combination. */
 export const NO_CELL = '–';
 
-/** The rows of the table under a heading, with its head and the line below that. */
+/** Returns the rows of the table under a heading, including its header and separator. */
 export function rowsOf(heading: string): string[][] {
   const section = readFileSync(PAGE, 'utf8').split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? '';
   return [...section.matchAll(/^\| (.+) \|$/gm)].map(([, row]) => row!.split('|').map((one) => one.trim()));

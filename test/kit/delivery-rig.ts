@@ -1,6 +1,6 @@
 /**
- * A delivery with everything around it but the intake: a real database, blobs on disk, and a sink as relay unless asked
- * otherwise. Mail is stored by the real transaction of the intake, and handed over or left to be claimed.
+ * A delivery with all its dependencies except the acceptance: a real database, blobs on disk, and a sink as relay by default. Messages are
+ * stored by the real acceptance transaction, and then dispatched or left to be claimed.
  */
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -31,10 +31,10 @@ export interface RigMail {
   lifetimeMs?: number;
   sendAtMs?: number;
   retain?: Retain;
-  /** Content in a blob; the size recorded may be made to differ. */
+  /** Stores the content in a blob; the recorded size may differ. */
   blob?: boolean;
   sizeBytes?: number;
-  /** What happens between the transaction that leases it and its hand-over. */
+  /** Called between the transaction that leases a message and its dispatch. */
   beforeDispatch?: () => void;
 }
 
@@ -50,28 +50,27 @@ export interface Rig {
   clock: FakeClock;
   blobs: Blobs;
   delivery: Delivery;
-  /** Stores a mail without handing it over; answers the ids of its messages. */
+  /** Stores an email without dispatching it; returns the ids of its messages. */
   store(mail: RigMail): Promise<string[]>;
-  /** Stores a mail and hands it over. */
   send(mail: RigMail): Promise<string[]>;
-  /** Stops the present delivery, if it runs, and starts another one over the same data. */
+  /** Stops the current delivery, if running, and starts another one with the same data. */
   restart(deps?: Partial<DeliveryDeps>): Promise<void>;
   status(messageId: string): string;
   events(messageId?: string): RigEvent[];
   attempts(messageId: string): { number: number; outcome: string; reply: string; host: string }[];
-  /** Rows of a query, read beside the service. */
+  /** Returns rows of a query over a separate connection. */
   rows<T = Record<string, unknown>>(sql: string, ...params: (string | number)[]): T[];
-  /** Changes the data behind the service's back. */
+  /** Changes the data over a separate connection. */
   tamper(sql: string, ...params: (string | number)[]): void;
   close(): Promise<void>;
 }
 
 export interface RigOptions {
-  /** Relay on loopback. */
+  /** Port of a relay on loopback. */
   relayPort?: number;
   routing?: Partial<Routing>;
   deps?: Partial<DeliveryDeps>;
-  /** Do not start the delivery yet; restart() does. */
+  /** Do not start the delivery until restart(). */
   idle?: boolean;
   clock?: Clock;
 }

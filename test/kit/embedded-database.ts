@@ -1,7 +1,7 @@
 /**
- * An embedded database with its real threads, migrated and empty, in a data directory of its own. One that a test has closed
- * serves a later one: starting its threads takes more processor time than most tests. It is made new from the outside, page by
- * page, so that nothing of a test is left; what has failed, or was closed by the test itself, is not used again.
+ * An embedded database with its real threads, migrated and empty, in its own data directory. A database closed by one test is reused by a
+ * later one: starting the threads takes more CPU time than most tests. It is reset page by page from a copy; a database that failed, or was
+ * closed by the test itself, is not reused.
  */
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import os from 'node:os';
@@ -19,7 +19,7 @@ import { keep } from './kept.ts';
 export interface EmbeddedDatabase {
   database: Database;
   folder: string;
-  /** Makes it as it was at first. */
+  /** Resets it to its initial state. */
   empty(): Promise<void>;
   close(): Promise<void>;
 }
@@ -28,7 +28,7 @@ interface Threads {
   database: Database;
   folder: string;
   file: string;
-  /** By which a file that a test has put in its place is told apart. */
+  /** Detects a file that a test has replaced. */
   inode: number;
   isBroken: boolean;
 }
@@ -36,7 +36,7 @@ interface Threads {
 const idle: Threads[] = [];
 let template: DatabaseSync | undefined;
 
-/** A database that was migrated once in this process, to be copied. */
+/** Returns a database that was migrated once in this process, to be copied. */
 function migrated(): DatabaseSync {
   if (template) return template;
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-template-'));
@@ -82,7 +82,7 @@ async function endIdle(): Promise<void> {
   for (const threads of idle.splice(0)) await endThreads(threads);
 }
 
-/** Whether all that a test left behind is gone. */
+/** Resets the database; returns whether that succeeded. */
 async function isMadeNew({ folder, file, inode, isBroken }: Threads): Promise<boolean> {
   if (isBroken || statSync(file, { throwIfNoEntry: false })?.ino !== inode) return false;
   try {
@@ -93,7 +93,7 @@ async function isMadeNew({ folder, file, inode, isBroken }: Threads): Promise<bo
     await copyTo(file);
     return true;
   } catch {
-    // Behind a lock, or in a folder that may not be written to.
+    // It is locked, or its folder is read-only.
     return false;
   }
 }

@@ -1,4 +1,4 @@
-/** A random mix of events of every type, of messages with and without tags and templates, some of them days late. */
+/** A random mix of events of every type, for messages with and without tags and templates, some of them days late. */
 import { iso } from '../../src/base/clock.ts';
 import { newId } from '../../src/base/ids.ts';
 import type { Mode } from '../../src/base/mode.ts';
@@ -13,12 +13,12 @@ import { seedMail } from './seed-mail.ts';
 import type { TempDatabase } from './temp-database.ts';
 
 export interface EventMix {
-  /** A new message, with its Send event; answers its id. */
+  /** Adds a message with its Send event; returns its id. */
   addMessage(accountId: string, mode: Mode): Promise<string>;
-  /** Appends so many events of the messages there are, in one transaction. */
+  /** Appends this many events of existing messages in one transaction. */
   append(events: number): Promise<void>;
   templateOf(messageId: string): string;
-  /** Runs a function as a transaction of its own that writes. */
+  /** Runs a function in its own write transaction. */
   write<R>(run: (tx: Transaction) => Promise<R> | R): Promise<R>;
   close(): Promise<void>;
 }
@@ -45,7 +45,7 @@ const TYPES = [
   'Unsubscribe',
 ];
 
-/** From a millisecond to three days, each order of magnitude as often. */
+/** From a millisecond to three days, each order of magnitude equally likely. */
 const latency = (): number => (Math.random() < 0.05 ? 0 : Math.round(10 ** (Math.random() * 8.4)));
 
 function detailOf(type: EventType): Record<string, unknown> {
@@ -60,7 +60,7 @@ export interface Log {
   mode: Mode;
 }
 
-/** The account's log as `GET /events` shows it. */
+/** Returns the account's log as `GET /events` shows it. */
 export async function logOf(database: Database, { accountId, mode }: Log): Promise<JsonObject[]> {
   const rows = await database.execute(readEventsOperation, {
     ...{ accountId, mode, order: 'desc', after: null, limit: 1_000_000, messageId: null },
@@ -69,7 +69,7 @@ export async function logOf(database: Database, { accountId, mode }: Log): Promi
   return rows.map(eventBody);
 }
 
-/** Times lie in the days before `nowMs`; `temp` is written by a connection of its own. */
+/** Times are in the days before `nowMs`; `temp` is written over a separate connection. */
 export function eventMix(temp: TempDatabase, { nowMs, days }: { nowMs: number; days: number }): EventMix {
   const isServer = temp.database.dialect === 'postgres';
   const writer: Database = isServer ? temp.database : openDirect(dataDirectory(temp.folder).databaseFile);
@@ -110,7 +110,7 @@ export function eventMix(temp: TempDatabase, { nowMs, days }: { nowMs: number; d
   };
 }
 
-/** A query for all of these days. */
+/** Returns a query for all of these days. */
 export function spanOf({ nowMs, days }: { nowMs: number; days: number }): string {
   return `since=${iso(nowMs - days * 86_400_000)}&until=${iso(nowMs + 1)}`;
 }

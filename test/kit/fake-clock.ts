@@ -1,4 +1,4 @@
-/** A clock that stands still until it is moved. */
+/** A clock that stands still until a test moves it. */
 import type { Clock } from '../../src/base/clock.ts';
 
 export interface FakeClock extends Clock {

@@ -1,6 +1,6 @@
 /**
- * A DNS server on loopback, over UDP and TCP, that answers from an object. A name that is not in it does not exist; a
- * name with `fail` answers so. Follows CNAMEs within its data and stops at a loop, handing out the loop as it is.
+ * A DNS server on loopback, over UDP and TCP, that answers from an object. Names that are missing in it do not exist; a name with `fail`
+ * fails that way. Follows CNAMEs within its data and stops at a loop, returning the loop.
  */
 import dgram from 'node:dgram';
 import net from 'node:net';
@@ -17,27 +17,27 @@ export interface FakeName {
   /** Data in hex. */
   TLSA?: [usage: number, selector: number, matching: number, data: string][];
   ttl?: number;
-  /** The answer carries the AD bit, as if this server had validated it. */
+  /** The answer has the AD bit, as if this server had validated it. */
   secure?: boolean;
-  /** The answer ends with the CNAME, and the rest is left to who asks. */
+  /** The answer ends with the CNAME; the client must look up the rest. */
   cnameOnly?: boolean;
-  /** `timeout` does not answer; `garbage` answers bytes that are no DNS message; `lame` refers to other servers. */
+  /** `timeout` does not answer; `garbage` answers bytes that are not a DNS message; `lame` refers to other servers. */
   fail?: 'SERVFAIL' | 'REFUSED' | 'timeout' | 'garbage' | 'lame';
 }
 
 export type FakeZone = Record<string, FakeName>;
 
 export interface FakeDns {
-  /** `127.0.0.1:port`, as POSTRIDER_DNS_SERVERS takes it. */
+  /** `127.0.0.1:port`, for POSTRIDER_DNS_SERVERS. */
   server: string;
   port: number;
-  /** May be changed at any time; names in lower case without the last dot. */
+  /** May be changed at any time; names in lower case without a final dot. */
   zone: FakeZone;
-  /** `MX example.com` and so on, in the order asked. */
+  /** `MX example.com` and so on, in the order of the queries. */
   questions: string[];
-  /** Answers without data carry a SOA with this minimum, in seconds. */
+  /** Answers without data have a SOA with this minimum, in seconds. */
   soaMinimum?: number;
-  /** Messages that go out instead of an answer, one after the other. */
+  /** Returns the messages to send instead of an answer, in order. */
   tamper?(answer: Buffer, from: { query: Buffer; transport: 'udp' | 'tcp' }): Buffer[];
   close(): Promise<void>;
 }
@@ -125,10 +125,10 @@ function readQuestion(query: Buffer): Question {
   return { name: labels.join('.').toLowerCase(), typeCode: query.readUInt16BE(at + 1), end: at + 5 };
 }
 
-/** Lists a server that it is not: what a lame server says. */
+/** A reference to another server, as a lame server returns it. */
 const REFERRAL = encodeRecord('', 2, 60, encodeName('elsewhere.example'));
 
-/** RFC 2308 §3: with nothing goes the SOA of the zone, which says for how long. */
+/** RFC 2308 §3: an answer without data has the SOA of the zone, which says how long to cache it. */
 function soaRecord(minimumSeconds: number): Buffer {
   const numbers = Buffer.alloc(20);
   for (const [index, number] of [1, 3600, 600, 86_400, minimumSeconds].entries())
@@ -138,11 +138,11 @@ function soaRecord(minimumSeconds: number): Buffer {
 
 interface Match {
   entry: FakeName | undefined;
-  /** The CNAMEs on the way, and then what was asked for. */
+  /** The CNAMEs that were followed, and then the requested records. */
   answers: Buffer[];
-  /** Whether every name on the way is secure. */
+  /** Whether every followed name is secure. */
   isSecure: boolean;
-  /** The name exists, but not what was asked for. */
+  /** The name exists, but not the requested type. */
   isEmpty: boolean;
 }
 
@@ -185,7 +185,7 @@ function answerTo(query: Buffer, dns: FakeDns, asked: Question): Buffer | undefi
   return Buffer.concat([header, query.subarray(12, asked.end), ...answers, ...authority]);
 }
 
-/** Cut behind the question, and marked so. */
+/** Cuts a response after the question, with the TC bit. */
 export function truncated(response: Buffer): Buffer {
   const short = Buffer.from(response.subarray(0, readQuestion(response).end));
   short[2]! |= 0x02;
@@ -210,7 +210,7 @@ function serveTcp(socket: net.Socket, respond: (query: Buffer) => Buffer[]): voi
   });
 }
 
-/** On one free port both; another is tried when UDP has that number already. Answers the port. */
+/** Binds both on one free port; tries another one if UDP has that number already. Returns the port. */
 async function bindBoth(udp: dgram.Socket, tcp: net.Server): Promise<number> {
   for (;;) {
     await new Promise<void>((resolve, reject) => tcp.once('error', reject).listen(0, '127.0.0.1', resolve));
@@ -271,7 +271,7 @@ export async function fakeDns(zone: FakeZone = {}): Promise<FakeDns> {
   return dns;
 }
 
-/** An answer as Dns gives it, for tests that stand in for it. */
+/** Returns an answer as Dns returns it, for test doubles. */
 export function foundAnswer<T>(value: T): Found<T> {
   return { status: 'found', value, secure: false, ttlMs: 60_000 };
 }

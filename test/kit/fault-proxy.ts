@@ -1,27 +1,25 @@
 /**
- * A TCP proxy on loopback that stands between a client and an HTTP server and misbehaves as asked: the network and the
- * server's worst days, while the server itself stays whole. Faults hold from the next request on, also on open connections.
+ * A TCP proxy on loopback between a client and an HTTP server that injects network and server faults, while the server itself works. A
+ * fault applies from the next request on, including open connections.
  */
 import net, { type AddressInfo, type Socket } from 'node:net';
 
 export type Fault =
-  /** Connections are reset, new ones too. */
+  /** Connections are reset, including new ones. */
   | { kind: 'down' }
-  /** Requests are taken and never answered. */
+  /** Requests are accepted and never answered. */
   | { kind: 'silent' }
-  /** Every request is answered with 503 SlowDown, and not passed on. */
+  /** Every request is answered with 503 SlowDown and not forwarded. */
   | { kind: 'busy' }
-  /** Answers are cut after so many bytes. */
+  /** Responses are cut after this many bytes. */
   | { kind: 'cut'; afterBytes: number }
-  /** Requests reach the server, and its answers are lost. */
+  /** Requests reach the server, and its responses are lost. */
   | { kind: 'lost' };
 
 export interface FaultProxy {
   port: number;
   url: string;
-  /**
-   * From now on; without a fault, all is passed. `methods` limits it to these, `times` to so many requests.
-   */
+  /** Sets the fault from now on; without one, everything passes. `methods` limits it to these methods, `times` to this many requests. */
   set(fault?: Fault, options?: { methods?: string[]; times?: number }): void;
   /** Requests that met the fault since it was set. */
   readonly met: number;
@@ -32,7 +30,7 @@ const BUSY_BODY = '<Error><Code>SlowDown</Code><Message>Please reduce your reque
 const BUSY = `HTTP/1.1 503 Slow Down\r\nContent-Type: application/xml\r\nContent-Length: ${BUSY_BODY.length}\r\nConnection: close\r\n\r\n${BUSY_BODY}`;
 const REQUEST_LINE = /^([A-Z]+) \S+ HTTP\/1\.1\r\n/;
 
-/** A socket that is being shut down cannot be reset any more: Node 26 would then spin for ever when the process ends. */
+/** Node 26 spins forever at exit if a socket that is being shut down is reset. */
 function reset(socket: Socket): void {
   if (socket.writableEnded || socket.destroyed) socket.destroy();
   else socket.resetAndDestroy();

@@ -1,12 +1,12 @@
 /**
- * A mail server that does one thing wrong, at one stage of every session, and everything else as it should. What it does is written to the socket
- * as it is, without a word of SMTP being checked. It says what it took.
+ * A mail server that misbehaves at one stage of every session, and otherwise works. Its bytes are written to the socket unchanged. It
+ * records the accepted recipients.
  */
 import net, { type Socket } from 'node:net';
 import tls from 'node:tls';
 import type { TestCertificate } from './test-certificate.ts';
 
-/** In the order in which a session comes to them. */
+/** In the order of a session. */
 export const STAGES = [
   'connect',
   'banner',
@@ -53,7 +53,7 @@ const GOOD: Record<Stage, string> = {
   dot: '250 2.0.0 queued',
 };
 
-/** What is said in place of the right reply. */
+/** The text instead of the correct reply. */
 const WORDS: Partial<Record<Behaviour, string>> = {
   'another 2xx': '299 2.0.0 fine',
   '4xx': '451 4.3.0 not now',
@@ -64,7 +64,7 @@ const WORDS: Partial<Record<Behaviour, string>> = {
 };
 
 export interface FaultyServer {
-  /** Recipients of the mail whose final dot it saw and did not refuse. */
+  /** Recipients of messages whose final dot it received and did not refuse. */
   readonly taken: string[];
   readonly connections: number;
   close(): Promise<void>;
@@ -72,11 +72,11 @@ export interface FaultyServer {
 
 interface Session {
   socket: Socket;
-  /** The next line of the client, without its end; undefined at the end of the session. */
+  /** Returns the client's next line, without its line end; undefined at the end of the session. */
   line(): Promise<string | undefined>;
-  /** Stops reading, and hands over what was not read. */
+  /** Stops reading, and returns unread bytes to the socket. */
   release(): void;
-  /** How the client's bytes are read from now on. */
+  /** Pauses reading the client's bytes. */
   pause(): void;
 }
 
@@ -121,7 +121,7 @@ function sessionOver(socket: Socket): Session {
 const closed = (socket: Socket): Promise<void> =>
   new Promise((resolve) => (socket.destroyed ? resolve() : socket.once('close', () => resolve())));
 
-/** Writes pieces until the client leaves, each as soon as it is ready for it, or after a time. */
+/** Writes pieces until the client leaves, as fast as the client reads or at an interval. */
 async function writeForEver(socket: Socket, piece: string, everyMs: number): Promise<void> {
   while (!socket.destroyed) {
     const hasRoom = socket.write(piece);
@@ -135,7 +135,7 @@ async function writeForEver(socket: Socket, piece: string, everyMs: number): Pro
   }
 }
 
-/** The reply, or what is done instead; answers the code that was said, 0 when the session is over. */
+/** Sends the reply or misbehaves; returns the code that was sent, 0 if the session is over. */
 async function act(socket: Socket, behaviour: Behaviour, good: string): Promise<number> {
   switch (behaviour) {
     case 'closes':
@@ -166,7 +166,7 @@ async function act(socket: Socket, behaviour: Behaviour, good: string): Promise<
 
 const rawOf = new WeakMap<Socket, Socket>();
 
-/** The socket inside TLS; undefined when the client gave up. */
+/** Returns the socket inside TLS; undefined if the client gave up. */
 function secured(raw: Socket, certificate: TestCertificate): Promise<Socket | undefined> {
   const socket = new tls.TLSSocket(raw, { isServer: true, secureContext: tls.createSecureContext(certificate) });
   rawOf.set(socket, raw);
@@ -183,7 +183,7 @@ interface Server {
   taken: string[];
 }
 
-/** One session from its banner to its end. */
+/** Serves one session from banner to end. */
 async function serve(raw: Socket, { stage, behaviour, certificate, taken }: Server): Promise<void> {
   let session = sessionOver(raw);
   const at = (here: Stage): Promise<number> =>
@@ -246,7 +246,7 @@ async function serve(raw: Socket, { stage, behaviour, certificate, taken }: Serv
   }
 }
 
-/** Listens on this address; `connect` is for those who do not listen. */
+/** Listens on this address; `connect` is for behaviors without a listener. */
 export async function faultyServer(
   options: { host: string; port: number; certificate: TestCertificate },
   fault: { stage: Stage; behaviour: Behaviour },

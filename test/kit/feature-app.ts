@@ -1,6 +1,6 @@
 /**
- * The HTTP shell with the routes of one feature on a real database, and callers of any account and mode without keys:
- * the account is named by X-Id, the mode by X-Api-Key.
+ * The HTTP shell with the routes of one feature on a real database, and callers of any account and mode without keys: X-Id names the
+ * account, X-Api-Key the mode.
  */
 import type { Account, Caller } from '../../src/accounts/accounts.ts';
 import { silentLog } from '../../src/base/log.ts';
@@ -14,9 +14,9 @@ export interface FeatureApp {
   temp: TempDatabase;
   port: number;
   api(accountId: string, mode?: Mode): Api;
-  /** From now on no mail may be accepted, for this reason; without one it may again. */
+  /** From now on messages are refused for this reason; without one they are accepted again. */
   setBackPressure(reason?: string): void;
-  /** The stop of the service. */
+  /** Stops as the service does. */
   stop(options: { deadlineMs: number }): Promise<void>;
   close(): Promise<void>;
 }
@@ -38,7 +38,7 @@ function callerOf(accountId: string, mode: Mode, changes: Partial<Account>): Cal
   };
 }
 
-/** `changes` are made to every account; it is asked at each call. */
+/** `changes` are applied to every account; it is called for each request. */
 export async function featureApp(
   routes: (temp: TempDatabase) => RouteDefinition<Caller>[],
   changes: () => Partial<Account> = () => ({}),

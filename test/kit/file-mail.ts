@@ -1,4 +1,4 @@
-/** A mail whose only content of interest is its file, and what became of the file at the receiving server. */
+/** A message with a file, and checks of the file at the receiving server. */
 import PostalMime from 'postal-mime';
 import type { JsonObject } from './api.ts';
 import type { SmtpSink } from './smtp-sink.ts';
@@ -12,7 +12,7 @@ export const fileMail = (to: string): JsonObject => ({
   text: 'See the files.',
 });
 
-/** SHA-256 of the first file of the mail to this address, once it has arrived. */
+/** Returns the SHA-256 of the first file of the message to this address, once it has arrived. */
 export async function arrivedFile(sink: SmtpSink, to: string): Promise<string> {
   const { content } = await waitUntil(
     `the mail to ${to}`,

@@ -1,6 +1,6 @@
 /**
- * Ports for servers that have to be given theirs. They lie below those that the system itself gives out, so that it cannot
- * give them to somebody else before the server is up, which with many tests at once it does.
+ * Ports for servers that need a fixed one. They are below the system's ephemeral range, so that another process cannot get them before the
+ * server starts.
  */
 import { randomInt } from 'node:crypto';
 import net from 'node:net';
@@ -8,7 +8,7 @@ import net from 'node:net';
 const FIRST = 10_000;
 const BEYOND = 32_000;
 
-/** So many different ports on loopback that nobody listens on. */
+/** Returns this many different free ports on loopback. */
 export async function freePorts(count: number): Promise<number[]> {
   const ports: number[] = [];
   while (ports.length < count) {
@@ -18,7 +18,6 @@ export async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-/** One of them. */
 export async function freePort(): Promise<number> {
   const [port] = await freePorts(1);
   return port!;

@@ -1,4 +1,4 @@
-/** A receiving server that answers no final dot until it is released, and a delivery in front of it; closed with the test. */
+/** A receiving server that does not answer final dots until it is released, and a delivery that sends to it; closed with the test. */
 import type { TestContext } from 'node:test';
 import { deliveryRig, type Rig } from './delivery-rig.ts';
 import { type SmtpSink, smtpSink } from './smtp-sink.ts';
@@ -6,7 +6,7 @@ import { type SmtpSink, smtpSink } from './smtp-sink.ts';
 export interface HeldDots {
   sink: SmtpSink;
   rig: Rig;
-  /** Answers all final dots, those to come at once. */
+  /** Answers all final dots, later ones immediately. */
   release(): void;
 }
 

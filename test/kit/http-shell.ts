@@ -1,7 +1,4 @@
-/**
- * The HTTP shell with a few routes of its own, and a raw socket to speak to it: requests that no client library would
- * send, and answers read byte by byte.
- */
+/** The HTTP shell with a few test routes, and a raw socket: for requests that no client library sends, and responses read byte by byte. */
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { Type } from 'typebox';
@@ -20,7 +17,7 @@ const noteSchema = closed({
   metadata: Type.Optional(mapOf(Type.String({ maxLength: 100 }), { maxProperties: 20 })),
 });
 
-/** Work that a test holds back: handlers of /held wait until release() is called. */
+/** Work that a test holds: handlers of /held wait until release() is called. */
 export interface Held {
   started: number;
   aborted: number;
@@ -153,7 +150,7 @@ export async function httpShell(
   return { app, port, url: `http://127.0.0.1:${port}`, held, log, close };
 }
 
-/** Sends these bytes and reads until the server closes, or until `enough` says so of what came. */
+/** Sends these bytes and reads until the server closes, or until `enough` returns true for the received text. */
 export function speak(port: number, bytes: string | Buffer, enough?: (text: string) => boolean): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = '';
@@ -167,7 +164,7 @@ export function speak(port: number, bytes: string | Buffer, enough?: (text: stri
       text += chunk;
       if (enough?.(text)) socket.destroy();
     });
-    // A reset after the answer is an answer too; without one the text is empty and the test says so.
+    // A reset after the response is fine; without a response the text is empty and the test fails.
     socket.on('error', () => {});
     socket.on('close', () => {
       clearTimeout(timer);
@@ -182,7 +179,7 @@ export interface RawAnswer {
   body: string;
 }
 
-/** Takes apart answers that have a Content-Length, one after the other. */
+/** Parses consecutive responses with a Content-Length. */
 export function readAnswers(text: string): RawAnswer[] {
   const answers: RawAnswer[] = [];
   let rest = text;

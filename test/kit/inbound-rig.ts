@@ -1,6 +1,6 @@
 /**
- * The inbound listener over a real database, without the rest of the service: the bounce domain bounces.example, whose tokens can be made, and a
- * route of a user, support@in.example. Nobody deals with what is stored.
+ * The inbound listener on a real database, without the rest of the service: the bounce domain bounces.example, whose tokens tests can
+ * create, and a user's route, support@in.example. Stored messages are not processed.
  */
 import path from 'node:path';
 import { systemClock } from '../../src/base/clock.ts';
@@ -55,7 +55,7 @@ export async function inboundRig(dialect: Dialect = 'sqlite') {
     const { limits, recipients, ...rest } = options;
     const server = createInboundServer({
       ...{ hostname: 'postrider.test', blobs, tls, clock, log, metrics },
-      // A machine under load is not to be taken for an early talker.
+      // Under load, a slow client must not count as an early talker.
       limits: { greetingMs: 0, ...limits },
       recipients: createRecipients({
         ...{ tokens, clock, bounceDomain: BOUNCE_DOMAIN, hostname: 'postrider.test' },
@@ -79,9 +79,9 @@ export async function inboundRig(dialect: Dialect = 'sqlite') {
   return {
     ...temp,
     ...{ accepted, blobs, clock, metrics, tokens, messageId, listen, route },
-    /** What was logged, as JSON lines. */
+    /** Log lines in JSON. */
     log: lines,
-    /** Local parts that stand for themselves in transcripts. */
+    /** Local parts that are used literally in transcripts. */
     words: {
       bounce: tokens.make('bounce', { messageId }, clock.now()),
       unsubscribe: tokens.make('unsubscribe', { messageId }, clock.now()),
@@ -97,7 +97,7 @@ export async function inboundRig(dialect: Dialect = 'sqlite') {
 
 export type InboundRig = Awaited<ReturnType<typeof inboundRig>>;
 
-/** A session that has said EHLO. */
+/** Opens a session and sends EHLO. */
 export async function openInbound(port: number, localAddress?: string): Promise<Talker> {
   const talker = await connectTalker(port, localAddress === undefined ? {} : { localAddress });
   await talker.reply();
@@ -105,7 +105,7 @@ export async function openInbound(port: number, localAddress?: string): Promise<
   return talker;
 }
 
-/** Everything up to the dot's reply. */
+/** Sends a message up to the reply to the dot. */
 export async function bringMail(talker: Talker, to: string, content = 'Subject: x\r\n\r\nx\r\n'): Promise<string> {
   for (const step of ['MAIL FROM:<>', `RCPT TO:<${to}>`, 'DATA']) {
     const reply = await talker.say(step);

@@ -1,18 +1,14 @@
-/**
- * A mail around files that are stored apart, composed as the intake does it, and the bytes that have to leave, made in a
- * way of its own.
- */
+/** A message with separately stored files, composed as acceptance does it, and the expected bytes, created independently. */
 import { createHash } from 'node:crypto';
 import { composeSkeleton, type MailBySize } from '../../src/mail/compose/compose.ts';
 import type { EmailFile } from '../../src/messages/messages.ts';
 import type { Blobs } from '../../src/storage/blobs/blobs.ts';
 
 export interface LargeMail {
-  /** Everything but the files. */
+  /** Everything except the files. */
   content: Buffer;
   files: EmailFile[];
   sizeBytes: number;
-  /** What has to leave. */
   whole(): Buffer;
 }
 
@@ -28,13 +24,13 @@ export const LARGE_PARTS: Omit<MailBySize, 'attachments'> = {
   dateMs: Date.UTC(2026, 10, 20),
 };
 
-/** Base64 in lines of 76 characters, each with its CRLF. */
+/** Formats Base64 in lines of 76 characters, each with CRLF. */
 export function base64Text(bytes: Uint8Array): string {
   const text = Buffer.from(bytes).toString('base64');
   return text === '' ? '' : text.replace(/.{76}(?=.)/g, '$&\r\n').concat('\r\n');
 }
 
-/** Stores the files and composes a mail around them. */
+/** Stores the files and composes a message with them. */
 export async function largeMail(
   blobs: Blobs,
   files: readonly { name?: string; contentType?: string; contentId?: string; bytes: Buffer }[],

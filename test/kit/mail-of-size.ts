@@ -1,16 +1,16 @@
-/** A mail of exactly so many bytes around two files, with lines that begin with dots, as another server brings it. */
+/** A message of an exact size with two files and lines that start with dots, as another server sends it. */
 import { randomBytes } from 'node:crypto';
 import { base64Text } from './large-mail.ts';
 
 export interface MailOfSize {
   content: Buffer;
-  /** Its files, decoded. */
+  /** Its decoded files. */
   files: [Buffer, Buffer];
 }
 
 const DOTS = '.\r\n..two\r\n...three\r\n';
 
-/** `sizeBytes` of at least 10,000. The larger file takes three quarters of it. */
+/** `sizeBytes` is at least 10,000. The larger file takes three quarters of it. */
 export function mailOfSize(sizeBytes: number, subject = 'large'): MailOfSize {
   const large = randomBytes(Math.floor(sizeBytes * 0.55));
   const head = [
@@ -40,12 +40,12 @@ export function mailOfSize(sizeBytes: number, subject = 'large'): MailOfSize {
   const left = sizeBytes - Buffer.byteLength(head) - Buffer.byteLength(end);
   const line = `.${'z'.repeat(75)}\r\n`;
   const rest = Buffer.from(`${line.repeat(Math.ceil(left / line.length)).slice(0, left - 1)}e`);
-  // Nothing of it may be half a line end.
+  // The filler must not end in the middle of a line end.
   if (rest.at(-2) === 13) rest[left - 2] = 0x7a;
   return { content: Buffer.concat([Buffer.from(head), rest, Buffer.from(end)]), files: [large, rest] };
 }
 
-/** With its dots stuffed (RFC 5321 §4.5.2), and the end. */
+/** Returns the content with stuffed dots (RFC 5321 §4.5.2) and the final dot. */
 export function stuffed(content: Buffer): Buffer {
   return Buffer.from(`${content.toString('latin1').replace(/^\./gm, '..')}.\r\n`, 'latin1');
 }

@@ -1,4 +1,4 @@
-/** Puts a template into a store, or a new version of it, without the HTTP surface. */
+/** Stores a template, or a new version of it, without the HTTP API. */
 import { newId } from '../../src/base/ids.ts';
 import type { Mode } from '../../src/base/mode.ts';
 import type { Database } from '../../src/storage/database.ts';
@@ -8,12 +8,11 @@ import type { Template, TemplateContent } from '../../src/templates/template.ts'
 export interface TemplateToMake extends Partial<TemplateContent> {
   accountId?: string;
   mode?: Mode;
-  /** Replaces the template of this id. */
   templateId?: string;
   name: string;
 }
 
-/** The stored template; throws when it is refused. */
+/** Returns the stored template; throws if it is refused. */
 export async function makeTemplate(database: Database, wish: TemplateToMake): Promise<Template> {
   const { accountId = 'acc_test', mode = 'live', templateId, name, ...content } = wish;
   const row: TemplateToWrite = {

@@ -1,4 +1,4 @@
-/** A delivery by MX on loopback: a DNS of its own, and a sink for each address that domains may have. */
+/** A delivery by MX on loopback: its own DNS, and a sink for each MX host. */
 import { parseCidrs } from '../../src/net/address-guard.ts';
 import { openDns } from '../../src/net/dns.ts';
 import { deliveryRig, type Rig, type RigOptions } from './delivery-rig.ts';
@@ -8,16 +8,16 @@ import { type SinkOptions, type SmtpSink, smtpSink } from './smtp-sink.ts';
 export interface MxRig {
   rig: Rig;
   dns: FakeDns;
-  /** By name, in the order given. */
+  /** By name, in the given order. */
   sinks: Record<string, SmtpSink>;
-  /** Says that these domains are served by the sink of that name. */
+  /** Points the MX records of these domains to the sink with that name. */
   serve(name: string, domains: string[]): void;
-  /** Gives these domains the exchanger, at this preference (10), and has the exchanger served by the sink of that name. */
+  /** Adds this MX host to the domains, with a preference (default 10), served by the sink with that name. */
   exchange(name: string, exchanger: string, domains: string[], preference?: number): void;
   close(): Promise<void>;
 }
 
-/** Sinks by name; each gets an address of its own and one port for all. */
+/** Starts sinks by name; each has its own address, all have the same port. */
 export async function mxRig(sinks: Record<string, SinkOptions>, options: RigOptions = {}): Promise<MxRig> {
   const dns = await fakeDns({});
   const resolver = openDns({ servers: [dns.server], timeoutMs: 30_000, tries: 1 });

@@ -1,7 +1,7 @@
 /**
- * A host of our own: a network namespace joined to this machine by a pair of virtual links, with servers of this machine's
- * loopback made reachable through forwarders. The link can be cut and restored; what is under way then gets no answer and no
- * reset, as with a pulled cable. Needs the rights of root; everything is removed by close().
+ * An isolated host: a network namespace connected to this machine by a pair of virtual links, with forwarders to servers on this machine's
+ * loopback. The link can be cut and restored; open connections then get no answer and no reset, as with an unplugged cable. Needs root;
+ * close() removes everything.
  */
 import { execFileSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -9,11 +9,11 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { missing, notAllowed } from './peers.ts';
 
 export interface NetworkNamespace {
-  /** Goes in front of a command that is to run there. */
+  /** Put before a command to run it there. */
   wrapper: string[];
-  /** Makes a port of this machine's loopback reachable from there; answers host and port. */
+  /** Makes a loopback port of this machine reachable from there; returns host and port. */
   forward(port: number): Promise<{ host: string; port: number }>;
-  /** Cuts one forwarder: its connections go silent and no new one is answered, until it is restored. */
+  /** Silences one forwarder: its connections hang and no new one is answered, until it is restored. */
   silence(port: number, silent: boolean): void;
   /** Takes the link down, or up again. */
   link(state: 'down' | 'up'): void;
@@ -24,7 +24,7 @@ function ip(...args: string[]): void {
   execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'pipe'] });
 }
 
-/** False where namespaces can be made, else the reason for `{ skip }`. */
+/** False if namespaces can be created, otherwise the reason for `{ skip }`. */
 export const noNamespaces: string | false =
   missing('ip') ||
   notAllowed('make network namespaces', () => {
@@ -64,7 +64,7 @@ export function networkNamespace(): NetworkNamespace {
   const remove = (): void => {
     if (removed) return;
     removed = true;
-    // The pair of links goes with the namespace.
+    // Deleting the namespace also deletes the pair of links.
     ip('netns', 'del', name);
   };
   process.once('exit', remove);
@@ -85,7 +85,7 @@ export function networkNamespace(): NetworkNamespace {
       });
       one.on('error', () => other.destroy());
       one.on('close', () => {
-        // Of a silent pair the other side learns nothing; close() ends it.
+        // The other side of a silenced pair is not notified; close() ends it.
         if (forwarder.silent) return;
         forwarder.pairs.delete(pair);
         other.destroy();

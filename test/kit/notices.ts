@@ -1,4 +1,4 @@
-/** Mail that comes to a return path with a text for people alone, as a program or a person writes it. */
+/** Bounces with only human-readable text to a return path, as programs and people write them. */
 import { type Report, readReport } from '../../src/mail/report/report.ts';
 
 const TO = 'b+token@bounces.shop.example';
@@ -13,9 +13,9 @@ export interface Notice {
   from: string;
   subject: string;
   text: string;
-  /** Further header fields. */
+  /** More header fields. */
   fields?: string[];
-  /** The message that it is about, in the text, as answers quote it. */
+  /** Quotes the original message in the text, as replies do. */
   isQuoting?: boolean;
 }
 
@@ -33,5 +33,5 @@ function written({ from, subject, text, fields = [], isQuoting = false }: Notice
   return Buffer.from(`${[...header, ...body].join('\r\n')}\r\n`);
 }
 
-/** What a report says that is written so. */
+/** Reads such a message as a report. */
 export const readNotice = (mail: Notice): Promise<Report> => readReport(written(mail));

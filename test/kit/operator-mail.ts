@@ -1,4 +1,4 @@
-/** Mail for operators that is listed and goes nowhere. */
+/** Email for operators that is recorded instead of sent. */
 import type { OperatorMailOptions } from '../../src/inbound/inbound.ts';
 
 export const notForwarded: OperatorMailOptions = {

@@ -1,6 +1,6 @@
 /**
- * A real ACME authority: Let's Encrypt's Pebble (Debian's package), a process of its own on loopback, which asks a fake DNS for the
- * names, and their port for challenges. It forgets everything when it ends; its address stays the same.
+ * A real ACME server: Let's Encrypt's Pebble (Debian's package), a separate process on loopback, which resolves names with a fake DNS and
+ * uses its own port for challenges. It forgets everything when it ends; its address stays the same.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,35 +18,34 @@ export const noPebble = missing('pebble', 'openssl');
 interface PebbleOptions {
   /** Names that resolve to loopback. */
   names: string[];
-  /** Port at which it asks for challenges, in place of 80. */
+  /** Port of challenges instead of 80. */
   httpPort: number;
-  /** Life of its certificates. */
   lifetimeSeconds?: number;
-  /** Per cent of good nonces that it refuses. */
+  /** Percentage of valid nonces that it rejects. */
   nonceReject?: number;
 }
 
 export interface Pebble {
   /** URL of its directory. */
   directory: string;
-  /** File of what its https must be trusted by, for NODE_EXTRA_CA_CERTS. */
+  /** CA file of its https server, for NODE_EXTRA_CA_CERTS. */
   caFile: string;
   /** The names it can resolve; may be changed at any time. */
   zone: FakeZone;
-  /** Speaks to it, and trusts it. */
+  /** A fetch that trusts it. */
   fetch: typeof fetch;
-  /** What its certificates are verified by, in PEM; another one after a new start. */
+  /** Returns the root of its certificates in PEM; it changes at each start. */
   root(): Promise<string>;
-  /** What it logged since its first start. */
+  /** Its log since the first start. */
   readonly log: string;
-  /** How often its log says so. */
+  /** Counts matches in its log. */
   count(what: RegExp): number;
   start(): Promise<void>;
   kill(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Not started yet. */
+/** Prepares it without starting it. */
 export async function preparePebble(options: PebbleOptions): Promise<Pebble> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-pebble-'));
   const [port = 0, management = 0, unused = 0] = await freePorts(3);
@@ -82,7 +81,7 @@ export async function preparePebble(options: PebbleOptions): Promise<Pebble> {
         ...process.env,
         PEBBLE_VA_NOSLEEP: '1',
         PEBBLE_WFE_NONCEREJECT: String(options.nonceReject ?? 0),
-        // Each order is checked, so that tests can count.
+        // Each order is validated, so that tests can count.
         PEBBLE_AUTHZREUSE: '0',
       },
     });

@@ -1,6 +1,6 @@
 /**
- * What else has to be on the machine for some tests: other mail servers, tracers, rights. On a user's machine a test
- * whose peer is missing is skipped and says so; where CI is set, a missing program is an error, since it can be installed.
+ * Optional requirements of tests on the machine: other mail servers, tracers, permissions. On a user's machine a test without its
+ * requirements is skipped with a message; in CI a missing program is an error, since it can be installed.
  */
 import { execFileSync } from 'node:child_process';
 
@@ -16,7 +16,7 @@ function isThere(program: string): boolean {
   }
 }
 
-/** False when all programs are there, else the reason for `{ skip }`; throws in CI. */
+/** False if all programs are installed, otherwise the reason for `{ skip }`; throws in CI. */
 export function missing(...programs: string[]): string | false {
   const absent = programs.filter((program) => !isThere(program));
   if (absent.length === 0) return false;
@@ -26,8 +26,8 @@ export function missing(...programs: string[]): string | false {
 }
 
 /**
- * The same for what only a privileged user of a real machine may do (trace a process, mount a file system): the probe
- * throws when it may not. Nothing can be installed against that, so that it is skipped in CI too.
+ * The same for operations that need privileges on a real machine (trace a process, mount a file system): the probe throws if it is not
+ * permitted. Since this cannot be installed, tests are skipped in CI too.
  */
 export function notAllowed(what: string, probe: () => void): string | false {
   try {

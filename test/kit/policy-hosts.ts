@@ -1,24 +1,24 @@
 /**
- * Policy hosts of MTA-STS on loopback: real https servers, one with a good certificate for all of its domains, one whose certificate has
- * expired, one whose certificate is for another name. Each says what its domains' policies are, and counts how often it was asked.
+ * MTA-STS policy hosts on loopback: real https servers, one with a valid certificate for all of its domains, one with an expired
+ * certificate, one with a certificate for another name. Each serves the policies of its domains and counts the requests.
  */
 import { freePort } from './free-ports.ts';
 import { expiredCertificate, testCertificate } from './test-certificate.ts';
 import { type CatcherAnswer, type CaughtRequest, type WebhookCatcher, webhookCatcher } from './webhook-catcher.ts';
 
 export interface PolicyHosts {
-  /** As openTlsPolicies takes them. */
+  /** For openTlsPolicies. */
   https: { port: number; ca: string };
-  /** What is answered for a domain from now on; 404 for those that are not in it. */
+  /** The response for each domain from now on; 404 for others. */
   answers: Map<string, CatcherAnswer>;
-  /** How often a domain's policy was asked for. */
+  /** Returns how often a domain's policy was requested. */
   asked(domain: string): number;
-  /** The address of the policy host of a domain. */
+  /** Returns the address of a domain's policy host. */
   addressOf(domain: string): string;
   close(): Promise<void>;
 }
 
-/** A policy as its host gives it. */
+/** Returns a policy in the form of a policy host. */
 export function policyAnswer(options: { mode: string; mx: string[]; maxAge?: number }): CatcherAnswer {
   const mx = options.mx.map((host) => `mx: ${host}\r\n`).join('');
   const body = `version: STSv1\r\nmode: ${options.mode}\r\n${mx}max_age: ${options.maxAge ?? 604_800}\r\n`;

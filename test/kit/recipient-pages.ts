@@ -1,6 +1,6 @@
 /**
- * The pages that recipients reach, behind the real HTTP shell over the database of a send rig: mail is sent, and what its links
- * lead to is called as a recipient or a machine does.
+ * The pages for recipients behind the real HTTP shell on the database of a send rig: sends a message, and calls its links as a recipient or
+ * a machine does.
  */
 import { request } from 'node:http';
 import PostalMime from 'postal-mime';
@@ -13,7 +13,6 @@ import { createHttpApp } from '../../src/http/app.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { dataOf, GOOD, rowsOf, sendRig, settle } from './send-rig.ts';
 
-/** What a browser calls itself. */
 export const PERSON =
   'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36';
 
@@ -23,7 +22,7 @@ export interface PageAnswer {
   body: Buffer;
 }
 
-/** A client that follows nothing and adds no header of its own. */
+/** A client that follows no redirects and adds no headers. */
 function callAt(
   base: string,
   what: { method: string; address: string; headers?: Record<string, string>; body?: string },
@@ -69,20 +68,20 @@ export async function recipientPages() {
 
   return {
     rig,
-    /** Settable: `isDown` stands in for a storage that does not answer. */
+    /** Can be changed: `isDown` simulates a storage that does not answer. */
     state,
     call: (method: string, address: string, headers?: Record<string, string>, body?: string): Promise<PageAnswer> =>
       callAt(base, { method, address, ...(headers && { headers }), ...(body !== undefined && { body }) }),
-    /** Sends, and reads what the first recipient got. */
+    /** Sends, and returns what the first recipient got. */
     sent: async (body: object, mode: Mode = 'live') => {
       const { messageId } = dataOf(await rig.send({ ...GOOD, ...body }, { mode }));
       const job = rig.offered.find((one) => one.messageId === messageId);
       if (!job?.content) throw new Error(`${messageId} was not handed over with its content`);
       return { messageId, mail: await PostalMime.parse(job.content) };
     },
-    /** Records that the mail was delivered, so many milliseconds ago. */
+    /** Records that the message was delivered this many milliseconds ago. */
     delivered: async (messageId: string, agoMs: number): Promise<void> => {
-      // Not at the moment of the Send: the events of a message are apart.
+      // Later than the Send event: the events of a message have different times.
       clock.advance(1);
       const event = { id: `evt_${messageId}`, type: 'Delivery' as const, detail: {} };
       await settle(rig, messageId, { to: 'delivered', event });

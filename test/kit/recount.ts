@@ -1,18 +1,18 @@
 /**
- * Counts the log of events as docs/reference/statistics.md says, from the bodies that `GET /events` shows and by no code of the service, and
- * compares that with what `GET /statistics` answers.
+ * Counts the event log as docs/reference/statistics.md defines it, from the bodies that `GET /events` returns and without code of the
+ * service, and compares the result with `GET /statistics`.
  */
 import assert from 'node:assert/strict';
 import type { JsonObject } from './api.ts';
 
 const LENGTHS = { hour: 3_600_000, day: 86_400_000 };
-/** What the answer promises of percentiles, and a digit that was rounded away. */
+/** The documented precision of percentiles, plus one rounded digit. */
 const PERCENTILE_ERROR = 0.0251;
 
 export interface Recount {
   interval: keyof typeof LENGTHS;
   groupBy: 'none' | 'tag' | 'template' | 'recipientDomain';
-  /** The bucket's group of an event's message. */
+  /** Returns the bucket's group for an event's message. */
   templateOf?: (messageId: string) => string;
 }
 
@@ -80,7 +80,7 @@ function assertPercentile(seconds: number | null, share: number, latencies: numb
   assert.ok(Math.abs(seconds! - exact) <= exact * PERCENTILE_ERROR, `p${share * 100}: ${seconds} instead of ${exact}`);
 }
 
-/** Asserts that the buckets of an answer say what the events do; buckets of zeros may be among them without groups. */
+/** Asserts that the buckets of a response match the events; without groups, empty buckets are allowed. */
 export function assertCounted(buckets: JsonObject[], events: JsonObject[], how: Recount): void {
   const expected = recount(events, how);
   const isEmpty = (bucket: JsonObject): boolean =>

@@ -1,4 +1,4 @@
-/** A delivery by a relay on loopback that is a sink: both closed at the end of the test. */
+/** A delivery to a relay on loopback, which is a sink; both are closed with the test. */
 import type { TestContext } from 'node:test';
 import { deliveryRig, type Rig, type RigOptions } from './delivery-rig.ts';
 import { type SinkOptions, type SmtpSink, smtpSink } from './smtp-sink.ts';

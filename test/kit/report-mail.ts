@@ -1,21 +1,21 @@
-/** Mail as it comes back: delivery reports (RFC 3464), feedback reports (RFC 5965) and out-of-office notes. */
+/** Inbound reports: delivery reports (RFC 3464), feedback reports (RFC 5965) and out-of-office replies. */
 
 const crlf = (text: string): Buffer => Buffer.from(text.replace(/\r?\n/g, '\r\n'));
 
 export interface ReportedCopy {
   recipient: string;
-  /** With its angle brackets; without it the report quotes none. */
+  /** Including angle brackets; if absent, the report quotes none. */
   headerMessageId?: string;
   action?: 'failed' | 'delayed';
   status?: string;
   diagnostic?: string;
-  /** Above 64 KB: it is stored with its work, and dealt with later. */
+  /** Above 64 KB: stored with its work, and processed later. */
   isLarge?: boolean;
 }
 
 const LARGE = 'All that is known of it follows.\n'.repeat(2_200);
 
-/** As Postfix writes it. */
+/** In the format of Postfix. */
 export function deliveryReport(copy: ReportedCopy): Buffer {
   const { recipient, headerMessageId, action = 'failed', status = '5.1.1', isLarge = false } = copy;
   const { diagnostic = `550 5.1.1 <${recipient}>: Recipient address rejected: User unknown` } = copy;
@@ -66,15 +66,15 @@ Thank you.
 }
 
 export interface ComplainedCopy {
-  /** Null where it is redacted. */
+  /** Null if it is redacted. */
   recipient: string | null;
   headerMessageId: string;
   type?: string;
-  /** Fields of the mail that is quoted, beside the usual ones. */
+  /** Additional header fields of the quoted message. */
   quoted?: string;
 }
 
-/** As feedback loops write it. */
+/** In the format of feedback loops. */
 export function feedbackReport(copy: ComplainedCopy): Buffer {
   const { recipient, headerMessageId, type = 'abuse', quoted } = copy;
   return crlf(`From: <fbl@fbl.example>
@@ -111,7 +111,7 @@ Thank you.
 `);
 }
 
-/** With words that a careless reader takes for a bounce. */
+/** With phrases that resemble a bounce. */
 export function outOfOffice(recipient: string): Buffer {
   return crlf(`From: ${recipient}
 To: shop@example.org
@@ -122,7 +122,10 @@ I am away until Monday. Mail to my old address says 550 5.1.1 user unknown.
 `);
 }
 
-/** A delivery report of that many bytes, as Exchange writes it: most of it is the returned message, and the fields for machines come last. */
+/**
+ * Returns a delivery report of this size in the format of Exchange: mostly the returned message, with the machine-readable fields at the
+ * end.
+ */
 export function returning(bytes: number): Buffer {
   const head = crlf(`From: postmaster@exchange.example
 To: undisclosed-recipients:;

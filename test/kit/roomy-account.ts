@@ -1,10 +1,10 @@
-/** An account for which an operator has raised the limits, for tests of what many endpoints or templates cost. */
+/** An account with raised limits, for tests of many endpoints or templates. */
 import { newAccount } from '../../src/accounts/create.ts';
 import { createAccountOperation, setAccountOperation } from '../../src/accounts/store.ts';
 import { HIGHEST_LIMIT, type Limits } from '../../src/limits/limits.ts';
 import type { Database } from '../../src/storage/database.ts';
 
-/** Its id is the one given. */
+/** Creates the account with the given id. */
 export async function roomyAccount(
   { execute }: Pick<Database, 'execute'>,
   id: string,

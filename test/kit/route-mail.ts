@@ -1,31 +1,31 @@
-/** Mail for a route as another server brings it, and what must be there of it in the end: its bytes, and one event. */
+/** Messages for a route as another server sends them, and checks of the result: their bytes, and one event each. */
 import assert from 'node:assert/strict';
 import type { Service } from './start-service.ts';
 import { waitUntil } from './wait-until.ts';
 
 const LARGE_BYTES = 300_000;
-/** Not UTF-8, and a line that begins with a dot. */
+/** Not UTF-8, and with a line that starts with a dot. */
 const BYTES = Buffer.from('..a line with a dot in front, and \xff\xfe\r\n', 'latin1');
 
-/** Larger than what stays in memory where `isLarge`; every mail differs. */
+/** With `isLarge`, larger than what stays in memory; every message differs. */
 export function routeMail(subject: string, { isLarge }: { isLarge: boolean }): Buffer {
   const header = Buffer.from(`From: ann@example.com\r\nSubject: ${subject}\r\n\r\n`);
   const lines = Array.from({ length: isLarge ? Math.ceil(LARGE_BYTES / BYTES.length) : 1 }, () => BYTES);
   return Buffer.concat([header, ...lines]);
 }
 
-/** The id in `250 2.0.0 queued as inb_…`. */
+/** Returns the id in `250 2.0.0 queued as inb_…`. */
 export function inboundIdIn(reply: string): string {
   return /^250 2\.0\.0 queued as (inb_\w+)/.exec(reply)?.[1] ?? assert.fail(reply);
 }
 
-/** Ids of the mail whose event there is, each time that there is one. */
+/** Returns the ids of messages with an event, repeated for repeated events. */
 export async function inboundEvents(service: Service): Promise<string[]> {
   const { body } = await service.api.get('/events?eventType=Inbound&limit=100');
   return (body as unknown as { messageId: string }[]).map(({ messageId }) => messageId);
 }
 
-/** Waits for the event of each mail that was taken; each has one, and is kept byte for byte. */
+/** Waits for the event of each accepted message; asserts that each has one, and is stored byte for byte. */
 export async function assertTaken(service: Service, taken: ReadonlyMap<string, Buffer>): Promise<void> {
   const events = await waitUntil('the event of each mail', async () => {
     const found = await inboundEvents(service);

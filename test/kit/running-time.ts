@@ -1,16 +1,16 @@
 /**
- * A clock that stands still while this process does: on a shared machine a process may be paused for seconds, and the wall
- * clock then measures the machine instead of the code. Time passes by turns of the event loop; of a longer gap between two of
- * them counts what the process spent on processors, so that code which holds up the loop is measured in full.
+ * A clock that stops while this process does not run: on a shared machine a process may be paused for seconds, and the wall clock then
+ * measures the machine instead of the code. Time advances with turns of the event loop; of a longer gap between two turns, only the CPU
+ * time of the process counts, so that code which blocks the loop is fully measured.
  */
 
 const TURN_MS = 5;
-/** A gap up to this is ordinary work and counts in full. */
+/** A gap up to this is normal work and counts fully. */
 const LONGEST_TURN_MS = 25;
-/** A run with less of it was not disturbed. */
+/** A run with fewer pauses was not disturbed. */
 const PAUSE_MS = 40;
 const MOST_RUNS = 10;
-/** After this no other run is begun: one that fails by waiting in vain is to fail before its file is killed. */
+/** After this time no other run starts, so that a failing test fails before its file is killed. */
 const RUNS_WITHIN_MS = 60_000;
 
 const cpuMs = (): number => {
@@ -22,7 +22,7 @@ let last = { atMs: performance.now(), cpuMs: cpuMs() };
 let passedMs = 0;
 let pausedMs = 0;
 
-/** Pauses of the whole process, by the wall clock. */
+/** Pauses of the entire process, by the wall clock. */
 const pauses: { untilMs: number; ms: number }[] = [];
 
 function turn(): void {
@@ -36,13 +36,13 @@ function turn(): void {
 }
 setInterval(turn, TURN_MS).unref();
 
-/** Milliseconds in which this process ran, since it loaded this file. */
+/** Returns the milliseconds for which this process ran since it loaded this file. */
 export function runningMs(): number {
   turn();
   return passedMs;
 }
 
-/** How long this process stood still between two moments of the wall clock, which is true of all of a paused machine. */
+/** Returns how long this process was paused between two wall-clock times; this applies to all processes of a paused machine. */
 export function pausedMsBetween(fromMs: number, untilMs: number): number {
   turn();
   return pauses
@@ -50,10 +50,7 @@ export function pausedMsBetween(fromMs: number, untilMs: number): number {
     .reduce((sum, { ms }) => sum + ms, 0);
 }
 
-/**
- * Runs a test of limits that are far shorter than a pause: what fails while the process stood still proves nothing and is run
- * again, what fails otherwise fails.
- */
+/** Runs a test with limits far shorter than a pause: a failure during a pause proves nothing and is repeated, any other failure counts. */
 export async function againIfPaused(run: () => Promise<void>): Promise<void> {
   const began = performance.now();
   for (let left = MOST_RUNS - 1; ; left -= 1) {

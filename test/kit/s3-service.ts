@@ -1,7 +1,4 @@
-/**
- * The whole service with its content in a real S3-compatible store, a proxy between the two that can misbehave, and an SMTP
- * sink as relay.
- */
+/** The entire service with its content in a real S3-compatible store, a fault proxy between the two, and an SMTP sink as relay. */
 import { randomBytes } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import type { JsonObject } from './api.ts';
@@ -15,11 +12,10 @@ export interface S3Service {
   proxy: FaultProxy;
   sink: SmtpSink;
   service: Service;
-  /** Settings of the service. */
   env: Record<string, string>;
 }
 
-/** Everything is closed with the test. */
+/** Closed with the test. */
 export async function s3Service(t: TestContext): Promise<S3Service> {
   const opened = await openS3Service();
   t.after(opened.close);
@@ -50,7 +46,7 @@ export async function openS3Service(): Promise<S3Service & { close(): Promise<vo
   }
 }
 
-/** A body for POST /send whose content is too large for the database. */
+/** Returns a body for POST /send whose content is too large for the database. */
 export function largeMail(to: string, more: JsonObject = {}): JsonObject & { text: string } {
   const text = `${randomBytes(150_000)
     .toString('hex')
@@ -59,7 +55,7 @@ export function largeMail(to: string, more: JsonObject = {}): JsonObject & { tex
   return { from: 'Shop <orders@shop.example>', to, subject: 'Your papers', text, ...more };
 }
 
-/** Whether this is that mail, from the first line of its text to the last. */
+/** Whether the content is that of this message, from the first line of its text to the last. */
 export function holds(content: Buffer, mail: { text: string }): boolean {
   return content.toString('latin1').includes(mail.text.replaceAll('\n', '\r\n'));
 }

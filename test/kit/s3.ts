@@ -1,7 +1,7 @@
 /**
- * The S3-compatible store that tests talk to: the one TEST_S3_URL names (an s3:// address as POSTRIDER_BLOB_URL takes it,
- * with the AWS variables), else OpenStack Swift, started for the test. Whatever it is, a test works under a prefix of its
- * own, and what it left there is removed in the end. Skipped aloud where there is neither; an error in CI.
+ * The S3-compatible store of tests: the one that TEST_S3_URL names (an s3:// URL as in POSTRIDER_BLOB_URL, with the AWS variables),
+ * otherwise OpenStack Swift, started for the test. A test uses its own prefix, whose objects are removed at the end. Without either, tests
+ * are skipped with a message; an error in CI.
  */
 import assert from 'node:assert/strict';
 import { AwsV4Signer } from 'aws4fetch';
@@ -20,40 +20,40 @@ import { missing } from './peers.ts';
 import { SWIFT_PROGRAMS, type Swift, startSwift } from './swift.ts';
 
 export interface S3Peer {
-  /** Swift is known not to compare `x-amz-checksum-sha256`. */
+  /** Swift does not check `x-amz-checksum-sha256`. */
   kind: 'swift' | 'other';
-  /** What the store said; empty for one that was not started here. */
+  /** The log of the store; empty if it was not started here. */
   log(): string;
   location: S3Location;
   credentials: S3Credentials;
-  /** Opens the store, differently placed, signed or timed where asked; closed with the peer. */
+  /** Opens the store, optionally with another location, credentials or clock; closed with the peer. */
   open(changes?: { location?: Partial<S3Location>; credentials?: Partial<S3Credentials>; clock?: Clock }): S3Blobs;
-  /** Settings of a service that keeps its blobs there, reached at another endpoint if given. */
+  /** Settings of a service that stores its blobs there, optionally through another endpoint. */
   environment(endpoint?: string): Record<string, string>;
-  /** A signed call to the bucket, or to the object of a key; for what a test does behind the back of the store. */
+  /** A signed call to the bucket or an object, for changes without the store's code. */
   call(method: string, key?: string, options?: { query?: string; body?: Uint8Array }): Promise<Response>;
   close(): Promise<void>;
 }
 
 const external = process.env.TEST_S3_URL;
 
-/** False when a store can be had, else the reason for `{ skip }`; throws in CI. */
+/** False if a store is available, otherwise the reason for `{ skip }`; throws in CI. */
 export const noS3: string | false = external ? false : missing(...SWIFT_PROGRAMS);
 
-/** What TEST_S3_URL names, or a Swift with an empty bucket. */
+/** Opens the store of TEST_S3_URL, or a Swift with an empty bucket. */
 export async function startS3(): Promise<S3Peer> {
   return external ? peerOf(undefined) : startLocalS3();
 }
 
-/** False when startLocalS3() works here, else the reason for `{ skip }`; throws in CI. */
+/** False if startLocalS3() works here, otherwise the reason for `{ skip }`; throws in CI. */
 export const noLocalS3: string | false = external === undefined ? noS3 : missing(...SWIFT_PROGRAMS);
 
-/** A Swift whatever TEST_S3_URL says: for tests that come between the service and its store. */
+/** Starts a Swift whatever TEST_S3_URL is: for tests with a proxy between the service and its store. */
 export async function startLocalS3(): Promise<S3Peer> {
   return peerOf(await startSwift());
 }
 
-/** Of each peer its own, since files may share a store. */
+/** One per peer, since files may share a store. */
 const newBucket = (): string => `postrider-${randomText(8).toLowerCase()}`;
 
 async function peerOf(swift: Swift | undefined): Promise<S3Peer> {

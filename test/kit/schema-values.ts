@@ -1,15 +1,15 @@
 /**
- * Values for a JSON schema, for tests that call what a document describes: those that fit, at the bounds as often as between them, and
- * those that nearly fit. Knows the keywords that /openapi.json uses.
+ * Generates values for a JSON schema, for tests that call an API by its document: valid values, at the limits as often as between them, and
+ * nearly valid ones. Supports the keywords that /openapi.json uses.
  */
 import fc from 'fast-check';
 
 export type Schema = Record<string, unknown>;
 
-/** Follows `#/components/…`. */
+/** Resolves `#/components/…`. */
 export type Resolve = (schema: Schema) => Schema;
 
-/** Longer texts and lists say nothing new. */
+/** Longer texts and lists add nothing. */
 const LONGEST_TEXT = 1_200;
 const LONGEST_LIST = 12;
 
@@ -71,7 +71,6 @@ function objectOf(schema: Schema, resolve: Resolve): fc.Arbitrary<Record<string,
   return fc.tuple(free, known).map(([some, all]) => ({ ...some, ...all }));
 }
 
-/** Values that fit the schema. */
 export function fittingOf(given: Schema, resolve: Resolve): fc.Arbitrary<unknown> {
   const schema = resolve(given);
   const examples = (schema.examples ?? []) as unknown[];
@@ -117,7 +116,7 @@ const STRANGE = fc.oneof(
   fc.jsonValue({ maxDepth: 3 }),
 );
 
-/** A path to some part of the value, chosen by these numbers. */
+/** Changes a part of the value, selected by these numbers. */
 function changed(value: unknown, choices: readonly number[], change: unknown): unknown {
   const [choice, ...rest] = choices;
   if (choice === undefined || typeof value !== 'object' || value === null) return change;
@@ -127,7 +126,7 @@ function changed(value: unknown, choices: readonly number[], change: unknown): u
     return value.map((one, index) => (index === at ? changed(one, rest, change) : one));
   }
   const keys = Object.keys(value);
-  // One in so many is a field that nobody knows.
+  // Sometimes an unknown field.
   const key = choice % (keys.length + 1) === keys.length ? 'unknown' : keys[choice % (keys.length + 1)]!;
   const inner = (value as Record<string, unknown>)[key];
   const next = changed(inner, rest, change);
@@ -135,7 +134,7 @@ function changed(value: unknown, choices: readonly number[], change: unknown): u
   return next === undefined ? others : { ...others, [key]: next };
 }
 
-/** Values with one part that does not fit, as a rule: of another type, beyond its bounds, missing, or unknown. */
+/** Generates values that usually have one invalid part: of another type, beyond its limits, missing, or unknown. */
 export function nearlyOf(schema: Schema, resolve: Resolve): fc.Arbitrary<unknown> {
   const path = fc.array(fc.nat(30), { minLength: 1, maxLength: 3 });
   return fc

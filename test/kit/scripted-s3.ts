@@ -1,6 +1,6 @@
 /**
- * An HTTP server in place of an S3-compatible store, for answers that a real one gives only on its worst days. Each
- * request is shown to the script, which answers it; what a real store does is tested against a real one.
+ * An HTTP server instead of an S3-compatible store, for rare responses of a real one. A script answers each request; normal behavior is
+ * tested with a real store.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -58,7 +58,7 @@ export async function scriptedS3(
   };
 }
 
-/** An error as S3 writes it. */
+/** Sends an error in the format of S3. */
 export function refuse(response: ServerResponse, status: number, code: string, message = 'Because.'): void {
   response.writeHead(status, { 'content-type': 'application/xml' });
   response.end(`<?xml version="1.0"?>\n<Error><Code>${code}</Code><Message>${message}</Message></Error>`);

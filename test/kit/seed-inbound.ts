@@ -1,9 +1,9 @@
-/** Puts mail that came in, and its event, into a store: for tests of what comes after it. */
+/** Stores inbound messages and their events, for tests of later steps. */
 import { newId } from '../../src/base/ids.ts';
 import { playInboundOperation, type ReadInbound } from '../../src/inbound-routes/message-store.ts';
 import type { Database } from '../../src/storage/database.ts';
 
-/** Answers the id of the event. `text` is what was written in the mail. */
+/** Returns the id of the event. `text` is the text of the message. */
 export async function seedInbound(
   database: Database,
   { accountId, text, recipient = 'a@in.shop.example' }: { accountId: string; text: string; recipient?: string },

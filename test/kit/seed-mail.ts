@@ -1,6 +1,4 @@
-/**
- * Puts mail and its events into a store without an intake: for tests and measurements of what comes after it.
- */
+/** Stores messages and their events without the acceptance, for tests and benchmarks of later steps. */
 
 import { newId } from '../../src/base/ids.ts';
 import type { Mode } from '../../src/base/mode.ts';

@@ -1,6 +1,6 @@
 /**
- * The intake of POST /send over a real database, without the HTTP shell: a clock that stands still, a hand-over that
- * remembers what it was offered, and a verified domain.
+ * POST /send on a real database, without the HTTP shell: a clock that stands still, a dispatch that records its messages, and a verified
+ * domain.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -20,7 +20,7 @@ import { createRender, createTemplateSource } from '../../src/templates/template
 import { fakeClock } from './fake-clock.ts';
 import { tempDatabase } from './temp-database.ts';
 
-/** A body that is accepted as it is. */
+/** A body that is accepted. */
 export const GOOD = { from: 'Shop <shop@verified.example>', to: 'a@example.com', subject: 'Hello', text: 'Hi' };
 
 export function testAccount(id: string, settings: Partial<Account['settings']> = {}): Account {
@@ -94,13 +94,13 @@ export interface SentData {
   recipients: { email: string; role: string; status: string; messageId: string }[];
 }
 
-/** The data of an accepted send; throws with the refusal otherwise. */
+/** Returns the data of an accepted send; throws if it was refused. */
 export function dataOf(result: Result<Answer>): SentData {
   if (!result.ok) throw new Error(JSON.stringify(result.failure));
   return (JSON.parse(result.value.json) as { data: SentData }).data;
 }
 
-/** Reads rows straight from the database file, beside the running threads. */
+/** Reads rows directly from the database file, while the threads run. */
 export async function rowsOf<T>(rig: SendRig, sql: string): Promise<T[]> {
   const { DatabaseSync } = await import('node:sqlite');
   const { prepareDataDirectory } = await import('../../src/storage/data-directory.ts');
@@ -112,7 +112,7 @@ export async function rowsOf<T>(rig: SendRig, sql: string): Promise<T[]> {
   }
 }
 
-/** What the delivery records of a message that was handed over: the remote server's answer, and whom it suppresses. */
+/** Settles a dispatched message as the delivery does: with the remote server's reply, and a suppression. */
 export async function settle(
   rig: SendRig,
   messageId: string,

@@ -1,4 +1,4 @@
-/** A service of its own whose live mail goes to a sink, and whose account may send from shop.example. */
+/** A service whose live messages go to a sink, and whose account may send from shop.example. */
 import { type SmtpSink, smtpSink } from './smtp-sink.ts';
 import { type Service, startService } from './start-service.ts';
 
@@ -9,7 +9,7 @@ export interface Shop {
 
 export interface ShopOptions {
   env?: Record<string, string>;
-  /** Bytes that the account is approved for; the standard size unless given. */
+  /** Approved message size in bytes; the default size if absent. */
   emailLimit?: number;
 }
 
@@ -29,7 +29,7 @@ export async function openShop(options: ShopOptions = {}): Promise<Shop> {
   }
 }
 
-/** Takes what a test holds, which may be nothing when opening failed. */
+/** Closes what a test opened, which may be nothing if the start failed. */
 export async function closeShop({ sink, service }: Partial<Shop>): Promise<void> {
   await service?.close();
   await sink?.close();

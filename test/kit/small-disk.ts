@@ -1,4 +1,4 @@
-/** A small file system of its own, to be filled up. */
+/** A small, separate file system to be filled. */
 import { execFileSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmdirSync, statfsSync, writeSync } from 'node:fs';
 import os from 'node:os';
@@ -20,7 +20,7 @@ export function mountSmallDisk(options = 'size=64m'): { folder: string; unmount:
   return { folder, unmount };
 }
 
-/** Why a test that mounts one is skipped; false where it runs. */
+/** Why a test that mounts one is skipped; false if it runs. */
 export const noSmallDisk = notAllowed('mount a small file system', () => mountSmallDisk().unmount());
 
 export const freeBytes = (folder: string): number => {
@@ -28,7 +28,7 @@ export const freeBytes = (folder: string): number => {
   return bavail * bsize;
 };
 
-/** Writes a file until so many bytes are left, or none. */
+/** Writes a file until this many bytes are left, or none. */
 export function fill(folder: string, leaveBytes: number): string {
   const name = path.join(folder, 'ballast');
   const file = openSync(name, 'w');

@@ -1,40 +1,39 @@
 /**
- * Runs the transcripts of test/dialogs against the real listener. One step a line:
+ * Runs the transcripts of test/dialogs with the real listener. One step per line:
  *
- *   # words            for the reader
- *   C: MAIL FROM:<…>   the client says this line; lines of the client that follow each other leave in one write
- *   C "a\n.\n"         the client sends these bytes, written as a JSON string of Latin-1 characters, without a line end
- *   S: 250 2.1.0 *     the server answers this line; * stands for anything
- *   S: (closed)        the server has closed the connection, and said nothing more
- *   @ tls              the client begins the handshake, which must succeed
+ *   # text             a comment
+ *   C: MAIL FROM:<…>   the client sends this line; consecutive lines of the client are sent in one write
+ *   C "a\n.\n"         the client sends these bytes (a JSON string of Latin-1 characters) without a line end
+ *   S: 250 2.1.0 *     the server replies with this line; * matches anything
+ *   S: (closed)        the server has closed the connection without another line
+ *   @ tls              the client starts the handshake, which must succeed
  *   @ log in live      EHLO, STARTTLS, EHLO and AUTH, all of them accepted (or: sandbox)
- *   @ connect          a new connection in place of the present one
- *   @ accepted 2       so many messages were accepted since the last such line
- *   @ silence          the server says nothing for a moment
+ *   @ connect          a new connection replaces the current one
+ *   @ accepted 2       this many messages were accepted since the last such line
+ *   @ silence          the server sends nothing for a moment
  *   @ limits {…}       on the first line of steps: limits of the listener, as JSON
  *
- * {name} stands for a word of the rig.
- * {user live}, {pass live} and {plain live} stand for what a log-in takes, in Base64. Each transcript has a listener of its own.
+ * {name} is replaced by a value of the rig. {user live}, {pass live} and {plain live} are replaced by the values of a login, in Base64.
+ * Each transcript has its own listener.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import type { SmtpLimits, SmtpServer } from '../../src/smtp/smtp.ts';
 import { connectTalker, plainResponse, type Talker } from './smtp-talker.ts';
 
-/** What transcripts run against. */
 export interface DialogRig {
   readonly accepted: readonly unknown[];
   listen(options: { limits?: Partial<SmtpLimits> }): Promise<{ server: SmtpServer; port: number }>;
-  /** Of submission. */
+  /** For submission. */
   readonly credentials?: Readonly<Record<'live' | 'sandbox', { username: string; password: string }>>;
-  /** What {name} stands for besides. */
+  /** More values for {name}. */
   readonly words?: Readonly<Record<string, string>>;
 }
 
 interface Step {
   kind: 'C' | 'bytes' | 'S' | '@';
   text: string;
-  /** From 1. */
+  /** Line number, from 1. */
   line: number;
 }
 
@@ -73,7 +72,7 @@ interface Stage {
   rig: DialogRig;
   port: number;
   talker: Talker;
-  /** Messages accepted when they were last counted. */
+  /** Messages accepted at the last count. */
   counted: number;
 }
 
@@ -132,7 +131,7 @@ async function runStep(stage: Stage, { kind, text }: Step, sending: { text: stri
   throw new Error(`is no order: ${text}`);
 }
 
-/** Throws with the line of the transcript that did not come true. */
+/** Throws with the line of the transcript that did not match. */
 export async function runDialog(file: string, rig: DialogRig): Promise<void> {
   const steps = readSteps(file);
   const first = /^limits (.*)$/.exec(steps[0]?.text ?? '');

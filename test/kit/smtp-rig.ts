@@ -1,6 +1,6 @@
 /**
- * The submission listener over a real database, without the rest of the service: an account with a live and a sandbox
- * credential, a verified domain, and a hand-over that remembers what was accepted. The deliveries do not run.
+ * The submission listener on a real database, without the rest of the service: an account with a live and a sandbox credential, a verified
+ * domain, and a dispatch that records accepted messages. Deliveries do not run.
  */
 
 import assert from 'node:assert/strict';
@@ -52,7 +52,7 @@ export interface RunningServer {
   guard: LoginGuard;
 }
 
-/** Sender of live mail that is accepted. */
+/** An accepted sender of live messages. */
 export const SENDER = 'shop@verified.example';
 
 export async function smtpRig() {
@@ -85,14 +85,14 @@ export async function smtpRig() {
   const tls = openTlsIdentity({ files: undefined, folder: temp.folder, hostname: 'postrider.test', clock, log });
   const servers: SmtpServer[] = [];
 
-  /** One more listener on the same database; each has authentication caches and failures of its own. */
+  /** Opens another listener on the same database, with its own authentication cache and failure counts. */
   const listen = async (options: ServerOptions = {}): Promise<RunningServer> => {
     const { limits, guard = createLoginGuard(), ...rest } = options;
     const server = createSubmissionServer({
       hostname: 'postrider.test',
       authenticator: createSmtpAuthenticator({ database, clock }),
       ...{ submit, blobs, tls, clock, log, metrics, guard },
-      // A machine under load is not to be taken for an early talker.
+      // Under load, a slow client must not count as an early talker.
       limits: { greetingMs: 0, ...limits },
       ...rest,
     });
@@ -103,7 +103,7 @@ export async function smtpRig() {
   return {
     ...temp,
     ...{ account, credential, credentials, accepted, blobs, metrics, clock, submit, listen },
-    /** Everything that was logged, as JSON lines. */
+    /** Log lines in JSON. */
     log: lines,
     close: async (): Promise<void> => {
       await Promise.all(servers.map((server) => server.stop({ deadlineMs: 500 })));
@@ -115,7 +115,6 @@ export async function smtpRig() {
 
 export type SmtpRig = Awaited<ReturnType<typeof smtpRig>>;
 
-/** A session that is logged in. */
 export async function openSession(port: number, credential: { username: string; password: string }): Promise<Talker> {
   const talker = await connectTalker(port);
   assert.match(await talker.reply(), /^220 /);
@@ -123,7 +122,7 @@ export async function openSession(port: number, credential: { username: string; 
   return talker;
 }
 
-/** Everything up to the dot's reply; the replies. */
+/** Sends a message up to the reply to the dot; returns the replies. */
 export async function submitMail(
   talker: Talker,
   content = `From: ${SENDER}\r\n\r\nx\r\n`,

@@ -1,4 +1,4 @@
-/** A session of the outbound client against a scripted server, and a small mail to send over it. */
+/** A session of the outbound client with a scripted server, and a small message to send. */
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import { openSmtpSession, type SmtpMessage, type SmtpSession, type SmtpTimeouts } from '../../src/net/smtp-client.ts';

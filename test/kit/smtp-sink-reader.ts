@@ -1,6 +1,6 @@
 /**
- * Reads a client's bytes for the SMTP sink: command lines and dotted content, and reports whatever a strict server would
- * not let pass.
+ * Reads a client's bytes for the SMTP sink: command lines and dot-stuffed content, and records everything that a strict server would
+ * reject.
  */
 import type { Socket } from 'node:net';
 
@@ -35,7 +35,7 @@ export class SinkReader {
     return this.#buffer.length > 0;
   }
 
-  /** Hands the socket over to somebody else. */
+  /** Stops reading, so that another reader can use the socket. */
   stop(): void {
     this.#socket.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onEnd);
     this.#socket.pause();
@@ -50,7 +50,7 @@ export class SinkReader {
     });
   }
 
-  /** The next command without its CRLF, or undefined at the end. */
+  /** Returns the next command without its CRLF, or undefined at the end. */
   async line(): Promise<string | undefined> {
     for (;;) {
       const end = this.#buffer.indexOf(10);
@@ -67,7 +67,7 @@ export class SinkReader {
     }
   }
 
-  /** Everything up to the final dot, undotted; undefined when the client left before it. */
+  /** Returns everything up to the final dot, without dot-stuffing; undefined if the client left before it. */
   async content(options: { keep: boolean }): Promise<Buffer | undefined> {
     const pieces: Buffer[] = [Buffer.from('\r\n')];
     let tail = Buffer.from('\r\n');

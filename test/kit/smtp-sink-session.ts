@@ -1,6 +1,4 @@
-/**
- * One connection to the SMTP sink: takes the client's commands one by one and does at each what the script says.
- */
+/** One connection to the SMTP sink: reads the client's commands and acts on each as the script says. */
 import { Buffer } from 'node:buffer';
 import type { Socket } from 'node:net';
 import tls from 'node:tls';
@@ -24,7 +22,7 @@ const DEFAULT_REPLIES: Record<SinkStage, string> = {
   quit: '221 2.0.0 bye',
 };
 
-/** What all sessions of a sink have in common. */
+/** Shared by all sessions of a sink. */
 export interface SinkState {
   options: SinkOptions;
   script: Partial<Record<SinkStage, SinkRule>>;
@@ -56,7 +54,7 @@ export class SinkSession {
     if (socket instanceof tls.TLSSocket) this.#tls = socket.getProtocol() ?? undefined;
   }
 
-  /** The code that was sent, or 0 when the connection is over. */
+  /** Returns the code that was sent, or 0 if the connection is over. */
   async #act(stage: SinkStage, line: string, defaultReply = DEFAULT_REPLIES[stage]): Promise<number> {
     const { occurrences, script } = this.#shared;
     const occurrence = (occurrences.get(stage) ?? 0) + 1;
@@ -110,7 +108,7 @@ export class SinkSession {
     }
   }
 
-  /** False when the session is over. */
+  /** Returns false if the session is over. */
   async #command(line: string): Promise<boolean> {
     const verb = line.split(' ')[0]!.toUpperCase();
     switch (verb) {
@@ -174,7 +172,7 @@ export class SinkSession {
     return true;
   }
 
-  /** Always the end of the session; a stalled one ends with the client's patience. */
+  /** Always ends the session; a stalled handshake ends when the client times out. */
   async #breakHandshake(how: 'garbage' | 'reset' | 'stalled' | 'alert'): Promise<false> {
     const socket = this.#socket;
     if (how === 'stalled') {
@@ -247,7 +245,7 @@ export class SinkSession {
     const { from = '', to, parameters: mailParameters } = this.#envelope;
     const dotCode = await this.#act('dot', 'dot', possible ? DEFAULT_REPLIES.dot : '554 5.5.1 no valid recipients');
     this.#envelope = { from: undefined, parameters: '', to: [] };
-    // A reply that was dropped on the way is still an acceptance: that is what duplicates are made of.
+    // A reply lost in transit is still an acceptance: this is how duplicates arise.
     const accepted = possible && (dotCode === 0 || (dotCode >= 200 && dotCode < 300));
     if (accepted) {
       const session = this.#number;

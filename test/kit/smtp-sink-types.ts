@@ -1,4 +1,4 @@
-/** The words of the SMTP sink: what it does and what it saw. */
+/** The types of the SMTP sink: its actions and its records. */
 import type { TestCertificate } from './test-certificate.ts';
 
 export type SinkStage =
@@ -17,7 +17,7 @@ export type SinkStage =
 export interface SinkMessage {
   from: string;
   to: string[];
-  /** As the client meant it: dots removed, without the final dot's line. */
+  /** Without dot-stuffing and without the final dot's line. */
   content: Buffer;
   /** Unix milliseconds at which the dot was answered. */
   at: number;
@@ -32,7 +32,7 @@ export interface SinkMessage {
 export interface SinkContext {
   stage: SinkStage;
   session: number;
-  /** The command's line, or the name of the stage for banner and dot. */
+  /** The command line, or the name of the stage for banner and dot. */
   line: string;
   /** How often this stage was reached on any connection, from 1. */
   occurrence: number;
@@ -41,27 +41,27 @@ export interface SinkContext {
   tls: string | undefined;
 }
 
-/** A reply without its line end (lines of a multi-line reply separated by CRLF), or what to do besides. */
+/** A reply without its line end (lines of a multi-line reply separated by CRLF), or another action. */
 export type SinkAction =
   | string
   | {
       reply?: string;
       delayMs?: number;
-      /** Sent in the same write, behind the reply, as it is. */
+      /** Sent in the same write after the reply, unchanged. */
       inject?: string;
-      /** One byte of the reply each so many milliseconds. */
+      /** Sends the reply byte by byte at this interval. */
       dripMs?: number;
-      /** Continuation lines without an end. */
+      /** Sends continuation lines without end. */
       endless?: boolean;
-      /** Say nothing, ever, and read on. */
+      /** Never replies, but keeps reading. */
       silent?: boolean;
-      /** Cut the connection after the reply, or instead of it. */
+      /** Cuts the connection after the reply, or instead of it. */
       drop?: boolean;
-      /** For starttls: what follows the reply in place of a handshake. */
+      /** For starttls: follows the reply instead of a handshake. */
       handshake?: 'garbage' | 'reset' | 'stalled' | 'alert';
     };
 
-/** One action for always, several for the first times (then the default), or a function; undefined is the default. */
+/** One action for every time, several for the first times (then the default), or a function; undefined is the default. */
 export type SinkRule =
   | SinkAction
   | SinkAction[]
@@ -71,16 +71,16 @@ export interface SinkOptions {
   script?: Partial<Record<SinkStage, SinkRule>>;
   tls?: 'none' | 'starttls' | 'implicit';
   certificate?: TestCertificate;
-  /** Speaks TLS 1.0 only, as very old servers do. */
+  /** Supports only TLS 1.0, as very old servers do. */
   oldTls?: boolean;
-  /** Lines of the EHLO answer; STARTTLS and AUTH are added by themselves. */
+  /** Lines of the EHLO reply; STARTTLS and AUTH are added automatically. */
   extensions?: string[];
-  /** Demands this user and password. */
+  /** Requires this user and password. */
   auth?: { user: string; pass: string };
   port?: number;
-  /** Address to listen on; default 127.0.0.1. */
+  /** Address to listen on; 127.0.0.1 by default. */
   host?: string;
-  /** Keep only counts, for load. */
+  /** Keeps only counts, for load tests. */
   discard?: boolean;
   onMessage?: (message: SinkMessage) => void;
 }
@@ -89,7 +89,7 @@ export interface SmtpSink {
   port: number;
   host: string;
   messages: SinkMessage[];
-  /** Messages answered with 2xx at the dot, also when discarded. */
+  /** Messages answered with 2xx at the dot, including discarded ones. */
   readonly accepted: number;
   commands: string[];
   violations: string[];
@@ -97,10 +97,10 @@ export interface SmtpSink {
     readonly now: number;
     readonly peak: number;
     readonly total: number;
-    /** Address of the client of each. */
+    /** The client address of each connection. */
     readonly from: readonly string[];
   };
-  /** Replaces the script for what comes. */
+  /** Replaces the script from now on. */
   setScript(script: Partial<Record<SinkStage, SinkRule>>): void;
   /** Cuts every open connection. */
   dropAll(): void;

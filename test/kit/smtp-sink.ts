@@ -1,6 +1,6 @@
 /**
- * A real SMTP server on loopback that does what a script says at every stage, and checks its client strictly: bare CR, bare
- * LF, NUL, over-long command lines and undotted lines are recorded as violations. Without a script it takes everything.
+ * A real SMTP server on loopback with a scripted behavior at every stage, which checks its client strictly: bare CR, bare LF, NUL,
+ * over-long command lines and missing dot-stuffing are recorded as violations. Without a script it accepts everything.
  */
 import net, { type Socket } from 'node:net';
 import tls from 'node:tls';

@@ -1,28 +1,28 @@
-/**
- * A client that says exactly what it is given, byte for byte, and gives back what it hears line by line. It has no manners
- * and knows no SMTP but STARTTLS.
- */
+/** A client that sends exactly the given bytes and returns the replies line by line. It knows no SMTP except STARTTLS. */
 import net from 'node:net';
 import tls from 'node:tls';
 
 export interface Talker {
-  /** Bytes as they are; characters above U+00FF as UTF-8. */
+  /** Sends bytes unchanged; characters above U+00FF as UTF-8. */
   send(text: string | Buffer): void;
-  /** The next line without its CRLF; undefined once the server has closed. Rejects after the time. */
+  /** Returns the next line without its CRLF; undefined once the server has closed. Rejects after the timeout. */
   line(timeoutMs?: number): Promise<string | undefined>;
-  /** A whole reply, its lines joined by \n. */
+  /**
+   * Returns an entire reply, with its lines joined by
+   * .
+   */
   reply(timeoutMs?: number): Promise<string>;
-  /** Sends a line and answers the whole reply. */
+  /** Sends a line and returns the entire reply. */
   say(line: string, timeoutMs?: number): Promise<string>;
   startTls(options?: tls.ConnectionOptions): Promise<void>;
-  /** EHLO, STARTTLS, EHLO; throws unless it is welcome. */
+  /** Sends EHLO, STARTTLS, EHLO; throws unless they are accepted. */
   secure(): Promise<void>;
-  /** Resolves when the server has closed; what it said last is still to be read. */
+  /** Resolves when the server has closed; its last bytes can still be read. */
   closed(timeoutMs?: number): Promise<void>;
   /** Ends the sending side. */
   end(): void;
   destroy(): void;
-  /** EHLO, STARTTLS, EHLO, AUTH PLAIN; throws unless it is welcome. */
+  /** Sends EHLO, STARTTLS, EHLO, AUTH PLAIN; throws unless they are accepted. */
   logIn(credential: { username: string; password: string }): Promise<void>;
   readonly socket: net.Socket;
 }
@@ -33,7 +33,7 @@ export function plainResponse({ username, password }: { username: string; passwo
 
 const SLOWEST_MS = 30_000;
 
-/** Connects and does not wait for the greeting. */
+/** Connects without waiting for the greeting. */
 export async function connectTalker(
   port: number,
   options: { localAddress?: string; host?: string } = {},

@@ -1,4 +1,4 @@
-/** Every published sequence that some server takes for the end of a mail (SEC Consult 2023, CVE-2023-51764 to -51766). */
+/** All published sequences that some server treats as the end of a message (SEC Consult 2023, CVE-2023-51764 to -51766). */
 export const SMUGGLING: readonly string[] = [
   '\n.\n',
   '\n.\r\n',

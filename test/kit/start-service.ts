@@ -1,7 +1,6 @@
 /**
- * Starts the real service, as an operator does: a process of its own, `node src/main.ts serve`, on free ports and a data
- * directory of its own, and waits until it says that it is serving. What it logs is kept for the assertion that fails.
- * The directory outlives kill() and restart(), and is removed by close().
+ * Starts the real service as an operator does: a separate process, `node src/main.ts serve`, on free ports and its own data directory, and
+ * waits until it is serving. Its log is kept for failed assertions. The directory survives kill() and restart(), and is removed by close().
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -16,7 +15,7 @@ const root = path.resolve(import.meta.dirname, '../..');
 const MAIN = path.join(root, 'bin/postrider.js');
 const START_TIMEOUT_MS = 60_000;
 
-/** Processes that must not outlive the test, however that ends. */
+/** Processes that must not outlive the test, however it ends. */
 const running = new Set<ChildProcess>();
 let guarded = false;
 
@@ -32,13 +31,13 @@ function guard(child: ChildProcess): void {
 }
 
 export interface ServiceOptions {
-  /** Settings on top of those for tests. */
+  /** Settings in addition to those for tests. */
   env?: Record<string, string>;
-  /** A directory to serve instead of a new one; the caller removes it. */
+  /** An existing directory to serve; the caller removes it. */
   dataDir?: string;
-  /** Data directory of the node that made the first account, for one that joins it. */
+  /** Data directory of the node that created the first account, to join it. */
   joins?: string;
-  /** Program and arguments to put in front of node, such as strace. */
+  /** Program and arguments before node, for example strace. */
   wrapper?: string[];
 }
 
@@ -50,35 +49,35 @@ export interface Exit {
 export interface Service {
   readonly dataDir: string;
   readonly url: string;
-  /** Of the API with TLS; 0 unless POSTRIDER_HTTPS_PORT is given. */
+  /** Port of the API with TLS; 0 unless POSTRIDER_HTTPS_PORT is set. */
   readonly httpsPort: number;
   /** Port of SMTP submission. */
   readonly smtpPort: number;
-  /** With TLS from the first byte; 0 unless POSTRIDER_SMTPS_PORT is given. */
+  /** Port of submission with implicit TLS; 0 unless POSTRIDER_SMTPS_PORT is set. */
   readonly smtpsPort: number;
-  /** For mail from outside; 0 unless POSTRIDER_INBOUND_PORT is given. */
+  /** Port for inbound mail; 0 unless POSTRIDER_INBOUND_PORT is set. */
   readonly inboundPort: number;
-  /** The SMTP credential of the first run: live. */
+  /** The live SMTP credential of the first run. */
   readonly smtpCredential: { username: string; password: string };
-  /** Process id of the serving process itself, also behind a wrapper. */
+  /** Process id of the serving process itself, even with a wrapper. */
   readonly pid: number;
-  /** What was written to stderr since the first start. */
+  /** stderr since the first start. */
   readonly log: string;
   readonly live: Credentials;
   readonly sandbox: Credentials;
-  /** Calls with the live key, the sandbox key, and with no key. */
+  /** Calls with the live key, the sandbox key, and without a key. */
   readonly api: Api;
   readonly sandboxApi: Api;
   readonly anonymous: Api;
-  /** Runs a command of the command line on the same data directory, in the process of the test; its `--json` output parsed. */
+  /** Runs a command of the command line on the same data directory, in the process of the test; returns its parsed `--json` output. */
   cli(...args: string[]): Promise<JsonObject>;
   /** Sends a signal and waits for the end of the process. */
   kill(signal: NodeJS.Signals): Promise<Exit>;
-  /** Resolves at the end of the present process. */
+  /** Resolves at the end of the current process. */
   exited(): Promise<Exit>;
-  /** Starts again on the same directory, after an end; options replace those of the start. */
+  /** Starts again with the same directory after an end; options replace those of the start. */
   restart(options?: Omit<ServiceOptions, 'dataDir'>): Promise<void>;
-  /** Ends the process if it still runs and removes the directory. */
+  /** Ends the process if it is still running and removes the directory. */
   close(): Promise<void>;
 }
 
@@ -91,7 +90,7 @@ interface Serving {
   inboundPort?: number;
 }
 
-/** Of a service on this directory, or a command. */
+/** The environment of a service with this directory, or of a command. */
 export function environment(dataDir: string, env: Record<string, string> = {}): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(([name]) => !/^(POSTRIDER_|NODE_TEST|NODE_OPTIONS)/.test(name));
   return {
@@ -102,13 +101,13 @@ export function environment(dataDir: string, env: Record<string, string> = {}): 
     POSTRIDER_SMTP_PORT: '0',
     POSTRIDER_SMTP_HOSTNAME: 'postrider.test',
     POSTRIDER_MIN_FREE_BYTES: '1000000',
-    // No test asks the world.
+    // Tests must not query external hosts.
     POSTRIDER_DOCTOR_NETWORK: 'off',
     ...env,
   };
 }
 
-/** Runs `postrider <args>` to its end, whatever it says; `wrapper` goes in front of node. */
+/** Runs `postrider <args>` to its end, whatever its result; `wrapper` goes before node. */
 export async function runCommand(
   args: string[],
   options: { dataDir: string; env?: Record<string, string>; cwd?: string; wrapper?: string[] },
@@ -128,7 +127,7 @@ export async function runCommand(
   }
 }
 
-/** Starts a service and resolves once it serves; rejects with its log when it ends before that. */
+/** Starts a service and resolves once it serves; rejects with its log if it ends before that. */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const own = options.dataDir === undefined;
   const dataDir = options.dataDir ?? mkdtempSync(path.join(os.tmpdir(), 'postrider-service-'));
@@ -146,7 +145,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     const env = environment(dataDir, how.env);
     child = spawn(program, [...before, MAIN, 'serve'], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
     guard(child);
-    // The first start prints its credentials there; the log is on stderr alone.
+    // The first start prints its credentials to stdout; the log is only on stderr.
     child.stdout?.resume();
     child.stderr?.on('data', (chunk) => {
       log += chunk;
@@ -232,10 +231,10 @@ function announcement(file: string): Serving | undefined {
   if (!existsSync(file)) return undefined;
   try {
     const said = JSON.parse(readFileSync(file, 'utf8')) as Serving;
-    // Without a port where another process has it.
+    // Without a port if another process uses it.
     return said.pid > 0 && said.httpPort !== 0 ? said : undefined;
   } catch {
-    // Caught in the middle of being written.
+    // The file is being written.
     return undefined;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Transactions on a real PostgreSQL that overlap as a test wants it: one stands still behind a chosen statement, or before its COMMIT,
- * while another runs as far as it can. Chance has no part in it.
+ * Transactions on a real PostgreSQL that overlap deterministically: one pauses after a chosen statement, or before its COMMIT, while
+ * another runs as far as it can.
  */
 import type { Database } from '../../src/storage/database.ts';
 import { eachCall, type Operation, runWithin, type Transaction } from '../../src/storage/operation.ts';
@@ -13,11 +13,11 @@ export interface Call<R> {
 
 export const callOf = <A, R>(op: Operation<A, R>, args: A): Call<R> => ({ run: (tx) => runWithin(tx, op, args) });
 
-/** Runs it once; like every operation again where PostgreSQL rolled it back for another one. */
+/** Runs it once; like every operation, again if PostgreSQL rolled it back because of another one. */
 export const execute = <R>(database: Database, { run }: Call<R>): Promise<R> =>
   database.execute({ name: 'test.stepped', mode: 'write', run: eachCall((tx: Transaction) => run(tx)) }, null);
 
-/** One call that stands behind so many statements; `hasReached` says false where it has fewer. */
+/** Runs a call that pauses after this many statements; `hasReached` returns false if it has fewer. */
 function standingAt<R>(call: Call<R>, statements: number) {
   const reached = Promise.withResolvers<boolean>();
   const released = Promise.withResolvers<void>();
@@ -56,7 +56,7 @@ function standingAt<R>(call: Call<R>, statements: number) {
   return { call: { run }, hasReached: reached.promise, release: released.resolve };
 }
 
-/** Sessions of this database that wait for a lock. */
+/** Counts the sessions of this database that wait for a lock. */
 const waitingCall: Call<number> = {
   run: async (tx) => {
     const row = await tx.get<{ waiting: number }>(
@@ -67,19 +67,19 @@ const waitingCall: Call<number> = {
 };
 
 export interface Overlap<F, A, B> {
-  /** Of two nodes, and one that watches them. */
+  /** Two nodes, and one that observes them. */
   nodes: readonly [Database, Database, Database];
-  /** What both work on; made for each place at which the first one stands. */
+  /** Creates the data for both; called for each pause position of the first one. */
   prepare(): Promise<F>;
   first(fixture: F): Call<A>;
   second(fixture: F): Call<B>;
-  /** Throws where what they answered together, or have left in the database, is wrong. */
+  /** Throws if their results or the database are wrong. */
   check(answers: { fixture: F; first: A; second: B }): Promise<void>;
 }
 
 /**
- * Has the first one stand behind each of its statements in turn, none and all of them included, while the second one runs to its end
- * or until it waits for the first. Answers at how many places it stood, and at how many the second one waited.
+ * Pauses the first call after each of its statements in turn, including none and all, while the second one runs to its end or until it
+ * waits for the first. Returns the number of positions, and at how many of them the second one waited.
  */
 export async function overlapEverywhere<F, A, B>(
   overlap: Overlap<F, A, B>,

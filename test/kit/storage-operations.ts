@@ -16,7 +16,7 @@ export const countOperation = operation('test.count', 'read', (tx, prefix: strin
   tx.get<{ n: number }>('SELECT count(*) AS n FROM meta WHERE key LIKE ?', `${prefix}%`),
 );
 
-/** Counts to a number, which takes as long as it is large. */
+/** Counts to a number; the duration grows with it. */
 export const longSearchOperation = operation('test.search', 'search', (tx, to: number) =>
   tx.get<{ n: number }>(
     'WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT count(*) AS n FROM n',

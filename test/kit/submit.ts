@@ -1,13 +1,11 @@
-/**
- * Submitting mail to the reader as a session would: in pieces, to a sink that keeps what comes.
- */
+/** Submits messages to the reader as a session does: in pieces, to a sink that keeps the result. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createSubmissionReader, type SubmissionResult, type SubmittedMail } from '../../src/mail/mime/submitted.ts';
 
 export const SUBMITTED_AT = Date.UTC(2026, 10, 20, 9, 44);
 export const MAX_BYTES = 2_000_000;
-/** Fields that need no edit; tests put theirs behind them. */
+/** Fields that need no edit; tests append theirs. */
 export const GOOD = 'From: Ann <ann@shop.example>\r\nDate: x\r\nMessage-ID: <1@shop.example>\r\n';
 
 export interface Submitted {
@@ -15,7 +13,7 @@ export interface Submitted {
   content: Buffer;
 }
 
-/** Submits in pieces of these sizes, the last one repeated. */
+/** Submits in pieces of these sizes, repeating the last size. */
 export function submit(mail: Buffer | string, sizes: readonly number[] = [Number.MAX_SAFE_INTEGER]): Submitted {
   const bytes = Buffer.isBuffer(mail) ? mail : Buffer.from(mail);
   const sunk: Buffer[] = [];
@@ -34,14 +32,14 @@ export function submit(mail: Buffer | string, sizes: readonly number[] = [Number
   return { result: reader.end(), content: Buffer.concat(sunk) };
 }
 
-/** The mail, which has to be accepted. */
+/** Returns the message, which must be accepted. */
 export function accepted(mail: Buffer | string): SubmittedMail & { content: Buffer } {
   const { result, content } = submit(mail);
   assert.ok(result.ok, result.ok ? '' : result.refusal.text);
   return { ...result.mail, content };
 }
 
-/** The refusal of a mail that has to be refused: `550 5.6.0 text`. */
+/** Returns the refusal of a message that must be refused: `550 5.6.0 text`. */
 export function refusal(mail: Buffer | string): string {
   const { result } = submit(mail);
   assert.ok(!result.ok, 'the mail was accepted');
@@ -50,7 +48,7 @@ export function refusal(mail: Buffer | string): string {
   return `${code} ${enhanced} ${text}`;
 }
 
-/** The mails of test/corpus, each with its file's name. */
+/** Returns the messages of test/corpus, each with its file name. */
 export function corpus(): { name: string; content: Buffer }[] {
   const folder = new URL('../corpus/', import.meta.url);
   return readdirSync(folder)
@@ -59,7 +57,7 @@ export function corpus(): { name: string; content: Buffer }[] {
     .map((name) => ({ name, content: readFileSync(new URL(name, folder)) }));
 }
 
-/** The edits once more, in another way than the reader makes them: line by line, on text. */
+/** Returns the expected edits, computed independently of the reader: line by line, as text. */
 export function expectedEdit(mail: Buffer): RegExp {
   const text = mail.toString('latin1');
   const end = text.indexOf('\r\n\r\n');

@@ -1,8 +1,8 @@
 /**
- * A real object store that speaks S3: OpenStack Swift with its s3api, as Debian packages it. Four processes (proxy, account,
- * container, object) on free loopback ports over one temporary directory, with rings of one device; stopped by their
- * process ids and removed by close(). Each server runs in one process and needs no rights of root. Nobody listens where the
- * memcached that tempauth insists on should be: Swift then goes without it.
+ * A real object store with an S3 interface: OpenStack Swift with its s3api, as packaged by Debian. Four processes (proxy, account,
+ * container, object) on free loopback ports with one temporary directory and rings of one device; stopped by their process ids and removed
+ * by close(). Each server is one process and does not need root. tempauth requires a memcached address, but nothing listens there: Swift
+ * then works without it.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ export interface Swift {
   port: number;
   accessKeyId: string;
   secretAccessKey: string;
-  /** What the four servers said. */
+  /** The logs of the four servers. */
   log(): string;
   close(): Promise<void>;
 }
@@ -31,15 +31,15 @@ export const SWIFT_PROGRAMS = [
   'swift-object-server',
 ];
 
-/** Buckets are reached below it by names of hosts too. */
+/** Buckets are also reachable as host names below this domain. */
 export const STORAGE_DOMAIN = 'swift.test';
 
 const BACKENDS = ['account', 'container', 'object'] as const;
-/** Keys of a page of a listing: so few that tests see several. */
+/** Keys per listing page: few, so that tests get several pages. */
 const PAGE_SIZE = 100;
 const START_TIMEOUT_MS = 60_000;
 
-/** Builds the three rings in one process (Debian's Python has Swift's modules); swift-ring-builder would take nine. */
+/** Builds the three rings in one process (Debian's Python has Swift's modules) instead of nine with swift-ring-builder. */
 const RINGS = `
 import sys
 from swift.common.ring import RingBuilder
@@ -106,10 +106,10 @@ pipeline = ${name}-server
 use = egg:swift#${name}
 `;
 
-/** The variable by which a run hands its Swift to the files, as JSON. */
+/** The variable with the run's Swift for the test files, as JSON. */
 export const RUN_SWIFT = 'TEST_SWIFT_RUN';
 
-/** The Swift of the run, or one of its own. Throws with what the servers said when it does not come up. */
+/** Returns the Swift of the run, or starts one. Throws with the servers' logs if it does not start. */
 export async function startSwift(): Promise<Swift> {
   const given = process.env[RUN_SWIFT];
   if (given) return { ...(JSON.parse(given) as Swift), log: () => '', close: async () => undefined };

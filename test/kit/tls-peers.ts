@@ -1,26 +1,26 @@
 /**
- * Fourteen receivers, good and bad at TLS, each with a domain, an exchanger and an address of its own, all on one port: what the tests
- * of TLS send to, ours and those with another server as the sender. A peer says what must become of a mail that asks for no TLS,
- * for encryption, and for a certificate that is valid.
+ * Fourteen receivers with good and bad TLS, each with its own domain, MX host and address, all on one port: the receivers of TLS tests, of
+ * Postrider and of other servers as sender. A peer defines the expected result of a message without TLS requirements, with required
+ * encryption, and with a required valid certificate.
  */
 import { freePort } from './free-ports.ts';
 import { type SinkOptions, type SmtpSink, smtpSink } from './smtp-sink.ts';
 import { expiredCertificate, type TestCertificate, testCertificate } from './test-certificate.ts';
 
-/** Delivered encrypted, delivered in the clear, or not handed over at all. */
+/** Delivered encrypted, delivered unencrypted, or not sent. */
 export type Fate = 'encrypted' | 'clear' | 'waits';
 
 export interface TlsPeer {
   name: string;
-  /** Of the recipients. */
+  /** The recipients' domain. */
   domain: string;
   exchanger: string;
   address: string;
   /** By requireTls. */
   fates: { false: Fate; true: Fate; verified: Fate };
-  /** Why a mail went in the clear although TLS was offered. */
+  /** Why a message was sent unencrypted although TLS was offered. */
   fallback: RegExp | undefined;
-  /** What it shows where TLS works; undefined where it offers none. */
+  /** Its certificate if TLS works; undefined if it offers none. */
   certificate: TestCertificate | undefined;
   sink: SmtpSink;
 }
@@ -31,7 +31,7 @@ const UNPROVEN = { false: 'encrypted', true: 'encrypted', verified: 'waits' } as
 const BROKEN = { false: 'clear', true: 'waits', verified: 'waits' } as const;
 const NEVER = { false: 'waits', true: 'waits', verified: 'waits' } as const;
 
-/** What a client of these receivers must trust: only their names and dates may be wrong then. */
+/** Returns what a client of these receivers must trust, so that only names and dates can be wrong. */
 export function trustedCertificates(): string[] {
   return [testCertificate([exchangerOf('valid')]), expiredCertificate(exchangerOf('expired')), wrongName()].map(
     (one) => one.cert,
@@ -50,8 +50,8 @@ function peersToStart(): [name: string, fates: TlsPeer['fates'], options: SinkOp
     ['wrong-name', UNPROVEN, { ...starttls, certificate: wrongName() }],
     ['expired', UNPROVEN, { ...starttls, certificate: expiredCertificate(exchangerOf('expired')) }],
     ['without', BROKEN, {}],
-    ['old', BROKEN, { ...starttls, oldTls: true }, /versions of TLS that are too old/],
-    ['alert', BROKEN, { ...starttls, script: { starttls: { handshake: 'alert' } } }, /no cipher/],
+    ['old', BROKEN, { ...starttls, oldTls: true }, /outdated TLS versions/],
+    ['alert', BROKEN, { ...starttls, script: { starttls: { handshake: 'alert' } } }, /no TLS cipher/],
     ['reset', BROKEN, { ...starttls, script: { starttls: { handshake: 'reset' } } }, /closed/],
     ['stalled', BROKEN, { ...starttls, script: { starttls: { handshake: 'stalled' } } }, /no TLS handshake within/],
     ['garbage', BROKEN, { ...starttls, script: { starttls: { handshake: 'garbage' } } }, /not TLS/],
@@ -78,7 +78,7 @@ export async function startTlsPeers(): Promise<{ port: number; peers: TlsPeer[];
   return { port, peers, close };
 }
 
-/** What the receiver saw of the mail to this address. */
+/** Returns what the receiver saw of the message to this address. */
 export function fateAt(peer: TlsPeer, recipient: string): Fate {
   const arrived = peer.sink.messages.filter((one) => one.to.includes(recipient));
   if (arrived.length > 1) throw new Error(`${recipient} arrived ${arrived.length} times`);

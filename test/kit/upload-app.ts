@@ -23,7 +23,7 @@ import { type ManifestEntry, manifestEntry, type Put, type PutAnswer, put } from
 
 export interface UploadAppOptions
   extends Partial<Pick<AttachmentRouteOptions, 'rate' | 'limits' | 'maximumUnsentBytes'>> {
-  /** Put around the blobs. */
+  /** Wraps the blobs. */
   around?(blobs: Blobs): Blobs;
 }
 
@@ -32,7 +32,7 @@ export async function uploadApp(options: UploadAppOptions = {}) {
   const secretKey = randomBytes(32);
   const inFlight = createInFlightKeys();
   const offered: DeliveryJob[] = [];
-  /** Until when the leases of what was offered hold. */
+  /** End times of the leases of dispatched messages. */
   const leases: number[] = [];
   let approvedEmailBytes = 40_000_000;
   let blobs!: Blobs;
@@ -78,10 +78,10 @@ export async function uploadApp(options: UploadAppOptions = {}) {
     approve: (bytes: number): void => {
       approvedEmailBytes = bytes;
     },
-    /** Names of all files below the folder of the blobs, whole or not. */
+    /** Returns the names of all files below the blob folder, complete or not. */
     stored: (): string[] =>
       readdirSync(folder, { recursive: true, withFileTypes: true }).flatMap((one) => (one.isFile() ? [one.name] : [])),
-    /** The path of a stored file of this name. */
+    /** Returns the path of a stored file with this name. */
     placeOf: (name: string): string =>
       path.join(
         folder,
@@ -93,7 +93,7 @@ export async function uploadApp(options: UploadAppOptions = {}) {
     put: (one: Put): Promise<PutAnswer> => put({ port: app.port, ...one }),
     send: (account: string, submissionId: string, more: JsonObject = {}, key?: string): Promise<Answer> =>
       app.api(account).post('/send', { ...LARGE, attachmentSubmissionId: submissionId, ...more }, keyHeader(key)),
-    /** Registers and uploads these bytes; answers the submission. */
+    /** Registers and uploads these bytes; returns the submission. */
     uploaded: async (account: string, files: Buffer[], key?: string): Promise<JsonObject> => {
       const entries: ManifestEntry[] = files.map((bytes, i) => manifestEntry(bytes, { name: `file-${i}.bin` }));
       const { body } = await app.api(account).post('/attachments', { attachments: entries }, keyHeader(key));
@@ -106,7 +106,7 @@ export async function uploadApp(options: UploadAppOptions = {}) {
   };
 }
 
-/** A body of POST /send but for its submission. */
+/** A body of POST /send without its submission. */
 export const LARGE = { from: 'shop@verified.example', to: 'ann@example.com', subject: 'Files', text: 'See the files.' };
 
 export type UploadApp = Awaited<ReturnType<typeof uploadApp>>;

@@ -1,6 +1,6 @@
 /**
- * A client of the upload flow against the running service: registers manifests, uploads, sends, step by step, so that a test
- * may stop, repeat or spoil any of them.
+ * A client of the upload flow for the running service: registers manifests, uploads and sends step by step, so that a test can stop, repeat
+ * or damage any step.
  */
 import type { Answer, Api, JsonObject } from './api.ts';
 import { type ManifestEntry, manifestEntry, type PutAnswer, put } from './upload.ts';
@@ -23,7 +23,7 @@ export function entryOf({ bytes, name = 'file.bin', contentType = 'application/p
   return manifestEntry(bytes, { name, contentType });
 }
 
-/** POST /attachments; throws unless it is answered 201. */
+/** POST /attachments; throws unless the status is 201. */
 export async function register(api: Api, files: readonly FileToUpload[], key?: string): Promise<Registered> {
   const answer = await api.post('/attachments', { attachments: files.map(entryOf) }, keyHeader(key));
   if (answer.status !== 201) throw new Error(answer.text);
@@ -37,7 +37,7 @@ export function upload(registered: Registered, number: number, bytes: Buffer): P
   return put({ url: uploadUrl, headers: requiredHeaders, body: bytes });
 }
 
-/** Registers and uploads; throws unless every PUT is answered 200. */
+/** Registers and uploads; throws unless every PUT returns 200. */
 export async function uploadAll(api: Api, files: readonly FileToUpload[], key?: string): Promise<Registered> {
   const registered = await register(api, files, key);
   const answers = await Promise.all(files.map((file, number) => upload(registered, number, file.bytes)));

@@ -1,6 +1,6 @@
 /**
- * The parts of the upload flow as a client makes them: manifests of bytes, and PUTs that are exactly what a test wants, also
- * wrong ones. Every answer comes back with its status; a connection that breaks rejects.
+ * The parts of the upload flow as a client creates them: manifests of bytes, and PUTs exactly as a test wants them, including invalid ones.
+ * Returns every response with its status; rejects if the connection breaks.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
@@ -15,7 +15,7 @@ export interface ManifestEntry {
 
 export const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
-/** `sizeBytes` random bytes. */
+/** Returns `sizeBytes` random bytes. */
 export const someBytes = (sizeBytes: number): Buffer => randomBytes(sizeBytes);
 
 export function manifestEntry(bytes: Uint8Array, changes: Partial<ManifestEntry> = {}): ManifestEntry {
@@ -24,30 +24,30 @@ export function manifestEntry(bytes: Uint8Array, changes: Partial<ManifestEntry>
 }
 
 export interface Put {
-  /** Where to, instead of the host of the URL. */
+  /** Port instead of that of the URL. */
   port?: number;
   url: string;
   headers?: Record<string, string | string[]>;
   method?: string;
-  /** The body; pieces are sent one by one, chunked. A Buffer goes with its Content-Length. */
+  /** The body; pieces are sent one by one, chunked. A Buffer is sent with its Content-Length. */
   body?: Buffer | AsyncIterable<Uint8Array>;
-  /** Sends Expect: 100-continue and the body only when asked to. */
+  /** Sends Expect: 100-continue, and the body only when asked to. */
   waitForContinue?: boolean;
 }
 
 export interface PutAnswer extends Answer {
-  /** Whether 100 Continue came. */
+  /** Whether 100 Continue was received. */
   continued: boolean;
 }
 
-/** One request to an upload URL. */
+/** Sends one request to an upload URL. */
 export function put(one: Put): Promise<PutAnswer> {
   const url = new URL(one.url);
   const { body } = one;
   const headers: Record<string, string | string[]> = { ...one.headers };
   if (Buffer.isBuffer(body) && headers['Content-Length'] === undefined) headers['Content-Length'] = String(body.length);
   if (one.waitForContinue) headers.Expect = '100-continue';
-  // As it is written: nothing that a test alters is put right.
+  // Unchanged: test modifications of the URL are not normalized.
   const path = one.url.slice(url.origin.length);
   const port = one.port ?? url.port;
   return new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 /**
- * Waits for a condition instead of for a time: polls every few milliseconds and fails with what it was waiting for. The time
- * ends only a test that fails; on a shared machine a process may stand still for seconds, and several times in a test.
+ * Waits for a condition instead of a fixed time: polls every few milliseconds and fails with a description of the condition. The timeout
+ * only ends tests that fail; on a shared machine a process may be paused for seconds, several times in a test.
  */
 
 export async function waitUntil<T>(

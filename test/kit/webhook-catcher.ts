@@ -1,6 +1,4 @@
-/**
- * A real HTTP (or HTTPS) server on loopback that records what is posted to it and answers by script.
- */
+/** A real HTTP (or HTTPS) server on loopback that records requests and responds by script. */
 import http, { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -20,20 +18,20 @@ export interface CaughtRequest {
 }
 
 export interface CatcherAnswer {
-  /** Default 200. */
+  /** 200 by default. */
   status?: number;
   headers?: Record<string, string>;
   body?: string;
   delayMs?: number;
-  /** Answered when this has resolved. */
+  /** Responds when this has resolved. */
   held?: Promise<unknown>;
-  /** Cut the connection instead of answering. */
+  /** Cuts the connection instead of responding. */
   reset?: boolean;
-  /** Headers, then a body without end: as fast as possible, or one byte each so many milliseconds. */
+  /** Headers, then a body without end: as fast as possible, or one byte at this interval. */
   endless?: true | { everyMs: number };
-  /** Read the request and never answer. */
+  /** Reads the request and never responds. */
   silent?: boolean;
-  /** These bytes instead of an HTTP answer; then the connection is closed. */
+  /** These bytes instead of an HTTP response; then closes the connection. */
   raw?: string;
 }
 
@@ -44,7 +42,7 @@ export interface WebhookCatcher {
   port: number;
   requests: CaughtRequest[];
   connections: { readonly now: number; readonly total: number };
-  /** What is answered from now on; without an argument 200. */
+  /** Sets the response from now on; without an argument 200. */
   answer(script?: CatcherScript): void;
   close(): Promise<void>;
 }

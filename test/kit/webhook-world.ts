@@ -1,6 +1,6 @@
 /**
- * The webhook worker with everything around it: a real database, a real client that may connect to loopback, and receivers
- * that do what a script says. Events come from mail that is accepted by the real transaction.
+ * The webhook worker with its dependencies: a real database, a real client that may connect to loopback, and receivers with scripted
+ * responses. Events come from messages that the real transaction accepts.
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -28,7 +28,7 @@ import { type WebhookCatcher, webhookCatcher } from './webhook-catcher.ts';
 const loopback = parseCidrs('127.0.0.0/8');
 assert.ok(loopback.ok);
 const allow = loopback.cidrs;
-/** The service's key of every world. */
+/** The service's key in these tests. */
 export const secretKey = randomBytes(32);
 
 export interface WebhookWorld {
@@ -52,7 +52,7 @@ export interface WorldOptions {
   deps?: Partial<WebhookDeps>;
 }
 
-/** A world of its own; `onClose` takes what to call at the end, in reverse order. */
+/** Creates a separate environment; `onClose` receives functions to call at the end, in reverse order. */
 export async function webhookWorld(
   onClose: (close: () => Promise<void>) => void,
   options: WorldOptions = {},

@@ -1,6 +1,6 @@
 /**
- * The whole HTTP API in the process of the test, on an embedded database of its own, without delivery and with an empty DNS: its routes
- * as the router has them, an account with a live and a sandbox key, and browsers that sign in. Mail of the service to users is collected.
+ * The complete HTTP API in the process of the test, on its own embedded database, without delivery and with an empty DNS: the routes of the
+ * router, an account with a live and a sandbox key, and browsers that log in. Emails of the service to users are collected.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -30,7 +30,7 @@ import { type Answer, type Api, apiClient, type JsonObject } from './api.ts';
 import { fakeDns } from './fake-dns.ts';
 
 export interface Browser {
-  /** What Set-Cookie said last; undefined while signed out. */
+  /** The last Set-Cookie; undefined while logged out. */
   cookie: string | undefined;
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
 }
@@ -45,16 +45,16 @@ export interface WholeApi {
   live: Api;
   sandbox: Api;
   routes: RouteDefinition<never>[];
-  /** Mail of the service to users, and whether it is sent at all. */
+  /** Emails of the service to users, and whether they are sent at all. */
   mails: { to: string; subject: string; text: string }[];
   mail: { canSend: boolean };
-  /** A user with a password of their own, in the account if there is a role. */
+  /** Creates a user with a password, in the account if a role is given. */
   user(
     email: string,
     role?: MemberRole,
     accountId?: string,
   ): Promise<{ userId: string; email: string; password: string }>;
-  /** `from` is the address of loopback that it comes from. */
+  /** `from` is the loopback address of its connections. */
   browser(from?: string): Browser;
   signedIn(email: string, password: string): Promise<Browser>;
   close(): Promise<void>;
@@ -147,7 +147,7 @@ async function join(
   assert.equal(invited.outcome, 'added');
 }
 
-/** Keeps the cookie, and sends what our own pages send. */
+/** Keeps the cookie, and sends the headers that the portal sends. */
 export function openBrowser(port: number, origin: string, localAddress: string): Browser {
   const browser: Browser = {
     cookie: undefined,

@@ -15,7 +15,7 @@ const stringProperty = (id: number, text: string): Buffer => {
 const numberProperty = (id: number, value: number): Buffer => Buffer.concat([int32(id * 0x10000 + 3), int32(value)]);
 const properties = (...values: Buffer[]): Buffer => Buffer.concat([int32(values.length), ...values]);
 
-/** A winmail.dat with two files, one of them with a Unicode name, and the text of the message. */
+/** Returns a winmail.dat with two files, one of them with a Unicode name, and the text of the message. */
 export function winmail({ method = 1 } = {}): Buffer {
   const named = Buffer.concat([
     int32(0x8001 * 0x10000 + 0x1f),

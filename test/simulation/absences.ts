@@ -1,22 +1,22 @@
 /**
- * When a node of ours was dead, stood still or was out of touch with its database, and what that excuses: of the node itself, and of
- * nothing that another one did. A node that stands still for less than its leases last loses nothing: it is not excused.
+ * When a node was dead, paused or disconnected from its database, and what that excuses: failures of the node itself, but not of other
+ * nodes. A node that is paused for less than the duration of its leases loses nothing and is not excused.
  */
 import type { Process } from './timeline.ts';
 
-/** Of one process, virtual ms; a death is a moment. */
+/** An absence of one process, virtual ms; a death is a moment. */
 export interface Absence {
   fromMs: number;
   untilMs: number;
-  /** Its leases outlive it: nobody takes over what it holds. */
+  /** Its leases outlive the absence: no node takes over its work. */
   isShort?: boolean;
 }
 
-/** From an answer to its record, with a database that takes its time or refuses. */
+/** Maximum time from a reply to its record, with a database that stalls or refuses. */
 export const RECORD_MS = 35_000;
-/** The same with a file of the node's own, whose disk stalls now and then. */
+/** The same for a node with its own database file, whose disk stalls occasionally. */
 export const OWN_RECORD_MS = 2_500;
-/** Until a node that is back has read what the others wrote. */
+/** Time until a returning node has read what the others wrote. */
 const READ_MS = 8_000;
 
 export function absent(process: Process, absence: Absence): void {
@@ -24,14 +24,14 @@ export function absent(process: Process, absence: Absence): void {
   process.absences.push(absence);
 }
 
-/** Whether what the process learned at that time may never have been recorded. */
+/** Whether what the process learned at that time may not have been recorded. */
 export function mayBeLost(process: Process | undefined, atMs: number, recordMs = RECORD_MS): boolean {
   const covers = ({ fromMs, untilMs, isShort }: Absence): boolean =>
     !isShort && atMs > fromMs - recordMs && atMs <= untilMs;
   return process?.absences?.some(covers) ?? false;
 }
 
-/** Whether something that the process began and ended between two times may never have been recorded. */
+/** Whether something that the process started and ended between two times may not have been recorded. */
 export function mayBeLostBetween(
   process: Process | undefined,
   { fromMs, untilMs }: { fromMs: number; untilMs: number },

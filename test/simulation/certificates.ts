@@ -1,13 +1,13 @@
 /**
- * Certificates of the simulated TLS, as far as anybody looks at them: which key is in it (the one that TLSA records name), and whether it is
- * valid for the name that is asked for. They stand in DER, so that the product finds the key as in a real one.
+ * Certificates of the simulated TLS, as far as they are used: their key (which TLSA records name), and whether they are valid for the
+ * requested name. They are encoded in DER, so that the product finds the key as in a real one.
  */
 import { createHash } from 'node:crypto';
 
 export interface Certificate {
   /** Below 100,000. */
   key: number;
-  /** By an authority, for any name that is asked for. */
+  /** Issued by a trusted authority, for any requested name. */
   isValid: boolean;
 }
 
@@ -19,12 +19,12 @@ function der(tag: number, ...content: Buffer[]): Buffer {
   return Buffer.concat([Buffer.from([tag, inside.length]), inside]);
 }
 
-/** What stands for the SubjectPublicKeyInfo (RFC 5280 §4.1). */
+/** Stands in for the SubjectPublicKeyInfo (RFC 5280 §4.1). */
 const publicKey = (key: number): Buffer => der(SEQUENCE, der(OCTETS, Buffer.from(`key ${key}`)));
 
-/** As X509Certificate has it. */
+/** In the form of X509Certificate. */
 export function shown({ key, isValid }: Certificate) {
-  // Serial number, algorithm, issuer, validity, subject: nobody looks at them.
+  // Serial number, algorithm, issuer, validity, subject: unused.
   const before = Array.from({ length: 5 }, () => der(SEQUENCE));
   return {
     raw: der(SEQUENCE, der(SEQUENCE, ...before, publicKey(key))),

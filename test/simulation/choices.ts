@@ -1,13 +1,13 @@
 /**
- * What of a world can be left out: single mails, single deaths, kinds of faults, each under a name. The same seed without some of them
- * is the same world as far as it can be. So a seed with a fault shrinks to the few things that the fault needs.
+ * The removable parts of a world: single messages, single deaths, kinds of faults, each with a name. The same seed without some of them is
+ * the same world as far as possible, so a failing seed can be shrunk to the few parts that its failure needs.
  */
 export class Choices {
   readonly #only: ReadonlySet<string> | undefined;
-  /** Of all that came up and took part, in that order. */
+  /** All parts that took part, in order. */
   readonly parts = new Set<string>();
 
-  /** Everything, or nothing but the parts with these names. */
+  /** Allows all parts, or only those with these names. */
   constructor(only: readonly string[] | undefined) {
     this.#only = only && new Set(only);
   }
@@ -18,7 +18,7 @@ export class Choices {
     return true;
   }
 
-  /** Shares and numbers of faults; what is left out, or nothing anyway, has the value of a world without it. */
+  /** Returns the shares and numbers of faults; for a removed or empty kind, those of a world without it. */
   faults<T extends object>(kind: string, drawn: T, none: T): T {
     const names = Object.keys(drawn) as (keyof T & string)[];
     const kept = names.map((name) => [name, this.#keeps(`${kind}-${name}`, drawn[name], none[name])] as const);
@@ -29,7 +29,7 @@ export class Choices {
     return drawn === none || this.has(name) ? drawn : none;
   }
 
-  /** Something that happens several times; each time for itself may be left out. */
+  /** An event that happens several times; each occurrence can be removed separately. */
   each(name: string, run: () => void): () => void {
     let times = 0;
     return () => {

@@ -1,6 +1,6 @@
 /**
- * What befalls nodes that share a database: each dies, is stopped, stands still, loses the database or has its clock set, by itself, at a
- * step that was drawn or just after a final dot; and the database server crashes.
+ * Failures of nodes that share a database: each node dies, is stopped, is paused, loses the database or has its clock set, independently,
+ * at a random step or just after a final dot; and the database server crashes.
  */
 import { absent } from './absences.ts';
 import type { Choices } from './choices.ts';
@@ -15,17 +15,17 @@ interface Mortal {
   random: Random;
   cluster: Cluster;
   choices: Choices;
-  /** Of deaths, and of absences that outlast a lease. */
+  /** Times of deaths, and of absences that outlast a lease. */
   deathsMs: number[];
   dots: { begun: (guest: Process | undefined) => void; came: () => void };
   count(what: string): void;
 }
 
-/** Of a lease that is extended in time, at least so much is left: nobody takes over what a node holds that is away for less. */
+/** A lease that is extended in time has at least this left: a shorter absence causes no take-over. */
 const LEASE_LEFT_MS = 40_000;
-/** A node notices so late that the database does not hear it any more, and has new connections then. */
+/** After this time a node detects that the database no longer hears it, and opens new connections. */
 const UNHEARD_MS = 36_000;
-/** How wrong a clock is set. */
+/** Maximum error of a set clock. */
 const CLOCK_MS = 3_600_000;
 
 export function planClusterDeaths(world: Mortal): void {
@@ -38,7 +38,7 @@ export function planClusterDeaths(world: Mortal): void {
     };
     timeline.after(afterMs, 'start', start, timeline.world);
   };
-  /** What it held during an outage of the database it could not write down. */
+  /** Results from an outage of the database may not be written. */
   const loses = (node: SimulatedNode): void => {
     deathsMs.push(timeline.nowMs);
     absent(node.process!, { fromMs: cluster.server.writtenToMs, untilMs: timeline.nowMs });
@@ -51,7 +51,7 @@ export function planClusterDeaths(world: Mortal): void {
     again(node);
   };
   const cuts = createCuts({ ...world, die });
-  /** It is away for so long, and after that it takes so long to be heard. */
+  /** The node is away for `forMs`, and is heard again after `backMs`. */
   const isAway = (node: SimulatedNode, { forMs, backMs }: { forMs: number; backMs: number }): void => {
     const { server } = cluster;
     const process = node.process!;
@@ -68,7 +68,7 @@ export function planClusterDeaths(world: Mortal): void {
       timeline.world,
     );
   };
-  /** Shorter than a lease, a bit longer, or much. */
+  /** Shorter than a lease, slightly longer, or much longer. */
   const span = (): number =>
     draw.chance(0.5) ? draw.between(1_000, 50_000) : draw.between(60_000, draw.pick([120_000, 400_000]));
 
@@ -84,7 +84,7 @@ export function planClusterDeaths(world: Mortal): void {
       count('a planned stop');
       if (cluster.server.writtenToMs < timeline.nowMs) loses(node);
       cuts.begun(node, 'a stop');
-      // Who died meanwhile starts after that death.
+      // A node that died in the meantime starts after that death.
       void node.stop().then((isOver) => isOver && again(node));
     } else if (kind < 0.46) {
       die(node, kind < 0.33 ? 'a power cut' : 'a kill');
@@ -129,7 +129,7 @@ export function planClusterDeaths(world: Mortal): void {
     if (dotsLeft === 0) timeline.after(draw.between(0, 60), 'death', befallOne, timeline.world);
   };
   if (draw.chance(0.5)) return;
-  // What it has begun it must not end where another one has taken it over.
+  // A transaction that was started must not end after another node has taken it over.
   let begunLeft = draw.below(8);
   dots.begun = (guest) => {
     begunLeft -= 1;

@@ -1,6 +1,6 @@
 /**
- * One to three nodes of ours behind one address, with a database server that they share. The balancer before them chooses a node for
- * each connection, and knows of no health: customers who meet a dead or frozen one try again.
+ * One to three nodes behind one address, with a shared database server. The balancer selects a node for each connection without health
+ * checks: customers that reach a dead or paused one retry.
  */
 
 import type { Choices } from './choices.ts';
@@ -14,14 +14,14 @@ import type { Process } from './timeline.ts';
 export interface Cluster extends SimulatedNode {
   readonly nodes: readonly SimulatedNode[];
   readonly server: PostgresServer;
-  /** Nothing of the node reaches the database for so long, or nothing of the database the node. */
+  /** Nothing from the node reaches the database for this time, or nothing from the database reaches the node. */
   cutOff(node: SimulatedNode, forMs: number): void;
-  /** Whether a connection of the process to the database has fallen silent. */
+  /** Whether a connection of the process to the database is silent. */
   isUnheard(process: Process): boolean;
 }
 
 const NODES = [1, 2, 2, 2, 3, 3];
-/** How wrong the clocks of our machines are. */
+/** Maximum clock error of the simulated machines. */
 const SKEW_MS = 600_000;
 
 export interface ClusterOptions {

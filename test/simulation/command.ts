@@ -1,13 +1,13 @@
 /**
- * The simulation as a command: `npm run simulate -- --seeds 100000`. Runs worlds on all cores, makes one with a fault smaller, keeps it in
- * the tree, and prints the command that repeats it; in the end what was seen. Exits with 1 where there was a fault.
+ * The simulation as a command: `npm run simulate -- --seeds 100000`. Runs worlds on all cores, shrinks a failing one, keeps it in the tree,
+ * and prints the command that repeats it, and finally what was seen. Exits with 1 if a world failed.
  *
- *   --seeds N     so many worlds, one unless given        --seed S      the first of them, 1 unless given
- *   --all         goes on after a fault                   --trace       every step, for one world
- *   --only X      nothing but these parts of a world      --planted B   with a bug of planted.ts; its worlds are not kept
- *   --json        the sums as JSON                        --keep F      keeps worlds in this folder
+ *   --seeds N     number of worlds (default 1)            --seed S      the first seed (default 1)
+ *   --all         continue after a failure                --trace       print every step of one world
+ *   --only X      only these parts of a world             --planted B   plant a bug of planted.ts; its worlds are not kept
+ *   --json        the sums as JSON                        --keep F      keep failing worlds in this folder
  *   --nodes       worlds of one to three nodes that share a PostgreSQL database
- *   --hours N     worlds for so long instead, after a fault too, from a seed of the day on unless given; prints the branches that they reached
+ *   --hours N     run for this time instead, also after failures, by default from a seed of the day on; print the branches reached
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
@@ -21,14 +21,14 @@ import { add, type Failed, noSums, type Sums } from './sums.ts';
 
 const YEAR_MS = 365.25 * 86_400_000;
 const PROGRESS_MS = 10_000;
-/** A process of its own takes a second to start, and keeps a little of each world. */
+/** A process takes a second to start, and keeps some memory for each world. */
 const SEEDS_OF_PROCESS = { least: 10, most: 1_000 };
-/** The same where the time decides how many there are: a process that has begun comes to its end. */
+/** The same if the time limit determines the number of worlds: a started process runs to its end. */
 const SEEDS_OF_HOURS = 100;
 /** More seeds than a day has time for. */
 const SEEDS_OF_DAY = 1_000_000;
 const SOURCES = path.join(import.meta.dirname, '../../src');
-/** What the branches are counted of. */
+/** Folders whose branches are counted. */
 const COUNTED = ['delivery', 'webhooks', 'send'];
 
 const { values } = parseArgs({
@@ -52,7 +52,7 @@ const goesOn = values.all || hours !== undefined;
 const { planted } = values;
 const cores = os.availableParallelism();
 const startedMs = performance.now();
-/** Of each process. */
+/** Sums of each process. */
 const soFar: Sums[] = [];
 const running = new Set<{ kill(): void }>();
 const kept: string[] = [];
@@ -63,7 +63,7 @@ let failed = 0;
 
 const passedOn = [
   ...(planted === undefined ? [] : ['--planted', planted]),
-  // What was made smaller is as small as it gets.
+  // A world that was already shrunk is not shrunk again.
   ...(values.only === undefined ? ['--shrink'] : ['--only', values.only]),
   ...(goesOn ? ['--all'] : []),
   ...(values.trace ? ['--trace'] : []),
@@ -87,14 +87,14 @@ function stop(): void {
   for (const one of running) one.kill();
 }
 
-/** 20261127000000 on 27 November 2026. */
+/** For example 20261127000000 on 27 November 2026. */
 function firstOfDay(day: Date): number {
   return Number(day.toISOString().slice(0, 10).replaceAll('-', '')) * SEEDS_OF_DAY;
 }
 
 const isOver = (): boolean => hours !== undefined && performance.now() - startedMs > hours * 3_600_000;
 
-/** One process after the other, with the next seeds that nobody has begun. */
+/** Runs one process after another with the next seeds. */
 async function runNext(left: Iterator<{ seed: number; count: number }>): Promise<void> {
   for (let next = left.next(); !next.done && !isStopped && !isOver(); next = left.next()) {
     const { seed, count } = next.value;
@@ -123,7 +123,7 @@ function* pieces(): Generator<{ seed: number; count: number }> {
   for (let seed = first; seed < end; seed += size) yield { seed, count: Math.min(size, end - seed) };
 }
 
-// What was seen so far is printed then.
+// Prints the sums so far.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop);
 const showing = setInterval(() => console.error(inWords(add(soFar))), PROGRESS_MS);
 const left = pieces();

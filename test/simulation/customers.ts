@@ -1,6 +1,6 @@
 /**
- * The customers of the world: they send over HTTP and SMTP, and repeat with the same key what got no answer, as the contract tells them
- * to. What was acknowledged to them goes into the ledger; they never look behind the answers.
+ * The customers of the world: they send over HTTP and SMTP, and retry unanswered requests with the same key, as the contract says. The
+ * ledger records what was acknowledged to them; they see only the responses.
  */
 import { createHash } from 'node:crypto';
 import { here } from './globals.ts';
@@ -22,61 +22,61 @@ export interface WantedMail {
   requireTls: boolean | 'verified';
   /** Characters of its text; large ones become blobs. */
   length: number;
-  /** Unix ms; undefined at once. Over HTTP alone. */
+  /** Unix ms; undefined for now. Only over HTTP. */
   sendAtMs: number | undefined;
-  /** The customer cancels what is acknowledged so long after that. */
+  /** The customer cancels the message this long after its acknowledgement. */
   cancelAfterMs: number | undefined;
-  /** That two requests go out at the same moment. */
+  /** Sends two requests at the same moment. */
   isDoubled: boolean;
-  /** That the customer gives up where the first answer is a 503. */
+  /** The customer gives up if the first response is a 503. */
   isImpatient: boolean;
-  /** That another mail is sent under the same key, once this one is acknowledged. */
+  /** Sends another message with the same key once this one is acknowledged. */
   isReused: boolean;
-  /** Of a file that is uploaded before the mail is sent; 0 for none. */
+  /** Size of a file that is uploaded before the send; 0 for none. */
   fileBytes: number;
-  /** How long its content is kept, where the customer says so. */
+  /** Content retention, if the customer sets it. */
   retain?: 'none' | '7d';
-  /** Of the template that has its text, in place of its own. */
+  /** The template with its text, instead of its own text. */
   templateId?: string;
 }
 
-/** What the file of a mail holds. */
+/** Returns the content of a message's file. */
 export const fileOf = ({ key, fileBytes }: WantedMail): Buffer => Buffer.alloc(fileBytes, `the file of ${key} `);
 
 const LINE_LENGTH = 70;
 
-/** Characters that have to come to the recipient; lines are whole where they are submitted as such. */
+/** Characters that must reach the recipient; SMTP submissions have complete lines. */
 export const lengthOf = ({ via, length }: WantedMail): number =>
   via === 'http' ? length : Math.ceil(length / LINE_LENGTH) * LINE_LENGTH;
 
-/** What a customer knows of a mail. */
+/** What a customer knows about a message. */
 export interface Entry {
   mail: WantedMail;
   attempts: number;
-  /** Message ids by recipient, as they were acknowledged; each answer must say the same. */
+  /** Message ids by recipient, as acknowledged; each response must be the same. */
   acknowledged: Map<string, string>[];
-  /** When it was first acknowledged, virtual ms. */
+  /** Time of the first acknowledgement, virtual ms. */
   acknowledgedAtMs: number | undefined;
-  /** Message ids whose cancellation was acknowledged, with the time. */
+  /** Message ids with an acknowledged cancellation, and its time. */
   cancelled: Map<string, number>;
-  /** That the virtual inbox showed it; of mail in the sandbox alone. */
+  /** The virtual inbox showed it; only for sandbox messages. */
   isShown: boolean;
-  /** That the customer tried for hours, and was never acknowledged. */
+  /** The customer tried for hours without an acknowledgement. */
   isGivenUp: boolean;
-  /** That a 503 said that nothing was accepted, and the customer left it at that. */
+  /** A 503 said that nothing was accepted, and the customer gave up. */
   isTurnedAway: boolean;
-  /** Times that a request to move it named, Unix ms; once one is acknowledged that alone. */
+  /** Times requested by moves, Unix ms; once one is acknowledged, only that one. */
   movedToMs: number[];
-  /** How often it may have been sent again, and the messages of that. */
+  /** How often it may have been resent, and the messages of the resends. */
   resends: number;
   resentIds: string[];
-  /** That its recipient was let off the suppression list before. */
+  /** Its recipient was removed from the suppression list before. */
   isWelcome: boolean;
-  /** Answers that no customer should see. */
+  /** Responses that no customer should see. */
   strange: string[];
 }
 
-/** A mail of which nothing has happened yet. */
+/** Returns an entry for a message before its first request. */
 export const newEntry = (mail: WantedMail): Entry => ({
   ...{ mail, attempts: 0, acknowledged: [], acknowledgedAtMs: undefined, cancelled: new Map() },
   ...{ isShown: false, isGivenUp: false, isTurnedAway: false, strange: [] },
@@ -87,7 +87,7 @@ export interface Answer {
   status: number;
   headers: string;
   body: string;
-  /** Of the next page, or of what follows in a log. */
+  /** Cursor of the next page, or of later log entries. */
   cursor: string | undefined;
 }
 
@@ -95,7 +95,7 @@ const ANSWER_MS = 60_000;
 
 const US = { host: OUR_ADDRESS, port: HTTP_PORT };
 
-/** One request on a connection of its own, to us or to who is named; rejects when no whole answer came. */
+/** Sends one request on its own connection, to the service or to `to`; rejects if no complete response arrives. */
 export function request(
   method: string,
   path: string,
@@ -141,7 +141,7 @@ export function apiCall(
   return request(method, path, { headers: [...headers, 'Content-Type: application/json'], body: text });
 }
 
-/** What asks for the mail, as POST /send has it. */
+/** Returns the POST /send body of the message. */
 export const requestOf = (mail: WantedMail, { domain }: Tenant) => ({
   from: `Shop <orders@${domain}>`,
   to: mail.to,
@@ -163,10 +163,10 @@ export function noteAccepted(entry: Entry, { recipients }: Accepted): void {
   entry.acknowledgedAtMs ??= here().timeline.nowMs;
 }
 
-/** Answers that ask to come again. */
+/** Whether a response asks for a retry. */
 export const isLater = (status: number): boolean => [409, 429, 500, 503].includes(status);
 
-/** An answer that acknowledges nothing: strange unless it asks to come again, in the words of the contract. */
+/** Records a response that acknowledges nothing: unexpected unless it asks for a retry in the words of the contract. */
 function noteRefusal({ strange }: Entry, { status, body }: Answer): void {
   const isWorded = status !== 503 || /"(?:OVERLOADED|UNAVAILABLE)"/.test(body);
   if (!isLater(status) || !isWorded) strange.push(`${status} ${body.slice(0, 200)}`);
@@ -192,7 +192,7 @@ async function sendHttp({ tenants }: Template, entry: Entry): Promise<boolean> {
 /** The one 503 after which a mail may have been accepted. */
 const OUTCOME_UNKNOWN = /cannot tell whether/;
 
-/** Another mail under the same key, which is refused; true when there is nothing more to do. */
+/** Sends another message with the same key, which must be refused; returns true when nothing is left to do. */
 async function reuseKey({ tenants }: Template, { mail, strange }: Entry): Promise<boolean> {
   const tenant = tenants[mail.by];
   const body = { ...requestOf(mail, tenant), text: 'another one' };
@@ -206,7 +206,7 @@ interface Registered {
   attachmentUploads: { uploadUrl: string; requiredHeaders: Record<string, string> }[];
 }
 
-/** The file is where the send can name it; undefined where something failed. An upload that was used is no fault: the answer was lost. */
+/** Uploads the file; undefined if something failed. An upload that was already used is not an error: its response was lost. */
 async function uploaded(tenant: Tenant, entry: Entry): Promise<{ attachmentSubmissionId: string } | undefined> {
   const { mail, strange } = entry;
   const content = fileOf(mail).toString('latin1');
@@ -221,7 +221,7 @@ async function uploaded(tenant: Tenant, entry: Entry): Promise<{ attachmentSubmi
   const { uploadUrl, requiredHeaders } = attachmentUploads[0]!;
   const headers = Object.entries(requiredHeaders).map(([name, value]) => `${name}: ${value}`);
   const { hostname, port, pathname, search } = new URL(uploadUrl);
-  // To the store itself, where there is one.
+  // Directly to the object store, if there is one.
   const to = search === '' ? US : { host: hostname, port: Number(port) };
   const put = await request('PUT', `${pathname}${search}`, { headers, body: content, to });
   if (put.status !== 200 && put.status !== 403 && !isLater(put.status)) strange.push(`${put.status} to an upload`);
@@ -233,7 +233,7 @@ interface BatchResult {
   data?: Accepted;
 }
 
-/** Several mails in one request, each of which is accepted or not; true when all of them are. */
+/** Sends several messages in one request, each accepted or not; returns true when all are. */
 async function sendBatch({ tenants }: Template, key: string, entries: readonly Entry[]): Promise<boolean> {
   const tenant = tenants[entries[0]!.mail.by];
   const body = { messages: entries.map(({ mail }) => requestOf(mail, tenant)) };
@@ -250,7 +250,7 @@ async function sendBatch({ tenants }: Template, key: string, entries: readonly E
   return results.every(({ data }) => data !== undefined);
 }
 
-/** Replies of a server, one after the other; rejects when the connection ends. */
+/** Returns the replies of a server in order; rejects when the connection ends. */
 export function talker(socket: SimSocket | SimTlsSocket) {
   let text = '';
   let broken: Error | undefined;
@@ -340,7 +340,7 @@ async function cancel({ tenants }: Template, { mail, acknowledged, cancelled }: 
   }
 }
 
-/** Tries until it succeeds; gives up after some hours, as people do. Says whether it did. */
+/** Retries until success; gives up after some hours. Returns whether it succeeded. */
 export async function untilDone(attempt: () => Promise<boolean>, random: Random): Promise<boolean> {
   for (let times = 0; times < 60; times += 1) {
     if (await attempt().catch(() => false)) return true;
@@ -363,7 +363,7 @@ export async function sendUntilAcknowledged(template: Template, entry: Entry, ra
   else await cancel(template, entry);
 }
 
-/** Whether the virtual inbox shows the mail. */
+/** Whether the virtual inbox shows the message. */
 async function look({ tenants }: Template, entry: Entry): Promise<boolean> {
   const { key, to } = entry.mail;
   const answer = await apiCall(tenants.sandbox, 'GET', `/sandbox/inbox?subject=${key}`, undefined);

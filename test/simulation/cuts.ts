@@ -1,18 +1,18 @@
-/** Deaths amid a start or a planned stop: what recovers, joins or drains is cut off after so many steps, unless it is over by then. */
+/** Deaths during a start or a planned stop: after a number of steps, unless it has finished by then. */
 import type { Choices } from './choices.ts';
 import type { SimulatedNode } from './node.ts';
 import type { Random } from './random.ts';
 import type { Timeline } from './timeline.ts';
 
-/** Of starts and of stops. */
+/** Share of starts and stops that are cut. */
 const SHARE = 0.3;
 
 export type Death = 'a power cut' | 'a kill';
 
 export interface Cuts {
-  /** It starts or stops from now on. */
+  /** The node starts or stops from now on. */
   begun(node: SimulatedNode, what: 'a start' | 'a stop'): void;
-  /** Asked between any two steps. */
+  /** Called between any two steps. */
   look(): void;
 }
 
@@ -21,7 +21,7 @@ interface Cutting {
   random: Random;
   choices: Choices;
   count(what: string): void;
-  /** Ends a node that is alive, and has it start again. */
+  /** Ends a running node and restarts it. */
   die(node: SimulatedNode, how: Death): void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Mail that came in, of whose stored content a bit flips before it is read: it must end all the same, a reply with an event that says so, a
- * report set aside.
+ * Inbound messages with a flipped bit in their stored content: they must still be completed, a reply with an event that reports the damage,
+ * a report by quarantine.
  */
 import type { Disk } from './disk.ts';
 import type { Rows, SimulatedNode } from './node.ts';
@@ -16,7 +16,7 @@ interface Endangered {
   count(what: string): void;
 }
 
-/** Its row is there a moment after its blob, and it is read a moment after that. */
+/** The row appears a moment after the blob, and is read a moment later. */
 const SHARE = 0.8;
 const MOST_LOOKS = 20;
 
@@ -36,8 +36,8 @@ export function planInboundFlips({ timeline, random, disk, node, count }: Endang
 }
 
 /**
- * What has its effect all the same: replies of which no damaged mail ended in another way. A report of which a damaged one was set aside may have
- * its effect, since it was brought twice, and need not have it.
+ * Returns the reports that must have an effect: replies without a damaged message that ended otherwise. A report with a quarantined copy
+ * may have an effect, since it was sent twice, but does not have to.
  */
 export function whole(reports: readonly Report[], database: Rows): Report[] {
   const aside = database.all<{ purpose: string }>("SELECT purpose FROM inbound_mail WHERE status = 'aside'");

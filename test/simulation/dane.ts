@@ -1,19 +1,19 @@
 /**
- * Domains of the world whose zones are signed, and mail servers that say in them by DANE which key they have: the one that they show, another one
- * for a while or for good, or none that can be looked up. The node asks a resolver of its own host, whose word it takes for it. What
- * a server took although its records were against it is a fault, as is any downgrade.
+ * Domains with signed zones, and mail servers that publish their key by DANE: the key of their certificate, another one temporarily or
+ * permanently, or records that cannot be looked up. The node uses a resolver on its own host and trusts its validation. A message accepted
+ * by a server in spite of its records is a failure, and so is any downgrade.
  */
 import { tlsaOf } from './certificates.ts';
 import type { DnsWorld } from './dns.ts';
 import type { Copy } from './peers.ts';
 import type { Random } from './random.ts';
 
-/** On our node's own host. */
+/** On the node's own host. */
 export const VALIDATING_RESOLVER = '127.0.0.1';
 
 const KINDS = ['matching', 'matching', 'other', 'failing'] as const;
 
-/** What a server's records say until a time, virtual ms; from then on they match. */
+/** The records of a server until a time, virtual ms; from then on they match. */
 export interface Dane {
   kind: (typeof KINDS)[number];
   untilMs: number;
@@ -27,7 +27,7 @@ export function drawDane(random: Random): Dane {
 
 const TTL_SECONDS = 300;
 
-/** Publishes what a server says; `key` is the one that it shows. */
+/** Publishes the records of a server; `key` is the one in its certificate. */
 export function publish(dns: DnsWorld, host: string, { dane, key }: { dane: Dane; key: number }): void {
   const name = `_25._tcp.${host}`;
   const set = (data: ReturnType<typeof tlsaOf>): void =>
@@ -37,7 +37,7 @@ export function publish(dns: DnsWorld, host: string, { dane, key }: { dane: Dane
   else if (Number.isFinite(dane.untilMs)) dns.at(dane.untilMs, () => set(tlsaOf(key)));
 }
 
-/** Mail that came where the records of the server were against it. */
+/** Returns messages that were sent against the records of the server. */
 export function daneFaults(byHost: ReadonlyMap<string, Dane>, copies: readonly Copy[]): string[] {
   return copies.flatMap((copy) => {
     const dane = byHost.get(copy.peer);

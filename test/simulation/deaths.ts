@@ -1,6 +1,6 @@
 /**
- * When our node dies, and how: by a kill, with the power of its machine, or by a planned stop. Some deaths come at a step that was
- * drawn, so that any two steps may have one between them; others follow a final dot, where most is at stake, or cut off a start or a stop.
+ * When and how the single node dies: by a kill, a power cut, or a planned stop. Some deaths come at a random step, so that any two steps
+ * may have one between them; others follow a final dot, which is the most critical moment, or interrupt a start or a stop.
  */
 import type { Choices } from './choices.ts';
 import { createCuts, type Death } from './cuts.ts';
@@ -16,7 +16,7 @@ interface Mortal {
   random: Random;
   node: SimulatedNode;
   disk: Disk;
-  /** Of kills and power cuts. */
+  /** Times of kills and power cuts. */
   deathsMs: number[];
   dots: { came: () => void };
   extent: Extent;
@@ -54,7 +54,7 @@ export function planDeaths(world: Mortal): void {
     }
     count('a planned stop');
     cuts.begun(node, 'a stop');
-    // Who died meanwhile starts after that death.
+    // A node that died in the meantime starts after that death.
     void node.stop().then((isOver) => isOver && startAgain());
   });
 

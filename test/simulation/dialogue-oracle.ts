@@ -1,7 +1,7 @@
 /**
- * Compares what mail servers answered about a recipient with what is recorded of the attempt: every refusal that reached our node is in its
- * dialogue, and where one server of the domain deferred the message, another one's permanent refusal in the same attempt does not
- * bounce it.
+ * Compares the replies of mail servers about a recipient with the recorded attempts: every refusal that reached the node is in its
+ * dialogue, and if one server of the domain deferred the message, another server's permanent refusal in the same attempt does not bounce
+ * it.
  */
 import { mayBeLostBetween } from './absences.ts';
 import type { MessageRow } from './oracle.ts';
@@ -13,7 +13,7 @@ export interface DialogueEvidence {
   peers: readonly Peer[];
   messages: readonly MessageRow[];
   attempts: readonly Attempt[];
-  /** The wall clock at the beginning, Unix ms. */
+  /** The wall clock at the start, Unix ms. */
   startMs: number;
   clockSetAtMs: readonly number[];
   /** Clocks of several nodes differ. */
@@ -35,7 +35,7 @@ export function dialogueFaults(evidence: DialogueEvidence): string[] {
   const byRecipient = Map.groupBy(heard, ({ recipient }) => recipient);
   const byMessage = Map.groupBy(attempts, (one) => one.message_id);
   const live = messages.filter(({ mode }) => mode === 'live');
-  // Which of several messages to an address a server was asked about is not known.
+  // If an address has several messages, the server cannot tell which one it replied to.
   const alone = [...Map.groupBy(live, ({ recipient }) => recipient).values()].filter((own) => own.length === 1).flat();
   return alone.flatMap((message) => {
     const refusals = byRecipient.get(message.recipient) ?? [];
@@ -47,13 +47,13 @@ export function dialogueFaults(evidence: DialogueEvidence): string[] {
   });
 }
 
-/** Whether the reply reached our node, which lived to record it. */
+/** Whether the reply reached the node, and the node lived to record it. */
 function isHeardRefusal({ atMs, heardAtMs, sender, reply }: Asked, { recordMs }: DialogueEvidence): boolean {
   if (heardAtMs === undefined || !/^[45]/.test(reply)) return false;
-  // Those beyond the limit of a transaction are put back, and are in the next one.
+  // Recipients over the transaction limit are put back, and are in the next transaction.
   if (reply === REFUSALS['too many recipients'].reply) return false;
   const during = { fromMs: atMs, untilMs: heardAtMs + LONGEST_ATTEMPT_MS };
-  // A planned stop cuts off an attempt that lasts too long.
+  // A planned stop interrupts an attempt that lasts too long.
   const isCutOff = sender?.endedMs !== undefined && sender.endedMs < during.untilMs;
   return !isCutOff && !mayBeLostBetween(sender, during, recordMs);
 }

@@ -1,7 +1,7 @@
 /**
- * The disk of the world, where the product keeps content: files and folders with what of them is on stable storage, and what only the
- * memory of the machine has. A power cut leaves of unsynced sectors, names and folders what the seed decides; a kill leaves all of it. Only
- * what the product asks of node:fs/promises is there.
+ * The simulated disk for content: files and folders, with the part that is on stable storage, and the part that is only in memory. After a
+ * power cut the seed decides which unsynced sectors, names and folders remain; a kill keeps all of them. Only the functions of
+ * node:fs/promises that the product uses exist.
  */
 import fsPromises from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
@@ -13,14 +13,14 @@ import type { Timeline } from './timeline.ts';
 import { torn } from './torn.ts';
 
 const ROOT = '/simulated';
-/** Made and synced before the first start. */
+/** Created and synced before the first start. */
 const MADE = [ROOT, `${ROOT}/blobs`];
-/** For the removal of what a failed write left. */
+/** Deadline for removing what a failed write left. */
 const SOON_MS = 5_000;
 
 interface File {
   bytes: Buffer;
-  /** So many of them survive a power cut for sure. */
+  /** This many bytes survive a power cut for sure. */
   syncedBytes: number;
   changedAtMs: number;
   inode: number;
@@ -36,17 +36,17 @@ export class Disk {
   /** As the machine sees it. */
   readonly files = new Map<string, File>();
   readonly folders = new Set<string>(MADE);
-  /** Names as they stand on stable storage. */
+  /** Names on stable storage. */
   #durable = new Map<string, File>();
   readonly #durableFolders = new Set<string>(MADE);
   #inode = 1;
-  /** No byte more goes in, and not every name. */
+  /** No more bytes fit, and not every name. */
   isFull = false;
   /** The share of reads, writes, renames and syncs that fail with EIO. */
   errorShare = 0;
-  /** Called with the key of each blob that has its name. */
+  /** Called with the key of each blob that gets its name. */
   onBlob: (key: string) => void = () => undefined;
-  /** Names of files that a write did not fit into, and that still stood there long after. */
+  /** Names of files with failed writes that still existed long after. */
   readonly left: string[] = [];
 
   readonly #count: (what: string) => void;
@@ -57,7 +57,7 @@ export class Disk {
     this.#count = count;
   }
 
-  /** Does something after a while, and not at all when the process dies before. */
+  /** Runs something after a delay, unless the process dies first. */
   #later<T>(label: string, run: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#timeline.after(this.#random.between(0.05, 2), `disk ${label}`, () => {
@@ -70,12 +70,12 @@ export class Disk {
     });
   }
 
-  /** A disk that is full refuses such a share of what needs little room. */
+  /** A full disk refuses this share of operations that need little space. */
   #needsRoom(at: string, share: number): void {
     if (this.isFull && this.#random.chance(share)) throw this.#noRoom(at);
   }
 
-  /** Whose write failed removes what it has written, unless it dies before. */
+  /** A process whose write failed must remove the file, unless it dies first. */
   #isToGo(at: string, file: File): void {
     const { process, world, nowMs } = this.#timeline;
     const look = (): void => {
@@ -85,7 +85,7 @@ export class Disk {
     this.#timeline.after(SOON_MS, 'disk looked at', look, world);
   }
 
-  /** A sector of it cannot be read or written. */
+  /** Fails if a sector cannot be read or written. */
   #needsHealth(at: string): void {
     if (this.errorShare === 0 || !this.#random.chance(this.errorShare)) return;
     this.#count('an I/O error of the disk');
@@ -138,11 +138,11 @@ export class Disk {
       });
     return {
       writeFile: (content: Uint8Array | string) => {
-        // Taken at once: the caller may use its memory again.
+        // Copied immediately: the caller may reuse its memory.
         const piece = Buffer.from(content as Uint8Array);
         return this.#later('write', () => {
           this.#needsHealth(at);
-          // What still fits is written before a disk says that it is full.
+          // What still fits is written before the disk reports that it is full.
           const taken = this.isFull ? piece.subarray(0, this.#random.below(piece.length)) : piece;
           file.bytes = Buffer.concat([file.bytes, taken]);
           file.changedAtMs = Date.now();
@@ -207,7 +207,7 @@ export class Disk {
   }
 
   stat(at: string) {
-    // Asked for ten times a second; SQLite's files are elsewhere.
+    // Called ten times a second; SQLite's files are elsewhere.
     if (at.endsWith('-wal')) return Promise.resolve(here().threads.logOf());
     return this.#later('stat', () => {
       const { bytes, changedAtMs, inode } = this.#get(at);
@@ -215,7 +215,7 @@ export class Disk {
     });
   }
 
-  /** What stands under names of blobs, by key. */
+  /** Returns the stored blobs by key. */
   blobs(): Map<string, Buffer> {
     const found = new Map<string, Buffer>();
     for (const [name, { bytes }] of this.files) {
@@ -225,7 +225,7 @@ export class Disk {
     return found;
   }
 
-  /** One bit of the content of this blob, or of some blob, is another one; false where there is none. */
+  /** Flips one bit of this blob, or of any blob; returns false if there is none. */
   flip(key?: string): boolean {
     const random = this.#random;
     const blobs = [...this.files].filter(
@@ -241,7 +241,7 @@ export class Disk {
     return true;
   }
 
-  /** Unsynced folders and names are there or not, unsynced sectors as well, each for itself. */
+  /** Each unsynced folder, name and sector is kept or lost independently. */
   cutPower(): void {
     const random = this.#random;
     const lost = [...this.folders].filter((one) => !this.#durableFolders.has(one) && random.chance(0.5));

@@ -1,6 +1,6 @@
 /**
- * The DNS of the world, at the level of datagrams: answers the questions of the product's own stub from a table of zones. Questions are
- * lost and servers fail as the seed decides.
+ * The simulated DNS at the level of datagrams: answers the queries of the product's own stub resolver from a table of zones. The seed
+ * decides which queries are lost and which servers fail.
  */
 import { type Answer, decode, encode, type RecordType } from 'dns-packet';
 import type { Random } from './random.ts';
@@ -13,13 +13,13 @@ export interface DnsFaults {
 
 export interface DnsWorld {
   ask(question: Buffer, answer: (bytes: Buffer) => void): void;
-  /** Records of a name; a name without any does not exist. */
+  /** Sets the records of a name; a name without records does not exist. */
   set(name: string, answers: Answer[]): void;
   /** Servers fail for this name until then, virtual ms. */
   failUntil(name: string, ms: number): void;
-  /** The zones that this domain holds are signed, and validated on the way: answers say so. */
+  /** The zones of this domain are signed and validated: answers have the AD bit. */
   sign(domain: string): void;
-  /** Something changes in the zones. */
+  /** Changes the zones at a time. */
   at(ms: number, change: () => void): void;
 }
 

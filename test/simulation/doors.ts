@@ -1,6 +1,6 @@
 /**
- * Leads the sockets, datagrams, servers and storage threads of this process into the simulated world, as globals.ts does with
- * time. What of them the product does not use is not there: it fails aloud.
+ * Redirects the sockets, datagrams, servers and storage threads of this process into the simulated world, as globals.ts does with time.
+ * Functions that the product does not use are missing and fail visibly.
  */
 import crypto from 'node:crypto';
 import dgram from 'node:dgram';
@@ -18,14 +18,14 @@ import { SimSocket } from './network.ts';
 import { closeDoor } from './open-doors.ts';
 import { SimTlsSocket } from './tls.ts';
 
-/** The address of the machine of ours; every node of a world has its own port. */
+/** The address of the simulated machine; every node of a world has its own port. */
 export const OUR_ADDRESS = '192.0.2.1';
 
 interface ListenOptions {
   port: number;
 }
 
-/** What listens, in the name of its maker. */
+/** Registers a listener for the current process. */
 function listening(server: EventEmitter, port: number, onListening?: () => void) {
   const { network, timeline } = here();
   const at = `${OUR_ADDRESS}:${port}`;
@@ -86,11 +86,11 @@ function createHttpServer(options: http.ServerOptions): HttpServer {
     bound = listening(server, port, rest.find((one) => typeof one === 'function') as () => void);
     return server;
   };
-  // Node's own is of the real clock.
+  // Node's own Date header uses the real clock.
   server.prependListener('request', (_request, response) => {
     response.setHeader('Date', new Date().toUTCString());
   });
-  // Looks after connections by the real clock.
+  // Node checks connections by the real clock.
   server.once('listening', () => {
     for (const name of Object.getOwnPropertySymbols(server)) {
       if (name.description !== 'http.server.connectionsCheckingInterval') continue;
@@ -126,7 +126,7 @@ interface ConnectTo {
 const connect = ({ host, hostname, port }: ConnectTo): SimSocket =>
   here().network.connect({ host: host ?? hostname ?? '', port: Number(port) }, OUR_ADDRESS);
 
-/** A socket that is made first and connected then; what is written to it together leaves in one piece. */
+/** A socket that is created first and connected later; writes of one turn are sent as one piece. */
 class DialledSocket extends SimSocket {
   constructor() {
     super(here().network, here().timeline.process);
@@ -143,7 +143,7 @@ class DialledSocket extends SimSocket {
   }
 }
 
-/** A question to a DNS server and its answer; both are one datagram, that may be lost. */
+/** A DNS query and its answer; both are one datagram that may be lost. */
 class SimUdpSocket extends EventEmitter {
   #isClosed = false;
 
@@ -167,7 +167,7 @@ class SimUdpSocket extends EventEmitter {
   }
 }
 
-/** What crosses between threads, quicker than structuredClone. A buffer is handed over, and is gone here. */
+/** Copies messages between threads, faster than structuredClone. A transferred buffer is detached here. */
 function copyOf(value: unknown): unknown {
   if (typeof value === 'function' || typeof value === 'symbol') throw new DOMException('no data', 'DataCloneError');
   if (typeof value !== 'object' || value === null) return value;
@@ -179,7 +179,7 @@ function copyOf(value: unknown): unknown {
   return copy;
 }
 
-/** A worker thread of the storage: it runs in this thread, and its messages take their time. */
+/** A worker thread of the storage: it runs in this thread, and its messages have a delay. */
 class SimWorker extends EventEmitter {
   constructor(module: URL, { workerData }: { workerData: unknown }) {
     super();
@@ -192,7 +192,7 @@ class SimWorker extends EventEmitter {
   }
 }
 
-/** The thread that moves the write-ahead log. */
+/** The thread that checkpoints the write-ahead log. */
 class SimCheckpointer extends EventEmitter {
   readonly #file: string;
 
@@ -212,7 +212,10 @@ class SimCheckpointer extends EventEmitter {
 
 type SimulatedThreads = ReturnType<typeof here>['threads'];
 
-/** The thread that verifies mail: it asks one thing of the DNS, and says that it is not verified. That it can be is proven with the real one. */
+/**
+ * The thread that verifies messages: it makes one DNS query and returns that the message is not verified. Real verification is tested
+ * elsewhere.
+ */
 class SimVerifier extends EventEmitter {
   postMessage(message: { kind: string; id: number }): void {
     const { timeline } = here();
@@ -239,7 +242,7 @@ function startWorker(module: URL, options: { workerData: unknown }): EventEmitte
   return new SimWorker(module, options);
 }
 
-// What this process says goes out by real sockets, which are made when they are first asked for.
+// The process's own output uses real sockets, which are created at their first use.
 void [process.stdout, process.stderr];
 Object.assign(net, { connect, createConnection: connect, createServer, Socket: DialledSocket });
 Object.assign(http, { createServer: createHttpServer });

@@ -1,4 +1,4 @@
-/** The mail servers of the recipients' domains, and their policy hosts, with what the DNS says of them. */
+/** The mail servers of the recipients' domains, their policy hosts, and their DNS records. */
 import type { Choices } from './choices.ts';
 import { publish } from './dane.ts';
 import type { DnsWorld } from './dns.ts';
@@ -17,9 +17,9 @@ export function startExchangers(world: {
   random: Random;
   dns: DnsWorld;
   flood: Flood | undefined;
-  /** That no server has a fault. */
+  /** No server has a fault. */
   isPerfect: boolean;
-  /** The share of servers without one. */
+  /** The share of servers without a fault. */
   goodServers: number;
   policies: Policies;
   choices: Choices;

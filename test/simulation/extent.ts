@@ -1,41 +1,40 @@
 /**
- * How much happens in a world, and for how long. Two thirds are small: a few mails that live for an hour at most, so that a night of a
- * machine has room for a hundred thousand of them. The others last longer than a day and have twenty messages or more, some of which
- * are tried for days.
+ * The size and duration of a world. Two thirds are small: a few messages with a lifetime of up to an hour, so that a machine can run a
+ * hundred thousand per night. The others last longer than a day and have twenty or more messages, some of which are retried for days.
  */
 import type { Random } from './random.ts';
 
 export interface Extent {
   isSmall: boolean;
-  /** The share of the mails that are drawn, and how many there are besides. */
+  /** The share of the drawn messages, and the number of additional ones. */
   mails: number;
   moreMails: number;
-  /** Of a mail at most, and the share of mail with one alone. */
+  /** Maximum recipients of a message, and the share of messages with only one. */
   recipients: number;
   single: number;
   /** The share of mail servers without a fault. */
   goodServers: number;
-  /** The share of worlds with further endpoints. */
+  /** The share of worlds with more endpoints. */
   further: number;
-  /** The share of worlds whose first endpoint asks for a few types of events. */
+  /** The share of worlds whose first endpoint subscribes to a few types of events. */
   fewTypes: number;
-  /** The share of worlds with mails in a batch. */
+  /** The share of worlds with messages in a batch. */
   batches: number;
-  /** What customers do after a mail was accepted, as a multiple of its usual share; how many worlds have a client that reads. */
+  /** A multiple of the usual share of customers' later actions; how many worlds have a reading client. */
   habits: number;
   readers: number;
-  /** Within which customers send, ms, where they do not send all at once; `isDay`: longer than a day, half of the mail at its beginning. */
+  /** The period in which customers send, ms, unless all send at once; `isDay`: longer than a day, half of the messages at its start. */
   longestSpanMs: number;
   isDay: boolean;
-  /** Within which scheduled mail is due, ms. */
+  /** The period in which scheduled messages are due, ms. */
   longestWaitMs: number;
-  /** Lifetimes of most mail are so much longer than ten minutes at most. */
+  /** Maximum addition to the ten minutes of most lifetimes. */
   usualSeconds: number;
-  /** The lifetime of the rest. */
+  /** The lifetime of the other messages. */
   longestSeconds: number;
-  /** The endpoint takes every event from then on, virtual ms: those that it never takes are tried for three days. */
+  /** The endpoint accepts every event from then on, virtual ms: events that it never accepts are retried for three days. */
   badUntilMs: number;
-  /** Of our node at a step that is drawn, at most. */
+  /** Maximum deaths of the single node at random steps. */
   deaths: number;
 }
 
@@ -103,7 +102,7 @@ const LONG: Extent = {
   badUntilMs: 2 * HOUR_MS,
 };
 
-/** Worlds of several nodes are few and dear, whatever happens in them: each of those is large, with lifetimes of an hour. */
+/** Worlds of several nodes are few and expensive, whatever happens in them, so each of them is large, with lifetimes of an hour. */
 export function drawExtent(random: Random, { isShared }: { isShared: boolean }): Extent {
   if (isShared) return { ...LARGE, longestSeconds: HOUR_SECONDS };
   if (!random.stream('how large').chance(LONG_SHARE)) return SMALL;

@@ -1,6 +1,6 @@
 /**
- * Two tenants: one floods a server that is slow, says nothing or asks for time, while the other writes to that server and to a quick one. In
- * such a world nothing fails, so that who waits waits for the other tenant.
+ * Two tenants: one floods a server that is slow, stalls or asks for time, while the other sends to that server and to a fast one. Such a
+ * world has no faults, so any waiting is caused by the other tenant.
  */
 import type { Entry, WantedMail } from './customers.ts';
 import type { Copy, Manners, Peer } from './peers.ts';
@@ -10,17 +10,17 @@ import type { Random } from './random.ts';
 export const SLOW_DOMAIN = 'slow.example';
 export const QUICK_DOMAIN = 'quick.example';
 
-/** From the acknowledgement to the dot: some dozen round trips, of which each fiftieth is a retransmission. */
+/** From the acknowledgement to the dot: some dozen round trips, one in fifty with a retransmission. */
 const PASSAGE_MS = 15_000;
 
 export interface Flood {
-  /** When it begins: several nodes have counted each other by then. */
+  /** Start time: several nodes have counted each other by then. */
   fromMs: number;
   manners: Record<typeof SLOW_DOMAIN | typeof QUICK_DOMAIN, Manners>;
-  /** Sent together, and what the other tenant sends so long after. */
+  /** The messages of the flood, and those that the other tenant sends later. */
   flood: WantedMail[];
   victims: { mail: WantedMail; afterMs: number }[];
-  /** How long the other tenant's mail may take, by domain. */
+  /** Maximum time of the other tenant's messages, by domain. */
   boundMs: Record<string, number>;
 }
 
@@ -32,7 +32,7 @@ function mannersOf(kind: Kind, random: Random, { fromMs: beginMs, isShared }: Be
   if (kind === 'slow')
     return {
       ...PERFECT,
-      // A server that takes fewer than the nodes together has mail of some wait for a minute.
+      // If a server accepts fewer connections than there are nodes, some nodes wait for a minute.
       connections: isShared ? PERFECT.connections : 1 + random.below(2),
       dotMs: { quick, slow: quick, slowShare: 0 },
     };
@@ -42,7 +42,7 @@ function mannersOf(kind: Kind, random: Random, { fromMs: beginMs, isShared }: Be
 }
 
 const JOINED_MS = 15_000;
-/** So long their machines do not sleep: who sleeps for ten seconds is forgotten by the others for two. */
+/** Machines do not sleep until then: a node that sleeps for ten seconds is forgotten by the others for two. */
 export const AWAKE_MS = 75_000;
 
 interface Beginning {
@@ -69,12 +69,12 @@ export function drawFlood(random: Random, { isShared }: { isShared: boolean }): 
       mail: mail(`victim at ${domain}`, { by: 'shop', to: to('victim', domain) }),
       afterMs: random.between(2_000, 20_000),
     })),
-    // At the slow one a turn of the other comes before it, and what is under way.
+    // At the slow server, one message of the other tenant comes first, and those in progress.
     boundMs: { [QUICK_DOMAIN]: PASSAGE_MS, [SLOW_DOMAIN]: PASSAGE_MS + 3 * slow.dotMs.quick },
   };
 }
 
-/** Mail that waited longer than it had to. */
+/** Returns the messages that waited longer than necessary. */
 export function floodFaults({ victims, boundMs }: Flood, ledger: readonly Entry[], peers: readonly Peer[]): string[] {
   const copies: Copy[] = peers.flatMap((peer) => peer.copies);
   return victims.flatMap(({ mail }) => {

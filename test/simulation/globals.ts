@@ -1,9 +1,9 @@
 /**
- * Takes the world away from this process: time, timers, randomness and what waits for the thread pool come from the present
- * timeline from the moment this module is loaded, for everything that is loaded after it. Nothing of the product knows: the modules of
- * Node are the same objects with other functions in them. Only for processes that simulate.
+ * Replaces the environment of this process: time, timers, randomness and thread pool results come from the current timeline from the moment
+ * this module is loaded, for everything loaded after it. The product does not notice: Node's modules are the same objects with other
+ * functions. Only for processes that simulate.
  */
-// First: it goes by the real turns of the event loop.
+// First: it uses the real turns of the event loop.
 import './timeline.ts';
 import crypto from 'node:crypto';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
@@ -19,7 +19,7 @@ import type { Process, Timeline, Waiting } from './timeline.ts';
 
 export interface Present {
   timeline: Timeline;
-  /** Unix ms at the beginning of the timeline. */
+  /** Unix ms at the start of the timeline. */
   startMs: number;
   /** By how much the wall clock was set since, ms. */
   setMs: number;
@@ -32,21 +32,21 @@ export interface Present {
 
 let present: Present | undefined;
 
-/** Begins another world; what waited in the one before is forgotten. */
+/** Starts another world; everything that waits in the previous one is forgotten. */
 export function enterWorld(next: Present): void {
   present = next;
 }
 
-/** Whether there is none yet. */
+/** Whether no world was started yet. */
 export const isBeforeWorlds = (): boolean => present === undefined;
 
-/** The world that runs; outside of one nothing may touch the doors. */
+/** Returns the running world; without one, simulated functions must not be called. */
 export function here(): Present {
   if (present === undefined) throw new Error('nothing is simulated at the moment');
   return present;
 }
 
-/** Modules that are loaded before the first world find a clock that stands. */
+/** Modules loaded before the first world see a clock that stands still. */
 const monotonicMs = (): number => present?.timeline.nowMs ?? 0;
 const skewMs = (): number => present?.timeline.process.skewMs ?? 0;
 const wallMs = (): number => (present?.startMs ?? 0) + (present?.setMs ?? 0) + skewMs() + monotonicMs();
@@ -71,7 +71,7 @@ class SimulatedDate extends RealDate {
   }
 }
 
-/** Of Node's shape, as far as anybody here looks. */
+/** Has the parts of Node's class that are used here. */
 class Timer {
   #waiting: Waiting | undefined;
   readonly #run: () => void;
@@ -155,7 +155,7 @@ const stopImmediate = (waiting: Waiting | undefined): void => {
   if (waiting) waiting.run = undefined;
 };
 
-/** Of timers/promises: ends early by its signal. */
+/** timers/promises: ends early by its signal. */
 function sleep<T>(ms?: number, value?: T, { signal }: { signal?: AbortSignal } = {}): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => {
@@ -192,7 +192,7 @@ function replaceTime(): void {
   Object.defineProperty(performance, 'timeOrigin', { get: () => wallMs() - monotonicMs(), configurable: true });
 }
 
-/** Bytes of the view, whatever its elements. */
+/** Returns the bytes of the view, whatever its element type. */
 const bytesOf = (view: ArrayBufferView): Uint8Array => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
 
 function fill<T extends ArrayBufferView | ArrayBuffer>(into: T, offset = 0, size?: number): T {
@@ -207,8 +207,8 @@ function randomInt(low: number, high?: number): number {
 }
 
 /**
- * Signatures and password hashes of the right shape that cost nothing: what they are worth is proven with the real ones, and a
- * simulated second must not take a real one. Equal input gives equal output.
+ * Signatures and password hashes of the right shape that cost nothing: their security is tested with the real ones, and a simulated second
+ * must not take a real one. Equal input gives equal output.
  */
 function cheapBytes(length: number, ...parts: (string | Uint8Array)[]): Buffer {
   const hash = crypto.createHash('sha256');
@@ -217,7 +217,7 @@ function cheapBytes(length: number, ...parts: (string | Uint8Array)[]): Buffer {
   return Buffer.alloc(length, digest);
 }
 
-/** How long the thread pool takes for something. */
+/** Duration of a thread pool task. */
 const POOL_MS = 2;
 
 type Done<T> = (error: Error | null, value: T) => void;
@@ -249,7 +249,7 @@ function replaceRandomness(): void {
       if (!done) return signature;
       return inPool('sign', signature, done as Done<Buffer>);
     },
-    // Real ones, as generateKeyPairSync makes them: what is signed with them is cheap, but they are of the right form.
+    // Real keys from generateKeyPairSync: signing with them is replaced, but they have the right form.
     generateKeyPair: Object.assign(() => undefined, {
       [promisify.custom]: (type: string, options = {}) =>
         new Promise((resolve) => inPool('keys', realKeyPair(type, options), (_, pair) => resolve(pair))),
@@ -265,7 +265,7 @@ interface Argon2 {
   tagLength: number;
 }
 
-/** What WebCrypto does in the thread pool, at once: SHA-256 and its HMAC, which sign calls to a store of blobs. */
+/** WebCrypto functions without the thread pool: SHA-256 and its HMAC, which sign calls to an object store. */
 function replaceWebCrypto(): void {
   const bytes = (buffer: Buffer): ArrayBuffer => new Uint8Array(buffer).buffer;
   Object.assign(crypto.webcrypto.subtle, {
@@ -282,10 +282,10 @@ replaceRandomness();
 replaceWebCrypto();
 syncBuiltinESMExports();
 
-/** The product draws characters from a supply of random bytes; a world begins with a new one. Says how often bytes were drawn. */
+/** The product takes characters from a buffer of random bytes; a world starts with a new one. Returns how often bytes were drawn. */
 export const timesFilled = (): number => filled;
 
-/** undici keeps its timers for the whole process, behind one tick; here each is a timer of the node that set it. */
+/** undici keeps one tick with its timers for the entire process; here each timer belongs to the node that set it. */
 const undiciTimers = createRequire(import.meta.url)('undici/lib/util/timers.js') as Record<string, unknown>;
 const [setSlow, stopSlow] = [startTimer(false), stopTimer];
 Object.assign(undiciTimers, {

@@ -1,6 +1,7 @@
 /**
- * What a mail server notes of us as its guests, connection by connection: how many stand at once, and what we do after it asked for time. The
- * model of what we may do is the most that src/delivery/destinations/registry.ts promises; a fault that hid an answer from us takes a note back.
+ * What a mail server records about Postrider as its client, connection by connection: how many are open at the same time, and what happens
+ * after it asked for time. The model of what is allowed is the maximum that src/delivery/destinations/registry.ts promises; if a fault hid
+ * a reply from the client, the record is dropped.
  */
 import { type Absence, isOutOfTouch, mayBeLost } from './absences.ts';
 import type { SimSocket } from './network.ts';
@@ -8,36 +9,36 @@ import type { Process, Timeline } from './timeline.ts';
 
 const INITIAL_CONNECTIONS = 5;
 const MOST_CONNECTIONS = 20;
-/** What was on its way to the server when it asked for time may still come. */
+/** Bytes that were in transit when the server asked for time may still arrive. */
 const UNDER_WAY_MS = 8_000;
-/** From the server to its guest at most. */
+/** Maximum time from the server to its client. */
 const ON_ITS_WAY_MS = 1_000;
-/** A planned stop gives up what is being dialled first, and has ended after so long at most. */
+/** A planned stop first cancels connections that are being opened, and ends within this time. */
 const STOPPING_MS = 40_000;
-/** From an answer until all nodes have read of it, and from the end of an outage of their database. */
+/** From a reply until all nodes have read it, and from the end of a database outage. */
 const READ_MS = 8_000;
 const BACK_MS = 20_000;
 
-/** A time for which the server asked us to stay away. */
+/** A time for which the server asked the client to stay away. */
 interface Wish {
   saidAtMs: number;
   untilMs: number;
   guest: Process | undefined;
-  /** That it may not have been heard. */
+  /** Whether the reply may not have been received. */
   isCut(): boolean;
-  /** That it came when the guest had closed the connection. */
+  /** Whether it arrived after the client had closed the connection. */
   isUnheard(): boolean;
 }
 
 interface Note {
   text: string;
   atMs: number;
-  /** The wishes on which it rests, and who has connections at the time. */
+  /** The requests for time that the record is based on, and the clients with connections at that time. */
   wishes: readonly Wish[];
   guests: readonly (Process | undefined)[];
 }
 
-/** One more for as many mails as there may be connections, whatever a sum of fractions makes of it. */
+/** Rounds a sum of fractions down, without floating-point errors. */
 const whole = (allowed: number): number => Math.floor(allowed + 1e-6);
 
 export class GuestBook {
@@ -46,12 +47,12 @@ export class GuestBook {
   readonly #wishes: Wish[] = [];
   readonly #notes: Note[] = [];
   #guest: Process | undefined;
-  /** Connections at once that we may have by now. */
+  /** Connections that are currently allowed. */
   #allowed = INITIAL_CONNECTIONS;
-  /** No recipient was answered since the last wish: one connection at a time asks whether it is over. */
+  /** No recipient was answered since the last request for time: one connection at a time probes. */
   #isProbed = false;
   readonly #probing = new Set<SimSocket>();
-  /** So many nodes that live all the time share what we may have, until then. */
+  /** The number of live nodes that share the limit, until a time. */
   #shares = { nodes: 1, untilMs: 0 };
   readonly #ownShares = new Map<Process | undefined, number>();
 
@@ -63,12 +64,12 @@ export class GuestBook {
     return this.#wishes.at(-1);
   }
 
-  /** That it has asked for time, which is not over. */
+  /** Whether it has asked for time that has not passed. */
   get isResting(): boolean {
     return this.#wish !== undefined && this.#timeline.nowMs < this.#wish.untilMs;
   }
 
-  /** Connections that we hold; of others the end is on its way. */
+  /** Connections held by the client; for others the end is in transit. */
   get held(): number {
     return [...this.#sockets].filter((one) => one.isHeldByGuest).length;
   }
@@ -129,22 +130,22 @@ export class GuestBook {
     this.#wishes.push({ saidAtMs: nowMs, untilMs: nowMs + ms, guest, ...heard });
   }
 
-  /** A recipient was answered. */
+  /** Records that a recipient was answered. */
   answered({ took, guest }: { took: boolean; guest: Process | undefined }): void {
     if (!this.isResting) this.#isProbed = false;
     if (!took) return;
     const share = this.#shareOf(guest);
     this.#ownShares.set(guest, Math.min(MOST_CONNECTIONS / this.#shares.nodes, share + 1 / share));
-    // Each node grows with its share.
+    // Each node's limit grows separately.
     this.#allowed = Math.min(MOST_CONNECTIONS, this.#allowed + this.#shares.nodes / Math.max(1, whole(this.#allowed)));
   }
 
-  /** What was noted, as far as our side had to know of all that it rests on. */
+  /** Returns the violations that Postrider had to avoid, given what it must have known. */
   faults(outages: readonly Absence[]): string[] {
     const isPassedOn = ({ guest, saidAtMs }: Wish): boolean =>
       !isOutOfTouch(guest, saidAtMs) &&
       !outages.some(({ fromMs, untilMs }) => saidAtMs > fromMs - READ_MS && saidAtMs < untilMs + BACK_MS);
-    // It was dialled by a node that was ending.
+    // The connection was opened by a node that was ending.
     const isTooLate = ({ guest, saidAtMs, isUnheard }: Wish): boolean =>
       guest?.endedMs !== undefined && saidAtMs > guest.endedMs - (isUnheard() ? STOPPING_MS : ON_ITS_WAY_MS);
     const isKnown = ({ wishes, guests, atMs }: Note): boolean =>

@@ -1,7 +1,7 @@
 /**
- * What customers do after a mail was accepted, or around it: they repeat a key hours later, move scheduled mail, send mail again, edit a
- * template between two mails, suppress an address while mail to it is scheduled, and send batches in which one mail is invalid. Each
- * compares the answers with the contract; the oracle checks the mail that follows from them.
+ * What customers do after or around an accepted message: they repeat a key hours later, move scheduled messages, resend, edit a template
+ * between two messages, suppress an address while a message to it is scheduled, and send batches with one invalid message. Each compares
+ * the responses with the contract; the oracle checks the resulting messages.
  */
 import type { Choices } from './choices.ts';
 import {
@@ -28,17 +28,17 @@ const HOUR_MS = 3_600_000;
 const KEY_MS = 24 * HOUR_MS;
 const FINAL = new Set(['delivered', 'bounced', 'suppressed', 'cancelled', 'complained']);
 
-/** An address that the customer put on the suppression list, virtual ms. */
+/** An address that the customer suppressed, virtual ms. */
 export interface Suppressed {
   email: string;
-  /** From the first request on it may be on the list, and from the first answer on it is. */
+  /** From the first request on it may be suppressed, and from the first response on it is. */
   askedAtMs: number;
   atMs: number;
-  /** From the first request to remove it on it may be gone, and from the answer on it is. */
+  /** From the first request to remove it on it may be removed, and from the response on it is. */
   removeAskedAtMs: number | undefined;
 }
 
-/** What customers did that the oracle has to know of. */
+/** Actions of customers that the oracle must know. */
 export interface Deeds {
   readonly faults: string[];
   readonly suppressed: Suppressed[];
@@ -52,9 +52,9 @@ export interface Habit {
   startMs: number;
   /** A multiple of the usual shares of worlds. */
   share: number;
-  /** Makes new DKIM keys, and publishes them. */
+  /** Creates new DKIM keys, and publishes them. */
   rotate(): Promise<void>;
-  /** That the wall clock is never set. */
+  /** Whether the wall clock is never set. */
   isSteady(): boolean;
   drawn(key: string): WantedMail;
   count(what: string): void;
@@ -62,7 +62,7 @@ export interface Habit {
 
 type Run = () => Promise<unknown>;
 
-/** The habits of a world. */
+/** Draws the habits of a world. */
 export function drawHabits(habit: Habit, choices: Choices): Run[] {
   const { random } = habit;
   const habits: [name: string, share: number, run: (own: Habit) => Promise<unknown>][] = [
@@ -97,7 +97,7 @@ function entryOf({ ledger, drawn }: Habit, key: string, more: Partial<WantedMail
 const idsOf = (entry: Entry): string[] => [...(entry.acknowledged.at(-1)?.values() ?? [])];
 const now = (): number => here().timeline.nowMs;
 
-/** Repeats a call until it is answered with something else than a request to come again; undefined where it never was. */
+/** Repeats a call until the response does not ask for a retry; undefined if that never happens. */
 async function answered({ random }: Habit, call: () => Promise<Answer>): Promise<Answer | undefined> {
   let answer: Answer | undefined;
   await untilDone(async () => {
@@ -128,14 +128,14 @@ async function untilSettled(habit: Habit, ids: readonly string[]): Promise<boole
   return false;
 }
 
-/** The same key after hours: within a day it stands for the first mail, and after that for nothing once that mail is settled. */
+/** Repeats a key after hours: within a day it refers to the first message, and after that to nothing once that message is settled. */
 async function repeatLate(habit: Habit): Promise<void> {
   const { template, random, deeds, ledger } = habit;
   const { shop } = template.tenants;
   const hours = random.pick([1, 23, 25, 25, 30]);
   const key = `repeated-after-${hours}`;
   const waits = random.stream('unsettled');
-  // Scheduled for after the repetition, in some worlds.
+  // In some worlds, scheduled for after the repetition.
   const isStillScheduled = hours > 24 && waits.chance(0.4);
   const scheduledMs = Math.round(habit.startMs + now() + hours * HOUR_MS + waits.between(HOUR_MS, 3 * HOUR_MS));
   const entry = entryOf(habit, key, { sendAtMs: isStillScheduled ? scheduledMs : undefined });
@@ -146,7 +146,7 @@ async function repeatLate(habit: Habit): Promise<void> {
   if (ids.length === 0) return;
   await here().timeline.wait(hours * HOUR_MS);
   const isOther = hours > 24 || random.chance(0.5);
-  // The answer of an attempt may be lost, and stands for the next one.
+  // The reply to an attempt may be lost, and the next attempt then determines the result.
   const isSettled = (await statusesOf(habit, ids)).every((one) => FINAL.has(one));
   const later = isOther ? newEntry({ ...entry.mail, key: `${key}-other` }) : entry;
   const body = requestOf(later.mail, shop);
@@ -175,7 +175,7 @@ async function repeatLate(habit: Habit): Promise<void> {
       deeds.faults.push(`${name} was answered ${status} within a day, and not with its first answer`);
   } else if (begunMs - acknowledgedMs > KEY_MS + MINUTE_MS && isSettled && tries === 1 && status !== 202)
     deeds.faults.push(`${name} was answered ${status} after more than a day, though its mail is settled`);
-  // While its mail is not settled a key stands for it, however old it is.
+  // While its message is not settled, a key refers to it, whatever its age.
   else if (!isSettled && status === 202 && (await isUnsettled(habit, ids)))
     deeds.faults.push(`${name} was free for another mail, though its own is not settled`);
 }
@@ -184,7 +184,7 @@ async function isUnsettled(habit: Habit, ids: readonly string[]): Promise<boolea
   return (await statusesOf(habit, ids)).some((one) => !FINAL.has(one));
 }
 
-/** Moves mail that is scheduled: later, earlier, or to now. */
+/** Moves scheduled messages: later, earlier, or to now. */
 async function move(habit: Habit): Promise<void> {
   const { template, random, deeds, startMs } = habit;
   const { shop } = template.tenants;
@@ -207,7 +207,7 @@ async function move(habit: Habit): Promise<void> {
   }
 }
 
-/** Cancels mail in whatever state it is after hours. */
+/** Cancels messages in whatever state they have after hours. */
 async function cancelLate(habit: Habit): Promise<void> {
   const { template, random, deeds } = habit;
   const { shop } = template.tenants;
@@ -232,7 +232,7 @@ async function cancelLate(habit: Habit): Promise<void> {
   }
 }
 
-/** Sends mail again once it is settled, and not before. */
+/** Resends messages once they are settled, and not before. */
 async function resend(habit: Habit): Promise<void> {
   const { template, random, deeds } = habit;
   const { shop } = template.tenants;
@@ -269,7 +269,7 @@ function noteResent(entry: Entry, { body }: Answer): void {
   for (const { messageId } of recipients) entry.resentIds.push(messageId);
 }
 
-/** Two mails of one template that is edited between them: each is of the version that stood at its acceptance. */
+/** Sends two messages of one template that is edited between them: each has the version at its acceptance. */
 async function editTemplate(habit: Habit): Promise<void> {
   const { template, random, deeds } = habit;
   const { shop } = template.tenants;
@@ -278,7 +278,7 @@ async function editTemplate(habit: Habit): Promise<void> {
   const path = '/templates';
   const made = await answered(habit, () => apiCall(shop, 'POST', path, fields(lengths[0]!)));
   if (made === undefined) return;
-  // The answer to the first request may have been lost.
+  // The response to the first request may have been lost.
   const templateId = made.status === 201 ? (JSON.parse(made.body) as { templateId: string }).templateId : 'edited';
   if (made.status !== 201 && made.status !== 409) deeds.faults.push(`a template was answered ${made.status}`);
   const to = [`edited@${domainOf(random.below(3))}`];
@@ -304,7 +304,7 @@ async function idOfTemplate(habit: Habit): Promise<string> {
   return all.find(({ name }) => name === 'edited')?.templateId ?? '';
 }
 
-/** Suppresses an address while mail to it is scheduled, and in half of the cases lets it receive again before the next mail. */
+/** Suppresses an address while a message to it is scheduled, and in half of the cases removes it before the next message. */
 async function suppressScheduled(habit: Habit): Promise<void> {
   const { template, random, deeds, startMs } = habit;
   const { shop } = template.tenants;
@@ -319,7 +319,7 @@ async function suppressScheduled(habit: Habit): Promise<void> {
   one.removeAskedAtMs = endsAtMs;
   const answer = await answered(habit, () => apiCall(shop, 'POST', '/suppressions', { email, ...expiresAt }));
   if (answer === undefined) return;
-  // Its end may have passed before a repeated request came through.
+  // Its lifetime may have ended before a repeated request was answered.
   if (answer.status === 400 && endsAtMs !== undefined) return;
   if (answer.status !== 201) deeds.faults.push(`suppressing ${email} was answered ${answer.status}`);
   one.atMs = now();
@@ -348,7 +348,7 @@ async function suppressScheduled(habit: Habit): Promise<void> {
   );
 }
 
-/** A batch in which one mail is invalid: it is refused alone, and so again when the batch is repeated. */
+/** A batch with one invalid message: only that one is refused, and again when the batch is repeated. */
 async function sendMixedBatch(habit: Habit): Promise<void> {
   const { template, random, deeds } = habit;
   const { shop } = template.tenants;

@@ -1,4 +1,6 @@
-/** A seed that finds a bug is made smaller, kept in a file, and its command finds the same again; without the bug its world is well. */
+/**
+ * A seed that finds a planted bug is shrunk and kept in a file, and its command finds the bug again; without the bug its world succeeds.
+ */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

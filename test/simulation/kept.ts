@@ -1,6 +1,6 @@
 /**
- * Seeds that found a fault, in the tree for good: a file for each, with the parts of its world that the fault needed. They are run again
- * by the fast tests, and all have to be well.
+ * Failing seeds, kept in the tree permanently: a file for each, with the parts of its world that the failure needed. The fast tests run
+ * them again, and all must succeed.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -10,19 +10,19 @@ export const KEPT_FOLDER = path.join(import.meta.dirname, 'kept');
 
 export interface Kept {
   seed: string;
-  /** All that of the world is left; see choices.ts. */
+  /** The remaining parts of the world; see choices.ts. */
   only: readonly string[];
   fault: string;
   /** A world of several nodes. */
   nodes?: boolean;
-  /** The bug that was planted then. */
+  /** The bug that was planted. */
   planted?: string;
-  /** Of the steps, with the code of that day. */
+  /** Hash of the steps, with the code at that time. */
   trace: string;
   date: string;
 }
 
-/** Those of one node, or of several. */
+/** Reads the seeds of one node, or of several. */
 export function readKept({ nodes, folder = KEPT_FOLDER }: Omit<Keeping, 'planted'>): Kept[] {
   const names = readdirSync(folder).filter((name) => name.endsWith('.json'));
   const all = names.sort().map((name) => JSON.parse(readFileSync(path.join(folder, name), 'utf8')) as Kept);
@@ -35,7 +35,7 @@ export interface Keeping {
   folder?: string | undefined;
 }
 
-/** Answers the name of the file. */
+/** Returns the name of the file. */
 export function keep(
   { seed, parts, faults, trace }: Failed,
   { planted, nodes, folder = KEPT_FOLDER }: Keeping,
@@ -52,5 +52,5 @@ export function keep(
   return file;
 }
 
-/** What `--only` takes; a name that no part has, where none is left. */
+/** Returns the value for `--only`; without parts, a name that no part has. */
 export const onlyOf = (parts: readonly string[]): string => (parts.length === 0 ? 'nothing' : parts.join(','));

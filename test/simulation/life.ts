@@ -1,4 +1,4 @@
-/** What the seed has happen in a world: what customers send and when, when nodes die, and what befalls the clock, the disk and its content. */
+/** The events of a world by seed: what customers send and when, when nodes die, and failures of the clock, the disk and its content. */
 import type { Choices } from './choices.ts';
 import type { Cluster } from './cluster.ts';
 import { planClusterDeaths } from './cluster-deaths.ts';
@@ -37,7 +37,7 @@ import type { Process, Timeline } from './timeline.ts';
 export const START_MS = Date.parse('2026-11-23T09:00:00Z');
 export const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
-/** Within which half of the mail of a long world is sent. */
+/** The period in which half of the messages of a long world are sent. */
 const EARLY_MS = HOUR_MS / 3;
 
 export interface World {
@@ -45,61 +45,61 @@ export interface World {
   random: Random;
   timeline: Timeline;
   network: Network;
-  /** Shares of questions to the DNS. */
+  /** Shares of DNS queries. */
   lookups: DnsFaults;
   threads: SimulatedThreads;
-  /** That the storage refuses now and then. */
+  /** Whether the storage fails occasionally. */
   isFailing: boolean;
   disk: Disk;
-  /** Ours; several of them are one to the rest of the world. */
+  /** The service; several nodes appear as one to the rest of the world. */
   node: SimulatedNode;
   cluster: Cluster | undefined;
   peers: Peer[];
   receiver: Receiver;
   extent: Extent;
   contentFaults: ContentFaults;
-  /** That content is kept for a day alone. */
+  /** Whether content is kept for only a day. */
   isContentShort: boolean;
-  /** Where content is kept, in place of the disk. */
+  /** Stores content instead of the disk. */
   store: ObjectStore | undefined;
   policies: Policies;
   policyHosts: readonly PolicyHost[];
-  /** Where the node takes mail. */
+  /** Set if the node accepts inbound mail. */
   reporters: Reporters | undefined;
   ledger: Entry[];
   signing: Signing;
-  /** What customers did after their mail was accepted. */
+  /** What customers did after their messages were accepted. */
   deeds: Deeds;
-  /** Who follows the log and reads what the API shows; undefined where nobody does. */
+  /** The client that follows the log and reads the API; undefined if there is none. */
   reader: Reader | undefined;
-  /** Two tenants at a slow server, where the world is about that. */
+  /** The two tenants and a slow server, in worlds of that kind. */
   flood: Flood | undefined;
   deathsMs: number[];
   lives: Lives;
-  /** Whether the message was in hand at so many deaths that it is given up. */
+  /** Whether the message was in progress at enough deaths to be dead-lettered. */
   isDeadly(messageId: string): boolean;
   faults: string[];
   /** Wall clock after it was set. */
   clockSetAtMs: number[];
-  /** Called with each mail whose content is asked for by a mail server, of whom, and with each dot that comes to it. */
+  /** Called with each message whose content a mail server requests, and its client, and with each dot that the server receives. */
   dots: { begun: (guest: Process | undefined) => void; came: () => void };
   count(what: string): void;
   counts: Record<string, number>;
-  /** Customers who are not done. */
+  /** Customers that are not done. */
   busy: number;
 }
 
 function drawMail(random: Random, at: number, { choices, extent, contentFaults, policies }: World): WantedMail {
   const recipients = random.chance(extent.single) ? 1 : Math.min(extent.recipients, 2 + random.below(3));
-  // Some write to the same people again.
+  // Some send to the same people again.
   const number = random.chance(0.35) ? 0 : at;
-  // To one domain in one transaction, or to one after the other.
+  // To one domain in one transaction, or to one after another.
   const step = extent.isDay && random.stream('domains').chance(0.7) ? 0 : 1;
   const to = Array.from({ length: recipients }, (_, one) => {
     const domain = domainOf((number + one * step) % PEERS);
     return `r${number}.${one}@${domain}`;
   });
-  // Mail over SMTP lives for three days: dear where no server may be good enough for it.
+  // SMTP submissions live for three days, which is expensive if no server may accept them.
   const isOverHttp =
     random.chance(extent.isDay ? 0.85 : 0.7) || (extent.isSmall && policies.enforced.size + policies.signed.size > 0);
   const via = isOverHttp ? 'http' : 'smtp';
@@ -122,7 +122,7 @@ function drawMail(random: Random, at: number, { choices, extent, contentFaults, 
   };
 }
 
-/** What the seed has happen: customers, deaths and starts of the node. */
+/** Schedules the events of the seed: customers, deaths and starts of the node. */
 export function live(world: World, template: Template): void {
   const { timeline, node, random, ledger, choices } = world;
   const draw = random.stream('customers');
@@ -130,7 +130,7 @@ export function live(world: World, template: Template): void {
   if (world.signing.isChecked) proveDomain(world);
   node.start();
   const { extent } = world;
-  // Which lasts for an hour.
+  // Each lasts for an hour.
   const moreMails = world.flood ? 0 : extent.moreMails;
   const mails = moreMails + Math.ceil(extent.mails * (1 + draw.below(draw.chance(0.8) ? 5 : 14)));
   const spanMs = spanOf(draw, world);
@@ -170,17 +170,17 @@ export function live(world: World, template: Template): void {
   planContentFaults(world);
   if (cluster) planClusterDeaths({ ...deaths, cluster });
   else planDeaths(deaths);
-  // Leases of several nodes go by the clock of the database: theirs are set one by one.
+  // Leases of several nodes use the clock of the database: their clocks are set individually.
   if (!cluster) planClock(world);
 }
 
-/** Within which customers send, ms. */
+/** Returns the period in which customers send, ms. */
 function spanOf(draw: Random, { extent, flood }: World): number {
   if (extent.isDay && !flood) return draw.between(1.01 * DAY_MS, extent.longestSpanMs);
   return draw.chance(0.5) ? 2_000 : draw.between(10_000, Math.min(extent.longestSpanMs, HOUR_MS));
 }
 
-/** Somebody does something after a while; the world is not over before it is done. */
+/** Schedules an action; the world is not over before it is done. */
 function begin(world: World, afterMs: number, run: () => Promise<unknown>): void {
   world.busy += 1;
   world.timeline.after(afterMs, 'customer', () => {
@@ -190,7 +190,7 @@ function begin(world: World, afterMs: number, run: () => Promise<unknown>): void
   });
 }
 
-/** In some worlds: a batch, mail with a file that is uploaded before it, and mail in the sandbox. */
+/** In some worlds: a batch, messages with an uploaded file, and sandbox messages. */
 function furtherMail(world: World, template: Template): (() => Promise<unknown>)[] {
   const { random, ledger, choices, extent, count } = world;
   const draw = random.stream('further mail');
@@ -241,7 +241,7 @@ function habitsOf(world: World, template: Template): (() => Promise<unknown>)[] 
   );
 }
 
-/** One tenant floods a server, the other has mail for it too. */
+/** One tenant floods a server, and the other one also sends to it. */
 function pour(world: World, template: Template, { fromMs, flood, victims }: Flood): void {
   const { ledger, choices } = world;
   const random = world.random.stream('pour');
@@ -258,7 +258,7 @@ function pour(world: World, template: Template, { fromMs, flood, victims }: Floo
   }
 }
 
-/** In most worlds a client follows the log, comes back after minutes or hours, and reads everything in the end. */
+/** In most worlds a client follows the log, returns after minutes or hours, and reads everything at the end. */
 function planReading(world: World, template: Template): void {
   const draw = world.random.stream('reader');
   if (!draw.chance(world.extent.readers) || !world.choices.has('reader')) return;
@@ -270,10 +270,10 @@ function planReading(world: World, template: Template): void {
     begin(world, draw.between(0, longestMs), () => followOnce(reader));
 }
 
-/** One look at what is new, which may fail: the next one goes on from the same place. */
+/** One read of new events, which may fail: the next one continues from the same cursor. */
 const followOnce = (reader: Reader): Promise<unknown> => reader.follow().catch(() => false);
 
-/** As it was fetched some day. */
+/** As if it had been fetched earlier. */
 function keepPolicies({ policies: { enforced, publishing }, threads, node, cluster }: World): void {
   const known = [...enforced].filter((domain) => publishing.get(domain)?.isKept !== false);
   if (known.length === 0) return;
@@ -288,7 +288,7 @@ function keepPolicies({ policies: { enforced, publishing }, threads, node, clust
   }
 }
 
-/** The record of the RSA key was found in the DNS when the world begins: the domain is checked every hour from then on. */
+/** The record of the RSA key is in the DNS when the world starts: the domain is checked every hour from then on. */
 function proveDomain({ threads, node, cluster }: World): void {
   const database = cluster?.rows ?? threads.connection(node.file, 'write');
   const [domain] = database.all<{ id: string }>('SELECT id FROM domain WHERE domain = ?', SENDER_DOMAIN);
@@ -299,7 +299,7 @@ function proveDomain({ threads, node, cluster }: World): void {
   );
 }
 
-/** The wall clock is set, forward or back. */
+/** Sets the wall clock forward or back. */
 function planClock(world: World): void {
   const draw = world.random.stream('clock');
   if (!draw.chance(0.15) || !world.choices.has('clock')) return;
@@ -311,7 +311,7 @@ function planClock(world: World): void {
   });
 }
 
-/** Tries until it is there, whose answer may be lost; less and less often. */
+/** Retries until the resource exists, since a response may be lost; with growing delays. */
 async function create(tenant: Tenant, path: string, body: object): Promise<void> {
   for (let attempt = 0; ; attempt += 1) {
     const answer = await apiCall(tenant, 'POST', path, body).catch(() => undefined);

@@ -1,15 +1,15 @@
 /**
- * The lives of our node, from its starts to its ends: what a process that died had in hand is taken over soon after the next start, a planned
- * stop ends in time, and mail is given up only after three deaths that it was in hand at.
+ * The lives of a node, from its starts to its ends: work that a dead process had in progress is taken over soon after the next start, a
+ * planned stop ends in time, and a message is dead-lettered only after three deaths during its attempts.
  */
 import type { SimulatedNode } from './node.ts';
 import type { Timeline } from './timeline.ts';
 
-/** As published, with the time that a start takes. */
+/** The documented time, plus the duration of a start. */
 const TAKEN_OVER_MS = 75_000;
-/** As published, with what a disk that stalls takes. */
+/** The documented time, plus the delay of a stalling disk. */
 const STOPPED_MS = 33_000;
-/** Rows of which more deaths are known wait for a quiet moment. */
+/** Rows with this many deaths wait for a quiet moment. */
 const QUARANTINED = 2;
 
 interface Held {
@@ -27,7 +27,7 @@ interface Start {
   clocks: number;
 }
 
-/** From the end of a process to the time at which the next one has taken over what it left, virtual ms. */
+/** From the end of a process to the time at which the next one has taken over its work, virtual ms. */
 export interface Down {
   fromMs: number;
   untilMs: number;
@@ -37,7 +37,7 @@ export class Lives {
   readonly faults: string[] = [];
   readonly downs: Down[] = [];
   starts = 0;
-  /** By what it is about: how many of the starts found it in hand. */
+  /** By subject: how many starts found it in progress. */
   readonly #deaths = new Map<string, number>();
   readonly #timeline: Timeline;
   /** How often the wall clock was set so far. */
@@ -46,7 +46,7 @@ export class Lives {
   #latest: Start | undefined;
   #process: SimulatedNode['process'];
   #kills = 0;
-  /** Whether the storage refused something so far. */
+  /** Whether the storage has failed so far. */
   readonly #isRefused: () => boolean;
 
   constructor(timeline: Timeline, { clocks, isRefused }: { clocks: () => number; isRefused: () => boolean }) {
@@ -55,7 +55,7 @@ export class Lives {
     this.#isRefused = isRefused;
   }
 
-  /** Of a node with a store of its own; those that share one take over from each other. */
+  /** Watches a node with its own store; nodes with a shared store take over from each other. */
   watch(node: SimulatedNode): void {
     const { start, stop, kill, cutPower } = node;
     this.#watched = node;
@@ -66,7 +66,7 @@ export class Lives {
       start();
       const { process } = node;
       const { nowMs } = this.#timeline;
-      // A planned stop lets nothing begin from its start on.
+      // A planned stop starts nothing after its own start.
       const fromMs = (this.#process?.endedMs ?? nowMs) - STOPPED_MS;
       this.downs.push({ fromMs, untilMs: nowMs + TAKEN_OVER_MS });
       this.#process = process;
@@ -90,7 +90,7 @@ export class Lives {
     };
   }
 
-  /** A planned stop leaves nothing in progress, and counts as no crash. */
+  /** A planned stop leaves nothing in progress, and does not count as a crash. */
   #checkStopped({ rows }: SimulatedNode): void {
     const [row] = rows?.all<{ held: number; crashed: number }>(
       `SELECT count(*) FILTER (WHERE leased > 0) AS held, count(*) FILTER (WHERE crashes > 0) AS crashed FROM work`,
@@ -100,12 +100,12 @@ export class Lives {
       this.faults.push(`${row!.crashed} rows count a crash, and no process died`);
   }
 
-  /** At how many starts it was in hand. */
+  /** Returns at how many starts it was in progress. */
   deathsOf(subject: string): number {
     return this.#deaths.get(subject) ?? 0;
   }
 
-  /** Asked between any two steps. */
+  /** Called between any two steps. */
   look(): void {
     const latest = this.#latest;
     if (latest === undefined || this.#timeline.nowMs < latest.atMs + TAKEN_OVER_MS) return;

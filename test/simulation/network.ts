@@ -1,7 +1,7 @@
 /**
- * The simulated network: listeners by address and port, and connections of byte streams between processes. The seed decides how
- * long bytes take, where they are cut into pieces, and which connections are reset, fall silent or stand half open. Bytes of one
- * direction keep their order. A process that dies leaves its peers a reset, or nothing at all where its machine lost power.
+ * The simulated network: listeners by address and port, and byte streams between processes. The seed decides how long bytes take, where
+ * they are split, and which connections are reset, fall silent or stay half open. Bytes of one direction keep their order. A process that
+ * dies leaves its peers a reset, or nothing if its machine lost power.
  */
 import { Duplex } from 'node:stream';
 import type { Random } from './random.ts';
@@ -15,14 +15,14 @@ interface Listener {
 }
 
 export interface NetworkFaults {
-  /** Of a connection: that it is reset, or goes silent, at some byte of its first some kilobytes. */
+  /** Connections that are reset or fall silent at some byte of their first few kilobytes. */
   resets: number;
   silences: number;
-  /** That nobody answers a SYN. */
+  /** Connections whose SYN is never answered. */
   blackHoles: number;
 }
 
-/** What befalls a connection when so many bytes have passed in both directions together. */
+/** What happens to a connection after this many bytes in both directions together. */
 interface Fate {
   atBytes: number;
   kind: 'reset' | 'silence';
@@ -30,12 +30,12 @@ interface Fate {
 
 const FATE_WITHIN_BYTES = 3_000;
 
-/** How a server of our own is reached, behind no Internet. */
+/** How the database server is reached, without the Internet in between. */
 export interface Link {
   latencyMs(): number;
   faults: NetworkFaults;
   fateWithinBytes: number;
-  /** Processes that nothing of it reaches, and nothing of which reaches it, at present. */
+  /** Whether nothing currently gets through between the process and the server. */
   isCutOff(process: Process): boolean;
 }
 
@@ -44,7 +44,7 @@ export class Network {
   readonly random: Random;
   readonly faults: NetworkFaults;
   readonly counts: Record<string, number> = {};
-  /** Several processes may listen at one address: whom a connection comes to is the balancer's choice. */
+  /** Several processes may listen on one address: the balancer chooses one for each connection. */
   readonly #listeners = new Map<string, Listener[]>();
   readonly links = new Map<string, Link>();
   readonly sockets = new Set<SimSocket>();
@@ -60,7 +60,7 @@ export class Network {
     this.counts[what] = (this.counts[what] ?? 0) + 1;
   }
 
-  /** Connections of our nodes; what the rest of the world keeps open does not matter to anybody. */
+  /** Connections of the nodes; other open connections do not matter. */
   get ours(): number {
     let count = 0;
     for (const { process, remoteAddress } of this.sockets) {
@@ -87,11 +87,11 @@ export class Network {
 
   latencyMs(link?: Link): number {
     if (link) return link.latencyMs();
-    // Mostly quick, now and then a retransmission.
+    // Mostly fast, with an occasional retransmission.
     return this.random.chance(0.02) ? this.random.between(50, 3_000) : this.random.between(0.2, 30);
   }
 
-  /** The end of the one who dials; it emits `connect` or an error. */
+  /** Returns the client's end; it emits `connect` or an error. */
   connect(to: { host: string; port: number }, from: string): SimSocket {
     const socket = new SimSocket(this, this.timeline.process);
     this.dial(socket, to, from);
@@ -147,14 +147,14 @@ export class Network {
     return draw < resets + silences ? { atBytes, kind: 'silence' } : undefined;
   }
 
-  /** What the peers of a process see of its death: nothing where the power went. */
+  /** What peers notice of the death of a process: nothing after a power cut. */
   died(process: Process, { silently }: { silently: boolean }): void {
     for (const at of [...this.#listeners.keys()]) this.close(at, process);
     for (const socket of [...this.sockets]) if (socket.process === process) socket.abandon(silently);
   }
 }
 
-/** One end of a connection; what a net.Socket is to those who use it. */
+/** One end of a connection, with the interface of a net.Socket. */
 export class SimSocket extends Duplex {
   readonly network: Network;
   readonly process: Process;
@@ -165,20 +165,20 @@ export class SimSocket extends Duplex {
   localAddress = '';
   localPort = 0;
   connecting = false;
-  /** Not accepted yet: what befalls it is known then. */
+  /** Not accepted yet: its fate is drawn then. */
   isPending = false;
   timeout = 0;
-  /** Bytes that arrived, of those the other end wrote. */
+  /** Bytes that arrived here. */
   #peer: SimSocket | undefined;
   #fate: Fate | undefined;
   #passed = { bytes: 0 };
-  /** Of what was written here: how much was, how much of it has come, and who waits for how much. */
+  /** Bytes written here, how many of them arrived, and the callbacks that wait for a number. */
   #written = 0;
   #come = 0;
   #whenCome: { bytes: number; run: () => void }[] = [];
   #arrivesAtMs = 0;
   isSilent = false;
-  /** Something that was written here came to an end that was closed by then. */
+  /** Something that was written here arrived after the other end had closed. */
   isUnheard = false;
   #idle: NodeJS.Timeout | undefined;
   #held: { chunk: Buffer; done: (error?: Error | null) => void }[] = [];
@@ -190,27 +190,27 @@ export class SimSocket extends Duplex {
     network.sockets.add(this);
   }
 
-  /** That something befell the connection: what was sent may not have arrived. */
+  /** Whether the connection failed: what was sent may not have arrived. */
   get isCut(): boolean {
     return this.isSilent || this.#peer?.isSilent === true;
   }
 
-  /** That nobody is at the other end any more. */
+  /** Whether the other end has ended. */
   get isAlone(): boolean {
     return this.#peer?.process.isDead !== false;
   }
 
-  /** Who is at the other end. */
+  /** The process at the other end. */
   get guest(): Process | undefined {
     return this.#peer?.process;
   }
 
-  /** That the other end still has the connection and can tell. */
+  /** Whether the other end still has the connection and can notice. */
   get isHeldByGuest(): boolean {
     return !this.isAlone && !this.isCut && this.#peer?.destroyed === false && !this.#peer.writableEnded;
   }
 
-  /** Once all that was written so far has come to the other end, if it ever does. */
+  /** Runs once everything written so far has arrived at the other end, if it ever does. */
   whenHeard(run: () => void): void {
     this.#whenCome.push({ bytes: this.#written, run });
   }
@@ -238,13 +238,13 @@ export class SimSocket extends Duplex {
     this.destroy(Object.assign(new Error(`${code} ${this.remoteAddress}:${this.remotePort}`), { code }));
   }
 
-  /** Arrives at the other end behind everything that was sent before. */
+  /** Arrives at the other end after everything that was sent before. */
   #toPeer(label: string, arrive: (peer: SimSocket) => void): void {
     const peer = this.#peer;
     if (peer === undefined || this.isSilent) return;
     const { timeline } = this.network;
     this.#arrivesAtMs = Math.max(this.#arrivesAtMs, timeline.nowMs + this.network.latencyMs(this.link));
-    // The least bit later than what went before.
+    // Slightly later than what was sent before.
     this.#arrivesAtMs += 0.31;
     timeline.after(this.#arrivesAtMs - timeline.nowMs, label, () => arrive(peer), peer.process);
   }
@@ -256,7 +256,7 @@ export class SimSocket extends Duplex {
     }
     const { random } = this.network;
     let rest: Buffer = Buffer.from(chunk);
-    // A database server that is not ours has some bytes of its own.
+    // The content of the simulated database server's bytes differs between runs.
     if (this.network.links.size === 0) this.network.timeline.noteBytes(rest);
     while (rest.length > 0) {
       const length = random.chance(0.1) ? 1 + random.below(rest.length) : rest.length;
@@ -270,7 +270,7 @@ export class SimSocket extends Duplex {
     this.network.timeline.soon('written', () => done(), this.process);
   }
 
-  /** Nothing that is written from now on arrives, and nobody says so. */
+  /** Nothing that is written from now on arrives, without notice. */
   silence(): void {
     this.isSilent = true;
   }
@@ -286,11 +286,11 @@ export class SimSocket extends Duplex {
     network.count(`a ${what} ${fate.kind === 'reset' ? 'reset' : 'gone silent'}`);
     if (fate.kind === 'silence') {
       this.silence();
-      // Of a link, what the other end says may still come.
+      // On a database link, the other end's bytes may still arrive.
       if (this.link === undefined || network.random.chance(0.5)) peer.silence();
       return true;
     }
-    // What was sent before arrives or not: a reset overtakes it.
+    // A reset overtakes earlier bytes, which arrive or not.
     for (const end of [this, peer]) {
       end.isSilent = true;
       network.timeline.after(network.latencyMs(), 'reset', () => end.fail('ECONNRESET'), end.process);
@@ -299,7 +299,7 @@ export class SimSocket extends Duplex {
   }
 
   #arrived(piece: Buffer): void {
-    // Who hangs up by himself might have heard it.
+    // An end that closes itself might still have received it.
     if (this.#peer && !(this.destroyed && this.isCut)) this.#peer.#heard(piece.length);
     if (this.destroyed) {
       if (this.#peer) this.#peer.isUnheard = true;
@@ -326,7 +326,7 @@ export class SimSocket extends Duplex {
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     clearTimeout(this.#idle);
     this.network.sockets.delete(this);
-    // Closed with bytes unread or unsent is a reset for the other side; after both ends it is nothing.
+    // Closing with unread or unsent bytes is a reset for the other side; after both ends it has no effect.
     if (!this.writableFinished || !this.readableEnded) {
       const isClean = this.writableFinished || error === null;
       this.#toPeer('closed', (peer) => peer.#peerClosed(isClean));
@@ -340,7 +340,7 @@ export class SimSocket extends Duplex {
     else if (!isClean) this.fail('ECONNRESET');
   }
 
-  /** Of a process that died: nothing happens here any more. */
+  /** The process died: nothing happens here any more. */
   abandon(silently: boolean): void {
     this.network.sockets.delete(this);
     const peer = this.#peer;

@@ -1,6 +1,6 @@
 /**
- * A node of ours in the simulated world: the real roles with the parts that the product would open for itself, on a disk of the
- * world. It is started, stopped as by an operator, killed between any two steps, or loses its power.
+ * A node in the simulated world: the real roles, with simulated parts for what the product would open itself, on a simulated disk. It is
+ * started, stopped as by an operator, killed between any two steps, or loses its power.
  */
 import { copyFileSync } from 'node:fs';
 import path from 'node:path';
@@ -31,10 +31,10 @@ import type { Process } from './timeline.ts';
 export const HTTP_PORT = 8025;
 export const SMTP_PORT = 2525;
 export const INBOUND_PORT = 2526;
-/** What comes back comes to it. */
+/** Bounces and reports are sent to this domain. */
 export const BOUNCE_DOMAIN = 'bounces.postrider.example';
 
-/** Counters of a process; those of all worlds together, since nobody reads them. */
+/** Counters of a process; shared by all worlds, since they are not read. */
 let metrics: Metrics | undefined;
 
 function sharedMetrics(): Metrics {
@@ -42,40 +42,40 @@ function sharedMetrics(): Metrics {
   return metrics;
 }
 
-/** Asks the database of a world as it is, in no time. */
+/** Queries the database of a world in its current state, in no time. */
 export type Rows = Pick<SqliteConnection, 'all' | 'get'>;
 
 export interface SimulatedNode {
-  /** Of its own database at present. */
+  /** The current file of its own database. */
   readonly file: string;
-  /** Undefined while a transaction is under way there. */
+  /** Undefined while a transaction is running there. */
   readonly rows: Rows | undefined;
-  /** Of its present life; undefined where it is dead. */
+  /** The current process; undefined while the node is dead. */
   readonly process: Process | undefined;
   readonly isUp: boolean;
-  /** It is up once it serves; a node that dies meanwhile never is. */
+  /** The node is up once it serves; if it dies first, it never is. */
   start(): void;
   kill(): void;
   cutPower(): void;
-  /** Answers whether it came to its end, and did not die meanwhile. */
+  /** Resolves with whether the stop completed without a death. */
   stop(): Promise<boolean>;
 }
 
 export interface NodeOptions {
-  /** The storage broke, and the process ended by itself. */
+  /** The storage broke, and the process ended itself. */
   onBroken(): void;
   template: Template;
   folder: string;
   /** Whether it has the inbound role. */
   takesMail: boolean;
-  /** The DNS server that it asks. */
+  /** The DNS server that it queries. */
   resolver: string;
-  /** How long content is kept, where that is shorter than usual. */
+  /** Content retention, if shorter than usual. */
   contentDays: number | undefined;
-  /** Whether content goes to the store in S3. */
+  /** Whether content is stored in S3. */
   usesStore: boolean;
   onLog(level: string, line: string): void;
-  /** One of several that share the database server of the world, with the clock of its own machine. */
+  /** One of several nodes that share the database server of the world, with its own machine's clock. */
   shared?: { name: string; skewMs: number };
 }
 
@@ -162,7 +162,7 @@ export function createNode({
     };
   };
 
-  /** What it learned just now is recorded nowhere. */
+  /** What it learned just now is not recorded. */
   const loses = (): void => {
     if (process) absent(process, { fromMs: timeline.nowMs, untilMs: timeline.nowMs });
   };

@@ -1,8 +1,8 @@
-/** Worlds of one to three nodes that share a PostgreSQL database; one of them runs twice, and has to be the same both times. */
+/** Worlds of one to three nodes that share a PostgreSQL database; one of them runs twice, with the same result both times. */
 import { test } from 'node:test';
 import { simulateWell } from './simulate-process.ts';
 
-/** About two seconds of a core each; the database takes five before the first. */
+/** About two seconds of CPU time each; the database takes five before the first. */
 const SEEDS = 12;
 const FIRST = 40;
 

@@ -1,10 +1,10 @@
 /**
- * What of the modules that lead out of a process the simulation replaces, and what of them only computes. All other functions of theirs
- * fail while a world runs, and nothing of the product may import them but files that no world runs (test/house/doors.test.ts).
+ * Lists which functions of nondeterministic modules the simulation replaces, and which only compute. All other functions fail while a world
+ * runs, and product code that runs in a world must not import them (test/house/doors.test.ts).
  */
 interface Door {
   replaced: readonly string[];
-  /** Decided by its arguments. */
+  /** Deterministic functions. */
   pure: readonly string[];
 }
 
@@ -45,12 +45,12 @@ export const DOORS: Readonly<Record<string, Door>> = {
   },
 };
 
-/** Has every other function of a module fail once there is a world. Classes stay: others are made of them. */
+/** Makes every other function of a module fail once there is a world. Classes stay, because others extend them. */
 export function closeDoor(name: string, module: object, isOpen: () => boolean): void {
   const { replaced, pure } = DOORS[name]!;
   for (const [member, real] of Object.entries(module)) {
     if (typeof real !== 'function' || /^[A-Z]/.test(member) || [...replaced, ...pure].includes(member)) continue;
-    // What is only read is replaced at the object that it comes from (globals.ts).
+    // Read-only members are replaced at their source object (globals.ts).
     if (!Object.getOwnPropertyDescriptor(module, member)!.writable) continue;
     const closed = function (this: unknown, ...args: unknown[]): unknown {
       if (!isOpen()) throw new Error(`${member} of ${name} goes around the simulated world`);

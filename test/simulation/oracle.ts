@@ -1,6 +1,6 @@
 /**
- * Checks a world that has come to its end, by what customers were answered, what the other servers took, and what stands in the database. Each
- * fault is a sentence that names a promise of docs/explanation/promises.md.
+ * Checks a world after its end, by the responses to customers, what the other servers accepted, and the database. Each failure is a
+ * sentence that names a promise of docs/explanation/promises.md.
  */
 import { createHash } from 'node:crypto';
 import { type Absence, mayBeLost } from './absences.ts';
@@ -30,43 +30,43 @@ export interface Evidence {
   receiver: Receiver;
   policies: Policies;
   policyHosts: readonly PolicyHost[];
-  /** That the storage refused something. */
+  /** Whether the storage failed. */
   isRefused: boolean;
-  /** That several nodes share the database. */
+  /** Whether several nodes share the database. */
   isShared: boolean;
-  /** What came back. */
+  /** The inbound reports. */
   reports: readonly Report[];
-  /** Whose live events go to the endpoint. */
+  /** The account whose live events go to the endpoint. */
   subscriber: string;
   database: Rows;
-  /** When nodes died or were away for so long that others took over what they held, virtual ms. */
+  /** When nodes died or were away long enough for others to take over their work, virtual ms. */
   deathsMs: readonly number[];
-  /** That the endpoint takes everything after some minutes. */
+  /** The endpoint accepts everything after some minutes. */
   isShort: boolean;
-  /** Whether the message was in hand at so many deaths that it is given up. */
+  /** Whether the message was in progress at enough deaths to be dead-lettered. */
   isDeadly(messageId: string): boolean;
-  /** Of the database that the nodes share. */
+  /** Outages of the shared database. */
   outages: readonly Absence[];
-  /** The wall clock at the beginning, and after it was set, in Unix ms. */
+  /** The wall clock at the start, and after it was set, in Unix ms. */
   startMs: number;
   clockSetAtMs: readonly number[];
   signing: Signing;
-  /** That no question to the DNS is lost. */
+  /** No DNS query is lost. */
   isDnsSteady: boolean;
-  /** Addresses that customers put on the suppression list. */
+  /** Addresses that customers suppressed. */
   manually: readonly Suppressed[];
-  /** That content is kept for a day alone. */
+  /** Content is kept for only a day. */
   isContentShort: boolean;
-  /** The wall clock in the end. */
+  /** The wall clock at the end. */
   nowMs: number;
   conditions: Conditions;
-  /** When our only node was down. */
+  /** When the only node was down. */
   downs: readonly Down[];
   /** At how many starts a message was in progress. */
   deathsOf(messageId: string): number;
-  /** From an answer to its record at most. */
+  /** Maximum time from a reply to its record. */
   recordMs: number;
-  /** Whether the world came to an end by itself. */
+  /** Whether the world ended regularly. */
   isOver: boolean;
 }
 
@@ -93,7 +93,7 @@ export interface EventRow {
   at: number;
   /** JSON. */
   detail: string;
-  /** Of a bounce or a delay: that it was reported after the delivery. */
+  /** For a bounce or a delay: reported after the delivery. */
   late: number | null;
 }
 
@@ -105,7 +105,7 @@ const END: Record<string, string> = {
 };
 const MOST_CONNECTIONS = 20;
 const DAY_MS = 86_400_000;
-/** What was in hand at so many deaths is given up. */
+/** A message that was in progress at this many deaths is dead-lettered. */
 export const DEADLY = 3;
 
 export function faultsOf(evidence: Evidence): string[] {
@@ -168,7 +168,7 @@ function ofAnswers({ ledger }: Evidence, messages: readonly MessageRow[]): strin
     if (mail.by === 'sandbox' && acknowledged.length > 0 && !isShown) faults.push(`${mail.key} is in no virtual inbox`);
     for (const one of strange) faults.push(`the customer of ${mail.key} was answered: ${one}`);
     for (const answer of acknowledged) {
-      // What is submitted gets one id, of the first.
+      // A submission gets one id, that of the first recipient.
       const named = mail.via === 'smtp' ? mail.to.slice(0, 1) : mail.to;
       if (!named.every((one) => answer.has(one)) || answer.size !== named.length)
         faults.push(`${mail.key} to ${named.join()} was acknowledged to ${[...answer.keys()].join()}`);
@@ -177,7 +177,7 @@ function ofAnswers({ ledger }: Evidence, messages: readonly MessageRow[]): strin
       }
     }
     for (const recipient of mail.to) {
-      // A mail that is sent again is another message.
+      // A resend is another message.
       const most = 1 + resends;
       const rows = messages.filter((one) => one.subject === mail.key && one.recipient === recipient);
       if (rows.length > most) faults.push(`key ${mail.key}: ${rows.length} messages to ${recipient}`);
@@ -188,7 +188,7 @@ function ofAnswers({ ledger }: Evidence, messages: readonly MessageRow[]): strin
   return faults;
 }
 
-/** What names a message and its copies alike: a mail that is sent again has another Message-ID. */
+/** Returns a common name of a message and its copies: a resend has another Message-ID. */
 function nameOf(one: Copy | MessageRow): string {
   const header = 'header' in one ? one.header : one.messageId;
   return `${header.replace(/[<>]/g, '')} ${one.recipient}`;
@@ -227,7 +227,7 @@ function ofCopies(
     const digest = mail && mail.fileBytes > 0 ? sha256(fileOf(mail)) : undefined;
     if (copy.fileDigest !== digest) faults.push(`${copy.subject} came with another file`);
     if (mail?.requireTls && !copy.inTls) faults.push(`policy: ${copy.subject} asks for TLS and came in the clear`);
-    // Records that match stand for a certificate.
+    // Matching TLSA records count as a valid certificate.
     if (mail?.requireTls === 'verified' && !copy.isCertified && !dane.has(copy.peer))
       faults.push(`policy: ${copy.subject} asks for a certificate and came without`);
   }
@@ -248,14 +248,14 @@ function ofCopies(
     const sure = own.find((copy) => isSureWithin(recordMs, copy));
     if (sure && message.status !== 'delivered' && !reported.has(message.id))
       faults.push(`${message.id} was taken, and is ${message.status}`);
-    // A server may take long over a dot of a node that is dead by then.
+    // A server may take long to answer a dot of a node that is dead by then.
     const after = own.filter((copy) => sure && copy !== sure && copy.dotAtMs > sure.atMs && !copy.isOfTheDead);
     if (after.length > 0) faults.push(`${message.id}: another copy after one that was answered`);
   }
   return faults;
 }
 
-/** That our side had to know of the copy: its answer arrived, and its node did not die before it could record it. */
+/** Whether Postrider must know about the copy: the reply arrived, and the node lived long enough to record it. */
 function isSureWithin(recordMs: number, { heardAtMs, atMs, sender }: Copy): boolean {
   return heardAtMs !== undefined && ![atMs, heardAtMs].some((ms) => mayBeLost(sender, ms, recordMs));
 }
@@ -293,7 +293,7 @@ function ofEvents({ messages, events }: { messages: readonly MessageRow[]; event
   return faults;
 }
 
-/** The reply of a bounce that gives up what crashes our own code, or seems to. */
+/** The reply of a bounce that ends a message which crashes the process, or seems to. */
 const DEAD_LETTER = /internal error occurred three times/;
 
 function ofBounces(
@@ -304,7 +304,7 @@ function ofBounces(
   const isSenderRefused = peers.some(({ refusedSenders }) => refusedSenders > 0);
   const faults: string[] = [];
   for (const { id, recipient, status, expires_at: expiresAt, created_at: createdAt } of messages) {
-    // What came back late has its own checks.
+    // Late reports have separate checks.
     if (reports.some((one) => one.messageId === id && one.kind === 'bounce')) continue;
     if (status !== 'bounced' || refused.has(recipient) || isNowhere(recipient)) continue;
     const bounce = events.find((event) => event.message_id === id && event.type === 'Bounce');
@@ -314,7 +314,7 @@ function ofBounces(
     if (bounce && bounce.at < expiresAt) faults.push(`${id} bounced, and nobody refused it`);
     const [setAtMs] = clockSetAtMs;
     if (setAtMs === undefined || createdAt >= setAtMs || (bounce?.at ?? 0) < setAtMs) continue;
-    // The one published exception: the server has asked us to wait until after the lifetime, or blocks our host.
+    // The documented exception: the server asked to wait until after the lifetime, or blocks the host.
     if (reply?.startsWith('421 ') || refusalBehind(reply, recipient)?.isBlock) continue;
     const tried = database.all<{ at: number }>('SELECT at FROM attempt WHERE message_id = ?', id);
     if (!tried.some(({ at }) => at >= setAtMs)) faults.push(`${id} expired by a clock that was set, untried since`);
@@ -322,11 +322,11 @@ function ofBounces(
   return faults;
 }
 
-/** Unix ms before which no copy may come. */
+/** Unix ms before which no copy may arrive. */
 const earliestOf = ({ mail, movedToMs }: Entry): number =>
   movedToMs.length > 0 ? Math.min(...movedToMs) : (mail.sendAtMs ?? 0);
 
-/** Mail that was moved is scheduled for the time that was acknowledged last. */
+/** A moved message is scheduled for the time that was acknowledged last. */
 function ofMoves({ ledger }: Evidence, messages: readonly MessageRow[]): string[] {
   return ledger.flatMap(({ mail, movedToMs, cancelled }) => {
     const [toMs] = movedToMs;
@@ -336,7 +336,7 @@ function ofMoves({ ledger }: Evidence, messages: readonly MessageRow[]): string[
   });
 }
 
-/** The lifetime of mail counts from the later of its acceptance and the time for which it is scheduled. */
+/** The lifetime of a message counts from the later of its acceptance and its scheduled time. */
 function ofLifetimes({ ledger }: Evidence, messages: readonly MessageRow[]): string[] {
   const seconds = new Map(
     ledger.flatMap(({ mail, resends }) =>
@@ -350,7 +350,7 @@ function ofLifetimes({ ledger }: Evidence, messages: readonly MessageRow[]): str
   });
 }
 
-/** Content that nobody wants once its mail is settled is gone then, and all other content is kept for a day at least. */
+/** Content that is not retained is removed when its message is settled, and all other content is kept for at least a day. */
 function ofContent({ database, isContentShort, clockSetAtMs, nowMs }: Evidence): string[] {
   const rows = database.all<{ seq: number; subject: string; retain: string; gone: number; createdMs: number }>(
     `SELECT e.seq, e.subject, e.retain, CASE WHEN content IS NULL AND blob_key IS NULL THEN 1 ELSE 0 END AS gone,
@@ -365,7 +365,7 @@ function ofContent({ database, isContentShort, clockSetAtMs, nowMs }: Evidence):
   });
 }
 
-/** Mail that was asked to wait did. */
+/** Scheduled messages waited. */
 function ofTimes({ ledger, startMs, clockSetAtMs }: Evidence, copies: readonly Copy[]): string[] {
   if (clockSetAtMs.length > 0) return [];
   const wanted = new Map(ledger.map((entry) => [entry.mail.key, earliestOf(entry)]));
@@ -373,7 +373,10 @@ function ofTimes({ ledger, startMs, clockSetAtMs }: Evidence, copies: readonly C
   return early.map((copy) => `${copy.subject} came before its time`);
 }
 
-/** Twice its limit is sent away in a minute at most, and as many again for each process that ended: what it had learned of the limit ended with it. */
+/**
+ * Connections over the limit: at most twice the limit per minute, and as many again for each process that ended, because a new process does
+ * not know the limit.
+ */
 function ofLimit({ name, manners, turnedAway }: Peer): string[] {
   const most = Math.max(2 * manners.connections, 3);
   for (const { atMs: fromMs } of turnedAway) {
@@ -390,7 +393,7 @@ function ofPeers({ peers, outages, clockSetAtMs }: Evidence): string[] {
   return peers.flatMap((peer) => {
     const faults: string[] = [];
     if (peer.mostOpen > MOST_CONNECTIONS) faults.push(`${peer.name} had ${peer.mostOpen} connections at once`);
-    // Pauses go by the wall clock.
+    // Pauses use the wall clock.
     if (clockSetAtMs.length === 0) faults.push(...peer.guests.faults(outages).map((one) => `${peer.name} had ${one}`));
     return [...faults, ...ofLimit(peer)];
   });

@@ -1,6 +1,6 @@
 /**
- * The mail servers of the world. Each has manners of its own, drawn from the seed: how many connections it takes, whether it speaks TLS,
- * greylists, refuses for a while, for good, stalls, or breaks off. What it took, and what it answered, is what the oracle goes by.
+ * The mail servers of the world. The seed draws the behavior of each: how many connections it accepts, whether it supports TLS, greylists,
+ * refuses temporarily or permanently, stalls, or disconnects. The oracle uses what it accepted and replied.
  */
 import { createHash } from 'node:crypto';
 import { GuestBook } from './guest-book.ts';
@@ -10,10 +10,10 @@ import { drawRefusals, type Refusal, type RefusalKind, refusalOf, replyTo } from
 import type { Process } from './timeline.ts';
 import { SimTlsSocket } from './tls.ts';
 
-/** One mail that a server took with its dot, for one recipient. */
+/** A message that a server accepted at its dot, for one recipient. */
 export interface Copy {
   recipient: string;
-  /** What names the mail: its subject. */
+  /** The subject, which identifies the message. */
   subject: string;
   messageId: string;
   /** Characters of its text. */
@@ -22,20 +22,20 @@ export interface Copy {
   returnPath: string;
   /** DKIM (RFC 6376). */
   signatures: readonly { domain: string; selector: string }[];
-  /** SHA-256 of the file in it, if there is one. */
+  /** SHA-256 of its file, if there is one. */
   fileDigest: string | undefined;
-  /** When its session began, when it was taken, and when its dot had come. */
+  /** When its session started, when it was accepted, and when its dot arrived. */
   sinceMs: number;
   atMs: number;
   dotAtMs: number;
-  /** Who brought it. */
+  /** The process that sent it. */
   sender: Process | undefined;
-  /** That its sender was dead when the dot came. */
+  /** Its sender was dead when the dot arrived. */
   isOfTheDead: boolean;
   inTls: boolean;
-  /** That the server had shown a valid certificate. */
+  /** The server had a valid certificate. */
   isCertified: boolean;
-  /** When the answer to the dot had come whole to the client, which lived. */
+  /** When the complete reply to the dot had arrived at a live client. */
   heardAtMs: number | undefined;
   peer: string;
   peerAddress: string;
@@ -43,35 +43,35 @@ export interface Copy {
 
 export interface Manners {
   tls: 'good' | 'none' | 'broken' | 'refused';
-  /** That its certificate is valid. */
+  /** Whether its certificate is valid. */
   isCertified: boolean;
   connections: number;
   greylistMs: number;
-  /** Shares of commands that are answered so. */
+  /** Shares of commands with this reply. */
   temporary: number;
   permanent: number;
-  /** How it refuses those. */
+  /** How it refuses them. */
   refusals: readonly RefusalKind[];
   /** Shares of sessions. */
   closing: number;
   stalls: number;
-  /** Of dots that were taken: the answer is lost with the connection. */
+  /** Accepted dots whose reply is lost with the connection. */
   lostAnswers: number;
-  /** It answers nobody before this time. */
+  /** It accepts no connection before this time. */
   downUntilMs: number;
-  /** When it is busy, and asks for so long a time then. */
+  /** The period in which it is busy, and the time that it asks for. */
   busy: { fromMs: number; untilMs: number; asksForMs: number } | undefined;
-  /** How long it takes over a dot. */
+  /** How long a dot takes. */
   dotMs: { quick: number; slow: number; slowShare: number };
 }
 
-/** A recipient that a server was asked about. */
+/** A recipient at RCPT. */
 export interface Asked {
   recipient: string;
   atMs: number;
   sender: Process | undefined;
   reply: string;
-  /** When the reply had come whole to the client. */
+  /** When the complete reply had arrived at the client. */
   heardAtMs: number | undefined;
 }
 
@@ -80,17 +80,17 @@ export interface Peer {
   readonly address: string;
   readonly manners: Manners;
   readonly copies: Copy[];
-  /** Recipients that it was asked about. */
+  /** Recipients at RCPT. */
   readonly asked: Asked[];
-  /** Recipients that were refused for good. */
+  /** Permanently refused recipients. */
   readonly refused: Set<string>;
-  /** Those of them that it said it does not know. */
+  /** Those reported as unknown. */
   readonly unknown: Set<string>;
-  /** When it asked for time, sent a connection away, blocked our host or fell silent, virtual ms. */
+  /** When it asked for time, refused a connection, blocked the host or stalled, virtual ms. */
   readonly restraints: number[];
-  /** Mails whose sender was refused: their recipients may not have come any more. */
+  /** Messages whose sender was refused: their recipients may not have been sent. */
   refusedSenders: number;
-  /** Most connections at a moment, and those beyond its limit that were sent away, but for what overtook the end of another one. */
+  /** Maximum simultaneous connections, and refused ones over its limit, except those that overtook the end of another one. */
   mostOpen: number;
   turnedAway: { atMs: number; guest: Process | undefined }[];
   readonly guests: GuestBook;
@@ -112,7 +112,7 @@ export const PERFECT: Manners = {
   ...{ lostAnswers: 0, downUntilMs: 0, busy: undefined, dotMs: { quick: 80, slow: 80, slowShare: 0 } },
 };
 
-/** `isOnly`: its domain has no other server, which would be asked in its place. */
+/** `isOnly`: its domain has no other server to try instead. */
 export function drawManners(random: Random, { isOnly }: { isOnly: boolean }): Manners {
   const is = (share: number): boolean => random.chance(share);
   return {
@@ -146,7 +146,7 @@ interface Envelope {
   to: string[];
 }
 
-/** Of the Base64 behind the header of an attachment. */
+/** Decodes the Base64 after the header of an attachment. */
 function digestOfFile(lines: readonly string[]): string | undefined {
   const header = lines.findIndex((line) => /^content-disposition: attachment/i.test(line));
   if (header < 0) return undefined;
@@ -156,7 +156,7 @@ function digestOfFile(lines: readonly string[]): string | undefined {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Domain and selector of each DKIM-Signature, whose tags may stand on several lines. */
+/** Returns domain and selector of each DKIM-Signature, whose tags may span several lines. */
 function signaturesOf(lines: readonly string[]): Copy['signatures'] {
   const header = lines
     .slice(0, lines.indexOf(''))
@@ -173,7 +173,7 @@ export function startPeer(
     name: string;
     address: string;
     manners: Manners;
-    /** Of its certificate. */
+    /** Key of its certificate. */
     key: number;
     random: Random;
     count(what: string): void;
@@ -234,7 +234,7 @@ export function startPeer(
     };
 
     const restrained = (): void => void peer.restraints.push(timeline.nowMs);
-    /** Refuses what comes to that, and these recipients with it; undefined where it does not. */
+    /** Returns the refusal at this stage, if it also applies to these recipients; undefined otherwise. */
     const refuses = (at: Refusal['at'], to: readonly string[]): RefusalKind | undefined => {
       const kinds = manners.refusals.filter((one) => refusalOf(one).at === at);
       if (kinds.length === 0 || !random.chance(manners.permanent)) return undefined;

@@ -1,4 +1,6 @@
-/** Planted bugs of what customers ask for after their mail was accepted: keys, moves, cancellations, copies, retention, templates and lists. */
+/**
+ * Planted bugs in what customers request after a message was accepted: keys, moves, cancellations, copies, retention, templates and lists.
+ */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of source text
 import type { Planted } from './planted.ts';
 

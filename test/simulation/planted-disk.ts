@@ -1,4 +1,4 @@
-/** Planted bugs of what is written to the disk, and of what is read from it. */
+/** Planted bugs in reads and writes of the disk. */
 import type { Planted } from './planted.ts';
 
 export const PLANTED_DISK: Readonly<Record<string, Planted>> = {

@@ -1,4 +1,4 @@
-/** Planted bugs that one node alone does not have: what several do to each other over the database that they share. */
+/** Planted bugs that need several nodes on a shared database. */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of source text
 import type { Planted } from './planted.ts';
 

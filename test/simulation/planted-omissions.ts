@@ -1,4 +1,4 @@
-/** Planted bugs by which something does not happen that should: nothing wrong stands anywhere, and what is missing shows only to who looks for it. */
+/** Planted bugs that omit something: no data is wrong, and only an oracle that expects the missing action finds them. */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of source text
 import type { Planted } from './planted.ts';
 

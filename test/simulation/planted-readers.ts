@@ -1,4 +1,4 @@
-/** Planted bugs of what the API shows: pages, cursors, searches and statistics. */
+/** Planted bugs in what the API returns: pages, cursors, searches and statistics. */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of source text
 import type { Planted } from './planted.ts';
 

@@ -1,4 +1,4 @@
-/** Planted bugs of what other servers say: replies, policies of TLS, pauses, and the keys that sign. */
+/** Planted bugs in how other servers' replies, TLS policies, pauses, and signing keys are handled. */
 import type { Planted } from './planted.ts';
 
 export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {

@@ -1,4 +1,4 @@
-/** Planted bugs of what keeps rows and content: syncs, answers before them, failures that are overlooked. */
+/** Planted bugs in the storage of rows and content: missing syncs, replies before them, ignored failures. */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of source text
 import type { Planted } from './planted.ts';
 

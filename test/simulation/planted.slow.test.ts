@@ -1,11 +1,11 @@
-/** Each planted bug is found by some seed, and without a bug there is nothing to find: that is what the simulation is worth. */
+/** Some seed finds each planted bug, and without a bug none fails: this proves what the simulation can detect. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { PLANTED } from './planted.ts';
 import { PLANTED_NODES } from './planted-nodes.ts';
 import { simulate } from './simulate-process.ts';
 
-/** Most are found by one of the first twenty. */
+/** One of the first twenty finds most of them. */
 const SEEDS = 2_000;
 
 describe('each planted bug is found', { concurrency: 2 }, () => {

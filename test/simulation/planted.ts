@@ -1,6 +1,6 @@
 /**
- * Bugs that are planted on purpose, each a small change to one file of the product, made while the file is loaded: the proof that the
- * simulation sees what it is there to see. A change whose place is not found exactly once fails aloud, so that none goes stale.
+ * Intentional bugs, each a small change to one source file, applied while the file is loaded: they prove that the simulation detects what
+ * it should. A change that does not match exactly one place fails, so that none becomes outdated.
  */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of source text
 import { registerHooks } from 'node:module';
@@ -15,15 +15,15 @@ import { PLANTED_STORAGE } from './planted-storage.ts';
 import { placePattern, placesOf } from './source-place.ts';
 
 export interface Planted {
-  /** From src/. */
+  /** Path below src/. */
   file: string;
   find: string;
   replace: string;
-  /** What else has to change for the bug to be one. */
+  /** Another change that the bug needs. */
   also?: Omit<Planted, 'also' | 'seed' | 'finds'>;
-  /** The faults that show it; any one unless given. */
+  /** The failures that reveal it; any by default. */
   finds?: RegExp;
-  /** One that showed it, where few do: tried before all others. */
+  /** A seed that revealed it, if few do: tried first. */
   seed?: number;
 }
 
@@ -353,7 +353,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   },
 };
 
-/** Has the bug planted in what is loaded from now on; answers how it is known. */
+/** Plants the bug in modules that are loaded from now on; returns the pattern of its failures. */
 export function plant(name: string): RegExp {
   const first = PLANTED[name] ?? PLANTED_NODES[name];
   if (first === undefined) throw new Error(`no planted bug is called "${name}"`);
@@ -361,7 +361,7 @@ export function plant(name: string): RegExp {
   return first.finds ?? /./;
 }
 
-/** Limits that a world is too small for: uploads to a store in S3 go up in parts of 64 KB, and few events wait in memory for an endpoint. */
+/** Lowers limits that a world is too small to reach: uploads to S3 have parts of 64 KB, and few events wait in memory for an endpoint. */
 export function makeLimitsSmall(): void {
   const find = 'export const PART_BYTES = 16 * 1024 * 1024;';
   const replace = 'export const PART_BYTES = 64 * 1024;';

@@ -1,4 +1,4 @@
-/** What the recipients' domains ask of TLS in a world: nothing in most; DANE or an MTA-STS policy in some. */
+/** What the recipients' domains of a world require of TLS: nothing in most; DANE or an MTA-STS policy in some. */
 import type { Choices } from './choices.ts';
 import { type Dane, drawDane, VALIDATING_RESOLVER } from './dane.ts';
 import { drawPublishing, type Publishing } from './policy-hosts.ts';
@@ -7,28 +7,28 @@ import type { Random } from './random.ts';
 export const PEERS = 3;
 export const domainOf = (at: number): string => `d${at}.example`;
 export const DOMAINS = Array.from({ length: PEERS }, (_, at) => domainOf(at));
-/** One that does not exist, and one that says that it takes no mail (RFC 7505). */
+/** A domain that does not exist, and one with a null MX (RFC 7505). */
 export const NOWHERE = { gone: 'gone.example', nullMx: 'null.example' };
 export const isNowhere = (address: string): boolean =>
   Object.values(NOWHERE).some((domain) => address.endsWith(`@${domain}`));
-/** Of the mail servers that a domain may have. */
+/** The possible mail servers of a domain. */
 const HOSTS = ['mx0', 'mx1'];
 
-/** Somewhere in the Internet: what it says of signatures is not believed. */
+/** A public resolver, whose DNSSEC validation is not trusted. */
 const PUBLIC_RESOLVER = '9.9.9.9';
 
 export interface Policies {
-  /** Domains whose MTA-STS policy asks for TLS with a valid certificate. */
+  /** Domains whose MTA-STS policy requires TLS with a valid certificate. */
   enforced: ReadonlySet<string>;
-  /** Those of them that have a policy host; our node knows the policies of all others. */
+  /** Those with a policy host; the node already knows the policies of all others. */
   publishing: ReadonlyMap<string, Publishing>;
-  /** Domains whose zones are signed. */
+  /** Domains with signed zones. */
   signed: ReadonlySet<string>;
   /** By the name of the mail server. */
   dane: ReadonlyMap<string, Dane>;
-  /** Whom our node asks. */
+  /** The resolver that the node uses. */
   resolver: string;
-  /** That the certificate of this mail server is valid. */
+  /** Whether the certificate of this mail server is valid. */
   isCertified(host: string): boolean;
 }
 
@@ -38,7 +38,7 @@ export const NO_POLICIES: Policies = {
   isCertified: () => true,
 };
 
-/** Each of several nodes learns of a policy by itself; they only have those that are known from the beginning. */
+/** Each of several nodes fetches a policy separately; they only have those that are known from the start. */
 export function drawPolicies(random: Random, { choices, isShared }: { choices: Choices; isShared: boolean }): Policies {
   const draw = random.stream('policies');
   const enforced = new Set(draw.chance(0.12) && choices.has('policies') ? DOMAINS.filter(() => draw.chance(0.6)) : []);
@@ -49,7 +49,7 @@ export function drawPolicies(random: Random, { choices, isShared }: { choices: C
   const publishing = new Map(publishers.map((domain) => [domain, drawPublishing(hosting)]));
   const signing = random.stream('dane');
   const isSigned = signing.chance(0.08) && choices.has('dane');
-  // Where both ask, DANE comes first (RFC 8461 §2).
+  // If a domain has both, DANE takes precedence (RFC 8461 §2).
   const signed = new Set(isSigned ? DOMAINS.filter((one) => signing.chance(0.7) && !enforced.has(one)) : []);
   const hosts = [...signed].flatMap((domain) => HOSTS.map((host) => `${host}.${domain}`));
   return {

@@ -1,7 +1,7 @@
 /**
- * Where domains publish their MTA-STS policy (RFC 8461 §3.3): a record in the DNS that names it, and a host that answers by https. The policy
- * changes once in some worlds; the host fails as the seed decides: by its status, a redirect, its type, its certificate, silence, a cut or
- * nonsense, mostly with a policy that asks for nothing, so that a service that believes it is found out.
+ * Policy hosts of domains with MTA-STS (RFC 8461 §3.3): a DNS record with the id, and an https host with the policy. In some worlds the
+ * policy changes once. The host fails as the seed decides: by its status, a redirect, its content type, its certificate, silence, a cut or
+ * invalid content, mostly with a policy that requires nothing, to detect a service that trusts it.
  */
 import type { Choices } from './choices.ts';
 import type { DnsWorld } from './dns.ts';
@@ -12,11 +12,11 @@ import { SimTlsSocket } from './tls.ts';
 
 type Mode = 'enforce' | 'testing' | 'none';
 
-/** What a domain that has a policy host does with its policy. */
+/** How a domain with a policy host publishes its policy. */
 export interface Publishing {
-  /** Our node has it from the day before, under FIRST_ID. */
+  /** The node has it from the day before, with FIRST_ID. */
   isKept: boolean;
-  /** Share of answers that are none. */
+  /** Share of invalid responses. */
   fails: number;
   /** Another policy is published then, virtual ms. */
   change: { atMs: number; mode: Mode } | undefined;
@@ -35,11 +35,11 @@ export function drawPublishing(random: Random): Publishing {
   return { isKept, fails, change: random.chance(0.7) ? { atMs, mode } : undefined };
 }
 
-/** A policy that was given out whole, in an answer that counts. */
+/** A policy that was served completely in a valid response. */
 interface Served {
   atMs: number;
   mode: Mode;
-  /** That its connection was cut since. */
+  /** Whether its connection was cut since. */
   isBroken(): boolean;
 }
 
@@ -47,7 +47,7 @@ export interface PolicyHost {
   readonly domain: string;
   readonly isKept: boolean;
   readonly served: readonly Served[];
-  /** When it was asked for its policy, and when it published another one, virtual ms. */
+  /** When its policy was requested, and when it published another one, virtual ms. */
   readonly askedMs: readonly number[];
   readonly changedMs: number | undefined;
 }
@@ -124,16 +124,16 @@ export function startPolicyHost(
   return { domain, isKept, served, askedMs, changedMs: change?.atMs };
 }
 
-/** From an answer to its record: a node that dies in between cannot know. */
+/** From a response to its record: a node that dies in between does not know the policy. */
 const RECORD_MS = 35_000;
 
 interface Deaths {
   deathsMs: readonly number[];
-  /** That the storage refused something: a policy may have been kept in memory alone. */
+  /** The storage failed: a policy may be known only in memory. */
   isRefused: boolean;
 }
 
-/** Mail that came in spite of a policy that our node had to know. */
+/** Returns messages that were sent in spite of a policy that the node had to know. */
 export function policyFaults(hosts: readonly PolicyHost[], copies: readonly Copy[], deaths: Deaths): string[] {
   return hosts.flatMap(({ domain, isKept, served }) => {
     const isSure = ({ atMs, mode, isBroken }: Served, sinceMs: number): boolean => {

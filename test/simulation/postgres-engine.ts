@@ -1,13 +1,13 @@
 /**
- * PostgreSQL itself in this process: PGlite, one backend that speaks the protocol, without threads, files or a clock of its own: it asks
- * Date. What it is at a moment can be kept, and every world begins with exactly that: its memory and its files are put back as they
- * were, which takes some hundredths of a second and leaves no trace of the world before.
+ * PostgreSQL itself in this process: PGlite, one backend that speaks the protocol, without threads, files or its own clock (it uses Date).
+ * Its state can be saved, and every world starts with exactly that state: its memory and its files are restored, which takes some
+ * hundredths of a second and leaves no trace of the previous world.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { PGlite } from '@electric-sql/pglite';
 
-/** Of Emscripten's file system in memory, as far as it is put back. */
+/** A node of Emscripten's in-memory file system, as far as it is restored. */
 interface FileNode {
   mode: number;
   name: string;
@@ -34,7 +34,7 @@ interface FileSystem {
 }
 
 const DATA = '/pglite/data';
-/** Without -F, which would turn fsync off: the product works with no such server. */
+/** Without -F, which would disable fsync: the product refuses such a server. */
 const ARGUMENTS = [...PGlite.defaultStartParams.filter((one) => one !== '-F'), '-c', 'shared_buffers=4MB'];
 
 /** Its types belong to browsers. */
@@ -45,7 +45,7 @@ function release(file: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(readFileSync(entry.replace(/[^/]*$/, file)));
 }
 
-/** Reads what it is made of by itself: the promises of node:fs lead into the world. */
+/** Reads its files itself, because the promises of node:fs are simulated. */
 async function openPglite(): Promise<PGlite> {
   return await PGlite.create({
     startParams: ARGUMENTS,
@@ -60,7 +60,7 @@ type Value = string | number | null;
 export class PostgresEngine {
   readonly #pglite: PGlite;
   readonly #files: FileSystem;
-  /** Files that were written since they were kept. */
+  /** Files that were written since the state was saved. */
   readonly #written = new Set<FileNode>();
   #putBack: (() => void) | undefined;
 
@@ -85,14 +85,14 @@ export class PostgresEngine {
   }
 
   /**
-   * Messages of the protocol, up to a Sync or a Query, and what is said to them. Takes no time of the world. The alarms that the backend
-   * sets for itself never ring: they would be timers of the one that asked.
+   * Runs messages of the protocol, up to a Sync or a Query, and returns the reply. Takes no simulated time. The backend's alarms never
+   * fire: they would be timers of the caller.
    */
   exec(messages: Uint8Array): Buffer {
     const { setTimeout } = globalThis;
     globalThis.setTimeout = (() => 0) as unknown as typeof setTimeout;
     const said: Buffer[] = [];
-    // Done when it returns: only what it would store afterwards is waited for.
+    // Complete when it returns: only its later storage step would need waiting.
     void this.#pglite.execProtocolRawStream(messages, {
       syncToFs: false,
       onRawData: (bytes) => void said.push(Buffer.from(bytes)),
@@ -101,12 +101,12 @@ export class PostgresEngine {
     return Buffer.concat(said);
   }
 
-  /** Rows of a statement of the simulation's own; throws what the server says against it. */
+  /** Returns rows of a statement of the simulation itself; throws the server's error. */
   rows<T>(sql: string, ...params: Value[]): T[] {
     return readRows<T>(this.exec(statement(sql, params)));
   }
 
-  /** From now on `restore` goes back to what is now. */
+  /** From now on `restore` returns to the current state. */
   keep(): void {
     const memory = this.#pglite.Module.HEAPU8 as Uint8Array;
     let length = memory.length;
@@ -114,7 +114,7 @@ export class PostgresEngine {
     const bytes = memory.slice(0, length);
     const putFilesBack = keepFiles(this.#files, this.#written);
     this.#putBack = () => {
-      // It may have grown.
+      // The memory may have grown.
       const now = this.#pglite.Module.HEAPU8 as Uint8Array;
       now.set(bytes);
       now.fill(0, length);
@@ -158,14 +158,14 @@ function keepFiles(files: FileSystem, written: Set<FileNode>): () => void {
     for (const [at, chain] of chains.entries()) files.nameTable[at] = linked(chain);
     files.streams.length = streams.length;
     for (const [at, kept] of streams.entries()) {
-      // One that was closed has lost its number.
+      // A closed file has lost its number.
       files.streams[at] = kept && Object.assign(kept.stream, { fd: at, shared: { ...kept.shared } });
     }
     files.nextInode = nextInode;
   };
 }
 
-/** Nodes whose names have the same hash. */
+/** Returns nodes whose names have the same hash. */
 function chainOf(first: FileNode | undefined): FileNode[] {
   const chain: FileNode[] = [];
   for (let node = first; node; node = node.name_next) chain.push(node);
@@ -187,7 +187,7 @@ const DESCRIBE = 'D';
 const EXECUTE = 'E';
 const SYNC = 'S';
 
-/** One message of the protocol. */
+/** Returns one message of the protocol. */
 export function message(type: string, ...parts: (string | Buffer)[]): Buffer {
   const body = Buffer.concat(parts.map((one) => (typeof one === 'string' ? Buffer.from(`${one}\0`) : one)));
   const head = Buffer.alloc(5);
@@ -227,12 +227,12 @@ function statement(sql: string, params: readonly Value[]): Buffer {
 
 export interface Message {
   type: string;
-  /** With its type and length. */
+  /** Including type and length. */
   bytes: Buffer;
   body: Buffer;
 }
 
-/** The whole messages of some bytes, and what is left of them. */
+/** Returns the complete messages in some bytes, and the remaining bytes. */
 export function messagesOf(bytes: Buffer): { messages: Message[]; rest: Buffer } {
   const messages: Message[] = [];
   let at = 0;

@@ -1,13 +1,13 @@
 /**
- * The database server of a simulated world: sessions over the simulated network, each with what PostgreSQL keeps for a session, before
- * one engine that runs one transaction at a time.
+ * The database server of a simulated world: sessions over the simulated network, each with the session state of PostgreSQL, and one engine
+ * that runs one transaction at a time.
  *
  *   idle ──BEGIN──▶ begun ──a statement──▶ waiting ──the engine is free──▶ in transaction ──COMMIT, ROLLBACK, its end──▶ idle
  *                                             └──lock_timeout──▶ aborted (25P02 until its end)
  *
- * A transaction holds the whole database, where a real one would hold rows: a session that waits longer than its lock_timeout is refused as
- * by a real server. If the holder was well meanwhile, that is a fault of ours, and reported. Of a session are its process id, the names of
- * its prepared statements, its timeouts and whether it listens; other settings are the same for all, since every session sets them alike.
+ * A transaction locks the entire database instead of rows: a session that waits longer than its lock_timeout is refused as by a real
+ * server. If the holder was healthy in the meantime, this is reported as a failure of the product. The state of a session is its process id,
+ * the names of its prepared statements, its timeouts and whether it listens; other settings are shared, since all sessions set them alike.
  */
 import { parsePostgresUrl } from '../../src/storage/postgres/url.ts';
 import type { Absence } from './absences.ts';
@@ -22,7 +22,7 @@ const AT = `${DATABASE_ADDRESS}:5432`;
 export const DATABASE_URL = parsePostgresUrl(`postgres://postrider@${DATABASE_ADDRESS}/postrider`);
 
 export interface ServerFaults {
-  /** Of commits: that their sync takes long. */
+  /** Share of commits with a slow sync. */
   stalls: number;
 }
 
@@ -32,16 +32,16 @@ export interface ServerOptions {
   random: Random;
   faults: ServerFaults;
   count(what: string): void;
-  /** What must not happen. */
+  /** Called with each violation. */
   onFault(what: string): void;
 }
 
-/** Nobody who is well holds a transaction for so long. */
+/** No healthy client holds a transaction for this long. */
 const WELL_MS = 4_500;
-/** From the end of an outage until the nodes have written down what they hold. */
+/** From the end of an outage until the nodes have written their results. */
 const WRITTEN_DOWN_MS = 45_000;
 
-/** The way to the server: short, and faultless unless given faults. */
+/** The connection to the server: fast, and without faults by default. */
 export function databaseLink(random: Random, faults: Partial<Link> = {}): Link {
   return {
     latencyMs: () => (random.chance(0.005) ? random.between(5, 200) : random.between(0.05, 0.6)),
@@ -56,7 +56,7 @@ export class PostgresServer implements Backend {
   readonly #options: ServerOptions;
   readonly timeline: Timeline;
   readonly sessions = new Set<Session>();
-  /** Whose transaction the engine is in. */
+  /** The session whose transaction the engine runs. */
   #holder: Session | undefined;
   #heldSinceMs = 0;
   readonly #waiting: Session[] = [];
@@ -78,7 +78,7 @@ export class PostgresServer implements Backend {
     });
   }
 
-  /** Whether nothing is under way, so that the engine may be asked by the simulation. */
+  /** Whether no transaction is running, so that the simulation may query the engine. */
   get isFree(): boolean {
     return this.#holder === undefined;
   }
@@ -87,14 +87,14 @@ export class PostgresServer implements Backend {
     return this.timeline.nowMs < this.#upAtMs;
   }
 
-  /** Since when a node may hold what it could not write down: now, unless it was away just now. */
+  /** Since when a node may hold results that it could not write: now, unless the server was just unavailable. */
   get writtenToMs(): number {
     const { nowMs } = this.timeline;
     const recent = this.outages.filter(({ untilMs }) => nowMs < untilMs + WRITTEN_DOWN_MS);
     return Math.min(nowMs, ...recent.map(({ fromMs }) => fromMs));
   }
 
-  /** A crash of the server: what is not committed is gone, and it is away for a while. */
+  /** Crashes the server: uncommitted changes are lost, and it is unavailable for a while. */
   crash(downMs: number): void {
     for (const session of [...this.sessions]) session.reset();
     const { network } = this.#options;
@@ -119,7 +119,7 @@ export class PostgresServer implements Backend {
     }
   }
 
-  /** A session that does not want the engine any more. */
+  /** The session no longer wants the engine. */
   forget(session: Session): void {
     const at = this.#waiting.indexOf(session);
     if (at >= 0) this.#waiting.splice(at, 1);
@@ -138,7 +138,7 @@ export class PostgresServer implements Backend {
     this.#holder?.held();
   }
 
-  /** Runs messages of the holder; what it notifies others of goes to those who listen. */
+  /** Runs messages of the holder; its notifications are sent to listening sessions. */
   exec(session: Session, bytes: Buffer): Message[] {
     const { messages } = messagesOf(this.#options.engine.exec(bytes));
     for (const one of messages) if (one.type === 'A') this.#notify(session, one.body);
@@ -150,7 +150,7 @@ export class PostgresServer implements Backend {
     for (const session of this.sessions) if (session.isListening) session.send(said);
   }
 
-  /** How long the server is over something. */
+  /** Returns how long the server takes. */
   tookMs(isCommit: boolean): number {
     const { random, faults, count } = this.#options;
     if (!isCommit) return random.between(0.02, 0.5);
@@ -159,7 +159,7 @@ export class PostgresServer implements Backend {
     return random.between(50, 3_000);
   }
 
-  /** A session waited for longer than a lock may be waited for. */
+  /** A session waited longer than its lock timeout. */
   waitedInVain(): void {
     const { count, onFault } = this.#options;
     count('a lock waited for in vain');

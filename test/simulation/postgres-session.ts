@@ -1,6 +1,6 @@
 /**
- * A session of the simulated database server: what PostgreSQL keeps for a session, and what it answers without touching the database.
- * The protocol's messages are read here; those that need the engine wait until the server gives it to this session.
+ * A session of the simulated database server: its session state, and what it answers without touching the database. It parses the
+ * protocol's messages; those that need the engine wait until the server gives it to this session.
  */
 import type { SimSocket } from './network.ts';
 import { int32, type Message, message, messagesOf, textAt } from './postgres-engine.ts';
@@ -10,7 +10,7 @@ const IDLE = 'I';
 const ABORTED = 'E';
 const SETTINGS = /\b(lock_timeout|statement_timeout|idle_in_transaction_session_timeout) = (\d+)/g;
 
-/** An ErrorResponse as a server sends it. */
+/** Returns an ErrorResponse as a server sends it. */
 function refusal(severity: 'ERROR' | 'FATAL', code: string, text: string): Buffer {
   const fields = [`S${severity}`, `V${severity}`, `C${code}`, `M${text}`];
   return message('E', ...fields, Buffer.from([0]));
@@ -21,18 +21,18 @@ const ready = (status: string): Buffer => message('Z', Buffer.from(status));
 /** Messages up to a Sync, or a Query: they are answered together. */
 interface Request {
   messages: Message[];
-  /** Of a Query, or of the first statement that is parsed. */
+  /** Text of a Query, or of the first parsed statement. */
   text: string;
   isQuery: boolean;
 }
 
-/** The server, as its sessions need it. */
+/** The part of the server that sessions use. */
 export interface Backend {
   readonly timeline: Timeline;
   readonly sessions: Set<Session>;
   /** Calls `held` once the session has the engine; the session keeps it until `release`. */
   acquire(session: Session): void;
-  /** A session that does not want the engine any more. */
+  /** The session no longer wants the engine. */
   forget(session: Session): void;
   release(session: Session): void;
   exec(session: Session, bytes: Buffer): Message[];
@@ -58,7 +58,7 @@ export class Session {
   #partial: Message[] = [];
   readonly #requests: Request[] = [];
   #running = false;
-  /** Where it is by its own account: a BEGIN is not passed on before a statement follows. */
+  /** The state that the client sees: a BEGIN is not executed before a statement follows. */
   #status = IDLE;
   #begun: string | undefined;
   #holdsEngine = false;
@@ -74,7 +74,7 @@ export class Session {
     socket.on('end', () => this.kill(undefined));
   }
 
-  /** That its client can go on: nothing befell the way to it, and it does not stand still. */
+  /** Whether its client can continue: the connection works, and the client is not paused. */
   get isWell(): boolean {
     const client = this.#socket.guest;
     const isFrozen = (client?.frozenUntilMs ?? 0) > this.#server.timeline.nowMs - 20_000;
@@ -94,7 +94,7 @@ export class Session {
     this.kill(undefined);
   }
 
-  /** Ends the session, and with it a transaction that is open. */
+  /** Ends the session, including an open transaction. */
   kill(last: Buffer | undefined): void {
     if (this.#isOver) return;
     if (last) this.send(last);
@@ -120,7 +120,7 @@ export class Session {
     this.#pump();
   }
 
-  /** The startup packet has no type. Nobody is asked for a password. */
+  /** The startup packet has no type. No password is required. */
   #start(): boolean {
     if (this.#rest.length < 4 || this.#rest.length < this.#rest.readInt32BE(0)) return false;
     this.#rest = this.#rest.subarray(this.#rest.readInt32BE(0));
@@ -170,7 +170,7 @@ export class Session {
     this.#server.acquire(this);
   }
 
-  /** What takes no lock: to begin, to end what has not touched anything, and to refuse all that follows an error. */
+  /** Answers what needs no lock: a BEGIN, the end of an empty transaction, and everything after an error. */
   #withoutEngine({ isQuery, text }: Request): Buffer | undefined {
     if (this.#status === IDLE) {
       if (!isQuery || !/^BEGIN\b/.test(text)) return undefined;
@@ -197,7 +197,7 @@ export class Session {
     this.#answer(Buffer.concat([refusal('ERROR', '55P03', text), ready(this.#status)]), 0.02);
   }
 
-  /** The engine is this session's: the first request runs. */
+  /** The session has the engine: the first request runs. */
   held(): void {
     clearTimeout(this.#timer);
     this.#holdsEngine = true;
@@ -235,7 +235,7 @@ export class Session {
     );
   }
 
-  /** A transaction whose client says nothing more loses its locks. */
+  /** A transaction with an inactive client loses its locks. */
   #idle(): void {
     const { idle_in_transaction_session_timeout: idleMs } = this.#timeouts;
     clearTimeout(this.#timer);
@@ -252,7 +252,7 @@ export class Session {
     });
   }
 
-  /** What is of a session is known by its process id. */
+  /** Names that belong to a session get its process id. */
   #rewritten({ type, body, bytes }: Message): Buffer {
     const own = (name: string): string => (name === '' ? '' : `${this.pid}_${name}`);
     if (type === 'Q') return message('Q', this.#ownText(textAt(body, 0).text));

@@ -1,19 +1,19 @@
 /**
- * Random numbers that a seed decides: the same seed gives the same numbers for ever, on every machine. Each part of the world
- * draws from a stream of its own, so that one more draw here does not change what happens there.
+ * Random numbers from a seed: the same seed always gives the same numbers, on every machine. Each part of the world draws from its own
+ * stream, so that one more draw here does not change what happens there.
  */
 
 export interface Random {
   /** Uniform in [0, 1). */
   next(): number;
-  /** A whole number of [0, below). */
+  /** An integer in [0, below). */
   below(below: number): number;
   /** Uniform between two numbers. */
   between(low: number, high: number): number;
   chance(probability: number): boolean;
   pick<T>(values: readonly T[]): T;
   fill(bytes: Uint8Array): void;
-  /** A stream of its own; the same name gives the same one. */
+  /** A separate stream; the same name gives the same stream. */
   stream(name: string): Random;
 }
 
@@ -24,7 +24,7 @@ function hashOf(text: string): number {
   return hash >>> 0;
 }
 
-/** sfc32 by Chris Doty-Humphrey, of the public domain: 128 bits of state, quick, and good enough for every statistical test. */
+/** sfc32 by Chris Doty-Humphrey, public domain: 128 bits of state, fast, and passes statistical tests. */
 export function seededRandom(seed: string): Random {
   let a = hashOf(seed);
   let b = hashOf(`${seed}/b`);

@@ -1,6 +1,6 @@
 /**
- * Which branches of the product some processes reached, from the coverage that V8 wrote for each of them (NODE_V8_COVERAGE). A branch is a
- * block that V8 counted by itself in any of the processes; V8 names no block that ran as often as the one around it.
+ * Returns the branches of the product that some processes reached, from V8's coverage of each (NODE_V8_COVERAGE). A branch is a block that
+ * V8 counted separately in any of the processes; V8 does not list a block that ran as often as its parent.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -12,14 +12,14 @@ interface Range {
   count: number;
 }
 
-/** Of one file in one process: the ranges of each function, of which the first one is its whole. */
+/** Coverage of one file in one process: the ranges of each function, the first of which is the entire function. */
 export type Functions = readonly { ranges: readonly Range[] }[];
 
-/** Of one file in all processes. */
+/** Coverage of one file in all processes. */
 export interface FileBranches {
   branches: number;
   reached: number;
-  /** Where those begin that were not reached. */
+  /** Start offsets of branches that were not reached. */
   missedOffsets: number[];
 }
 
@@ -27,7 +27,7 @@ export interface Reached {
   [folder: string]: {
     branches: number;
     reached: number;
-    /** By file: the lines on which the branches begin that were not reached. */
+    /** By file: the start lines of branches that were not reached. */
     missed: Record<string, number[]>;
   };
 }
@@ -39,7 +39,7 @@ const contains = (outer: Range, inner: Range): boolean =>
 
 const lengthOf = ({ startOffset, endOffset }: Range): number => endOffset - startOffset;
 
-/** Counts of a block: those of the smallest range that holds it. */
+/** Returns the count of a block: that of the smallest range that contains it. */
 function countOf(block: Range, ranges: readonly Range[]): number {
   let smallest: Range | undefined;
   for (const one of ranges) {

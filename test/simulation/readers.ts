@@ -1,7 +1,7 @@
 /**
- * A client that reads what the API shows. It follows `GET /events` by cursor through deaths and restarts, and when nothing happens any more
- * it pages backwards through events, messages, attempts, searches, suppressions and statistics. The oracle compares the pages with
- * the tables: nothing is missing, nothing is shown twice, and everything is in its order.
+ * A client that reads the API. It follows `GET /events` by cursor through deaths and restarts, and at the end pages backwards through
+ * events, messages, attempts, searches, suppressions and statistics. The oracle compares the pages with the tables: nothing is missing,
+ * nothing appears twice, and everything is in order.
  */
 import { type Answer, apiCall, isLater, untilDone } from './customers.ts';
 import { here } from './globals.ts';
@@ -58,7 +58,7 @@ export class Reader {
   readonly #random: Random;
   readonly #startMs: number;
   readonly #faults: string[] = [];
-  /** As they were followed. */
+  /** Events as they were followed. */
   readonly #followed: ShownEvent[] = [];
   #cursor: string | undefined;
   #following: Promise<boolean> = Promise.resolve(true);
@@ -75,7 +75,7 @@ export class Reader {
     this.#startMs = startMs;
   }
 
-  /** Follows the log to its present end, once the call before has ended; says whether it came there. */
+  /** Follows the log to its current end, after the previous call has ended; returns whether it got there. */
   follow(): Promise<boolean> {
     const next = this.#following.then(() => this.#followOn());
     this.#following = next.catch(() => false);
@@ -88,7 +88,7 @@ export class Reader {
       const more = this.#cursor === undefined ? '' : `&cursor=${encodeURIComponent(this.#cursor)}`;
       const answer = await this.#ask(`/events?order=asc&limit=${limit}${more}`);
       if (answer === undefined) return false;
-      // A log that was followed so far always says where to go on.
+      // A log that was followed this far always returns a cursor.
       if (this.#cursor !== undefined && answer.cursor === undefined)
         this.#faults.push('the log that was followed gave out no cursor');
       this.#followed.push(...(JSON.parse(answer.body) as ShownEvent[]));
@@ -97,7 +97,7 @@ export class Reader {
     }
   }
 
-  /** Reads everything, each list until it was read whole. */
+  /** Reads everything, retrying each list until it was read completely. */
   async readAll(): Promise<void> {
     const steps = [
       () => this.follow(),
@@ -128,7 +128,7 @@ export class Reader {
     return undefined;
   }
 
-  /** A whole list, page by page; undefined where a page failed. */
+  /** Returns a complete list, page by page; undefined if a page failed. */
   async #pages<T>(path: string): Promise<T[] | undefined> {
     const rows: T[] = [];
     let cursor: string | undefined;
@@ -180,7 +180,7 @@ export class Reader {
     return true;
   }
 
-  /** What it was shown that the tables do not hold, and what of them it was not shown. */
+  /** Returns what the API showed without being in the tables, and what it did not show. */
   faultsOf(database: Rows, isShared: boolean): string[] {
     const order = isShared ? 'position, seq' : 'seq';
     const own = `account_id = '${this.#tenant.accountId}' AND mode = 'live'`;
@@ -258,7 +258,7 @@ export class Reader {
   }
 }
 
-/** Clocks of several nodes differ, and ids carry the time at which a request began. */
+/** Clocks of several nodes differ, and ids contain the start time of a request. */
 const CLOCKS_MS = 2 * DAY_MS;
 
 interface EventRow {

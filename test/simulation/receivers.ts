@@ -1,45 +1,46 @@
 /**
- * The webhook endpoints of the simulated customer. Each answers 2xx, fails for a while, hangs, breaks off, redirects, asks for time with 429,
- * or answers slowly, as the seed decides; one may say 410 from some request on. Every request is written down with its time and its answer.
+ * The webhook endpoints of the simulated customer. Each returns 2xx, fails for a while, hangs, disconnects, redirects, asks for time with
+ * 429, or responds slowly, as the seed decides; one may return 410 from some request on. Every request is recorded with its time and its
+ * response.
  */
 import { EVENT_TYPES } from '../../src/events/events.ts';
 import type { Network, SimSocket } from './network.ts';
 import type { Random } from './random.ts';
 import type { Process } from './timeline.ts';
 
-/** How an endpoint treats one request; `hang` never answers, `cut` closes the connection without an answer. */
+/** How an endpoint treats one request; `hang` never responds, `cut` closes the connection without a response. */
 export type Treatment = number | 'hang' | 'cut';
 
-/** One request that came to an endpoint whole. Times are virtual ms. */
+/** A request that an endpoint received completely. Times are virtual ms. */
 export interface Received {
   webhookId: string;
   eventId: string;
   type: string;
   messageId: string;
   atMs: number;
-  /** When the answer was written or the connection was cut; Infinity while it hangs. */
+  /** When the response was written or the connection was cut; Infinity while it hangs. */
   endedMs: number;
   treatment: Treatment;
-  /** What its Retry-After asks for; 0 without one. */
+  /** Its Retry-After; 0 without one. */
   retryAfterMs: number;
   isAccepted: boolean;
-  /** When the answer had come whole to a process that lived. */
+  /** When the complete response had arrived at a live process. */
   heardAtMs: number | undefined;
   sender: Process | undefined;
 }
 
 export interface Manners {
-  /** Shares of requests that are treated so. */
+  /** Shares of requests with this treatment. */
   fails: number;
   hangs: number;
   breaks: number;
   redirects: number;
   throttles: number;
-  /** Share of 2xx answers whose body takes its time, up to longer than a request may last. */
+  /** Share of 2xx responses with a slow body, up to longer than a request may last. */
   drips: number;
-  /** The endpoint answers 500 until then, virtual ms. */
+  /** The endpoint returns 500 until then, virtual ms. */
   downUntilMs: number;
-  /** It answers 410 from this request on; 0 for never. */
+  /** It returns 410 from this request on; 0 for never. */
   goneAfter: number;
 }
 
@@ -56,14 +57,14 @@ export const NO_FAULTS: Manners = {
 
 export interface Endpoint {
   readonly url: string;
-  /** The event types that it asks for. */
+  /** The event types that it subscribes to. */
   readonly types: readonly string[];
   readonly manners: Manners;
   readonly received: Received[];
 }
 
 export interface Receiver {
-  /** The first one never says 410. */
+  /** The first one never returns 410. */
   readonly endpoints: readonly Endpoint[];
   /** Requests that followed a redirect: there should be none. */
   followed: number;
@@ -87,7 +88,7 @@ export interface EndpointPlan {
   manners: Manners;
 }
 
-/** The types and manners of the endpoints that a world has besides the first one. */
+/** Draws the types and behavior of additional endpoints. */
 export function drawFurther(random: Random, share: number): EndpointPlan[] {
   if (!random.chance(share)) return [];
   return Array.from({ length: 1 + random.below(2) }, () => {
@@ -101,13 +102,13 @@ export function drawFurther(random: Random, share: number): EndpointPlan[] {
 
 export const RECEIVER_ADDRESS = '5.20.0.1';
 const PORT = 80;
-/** Where redirects lead to. */
+/** Target of redirects. */
 const ELSEWHERE = '/elsewhere';
 const LONGEST_RETRY_AFTER_SECONDS = 1_800;
 
 interface ReceiverOptions {
   plans: readonly EndpointPlan[];
-  /** Every endpoint takes everything from then on, virtual ms. */
+  /** Every endpoint accepts everything from then on, virtual ms. */
   badUntilMs: number;
   random: Random;
   count(what: string): void;

@@ -1,21 +1,21 @@
 /**
- * How a mail server of the world refuses mail, and what that means by the contract: whether the mail ends, whether its address goes onto the
- * suppression list, and the kind of its bounce. The text decides first, then the enhanced code, then the class: words about the sender,
- * a list, a policy or another server speak against a suppression whatever the code, and a 5xx that says "later" ends nothing.
+ * How a mail server refuses mail, and what that means by the contract: whether the message ends, whether its address is suppressed, and the
+ * kind of its bounce. The text decides first, then the enhanced code, then the class: text about the sender, a list, a policy or another
+ * server prevents a suppression whatever the code, and a 5xx that says "later" is temporary.
  */
 import type { Random } from './random.ts';
 
 export interface Refusal {
   at: 'MAIL' | 'RCPT' | 'dot';
-  /** `{to}` stands for the recipient. */
+  /** `{to}` is replaced by the recipient. */
   reply: string;
-  /** That the mail bounces at once. */
+  /** Whether the message bounces immediately. */
   isFinal: boolean;
-  /** At the dot only where the transaction had one recipient. */
+  /** At the dot only if the transaction had one recipient. */
   suppresses: boolean;
-  /** Of a bounce that it causes. */
+  /** The kind of its bounce. */
   bounce: 'hard' | 'soft' | 'block';
-  /** It names our host: all mail for the server waits, by the schedule of blocked hosts. */
+  /** It blocks the host: all mail for the server waits, by the schedule of blocked hosts. */
   isBlock?: boolean;
 }
 
@@ -73,17 +73,17 @@ export type RefusalKind = keyof typeof REFUSALS;
 
 export const refusalOf = (kind: RefusalKind): Refusal => REFUSALS[kind];
 
-/** What the server says to this recipient. */
+/** Returns the server's reply for this recipient. */
 export const replyTo = (kind: RefusalKind, to: string): string => REFUSALS[kind].reply.replaceAll('{to}', to);
 
-/** Which refusal a reply is that was recorded of a recipient; lines are joined there. */
+/** Returns the refusal of a recorded reply about a recipient; its lines are joined there. */
 export function refusalBehind(reply: string | null, recipient: string): Refusal | undefined {
   if (reply === null) return undefined;
   const kinds = Object.keys(REFUSALS) as RefusalKind[];
   const lastLine = (kind: RefusalKind): string => {
     const said = replyTo(kind, recipient);
     const line = said.split('\r\n').at(-1)!;
-    // The enhanced code of a further line is left out where it is that of the first one.
+    // The enhanced code of a later line is omitted if it equals that of the first one.
     return line === said ? line : line.replace(/^\d{3} (5\.\d\.\d+ )?/, '');
   };
   const kind = kinds.find((one) =>
@@ -94,12 +94,12 @@ export function refusalBehind(reply: string | null, recipient: string): Refusal 
 
 const KINDS = Object.keys(REFUSALS) as RefusalKind[];
 
-/** What a server refuses for: one reason, or several. */
+/** Draws the refusals of a server: one reason, or several. */
 export function drawRefusals(random: Random): RefusalKind[] {
   const drawn = Array.from({ length: 1 + random.below(4) }, () =>
     random.chance(0.3) ? 'no mailbox' : random.pick(KINDS),
   );
-  // A dot may have several recipients, of whom its refusal says nothing.
+  // A refused dot with several recipients says nothing about one of them.
   const atDot: RefusalKind[] = random.stream('at the dot').chance(0.2) ? ['no mailbox, at the dot'] : [];
   return [...new Set([...drawn, ...atDot])];
 }

@@ -1,6 +1,6 @@
 /**
- * What came back, compared with what became of it: what was acknowledged with 250 has its effect once, however often it was brought, and what is
- * forged, unproven or no failure has none.
+ * Compares inbound reports with their effects: each report acknowledged with 250 has its effect once, however often it was sent, and
+ * forged, unproven or non-failure reports have none.
  */
 import type { Rows } from './node.ts';
 import type { Copy } from './peers.ts';
@@ -12,7 +12,7 @@ interface LateRow {
   late: number | null;
 }
 
-/** The event that each is to become, and the state of the message after it. */
+/** The event that each causes, and the state of the message after it. */
 const EFFECT: Partial<Record<ReportKind, { type: string; status?: string; reason?: string }>> = {
   bounce: { type: 'Bounce', status: 'bounced', reason: 'bounce' },
   delay: { type: 'DeliveryDelay' },
@@ -25,7 +25,7 @@ export interface ReportedEvidence {
   reports: readonly Report[];
   copies: readonly Copy[];
   database: Rows;
-  /** That our side had to know of the copy. */
+  /** Whether Postrider must know about the copy. */
   isSure(copy: Copy): boolean;
 }
 
@@ -61,7 +61,7 @@ function ofMessage(
   for (const [type, same] of Map.groupBy(late, (one) => one.type)) {
     if (same.length > 1) faults.push(`${id} has ${same.length} late events ${type}`);
   }
-  // Several copies, several things said of them: what came first decides.
+  // If there are several reports about several copies, the first one decides.
   const [report] = own as [Report];
   const { copy, kind, acknowledged } = report;
   const isOnly = copies.filter((one) => one.subject === copy.subject && one.recipient === copy.recipient).length === 1;
@@ -79,7 +79,7 @@ function ofMessage(
   return faults;
 }
 
-/** Each 250 is one event of its own, and each event a final dot that was sent. */
+/** Each 250 causes one event, and each event needs a final dot. */
 function ofReplies({ reports, database }: ReportedEvidence): string[] {
   const rows = database.all<{ subject: string; events: number; account_id: string; in_reply_to: string | null }>(
     `SELECT m.subject, m.account_id, m.in_reply_to, (SELECT count(*) FROM event e WHERE e.message_id = m.id AND e.type = 'Inbound') AS events
@@ -94,7 +94,7 @@ function ofReplies({ reports, database }: ReportedEvidence): string[] {
     const message = database.get<{ account_id: string }>('SELECT account_id FROM message WHERE id = ?', messageId);
     for (const { events, account_id: owner, in_reply_to: answered } of own) {
       if (events !== 1) faults.push(`${name} has ${events} events`);
-      // What another account sent is not named.
+      // Messages of another account are not named.
       if (answered !== (message?.account_id === owner ? messageId : null))
         faults.push(`${name} answers ${answered}, not ${messageId}`);
     }

@@ -1,7 +1,7 @@
 /**
- * What comes back of mail that was taken: servers that bounce it later, or say that it waits behind them, mailbox providers that report a
- * complaint, recipients who answer, unsubscribe or are away, and forgers. Each repeats its mail until it hears 250, some once more, as
- * after an answer that was lost. What was acknowledged to them stands in their books, with what it has to change.
+ * Inbound mail about delivered messages: servers that bounce later or report a delay, mailbox providers that report a complaint, recipients
+ * who reply, unsubscribe or are away, and forgers. Each retries until it gets 250, some once more, as after a lost reply. They record what
+ * was acknowledged to them, and its expected effect.
  */
 import { createTokenAddresses } from '../../src/mail/token-address.ts';
 import { deliveryReport, feedbackReport, outOfOffice } from '../kit/report-mail.ts';
@@ -14,7 +14,7 @@ import type { Random } from './random.ts';
 
 export const ROUTE_ADDRESS = 'support@in.shop.example';
 
-/** Some 100 KB, beyond what a row of the database holds. */
+/** About 100 KB, more than a row of the database stores. */
 const LARGE_LINES = 1_500;
 
 const KINDS = [
@@ -33,9 +33,9 @@ const KINDS = [
   'redated',
 ] as const;
 export type ReportKind = (typeof KINDS)[number];
-/** Whose address is nobody's: forged, of another day than it says, or past its time. */
+/** Kinds with an unknown address: forged, with another date than it says, or expired. */
 const REFUSED: ReadonlySet<ReportKind> = new Set(['forged', 'expired', 'redated']);
-/** Those that people write themselves. */
+/** Kinds that people write themselves. */
 const OF_PEOPLE: ReadonlySet<ReportKind> = new Set(['reply', 'unsubscribe', 'person']);
 const DAY_MS = 86_400_000;
 
@@ -43,16 +43,16 @@ export interface Report {
   kind: ReportKind;
   copy: Copy;
   messageId: string;
-  /** Its subject, where it is one of its own. */
+  /** Its subject, if it has its own. */
   name: string;
-  /** Whom it is addressed to. */
+  /** The address that it is sent to. */
   to: string;
   /** Lines of the text of a reply. */
   lines: number;
-  /** How often its final dot was sent, and how often 250 came. */
+  /** How often its final dot was sent, and how often 250 was received. */
   dots: number;
   acknowledged: number;
-  /** That its server tried for hours, and never got an answer that ends it. */
+  /** Its server tried for hours without a final reply. */
   isGivenUp: boolean;
   strange: string[];
 }
@@ -60,14 +60,14 @@ export interface Report {
 interface Reporting {
   secretKey: Uint8Array;
   random: Random;
-  /** The share of copies of which something comes back. */
+  /** The share of copies that cause a report. */
   share: number;
-  /** The share of replies that are large. */
+  /** The share of large replies. */
   largeShare: number;
   count(what: string): void;
-  /** A final dot is sent. */
+  /** Called when a final dot is sent. */
   onDot(): void;
-  /** One more is at work, or one less. */
+  /** Changes the number of running reporters. */
   busy(by: number): void;
 }
 
@@ -102,12 +102,12 @@ const CONTENT: Record<ReportKind, (report: Report) => Buffer> = {
 
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 
-/** The address with one character of its token exchanged, so many before its domain. */
+/** Returns the address with one character of its token changed, at a distance from its domain. */
 const altered = (address: string, before: number, exchange: (value: number) => number): string =>
   address.replace(new RegExp(`(.)(?=.{${before}}@)`), (one) => BASE32[exchange(BASE32.indexOf(one))]!);
 
 const another = (value: number): number => (value + 1) % 32;
-/** Of the character with the lowest four bits of the day, and one of the MAC: two days before, or the next day. */
+/** Changes the character with the lowest four bits of the day, and one of the MAC: two days before, or the next day. */
 const otherDay = (value: number): number => (value < 4 ? value + 2 : value - 4);
 
 export class Reporters {
@@ -120,7 +120,7 @@ export class Reporters {
     this.#tokens = createTokenAddresses(options.secretKey);
   }
 
-  /** A server took a copy: something may come back of it, some day. */
+  /** Call when a server accepted a copy: it may cause a report later. */
   taken(copy: Copy): void {
     const { random, share, largeShare, count, busy } = this.#options;
     const claim = this.#tokens.open(copy.returnPath.split('@')[0]!, Date.now());
@@ -144,7 +144,7 @@ export class Reporters {
   async #send(report: Report, random: Random): Promise<void> {
     const bring = (): Promise<boolean> => this.#bring(report);
     report.isGivenUp = !(await untilDone(bring, random));
-    // As after a 250 that was lost.
+    // As after a lost 250.
     if (random.chance(0.25)) await untilDone(bring, random);
   }
 
@@ -165,12 +165,12 @@ export class Reporters {
       case 'unsubscribe':
         return tokenOf('unsubscribe');
       case 'expired':
-        // A clock may be set by a day meanwhile.
+        // The clock may be set by a day in the meantime.
         return random.chance(0.5)
           ? tokenOf('bounce', 17 + random.below(60))
           : tokenOf('unsubscribe', 93 + random.below(60));
       case 'forged':
-        // Within the id.
+        // Changes the id.
         return altered(returnPath, 20, another);
       case 'redated':
         return altered(returnPath, 16, otherDay);
@@ -179,7 +179,7 @@ export class Reporters {
     }
   }
 
-  /** One session; true when there is nothing more to do. */
+  /** Runs one session; returns true when nothing is left to do. */
   async #bring(report: Report): Promise<boolean> {
     const { copy, kind } = report;
     const socket = here().network.connect({ host: OUR_ADDRESS, port: INBOUND_PORT }, copy.peerAddress);

@@ -1,7 +1,7 @@
 /**
- * An S3-compatible store of the world, as another machine: objects and uploads in parts, with what it says to calls of the product's own
- * client. It has a bad day as the seed decides: errors, silence, answers that are lost after the work was done, a completion that fails
- * behind its 200, an outage. What it acknowledged it keeps. Signatures are there, and nobody looks into them.
+ * A simulated S3-compatible store on another machine: objects and multipart uploads, with responses for the product's own client. It fails
+ * as the seed decides: errors, silence, responses lost after the work was done, a completion that fails after its 200, an outage. It keeps
+ * everything it acknowledged. Signatures are not checked.
  */
 import { createHash } from 'node:crypto';
 import { here } from './globals.ts';
@@ -13,20 +13,20 @@ const PORT = 9_000;
 const BUCKET = 'box';
 const PREFIX = 'mail';
 
-/** Where our node finds it. */
+/** Its address. */
 export const STORE = {
   location: { endpoint: `http://${HOST}:${PORT}`, region: 'eu-1', bucket: BUCKET, prefix: PREFIX, style: 'path' },
   credentials: { accessKeyId: 'AKIASIMULATED', secretAccessKey: 'simulated' },
 } as const;
 
 export interface StoreFaults {
-  /** Shares of requests: 500 or SlowDown with nothing done, no answer, and the answer lost when all is done. */
+  /** Shares of requests: 500 or SlowDown without effect, no response, and a response lost after the effect. */
   errors: number;
   silences: number;
   lost: number;
-  /** Of completions: an error behind the status 200. */
+  /** Completions with an error after the status 200. */
   lateErrors: number;
-  /** Nobody is served then, virtual ms. */
+  /** It is unavailable then, virtual ms. */
   outage: { fromMs: number; untilMs: number } | undefined;
 }
 
@@ -55,7 +55,7 @@ interface Upload extends Stored {
 
 interface Request {
   method: string;
-  /** Within the bucket; empty for itself. */
+  /** Object name within the bucket; empty for the bucket itself. */
   name: string;
   query: URLSearchParams;
   headers: Record<string, string>;
@@ -69,7 +69,7 @@ interface Answer {
 }
 
 const PAGE = 3;
-/** As S3 has it. */
+/** The limit of S3. */
 const MOST_SKEW_MS = 900_000;
 const failed = (status: number, code: string): Answer => ({
   status,
@@ -99,12 +99,12 @@ export class ObjectStore {
     network.listen(`${HOST}:${PORT}`, (socket) => this.#session(socket));
   }
 
-  /** What is stored, by key. */
+  /** Returns the stored objects by key. */
   blobs(): Map<string, Buffer> {
     return new Map([...this.#objects].map(([name, { bytes }]) => [shortened(name), bytes]));
   }
 
-  /** Its clock is its own: ours may be set. */
+  /** Its clock is independent of the nodes' clocks. */
   get #nowMs(): number {
     return here().startMs + this.#network.timeline.nowMs;
   }
@@ -241,7 +241,7 @@ export class ObjectStore {
   }
 }
 
-/** Such as 20261123T090000Z; of a presigned request now. */
+/** Parses, for example, 20261123T090000Z; returns now for presigned requests. */
 function readDate(text: string | undefined): number {
   const [, ...parts] = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(text ?? '') ?? [];
   const [year, month, day, hour, minute, second] = parts.map(Number) as [
@@ -255,7 +255,7 @@ function readDate(text: string | undefined): number {
   return parts.length === 0 ? Number.NaN : Date.UTC(year, month - 1, day, hour, minute, second);
 }
 
-/** A request that has come whole. */
+/** Returns a request that has arrived completely. */
 function readRequest(bytes: Buffer): Request | undefined {
   const end = bytes.indexOf('\r\n\r\n');
   if (end < 0) return undefined;

@@ -1,7 +1,7 @@
 /**
- * Compares the attempts of every message with the published retry schedule, from both sides: none comes early, none comes late while nothing
- * delays it, their numbers have no gaps, and every recipient that a mail server was asked about belongs to a recorded attempt. The
- * schedule is written down here once more, as the contract publishes it.
+ * Compares the attempts of every message with the documented retry schedule in both directions: none is early, none is late unless
+ * something delays it, their numbers have no gaps, and every recipient at a mail server belongs to a recorded attempt. The schedule is
+ * repeated here as the contract documents it.
  */
 import { mayBeLostBetween } from './absences.ts';
 import type { Down } from './lives.ts';
@@ -13,47 +13,47 @@ import { refusalBehind, refusalOf } from './refusals.ts';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DELAYS_MS = [1, 5, 15, 30, 60, 120, 240].map((minutes) => minutes * MINUTE_MS);
-/** Where our host is blocked. */
+/** The schedule if the server blocks the host. */
 const BLOCKED_MS = [15, 60, 120, 240].map((minutes) => minutes * MINUTE_MS);
 const LAST_MS = 6 * HOUR_MS;
 const JITTER = 1 / 10;
-/** Of a server that asks for time, with a tenth over which those that wait come back. */
+/** The longest pause of a server that asks for time, plus a tenth over which its messages return. */
 const LONGEST_PAUSE_MS = 1.1 * HOUR_MS;
-/** From the time at which mail is due to its attempt, and to its end where nothing fails. */
+/** Maximum time from when a message is due to its attempt, and to its end if nothing fails. */
 const PROMPT_MS = MINUTE_MS;
-/** How long an attempt may last at a server that answers, so that a death may have cut off one that began so long before. */
+/** Maximum duration of an attempt at a server that answers: a death may have interrupted one that started this long before. */
 const ATTEMPT_MS = 2 * MINUTE_MS;
-/** What rounding and the way of a request add to a time. */
+/** Rounding, and the time that a request takes. */
 export const ROUNDING_MS = 2;
-/** The longest time that bytes take from one end of a connection to the other. */
+/** The longest time of bytes from one end of a connection to the other. */
 const LATENCY_MS = 5_000;
-/** An attempt that loses a session it reuses is recorded with the start of the next one. */
+/** An attempt that loses a reused session is recorded with the start of the next one. */
 const RECONNECTED_MS = 30_000;
-/** The longest attempt: one that tries every server of a domain, each of which stalls. */
+/** The longest attempt: one that tries every server of a domain, all of which stall. */
 export const LONGEST_ATTEMPT_MS = 20 * MINUTE_MS;
 
 export interface Conditions {
-  /** That no connection hangs and nothing is refused, whatever happens to the process. */
+  /** No connection hangs and nothing is refused, whatever happens to the process. */
   isSteady: boolean;
-  /** That the storage did not record something when it was asked to. */
+  /** The storage failed to record something. */
   isRefused: boolean;
-  /** That no connection hangs, and nothing befell our node since its start. */
+  /** No connection hangs, and nothing has happened to the node since its start. */
   isPrompt: boolean;
-  /** That nothing fails between our node and the mail servers besides. */
+  /** Nothing else fails between the node and the mail servers. */
   isPerfect: boolean;
 }
 
 export interface Attempt {
   message_id: string;
   number: number;
-  /** When it was over, and when it began, Unix ms. */
+  /** When it ended, and when it started, Unix ms. */
   at: number;
   startedMs: number;
-  /** The reply that decided, where one was given, and the server. */
+  /** The deciding reply, if any, and the server. */
   reply: string | null;
   host: string | null;
   outcome: string;
-  /** What was asked of the connection. */
+  /** The TLS policy of the connection. */
   tlsPolicy: string | undefined;
   dialogue: readonly { direction: 'C' | 'S'; text: string }[];
 }
@@ -66,13 +66,13 @@ export interface ScheduleEvidence {
   messages: readonly MessageRow[];
   events: readonly EventRow[];
   attempts: readonly Attempt[];
-  /** The wall clock at the beginning, Unix ms. */
+  /** The wall clock at the start, Unix ms. */
   startMs: number;
-  /** That several nodes share the database; their clocks differ. */
+  /** Several nodes share the database; their clocks differ. */
   isShared: boolean;
-  /** When our only node was down, virtual ms. */
+  /** When the only node was down, virtual ms. */
   downs: readonly Down[];
-  /** From an answer to its record at most. */
+  /** Maximum time from a reply to its record. */
   recordMs: number;
   /** At how many starts a message was in progress. */
   deathsOf(messageId: string): number;
@@ -99,7 +99,7 @@ function mannersOf({ peers }: ScheduleEvidence, recipient: string): Manners[] {
   return peers.filter(({ name }) => name.endsWith(`.${domainOf(recipient)}`)).map(({ manners }) => manners);
 }
 
-/** Whether a server of the domain says, or falls silent as if it said, that all of its mail is to wait. */
+/** Whether a server of the domain asks, or stalls as if it asked, for a pause of all of its mail. */
 const mayPause = ({ busy, closing, stalls, connections, permanent, refusals }: Manners): boolean =>
   busy !== undefined ||
   closing > 0 ||
@@ -107,7 +107,7 @@ const mayPause = ({ busy, closing, stalls, connections, permanent, refusals }: M
   connections < PERFECT.connections ||
   (permanent > 0 && refusals.some((one) => refusalOf(one).isBlock === true));
 
-/** What the log says of the next attempt. */
+/** Checks the next attempts in the log. */
 function ofDelays(evidence: ScheduleEvidence): string[] {
   const { messages, events, attempts, conditions, clockSetAtMs } = evidence;
   return events.flatMap(({ type, late, message_id: id, at, detail }) => {
@@ -139,11 +139,11 @@ function ofNumbers(evidence: ScheduleEvidence, { id, attempts }: MessageRow): st
   return isWhole ? [] : [`the attempts of ${id} are numbered ${numbers.join()}, and it counts ${attempts}`];
 }
 
-/** No attempt is made before its delay is over, but for the last one, which is made at the end of the lifetime. */
+/** No attempt is made before its delay is over, except the last one at the end of the lifetime. */
 function ofEarly(evidence: ScheduleEvidence, { id, recipient, expires_at: expiresAtMs }: MessageRow): string[] {
   if (evidence.clockSetAtMs.length > 0 || evidence.isShared) return [];
   const own = ownOf(evidence, id);
-  /** A dial that fails is charged to all mail that waits for it, whenever that became due. */
+  /** A failed connection counts for all messages that wait for it, whenever they became due. */
   const begins = ({ startedMs, at }: Attempt): number =>
     evidence.attempts.some((one) => one.startedMs === startedMs && one.message_id !== id) ? at : startedMs;
   return own.flatMap((one, at) => {
@@ -157,7 +157,7 @@ function ofEarly(evidence: ScheduleEvidence, { id, recipient, expires_at: expire
   });
 }
 
-/** Every recipient that a mail server was asked about belongs to an attempt that is recorded, unless its sender ended before that. */
+/** Every recipient at a mail server belongs to a recorded attempt, unless its sender ended before. */
 function ofAsked(evidence: ScheduleEvidence): string[] {
   const { peers, messages, attempts, clockSetAtMs, isShared, conditions, startMs, recordMs } = evidence;
   if (clockSetAtMs.length > 0 || isShared || conditions.isRefused) return [];
@@ -169,7 +169,7 @@ function ofAsked(evidence: ScheduleEvidence): string[] {
       const own = byRecipient.get(recipient) ?? [];
       if (own.some(({ startedMs, at }) => startedMs <= ms + RECONNECTED_MS && at >= ms - LATENCY_MS)) return [];
       const during = { fromMs: atMs - LATENCY_MS, untilMs: atMs + LONGEST_ATTEMPT_MS };
-      // A planned stop cuts off an attempt that lasts too long.
+      // A planned stop interrupts an attempt that lasts too long.
       const isCutOff = sender?.endedMs !== undefined && sender.endedMs < during.untilMs;
       if (isCutOff || mayBeLostBetween(sender, during, recordMs)) return [];
       return [`${name} was asked about ${recipient} in no attempt that is recorded, at ${Math.round(atMs)}`];
@@ -177,7 +177,7 @@ function ofAsked(evidence: ScheduleEvidence): string[] {
   );
 }
 
-/** When each attempt was due at the latest, and when it was made. */
+/** Checks when each attempt was due at the latest, and when it was made. */
 function ofLate(evidence: ScheduleEvidence, message: MessageRow): string[] {
   const { id, recipient, status, created_at: createdMs, send_at: sendAtMs, expires_at: expiresAtMs } = message;
   // A message that was in progress at two deaths waits for a quiet moment.
@@ -201,7 +201,7 @@ function ofLate(evidence: ScheduleEvidence, message: MessageRow): string[] {
   return faults;
 }
 
-/** When an attempt that is due at a time is due at the latest, as our node was down then or died soon after. */
+/** Returns the latest time of an attempt that is due while the node was down, or died soon after. */
 function upFrom({ downs, startMs }: ScheduleEvidence, dueMs: number): number {
   let ms = dueMs;
   for (const { fromMs, untilMs } of downs) {
@@ -210,13 +210,13 @@ function upFrom({ downs, startMs }: ScheduleEvidence, dueMs: number): number {
   return ms;
 }
 
-/** When servers of the domain asked for time, or seemed to, Unix ms. */
+/** Returns when servers of the domain asked for time, or seemed to, Unix ms. */
 function restraintsOf({ peers, startMs }: ScheduleEvidence, recipient: string): number[] {
   const own = peers.filter(({ name }) => name.endsWith(`.${domainOf(recipient)}`));
   return own.flatMap(({ restraints }) => restraints.map((ms) => startMs + ms)).sort((a, b) => a - b);
 }
 
-/** Whether mail to it never waits for other mail, or for the answer of a policy host. */
+/** Whether its messages never wait for other messages, or for the response of a policy host. */
 function isUnhurried(evidence: ScheduleEvidence, recipient: string): boolean {
   const { policies } = evidence;
   return mannersOf(evidence, recipient).length > 0 && !policies.publishing.has(domainOf(recipient));
@@ -225,7 +225,7 @@ function isUnhurried(evidence: ScheduleEvidence, recipient: string): boolean {
 const isPerfect = (manners: Manners): boolean =>
   (Object.keys(PERFECT) as (keyof Manners)[]).every((name) => name === 'dotMs' || manners[name] === PERFECT[name]);
 
-/** Mail to servers without a fault, in a world without one. */
+/** Checks messages to servers without a fault, in a world without one. */
 function ofUnhindered(evidence: ScheduleEvidence, message: MessageRow): string[] {
   const { policies, events } = evidence;
   const { id, recipient, status, created_at: createdMs, send_at: sendAtMs } = message;

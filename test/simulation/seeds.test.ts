@@ -1,20 +1,20 @@
-/** Worlds of the simulation that are all well, in processes of their own, since they give up their time and their sockets for them. */
+/** Simulated worlds that must all succeed, in separate processes, since these replace their time and their sockets. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { kindOf, shrink } from './shrink.ts';
 import { simulateWell } from './simulate-process.ts';
 import { addTo, noSums } from './sums.ts';
 
-/** About a sixth of a second of a core each, by one process on each of two cores: half a minute. */
+/** About 0.17 s of CPU time each, in one process on each of two cores: half a minute. */
 const SEEDS = 300;
-/** A piece for each process, of which two run at a time; the first one has those that are kept besides. */
+/** One part per process, two of which run at the same time; the first one also runs the kept seeds. */
 const PIECES = [
   { first: 1, seeds: 60 },
   { first: 61, seeds: 80 },
   { first: 141, seeds: 80 },
   { first: 221, seeds: 80 },
 ];
-/** Ten times as much, for slower machines that do other work. */
+/** Ten times as much, for slower or busy machines. */
 const MOST_CPU_MS = 1_000;
 const seen = noSums();
 
@@ -67,7 +67,7 @@ test('each kind of fault befell some world, and every change of state was seen',
 
 const PARTS = Array.from({ length: 40 }, (_, at) => `mail-${at}`);
 
-test('a world shrinks to what its fault needs, in few tries', async () => {
+test('a world shrinks to what its failure needs, in few tries', async () => {
   let tries = 0;
   const left = await shrink(PARTS, async (only) => {
     tries += 1;
@@ -82,7 +82,7 @@ test('a fault that needs nothing, or all of the world, shrinks to that', async (
   assert.deepEqual(await shrink(PARTS, async () => undefined), PARTS);
 });
 
-test('what a smaller world does without by itself is gone as well', async () => {
+test('parts that a smaller world does not reach are removed as well', async () => {
   const left = await shrink(['death-1', 'death-2', 'mail-0'], async (only) => {
     if (!only.includes('mail-0')) return undefined;
     return only.includes('death-1') ? only : ['mail-0'];

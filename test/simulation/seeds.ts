@@ -1,4 +1,4 @@
-/** Runs worlds one after the other in this process, each fiftieth twice, makes those with a fault smaller, and adds up what was seen. */
+/** Runs worlds one after another in this process, every fiftieth twice, shrinks failing ones, and sums up what was seen. */
 import os from 'node:os';
 import { Disk } from './disk.ts';
 import { createDns } from './dns.ts';
@@ -14,12 +14,12 @@ import { settled, Timeline } from './timeline.ts';
 import { type Report, type RunOptions, runSeed } from './world.ts';
 
 const TWICE_EVERY = 50;
-/** A folder in memory, where Linux has it: nothing of a world is to outlive it. */
+/** A folder in memory on Linux: files of a world are temporary. */
 const SCRATCH = process.platform === 'linux' ? '/dev/shm' : os.tmpdir();
 
 export interface World {
   seed: number;
-  /** Names of the parts that are not left out; all of them unless given. */
+  /** Names of the parts to keep; all of them by default. */
   only?: readonly string[];
 }
 
@@ -27,16 +27,16 @@ export interface SeedsOptions {
   worlds: Iterable<World>;
   /** Worlds of one to three nodes that share a PostgreSQL database. */
   nodes: boolean;
-  /** Whether worlds with a fault are made smaller. */
+  /** Whether failing worlds are shrunk. */
   shrinks: boolean;
   onStep?: (line: string) => void;
-  /** Called with each world that has a fault; answers whether to go on. */
+  /** Called with each failing world; returns whether to continue. */
   onFailed(failed: Failed): boolean;
   /** Called after each world. */
   onProgress(sums: Sums): void;
 }
 
-/** In a world of its own, without faults. */
+/** Created in a separate world without faults. */
 async function templateOf(isShared: boolean): Promise<Template> {
   const engine = isShared ? await PostgresEngine.start() : undefined;
   const random = seededRandom('template');
@@ -67,7 +67,7 @@ async function runTwice(seed: number, options: RunOptions): Promise<Report> {
   return report;
 }
 
-/** The same fault in a smaller world. */
+/** Returns the same failure in a smaller world. */
 async function shrunk(report: Report, options: RunOptions): Promise<Failed> {
   const { seed } = report;
   const kind = kindOf(report.faults[0]!);
@@ -82,7 +82,7 @@ async function shrunk(report: Report, options: RunOptions): Promise<Failed> {
 }
 
 export async function runSeeds({ worlds, nodes, shrinks, onStep, onFailed, onProgress }: SeedsOptions): Promise<Sums> {
-  // What is thrown here by the thousand, and caught, needs no long story but where it is looked at.
+  // Thousands of errors are thrown and caught here: long stack traces only when tracing.
   Error.stackTraceLimit = onStep ? 8 : 1;
   const template = await templateOf(nodes);
   const sums = noSums();

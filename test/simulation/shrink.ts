@@ -1,15 +1,15 @@
 /**
- * Makes a world with a fault smaller: leaves out halves, then quarters, and in the end each single part, as long as the fault stays
- * (Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002).
+ * Shrinks a failing world: removes halves, then quarters, and finally each single part, as long as the failure stays (Zeller and
+ * Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002).
  */
 
-/** The parts of the world with these alone; undefined where its fault is gone. */
+/** Returns the parts of the world that took part with only these allowed; undefined if it no longer fails. */
 export type Fails = (only: readonly string[]) => Promise<readonly string[] | undefined>;
 
-/** Worlds that are tried; each takes a seventh of a second, or some seconds where its fault is that it does not end. */
+/** Maximum number of worlds to try; each takes 0.15 s, or some seconds if the failure is that it does not end. */
 const MOST_TRIES = 120;
 
-/** Answers the names of the parts that the fault needs. */
+/** Returns the names of the parts that the failure needs. */
 export async function shrink(parts: readonly string[], fails: Fails): Promise<readonly string[]> {
   let left = parts;
   let tries = 0;
@@ -27,7 +27,7 @@ export async function shrink(parts: readonly string[], fails: Fails): Promise<re
   return left;
 }
 
-/** What two worlds have in common whose faults are of one kind: the sentence without ids, addresses and numbers. */
+/** Returns the kind of a failure: the sentence without ids, addresses and numbers. */
 export const kindOf = (fault: string): string =>
   fault
     .replace(/\b[a-z]{3,4}_\w+/g, 'ID')

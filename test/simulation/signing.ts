@@ -1,7 +1,7 @@
 /**
- * The DKIM records of the shop's domain in the world's DNS: that of the RSA key from the beginning, that of the Ed25519 key from some time on,
- * until some time, or never, and those of the next keys where the customer rotates them. The oracle checks that every selector that
- * signs has its record in the DNS.
+ * The DKIM records of the shop's domain in the simulated DNS: that of the RSA key from the start, that of the Ed25519 key from some time
+ * on, until some time, or never, and those of the next keys after a rotation. The oracle checks that every signing selector has its record
+ * in the DNS.
  */
 import { type Answer, apiCall, isLater, untilDone } from './customers.ts';
 import type { DnsWorld } from './dns.ts';
@@ -13,10 +13,10 @@ import { SENDER_DOMAIN, type SigningKey, type Template } from './template.ts';
 const HOUR_MS = 3_600_000;
 const TTL_SECONDS = 300;
 const MINUTE_MS = 60_000;
-/** A key is looked up every hour, and what is prepared with it may wait for a few minutes. */
+/** A key is looked up every hour, and a message prepared with it may wait for a few minutes. */
 const FORGOTTEN_MS = HOUR_MS + 20 * MINUTE_MS;
 const AWAKE_MINUTES = [62, 64, 70, 76];
-/** Of a string in a TXT record. */
+/** Bytes of a string in a TXT record. */
 const STRING_BYTES = 255;
 
 interface Published {
@@ -27,9 +27,9 @@ interface Published {
 
 export interface Signing {
   readonly published: readonly Published[];
-  /** That the domain was verified by its records, so that they are looked up every hour. */
+  /** The domain was verified by its records, so they are looked up every hour. */
   readonly isChecked: boolean;
-  /** The customer makes new keys, and publishes their records after a while; a call that never comes through leaves the present ones. */
+  /** Creates new keys, and publishes their records after a while; if the call never succeeds, the current keys stay. */
   rotate(): Promise<void>;
 }
 
@@ -60,7 +60,7 @@ export function startSigning(world: { dns: DnsWorld; random: Random; template: T
       dns.at(untilMs - fromMs, () => {
         dns.set(`${ed.selector}._domainkey.${SENDER_DOMAIN}`, []);
         one.untilMs = here().timeline.nowMs;
-        // The node is awake when the record is looked up again: a world passes over time in which only timers tick.
+        // Wakes the node when the record is looked up again: a world skips periods in which only timers fire.
         for (const minutes of AWAKE_MINUTES) dns.at(minutes * MINUTE_MS, () => undefined);
       });
     });
@@ -96,7 +96,7 @@ export function startSigning(world: { dns: DnsWorld; random: Random; template: T
   };
 }
 
-/** Mail that is not signed, or by a key whose record nobody finds. `isSteady`: no question to the DNS is lost, and no clock is set. */
+/** Returns messages without a signature, or with one whose record does not exist. `isSteady`: no DNS query is lost, and no clock is set. */
 export function signingFaults(
   { published }: Signing,
   { copies, isSteady }: { copies: readonly Copy[]; isSteady: boolean },

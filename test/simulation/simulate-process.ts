@@ -1,4 +1,4 @@
-/** Starts a process that simulates (simulate.ts), and reads what it says. */
+/** Starts a process that simulates (simulate.ts), and reads its output. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import path from 'node:path';
@@ -10,21 +10,21 @@ import type { Failed, Sums } from './sums.ts';
 const PROCESS = path.join(import.meta.dirname, 'simulate.ts');
 
 export interface Listening {
-  /** A folder for the branches that it reaches, as V8 counts them. */
+  /** A folder for V8's coverage of the branches it reaches. */
   coverage?: string;
-  /** Called with each world that has a fault. */
+  /** Called with each failing world. */
   onFailed?(failed: Failed): void;
   onProgress?(sums: Sums): void;
-  /** Steps of a world that is traced, and what it says that nobody expects. */
+  /** Called with the steps of a traced world, and with unexpected output. */
   onText?(line: string): void;
 }
 
 export interface Ran {
-  /** Undefined where it broke off. */
+  /** Undefined if it was aborted. */
   sums: Sums | undefined;
   isKilled: boolean;
   failed: Failed[];
-  /** What it said beside that. */
+  /** Other output. */
   output: string;
 }
 
@@ -58,7 +58,7 @@ export function startSimulation(args: readonly string[], listening: Listening = 
 
 export const simulate = (args: readonly string[]): Promise<Ran> => startSimulation(args).ended;
 
-/** Simulates so many worlds from this seed on, which all have to be well; each fiftieth seed runs twice. */
+/** Simulates this many worlds from this seed on, which must all succeed; every fiftieth seed runs twice. */
 export async function simulateWell(first: number, seeds: number, ...more: ('--kept' | '--nodes')[]): Promise<Sums> {
   const { sums, failed, output } = await simulate(['--seed', String(first), '--seeds', String(seeds), ...more]);
   assert.deepEqual(failed, [], output);

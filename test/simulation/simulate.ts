@@ -1,12 +1,12 @@
 /**
- * A process that simulates some worlds, one after the other; command.ts starts several of them. What it has to say are lines of JSON:
- * `{ failed }` for a world with a fault, `{ progress }` now and then, and `{ sums }` in the end.
+ * A process that simulates some worlds, one after another; command.ts starts several of them. Its output is lines of JSON: `{ failed }` for
+ * each failing world, `{ progress }` periodically, and `{ sums }` at the end.
  *
- *   --seeds N     so many worlds, one unless given        --seed S      the first of them, 1 unless given
- *   --only X      nothing but these parts, by commas     --planted B   with a bug of planted.ts
- *   --trace       every step as a line of text            --kept        those that are kept as well, before the others
- *   --shrink      makes a world with a fault smaller      --all         goes on after one
- *   --nodes       of one to three nodes that share a PostgreSQL database
+ *   --seeds N     number of worlds (default 1)            --seed S      the first seed (default 1)
+ *   --only X      only these parts, comma-separated       --planted B   plant a bug of planted.ts
+ *   --trace       every step as a line of text            --kept        first run the kept seeds too
+ *   --shrink      shrink failing worlds                   --all         continue after a failure
+ *   --nodes       worlds of one to three nodes that share a PostgreSQL database
  */
 import './globals.ts';
 import './doors.ts';
@@ -39,10 +39,10 @@ const { values } = parseArgs({
 const finds = values.planted === undefined ? /./ : plant(values.planted);
 makeLimitsSmall();
 
-// Loaded when time, sockets and threads are those of the world, and a bug is in its place.
+// Loaded after time, sockets and threads are replaced, and a bug is planted.
 const { runSeeds } = await import('./seeds.ts');
 
-// At once: the event loop of this process belongs to its worlds.
+// Synchronously: the event loop of this process belongs to its worlds.
 const say = (line: Line): void => void writeSync(1, `${JSON.stringify(line)}\n`);
 const only = values.only?.split(',');
 

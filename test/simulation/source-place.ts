@@ -15,7 +15,7 @@ export function placePattern(text: string): RegExp {
   return new RegExp(pattern.join(''), 'g');
 }
 
-/** How often the tokens of `text` stand in `source`. */
+/** Returns how often the tokens of `text` occur in `source`. */
 export function placesOf(source: string, text: string): number {
   return [...source.matchAll(placePattern(text))].length;
 }

@@ -1,4 +1,4 @@
-/** What the machine of a message's states allows, before>after; the first three are of a message that is new. */
+/** The transitions that the state machine of messages allows, as before>after; the first three are of a new message. */
 export const TRANSITIONS: ReadonlySet<string> = new Set([
   ...['>queued', '>scheduled', '>suppressed', 'scheduled>queued', 'queued>delayed', 'delayed>queued'],
   ...['scheduled>delayed', 'scheduled>delivered', 'queued>delivered', 'delayed>delivered'],
@@ -7,7 +7,7 @@ export const TRANSITIONS: ReadonlySet<string> = new Set([
   ...['scheduled>cancelled', 'queued>cancelled', 'delayed>cancelled'],
 ]);
 
-/** Those of them, and the states, that were in none of these worlds. */
+/** Returns the transitions and states that did not occur in any of these worlds. */
 export function unseen(transitions: Readonly<Record<string, number>>): { states: string[]; transitions: string[] } {
   const after = (one: string): string => one.slice(one.indexOf('>') + 1);
   const seen = new Set(Object.keys(transitions).map(after));

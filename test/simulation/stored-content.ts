@@ -1,6 +1,6 @@
 /**
- * What befalls the content that our node keeps outside its database, and what has to be true of it in the end: bits that flip, a disk
- * that is full for a while, a store in S3 on a bad day. Where content is in danger, more of the mail is large enough to be kept there.
+ * Failures of content that the node stores outside its database, and their oracle: bit flips, a disk that is full for a while, an S3 store
+ * with failures. In worlds with such failures, more messages are large enough to be stored there.
  */
 import { createHash } from 'node:crypto';
 import type { Choices } from './choices.ts';
@@ -13,20 +13,20 @@ import type { Timeline } from './timeline.ts';
 
 export interface ContentFaults {
   flips: boolean;
-  /** Also of mail that came in, before it is read. */
+  /** Also in inbound mail, before it is read. */
   inboundFlips: boolean;
-  /** The share of what the disk is asked for that ends with EIO. */
+  /** The share of disk operations that fail with EIO. */
   errors: number;
   /** When the disk is full, virtual ms. */
   full: { fromMs: number; untilMs: number } | undefined;
-  /** Of the store in S3 that has the content, in place of the disk. */
+  /** Failures of the S3 store, if it has the content instead of the disk. */
   store: StoreFaults | undefined;
-  /** The share of mail whose text is a blob; of mail that comes back. */
+  /** The share of messages whose text is a blob, and of inbound ones. */
   largeShare: number;
   largeReportShare: number;
 }
 
-/** Of worlds in which content is safe. */
+/** For worlds without such failures. */
 export const SAFE: ContentFaults = {
   ...{ flips: false, inboundFlips: false, errors: 0, full: undefined, store: undefined },
   ...{ largeShare: 0.1, largeReportShare: 0.1 },
@@ -81,7 +81,7 @@ export function planContentFaults(world: Endangered): void {
   timeline.after(full.untilMs, 'disk has room', set(false), timeline.world);
 }
 
-/** A bit of what is stored is another one, as soon as something is. */
+/** Flips a bit of stored content, as soon as there is some. */
 function planFlips({ random, timeline, disk, count }: Endangered): void {
   const draw = random.stream('flip');
   let tries = 20;
@@ -99,13 +99,16 @@ export interface StoredEvidence {
   stored: ReadonlyMap<string, Buffer>;
   /** Files of failed writes that were not removed. */
   left: readonly string[];
-  /** That nobody died, and nothing was refused while it was recorded. */
+  /** No process died, and nothing was refused while it was recorded. */
   isUndisturbed: boolean;
-  /** That our disk gave back other bytes than it got. */
+  /** The disk returned other bytes than it got. */
   isFlipped: boolean;
 }
 
-/** What rows name is there and whole, what a failed write left is gone, and so is what no row names where nothing else failed. */
+/**
+ * Checks that content with a reference is complete, and that files of failed writes are removed, as well as content without a reference if
+ * nothing else failed.
+ */
 export function storedFaults({ database, stored, left, isUndisturbed, isFlipped }: StoredEvidence): string[] {
   const rows = database.all<{ key: string }>(
     ['email', 'attachment_file', 'inbound_mail']

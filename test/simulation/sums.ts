@@ -1,9 +1,9 @@
-/** What was seen of some worlds, for those who run them and those who only read of them. */
+/** What was seen in some worlds, for the processes that run them and for those that read their output. */
 
-/** A world with a fault, as small as it was made. */
+/** A failing world, as small as possible. */
 export interface Failed {
   seed: string;
-  /** All that could be left out of it, and is not. */
+  /** The removable parts that are left. */
   parts: readonly string[];
   faults: readonly string[];
   trace: string;
@@ -15,9 +15,9 @@ export interface Sums {
   twice: number;
   steps: number;
   simulatedMs: number;
-  /** Of a core. */
+  /** CPU time. */
   cpuMs: number;
-  /** What befell them, by kind. */
+  /** What happened to them, by kind. */
   counts: Record<string, number>;
   /** Changes of state, as before>after. */
   transitions: Record<string, number>;

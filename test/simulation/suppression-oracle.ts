@@ -1,6 +1,6 @@
 /**
- * Whose address is on the suppression list: those that a server said it does not know, those whose domain takes no mail, for seven days, and
- * those that something came back of. Nobody else is, whatever else a server refused, and none of them is left out.
+ * Checks the suppression list: it contains addresses that a server reported as unknown, those whose domain accepts no mail, for seven days,
+ * and those with a report; no others, whatever else a server refused, and none is missing.
  */
 
 import type { Entry } from './customers.ts';
@@ -14,9 +14,9 @@ import type { Report } from './reporters.ts';
 import type { Attempt } from './schedule-oracle.ts';
 
 const REPORTED = new Set<string>(['bounce', 'complaint', 'abuse', 'unsubscribe']);
-/** How long a message that was claimed before may wait for its attempt. */
+/** Maximum time between the claim of a message and its attempt. */
 const IN_PROGRESS_MS = 60_000;
-/** Of a domain that may be there again. */
+/** For a domain that may exist again. */
 const NOWHERE_MS = 7 * 86_400_000;
 
 interface SuppressionEvidence {
@@ -29,9 +29,9 @@ interface SuppressionEvidence {
   attempts: readonly Attempt[];
   ledger: readonly Entry[];
   manually: readonly Suppressed[];
-  /** The wall clock at the beginning, Unix ms. */
+  /** The wall clock at the start, Unix ms. */
   startMs: number;
-  /** That several nodes share the database; their clocks differ. */
+  /** Several nodes share the database; their clocks differ. */
   isShared: boolean;
 }
 
@@ -42,7 +42,7 @@ interface SuppressionRow {
 }
 
 export function suppressionFaults(evidence: SuppressionEvidence): string[] {
-  // The sandbox has a list of its own, which stays empty here.
+  // The sandbox has its own list, which stays empty here.
   const rows = evidence.database.all<SuppressionRow>('SELECT email, created_at, expires_at FROM suppression');
   return [
     ...ofListed(evidence, rows),
@@ -54,14 +54,14 @@ export function suppressionFaults(evidence: SuppressionEvidence): string[] {
   ];
 }
 
-/** Addresses that a server said it does not know, that something came back of, or that a customer put onto the list. */
+/** Returns addresses that a server reported as unknown, that had a report, or that a customer suppressed. */
 function knownOf({ peers, reports, manually }: SuppressionEvidence): Set<string> {
   const reported = reports.filter(({ kind }) => REPORTED.has(kind)).map(({ copy }) => copy.recipient);
   const unknown = peers.flatMap((peer) => [...peer.unknown]);
   return new Set([...unknown, ...reported, ...manually.map(({ email }) => email)]);
 }
 
-/** No mail is held back from an address that nothing speaks against. */
+/** No message is held back from an address without a reason. */
 function ofRefused(evidence: SuppressionEvidence): string[] {
   const known = knownOf(evidence);
   return evidence.messages.flatMap(({ id, status, mode, recipient }) =>
@@ -71,7 +71,7 @@ function ofRefused(evidence: SuppressionEvidence): string[] {
   );
 }
 
-/** A refusal ends the mail at once or not at all, as its reply says. */
+/** A refusal ends the message immediately or not at all, as its reply says. */
 function ofReplies({ attempts, messages }: SuppressionEvidence): string[] {
   const byId = new Map(messages.map((one) => [one.id, one]));
   return attempts.flatMap(({ message_id: id, reply, outcome, at }) => {
@@ -84,7 +84,7 @@ function ofReplies({ attempts, messages }: SuppressionEvidence): string[] {
   });
 }
 
-/** From the answer to a request on, with what is in progress then, no attempt is made to an address that it suppressed. */
+/** After the response to a request, except for messages in progress, no attempt is made to an address that it suppressed. */
 function ofManual({ manually, messages, attempts, startMs, isShared, clockSetAtMs }: SuppressionEvidence): string[] {
   if (isShared || clockSetAtMs.length > 0) return [];
   return manually.flatMap(({ email, atMs, removeAskedAtMs = Number.POSITIVE_INFINITY }) => {
@@ -96,7 +96,7 @@ function ofManual({ manually, messages, attempts, startMs, isShared, clockSetAtM
   });
 }
 
-/** An address that was let off the list receives again, unless it came onto it for another reason. */
+/** An address that was removed receives again, unless it was suppressed for another reason. */
 function ofWelcome({ ledger, messages, peers, reports }: SuppressionEvidence): string[] {
   const welcome = new Set(ledger.filter(({ isWelcome }) => isWelcome).map(({ mail }) => mail.key));
   const refused = new Set(peers.flatMap((peer) => [...peer.refused]));
@@ -109,7 +109,7 @@ function ofWelcome({ ledger, messages, peers, reports }: SuppressionEvidence): s
   );
 }
 
-/** Who is on the list has a reason, and gets no mail. */
+/** A suppressed address has a reason, and receives no mail. */
 function ofListed(evidence: SuppressionEvidence, rows: readonly SuppressionRow[]): string[] {
   const { messages, clockSetAtMs } = evidence;
   const known = knownOf(evidence);
@@ -132,7 +132,7 @@ function ofListed(evidence: SuppressionEvidence, rows: readonly SuppressionRow[]
   });
 }
 
-/** Who bounced for such a reason is on the list, and every bounce is of the kind that its reply says. */
+/** An address that bounced for such a reason is suppressed, and every bounce has the kind of its reply. */
 function ofBounced({ messages, events }: SuppressionEvidence, rows: readonly SuppressionRow[]): string[] {
   const listed = new Set(rows.map(({ email }) => email));
   const bySubject = Map.groupBy(messages, (one) => one.subject);
@@ -145,7 +145,7 @@ function ofBounced({ messages, events }: SuppressionEvidence, rows: readonly Sup
       refusal && refusal.bounce !== kind
         ? [`${id} bounced with ${reply}, of kind ${kind} and not ${refusal.bounce}`]
         : [];
-    // The dot of several recipients says nothing of one.
+    // A dot for several recipients says nothing about one of them.
     const isOfAddress = refusal?.suppresses && (refusal.at === 'RCPT' || bySubject.get(subject)!.length === 1);
     const isGone = isNowhere(recipient) && category === 'domain-not-found';
     if ((isOfAddress || isGone) && !listed.has(recipient))

@@ -1,6 +1,6 @@
 /**
- * The database that every simulated world begins with, made once in a process: an account with its keys, a domain it sends from,
- * and an endpoint for its events. Triggers that only simulations have write down every change of a message's state.
+ * The initial database of every simulated world, created once per process: an account with its keys, a sending domain, and an endpoint for
+ * its events. Triggers that only exist in simulations record every change of a message's state.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -21,7 +21,7 @@ import { message, type PostgresEngine } from './postgres-engine.ts';
 import { DATABASE_ADDRESS, DATABASE_URL, databaseLink, PostgresServer } from './postgres-server.ts';
 import { seededRandom } from './random.ts';
 
-/** An account with a key of one mode, and the domain it sends from. */
+/** An account with a key of one mode, and its sending domain. */
 export interface Tenant {
   accountId: string;
   apiKey: string;
@@ -38,19 +38,19 @@ export interface Template {
   folder: string;
   databaseFile: string;
   secretKey: Buffer;
-  /** Who sends most of the mail, who floods, and the first one's sandbox. */
+  /** The main sender, the flooding one, and the main sender's sandbox. */
   tenants: { shop: Tenant; flood: Tenant; sandbox: Tenant };
   /** The keys of the shop's domain, RSA first. */
   signing: readonly SigningKey[];
-  /** Of the shop. */
+  /** Credential of the shop. */
   smtp: { username: string; password: string };
-  /** Of worlds with several nodes: the database server's, as it is at their beginning. */
+  /** For worlds with several nodes: the database server in its initial state. */
   engine: PostgresEngine | undefined;
 }
 
 export const SENDER_DOMAIN = 'shop.example';
 
-/** What the oracle knows of the states of messages; `synchronous` says what the storage would keep of it. */
+/** What the oracle knows about the states of messages; `synchronous` determines what the storage keeps after a power cut. */
 const WITNESS = `
   CREATE TABLE simulated_change (seq INTEGER PRIMARY KEY, id TEXT NOT NULL, before TEXT, after TEXT NOT NULL);
   CREATE TRIGGER simulated_insert AFTER INSERT ON message BEGIN
@@ -60,7 +60,7 @@ const WITNESS = `
     INSERT INTO simulated_change (id, before, after) VALUES (new.id, old.status, new.status);
   END;`;
 
-/** Where files cost no disk, if the machine has such a place. */
+/** A folder in memory, if the machine has one. */
 export const scratchFolder = (base: string): string => mkdtempSync(path.join(base, 'postrider-simulation-'));
 
 /** The same for PostgreSQL. */
@@ -79,7 +79,7 @@ const SHARED_WITNESS = `
   CREATE TRIGGER simulated_update AFTER UPDATE OF status ON message FOR EACH ROW
     WHEN (old.status <> new.status) EXECUTE FUNCTION simulated_change();`;
 
-/** By the product's own means, over the network of a world without faults. */
+/** With the product's own code, over a network without faults. */
 async function openShared(engine: PostgresEngine): Promise<Database> {
   const fail = (what: string): never => {
     throw new Error(what);

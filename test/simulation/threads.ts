@@ -1,9 +1,9 @@
 /**
- * The storage threads of a simulated node: real SQLite, in this thread, on a file of its own. A message to a thread takes a moment, so
- * does its answer, and a process may die between them: what was committed by then is there at its next start, the rest is not.
+ * The storage threads of a simulated node: real SQLite, in this thread, on a separate file. A message to a thread takes a moment, and so
+ * does its reply, and a process may die between them: what was committed by then exists at its next start, and nothing else does.
  *
- * Where the machine loses power, what was written without a sync is lost as well: the write-ahead log is cut where it was synced
- * last. A connection that syncs every commit, as the product must have it, loses nothing.
+ * If the machine loses power, data written without a sync is also lost: the write-ahead log is cut at its last sync. A connection that
+ * syncs every commit, as the product must configure it, loses nothing.
  */
 import type { EventEmitter } from 'node:events';
 import { copyFileSync, rmSync, statSync, truncateSync } from 'node:fs';
@@ -24,30 +24,30 @@ interface Thread {
   mode: ThreadSetup['mode'];
   file: string;
   last: Promise<void>;
-  /** When the last message comes to it, and its last answer back: a port keeps their order. */
+  /** When the last message arrives there, and when its last reply arrives: a port keeps their order. */
   comesAtMs: number;
   answersAtMs: number;
 }
 
-/** The least bit later than the message before, however late timers are. */
+/** Slightly later than the previous message, however late timers are. */
 const BEHIND_MS = 0.31;
 
 const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 
-/** Of the looks at the write-ahead log, ten a second, such a share finds it long enough to be moved. */
+/** The share of the ten checks per second of the write-ahead log that find it long enough to be checkpointed. */
 const LONG_LOG_SHARE = 0.02;
 const LONG_LOG_BYTES = 16 * 1024 * 1024;
 
-/** A connection outlives the process that opened it, since what was committed does; a power cut replaces it. */
+/** A connection outlives the process that opened it, since committed data does; a power cut replaces it. */
 interface OpenFile {
   connections: Map<string, SqliteConnection>;
 }
 
-/** Shares of the groups of a writer. */
+/** Shares of a writer's groups. */
 export interface StorageFaults {
-  /** The file is locked, or the disk full: nothing of the group has happened. */
+  /** The file is locked, or the disk full: the group has no effect. */
   refused: number;
-  /** The disk fails while it commits: it has happened, or not. */
+  /** The disk fails during the commit: the group has its effect, or not. */
   lost: number;
 }
 
@@ -118,7 +118,7 @@ export class SimulatedThreads {
       () => {
         thread.last = thread.last.then(async () => {
           const answer = await this.#answerTo(thread, request);
-          // A sync takes its time; some disks stall.
+          // A sync takes time; some disks stall.
           const ms = this.#random.chance(0.01) ? this.#random.between(20, 800) : this.#random.between(0.1, 4);
           thread.answersAtMs = Math.max(thread.answersAtMs + BEHIND_MS, timeline.nowMs + ms);
           timeline.after(
@@ -149,13 +149,13 @@ export class SimulatedThreads {
     return all('the disk stopped answering', 'lost');
   }
 
-  /** What the checkpointer finds of the write-ahead log; its time is always another one. */
+  /** Returns the size of the write-ahead log for the checkpointer; its time always differs. */
   logOf(): { size: number; mtimeMs: number } {
     const isLong = this.#logs.chance(LONG_LOG_SHARE);
     return { size: isLong ? LONG_LOG_BYTES : 0, mtimeMs: this.#timeline.nowMs };
   }
 
-  /** A pass of the checkpointer, from a connection of its own. */
+  /** Runs a checkpoint on a separate connection. */
   checkpoint(worker: EventEmitter, file: string): void {
     const pass = (): void => {
       this.#count('a checkpoint');
@@ -165,16 +165,16 @@ export class SimulatedThreads {
     this.#timeline.after(this.#random.between(0.1, 20), 'checkpoint', pass);
   }
 
-  /** What a process leaves that dies in a transaction. */
+  /** Rolls back what a process leaves that dies in a transaction. */
   rollBack(file: string): void {
     this.#files.get(file)?.connections.get('write')?.rollback();
   }
 
-  /** What a power cut leaves of a file, under a name of its own; the file that was is gone. */
+  /** Writes what a power cut leaves of a file to another file; the original is removed. */
   cut(file: string, into: string): void {
     const { synchronous } = this.connection(file, 'write').get<{ synchronous: number }>('PRAGMA synchronous')!;
     const writtenBytes = sizeOf(`${file}-wal`);
-    // FULL, as the product must have it, syncs each commit before it is answered.
+    // FULL, which the product must set, syncs each commit before its reply.
     const keptBytes = synchronous >= 2 ? writtenBytes : this.#random.below(writtenBytes + 1);
     copyFileSync(file, into);
     if (writtenBytes > 0) {

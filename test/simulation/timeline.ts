@@ -1,22 +1,22 @@
 /**
- * Virtual time, and all that waits in it. One thing happens at a time; before the next one all promises that it settled have
- * run. Whatever happens belongs to a process of the world: what belongs to one that died does not happen any more.
+ * Virtual time, and everything that waits in it. One thing happens at a time; before the next one, all promises that it settled have run.
+ * Every step belongs to a process of the world: steps of a dead process no longer happen.
  *
- * Time passes by what happens: each step costs a hundredth of a millisecond, and nothing else waits for the real clock. While the
- * world is quiet it may leap ahead, as for a machine that slept: what was due meanwhile happens at once, and once.
+ * Time advances with steps: each costs 0.01 ms, and nothing waits for the real clock. While the world is quiet it may leap ahead, as for a
+ * machine that slept: what was due in the meantime happens immediately, and once.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { crc32 } from 'node:zlib';
 import type { Absence } from './absences.ts';
 import type { Random } from './random.ts';
 
-/** A process of the world: a node of ours from its start to its death, or the rest of the world. */
+/** A process of the world: a node from its start to its death, or the rest of the world. */
 export interface Process {
   readonly name: string;
   isDead: boolean;
-  /** Virtual ms of its end, however that came. */
+  /** Virtual ms of its end, for any reason. */
   endedMs?: number;
-  /** It stands still until then, as a machine that is suspended; what arrives meanwhile waits. */
+  /** The process is paused until then, like a suspended machine; arrivals in the meantime wait. */
   frozenUntilMs?: number;
   /** By how much the wall clock of its machine is wrong. */
   skewMs?: number;
@@ -33,14 +33,14 @@ export interface Waiting {
 }
 
 const STEP_MS = 0.01;
-/** How late timers and answers are, as on a machine that does other things too. */
+/** Random delay of timers and replies, as on a busy machine. */
 const LATE_MS = 0.3;
 
-/** Of Node's own, before they were replaced. */
+/** Node's own functions, before they were replaced. */
 const turn = setImmediate;
 const current = new AsyncLocalStorage<Process>();
 
-/** Node runs what is asked for in one turn of its event loop one after the other, with all promises that each settles. */
+/** Node runs callbacks of one turn of its event loop one after another, with all promises that each settles. */
 const TURNS_AT_ONCE = 32;
 const askers: (() => void)[] = [];
 let turnsLeft = 0;
@@ -50,7 +50,7 @@ function nextTurn(): void {
   askers.shift()?.();
 }
 
-/** Lets all settled promises go on, and now and then what the real world has to say. */
+/** Runs all settled promises, and occasionally real I/O. */
 export const settled = (): Promise<void> =>
   new Promise((resolve) => {
     askers.push(resolve);
@@ -62,15 +62,15 @@ export const settled = (): Promise<void> =>
 export class Timeline {
   nowMs = 0;
   steps = 0;
-  /** A hash of all that happened, and of what was sent: equal for equal runs. */
+  /** A hash of all steps and sent bytes: equal for equal runs. */
   trace = 0x811c9dc5;
   readonly #random: Random;
   readonly #heap: Waiting[] = [];
   readonly #immediate: Waiting[] = [];
   #order = 0;
-  /** Asked between any two steps. */
+  /** Called between any two steps. */
   beforeStep: (() => void) | undefined;
-  /** What is recorded of each step; for a run that is looked at. */
+  /** Called with each step; for tracing. */
   onStep: ((waiting: Waiting, nowMs: number) => void) | undefined;
   readonly world: Process = { name: 'world', isDead: false };
 
@@ -78,12 +78,12 @@ export class Timeline {
     this.#random = random;
   }
 
-  /** The process that runs at the moment. */
+  /** The process that currently runs. */
   get process(): Process {
     return current.getStore() ?? this.world;
   }
 
-  /** Runs something in the name of a process. */
+  /** Runs something as a process. */
   as<T>(process: Process, run: () => T): T {
     return current.run(process, run);
   }
@@ -95,7 +95,7 @@ export class Timeline {
     return waiting;
   }
 
-  /** Before everything that waits for a time, in the order of the calls. */
+  /** Runs before everything that waits for a time, in the order of the calls. */
   soon(label: string, run: () => void, process: Process = this.process): Waiting {
     const waiting = { atMs: this.nowMs, order: this.#order++, process, label, run };
     this.#immediate.push(waiting);
@@ -116,12 +116,12 @@ export class Timeline {
     this.trace = hash >>> 0;
   }
 
-  /** What is sent, byte for byte. */
+  /** Adds sent bytes to the hash. */
   noteBytes(bytes: Uint8Array): void {
     this.trace = crc32(bytes, this.trace);
   }
 
-  /** Whether only a timer of a process comes next, and nothing happens before it. */
+  /** Whether the next step is a timer of a process, and nothing happens before it. */
   get isQuiet(): boolean {
     const next = this.#heap[0];
     return this.#immediate.length === 0 && next !== undefined && next.atMs > this.nowMs && this.#isTick(next);
@@ -131,12 +131,12 @@ export class Timeline {
     return run === undefined || (label === 'timer' && process !== this.world);
   }
 
-  /** Passes over time in which only timers would tick. */
+  /** Skips a period in which only timers would fire. */
   leap(toMs: number): void {
     if (toMs > this.nowMs) this.nowMs = toMs;
   }
 
-  /** When something happens next that is no timer of a process; undefined where nothing else waits. */
+  /** Returns when the next step other than a timer of a process happens; undefined if there is none. */
   nextOther(): number | undefined {
     let next: number | undefined;
     for (const waiting of this.#heap) {
@@ -146,14 +146,14 @@ export class Timeline {
     return next;
   }
 
-  /** As in Node's event loop, all timers that are due run before what they ask to be run at once. */
+  /** As in Node's event loop, all due timers run before the immediates that they add. */
   #takeNext(): Waiting | undefined {
     const first = this.#heap[0];
     const isDueTimer = first?.label === 'timer' && first.atMs <= this.nowMs;
     return isDueTimer ? pop(this.#heap) : (this.#immediate.shift() ?? pop(this.#heap));
   }
 
-  /** One thing happens; false when nothing waits. */
+  /** Runs one step; returns false when nothing waits. */
   async step(): Promise<boolean> {
     this.beforeStep?.();
     const waiting = this.#takeNext();
@@ -171,15 +171,15 @@ export class Timeline {
     this.note(`${waiting.label}@${this.nowMs.toFixed(2)}`);
     this.onStep?.(waiting, this.nowMs);
     current.run(process, run);
-    // All promises that this settled go on before the next step.
+    // All promises that this settled run before the next step.
     await settled();
     return true;
   }
 }
 
 /**
- * Modules keep some things for all of a process, such as how many computations are under way. Processes of a simulation share them, so
- * that what only counts there goes on after a death; it meets closed doors.
+ * Modules keep some state per process, for example the number of running computations. Simulated processes share it, so such callbacks
+ * continue after a death; they cannot reach the world.
  */
 const outlives = (label: string): boolean => label === 'immediate' || label.startsWith('pool');
 

@@ -1,6 +1,6 @@
 /**
- * The TLS policy that each attempt applied is the one in force at that moment: what the mail asks for, what the domain of its recipient
- * publishes, or nothing. A policy that is over holds no mail back, and none is applied that nobody published.
+ * Checks that each attempt applied the TLS policy in force at that moment: what the message requires, what the domain of its recipient
+ * publishes, or nothing. An expired policy holds no message back, and no unpublished policy is applied.
  */
 import type { MessageRow } from './oracle.ts';
 import type { Peer } from './peers.ts';
@@ -8,11 +8,11 @@ import type { Policies } from './policies.ts';
 import type { PolicyHost } from './policy-hosts.ts';
 import type { Attempt, Conditions } from './schedule-oracle.ts';
 
-/** The records of a server are remembered for so long, and what failed to be looked up for a minute more. */
+/** Maximum time that a server's records are cached, plus a minute for failed lookups. */
 const REMEMBERED_MS = 400_000;
-/** Where no domain asks for anything: a session that was opened for mail that asks for TLS carries other mail as well. */
+/** If no domain requires anything: a session opened for a message that requires TLS also carries other messages. */
 const UNASKED = ['opportunistic', 'requireTls'];
-/** From an answer to its use by all that is in progress. */
+/** Maximum time from a response to its use by everything in progress. */
 const RECORD_MS = 60_000;
 
 export interface AppliedEvidence {
@@ -21,14 +21,14 @@ export interface AppliedEvidence {
   peers: readonly Peer[];
   policies: Policies;
   policyHosts: readonly PolicyHost[];
-  /** The wall clock at the beginning, Unix ms. */
+  /** The wall clock at the start, Unix ms. */
   startMs: number;
   clockSetAtMs: readonly number[];
   deathsMs: readonly number[];
   isRefused: boolean;
   isShared: boolean;
   conditions: Conditions;
-  /** That no question to the DNS is lost. */
+  /** No DNS query is lost. */
   isDnsSteady: boolean;
 }
 
@@ -58,7 +58,7 @@ function allowedNames(
   const { policies, policyHosts, startMs } = evidence;
   if (policies.signed.has(domain)) {
     const dane = policies.dane.get(attempt.host ?? '');
-    // Records that cannot be looked up apply as well: the server is not dialled.
+    // Records that cannot be looked up apply as well: the server is not dialed.
     return new Set(dane ? ['dane'] : ['dane', ...UNASKED]);
   }
   if (!policies.enforced.has(domain)) return new Set(UNASKED);
@@ -74,7 +74,7 @@ function allowedNames(
   return new Set([...UNASKED, 'mta-sts', 'mta-sts-testing']);
 }
 
-/** No attempt is made under a policy whose record in the DNS names another one since, unless its host was asked for that. */
+/** No attempt is made under a policy whose DNS record has named another one since, unless its host was asked for that. */
 function ofChange(
   { policyHosts, conditions, isDnsSteady, startMs }: AppliedEvidence,
   { attempt, domain }: { attempt: Attempt; domain: string },
@@ -89,7 +89,7 @@ function ofChange(
       ];
 }
 
-/** Mail that is held back by records of a server that were right again by then. */
+/** Returns messages that were held back by records of a server that were correct again by then. */
 function ofRecords({ policies, peers, startMs }: AppliedEvidence, attempt: Attempt): string[] {
   const { host, reply, number, startedMs, message_id: id } = attempt;
   const dane = policies.dane.get(host ?? '');

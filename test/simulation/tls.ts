@@ -1,18 +1,18 @@
 /**
- * TLS without its mathematics: a hello in each direction over the same stream, then the bytes as they are. Whether a handshake
- * succeeds, and what certificate was shown, is reported as Node reports it. That real TLS keeps its promises is proven with real TLS.
+ * TLS without cryptography: a hello in each direction over the same stream, then unencrypted bytes. Whether a handshake succeeds, and the
+ * certificate, is reported as Node reports it. Real TLS is tested elsewhere.
  */
 import { Duplex } from 'node:stream';
 import { type Certificate, shown } from './certificates.ts';
 import type { SimSocket } from './network.ts';
 
 const CLIENT_HELLO = Buffer.from('\x16\x03\x01 simulated client hello\n');
-/** Of our own listeners. */
+/** The certificate of Postrider's own listeners. */
 const OURS: Certificate = { key: 0, isValid: false };
 const HELLO = '\x16\x03\x03 simulated ';
 const HELLO_LENGTH = HELLO.length + 'SERVER 00000\n'.length;
 
-/** In capitals where the certificate is valid for the server's name. */
+/** In capitals if the certificate is valid for the server's name. */
 const serverHello = ({ key, isValid }: Certificate): Buffer =>
   Buffer.from(`${HELLO}${isValid ? 'SERVER' : 'server'} ${String(key).padStart(5, '0')}\n`, 'latin1');
 
@@ -24,7 +24,7 @@ function helloOf(bytes: Buffer): Certificate | undefined {
 interface TlsOptions {
   socket?: SimSocket;
   isServer?: boolean;
-  /** Of a server. */
+  /** A server's certificate. */
   certificate?: Certificate;
   rejectUnauthorized?: boolean;
 }
@@ -32,7 +32,7 @@ interface TlsOptions {
 export class SimTlsSocket extends Duplex {
   readonly encrypted = true;
   authorized = false;
-  /** OpenSSL's code, as Node gives it. */
+  /** OpenSSL's code, as Node returns it. */
   authorizationError: string | null = 'SELF_SIGNED_CERT_IN_CHAIN';
   readonly #plain: SimSocket;
   #certificate: ReturnType<typeof shown> | undefined;
@@ -78,7 +78,7 @@ export class SimTlsSocket extends Duplex {
       this.#certificate = shown(certificate);
       this.authorized = certificate.isValid;
       if (this.authorized) this.authorizationError = null;
-      // As in Node, unless one says otherwise.
+      // As in Node by default.
       else if (this.#options.rejectUnauthorized !== false) {
         this.destroy(Object.assign(new Error('self-signed certificate'), { code: this.authorizationError }));
         return;

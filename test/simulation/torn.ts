@@ -1,9 +1,9 @@
-/** What a power cut leaves of bytes that were written and not synced: disks write whole sectors, each when it suits them, in any order. */
+/** What a power cut leaves of bytes that were written and not synced: disks write entire sectors in any order. */
 import type { Random } from './random.ts';
 
 const SECTORS = [512, 4_096];
 
-/** The bytes up to `syncedBytes` stay; of those behind, each sector is kept or was never written, and the end may not be known. */
+/** The bytes up to `syncedBytes` stay; each sector after them is kept or was never written, and the length may be lost. */
 export function torn(bytes: Buffer, syncedBytes: number, random: Random): Buffer {
   const unsynced = bytes.length - syncedBytes;
   if (unsynced <= 0) return bytes;

@@ -1,7 +1,7 @@
 /**
- * Compares what webhook endpoints received with the log of events and with the published schedule, from both sides: every event reaches each
- * endpoint that asks for its type and no other, no attempt comes early, none comes late where nothing stands in its way, none follows
- * the tenth or a recorded success, and an endpoint that answered 410 receives nothing more. Redirects are never followed.
+ * Compares what webhook endpoints received with the event log and with the documented schedule in both directions: every event reaches each
+ * endpoint that subscribes to its type and no other, no attempt is early, none is late without a reason, none follows the tenth or a
+ * recorded success, and an endpoint that returned 410 receives nothing more. Redirects are never followed.
  */
 import { mayBeLost, mayBeLostBetween } from './absences.ts';
 import type { Rows } from './node.ts';
@@ -11,7 +11,7 @@ import type { Conditions } from './schedule-oracle.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
-/** The delay after attempt n, as published in the contract. */
+/** The delay after attempt n, as documented in the contract. */
 const DELAYS_MS = [
   5_000,
   5 * MINUTE_MS,
@@ -26,16 +26,16 @@ const DELAYS_MS = [
 const JITTER = 1 / 10;
 const SCHEDULED_ATTEMPTS = 10;
 const TIMEOUT_MS = 15_000;
-/** From the time at which an attempt is due to its request, where nothing fails. */
+/** Maximum time from when an attempt is due to its request, if nothing fails. */
 const PROMPT_MS = MINUTE_MS;
-/** The longest time that bytes take from one end of a connection to the other. */
+/** The longest time of bytes from one end of a connection to the other. */
 const LATENCY_MS = 5_000;
-/** How long a machine may sleep while nothing but its own timers is due (world.ts). */
+/** How long a machine may sleep while only its own timers are due (world.ts). */
 const ASLEEP_MS = 20_000;
-/** The error of a delivery that is given up because it crashed its process, or seems to have. */
-const DEAD_LETTER = /failed over this delivery three times/;
+/** The error of a delivery that is dead-lettered because it crashed its process, or seems to have. */
+const DEAD_LETTER = /internal error occurred three times/;
 
-/** The errors of deliveries that an endpoint ended with its 410: the one it answered, and those queued behind it. */
+/** The errors of deliveries that an endpoint ended with its 410: the one it answered, and those queued after it. */
 const NO_MORE = /answered 410|the endpoint is disabled/;
 
 export interface WebhookEvidence {
@@ -44,19 +44,19 @@ export interface WebhookEvidence {
   subscriber: string;
   database: Rows;
   events: readonly EventRow[];
-  /** That a process died often enough to give up what it was doing each time. */
+  /** Processes died often enough to dead-letter what was in progress each time. */
   isDeadly: boolean;
-  /** That the endpoints take everything after some minutes. */
+  /** The endpoints accept everything after some minutes. */
   isShort: boolean;
-  /** That several nodes share the database; their clocks differ. */
+  /** Several nodes share the database; their clocks differ. */
   isShared: boolean;
-  /** That the storage refused to record something. */
+  /** The storage failed to record something. */
   isRefused: boolean;
   conditions: Conditions;
-  /** The wall clock at the beginning, and after it was set, in Unix ms. */
+  /** The wall clock at the start, and after it was set, in Unix ms. */
   startMs: number;
   clockSetAtMs: readonly number[];
-  /** From an answer to its record at most. */
+  /** Maximum time from a response to its record. */
   recordMs: number;
 }
 
@@ -75,7 +75,7 @@ export function webhookFaults(evidence: WebhookEvidence): string[] {
     'SELECT webhook_id, event_id, status, attempts, error FROM webhook_delivery',
   );
   const faults = receiver.endpoints.flatMap((endpoint) => {
-    // Two webhooks with one URL exist where the answer to the request that created the first one was lost.
+    // Two webhooks have one URL if the response to the creation of the first one was lost.
     const own = webhooks.filter(({ url }) => url === endpoint.url);
     const ids = new Set(own.map(({ id }) => id));
     const rows = deliveries.filter(({ webhook_id: id }) => ids.has(id));
@@ -97,7 +97,7 @@ export function webhookFaults(evidence: WebhookEvidence): string[] {
   return faults;
 }
 
-/** When our side learned for certain that an endpoint is gone; undefined where it did not. */
+/** Returns when Postrider learned for certain that an endpoint returned 410; undefined if it did not. */
 function goneSince({ recordMs }: WebhookEvidence, { received }: Endpoint): number | undefined {
   const said = received.find(
     ({ treatment, heardAtMs, sender }) =>
@@ -114,7 +114,7 @@ function ofGivenUp({ isShort, isDeadly }: WebhookEvidence, rows: readonly Delive
   });
 }
 
-/** Every event of the endpoint's types came to it under one id, and no event of another type did. */
+/** Every event of the endpoint's types was received with one id, and no event of another type. */
 function ofReceived(
   { events, subscriber }: WebhookEvidence,
   { url, types, received, manners }: Endpoint,
@@ -139,7 +139,7 @@ function ofReceived(
   return faults;
 }
 
-/** After a 410 was recorded the endpoint is disabled, and nothing begins there any more. */
+/** After a 410 was recorded, the endpoint is disabled and no attempt starts. */
 function ofGone(
   { recordMs, isShared, isRefused }: WebhookEvidence,
   { endpoint, goneMs, enabled }: { endpoint: Endpoint; goneMs: number; enabled: readonly unknown[] },
@@ -153,7 +153,7 @@ function ofGone(
   return faults;
 }
 
-/** Attempts of each event against the schedule. Attempts that never reached the endpoint whole are not seen here. */
+/** Compares the attempts of each event with the schedule. Attempts that did not reach the endpoint completely are not visible here. */
 function ofSchedule(evidence: WebhookEvidence, { url, received }: Endpoint): string[] {
   const { clockSetAtMs, isShared, isRefused, conditions, recordMs, events, startMs } = evidence;
   if (clockSetAtMs.length > 0 || isShared || isRefused) return [];
@@ -162,7 +162,7 @@ function ofSchedule(evidence: WebhookEvidence, { url, received }: Endpoint): str
   for (const [id, own] of Map.groupBy(received, (one) => one.eventId)) {
     const first = own[0]!.atMs - (loggedMs.get(id) ?? 0);
     if (conditions.isPerfect && first > PROMPT_MS) faults.push(`the event ${id} came to ${url} after ${first} ms`);
-    /** Attempts that were certainly recorded; those that did not reach the endpoint come on top. */
+    /** Attempts that were certainly recorded; those that did not reach the endpoint add to them. */
     let recorded = 0;
     for (const [at, one] of own.entries()) {
       const next = own[at + 1];
@@ -191,7 +191,7 @@ function ofSchedule(evidence: WebhookEvidence, { url, received }: Endpoint): str
   return faults;
 }
 
-/** When an attempt ended for its sender: at the least, and at the most where nothing happened to the connection. */
+/** Returns when an attempt ended for its sender: at the earliest, and at the latest if the connection worked. */
 function endOf({ treatment, atMs, endedMs, heardAtMs }: Received): { least: number; most: number } {
   if (treatment === 'hang') return { least: atMs + TIMEOUT_MS - LATENCY_MS, most: atMs + TIMEOUT_MS + ASLEEP_MS };
   if (treatment === 'cut' || heardAtMs !== undefined) return { least: endedMs, most: endedMs + LATENCY_MS };

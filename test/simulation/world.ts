@@ -1,6 +1,6 @@
 /**
- * One simulated world from its beginning to its end: what the seed draws, what befalls it, and what the oracle says of it. The same
- * seed gives the same world, step by step.
+ * One simulated world from start to end: what the seed draws, what happens, and the verdict of the oracle. The same seed gives the same
+ * world, step by step.
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -36,19 +36,19 @@ import { Timeline } from './timeline.ts';
 
 const LONGEST_MS = 8 * DAY_MS;
 const MOST_STEPS = 150_000;
-/** Each of several nodes does what one does while it waits. */
+/** Each of several nodes polls as a single one does. */
 const MOST_CLUSTER_STEPS = 500_000;
-/** Shorter spans are lived through. */
+/** Shorter periods are not skipped. */
 const LEAP_MS = 30;
-/** While only connections stand open, or a row that is due is left where it is. */
+/** Used while only open connections exist, or a due row is left unclaimed. */
 const IDLE_LEAP_MS = 2_000;
-/** Several nodes, whose ticks are dear since each asks their database, are looked at so often. */
+/** Several nodes are expensive, since each tick queries their database: they wake up at this interval. */
 const CLUSTER_REST_MS = 200;
-/** A machine that holds leases sleeps no longer than they last. */
+/** A machine with leases does not sleep longer than they last. */
 const LEASE_MARGIN_MS = 12_000;
-/** Nor longer than this, whatever its clock says of its leases: an attempt waits for its own timers, a result to be recorded. */
+/** Nor longer than this, whatever its clock says about its leases: an attempt waits for its own timers, a result to be recorded. */
 const HELD_LEAP_MS = 20_000;
-/** What a node says while it does not reach the database, and once it stood still. */
+/** Log messages of a node while the database is unreachable, and after a pause. */
 const DATABASE_AWAY =
   /database not ready|results cannot be recorded; attempts wait|commit outcome|delivery attempt timed out|unrecorded results|cannot be used: (?:timeout expired|the server does not answer|E[A-Z]+ )|the start failed: Error: E[A-Z]+ |"type":"(Unavailable|OutcomeUnknown)"/;
 const NO_STORAGE_FAULTS = { refused: 0, lost: 0 };
@@ -59,19 +59,19 @@ export interface Report {
   trace: string;
   steps: number;
   simulatedMs: number;
-  /** What befell the world, by kind. */
+  /** What happened in the world, by kind. */
   counts: Record<string, number>;
   /** Changes of state that were seen. */
   transitions: Record<string, number>;
-  /** Names of what could be left out of it. */
+  /** Names of the removable parts. */
   parts: string[];
 }
 
 export interface RunOptions {
-  /** Names of what is not left out; all of it unless given. */
+  /** Names of the parts to keep; all of them by default. */
   only?: readonly string[];
   template: Template;
-  /** Where files cost no disk. */
+  /** A folder in memory. */
   folder: string;
   /** Called with each step. */
   onStep?: (line: string) => void;
@@ -82,7 +82,7 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
   mkdirSync(folder, { recursive: true });
   const world = makeWorld(seed, { ...options, folder });
   const onThrown = (error: Error): void => void world.faults.push(`thrown: ${error.stack ?? error}`);
-  // Also of a promise that nobody waits for.
+  // Also for an unhandled rejection.
   process.on('uncaughtException', onThrown);
   let transitions: Report['transitions'] = {};
   try {
@@ -100,13 +100,13 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
   return { seed, faults, trace, steps, simulatedMs, counts, transitions, parts: [...choices.parts] };
 }
 
-/** Answers the changes of state that were seen. */
+/** Returns the changes of state that were seen. */
 async function lived(world: World, { template, onStep }: RunOptions): Promise<Report['transitions']> {
   const { timeline, faults } = world;
   if (onStep) timeline.onStep = ({ label, process }, ms) => onStep(`${ms.toFixed(2)} ${process.name} ${label}`);
   live(world, template);
   const isOver = await run(world);
-  // What is under way now is rolled back.
+  // Rolls back what is in progress.
   world.cluster?.server.crash(0);
   const database = world.node.rows!;
   if (!isOver) {
@@ -153,13 +153,13 @@ async function lived(world: World, { template, onStep }: RunOptions): Promise<Re
   return Object.fromEntries(changes.map(({ name, n }) => [name, n]));
 }
 
-/** That the storage did not record something when it was asked to. */
+/** Whether the storage failed to record something. */
 const isRefused = ({ counts }: World): boolean =>
   ['a transaction refused by the storage', 'a commit that nobody knows of'].some((one) => counts[one]);
 
 const IO_ERROR = 'an I/O error of the disk';
 
-/** What of the world kept mail waiting. */
+/** Returns the conditions of the world that delay messages. */
 function conditionsOf(world: World): Conditions {
   const { network, lookups, counts, lives, store, flood, clockSetAtMs } = world;
   const { resets, silences, blackHoles } = network.faults;
@@ -181,7 +181,7 @@ function storedEvidence(world: World, database: Rows): StoredEvidence {
   const { disk, store, cluster, deathsMs, counts } = world;
   return {
     ...{ database, stored: (store ?? disk).blobs(), left: disk.left },
-    // An answer of a store that is lost leaves what nobody knows of.
+    // A lost response of a store leaves objects without a reference.
     isUndisturbed: !store && !cluster && deathsMs.length === 0 && !isRefused(world) && !counts[IO_ERROR],
     isFlipped: hasFlipped(counts),
   };
@@ -195,7 +195,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const floods = random.stream('flood');
   const isShared = template.engine !== undefined;
   const extent = drawExtent(random, { isShared });
-  // Dear, where one node does all: a hundred mails each.
+  // Expensive if one node does everything: a hundred messages each.
   const flood = floods.chance(isShared ? 0.06 : 0.02) ? drawFlood(floods, { isShared }) : undefined;
   const isCalm = draw.chance(0.2) || flood !== undefined;
   const isPerfect = isCalm && flood === undefined && random.stream('without a fault').chance(0.4);
@@ -223,7 +223,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const lookups = choices.faults('dns', { lost: share(0.1), failed: share(0.1) }, { lost: 0, failed: 0 });
   const dns = createDns(timeline, { random: random.stream('dns'), faults: lookups, count });
   enterWorld({ timeline, startMs: START_MS, setMs: 0, random: random.stream('product'), network, dns, disk, threads });
-  // What is left of the random bytes of the world before is thrown away.
+  // Discards the remaining random bytes of the previous world.
   for (const before = timesFilled(); timesFilled() === before; ) randomText(1);
   const dots: World['dots'] = { begun: () => undefined, came: () => undefined };
   const contentFaults = flood ? SAFE : drawContentFaults(random);
@@ -276,11 +276,11 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const isDeadly = (messageId: string): boolean =>
     (template.engine ? deathsMs.length : lives.deathsOf(messageId)) >= DEADLY;
   const onLog = (level: string, line: string): void => {
-    // A storage that refuses is reported; our own code may not fail for it.
+    // A failing storage is logged; the product must not fail because of it.
     const isExpected =
       (failing && !/internal error|TypeError|cannot become/.test(line)) ||
       (template.engine !== undefined && DATABASE_AWAY.test(line)) ||
-      // A mail that was in hand at three deaths is not tried any more; a machine that sleeps verifies nothing meanwhile.
+      // A message that was in progress at three deaths is dead-lettered; a machine that sleeps verifies nothing in the meantime.
       (/dead-lettered/.test(line) && isDeadly(JSON.parse(line).messageId)) ||
       ((store || counts[IO_ERROR]) && /stored (content|file) of the message cannot be read/.test(line)) ||
       (/(stored content|stored file) of the message|inbound message/.test(line) && hasFlipped(counts)) ||
@@ -341,11 +341,11 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   return world;
 }
 
-/** What the first endpoint asks for: everything, in most worlds. */
+/** The subscriptions of the first endpoint: everything, in most worlds. */
 const drawTypes = (random: Random, { fewTypes }: Extent): readonly EventType[] =>
   random.chance(fewTypes) ? EVENT_TYPES.filter((type) => type === 'Bounce' || random.chance(0.2)) : EVENT_TYPES;
 
-/** Whether the world came to its end. */
+/** Returns whether the world ended. */
 async function run(world: World): Promise<boolean> {
   const { timeline } = world;
   let lookedMs = 0;
@@ -369,7 +369,7 @@ async function run(world: World): Promise<boolean> {
   return false;
 }
 
-/** The client that reads sees everything once nothing happens any more. */
+/** The reading client reads everything once nothing happens any more. */
 function readAll(world: World): void {
   world.busy += 1;
   void world.reader!.readAll().then(() => {
@@ -378,8 +378,8 @@ function readAll(world: World): void {
 }
 
 /**
- * The next moment at which more than ticks happen; undefined when nothing is to come, and nobody of ours holds a connection. What a
- * mail server or a customer does is not passed over; what is due in our database may be found late.
+ * Returns the next moment at which more than ticks happen; undefined if nothing is left, and no node has a connection. Actions of mail
+ * servers and customers are not skipped; due rows of the database may be found late.
  */
 function nextDue({ timeline, node, cluster, network, random, busy }: World): number | undefined {
   const { rows } = node;
@@ -405,7 +405,7 @@ function nextDue({ timeline, node, cluster, network, random, busy }: World): num
   );
 }
 
-/** The last stop comes to its end; a node that dies in it is stopped when it is up again. */
+/** Completes the last stop; a node that dies during it is stopped again when it is up. */
 async function stopNode({ timeline, node }: World): Promise<boolean> {
   timeline.beforeStep = undefined;
   for (;;) {

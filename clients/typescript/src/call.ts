@@ -1,6 +1,6 @@
 /**
- * Every operation of the API by its name, with the types of openapi.json: what it takes, and what it answers. JSON comes back parsed;
- * any other content as the Response that holds it.
+ * Every operation of the API by its name, with the input and output types of openapi.json. Returns parsed JSON, or the Response for any
+ * other content.
  */
 import { type CallOptions, type ClientOptions, createHttp, type Http, type HttpRequest } from './http.ts';
 import { type operations, routes } from './schema.ts';
@@ -18,18 +18,18 @@ export type Body<O extends OperationId> = operations[O] extends { requestBody?: 
   ? JsonOf<NonNullable<B>>
   : never;
 type Responses<O extends OperationId> = operations[O]['responses'][keyof operations[O]['responses']];
-/** What an operation answers: JSON, or for other content the Response. */
+/** The result of an operation: JSON, or the Response for other content. */
 export type Answer<O extends OperationId> = [JsonOf<Responses<O>>] extends [never] ? Response : JsonOf<Responses<O>>;
 
 export type Input<O extends OperationId> = Path<O> & {
   query?: Query<O>;
   body?: [Body<O>] extends [never] ? string : Body<O>;
-  /** Of the body, where it is not JSON. */
+  /** Content type of the body, if it is not JSON. */
   contentType?: string;
   headers?: Record<string, string>;
 };
 
-/** Options last; input may be left out where nothing is required. */
+/** Options come last; input may be omitted if nothing is required. */
 export type CallArguments<O extends OperationId> =
   Path<O> extends { path: unknown }
     ? [input: Input<O>, options?: CallOptions]
@@ -37,14 +37,13 @@ export type CallArguments<O extends OperationId> =
 
 export interface Caller {
   readonly http: Http;
-  /** Calls an operation by its operationId. */
   call<O extends OperationId>(operation: O, ...rest: CallArguments<O>): Promise<Answer<O>>;
-  /** The same, with the headers of the answer. */
+  /** The same, with the response headers. */
   answered<O extends OperationId>(
     operation: O,
     ...rest: CallArguments<O>
   ): Promise<{ body: Answer<O>; headers: Headers }>;
-  /** The body is left to the caller, and the request is not repeated. */
+  /** Returns the response without reading its body; the request is not retried. */
   open<O extends OperationId>(operation: O, ...rest: CallArguments<O>): Promise<Response>;
 }
 
@@ -59,7 +58,7 @@ function searchOf(query: Record<string, unknown> | undefined): string {
   const append = (name: string, value: unknown): void => {
     if (Array.isArray(value)) for (const one of value) append(name, one);
     else if (typeof value !== 'object' || value === null) search.append(name, String(value));
-    // `metadata: { order: '17' }` is `metadata.order=17`.
+    // `metadata: { order: '17' }` becomes `metadata.order=17`.
     else
       for (const [key, one] of Object.entries(value)) append(key.startsWith(`${name}.`) ? key : `${name}.${key}`, one);
   };
@@ -75,7 +74,7 @@ type AnyInput = {
   headers?: Record<string, string>;
 };
 
-/** Who calls. A page says X-Requested-With, which no other page can make a browser say. */
+/** Returns the authentication headers. Pages send X-Requested-With, which cross-site requests cannot contain. */
 function identity({ session, accountId, apiKey }: ClientOptions): Record<string, string> {
   const account: Record<string, string> = accountId ? { 'X-Id': accountId } : {};
   if (session === undefined) return { ...account, 'X-Api-Key': apiKey };

@@ -1,5 +1,5 @@
 /**
- * The client: `new Postrider({ url, accountId, apiKey })`. Everything the API offers is a method of a noun, or `call()` by operationId.
+ * The client: `new Postrider({ url, accountId, apiKey })`. The API is available as methods of resources, or with `call()` by operationId.
  */
 import { type Answer, type CallArguments, type Caller, createCaller, type OperationId } from './call.ts';
 import { createEmails } from './emails.ts';
@@ -59,7 +59,7 @@ export class Postrider {
     this.account = accountOf(caller);
   }
 
-  /** Any operation of openapi.json by its operationId, with its types. */
+  /** Calls any operation of openapi.json by its operationId, with its types. */
   call<O extends OperationId>(operation: O, ...rest: CallArguments<O>): Promise<Answer<O>> {
     return this.#caller.call(operation, ...rest);
   }

@@ -1,6 +1,6 @@
 /**
- * Sending. Attachments may be given as bytes: the client writes their Base64, or, where the email would be above 2 MB and has one
- * recipient, uploads them first. Every send carries an Idempotency-Key, the same on all its tries, so that it is sent once.
+ * Sending. Attachments may be passed as bytes: the client encodes them in Base64, or uploads them first if the email would exceed 2 MB and
+ * has one recipient. Every send has an Idempotency-Key, the same for all retries, so the email is sent once.
  */
 import { type Answer, type Caller, newKey } from './call.ts';
 import type { CallOptions } from './http.ts';
@@ -8,7 +8,7 @@ import type { Attachment, DryRunResponse, SendRequest, SendResult } from './sche
 import { blobOf, type UploadFile, type UploadOptions, uploadFiles } from './uploads.ts';
 
 export interface EmailAttachment extends Omit<Attachment, 'content'> {
-  /** Base64, or the bytes. */
+  /** Base64, or bytes. */
   content: string | Uint8Array | Blob;
 }
 
@@ -19,7 +19,7 @@ export interface Email extends Omit<SendRequest, 'attachments'> {
 /** One result of a batch, in the order of the emails. */
 export type BatchResult = Answer<'sendEmailBatch'>['results'][number];
 
-/** What the service takes without an upload, less what headers and parts may need. */
+/** The service's limit without an upload, minus space for headers and parts. */
 const INLINE_BYTES = 1_900_000;
 const ENCODED_RATIO = (4 / 3) * (78 / 76);
 const BYTES_AT_ONCE = 0x8000;
@@ -44,7 +44,7 @@ function fileOf({ name, contentType, content }: EmailAttachment): UploadFile {
 
 const isNobody = (field: SendRequest['cc']): boolean => field === undefined || field.length === 0;
 
-/** Whether it goes to one address; a comma in a quoted name is none between addresses. */
+/** Whether the email has one recipient; a comma in a quoted name does not separate addresses. */
 function hasOneRecipient({ to = [], cc, bcc }: Email): boolean {
   const addresses = [to].flat();
   const [first = ''] = addresses;
@@ -73,7 +73,7 @@ export function createEmails(caller: Caller) {
     return (answer as Extract<typeof answer, { data: unknown }>).data;
   };
   return {
-    /** Resolves when the email is on stable storage; every recipient has a message id of its own. */
+    /** Resolves when the email is on stable storage; every recipient has its own message id. */
     send: async (email: Email, options: UploadOptions = {}): Promise<SendResult> => {
       if (email.attachmentSubmissionId !== undefined && options.idempotencyKey === undefined) {
         throw new TypeError('A send with attachmentSubmissionId needs the idempotencyKey that its upload answered.');
@@ -84,12 +84,12 @@ export function createEmails(caller: Caller) {
       const { attachmentSubmissionId } = await uploadFiles(caller, attachments.map(fileOf), given);
       return sendIt({ ...rest, attachmentSubmissionId }, given);
     },
-    /** Up to 100 emails, each checked and stored by itself. */
+    /** Sends up to 100 emails, each checked and stored independently. */
     sendBatch: async (emails: readonly Email[], options?: CallOptions): Promise<BatchResult[]> => {
       const messages = await Promise.all(emails.map(inline));
       return (await caller.call('sendEmailBatch', { body: { messages } }, options)).results;
     },
-    /** What would be sent, with warnings; nothing is. */
+    /** Returns what would be sent, with warnings, without sending it. */
     dryRun: async (email: Email, options?: CallOptions): Promise<DryRunResponse> => {
       const answer = await caller.call('sendEmail', { query: { dryRun: true }, body: await inline(email) }, options);
       return answer as DryRunResponse;

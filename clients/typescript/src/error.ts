@@ -1,20 +1,20 @@
 /**
- * The one error of this client: what the service refused, or why there was no answer. Decide by `code`, never by the message.
+ * The error class of this client: a refusal by the service, or the reason for a missing response. Branch on `code`, never on the message.
  */
 import type { Refusal } from './schema.ts';
 
 type ServiceCode = Refusal['error']['code'];
 
-/** Codes of the service, and those for what went wrong before or behind it. */
+/** Codes of the service, and those for failures outside of it. */
 export type ErrorCode =
   | ServiceCode
-  /** No answer: the connection broke, or was never made. `cause` has the reason. */
+  /** No response: the connection failed. `cause` has the reason. */
   | 'CONNECTION_FAILED'
-  /** No answer within `timeoutMs`. */
+  /** No response within `timeoutMs`. */
   | 'TIMEOUT'
-  /** An answer that is not the service's, such as a proxy's page. */
+  /** A response from something other than the service, for example a proxy's page. */
   | 'UNEXPECTED_ANSWER'
-  /** A webhook that is not genuine, or not fresh. */
+  /** A webhook with an invalid signature or an old timestamp. */
   | 'WEBHOOK_INVALID';
 
 export type ErrorDetail = Refusal['error']['details'][number];
@@ -31,13 +31,13 @@ export interface ErrorOptions {
 export class PostriderError extends Error {
   override readonly name = 'PostriderError';
   readonly code: ErrorCode;
-  /** HTTP status; 0 where there was no answer. */
+  /** HTTP status; 0 without a response. */
   readonly status: number;
-  /** Every issue that was found, with the path of its field. */
+  /** Every issue with the path of its field. */
   readonly details: readonly ErrorDetail[];
-  /** Names the request in the service's log. */
+  /** Identifies the request in the service's log. */
   readonly requestId: string | undefined;
-  /** How long the service asked to wait. */
+  /** How long the service asks to wait. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(message: string, options: ErrorOptions) {
@@ -50,7 +50,7 @@ export class PostriderError extends Error {
   }
 }
 
-/** Seconds, or the time of an HTTP date (RFC 9110 §10.2.3). */
+/** Parses seconds, or an HTTP date (RFC 9110 §10.2.3). */
 function retryAfterOf(response: Response): number | undefined {
   const text = response.headers.get('retry-after');
   if (text === null) return undefined;
@@ -67,7 +67,7 @@ function refusalIn(text: string): Refusal | undefined {
   }
 }
 
-/** What an answer that is not 2xx says. */
+/** Returns the error of a response that is not 2xx. */
 export function errorOf(response: Response, text: string): PostriderError {
   const refusal = refusalIn(text);
   const { status } = response;

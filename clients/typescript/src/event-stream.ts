@@ -1,6 +1,6 @@
 /**
- * `/events/stream` as an async iterator that does not end: when the connection breaks, falls silent or is ended by the service, a new one
- * begins behind the last event, so that none is skipped and none comes twice. A refusal that waiting does not help is thrown.
+ * `/events/stream` as an endless async iterator: if the connection fails, falls silent or is closed by the service, a new one continues
+ * after the last event, so none is skipped and none is repeated. Throws refusals that a retry does not resolve.
  */
 import type { Caller, Query } from './call.ts';
 import { PostriderError } from './error.ts';
@@ -8,9 +8,9 @@ import { backoffMs, type CallOptions, sleep } from './http.ts';
 import type { Event } from './schema.ts';
 
 export interface StreamOptions extends Pick<CallOptions, 'signal'> {
-  /** Of an earlier stream: this one begins behind it. Without it, with what happens from now on. */
+  /** From an earlier stream: this one continues after it. Without it, the stream starts with new events. */
   lastEventId?: string;
-  /** A connection that is silent for longer is replaced; the service says something every 15 seconds. 45,000 by default. */
+  /** A connection that is silent for longer is replaced; the service sends something every 15 seconds. 45,000 by default. */
   silenceMs?: number;
 }
 
@@ -20,7 +20,7 @@ interface ServerSent {
   retryMs?: number;
 }
 
-/** The messages of a stream of server-sent events (WHATWG HTML §9.2.6); comments are left out. */
+/** Yields the messages of a stream of server-sent events (WHATWG HTML §9.2.6), without comments. */
 export async function* serverSent(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<ServerSent> {
   const decoder = new TextDecoder();
   let rest = '';
@@ -56,14 +56,14 @@ async function* chunksOf(body: ReadableStream<Uint8Array>, heard: () => void): A
 
 const SILENCE_MS = 45_000;
 
-/** Over when the loop over it is left, or its signal is aborted. */
+/** Ends when the loop over it is left, or its signal is aborted. */
 export class EventStream implements AsyncIterable<Event> {
-  /** Of the event that was handed out last: keep it, and a later stream goes on behind it. */
+  /** Id of the last event that was returned: a later stream can continue after it. */
   lastEventId: string | undefined;
   readonly #caller: Caller;
   readonly #query: Query<'streamEvents'>;
   readonly #options: StreamOptions;
-  /** What the service asks for between two connections. */
+  /** The delay between two connections that the service asks for. */
   #retryMs: number | undefined;
 
   constructor(caller: Caller, query: Query<'streamEvents'>, options: StreamOptions) {
@@ -91,7 +91,7 @@ export class EventStream implements AsyncIterable<Event> {
     }
   }
 
-  /** One connection; undefined for what is no event. */
+  /** Yields the events of one connection; undefined for other messages. */
   async *#connection(): AsyncGenerator<Event | undefined> {
     const silence = new AbortController();
     const silent = (): void => silence.abort();

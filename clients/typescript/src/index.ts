@@ -1,4 +1,4 @@
-/** What users of @postrider/client import. */
+/** Public exports of @postrider/client. */
 export type { Answer, Body, OperationId, Query } from './call.ts';
 export { Postrider } from './client.ts';
 export type { BatchResult, Email, EmailAttachment } from './emails.ts';

@@ -1,18 +1,16 @@
-/**
- * Lists, page by page or item by item: `for await (const message of client.messages.list())` asks for the next page when it is needed.
- */
+/** Lists, page by page or item by item: `for await (const message of client.messages.list())` loads the next page on demand. */
 import type { Answer, Caller, Input, OperationId } from './call.ts';
 import type { CallOptions } from './http.ts';
 
 export interface Page<T> {
   items: T[];
-  /** Of the next page; with `order: 'asc'` of events there always is one, to ask again with later. */
+  /** Cursor of the next page; for events with `order: 'asc'` there always is one, to continue later. */
   nextCursor: string | undefined;
-  /** Whether there may be more already; a page of a long search may be empty and not the last. */
+  /** Whether there may be more now; a page of a long search can be empty without being the last. */
   hasMore: boolean;
 }
 
-/** Nothing is asked for until it is iterated, or `page()` is called. */
+/** Sends no request until it is iterated, or `page()` is called. */
 export class Pages<T> implements AsyncIterable<T> {
   readonly #read: (cursor: string | undefined) => Promise<Page<T>>;
 
@@ -20,24 +18,24 @@ export class Pages<T> implements AsyncIterable<T> {
     this.#read = read;
   }
 
-  /** One page: the first, or the one behind a cursor. */
+  /** Returns one page: the first, or the one after a cursor. */
   page(cursor?: string): Promise<Page<T>> {
     return this.#read(cursor);
   }
 
-  /** Every item of every page from here on. */
+  /** Yields every item of all pages. */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
     let cursor: string | undefined;
     do {
       const page = await this.#read(cursor);
       yield* page.items;
-      // The log of events has a cursor even at its end.
+      // The event log has a cursor even at its end.
       cursor = page.items.length === 0 && !page.hasMore ? undefined : page.nextCursor;
     } while (cursor !== undefined);
   }
 }
 
-/** The operations that answer lists. */
+/** The operations that return lists. */
 export type ListId = { [O in OperationId]: Answer<O> extends readonly unknown[] ? O : never }[OperationId];
 type Item<O extends ListId> = Answer<O> extends readonly (infer T)[] ? T : never;
 

@@ -1,6 +1,6 @@
 /**
- * The nouns of the API as methods. Each is one call of call.ts; lists are Pages. What has no method here can be called by its
- * operationId: `client.call('operationId', …)`.
+ * The resources of the API as methods. Each is one call of call.ts; lists are Pages. Other operations can be called by their operationId:
+ * `client.call('operationId', …)`.
  */
 import type { Answer, Body, Caller, Query } from './call.ts';
 import { EventStream, type StreamOptions } from './event-stream.ts';
@@ -17,13 +17,13 @@ export function messagesOf(caller: Caller) {
   return {
     list: (query: Query<'listMessages'> = {}, options?: Given) => pagesOf(caller, 'listMessages', { query }, options),
     get: (id: string, options?: Given) => caller.call('getMessage', { path: { id } }, options),
-    /** The mail as it leaves, byte for byte. */
+    /** The message as sent, byte for byte. */
     content: async (id: string, options?: Given) =>
       bytesOf(await caller.call('getMessageContent', { path: { id } }, options)),
     cancel: (id: string, options?: Given) => caller.call('cancelMessage', { path: { id } }, options),
     reschedule: (id: string, sendAt: string | Date, options?: Given) =>
       caller.call('rescheduleMessage', { path: { id }, body: { sendAt: new Date(sendAt).toISOString() } }, options),
-    /** A link that shows what became of the message to anyone who has it. */
+    /** Creates a link that shows the status of the message to anyone who has it. */
     share: (id: string, body: Body<'shareMessage'> = {}, options?: Given) =>
       caller.call('shareMessage', { path: { id }, body }, options),
     resend: async (id: string, options?: Given) => (await caller.call('resendMessage', { path: { id } }, options)).data,
@@ -33,7 +33,7 @@ export function messagesOf(caller: Caller) {
 export function eventsOf(caller: Caller) {
   return {
     list: (query: Query<'listEvents'> = {}, options?: Given) => pagesOf(caller, 'listEvents', { query }, options),
-    /** What happens from now on, or since `lastEventId`, as it happens. */
+    /** Streams events live, or since `lastEventId`. */
     stream: (query: Omit<Query<'streamEvents'>, 'cursor'> = {}, options: StreamOptions = {}) =>
       new EventStream(caller, query, options),
   };
@@ -58,7 +58,7 @@ export function templatesOf(caller: Caller) {
     delete: (id: string, options?: Given) => caller.call('deleteTemplate', { path: { id } }, options),
     render: (id: string, body: Body<'renderTemplate'> = {}, options?: Given) =>
       caller.call('renderTemplate', { path: { id }, body }, options),
-    /** Of content that is not stored. */
+    /** Renders content that is not stored. */
     renderSources: (body: Body<'renderTemplateSources'>, options?: Given) =>
       caller.call('renderTemplateSources', { body }, options),
     versions: (id: string, query: Query<'listTemplateVersions'> = {}, options?: Given) =>
@@ -84,15 +84,15 @@ export function webhooksOf(caller: Caller) {
       caller.call('retryWebhookDelivery', { path: { id, deliveryId } }, options),
     replay: (id: string, body: Body<'replayWebhookEvents'>, options?: Given) =>
       caller.call('replayWebhookEvents', { path: { id }, body }, options),
-    /** How many events the same replay would send; none is sent. */
+    /** Returns how many events the same replay would send, without sending them. */
     countReplay: (id: string, body: Body<'replayWebhookEvents'>, options?: Given) =>
       caller.call('replayWebhookEvents', { path: { id }, query: { dryRun: true }, body }, options),
-    /** Needs no call: whether a request that your endpoint got is genuine, and the event in it. */
+    /** Verifies a request that your endpoint received, without an API call, and returns its event. */
     verify: verifyWebhook,
   };
 }
 
-/** Mail that comes in: routes, and what came. */
+/** Inbound routes and messages. */
 export function inboundOf(caller: Caller) {
   return {
     listRoutes: (query: Query<'listInboundRoutes'> = {}, options?: Given) =>
@@ -107,7 +107,7 @@ export function inboundOf(caller: Caller) {
     list: (query: Query<'listInboundMail'> = {}, options?: Given) =>
       pagesOf(caller, 'listInboundMail', { query }, options),
     get: (id: string, options?: Given) => caller.call('getInboundMail', { path: { id } }, options),
-    /** The mail byte for byte. */
+    /** The message byte for byte. */
     content: async (id: string, options?: Given) =>
       bytesOf(await caller.call('getInboundMailContent', { path: { id } }, options)),
     attachment: async (id: string, number: number, options?: Given) =>
@@ -119,7 +119,7 @@ export function domainsOf(caller: Caller) {
   return {
     list: (query: Query<'listDomains'> = {}, options?: Given) => pagesOf(caller, 'listDomains', { query }, options),
     get: (id: string, options?: Given) => caller.call('getDomain', { path: { id } }, options),
-    /** One that is there already is answered as it is. */
+    /** An existing domain is returned unchanged. */
     add: (domain: string, options?: Given) => caller.call('putDomain', { body: { domain } }, options),
     dnsRecords: (id: string, options?: Given) => caller.call('getDomainDnsRecords', { path: { id } }, options),
     rotateKeys: (id: string, options?: Given) => caller.call('rotateDomainKeys', { path: { id } }, options),
@@ -141,18 +141,18 @@ export function suppressionsOf(caller: Caller) {
   };
 }
 
-/** Beyond the time that the service waits itself. */
+/** Added to the time that the service waits itself. */
 const WAIT_MARGIN_MS = 10_000;
 
 export function sandboxOf(caller: Caller) {
   return {
-    /** As if somebody had sent a mail to an inbound route. */
+    /** Simulates a message to an inbound route. */
     playInbound: (body: Body<'playInboundMail'>, options?: Given) => caller.call('playInboundMail', { body }, options),
     inbox: {
       list: (query: Query<'listSandboxInbox'> = {}, options?: Given) =>
         pagesOf(caller, 'listSandboxInbox', { query }, options),
       get: (id: string, options?: Given) => caller.call('getSandboxMessage', { path: { id } }, options),
-      /** Resolves as soon as a message matches; PostriderError `NOT_FOUND` when none came in time. */
+      /** Resolves as soon as a message matches; PostriderError `NOT_FOUND` if none arrives in time. */
       wait: (query: Query<'waitForSandboxMessage'> = {}, options: CallOptions = {}) => {
         const { timeoutSeconds = 30 } = query;
         const timeoutMs = options.timeoutMs ?? timeoutSeconds * 1000 + WAIT_MARGIN_MS;
@@ -164,7 +164,7 @@ export function sandboxOf(caller: Caller) {
     },
     clock: {
       advance: (seconds: number, options?: Given) => caller.call('advanceSandboxClock', { body: { seconds } }, options),
-      /** Removes the mail of the sandbox, and sets its clock back to real time. */
+      /** Removes the messages of the sandbox, and resets its clock to real time. */
       reset: (options?: Given) => caller.call('resetSandboxClock', {}, options),
     },
   };
@@ -183,7 +183,7 @@ export function refusedRequestsOf(caller: Caller) {
   };
 }
 
-/** What fails now, with what to do. */
+/** Current incidents with advice. */
 export function incidentsOf(caller: Caller) {
   return {
     list: (query: Query<'listIncidents'> = {}, options?: Given) => pagesOf(caller, 'listIncidents', { query }, options),
@@ -192,7 +192,7 @@ export function incidentsOf(caller: Caller) {
   };
 }
 
-/** Who changed what. Exports may be long: they are Responses whose bodies stream. */
+/** The audit log. Exports may be long: they are Responses with streaming bodies. */
 export function auditOf(caller: Caller) {
   return {
     list: (query: Query<'listAuditEntries'> = {}, options?: Given) =>

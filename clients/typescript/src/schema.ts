@@ -6,38 +6,38 @@ export interface paths {
   "/account": {
     /**
      * Get the account: plan, limits, usage, settings
-     * @description limits are what this account may have at most; usage counts the mode of the key.
+     * @description `limits` are the maximums of this account. `usage` counts messages in the mode of the key.
      */
     get: operations["getAccount"];
     /**
      * Change the account's settings
-     * @description Merged into what is there: only what is given changes, null removes a variable. Answers the account.
+     * @description Merges the given fields into the settings; null removes a variable. Returns the account.
      */
     patch: operations["updateAccount"];
   };
   "/account/health": {
     /**
      * Get delivery, bounce, and complaint rates of the last 7 days
-     * @description Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and the state of sending protection for live mail. A rate is rated only from its minimum number of messages on.
+     * @description Bounce and complaint rates over the last 7 days compared with the thresholds of large mailbox providers, for the mode of the key, and the state of sending protection for live mail. A rate is evaluated only above its minimum number of messages.
      */
     get: operations["getAccountHealth"];
   };
   "/account/resume-sending": {
     /**
      * Release held live mail
-     * @description Call this once the cause is fixed. Sends the live mail that sending protection holds, and counts bounces and complaints from zero. 409 if no mail is held.
+     * @description Call this after you fixed the cause. Sends the live mail that sending protection holds, and counts bounces and complaints from zero. Returns 409 if no mail is held.
      */
     post: operations["resumeSending"];
   };
   "/api-keys": {
     /**
      * List active API keys, newest first
-     * @description Keys are shown by their ids; the key itself is never shown again.
+     * @description Lists keys by id. The keys themselves cannot be read again.
      */
     get: operations["listApiKeys"];
     /**
      * Create an API key
-     * @description The key itself is shown in this answer only. Without a choice it is of the caller's mode and of full scope. A sandbox key makes sandbox keys only.
+     * @description The key itself is returned only in this response. By default it has the caller's mode and full scope. A sandbox key can create sandbox keys only.
      */
     post: operations["createApiKey"];
   };
@@ -56,54 +56,54 @@ export interface paths {
   "/approvals": {
     /**
      * List requests for a larger email size, newest first
-     * @description Each with its status (pending, approved or rejected) and, once decided, the reason given.
+     * @description Each request has a status (pending, approved, or rejected) and, once decided, the reason given by the operator.
      */
     get: operations["listApprovals"];
     /**
      * Request a larger email size
-     * @description The operator decides. An approved limit is in force at once; GET /account shows it.
+     * @description The operator decides. An approved limit takes effect immediately; GET /account returns it.
      */
     post: operations["requestApproval"];
   };
   "/attachments": {
     /**
      * Register files for an email above 2 MB
-     * @description Answers an upload URL for every file. The same Idempotency-Key with the same manifest is the same submission, with fresh URLs once the old ones have expired.
+     * @description Returns an upload URL for every file. The same Idempotency-Key with the same manifest returns the same submission, with new URLs once the old ones have expired.
      */
     post: operations["registerAttachments"];
   };
   "/attachments/{submissionId}": {
     /**
      * Get the upload status of a submission
-     * @description Says for each file whether it is waiting or uploaded; a client that was cut off goes on with those that wait.
+     * @description Returns for each file whether it is waiting or uploaded. After an interruption, upload the files that are waiting.
      */
     get: operations["getAttachmentSubmission"];
   };
   "/audit": {
     /**
      * List changes, newest first
-     * @description One entry for each change of this account: by whom (user, key, command line, the service itself), from where, before and after. Entries cannot be changed, and are kept 400 days.
+     * @description Returns one entry per change of this account: who made it (user, key, command line, or the service itself), from where, and the values before and after. Entries cannot be changed and are kept for 400 days.
      */
     get: operations["listAuditEntries"];
   };
   "/audit.csv": {
     /**
-     * The whole audit log as CSV
-     * @description The same entries and filters as GET /audit, without pages.
+     * Export the audit log as CSV
+     * @description Returns the same entries as GET /audit, with the same filters and without pagination.
      */
     get: operations["exportAuditAsCsv"];
   };
   "/audit.jsonl": {
     /**
-     * The whole audit log as JSON lines
-     * @description The same entries and filters as GET /audit, without pages.
+     * Export the audit log as JSON lines
+     * @description Returns the same entries as GET /audit, with the same filters and without pagination.
      */
     get: operations["exportAuditAsJsonLines"];
   };
   "/domains": {
     /**
      * List sending domains, newest first
-     * @description With the DNS records of each, and what the last verification found.
+     * @description Includes the DNS records of each domain and the result of the last verification.
      */
     get: operations["listDomains"];
     /**
@@ -120,7 +120,7 @@ export interface paths {
   "/domains/{id}": {
     /**
      * Get a sending domain
-     * @description With the DNS records to publish, and what the last verification found.
+     * @description Includes the DNS records to publish and the result of the last verification.
      */
     get: operations["getDomain"];
     /**
@@ -132,21 +132,21 @@ export interface paths {
   "/domains/{id}/dns-records": {
     /**
      * Get the DNS records to publish, and check them now
-     * @description Each with what was found beside what is wanted, as the zone's own servers have it and, where they cannot be asked, as a resolver does.
+     * @description Compares each expected record with the published one on the authoritative servers of the zone or, if they cannot be queried, through a resolver.
      */
     get: operations["getDomainDnsRecords"];
   };
   "/domains/{id}/rotate-keys": {
     /**
      * Rotate the DKIM keys of a domain
-     * @description Publish their records, which are then in dnsRecords beside the present ones. They sign once every server of the zone has shown the RSA key for an hour; the old ones stay in dnsRecords for ten days more. Changes nothing where such keys wait already. Keys of 180 days are rotated by themselves, and the owners get a mail.
+     * @description Creates new keys. Publish their records, which `dnsRecords` then lists in addition to the current ones. The new keys sign once every authoritative server has had the RSA key for an hour. The old keys stay in `dnsRecords` for another 10 days. Has no effect if new keys are already waiting. Keys older than 180 days are rotated automatically, and the owners are notified by email.
      */
     post: operations["rotateDomainKeys"];
   };
   "/domains/{id}/verify": {
     /**
      * Verify a domain by its DKIM record
-     * @description success tells whether the domain is verified; message says what is missing.
+     * @description `success` is true if the domain is verified; otherwise `message` names what is missing.
      */
     post: operations["verifyDomain"];
   };
@@ -160,92 +160,92 @@ export interface paths {
   "/events": {
     /**
      * List events, or follow them
-     * @description Newest first. With order=asc, X-Next-Cursor is given even at the end: ask again with it later, and nothing is skipped. A page of large events (mail that came in) is shorter than limit, and by recipient or tag a page may hold less or nothing: it goes on as long as there is a Link to the next one.
+     * @description Returns the newest events first. With order=asc, X-Next-Cursor is returned even at the end of the log: use it in a later request to get all events since then. A page of large events (inbound messages) can be shorter than limit, and a page filtered by recipient or tag can be short or empty. There are more events as long as there is a Link to the next page.
      */
     get: operations["listEvents"];
   };
   "/events/stream": {
     /**
      * Follow events as they happen (server-sent events)
-     * @description Each message carries one event as JSON and its place as id. Begins with what comes next, or behind Last-Event-ID: then nothing is repeated and nothing left out, at whichever node. A message without data only moves the id on, past events that are filtered out.
+     * @description Each message contains one event as JSON and its position as id. The stream starts with new events. With Last-Event-ID it resumes after that event on any node, without duplicates or gaps. A message without data only advances the id past events that do not match the filter.
      */
     get: operations["streamEvents"];
   };
   "/health": {
     /**
      * Check whether the process is alive
-     * @description Says only that the process answers. For traffic decisions use /ready.
+     * @description Confirms only that the process responds. Use /ready for traffic decisions.
      */
     get: operations["getHealth"];
   };
   "/inbound": {
     /**
      * List inbound messages, newest first
-     * @description Of the mode of the key, also what ended without an event.
+     * @description Lists the inbound messages in the mode of the key, including those without an event.
      */
     get: operations["listInboundMail"];
   };
   "/inbound-files/{token}": {
     /**
      * Download the file of a link in an event
-     * @description A mail or one of its attachments, without a key, until linksExpireAt; 10 at once of an account.
+     * @description Returns a message or one of its attachments without a key, until linksExpireAt. Up to 10 downloads per account at the same time.
      */
     get: operations["getInboundFile"];
   };
   "/inbound-routes": {
     /**
      * List inbound routes, newest first
-     * @description Of the mode of the key, with the MX record of each and what the last look at it found.
+     * @description Lists the routes in the mode of the key, each with its MX record and the result of the last check.
      */
     get: operations["listInboundRoutes"];
     /**
      * Create an inbound route
-     * @description Mail for match becomes an event Inbound: posted to url, signed with the secret in this answer, or sent to the webhooks that subscribe to Inbound. An address comes before a prefix, and that before *. Publish the MX record in dnsRecord.
+     * @description Mail that matches becomes an Inbound event, which is posted to url (signed with the secret in this response) or sent to the webhooks that subscribe to Inbound. An address takes precedence over a prefix, and a prefix over *. Publish the MX record in dnsRecord.
      */
     post: operations["createInboundRoute"];
   };
   "/inbound-routes/{id}": {
     /**
      * Get an inbound route
-     * @description With its MX record, and what the last look at it found.
+     * @description Includes its MX record and the result of the last check.
      */
     get: operations["getInboundRoute"];
     /**
      * Replace an inbound route
-     * @description Replaces the whole. Its webhook stays as long as there is a url, with its secret; one that is made now has its secret in this answer.
+     * @description Replaces the complete route. An existing webhook keeps its secret as long as there is a url. The secret of a new webhook is in this response.
      */
     put: operations["replaceInboundRoute"];
     /**
      * Delete an inbound route and its webhook
-     * @description Mail for it is refused from then on; what came stays in GET /inbound.
+     * @description New mail for it is rejected. Messages already received stay in GET /inbound.
      */
     delete: operations["deleteInboundRoute"];
   };
   "/inbound-routes/{id}/verify": {
     /**
      * Verify an inbound route by its MX record
-     * @description Answers the route with what was found. Nothing is looked up in the sandbox.
+     * @description Checks the MX record and returns the route with the result. Nothing is looked up in the sandbox.
      */
     post: operations["verifyInboundRoute"];
   };
   "/inbound/{id}": {
     /**
      * Get an inbound message
-     * @description With all that its event says, and links that are new.
+     * @description Includes the content of its event, with new links.
      */
     get: operations["getInboundMail"];
   };
   "/inbound/{id}/attachments/{number}": {
     /**
      * Download an attachment of an inbound message
-     * @description Decoded. Numbers are those of the list of attachments, from 0.
+     * @description Returns the decoded attachment. Numbers are positions in the list of attachments, from 0.
      */
     get: operations["getInboundAttachment"];
   };
   "/inbound/{id}/content": {
     /**
      * Download an inbound message
-     * @description As it came. 404 once it is no longer kept.
+     * @description Returns the message as received. 404 once it is no longer kept.
      */
     get: operations["getInboundMailContent"];
   };
@@ -266,54 +266,54 @@ export interface paths {
   "/incidents/{id}/retry": {
     /**
      * Retry all messages of an incident now
-     * @description They become due; pauses and limits of the destination go on to rule. Of a webhook the deliveries that failed are sent again. At most 50,000 messages with one call.
+     * @description Makes the messages due immediately. Pauses and limits of the destination still apply. For a webhook, sends the failed deliveries again. One call retries up to 50,000 messages.
      */
     post: operations["retryIncident"];
   };
   "/messages": {
     /**
      * List messages, newest first
-     * @description Filters narrow together; parts of addresses and subjects are compared without case. With `metadata.NAME=value` only those whose metadata has this pair; several may be given. A search through very many messages answers within 0.3 seconds what it has found: its page may hold less than limit, or nothing, and goes on as long as there is a Link to the next one.
+     * @description A message must match all filters; parts of addresses and subjects are case-insensitive. `metadata.NAME=value` matches messages whose metadata has this pair, and can be repeated. A search through very many messages returns within 0.3 seconds what it has found: a page can have fewer entries than limit, or none. Follow the Link header to the next page until there is none.
      */
     get: operations["listMessages"];
   };
   "/messages/{id}": {
     /**
      * Get a message with its attempts and timeline
-     * @description attempts holds the whole SMTP dialogue of each attempt, timeline every event, oldest first.
+     * @description attempts has the complete SMTP dialogue of each attempt; timeline has every event, oldest first.
      */
     get: operations["getMessage"];
     /**
      * Reschedule a message
-     * @description A time that has passed sends it at once, as with POST /send.
+     * @description A time in the past sends it immediately, as with POST /send.
      */
     patch: operations["rescheduleMessage"];
   };
   "/messages/{id}/cancel": {
     /**
      * Cancel a message that was not sent
-     * @description Possible while it is scheduled, queued or delayed; a Reject event tells of it. 409 CONFLICT once it has left.
+     * @description Allowed while the message is scheduled, queued, or delayed; records a Reject event. Returns 409 CONFLICT once it was sent.
      */
     post: operations["cancelMessage"];
   };
   "/messages/{id}/content": {
     /**
      * Download the MIME message as it was accepted
-     * @description Byte for byte, before Received and DKIM-Signature are added. 404 once the content is no longer kept.
+     * @description Byte for byte, before Received and DKIM-Signature are added. Returns 404 once the content was deleted.
      */
     get: operations["getMessageContent"];
   };
   "/messages/{id}/resend": {
     /**
      * Resend a message to the same recipient, as a new message
-     * @description For a message that is settled: delivered, bounced, suppressed or cancelled. Mail that came over HTTP gets a new Message-ID. Takes an Idempotency-Key.
+     * @description For a message that is finished: delivered, bounced, suppressed, or cancelled. Mail that was submitted over HTTP gets a new Message-ID. Accepts an Idempotency-Key.
      */
     post: operations["resendMessage"];
   };
   "/messages/{id}/share": {
     /**
      * Create a link that shows the status of a message
-     * @description For anyone who gets it, without signing in: state, attempts, timeline and content, without tags, metadata, opens, clicks and other recipients. It changes nothing, and cannot be called back before it expires.
+     * @description Anyone who has the link can view the message without logging in: status, attempts, timeline, and content, without tags, metadata, opens, clicks, and other recipients. The link is read-only and cannot be revoked before it expires.
      */
     post: operations["shareMessage"];
   };
@@ -327,31 +327,31 @@ export interface paths {
   "/openapi.json": {
     /**
      * Get the OpenAPI 3.1 document of this API
-     * @description Made of the schemas that validate requests; GET /docs shows it in a browser.
+     * @description Generated from the schemas that validate requests. GET /docs displays it in a browser.
      */
     get: operations["getOpenapi"];
   };
   "/operator/accounts": {
     /**
      * List accounts, newest first
-     * @description Filtered by a part of the name (without case), status and plan.
+     * @description Filtered by part of the name (case-insensitive), status, and plan.
      */
     get: operations["listAccounts"];
     /**
      * Create an account with a live and a sandbox key
-     * @description The keys are shown in this answer only. The plan is paid where none is given.
+     * @description The keys are shown only in this response. The default plan is paid.
      */
     post: operations["createAccount"];
   };
   "/operator/accounts/{id}": {
     /**
      * Get an account: plan, limits, usage, health
-     * @description Usage and health are of live mail.
+     * @description Usage and health cover live mail.
      */
     get: operations["getOperatorAccount"];
     /**
      * Change plan, status, email size, limits, or thresholds of an account
-     * @description Only what is given changes. A suspended account is refused everywhere within a second, and its mail waits; active again, its mail leaves.
+     * @description Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again.
      */
     patch: operations["setAccount"];
   };
@@ -377,49 +377,49 @@ export interface paths {
   "/operator/accounts/{id}/suspension": {
     /**
      * Preview the effect of suspending an account
-     * @description Mail that would wait, keys and credentials that would be refused. Changes nothing.
+     * @description Returns the mail that would be held, and the keys and credentials that would be refused. Changes nothing.
      */
     get: operations["previewSuspension"];
   };
   "/operator/approvals": {
     /**
      * List requests for a larger email size of all accounts, newest first
-     * @description Each with the history of who asks: age, mail and rates of 30 days, earlier requests.
+     * @description Each with the history of the account: age, mail and rates of 30 days, earlier requests.
      */
     get: operations["listApprovalRequests"];
   };
   "/operator/approvals/{id}/approve": {
     /**
      * Approve a larger email size
-     * @description In force at once; a larger size that the account has already stays.
+     * @description Applies immediately; a larger size that the account already has is kept.
      */
     post: operations["approveRequest"];
   };
   "/operator/approvals/{id}/reject": {
     /**
      * Reject a larger email size
-     * @description The account reads the reason.
+     * @description The account can read the reason.
      */
     post: operations["rejectRequest"];
   };
   "/operator/audit": {
     /**
      * List changes in all accounts, newest first
-     * @description As GET /audit, of all accounts and of the service itself.
+     * @description Like GET /audit, for all accounts and the service itself.
      */
     get: operations["listServiceAuditEntries"];
   };
   "/operator/audit.csv": {
     /**
-     * The whole audit log as CSV
-     * @description The same entries and filters as GET /operator/audit, without pages.
+     * Export the audit log as CSV
+     * @description Returns the same entries as GET /operator/audit, with the same filters and without pagination.
      */
     get: operations["exportServiceAuditAsCsv"];
   };
   "/operator/audit.jsonl": {
     /**
-     * The whole audit log as JSON lines
-     * @description The same entries and filters as GET /operator/audit, without pages.
+     * Export the audit log as JSON lines
+     * @description Returns the same entries as GET /operator/audit, with the same filters and without pagination.
      */
     get: operations["exportServiceAuditAsJsonLines"];
   };
@@ -433,70 +433,70 @@ export interface paths {
   "/operator/destinations/{id}": {
     /**
      * Explain the sending rate of a destination
-     * @description As in the list; `explanation` says what the limits imply, and which rule sets them.
+     * @description The fields of the list; `explanation` states what the limits allow, and which rule sets them.
      */
     get: operations["getDestination"];
   };
   "/operator/destinations/{id}/resume": {
     /**
      * End the pause of a destination
-     * @description On all nodes within two seconds: one session probes it then, and what waits follows when it answers. Refused again, it is paused again. The answer shows it as it was.
+     * @description Applies on all nodes within two seconds: one session then probes the destination, and queued mail follows if it accepts. If it rejects again, it is paused again. The response shows the state before.
      */
     post: operations["resumeDestination"];
   };
   "/operator/doctor": {
     /**
      * Run the doctor checks
-     * @description What `postrider doctor` says of the node that answers: settings, disks, certificates, backup, database, content store, DNS, the way out, the addresses that mail leaves from, the clock, sender domains. At most 30 seconds old; what strangers were asked and was well, ten minutes.
+     * @description The report of `postrider doctor` on the node that responds: settings, disks, certificates, backup, database, content store, DNS, outbound connectivity, source addresses, the clock, and sender domains. At most 30 seconds old; successful checks of remote servers, at most ten minutes.
      */
     get: operations["examineService"];
   };
   "/operator/nodes": {
     /**
      * List the nodes that share the database
-     * @description Each that gave a sign of life in the last ten seconds: its version, its roles, what it has in its hands.
+     * @description The nodes with a heartbeat in the last ten seconds: version, roles, and work in progress.
      */
     get: operations["listNodes"];
   };
   "/operator/postmaster-mail": {
     /**
      * List messages to postmaster and abuse, newest first
-     * @description What people, providers and blocklists wrote to these addresses of the bounce domain. Reports on messages of this service are not listed: they become events. The newest 1,000 mails are kept, up to 200 MB, for as long as content is.
+     * @description Messages that people, providers, and blocklists sent to these addresses of the bounce domain. Reports about messages of this service are not listed: they become events. The newest 1,000 messages are kept, up to 200 MB, for as long as content.
      */
     get: operations["listPostmasterMail"];
   };
   "/operator/postmaster-mail/{id}": {
     /**
      * Get a message to postmaster or abuse, with its text
-     * @description As in the list, and its text.
+     * @description The fields of the list, and its text.
      */
     get: operations["getPostmasterMail"];
   };
   "/operator/postmaster-mail/{id}/content": {
     /**
      * Download a message to postmaster or abuse
-     * @description As it came, or without its files where `isWhole` is false.
+     * @description As received, or without its files if `isWhole` is false.
      */
     get: operations["getPostmasterMailContent"];
   };
   "/operator/queue": {
     /**
      * Get queue depth, in total and by account
-     * @description Up to 50,000 messages, those that are due first, are looked at; depth is of the whole queue.
+     * @description Counts up to 50,000 messages, those that are due first; depth covers the complete queue.
      */
     get: operations["getQueue"];
   };
   "/password": {
     /**
      * Set your password
-     * @description With currentPassword and a session: every other session ends. With the token of a link (invitation, reset, first run): every session ends, and without a second factor a new one begins.
+     * @description With currentPassword and a session: every other session ends. With the token of a link (invitation, reset, first run): every session ends, and without a second factor a new one starts.
      */
     put: operations["setPassword"];
   };
   "/password-reset": {
     /**
      * Request a password reset link
-     * @description Always 202, whether the address has a user or not. The link goes out by mail and lives for an hour. Without a verified domain the service sends no mail: an operator uses postrider user reset-password.
+     * @description Always returns 202, whether or not the address has a user. The link is sent by email and is valid for an hour. Without a verified domain the service sends no email: an operator uses postrider user reset-password.
      */
     post: operations["requestPasswordReset"];
   };
@@ -510,14 +510,14 @@ export interface paths {
   "/requests": {
     /**
      * List rejected requests of the last 7 days, newest first
-     * @description Every answer of 400 and above to a call with a valid key, every refused message of a batch, and every 4xx and 5xx reply in an SMTP session that is logged in. Without bodies and secrets.
+     * @description Lists every response of 400 and above to a call with a valid key, every refused message of a batch, and every 4xx and 5xx reply in a logged-in SMTP session. Without bodies and secrets.
      */
     get: operations["listRefusedRequests"];
   };
   "/sandbox/clock/advance": {
     /**
      * Advance the clock of the sandbox
-     * @description Moves the clock of this account’s sandbox for good. What is due in that time (attempts, expiry, schedules, webhooks with their retries) happens now and in order, before the answer.
+     * @description Moves the clock of this account’s sandbox permanently. What is due in that time (attempts, expiry, schedules, webhooks with their retries) happens now and in order, before the response.
      */
     post: operations["advanceSandboxClock"];
   };
@@ -531,7 +531,7 @@ export interface paths {
   "/sandbox/inbound": {
     /**
      * Simulate an inbound message in the sandbox
-     * @description Given as a whole, or in parts that are put together. Its event and its webhooks follow as for mail from outside.
+     * @description Send the complete message, or parts from which it is built. Its event and webhooks follow as for mail from outside.
      */
     post: operations["playInboundMail"];
   };
@@ -543,54 +543,54 @@ export interface paths {
     get: operations["listSandboxInbox"];
     /**
      * Empty the inbox
-     * @description The messages stay in GET /messages; only the inbox forgets them.
+     * @description Removes the messages from the inbox only; GET /messages still lists them.
      */
     delete: operations["emptySandboxInbox"];
   };
   "/sandbox/inbox/wait": {
     /**
      * Wait for a message and get it with its content
-     * @description The newest that matches if there is one, else the next one that comes; 404 when none came in time.
+     * @description Returns the newest matching message if there is one, else the next one that arrives; 404 if none arrives in time.
      */
     get: operations["waitForSandboxMessage"];
   };
   "/sandbox/inbox/{id}": {
     /**
      * Get a captured message with its content
-     * @description With html, text, headers, the links in it, and what looks like a one-time code.
+     * @description With html, text, headers, the links in it, and probable one-time codes.
      */
     get: operations["getSandboxMessage"];
   };
   "/sandbox/inbox/{id}/outcome": {
     /**
      * Simulate another outcome for a captured message
-     * @description A message that still waits has its attempt now, with this outcome; one that was delivered may bounce or be complained about.
+     * @description A queued message is attempted now, with this outcome; a delivered one can bounce or get a complaint.
      */
     post: operations["playSandboxOutcome"];
   };
   "/send": {
     /**
      * Send an email
-     * @description Answers 202 once the email is on stable storage. Every recipient has a message id of its own.
+     * @description Returns 202 once the email is on stable storage. Every recipient has its own message id.
      */
     post: operations["sendEmail"];
   };
   "/send/batch": {
     /**
      * Send up to 100 emails
-     * @description Each message is checked and stored by itself; results are in the order of the messages.
+     * @description Each message is checked and stored separately. Results are in the order of the messages.
      */
     post: operations["sendEmailBatch"];
   };
   "/session": {
     /**
-     * Get the signed-in user and their accounts
-     * @description Which accounts X-Id may name, and with which role. Accounts that an operator reads by support access come last.
+     * Get the logged-in user and their accounts
+     * @description The accounts that X-Id can name, with the role in each. Accounts with support access come last.
      */
     get: operations["getSession"];
     /**
      * Sign in
-     * @description Sets the cookie postrider_session, which stands for an API key. A wrong email, password or code gets one answer. Too many attempts are RATE_LIMITED.
+     * @description Sets the cookie postrider_session, which replaces an API key. A wrong email, password, or code gets the same response. Too many attempts are RATE_LIMITED.
      */
     post: operations["signIn"];
     /**
@@ -602,27 +602,27 @@ export interface paths {
   "/session/passkey": {
     /**
      * Sign in with a passkey
-     * @description Sets the cookie as POST /session does. A passkey is both factors: no code is asked for.
+     * @description Sets the cookie like POST /session. A passkey is both factors, so no code is required.
      */
     post: operations["signInWithPasskey"];
   };
   "/session/passkey/options": {
     /**
      * Start a sign-in with a passkey
-     * @description Names no user: the browser shows the passkeys that it has. To be answered within five minutes, once.
+     * @description Names no user: the browser offers the passkeys that it has. Valid for five minutes, for one use.
      */
     post: operations["offerPasskeySignIn"];
   };
   "/sessions": {
     /**
      * List your sessions, newest first
-     * @description Where you are signed in: address, browser, and when it was last used.
+     * @description Where you are logged in: address, browser, and time of last use.
      */
     get: operations["listSessions"];
   };
   "/sessions/{id}": {
     /**
-     * End a session of the signed-in user
+     * End a session of the logged-in user
      * @description Its cookie is refused, on every node within a second.
      */
     delete: operations["endSession"];
@@ -630,26 +630,26 @@ export interface paths {
   "/shared/message": {
     /**
      * Get the message of a shared link
-     * @description With the token of the link instead of a key. 404 once the link has expired, or the message is gone.
+     * @description Uses the token of the link instead of an API key. Returns 404 once the link has expired or the message was deleted.
      */
     get: operations["getSharedMessage"];
   };
   "/shared/message/content": {
     /**
      * Get the message content of a shared link
-     * @description As GET /messages/{id}/content. 404 also where the maker of the link has hidden it.
+     * @description Like GET /messages/{id}/content. Also returns 404 if the content was hidden when the link was created.
      */
     get: operations["getSharedMessageContent"];
   };
   "/smtp-credentials": {
     /**
      * List active SMTP credentials, newest first
-     * @description Passwords are never shown again.
+     * @description Passwords cannot be read again.
      */
     get: operations["listSmtpCredentials"];
     /**
      * Create an SMTP credential
-     * @description The password is shown in this answer only. Without a choice it is of the caller's mode. A sandbox key makes sandbox credentials only.
+     * @description The password is returned only in this response. By default the credential has the caller's mode. A sandbox key can create sandbox credentials only.
      */
     post: operations["createSmtpCredential"];
   };
@@ -670,50 +670,50 @@ export interface paths {
   "/suppressions": {
     /**
      * List suppressed addresses, newest first
-     * @description Of the mode of the key. Addresses are compared without case.
+     * @description In the mode of the key. Addresses are case-insensitive.
      */
     get: operations["listSuppressions"];
     /**
      * Suppress an address
-     * @description Of an address that is on the list already the stronger reason and the later end stay; remove it first to weaken it. Without expiresAt it holds until it is removed.
+     * @description If the address is already on the list, the stronger reason and the later expiry are kept; remove it first to weaken it. Without expiresAt it stays until it is removed.
      */
     post: operations["suppressAddress"];
   };
   "/suppressions.csv": {
     /**
      * Export the list as CSV
-     * @description Columns email, reason, sourceMessageId, expiresAt, createdAt; POST /suppressions/import takes it back.
+     * @description Columns email, reason, sourceMessageId, expiresAt, createdAt; POST /suppressions/import accepts it.
      */
     get: operations["exportSuppressions"];
   };
   "/suppressions/import": {
     /**
      * Import addresses from CSV
-     * @description Columns email and, if wanted, reason and expiresAt; a first line that names them is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.
+     * @description Columns email and, optionally, reason and expiresAt; a first line that names them is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.
      */
     post: operations["importSuppressions"];
   };
   "/suppressions/{email}": {
     /**
      * Check whether an address is suppressed, and why
-     * @description 404 where the address is not on the list.
+     * @description Returns 404 if the address is not on the list.
      */
     get: operations["getSuppression"];
     /**
      * Remove an address from the suppression list
-     * @description The next send to it leaves again.
+     * @description Later messages to it are sent again.
      */
     delete: operations["deleteSuppression"];
   };
   "/templates": {
     /**
      * List templates, newest first
-     * @description A page of large templates may be shorter than its limit; Link tells whether there is more.
+     * @description A page of large templates may be shorter than its limit; the Link header is present if there are more.
      */
     get: operations["listTemplates"];
     /**
      * Create a template
-     * @description Content in the Liquid language; a mistake is answered with its line and column.
+     * @description The content uses the Liquid language; errors are reported with line and column.
      */
     post: operations["createTemplate"];
   };
@@ -727,17 +727,17 @@ export interface paths {
   "/templates/{id}": {
     /**
      * Get the current version of a template
-     * @description By its id; a send may also use its name.
+     * @description By id; a send can also use the name.
      */
     get: operations["getTemplate"];
     /**
      * Replace a template, as a new version
-     * @description Replaces the whole. Sends from now on use the new version; accepted mail stays as it is.
+     * @description Replaces the complete template. New sends use the new version; accepted messages do not change.
      */
     put: operations["replaceTemplate"];
     /**
      * Delete a template and all its versions
-     * @description Mail that was accepted, scheduled mail too, is not touched: it was composed when it was accepted.
+     * @description Accepted messages, including scheduled ones, do not change: they were composed when they were accepted.
      */
     delete: operations["deleteTemplate"];
   };
@@ -751,14 +751,14 @@ export interface paths {
   "/templates/{id}/versions": {
     /**
      * List the versions of a template, newest first
-     * @description Every PUT and every restore made one.
+     * @description Every PUT and every restore creates one.
      */
     get: operations["listTemplateVersions"];
   };
   "/templates/{id}/versions/{version}/restore": {
     /**
      * Restore a version, as a new version
-     * @description The template keeps the name it has.
+     * @description The template keeps its current name.
      */
     post: operations["restoreTemplateVersion"];
   };
@@ -772,131 +772,131 @@ export interface paths {
   "/user/passkeys": {
     /**
      * List your passkeys, newest first
-     * @description By the names that they were given, with when each was last used.
+     * @description With their names, and when each was last used.
      */
     get: operations["listPasskeys"];
     /**
      * Finish adding a passkey
-     * @description From now on it signs in without password and code.
+     * @description From now on it can log in without password and code.
      */
     post: operations["addPasskey"];
   };
   "/user/passkeys/options": {
     /**
      * Start adding a passkey
-     * @description What the browser makes one of. To be answered within five minutes, once.
+     * @description The options for the browser. Valid for five minutes, for one use.
      */
     post: operations["offerPasskey"];
   };
   "/user/passkeys/{id}": {
     /**
      * Remove a passkey
-     * @description It signs in no more. Sessions go on: GET /sessions lists them.
+     * @description It can no longer log in. Existing sessions continue: GET /sessions lists them.
      */
     delete: operations["removePasskey"];
   };
   "/user/totp": {
     /**
      * Confirm the authenticator app with a code
-     * @description From now on signing in with the password asks for a code. The answer holds the recovery codes, once.
+     * @description From now on, login with the password requires a code. The response contains the recovery codes, which are shown only once.
      */
     put: operations["confirmTotp"];
     /**
      * Start setting up an authenticator app
-     * @description Codes are asked for once one was confirmed with PUT /user/totp. Asking again draws another secret.
+     * @description Codes are required once one was confirmed with PUT /user/totp. Calling this again generates another secret.
      */
     post: operations["offerTotp"];
     /**
      * Turn off the authenticator app
-     * @description The secret and the recovery codes are gone.
+     * @description Deletes the secret and the recovery codes.
      */
     delete: operations["removeTotp"];
   };
   "/users": {
     /**
      * List the users of the account, newest first
-     * @description Each with the role in this account, and whether a password was set yet.
+     * @description Each with the role in this account, and whether a password has been set.
      */
     get: operations["listUsers"];
     /**
      * Invite a user to the account
-     * @description By mail, with a link to set a password; a user who has one is added at once. Without a verified domain the service sends no mail, and the answer holds inviteUrl. The role is member unless another is asked for.
+     * @description Sends an email with a link to set a password; a user who has one is added immediately. Without a verified domain the service sends no email, and the response contains inviteUrl. The default role is member.
      */
     post: operations["inviteUser"];
   };
   "/users/{id}": {
     /**
      * Remove a user from the account
-     * @description A user who is in no other account is gone, with all sessions. The last owner stays.
+     * @description A user without any other account is deleted with all sessions. The last owner cannot be removed.
      */
     delete: operations["removeUser"];
     /**
      * Change the role of a user in the account
-     * @description In force at once, on other nodes within a second. The last owner stays one.
+     * @description Applies immediately, on other nodes within a second. The last owner cannot be demoted.
      */
     patch: operations["changeUserRole"];
   };
   "/webhooks": {
     /**
      * List webhooks
-     * @description Of the mode of the key, without their secrets.
+     * @description Returns the webhooks in the mode of the API key, without their secrets.
      */
     get: operations["listWebhooks"];
     /**
      * Create a webhook
-     * @description The answer holds the secret that signs its requests; it is not shown again.
+     * @description The response contains the secret that signs its requests. It is not returned again.
      */
     post: operations["createWebhook"];
   };
   "/webhooks/{id}": {
     /**
      * Get a webhook
-     * @description Without its secret. disabledReason says why it was disabled, where the service did it.
+     * @description Returns the webhook without its secret. disabledReason is set if Postrider disabled the webhook.
      */
     get: operations["getWebhook"];
     /**
      * Replace a webhook
-     * @description secret and enabled stay as they are when omitted. Another secret is a rotation: the one before it signs too for 24 h.
+     * @description secret and enabled stay unchanged if omitted. A new secret is a rotation: the previous secret also signs for 24 h.
      */
     put: operations["replaceWebhook"];
     /**
      * Delete a webhook and its delivery history
-     * @description Nothing more is sent to it, retries included. One that an inbound route was made with goes with its route.
+     * @description Postrider sends no more events to it, including retries. A webhook that belongs to an inbound route is deleted with the route.
      */
     delete: operations["deleteWebhook"];
   };
   "/webhooks/{id}/deliveries": {
     /**
      * List the deliveries of a webhook, newest event first
-     * @description One record per event, from its first attempt on; retries and replays count as further attempts. A page of large events (mail that came in) is shorter than limit, and goes on behind its Link.
+     * @description Returns one record per event, starting with its first attempt. Retries and replays count as more attempts. A page of large events (inbound mail) can be shorter than limit; follow its Link header.
      */
     get: operations["listWebhookDeliveries"];
   };
   "/webhooks/{id}/deliveries/{deliveryId}/retry": {
     /**
      * Resend an event to a webhook
-     * @description At once, also where the schedule of its retries has ended. The webhook-id stays the same.
+     * @description Sends the event immediately, even if its retry schedule has ended. The webhook-id stays the same.
      */
     post: operations["retryWebhookDelivery"];
   };
   "/webhooks/{id}/replay": {
     /**
      * Replay the events of a period to a webhook
-     * @description since and until are inclusive. Without eventTypes the types this webhook is registered for are sent, whether they were sent before or not; events of inbound routes only where they would have been sent to this webhook; what waits to be sent is not queued twice.
+     * @description since and until are inclusive. Without eventTypes, Postrider sends the types that this webhook is registered for, whether they were sent before or not. Events of inbound routes are included only if they would have been sent to this webhook. Events that are already waiting are not queued twice.
      */
     post: operations["replayWebhookEvents"];
   };
   "/webhooks/{id}/rotate-secret": {
     /**
      * Rotate the secret; the old one also signs for 24 h
-     * @description Until then every request carries a signature with each; the new secret is shown in this answer only.
+     * @description During that time every request has a signature for each secret. The new secret is returned only in this response.
      */
     post: operations["rotateWebhookSecret"];
   };
   "/webhooks/{id}/test": {
     /**
      * Send a signed test event and return the result
-     * @description The event is a Delivery with "test": true. It is tried once, also when the webhook is disabled.
+     * @description The event is a Delivery with "test": true. It is sent once, even if the webhook is disabled.
      */
     post: operations["testWebhook"];
   };
@@ -916,27 +916,27 @@ export interface components {
       status: "active" | "suspended";
       approvedEmailBytes: number;
       limits: {
-        /** @description Of an email without the upload flow. */
+        /** @description Maximum size of an email without the upload flow. */
         maximumEmailBytes: number;
-        /** @description Of an email with the upload flow. */
+        /** @description Maximum size of an email with the upload flow. */
         approvedEmailBytes: number;
-        /** @description Above which no approval goes. */
+        /** @description Highest size that can be approved. */
         maximumFinalMimeBytes: number;
         recipientsPerEmail: number;
-        /** @description Resources are counted in all, live and sandbox together. */
+        /** @description Limits on resources count live and sandbox together. */
         webhooks: number;
         domains: number;
         templates: number;
         apiKeys: number;
         smtpCredentials: number;
         inboundRoutes: number;
-        /** @description Not sent yet, with upload URLs that live or with files. */
+        /** @description Not sent yet, with valid upload URLs or uploaded files. */
         openSubmissions: number;
-        /** @description Held open at once. */
+        /** @description Open at the same time. */
         eventStreams: number;
-        /** @description Held open at once. */
+        /** @description Open at the same time. */
         inboxWaits: number;
-        /** @description Mail for inbound routes from outside; more is put off. */
+        /** @description Messages from outside for inbound routes. More are deferred. */
         inboundMailPerHour: number;
       };
       usage: {
@@ -946,11 +946,11 @@ export interface components {
         messagesLast30Days: number;
         queued: number;
       };
-      /** @description Ports that take mail by SMTP, at the host of this API. */
+      /** @description Ports for SMTP submission, on the host of this API. */
       smtp: {
         /** @description With STARTTLS. */
         port: number;
-        /** @description With TLS from the first byte; null where the service has no such port. */
+        /** @description With implicit TLS; null if the service has no such port. */
         tlsPort: number | null;
       };
       settings: {
@@ -998,16 +998,16 @@ export interface components {
       /** @description Thresholds of sending protection. They replace all thresholds set before; omitted ones are standard. `warning` must be below `critical` if both are on. */
       sendingProtection?: {
         bounceRate?: {
-          /** @description 0 switches this level off. */
+          /** @description 0 disables this level. */
           warning?: number;
-          /** @description 0 switches this level off. */
+          /** @description 0 disables this level. */
           critical?: number;
           minimumMessages?: number;
         };
         complaintRate?: {
-          /** @description 0 switches this level off. */
+          /** @description 0 disables this level. */
           warning?: number;
-          /** @description 0 switches this level off. */
+          /** @description 0 disables this level. */
           critical?: number;
           minimumMessages?: number;
         };
@@ -1016,7 +1016,7 @@ export interface components {
     /** AccountHealth */
     AccountHealth: {
       /**
-       * @description The worse of both rates; good while there are too few messages to say more.
+       * @description The worse of both rates; good while there are too few messages to rate.
        * @enum {string}
        */
       status: "good" | "warning" | "critical";
@@ -1026,33 +1026,33 @@ export interface components {
       bounced: number;
       complained: number;
       queued: number;
-      /** @description Share of the messages delivered, bounced or complained about. */
+      /** @description Share of the messages that were delivered, bounced, or complained about. */
       bounceRate: number;
       complaintRate: number;
-      /** @description What large mailbox providers publish or act on, unless the operator has set others. */
+      /** @description Thresholds that large mailbox providers publish or enforce, unless the operator has set others. */
       thresholds: {
         bounceRate: {
-          /** @description High from this share on; 0: never. */
+          /** @description Share at which the rate is high; 0 disables the level. */
           warning: number;
-          /** @description Too high from this share on; 0: never. */
+          /** @description Share at which the rate is too high; 0 disables the level. */
           critical: number;
-          /** @description The rate counts once this many messages were delivered, bounced or complained about. */
+          /** @description Minimum number of messages (delivered, bounced, or complained about) before the rate is evaluated. */
           minimumMessages: number;
         };
         complaintRate: {
-          /** @description High from this share on; 0: never. */
+          /** @description Share at which the rate is high; 0 disables the level. */
           warning: number;
-          /** @description Too high from this share on; 0: never. */
+          /** @description Share at which the rate is too high; 0 disables the level. */
           critical: number;
-          /** @description The rate counts once this many messages were delivered, bounced or complained about. */
+          /** @description Minimum number of messages (delivered, bounced, or complained about) before the rate is evaluated. */
           minimumMessages: number;
         };
       };
       advice: string[];
-      /** @description Watches hard bounces and complaints of live mail over the last day and the last seven. */
+      /** @description Monitors hard bounces and complaints of live mail over the last day and the last 7 days. */
       sendingProtection?: {
         /**
-         * @description held: live mail is accepted and queued, and is sent once an owner or the operator releases it.
+         * @description held: live mail is accepted and queued, but not sent until an owner or an operator releases it.
          * @enum {string}
          */
         status: "good" | "warned" | "held";
@@ -1061,11 +1061,11 @@ export interface components {
          * @description Null while it is good.
          */
         since: string | null;
-        /** @description The rate and its thresholds, as they were then. */
+        /** @description The rate and its thresholds at that time. */
         reason: string | null;
         /**
          * Format: date-time
-         * @description When held mail was last released; earlier mail no longer counts.
+         * @description When held mail was last released; earlier messages no longer count.
          */
         countedSince: string | null;
       };
@@ -1090,7 +1090,7 @@ export interface components {
       mode: "live" | "sandbox";
       /** @enum {string} */
       scope: "send" | "full";
-      /** @description Addresses and domains (with their subdomains) that it may send from; empty: any that the account may. */
+      /** @description Addresses and domains (including subdomains) that it can send from. Empty: any sender of the account. */
       allowedSenders: string[];
       name: string | null;
       /** Format: date-time */
@@ -1102,7 +1102,7 @@ export interface components {
       mode?: "live" | "sandbox";
       /** @enum {string} */
       scope?: "send" | "full";
-      /** @description Addresses and domains (with their subdomains); any other From is 403. Empty or absent: any. */
+      /** @description Addresses and domains (including subdomains) that it can send from; any other From returns 403. Empty or absent: unrestricted. */
       allowedSenders?: string[];
       name?: string;
     };
@@ -1119,9 +1119,9 @@ export interface components {
     };
     /** ApprovalRequest */
     ApprovalRequest: {
-      /** @description Size of a complete email that the account wants to send. */
+      /** @description Size in bytes of the largest complete email that the account wants to send. */
       requestedEmailBytes: number;
-      /** @description what it is for, in words, for the operator who decides */
+      /** @description the reason for the request, for the operator who decides */
       reason: string;
     };
     /** Attachment */
@@ -1137,7 +1137,7 @@ export interface components {
     };
     /**
      * AttachmentManifest
-     * @description What is going to be uploaded: details of files only, never content and never fields of an email.
+     * @description The files to upload. Contains only their properties, no content and no fields of an email.
      */
     AttachmentManifest: {
       attachments: {
@@ -1157,16 +1157,16 @@ export interface components {
       attachmentSubmissionId: string;
       /** @description Unix time in milliseconds at which the upload URLs expire. */
       expiresAt: number;
-      /** @description One for each item of the manifest, in its order. */
+      /** @description One entry per item of the manifest, in the same order. */
       attachmentUploads: {
-          /** @description Where the raw bytes go with PUT, before expiresAt. */
+          /** @description URL to PUT the raw bytes to, before expiresAt. */
           uploadUrl: string;
           /** @description To be sent unchanged on that PUT. */
           requiredHeaders: {
             [key: string]: string;
           };
         }[];
-      /** @description No email is larger; what is approved may be less. */
+      /** @description Maximum size of any email. The approved size of the account can be lower. */
       maximumFinalMimeBytes: number;
     };
     /** AttachmentSubmissionState */
@@ -1190,23 +1190,23 @@ export interface components {
       durationMs: number;
       host: string | null;
       address: string | null;
-      /** @description Ours, where POSTRIDER_SOURCE_ADDRESSES names those that mail leaves from. */
+      /** @description The source address, if POSTRIDER_SOURCE_ADDRESSES is set. */
       sourceAddress?: string;
-      /** @description Such as TLSv1.3; null in the clear. */
+      /** @description For example TLSv1.3; null if unencrypted. */
       tls: string | null;
-      /** @description Why it went in the clear although the server offers TLS. */
+      /** @description Why the connection was unencrypted although the server offers TLS. */
       tlsFallback?: string;
       /**
-       * @description What the mail (`requireTls`) or the domain of the recipient asked of the connection.
+       * @description What the email (`requireTls`) or the domain of the recipient required of the connection.
        * @enum {string}
        */
       tlsPolicy?: "requireTls" | "dane" | "mta-sts" | "mta-sts-testing" | "opportunistic";
-      /** @description Such as TLS_AES_256_GCM_SHA384. */
+      /** @description For example TLS_AES_256_GCM_SHA384. */
       tlsCipher?: string;
       /** @description The name in the certificate of the server. */
       tlsPeerName?: string;
       dialogue: ({
-          /** @description Since the attempt began. */
+          /** @description Milliseconds since the start of the attempt. */
           atMs: number;
           /**
            * @description C: Postrider. S: the server.
@@ -1236,11 +1236,11 @@ export interface components {
       action: string;
       resource: string;
       resourceId: string | null;
-      /** @description Fields of the resource; a secret is never among them, and long texts are cut. */
+      /** @description Fields of the resource, without secrets. Long texts are truncated. */
       before: {
         [key: string]: unknown;
       } | null;
-      /** @description Fields of the resource; a secret is never among them, and long texts are cut. */
+      /** @description Fields of the resource, without secrets. Long texts are truncated. */
       after: {
         [key: string]: unknown;
       } | null;
@@ -1255,7 +1255,7 @@ export interface components {
         /** @description Why it is no plain pass, for people. */
         reason: string | null;
       };
-      /** @description Of each signature; empty without one. */
+      /** @description One entry per signature; empty without signatures. */
       dkim: ({
           /** @enum {string} */
           result: "pass" | "fail" | "policy" | "neutral" | "temperror" | "permerror";
@@ -1270,7 +1270,7 @@ export interface components {
         /** @enum {string} */
         result: "none" | "pass" | "fail" | "temperror" | "permerror";
         /**
-         * @description What the domain asks for where mail fails; null without a record.
+         * @description Policy of the domain for mail that fails; null without a record.
          * @enum {unknown}
          */
         policy: "none" | "quarantine" | "reject" | "";
@@ -1288,11 +1288,11 @@ export interface components {
     };
     /** ClockAdvance */
     ClockAdvance: {
-      /** @description The time of this sandbox. */
+      /** @description The current time of this sandbox. */
       now: string;
-      /** @description Attempts of messages and webhooks that came due and were run. */
+      /** @description Attempts of messages and webhooks that became due and were run. */
       ran: number;
-      /** @description Only when there was too much for one call: what is still to be advanced. */
+      /** @description Only if there was too much for one call: the time that is left to advance. */
       remainingSeconds?: number;
     };
     /** ClockAdvanceRequest */
@@ -1312,7 +1312,7 @@ export interface components {
     };
     /** DeliveryIncident */
     DeliveryIncident: {
-      /** @description The same as long as it lasts. */
+      /** @description Id of the incident, stable while it lasts. */
       incidentId: string;
       /** @enum {string} */
       kind: "delivery";
@@ -1353,7 +1353,7 @@ export interface components {
     };
     /** DeliveryIncidentDetail */
     DeliveryIncidentDetail: {
-      /** @description The same as long as it lasts. */
+      /** @description Id of the incident, stable while it lasts. */
       incidentId: string;
       /** @enum {string} */
       kind: "delivery";
@@ -1394,7 +1394,7 @@ export interface components {
       affectedMessages: {
           messageId: string;
           to: string;
-          /** @description As in GET /messages. */
+          /** @description Status as in GET /messages. */
           status: string;
           /** Format: date-time */
           failedAt: string;
@@ -1404,65 +1404,65 @@ export interface components {
     };
     /** Destination */
     Destination: {
-      /** @description The exchangers of the best preference behind the domains, sorted, such as `mx1.example.net,mx2.example.net`; a provider such as `google` in place of its hosts; a domain without MX records, or while the DNS does not answer; `relay`. */
+      /** @description The most preferred MX hosts of the domains, sorted, such as `mx1.example.net,mx2.example.net`; or a provider such as `google` instead of its hosts; or a domain that has no MX records or that the DNS does not currently resolve; or `relay`. */
       destinationId: string;
-      /** @description Recipients in these domains count for it; up to 100 of each node. */
+      /** @description Domains of its recipients; up to 100 per node. */
       domains: string[];
-      /** @description Messages for it: those for these domains among the first 50,000 of the queue, or what the nodes hold and the pause puts off, where that is more. */
+      /** @description Queued messages: those for these domains among the first 50,000 of the queue, or those that the nodes hold and the pause defers, if that is more. */
       depth: number;
       /** @description Open now. */
       connections: number;
-      /** @description Connections that it may have now. */
+      /** @description Maximum number of connections now. */
       limit: number;
       /**
        * Format: date-time
-       * @description Nothing is begun before; null where it is not paused.
+       * @description No delivery starts before this time; null if not paused.
        */
       pausedUntil: string | null;
       /**
        * Format: date-time
-       * @description When the next of its messages is due; in the past if it is due now. Null if nodes are delivering all of them.
+       * @description When its next message is due; in the past if it is due now. Null if nodes are delivering all of them.
        */
       nextAttemptAt: string | null;
       /**
        * Format: date-time
-       * @description Since when it refuses our host; null where it does not.
+       * @description Since when it blocks the sending host; null if it does not.
        */
       blockedSince: string | null;
-      /** @description Its mail goes by POSTRIDER_FALLBACK_ROUTE; one message an hour still tries it. */
+      /** @description Its mail is sent through POSTRIDER_FALLBACK_ROUTE; one message per hour still tries it directly. */
       fallback: boolean;
-      /** @description What it said last, newest first: each refusal once, and the last of those that took a message. */
+      /** @description Its last replies, newest first: each refusal once, and the last acceptance. */
       lastReplies: ({
           /** Format: date-time */
           time: string;
           host: string | null;
           reply: string;
         })[];
-      /** @description What the limits let through now at most; null before the first message was measured. */
+      /** @description The maximum that the limits allow now; null before the first message was measured. */
       messagesPerSecond: number | null;
-      /** @description Why it is as fast or slow as it is: until when it is paused, what waits, and which rule sets the limit. */
+      /** @description What determines its rate: the pause, the queued messages, and the rule that sets the limit. */
       explanation: string;
       nodes: ({
           nodeId: string;
           /** @description Open now. */
           connections: number;
-          /** @description Connections that it may have now. */
+          /** @description Maximum number of connections now. */
           limit: number;
           /**
            * Format: date-time
-           * @description Nothing is begun before; null where it is not paused.
+           * @description No delivery starts before this time; null if not paused.
            */
           pausedUntil: string | null;
         })[];
     };
     /** Diagnosis */
     Diagnosis: {
-      /** @description Whether no check failed. */
+      /** @description True if no check failed. */
       healthy: boolean;
       checks: ({
           name: string;
           /**
-           * @description skip: not looked at, or not to be known from there.
+           * @description skip: not checked, or not checkable from that process.
            * @enum {string}
            */
           status: "ok" | "warn" | "fail" | "skip";
@@ -1479,20 +1479,20 @@ export interface components {
       name: string;
       value: string;
       /**
-       * @description different: something else is published; unknown: the DNS did not answer, or it cannot be known from here; pending: not looked up for this answer.
+       * @description different: another value is published; unknown: the DNS lookup failed, or the status cannot be determined; pending: not looked up for this response.
        * @enum {string}
        */
       status: "verified" | "missing" | "different" | "unknown" | "pending";
-      /** @description What is published of this kind; null where it was not looked up, or the DNS did not answer. */
+      /** @description The currently published records of this kind; null if they were not looked up, or if the DNS lookup failed. */
       found: string[] | null;
       /** @description Whether it decides that the domain is verified. */
       required: boolean;
       /**
-       * @description Of a DKIM record. next: it is to sign; active: it signs; retired: it stays for mail that it has signed.
+       * @description For a DKIM record. next: will sign; active: signs; retired: no longer signs, but stays published for messages already signed.
        * @enum {string}
        */
       keyState?: "next" | "active" | "retired";
-      /** @description One sentence on how it stands and what to do; null where the status says it all. */
+      /** @description One sentence about the problem and how to fix it; null if the status says everything. */
       note: string | null;
     };
     /** Domain */
@@ -1500,7 +1500,7 @@ export interface components {
       domainId: string;
       domain: string;
       /**
-       * @description pending: not verified yet; verified: its DKIM record was found, or an operator marked it as verified; failing: it was verified, and the last check did not find the record any more; it may send for another 24 hours.
+       * @description pending: not verified yet; verified: its DKIM record was found, or an operator marked it as verified; failing: it was verified, but the last check did not find the record. It can send for another 24 hours.
        * @enum {string}
        */
       status: "pending" | "verified" | "failing";
@@ -1517,7 +1517,7 @@ export interface components {
     };
     /** DomainIncident */
     DomainIncident: {
-      /** @description The same as long as it lasts. */
+      /** @description Id of the incident, stable while it lasts. */
       incidentId: string;
       /** @enum {string} */
       kind: "domain";
@@ -1525,7 +1525,7 @@ export interface components {
       state: "failing";
       domainId: string;
       domain: string;
-      /** @description What is missing in the DNS. */
+      /** @description The DNS record that is missing. */
       record: {
         type: string;
         name: string;
@@ -1562,7 +1562,7 @@ export interface components {
       /** @description of the complete message */
       sizeBytes: number;
       limitBytes: number;
-      /** @description recipients who would not get the mail */
+      /** @description recipients who are suppressed and would not get the email */
       suppressed: string[];
       missingVariables: string[];
       warnings: {
@@ -1634,7 +1634,7 @@ export interface components {
          * @enum {string}
          */
         kind: "hard" | "soft" | "block";
-        /** @description Such as mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
+        /** @description For example mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
         category: string;
         /** @description Null where no server replied. */
         smtpCode: number | null;
@@ -1649,7 +1649,7 @@ export interface components {
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
-        /** @description One sentence in plain words. */
+        /** @description One sentence that explains what to do. */
         advice: string;
         /** @description Whether the address was suppressed. */
         suppressed: boolean;
@@ -1658,7 +1658,7 @@ export interface components {
          * @description Not of a late one.
          */
         nextAttemptAt?: string;
-        /** @description true: reported by mail after the delivery, by a server behind the one that took it. */
+        /** @description true: reported by email after the receiving server had accepted the message. */
         late?: boolean;
       };
       bounce?: {
@@ -1667,7 +1667,7 @@ export interface components {
          * @enum {string}
          */
         kind: "hard" | "soft" | "block";
-        /** @description Such as mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
+        /** @description For example mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
         category: string;
         /** @description Null where no server replied. */
         smtpCode: number | null;
@@ -1682,11 +1682,11 @@ export interface components {
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
-        /** @description One sentence in plain words. */
+        /** @description One sentence that explains what to do. */
         advice: string;
         /** @description Whether the address was suppressed. */
         suppressed: boolean;
-        /** @description true: reported by mail after the delivery, by a server behind the one that took it. */
+        /** @description true: reported by email after the receiving server had accepted the message. */
         late?: boolean;
       };
       complaint?: {
@@ -1698,7 +1698,7 @@ export interface components {
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
-        /** @description One sentence in plain words. */
+        /** @description One sentence that explains what to do. */
         advice: string;
         /** @description Whether the address was suppressed. */
         suppressed: boolean;
@@ -1711,7 +1711,7 @@ export interface components {
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
-        /** @description One sentence in plain words. */
+        /** @description One sentence that explains what to do. */
         advice: string;
         /** @description Whether the address was suppressed. */
         suppressed: boolean;
@@ -1760,7 +1760,7 @@ export interface components {
       html: string | null;
       /** @description The text without the quoted mail below it and without a signature. */
       replyText: string | null;
-      /** @description There is more of it; rawUrl has all. */
+      /** @description Whether the text was truncated. rawUrl has the complete message. */
       textTruncated: boolean;
       htmlTruncated: boolean;
       attachments: ({
@@ -1769,7 +1769,7 @@ export interface components {
           sizeBytes: number;
           /** @description Of an inline file: what cid: in the html names. */
           contentId: string | null;
-          /** @description Answers its bytes without a key, until linksExpireAt. */
+          /** @description Returns the file without a key until linksExpireAt. */
           url: string;
         })[];
       /** @description The mail byte for byte, until linksExpireAt. */
@@ -1782,7 +1782,7 @@ export interface components {
       /** @description Written by a program, such as an out-of-office reply. */
       autoReply: boolean;
       authentication?: components["schemas"]["AuthenticationResults"];
-      /** @description What could not be read, in sentences; rawUrl has it all. */
+      /** @description Parts that could not be parsed, one sentence each. rawUrl has the complete message. */
       unreadable: string[];
     };
     /** InboundDnsRecord */
@@ -1803,7 +1803,7 @@ export interface components {
       inboundId: string;
       inboundRouteId: string;
       /**
-       * @description event: it has an event Inbound. Else it ended here, so that nothing goes round: it answers a mail automatically (auto-reply), it is mail of this account that came back from elsewhere (own-mail), or it passed more than 30 servers.
+       * @description event: the message has an Inbound event. The other values have no event, which prevents mail loops: auto-reply (an automatic reply), own-mail (a message of this account that came back), and too-many-hops (more than 30 servers).
        * @enum {string}
        */
       outcome: "event" | "auto-reply" | "own-mail" | "too-many-hops";
@@ -1824,7 +1824,7 @@ export interface components {
       inboundId: string;
       inboundRouteId: string;
       /**
-       * @description event: it has an event Inbound. Else it ended here, so that nothing goes round: it answers a mail automatically (auto-reply), it is mail of this account that came back from elsewhere (own-mail), or it passed more than 30 servers.
+       * @description event: the message has an Inbound event. The other values have no event, which prevents mail loops: auto-reply (an automatic reply), own-mail (a message of this account that came back), and too-many-hops (more than 30 servers).
        * @enum {string}
        */
       outcome: "event" | "auto-reply" | "own-mail" | "too-many-hops";
@@ -1840,7 +1840,7 @@ export interface components {
       /** Format: date-time */
       receivedAt: string;
       eventId: string | null;
-      /** @description false: what was written in it is past its time. */
+      /** @description false: the content has expired and was deleted. */
       contentKept: boolean;
       content: components["schemas"]["InboundContent"];
     };
@@ -1848,9 +1848,9 @@ export interface components {
     InboundRoute: {
       inboundRouteId: string;
       match: string;
-      /** @description Where mail of this route is posted. */
+      /** @description URL that receives the events of this route. */
       url: string | null;
-      /** @description The webhook behind url: its deliveries, its secret, sending again. */
+      /** @description Id of the webhook that sends to url. Use it to list deliveries, rotate the secret, and resend. */
       webhookId: string | null;
       events: boolean;
       maxBytes: number;
@@ -1875,18 +1875,18 @@ export interface components {
       match: string;
       /** @description Posts the mail of this route there: http or https, without credentials. */
       url?: string | null;
-      /** @description Whether webhooks that subscribe to Inbound get it; by default where no url is given. */
+      /** @description Whether webhooks that subscribe to Inbound receive its events. Defaults to true if there is no url. */
       events?: boolean;
-      /** @description Larger mail is refused to its sender. */
+      /** @description Larger messages are rejected. */
       maxBytes?: number;
     };
     /** InboundRouteWritten */
     InboundRouteWritten: {
       inboundRouteId: string;
       match: string;
-      /** @description Where mail of this route is posted. */
+      /** @description URL that receives the events of this route. */
       url: string | null;
-      /** @description The webhook behind url: its deliveries, its secret, sending again. */
+      /** @description Id of the webhook that sends to url. Use it to list deliveries, rotate the secret, and resend. */
       webhookId: string | null;
       events: boolean;
       maxBytes: number;
@@ -1904,7 +1904,7 @@ export interface components {
       createdAt: string;
       /** Format: date-time */
       updatedAt: string;
-      /** @description Signs what is posted to url; shown when its webhook is made, and never again. */
+      /** @description Secret that signs requests to url. Returned only when the webhook is created. */
       secret?: string;
     };
     /** IncidentRetried */
@@ -1916,7 +1916,7 @@ export interface components {
     InvitationRequest: {
       email: string;
       /**
-       * @description viewer reads; member does everything but keys, credentials, users, approvals, settings; owner everything.
+       * @description viewer: read only; member: everything except keys, credentials, users, approvals, and settings; owner: everything.
        * @enum {string}
        */
       role?: "viewer" | "member" | "owner";
@@ -1926,7 +1926,7 @@ export interface components {
       userId: string;
       email: string;
       /**
-       * @description viewer reads; member does everything but keys, credentials, users, approvals, settings; owner everything.
+       * @description viewer: read only; member: everything except keys, credentials, users, approvals, and settings; owner: everything.
        * @enum {string}
        */
       role: "viewer" | "member" | "owner";
@@ -1940,7 +1940,7 @@ export interface components {
       createdAt: string;
       /** Format: date-time */
       lastSignInAt: string | null;
-      /** @description Hand it on yourself: this service cannot send mail yet. Valid for a week, once. */
+      /** @description Pass it on yourself: this service cannot send mail yet. Valid for a week, for one use. */
       inviteUrl?: string;
     };
     /** Message */
@@ -2003,9 +2003,9 @@ export interface components {
     /** NewAccount */
     NewAccount: {
       accountId: string;
-      /** @description A live key of full scope, shown this once. */
+      /** @description A live key with full scope; shown only once. */
       apiKey: string;
-      /** @description Shown this once. */
+      /** @description Shown only once. */
       sandboxApiKey: string;
     };
     /** NewAccountRequest */
@@ -2022,12 +2022,12 @@ export interface components {
       mode: "live" | "sandbox";
       /** @enum {string} */
       scope: "send" | "full";
-      /** @description Addresses and domains (with their subdomains) that it may send from; empty: any that the account may. */
+      /** @description Addresses and domains (including subdomains) that it can send from. Empty: any sender of the account. */
       allowedSenders: string[];
       name: string | null;
       /** Format: date-time */
       createdAt: string;
-      /** @description Shown this once. */
+      /** @description Returned only in this response. */
       apiKey: string;
     };
     /** NewSmtpCredential */
@@ -2036,16 +2036,16 @@ export interface components {
       username: string;
       /** @enum {string} */
       mode: "live" | "sandbox";
-      /** @description Addresses and domains (with their subdomains) that it may send from; empty: any that the account may. */
+      /** @description Addresses and domains (including subdomains) that it can send from. Empty: any sender of the account. */
       allowedSenders: string[];
       /**
-       * @description failures: the envelope sender of mail that bounces receives a delivery report, also when RCPT has no NOTIFY. NOTIFY=NEVER wins.
+       * @description failures: the envelope sender receives a delivery report when a message bounces, even if RCPT has no NOTIFY. NOTIFY=NEVER takes precedence.
        * @enum {string}
        */
       deliveryReports: "off" | "failures";
       /** Format: date-time */
       createdAt: string;
-      /** @description Shown this once. */
+      /** @description Returned only in this response. */
       password: string;
     };
     /** Node */
@@ -2058,7 +2058,7 @@ export interface components {
       startedAt: string;
       /** Format: date-time */
       lastSeenAt: string;
-      /** @description Messages and webhook deliveries in its hands. */
+      /** @description Messages and webhook deliveries in progress. */
       leases: {
         delivery?: number;
         webhooks?: number;
@@ -2082,7 +2082,7 @@ export interface components {
       plan: "free" | "paid" | "enterprise";
       /** @enum {string} */
       status: "active" | "suspended";
-      /** @description Size of an email with the upload flow. */
+      /** @description Maximum size of an email with uploaded files. */
       approvedEmailBytes: number;
       /** @description The limits of the account. */
       limits: {
@@ -2108,7 +2108,7 @@ export interface components {
       plan: "free" | "paid" | "enterprise";
       /** @enum {string} */
       status: "active" | "suspended";
-      /** @description Size of an email with the upload flow. */
+      /** @description Maximum size of an email with uploaded files. */
       approvedEmailBytes: number;
       /** @description The limits of the account. */
       limits: {
@@ -2130,7 +2130,7 @@ export interface components {
         messagesToday: number;
         /** @description Counted up to 100,000. */
         messagesLast30Days: number;
-        /** @description Of them those that wait. */
+        /** @description Those that are queued. */
         queued: number;
       };
       health: {
@@ -2147,10 +2147,10 @@ export interface components {
         status: "good" | "warned" | "held";
         /**
          * Format: date-time
-         * @description Null while it is good.
+         * @description Null while the rate is good.
          */
         since: string | null;
-        /** @description The rate and its thresholds, as they were then. */
+        /** @description The rate and its thresholds, at that time. */
         reason: string | null;
         /**
          * Format: date-time
@@ -2172,7 +2172,7 @@ export interface components {
       };
       /**
        * Format: date-time
-       * @description When its newest message was made, live or sandbox; null without any.
+       * @description When its newest message was created, live or sandbox; null without any.
        */
       lastActivityAt: string | null;
     };
@@ -2184,7 +2184,7 @@ export interface components {
       reason: string;
       /** @enum {string} */
       status: "pending" | "approved" | "rejected";
-      /** @description What the account was answered. */
+      /** @description The response to the account. */
       decisionReason: string | null;
       /** Format: date-time */
       createdAt: string;
@@ -2199,13 +2199,13 @@ export interface components {
         plan: "free" | "paid" | "enterprise";
         /** @enum {string} */
         status: "active" | "suspended";
-        /** @description What the account may send now. */
+        /** @description The current limit of the account. */
         approvedEmailBytes: number;
         /** Format: date-time */
         createdAt: string;
         /** @description Live messages, as the statistics count them. */
         messagesLast30Days: number;
-        /** @description Of those of 30 days that were delivered, bounced or complained about. */
+        /** @description Share of the messages delivered, bounced, or complained about in 30 days. */
         bounceRate: number;
         complaintRate: number;
         /** @description Earlier requests of the account that were approved. */
@@ -2231,7 +2231,7 @@ export interface components {
     };
     /**
      * PasskeyCredential
-     * @description What toJSON() of the credential makes.
+     * @description The result of toJSON() of the credential.
      */
     PasskeyCredential: {
       [key: string]: unknown;
@@ -2257,7 +2257,7 @@ export interface components {
       /** @description At least 12 characters. */
       password: string;
       currentPassword?: string;
-      /** @description Of a link, what stands behind #token=. */
+      /** @description The part of the link after #token=. */
       token?: string;
     };
     /** PasswordResetRequest */
@@ -2266,11 +2266,11 @@ export interface components {
     };
     /** PlayInboundRequest */
     PlayInboundRequest: {
-      /** @description The address that it comes to: a route of this sandbox takes it. */
+      /** @description The recipient address; must match a route of this sandbox. */
       to: string;
       /** @description The envelope sender; empty as that of bounces. */
       from: string;
-      /** @description The whole mail; nothing else is given then. Its lines may end in LF. */
+      /** @description The complete message, instead of the other fields. Lines may end with LF. */
       raw?: string;
       subject?: string;
       text?: string;
@@ -2288,7 +2288,7 @@ export interface components {
           content: string;
           contentId?: string;
         }[];
-      /** @description What the event is to say of SPF, DKIM, DMARC and ARC; none of what is left out. Nothing is verified here. */
+      /** @description Results of SPF, DKIM, DMARC, and ARC to report in the event; absent ones are `none`. Nothing is verified. */
       authentication?: {
         spf?: {
           /** @enum {string} */
@@ -2320,7 +2320,7 @@ export interface components {
       inboundRouteId: string;
       /** @enum {string} */
       outcome: "event" | "auto-reply" | "own-mail" | "too-many-hops";
-      /** @description Null where it ended without an event. */
+      /** @description Null if the message has no event. */
       eventId: string | null;
       inReplyTo: string | null;
     };
@@ -2336,14 +2336,14 @@ export interface components {
       /** @description Empty for the null sender. */
       envelopeFrom: string;
       subject: string;
-      /** @description Size of the mail as it came. */
+      /** @description Size of the mail as received. */
       sizeBytes: number;
       /** @description false: it was larger than 10,000,000 bytes, and its files are not kept. */
       isWhole: boolean;
-      /** @description The server that brought it. */
+      /** @description The server that delivered it. */
       clientAddress: string;
       /**
-       * @description forwarded: sent to POSTRIDER_POSTMASTER. Else why not: not-set, no address is set; loop, it is or quotes a forwarded mail; automatic-reply; over-limit, 100 mails were forwarded in this hour; no-sender, this service has no name to write from.
+       * @description forwarded: sent to POSTRIDER_POSTMASTER. Otherwise the reason: not-set, no address is set; loop, it is or quotes a forwarded message; automatic-reply; over-limit, 100 messages were forwarded in this hour; no-sender, this service has no host name to send from.
        * @enum {string}
        */
       forwarding: "forwarded" | "not-set" | "loop" | "automatic-reply" | "over-limit" | "no-sender";
@@ -2360,14 +2360,14 @@ export interface components {
       /** @description Empty for the null sender. */
       envelopeFrom: string;
       subject: string;
-      /** @description Size of the mail as it came. */
+      /** @description Size of the mail as received. */
       sizeBytes: number;
       /** @description false: it was larger than 10,000,000 bytes, and its files are not kept. */
       isWhole: boolean;
-      /** @description The server that brought it. */
+      /** @description The server that delivered it. */
       clientAddress: string;
       /**
-       * @description forwarded: sent to POSTRIDER_POSTMASTER. Else why not: not-set, no address is set; loop, it is or quotes a forwarded mail; automatic-reply; over-limit, 100 mails were forwarded in this hour; no-sender, this service has no name to write from.
+       * @description forwarded: sent to POSTRIDER_POSTMASTER. Otherwise the reason: not-set, no address is set; loop, it is or quotes a forwarded message; automatic-reply; over-limit, 100 messages were forwarded in this hour; no-sender, this service has no host name to send from.
        * @enum {string}
        */
       forwarding: "forwarded" | "not-set" | "loop" | "automatic-reply" | "over-limit" | "no-sender";
@@ -2376,45 +2376,45 @@ export interface components {
     };
     /** Queue */
     Queue: {
-      /** @description Messages that wait or are being delivered. */
+      /** @description Messages that are queued or being delivered. */
       depth: number;
-      /** @description Due now and in nobody’s hands. */
+      /** @description Due now and not yet claimed. */
       due: number;
-      /** @description In the hands of a node. */
+      /** @description Held by a node. */
       leased: number;
-      /** @description Set aside because their account or destination has enough in memory. */
+      /** @description Held because their account or destination has enough in memory. */
       held: number;
       /** @description Not due yet: they wait for their next attempt, their `sendAt`, or the end of a pause. */
       waiting: number;
-      /** @description Tried at least once; each is also counted above. */
+      /** @description Attempted at least once; each is also counted above. */
       deferred: number;
       /**
        * Format: date-time
-       * @description Null where nothing is due.
+       * @description Null if nothing is due.
        */
       oldestDueAt: string | null;
-      /** @description False where the queue is longer than what is looked at: then all figures but depth are of those due first. */
+      /** @description False if the queue is longer than what is counted: then all figures except depth cover the messages due first. */
       isComplete: boolean;
       /** @description The 100 with the most messages. */
       accounts: ({
           accountId: string;
           /** @description Null for the service itself. */
           name: string | null;
-          /** @description Messages that wait or are being delivered. */
+          /** @description Messages that are queued or being delivered. */
           depth: number;
-          /** @description Due now and in nobody’s hands. */
+          /** @description Due now and not yet claimed. */
           due: number;
-          /** @description In the hands of a node. */
+          /** @description Held by a node. */
           leased: number;
-          /** @description Set aside because their account or destination has enough in memory. */
+          /** @description Held because their account or destination has enough in memory. */
           held: number;
           /** @description Not due yet: they wait for their next attempt, their `sendAt`, or the end of a pause. */
           waiting: number;
-          /** @description Tried at least once; each is also counted above. */
+          /** @description Attempted at least once; each is also counted above. */
           deferred: number;
           /**
            * Format: date-time
-           * @description Null where nothing is due.
+           * @description Null if nothing is due.
            */
           oldestDueAt: string | null;
         })[];
@@ -2423,7 +2423,7 @@ export interface components {
     Readiness: {
       /** @constant */
       status: "ready";
-      /** @description Empty here; the 503 lists what is not ready. */
+      /** @description Empty with 200. The 503 response lists the components that are not ready. */
       reasons: string[];
     };
     /** RecipientStatus */
@@ -2437,7 +2437,7 @@ export interface components {
     };
     /** RecoveryCodes */
     RecoveryCodes: {
-      /** @description Shown once; each stands in for a code once. */
+      /** @description Shown once; each can replace a code once. */
       recoveryCodes: string[];
     };
     /** Refusal */
@@ -2463,7 +2463,7 @@ export interface components {
     };
     /** RefusedRequest */
     RefusedRequest: {
-      /** @description That of the answer (X-Request-Id); of a reply over SMTP one of its own. */
+      /** @description Id of the response (X-Request-Id); for SMTP a generated id. */
       requestId: string;
       /** @enum {string} */
       source: "api" | "smtp";
@@ -2471,11 +2471,11 @@ export interface components {
       time: string;
       /** @description Over HTTP: method and route. */
       endpoint?: string;
-      /** @description Over SMTP: the command; absent where none, or none that is known, was given. */
+      /** @description Over SMTP: the command; absent if there was no command or an unknown one. */
       verb?: string;
       /** @description HTTP status, or the code of the SMTP reply. */
       status: number;
-      /** @description Code of the catalogue of errors, or the enhanced code of the SMTP reply. */
+      /** @description Error code, or the enhanced code of the SMTP reply. */
       code: string;
       /** @description Without values of the request. */
       message: string;
@@ -2485,16 +2485,16 @@ export interface components {
           line?: number;
           column?: number;
         }[];
-      /** @description Of the API key. */
+      /** @description Id of the API key. */
       keyId?: string;
-      /** @description Of the SMTP credential. */
+      /** @description Id of the SMTP credential. */
       smtpCredentialId?: string;
       /** @description IP address of the client. */
       address: string;
     };
     /** RejectionRequest */
     RejectionRequest: {
-      /** @description the answer to the account, in words */
+      /** @description the reason that the account can read */
       reason: string;
     };
     /** RenameApiKeyRequest */
@@ -2510,7 +2510,7 @@ export interface components {
     };
     /** RenderSourcesRequest */
     RenderSourcesRequest: {
-      /** @description may hold variables; at most 998 characters once filled in */
+      /** @description may contain variables; at most 998 characters after rendering */
       subject?: string | null;
       /** @description at least one of html and text */
       html?: string | null;
@@ -2529,7 +2529,7 @@ export interface components {
       subject: string | null;
       html: string | null;
       text: string | null;
-      /** @description variables that a send would have to give a value */
+      /** @description variables that need a value in a send */
       missingVariables: string[];
     };
     /** ReplayRequest */
@@ -2547,7 +2547,7 @@ export interface components {
     };
     /** ReputationIncident */
     ReputationIncident: {
-      /** @description The same as long as it lasts. */
+      /** @description Id of the incident, stable while it lasts. */
       incidentId: string;
       /** @enum {string} */
       kind: "reputation";
@@ -2575,7 +2575,7 @@ export interface components {
     /** ResumeSendingRequest */
     ResumeSendingRequest: {
       /**
-       * @description Confirms that the cause is fixed and held mail is to be sent.
+       * @description Confirms that the cause is fixed and that held mail can be sent.
        * @constant
        */
       confirm: true;
@@ -2583,7 +2583,7 @@ export interface components {
     /** RoleRequest */
     RoleRequest: {
       /**
-       * @description viewer reads; member does everything but keys, credentials, users, approvals, settings; owner everything.
+       * @description viewer: read only; member: everything except keys, credentials, users, approvals, and settings; owner: everything.
        * @enum {string}
        */
       role: "viewer" | "member" | "owner";
@@ -2642,7 +2642,7 @@ export interface components {
                 column?: number;
               }[];
           };
-          /** @description With an error: its code once more. */
+          /** @description With an error: the same code as in `error`. */
           reasonCode?: string;
         }[];
     };
@@ -2655,19 +2655,19 @@ export interface components {
       from?: string;
       /** @description recipients that everyone sees; 1 to 50 in to, cc and bcc together */
       to?: string | string[];
-      /** @description further recipients that everyone sees */
+      /** @description more recipients that everyone sees */
       cc?: string | string[];
-      /** @description recipients that nobody sees */
+      /** @description recipients that other recipients do not see */
       bcc?: string | string[];
-      /** @description where answers go */
+      /** @description addresses for replies */
       replyTo?: string | string[];
-      /** @description at most 998 characters once filled in */
+      /** @description at most 998 characters after rendering */
       subject?: string;
       /** @description html body; at least one of html, text and templateId */
       html?: string;
       /** @description text body; derived from html when absent */
       text?: string;
-      /** @description id or name of a stored template; subject, html and text given here stand in place of its own */
+      /** @description id or name of a stored template; subject, html, and text given here replace those of the template */
       templateId?: string;
       /** @description values of the variables in subject, html and text */
       templateVariables?: {
@@ -2690,19 +2690,19 @@ export interface components {
       };
       /**
        * Format: date-time
-       * @description up to 30 days ahead; a time that has passed sends at once
+       * @description up to 30 days ahead; a time in the past sends immediately
        */
       sendAt?: string;
       expiresAfterSeconds?: number;
       /** @enum {string} */
       retainContent?: "none" | "7d" | "30d";
-      /** @description leads the links of the html through this service, which tells of each Click */
+      /** @description rewrites links in the html to go through Postrider, which records a Click event for each */
       enableClickTracking?: boolean;
-      /** @description adds an invisible picture to the html, which tells of each Open */
+      /** @description adds a tracking pixel to the html; Postrider records an Open event when it is loaded */
       enableOpenTracking?: boolean;
       /** @description adds List-Unsubscribe headers for one-click unsubscribing (RFC 8058) */
       listUnsubscribe?: boolean;
-      /** @description false, or left out: encrypted where the server offers it; true: never in the clear, which keeps off those who only listen; "verified": only to a mail server whose certificate is valid for its name. The mail waits otherwise, and bounces when it expires */
+      /** @description false, or omitted: encrypted if the server supports it; true: never unencrypted, which protects against passive eavesdropping; "verified": only to a mail server whose certificate is valid for its name. Otherwise the email is deferred, and bounces when it expires */
       requireTls?: boolean | "verified";
     };
     /** SendResponse */
@@ -2726,7 +2726,7 @@ export interface components {
     /** Session */
     Session: {
       sessionId: string;
-      /** @description The one that this call was made with. */
+      /** @description True for the session of this call. */
       current: boolean;
       /** Format: date-time */
       createdAt: string;
@@ -2734,13 +2734,13 @@ export interface components {
       lastSeenAt: string;
       /** Format: date-time */
       expiresAt: string;
-      /** @description Where it was begun; of IPv6 the network. */
+      /** @description The address that it was started from; for IPv6 the network. */
       address: string;
       userAgent: string | null;
     };
     /** ShareLink */
     ShareLink: {
-      /** @description Anyone who has it sees the message, until expiresAt. */
+      /** @description Anyone who has the URL can view the message until expiresAt. */
       url: string;
       /** Format: date-time */
       expiresAt: string;
@@ -2779,7 +2779,7 @@ export interface components {
          * @enum {string}
          */
         kind: "hard" | "soft" | "block";
-        /** @description Such as mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
+        /** @description For example mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
         category: string;
         /** @description Null where no server replied. */
         smtpCode: number | null;
@@ -2794,7 +2794,7 @@ export interface components {
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
-        /** @description One sentence in plain words. */
+        /** @description One sentence that explains what to do. */
         advice: string;
         /** @description Whether the address was suppressed. */
         suppressed: boolean;
@@ -2803,7 +2803,7 @@ export interface components {
          * @description Not of a late one.
          */
         nextAttemptAt?: string;
-        /** @description true: reported by mail after the delivery, by a server behind the one that took it. */
+        /** @description true: reported by email after the receiving server had accepted the message. */
         late?: boolean;
       };
       bounce?: {
@@ -2812,7 +2812,7 @@ export interface components {
          * @enum {string}
          */
         kind: "hard" | "soft" | "block";
-        /** @description Such as mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
+        /** @description For example mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
         category: string;
         /** @description Null where no server replied. */
         smtpCode: number | null;
@@ -2827,11 +2827,11 @@ export interface components {
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
-        /** @description One sentence in plain words. */
+        /** @description One sentence that explains what to do. */
         advice: string;
         /** @description Whether the address was suppressed. */
         suppressed: boolean;
-        /** @description true: reported by mail after the delivery, by a server behind the one that took it. */
+        /** @description true: reported by email after the receiving server had accepted the message. */
         late?: boolean;
       };
       complaint?: {
@@ -2843,7 +2843,7 @@ export interface components {
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
-        /** @description One sentence in plain words. */
+        /** @description One sentence that explains what to do. */
         advice: string;
         /** @description Whether the address was suppressed. */
         suppressed: boolean;
@@ -2856,7 +2856,7 @@ export interface components {
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
-        /** @description One sentence in plain words. */
+        /** @description One sentence that explains what to do. */
         advice: string;
         /** @description Whether the address was suppressed. */
         suppressed: boolean;
@@ -2882,10 +2882,10 @@ export interface components {
       expiresAt: string;
       /**
        * Format: date-time
-       * @description Of the link.
+       * @description End of the validity of the link.
        */
       validUntil: string;
-      /** @description The subject is empty then. */
+      /** @description If true, the subject is empty. */
       subjectHidden: boolean;
       contentHidden: boolean;
       attempts: components["schemas"]["Attempt"][];
@@ -2895,7 +2895,7 @@ export interface components {
     SignInRequest: {
       email: string;
       password: string;
-      /** @description Six digits of the authenticator app, or a recovery code; where one is set up. */
+      /** @description Six digits of the authenticator app, or a recovery code; required if an app is set up. */
       code?: string;
     };
     /** SignedInUser */
@@ -2907,7 +2907,7 @@ export interface components {
       sessionId: string;
       twoFactor: {
         totp: boolean;
-        /** @description Left. */
+        /** @description Number of unused recovery codes. */
         recoveryCodes: number;
         passkeys: number;
       };
@@ -2915,7 +2915,7 @@ export interface components {
           accountId: string;
           name: string;
           /**
-           * @description viewer reads; member does everything but keys, credentials, users, approvals, settings; owner everything.
+           * @description viewer: read only; member: everything except keys, credentials, users, approvals, and settings; owner: everything.
            * @enum {string}
            */
           role: "viewer" | "member" | "owner";
@@ -2925,7 +2925,7 @@ export interface components {
           status: "active" | "suspended";
           /**
            * Format: date-time
-           * @description You are not a member: you read the account by support access, until this time.
+           * @description You are not a member: you can read the account through support access until this time.
            */
           supportAccessUntil?: string;
         })[];
@@ -2936,10 +2936,10 @@ export interface components {
       username: string;
       /** @enum {string} */
       mode: "live" | "sandbox";
-      /** @description Addresses and domains (with their subdomains) that it may send from; empty: any that the account may. */
+      /** @description Addresses and domains (including subdomains) that it can send from. Empty: any sender of the account. */
       allowedSenders: string[];
       /**
-       * @description failures: the envelope sender of mail that bounces receives a delivery report, also when RCPT has no NOTIFY. NOTIFY=NEVER wins.
+       * @description failures: the envelope sender receives a delivery report when a message bounces, even if RCPT has no NOTIFY. NOTIFY=NEVER takes precedence.
        * @enum {string}
        */
       deliveryReports: "off" | "failures";
@@ -2950,10 +2950,10 @@ export interface components {
     SmtpCredentialRequest: {
       /** @enum {string} */
       mode?: "live" | "sandbox";
-      /** @description Addresses and domains (with their subdomains); any other From is 403. Empty or absent: any. */
+      /** @description Addresses and domains (including subdomains) that it can send from; any other From returns 403. Empty or absent: unrestricted. */
       allowedSenders?: string[];
       /**
-       * @description failures: the envelope sender of mail that bounces receives a delivery report, also when RCPT has no NOTIFY. NOTIFY=NEVER wins.
+       * @description failures: the envelope sender receives a delivery report when a message bounces, even if RCPT has no NOTIFY. NOTIFY=NEVER takes precedence.
        * @enum {string}
        */
       deliveryReports?: "off" | "failures";
@@ -2966,12 +2966,12 @@ export interface components {
     StatisticsBucket: {
       /**
        * Format: date-time
-       * @description Beginning of the hour or day.
+       * @description Start of the hour or day.
        */
       start: string;
       /** @description Tag, templateId or domain; empty for mail without a tag or template, null for all groups that are not named. Absent with groupBy=none. */
       group?: string | null;
-      /** @description Send events: messages accepted, suppressed ones among them. */
+      /** @description Send events: messages accepted, including suppressed ones. */
       accepted: number;
       /** @description Delivery events. */
       delivered: number;
@@ -2983,22 +2983,22 @@ export interface components {
         /** @description Bounce events of kind block. */
         block: number;
       };
-      /** @description DeliveryDelay events: messages whose first attempt failed for now. */
+      /** @description DeliveryDelay events: messages whose first attempt failed temporarily. */
       delayed: number;
-      /** @description Reject events of addresses that are suppressed; cancelled messages do not count. */
+      /** @description Reject events of addresses that are suppressed; cancelled messages are not counted. */
       suppressed: number;
       /** @description Complaint events. */
       complained: number;
-      /** @description Open events, those of programs and repeated ones among them. */
+      /** @description Open events, including automated and repeated ones. */
       opened: number;
       /** @description Click events, likewise. */
       clicked: number;
       /** @description Unsubscribe events. */
       unsubscribed: number;
       deliverySeconds: {
-        /** @description Median of the time from acceptance to delivery, at most 2.5 % off; null where nothing was delivered. */
+        /** @description Median of the time from acceptance to delivery, accurate to 2.5 %; null if nothing was delivered. */
         p50: number | null;
-        /** @description The time that 95 % of the deliveries took at most, likewise. */
+        /** @description 95th percentile of the same time. */
         p95: number | null;
       };
     };
@@ -3012,10 +3012,10 @@ export interface components {
     };
     /** Suppression */
     Suppression: {
-      /** @description Lower case, as addresses are compared. */
+      /** @description In lower case, as addresses are compared. */
       email: string;
       /**
-       * @description Why it gets no mail.
+       * @description Why it receives no mail.
        * @enum {string}
        */
       reason: "bounce" | "complaint" | "unsubscribe" | "manual";
@@ -3033,7 +3033,7 @@ export interface components {
     SuppressionRequest: {
       email: string;
       /**
-       * @description Why it gets no mail.
+       * @description Why it receives no mail.
        * @enum {string}
        */
       reason?: "bounce" | "complaint" | "unsubscribe" | "manual";
@@ -3046,13 +3046,13 @@ export interface components {
       /** @enum {string} */
       status: "active" | "suspended";
       mail: {
-        /** @description Live messages that would wait until the account is active again. */
+        /** @description Live messages that would be queued until the account is active again. */
         queued: number;
         scheduled: number;
         delayed: number;
-        /** @description Messages on their way, which arrive. */
+        /** @description Messages being delivered, which are not stopped. */
         sending: number;
-        /** @description False where the account has more than 100,000 messages to look at. */
+        /** @description False if the account has more than 100,000 messages to count. */
         isComplete: boolean;
       };
       /** @description Keys that are refused, 403 ACCOUNT_SUSPENDED. */
@@ -3068,7 +3068,7 @@ export interface components {
       name: string;
       /** @enum {string} */
       type: "transactional" | "marketing";
-      /** @description null: a send has to give one */
+      /** @description null: required in a send */
       subject: string | null;
       /** @description null: text only */
       html: string | null;
@@ -3090,7 +3090,7 @@ export interface components {
       name: string;
       /** @enum {string} */
       type?: "transactional" | "marketing";
-      /** @description may hold variables; at most 998 characters once filled in */
+      /** @description may contain variables; at most 998 characters after rendering */
       subject?: string | null;
       /** @description at least one of html and text */
       html?: string | null;
@@ -3107,7 +3107,7 @@ export interface components {
       type: "string" | "number" | "boolean" | "array" | "object";
       /** @description true: a send without a value is refused. */
       required: boolean;
-      /** @description Used where a send gives no value. */
+      /** @description Used if a send gives no value. */
       default?: unknown;
     };
     /** TemplateVariableRequest */
@@ -3125,14 +3125,14 @@ export interface components {
     };
     /**
      * TemplateVersion
-     * @description createdAt is that of the version, name the one it had then.
+     * @description createdAt and name are those of the version.
      */
     TemplateVersion: {
       templateId: string;
       name: string;
       /** @enum {string} */
       type: "transactional" | "marketing";
-      /** @description null: a send has to give one */
+      /** @description null: required in a send */
       subject: string | null;
       /** @description null: text only */
       html: string | null;
@@ -3146,9 +3146,9 @@ export interface components {
     };
     /** TotpOffer */
     TotpOffer: {
-      /** @description In Base32, to type in. */
+      /** @description In Base32, for manual entry. */
       secret: string;
-      /** @description To show as a QR code. */
+      /** @description To display as a QR code. */
       otpauthUrl: string;
     };
     /** TotpRequest */
@@ -3160,7 +3160,7 @@ export interface components {
       userId: string;
       email: string;
       /**
-       * @description viewer reads; member does everything but keys, credentials, users, approvals, settings; owner everything.
+       * @description viewer: read only; member: everything except keys, credentials, users, approvals, and settings; owner: everything.
        * @enum {string}
        */
       role: "viewer" | "member" | "owner";
@@ -3185,7 +3185,7 @@ export interface components {
       createdAt: string;
       updatedAt: string;
       disabledReason?: string;
-      /** @description Of a webhook that takes the mail of one inbound route, and nothing else. */
+      /** @description Set if the webhook receives the mail of one inbound route and nothing else. */
       inboundRouteId?: string;
       /**
        * @description The service whose payload is posted.
@@ -3221,7 +3221,7 @@ export interface components {
     };
     /** WebhookIncident */
     WebhookIncident: {
-      /** @description The same as long as it lasts. */
+      /** @description Id of the incident, stable while it lasts. */
       incidentId: string;
       /** @enum {string} */
       kind: "webhook";
@@ -3229,7 +3229,7 @@ export interface components {
       state: "failing" | "disabled";
       webhookId: string;
       host: string;
-      /** @description Of its newest 1,000 those that were not taken. */
+      /** @description Failed deliveries among the newest 1,000. */
       deliveries: number;
       lastStatus: number | null;
       lastError: string | null;
@@ -3262,7 +3262,7 @@ export interface components {
       format?: "resend";
       /** @description The event names of that service to post. By default all that `events` covers. */
       formatEvents?: string[];
-      /** @description whsec_ and the Base64 of 24 to 64 bytes; made for you when omitted. */
+      /** @description whsec_ and the Base64 of 24 to 64 bytes; generated if omitted. */
       secret?: string;
     };
     /** WebhookTestResult */
@@ -3284,7 +3284,7 @@ export interface components {
       createdAt: string;
       updatedAt: string;
       disabledReason?: string;
-      /** @description Of a webhook that takes the mail of one inbound route, and nothing else. */
+      /** @description Set if the webhook receives the mail of one inbound route and nothing else. */
       inboundRouteId?: string;
       /**
        * @description The service whose payload is posted.
@@ -3306,7 +3306,7 @@ export interface components {
       createdAt: string;
       updatedAt: string;
       disabledReason?: string;
-      /** @description Of a webhook that takes the mail of one inbound route, and nothing else. */
+      /** @description Set if the webhook receives the mail of one inbound route and nothing else. */
       inboundRouteId?: string;
       /**
        * @description The service whose payload is posted.
@@ -3333,7 +3333,7 @@ export interface operations {
 
   /**
    * Get the account: plan, limits, usage, settings
-   * @description limits are what this account may have at most; usage counts the mode of the key.
+   * @description `limits` are the maximums of this account. `usage` counts messages in the mode of the key.
    */
   getAccount: {
     responses: {
@@ -3347,7 +3347,7 @@ export interface operations {
   };
   /**
    * Change the account's settings
-   * @description Merged into what is there: only what is given changes, null removes a variable. Answers the account.
+   * @description Merges the given fields into the settings; null removes a variable. Returns the account.
    */
   updateAccount: {
     requestBody?: {
@@ -3371,7 +3371,7 @@ export interface operations {
   };
   /**
    * Get delivery, bounce, and complaint rates of the last 7 days
-   * @description Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and the state of sending protection for live mail. A rate is rated only from its minimum number of messages on.
+   * @description Bounce and complaint rates over the last 7 days compared with the thresholds of large mailbox providers, for the mode of the key, and the state of sending protection for live mail. A rate is evaluated only above its minimum number of messages.
    */
   getAccountHealth: {
     responses: {
@@ -3385,7 +3385,7 @@ export interface operations {
   };
   /**
    * Release held live mail
-   * @description Call this once the cause is fixed. Sends the live mail that sending protection holds, and counts bounces and complaints from zero. 409 if no mail is held.
+   * @description Call this after you fixed the cause. Sends the live mail that sending protection holds, and counts bounces and complaints from zero. Returns 409 if no mail is held.
    */
   resumeSending: {
     requestBody: {
@@ -3409,14 +3409,14 @@ export interface operations {
   };
   /**
    * List active API keys, newest first
-   * @description Keys are shown by their ids; the key itself is never shown again.
+   * @description Lists keys by id. The keys themselves cannot be read again.
    */
   listApiKeys: {
     parameters: {
       query?: {
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
     };
@@ -3431,7 +3431,7 @@ export interface operations {
   };
   /**
    * Create an API key
-   * @description The key itself is shown in this answer only. Without a choice it is of the caller's mode and of full scope. A sandbox key makes sandbox keys only.
+   * @description The key itself is returned only in this response. By default it has the caller's mode and full scope. A sandbox key can create sandbox keys only.
    */
   createApiKey: {
     requestBody?: {
@@ -3516,14 +3516,14 @@ export interface operations {
   };
   /**
    * List requests for a larger email size, newest first
-   * @description Each with its status (pending, approved or rejected) and, once decided, the reason given.
+   * @description Each request has a status (pending, approved, or rejected) and, once decided, the reason given by the operator.
    */
   listApprovals: {
     parameters: {
       query?: {
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
     };
@@ -3538,7 +3538,7 @@ export interface operations {
   };
   /**
    * Request a larger email size
-   * @description The operator decides. An approved limit is in force at once; GET /account shows it.
+   * @description The operator decides. An approved limit takes effect immediately; GET /account returns it.
    */
   requestApproval: {
     requestBody: {
@@ -3563,7 +3563,7 @@ export interface operations {
   };
   /**
    * Register files for an email above 2 MB
-   * @description Answers an upload URL for every file. The same Idempotency-Key with the same manifest is the same submission, with fresh URLs once the old ones have expired.
+   * @description Returns an upload URL for every file. The same Idempotency-Key with the same manifest returns the same submission, with new URLs once the old ones have expired.
    */
   registerAttachments: {
     requestBody: {
@@ -3594,13 +3594,13 @@ export interface operations {
   };
   /**
    * Get the upload status of a submission
-   * @description Says for each file whether it is waiting or uploaded; a client that was cut off goes on with those that wait.
+   * @description Returns for each file whether it is waiting or uploaded. After an interruption, upload the files that are waiting.
    */
   getAttachmentSubmission: {
     parameters: {
       path: {
         /**
-         * @description The attachmentSubmissionId that POST /attachments answered.
+         * @description The attachmentSubmissionId that POST /attachments returned.
          * @example sub_2zAbCdEfGhIjKlMnOpQrStU
          */
         submissionId: string;
@@ -3617,18 +3617,18 @@ export interface operations {
   };
   /**
    * List changes, newest first
-   * @description One entry for each change of this account: by whom (user, key, command line, the service itself), from where, before and after. Entries cannot be changed, and are kept 400 days.
+   * @description Returns one entry per change of this account: who made it (user, key, command line, or the service itself), from where, and the values before and after. Entries cannot be changed and are kept for 400 days.
    */
   listAuditEntries: {
     parameters: {
       query?: {
-        /** @description One action, such as webhook.replace. */
+        /** @description Entries of one action, such as webhook.replace. */
         action?: string;
-        /** @description One kind of resource, such as webhook. */
+        /** @description Entries of one kind of resource, such as webhook. */
         resource?: string;
-        /** @description One resource. */
+        /** @description Entries of one resource. */
         resourceId?: string;
-        /** @description What one user or key did. */
+        /** @description Entries of one user or key. */
         actorId?: string;
         /** @description At or after. */
         since?: string;
@@ -3636,7 +3636,7 @@ export interface operations {
         until?: string;
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
     };
@@ -3650,19 +3650,19 @@ export interface operations {
     };
   };
   /**
-   * The whole audit log as CSV
-   * @description The same entries and filters as GET /audit, without pages.
+   * Export the audit log as CSV
+   * @description Returns the same entries as GET /audit, with the same filters and without pagination.
    */
   exportAuditAsCsv: {
     parameters: {
       query?: {
-        /** @description One action, such as webhook.replace. */
+        /** @description Entries of one action, such as webhook.replace. */
         action?: string;
-        /** @description One kind of resource, such as webhook. */
+        /** @description Entries of one kind of resource, such as webhook. */
         resource?: string;
-        /** @description One resource. */
+        /** @description Entries of one resource. */
         resourceId?: string;
-        /** @description What one user or key did. */
+        /** @description Entries of one user or key. */
         actorId?: string;
         /** @description At or after. */
         since?: string;
@@ -3680,19 +3680,19 @@ export interface operations {
     };
   };
   /**
-   * The whole audit log as JSON lines
-   * @description The same entries and filters as GET /audit, without pages.
+   * Export the audit log as JSON lines
+   * @description Returns the same entries as GET /audit, with the same filters and without pagination.
    */
   exportAuditAsJsonLines: {
     parameters: {
       query?: {
-        /** @description One action, such as webhook.replace. */
+        /** @description Entries of one action, such as webhook.replace. */
         action?: string;
-        /** @description One kind of resource, such as webhook. */
+        /** @description Entries of one kind of resource, such as webhook. */
         resource?: string;
-        /** @description One resource. */
+        /** @description Entries of one resource. */
         resourceId?: string;
-        /** @description What one user or key did. */
+        /** @description Entries of one user or key. */
         actorId?: string;
         /** @description At or after. */
         since?: string;
@@ -3711,14 +3711,14 @@ export interface operations {
   };
   /**
    * List sending domains, newest first
-   * @description With the DNS records of each, and what the last verification found.
+   * @description Includes the DNS records of each domain and the result of the last verification.
    */
   listDomains: {
     parameters: {
       query?: {
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
     };
@@ -3747,7 +3747,7 @@ export interface operations {
       };
     };
     responses: {
-      /** @description It was added before. */
+      /** @description The domain was already added. */
       200: {
         content: {
           "application/json": components["schemas"]["Domain"];
@@ -3777,7 +3777,7 @@ export interface operations {
       };
     };
     responses: {
-      /** @description It was added before. */
+      /** @description The domain was already added. */
       200: {
         content: {
           "application/json": components["schemas"]["Domain"];
@@ -3793,7 +3793,7 @@ export interface operations {
   };
   /**
    * Get a sending domain
-   * @description With the DNS records to publish, and what the last verification found.
+   * @description Includes the DNS records to publish and the result of the last verification.
    */
   getDomain: {
     parameters: {
@@ -3839,7 +3839,7 @@ export interface operations {
   };
   /**
    * Get the DNS records to publish, and check them now
-   * @description Each with what was found beside what is wanted, as the zone's own servers have it and, where they cannot be asked, as a resolver does.
+   * @description Compares each expected record with the published one on the authoritative servers of the zone or, if they cannot be queried, through a resolver.
    */
   getDomainDnsRecords: {
     parameters: {
@@ -3862,7 +3862,7 @@ export interface operations {
   };
   /**
    * Rotate the DKIM keys of a domain
-   * @description Publish their records, which are then in dnsRecords beside the present ones. They sign once every server of the zone has shown the RSA key for an hour; the old ones stay in dnsRecords for ten days more. Changes nothing where such keys wait already. Keys of 180 days are rotated by themselves, and the owners get a mail.
+   * @description Creates new keys. Publish their records, which `dnsRecords` then lists in addition to the current ones. The new keys sign once every authoritative server has had the RSA key for an hour. The old keys stay in `dnsRecords` for another 10 days. Has no effect if new keys are already waiting. Keys older than 180 days are rotated automatically, and the owners are notified by email.
    */
   rotateDomainKeys: {
     parameters: {
@@ -3885,7 +3885,7 @@ export interface operations {
   };
   /**
    * Verify a domain by its DKIM record
-   * @description success tells whether the domain is verified; message says what is missing.
+   * @description `success` is true if the domain is verified; otherwise `message` names what is missing.
    */
   verifyDomain: {
     parameters: {
@@ -3931,18 +3931,18 @@ export interface operations {
   };
   /**
    * List events, or follow them
-   * @description Newest first. With order=asc, X-Next-Cursor is given even at the end: ask again with it later, and nothing is skipped. A page of large events (mail that came in) is shorter than limit, and by recipient or tag a page may hold less or nothing: it goes on as long as there is a Link to the next one.
+   * @description Returns the newest events first. With order=asc, X-Next-Cursor is returned even at the end of the log: use it in a later request to get all events since then. A page of large events (inbound messages) can be shorter than limit, and a page filtered by recipient or tag can be short or empty. There are more events as long as there is a Link to the next page.
    */
   listEvents: {
     parameters: {
       query?: {
         /** @description Events of one message. */
         messageId?: string;
-        /** @description The whole address, in any of its spellings; of mail that came in, the one that it came to. */
+        /** @description The complete address, in any spelling. For inbound messages, the address they were sent to. */
         recipient?: string;
-        /** @description Events of one type; given several times, of any of them. */
+        /** @description Events of one type. Can be repeated to match any of the types. */
         eventType?: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
-        /** @description Events of mail with this tag, exactly; given several times, all of them must be there. */
+        /** @description Events of messages with exactly this tag. Can be repeated to require all tags. */
         tag?: string[];
         /** @description Inclusive. */
         since?: string;
@@ -3952,7 +3952,7 @@ export interface operations {
         order?: "asc" | "desc";
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before, or an eventId: what comes behind it. */
+        /** @description The X-Next-Cursor of the previous page, or an eventId. Returns the events after it. */
         cursor?: string;
       };
     };
@@ -3967,18 +3967,18 @@ export interface operations {
   };
   /**
    * Follow events as they happen (server-sent events)
-   * @description Each message carries one event as JSON and its place as id. Begins with what comes next, or behind Last-Event-ID: then nothing is repeated and nothing left out, at whichever node. A message without data only moves the id on, past events that are filtered out.
+   * @description Each message contains one event as JSON and its position as id. The stream starts with new events. With Last-Event-ID it resumes after that event on any node, without duplicates or gaps. A message without data only advances the id past events that do not match the filter.
    */
   streamEvents: {
     parameters: {
       query?: {
         /** @description Events of one message. */
         messageId?: string;
-        /** @description Events of one type; given several times, of any of them. */
+        /** @description Events of one type. Can be repeated to match any of the types. */
         eventType?: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
-        /** @description Events of mail with this tag, exactly; given several times, all of them must be there. */
+        /** @description Events of messages with exactly this tag. Can be repeated to require all tags. */
         tag?: string[];
-        /** @description Begin behind it, a cursor of the log or an eventId; Last-Event-ID comes before it. */
+        /** @description Start after this cursor or eventId. Last-Event-ID takes precedence. */
         cursor?: string;
         /** @description With a session, in place of X-Id: the browser's EventSource sets no headers. */
         account?: string;
@@ -3997,7 +3997,7 @@ export interface operations {
   };
   /**
    * Check whether the process is alive
-   * @description Says only that the process answers. For traffic decisions use /ready.
+   * @description Confirms only that the process responds. Use /ready for traffic decisions.
    */
   getHealth: {
     responses: {
@@ -4011,18 +4011,18 @@ export interface operations {
   };
   /**
    * List inbound messages, newest first
-   * @description Of the mode of the key, also what ended without an event.
+   * @description Lists the inbound messages in the mode of the key, including those without an event.
    */
   listInboundMail: {
     parameters: {
       query?: {
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
         /** @description The route that took it. */
         inboundRouteId?: string;
-        /** @description What became of it. */
+        /** @description Result of processing the message. */
         outcome?: "event" | "auto-reply" | "own-mail" | "too-many-hops";
       };
     };
@@ -4037,7 +4037,7 @@ export interface operations {
   };
   /**
    * Download the file of a link in an event
-   * @description A mail or one of its attachments, without a key, until linksExpireAt; 10 at once of an account.
+   * @description Returns a message or one of its attachments without a key, until linksExpireAt. Up to 10 downloads per account at the same time.
    */
   getInboundFile: {
     parameters: {
@@ -4060,14 +4060,14 @@ export interface operations {
   };
   /**
    * List inbound routes, newest first
-   * @description Of the mode of the key, with the MX record of each and what the last look at it found.
+   * @description Lists the routes in the mode of the key, each with its MX record and the result of the last check.
    */
   listInboundRoutes: {
     parameters: {
       query?: {
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
     };
@@ -4082,7 +4082,7 @@ export interface operations {
   };
   /**
    * Create an inbound route
-   * @description Mail for match becomes an event Inbound: posted to url, signed with the secret in this answer, or sent to the webhooks that subscribe to Inbound. An address comes before a prefix, and that before *. Publish the MX record in dnsRecord.
+   * @description Mail that matches becomes an Inbound event, which is posted to url (signed with the secret in this response) or sent to the webhooks that subscribe to Inbound. An address takes precedence over a prefix, and a prefix over *. Publish the MX record in dnsRecord.
    */
   createInboundRoute: {
     requestBody: {
@@ -4107,7 +4107,7 @@ export interface operations {
   };
   /**
    * Get an inbound route
-   * @description With its MX record, and what the last look at it found.
+   * @description Includes its MX record and the result of the last check.
    */
   getInboundRoute: {
     parameters: {
@@ -4130,7 +4130,7 @@ export interface operations {
   };
   /**
    * Replace an inbound route
-   * @description Replaces the whole. Its webhook stays as long as there is a url, with its secret; one that is made now has its secret in this answer.
+   * @description Replaces the complete route. An existing webhook keeps its secret as long as there is a url. The secret of a new webhook is in this response.
    */
   replaceInboundRoute: {
     parameters: {
@@ -4164,7 +4164,7 @@ export interface operations {
   };
   /**
    * Delete an inbound route and its webhook
-   * @description Mail for it is refused from then on; what came stays in GET /inbound.
+   * @description New mail for it is rejected. Messages already received stay in GET /inbound.
    */
   deleteInboundRoute: {
     parameters: {
@@ -4187,7 +4187,7 @@ export interface operations {
   };
   /**
    * Verify an inbound route by its MX record
-   * @description Answers the route with what was found. Nothing is looked up in the sandbox.
+   * @description Checks the MX record and returns the route with the result. Nothing is looked up in the sandbox.
    */
   verifyInboundRoute: {
     parameters: {
@@ -4210,7 +4210,7 @@ export interface operations {
   };
   /**
    * Get an inbound message
-   * @description With all that its event says, and links that are new.
+   * @description Includes the content of its event, with new links.
    */
   getInboundMail: {
     parameters: {
@@ -4233,7 +4233,7 @@ export interface operations {
   };
   /**
    * Download an attachment of an inbound message
-   * @description Decoded. Numbers are those of the list of attachments, from 0.
+   * @description Returns the decoded attachment. Numbers are positions in the list of attachments, from 0.
    */
   getInboundAttachment: {
     parameters: {
@@ -4261,7 +4261,7 @@ export interface operations {
   };
   /**
    * Download an inbound message
-   * @description As it came. 404 once it is no longer kept.
+   * @description Returns the message as received. 404 once it is no longer kept.
    */
   getInboundMailContent: {
     parameters: {
@@ -4291,7 +4291,7 @@ export interface operations {
       query?: {
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
     };
@@ -4313,7 +4313,7 @@ export interface operations {
       query?: {
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
       path: {
@@ -4335,7 +4335,7 @@ export interface operations {
   };
   /**
    * Retry all messages of an incident now
-   * @description They become due; pauses and limits of the destination go on to rule. Of a webhook the deliveries that failed are sent again. At most 50,000 messages with one call.
+   * @description Makes the messages due immediately. Pauses and limits of the destination still apply. For a webhook, sends the failed deliveries again. One call retries up to 50,000 messages.
    */
   retryIncident: {
     parameters: {
@@ -4358,26 +4358,26 @@ export interface operations {
   };
   /**
    * List messages, newest first
-   * @description Filters narrow together; parts of addresses and subjects are compared without case. With `metadata.NAME=value` only those whose metadata has this pair; several may be given. A search through very many messages answers within 0.3 seconds what it has found: its page may hold less than limit, or nothing, and goes on as long as there is a Link to the next one.
+   * @description A message must match all filters; parts of addresses and subjects are case-insensitive. `metadata.NAME=value` matches messages whose metadata has this pair, and can be repeated. A search through very many messages returns within 0.3 seconds what it has found: a page can have fewer entries than limit, or none. Follow the Link header to the next page until there is none.
    */
   listMessages: {
     parameters: {
       query?: {
-        /** @description The present status. */
+        /** @description The current status. */
         status?: "scheduled" | "queued" | "sending" | "delayed" | "delivered" | "bounced" | "complained" | "suppressed" | "cancelled";
-        /** @description A part of the address, without case, or the whole of it in any of its spellings. */
+        /** @description Part of the address (case-insensitive), or the complete address in any spelling. */
         to?: string;
-        /** @description A part of the From header, without case. */
+        /** @description Part of the From header (case-insensitive). */
         from?: string;
-        /** @description A part of the subject, without case. */
+        /** @description Part of the subject (case-insensitive). */
         subject?: string;
-        /** @description One tag, exactly; given several times, all of them must be there. */
+        /** @description One tag, exact. If given several times, all must match. */
         tag?: string[];
         /** @description One id. */
         messageId?: string;
-        /** @description The id of the template it was made with. */
+        /** @description The id of the template that the message was created from. */
         template?: string;
-        /** @description A part of the address or of the subject, without case. */
+        /** @description Part of the address or of the subject (case-insensitive). */
         q?: string;
         /** @description Accepted at or after. */
         since?: string;
@@ -4385,7 +4385,7 @@ export interface operations {
         until?: string;
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
         /**
          * @description Pairs of the metadata: metadata.NAME=value.
@@ -4409,7 +4409,7 @@ export interface operations {
   };
   /**
    * Get a message with its attempts and timeline
-   * @description attempts holds the whole SMTP dialogue of each attempt, timeline every event, oldest first.
+   * @description attempts has the complete SMTP dialogue of each attempt; timeline has every event, oldest first.
    */
   getMessage: {
     parameters: {
@@ -4432,7 +4432,7 @@ export interface operations {
   };
   /**
    * Reschedule a message
-   * @description A time that has passed sends it at once, as with POST /send.
+   * @description A time in the past sends it immediately, as with POST /send.
    */
   rescheduleMessage: {
     parameters: {
@@ -4465,7 +4465,7 @@ export interface operations {
   };
   /**
    * Cancel a message that was not sent
-   * @description Possible while it is scheduled, queued or delayed; a Reject event tells of it. 409 CONFLICT once it has left.
+   * @description Allowed while the message is scheduled, queued, or delayed; records a Reject event. Returns 409 CONFLICT once it was sent.
    */
   cancelMessage: {
     parameters: {
@@ -4488,7 +4488,7 @@ export interface operations {
   };
   /**
    * Download the MIME message as it was accepted
-   * @description Byte for byte, before Received and DKIM-Signature are added. 404 once the content is no longer kept.
+   * @description Byte for byte, before Received and DKIM-Signature are added. Returns 404 once the content was deleted.
    */
   getMessageContent: {
     parameters: {
@@ -4511,7 +4511,7 @@ export interface operations {
   };
   /**
    * Resend a message to the same recipient, as a new message
-   * @description For a message that is settled: delivered, bounced, suppressed or cancelled. Mail that came over HTTP gets a new Message-ID. Takes an Idempotency-Key.
+   * @description For a message that is finished: delivered, bounced, suppressed, or cancelled. Mail that was submitted over HTTP gets a new Message-ID. Accepts an Idempotency-Key.
    */
   resendMessage: {
     parameters: {
@@ -4524,7 +4524,7 @@ export interface operations {
       };
     };
     responses: {
-      /** @description The answer of POST /send. */
+      /** @description The response of POST /send. */
       200: {
         content: {
           "application/json": components["schemas"]["SendResponse"];
@@ -4534,7 +4534,7 @@ export interface operations {
   };
   /**
    * Create a link that shows the status of a message
-   * @description For anyone who gets it, without signing in: state, attempts, timeline and content, without tags, metadata, opens, clicks and other recipients. It changes nothing, and cannot be called back before it expires.
+   * @description Anyone who has the link can view the message without logging in: status, attempts, timeline, and content, without tags, metadata, opens, clicks, and other recipients. The link is read-only and cannot be revoked before it expires.
    */
   shareMessage: {
     parameters: {
@@ -4582,7 +4582,7 @@ export interface operations {
   };
   /**
    * Get the OpenAPI 3.1 document of this API
-   * @description Made of the schemas that validate requests; GET /docs shows it in a browser.
+   * @description Generated from the schemas that validate requests. GET /docs displays it in a browser.
    */
   getOpenapi: {
     responses: {
@@ -4596,12 +4596,12 @@ export interface operations {
   };
   /**
    * List accounts, newest first
-   * @description Filtered by a part of the name (without case), status and plan.
+   * @description Filtered by part of the name (case-insensitive), status, and plan.
    */
   listAccounts: {
     parameters: {
       query?: {
-        /** @description A part of it. */
+        /** @description Part of the name. */
         name?: string;
         /** @description Accounts of this status. */
         status?: "active" | "suspended";
@@ -4609,7 +4609,7 @@ export interface operations {
         plan?: "free" | "paid" | "enterprise";
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
     };
@@ -4624,7 +4624,7 @@ export interface operations {
   };
   /**
    * Create an account with a live and a sandbox key
-   * @description The keys are shown in this answer only. The plan is paid where none is given.
+   * @description The keys are shown only in this response. The default plan is paid.
    */
   createAccount: {
     requestBody: {
@@ -4649,7 +4649,7 @@ export interface operations {
   };
   /**
    * Get an account: plan, limits, usage, health
-   * @description Usage and health are of live mail.
+   * @description Usage and health cover live mail.
    */
   getOperatorAccount: {
     parameters: {
@@ -4672,7 +4672,7 @@ export interface operations {
   };
   /**
    * Change plan, status, email size, limits, or thresholds of an account
-   * @description Only what is given changes. A suspended account is refused everywhere within a second, and its mail waits; active again, its mail leaves.
+   * @description Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again.
    */
   setAccount: {
     parameters: {
@@ -4774,7 +4774,7 @@ export interface operations {
   };
   /**
    * Preview the effect of suspending an account
-   * @description Mail that would wait, keys and credentials that would be refused. Changes nothing.
+   * @description Returns the mail that would be held, and the keys and credentials that would be refused. Changes nothing.
    */
   previewSuspension: {
     parameters: {
@@ -4797,7 +4797,7 @@ export interface operations {
   };
   /**
    * List requests for a larger email size of all accounts, newest first
-   * @description Each with the history of who asks: age, mail and rates of 30 days, earlier requests.
+   * @description Each with the history of the account: age, mail and rates of 30 days, earlier requests.
    */
   listApprovalRequests: {
     parameters: {
@@ -4806,7 +4806,7 @@ export interface operations {
         status?: "pending" | "approved" | "rejected";
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
     };
@@ -4821,7 +4821,7 @@ export interface operations {
   };
   /**
    * Approve a larger email size
-   * @description In force at once; a larger size that the account has already stays.
+   * @description Applies immediately; a larger size that the account already has is kept.
    */
   approveRequest: {
     parameters: {
@@ -4844,7 +4844,7 @@ export interface operations {
   };
   /**
    * Reject a larger email size
-   * @description The account reads the reason.
+   * @description The account can read the reason.
    */
   rejectRequest: {
     parameters: {
@@ -4877,18 +4877,18 @@ export interface operations {
   };
   /**
    * List changes in all accounts, newest first
-   * @description As GET /audit, of all accounts and of the service itself.
+   * @description Like GET /audit, for all accounts and the service itself.
    */
   listServiceAuditEntries: {
     parameters: {
       query?: {
-        /** @description One action, such as webhook.replace. */
+        /** @description Entries of one action, such as webhook.replace. */
         action?: string;
-        /** @description One kind of resource, such as webhook. */
+        /** @description Entries of one kind of resource, such as webhook. */
         resource?: string;
-        /** @description One resource. */
+        /** @description Entries of one resource. */
         resourceId?: string;
-        /** @description What one user or key did. */
+        /** @description Entries of one user or key. */
         actorId?: string;
         /** @description At or after. */
         since?: string;
@@ -4896,7 +4896,7 @@ export interface operations {
         until?: string;
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
     };
@@ -4910,19 +4910,19 @@ export interface operations {
     };
   };
   /**
-   * The whole audit log as CSV
-   * @description The same entries and filters as GET /operator/audit, without pages.
+   * Export the audit log as CSV
+   * @description Returns the same entries as GET /operator/audit, with the same filters and without pagination.
    */
   exportServiceAuditAsCsv: {
     parameters: {
       query?: {
-        /** @description One action, such as webhook.replace. */
+        /** @description Entries of one action, such as webhook.replace. */
         action?: string;
-        /** @description One kind of resource, such as webhook. */
+        /** @description Entries of one kind of resource, such as webhook. */
         resource?: string;
-        /** @description One resource. */
+        /** @description Entries of one resource. */
         resourceId?: string;
-        /** @description What one user or key did. */
+        /** @description Entries of one user or key. */
         actorId?: string;
         /** @description At or after. */
         since?: string;
@@ -4940,19 +4940,19 @@ export interface operations {
     };
   };
   /**
-   * The whole audit log as JSON lines
-   * @description The same entries and filters as GET /operator/audit, without pages.
+   * Export the audit log as JSON lines
+   * @description Returns the same entries as GET /operator/audit, with the same filters and without pagination.
    */
   exportServiceAuditAsJsonLines: {
     parameters: {
       query?: {
-        /** @description One action, such as webhook.replace. */
+        /** @description Entries of one action, such as webhook.replace. */
         action?: string;
-        /** @description One kind of resource, such as webhook. */
+        /** @description Entries of one kind of resource, such as webhook. */
         resource?: string;
-        /** @description One resource. */
+        /** @description Entries of one resource. */
         resourceId?: string;
-        /** @description What one user or key did. */
+        /** @description Entries of one user or key. */
         actorId?: string;
         /** @description At or after. */
         since?: string;
@@ -4978,7 +4978,7 @@ export interface operations {
       query?: {
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
     };
@@ -4993,7 +4993,7 @@ export interface operations {
   };
   /**
    * Explain the sending rate of a destination
-   * @description As in the list; `explanation` says what the limits imply, and which rule sets them.
+   * @description The fields of the list; `explanation` states what the limits allow, and which rule sets them.
    */
   getDestination: {
     parameters: {
@@ -5016,7 +5016,7 @@ export interface operations {
   };
   /**
    * End the pause of a destination
-   * @description On all nodes within two seconds: one session probes it then, and what waits follows when it answers. Refused again, it is paused again. The answer shows it as it was.
+   * @description Applies on all nodes within two seconds: one session then probes the destination, and queued mail follows if it accepts. If it rejects again, it is paused again. The response shows the state before.
    */
   resumeDestination: {
     parameters: {
@@ -5039,7 +5039,7 @@ export interface operations {
   };
   /**
    * Run the doctor checks
-   * @description What `postrider doctor` says of the node that answers: settings, disks, certificates, backup, database, content store, DNS, the way out, the addresses that mail leaves from, the clock, sender domains. At most 30 seconds old; what strangers were asked and was well, ten minutes.
+   * @description The report of `postrider doctor` on the node that responds: settings, disks, certificates, backup, database, content store, DNS, outbound connectivity, source addresses, the clock, and sender domains. At most 30 seconds old; successful checks of remote servers, at most ten minutes.
    */
   examineService: {
     responses: {
@@ -5053,7 +5053,7 @@ export interface operations {
   };
   /**
    * List the nodes that share the database
-   * @description Each that gave a sign of life in the last ten seconds: its version, its roles, what it has in its hands.
+   * @description The nodes with a heartbeat in the last ten seconds: version, roles, and work in progress.
    */
   listNodes: {
     responses: {
@@ -5067,14 +5067,14 @@ export interface operations {
   };
   /**
    * List messages to postmaster and abuse, newest first
-   * @description What people, providers and blocklists wrote to these addresses of the bounce domain. Reports on messages of this service are not listed: they become events. The newest 1,000 mails are kept, up to 200 MB, for as long as content is.
+   * @description Messages that people, providers, and blocklists sent to these addresses of the bounce domain. Reports about messages of this service are not listed: they become events. The newest 1,000 messages are kept, up to 200 MB, for as long as content.
    */
   listPostmasterMail: {
     parameters: {
       query?: {
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
     };
@@ -5089,7 +5089,7 @@ export interface operations {
   };
   /**
    * Get a message to postmaster or abuse, with its text
-   * @description As in the list, and its text.
+   * @description The fields of the list, and its text.
    */
   getPostmasterMail: {
     parameters: {
@@ -5112,7 +5112,7 @@ export interface operations {
   };
   /**
    * Download a message to postmaster or abuse
-   * @description As it came, or without its files where `isWhole` is false.
+   * @description As received, or without its files if `isWhole` is false.
    */
   getPostmasterMailContent: {
     parameters: {
@@ -5135,7 +5135,7 @@ export interface operations {
   };
   /**
    * Get queue depth, in total and by account
-   * @description Up to 50,000 messages, those that are due first, are looked at; depth is of the whole queue.
+   * @description Counts up to 50,000 messages, those that are due first; depth covers the complete queue.
    */
   getQueue: {
     responses: {
@@ -5149,7 +5149,7 @@ export interface operations {
   };
   /**
    * Set your password
-   * @description With currentPassword and a session: every other session ends. With the token of a link (invitation, reset, first run): every session ends, and without a second factor a new one begins.
+   * @description With currentPassword and a session: every other session ends. With the token of a link (invitation, reset, first run): every session ends, and without a second factor a new one starts.
    */
   setPassword: {
     requestBody: {
@@ -5174,7 +5174,7 @@ export interface operations {
   };
   /**
    * Request a password reset link
-   * @description Always 202, whether the address has a user or not. The link goes out by mail and lives for an hour. Without a verified domain the service sends no mail: an operator uses postrider user reset-password.
+   * @description Always returns 202, whether or not the address has a user. The link is sent by email and is valid for an hour. Without a verified domain the service sends no email: an operator uses postrider user reset-password.
    */
   requestPasswordReset: {
     requestBody: {
@@ -5212,12 +5212,12 @@ export interface operations {
   };
   /**
    * List rejected requests of the last 7 days, newest first
-   * @description Every answer of 400 and above to a call with a valid key, every refused message of a batch, and every 4xx and 5xx reply in an SMTP session that is logged in. Without bodies and secrets.
+   * @description Lists every response of 400 and above to a call with a valid key, every refused message of a batch, and every 4xx and 5xx reply in a logged-in SMTP session. Without bodies and secrets.
    */
   listRefusedRequests: {
     parameters: {
       query?: {
-        /** @description By which way the request came. */
+        /** @description The protocol of the request. */
         source?: "api" | "smtp";
         /** @description One code, such as INVALID_REQUEST or 5.7.1. */
         code?: string;
@@ -5227,7 +5227,7 @@ export interface operations {
         until?: string;
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
     };
@@ -5242,7 +5242,7 @@ export interface operations {
   };
   /**
    * Advance the clock of the sandbox
-   * @description Moves the clock of this account’s sandbox for good. What is due in that time (attempts, expiry, schedules, webhooks with their retries) happens now and in order, before the answer.
+   * @description Moves the clock of this account’s sandbox permanently. What is due in that time (attempts, expiry, schedules, webhooks with their retries) happens now and in order, before the response.
    */
   advanceSandboxClock: {
     requestBody: {
@@ -5280,7 +5280,7 @@ export interface operations {
   };
   /**
    * Simulate an inbound message in the sandbox
-   * @description Given as a whole, or in parts that are put together. Its event and its webhooks follow as for mail from outside.
+   * @description Send the complete message, or parts from which it is built. Its event and webhooks follow as for mail from outside.
    */
   playInboundMail: {
     requestBody: {
@@ -5319,17 +5319,17 @@ export interface operations {
   listSandboxInbox: {
     parameters: {
       query?: {
-        /** @description The whole address, in any of its spellings. */
+        /** @description The complete address, in any spelling. */
         to?: string;
-        /** @description A part of it, without case. */
+        /** @description Part of the subject (case-insensitive). */
         subject?: string;
-        /** @description One tag, exactly. */
+        /** @description One tag, exact. */
         tag?: string;
         /** @description Accepted at or after, by the clock of the sandbox. */
         since?: string;
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
     };
@@ -5344,7 +5344,7 @@ export interface operations {
   };
   /**
    * Empty the inbox
-   * @description The messages stay in GET /messages; only the inbox forgets them.
+   * @description Removes the messages from the inbox only; GET /messages still lists them.
    */
   emptySandboxInbox: {
     responses: {
@@ -5358,16 +5358,16 @@ export interface operations {
   };
   /**
    * Wait for a message and get it with its content
-   * @description The newest that matches if there is one, else the next one that comes; 404 when none came in time.
+   * @description Returns the newest matching message if there is one, else the next one that arrives; 404 if none arrives in time.
    */
   waitForSandboxMessage: {
     parameters: {
       query?: {
-        /** @description The whole address, in any of its spellings. */
+        /** @description The complete address, in any spelling. */
         to?: string;
-        /** @description A part of it, without case. */
+        /** @description Part of the subject (case-insensitive). */
         subject?: string;
-        /** @description One tag, exactly. */
+        /** @description One tag, exact. */
         tag?: string;
         /** @description Accepted at or after, by the clock of the sandbox. */
         since?: string;
@@ -5386,7 +5386,7 @@ export interface operations {
   };
   /**
    * Get a captured message with its content
-   * @description With html, text, headers, the links in it, and what looks like a one-time code.
+   * @description With html, text, headers, the links in it, and probable one-time codes.
    */
   getSandboxMessage: {
     parameters: {
@@ -5409,7 +5409,7 @@ export interface operations {
   };
   /**
    * Simulate another outcome for a captured message
-   * @description A message that still waits has its attempt now, with this outcome; one that was delivered may bounce or be complained about.
+   * @description A queued message is attempted now, with this outcome; a delivered one can bounce or get a complaint.
    */
   playSandboxOutcome: {
     parameters: {
@@ -5442,12 +5442,12 @@ export interface operations {
   };
   /**
    * Send an email
-   * @description Answers 202 once the email is on stable storage. Every recipient has a message id of its own.
+   * @description Returns 202 once the email is on stable storage. Every recipient has its own message id.
    */
   sendEmail: {
     parameters: {
       query?: {
-        /** @description true: answer what would be sent, and send nothing */
+        /** @description true: returns what would be sent, without sending it */
         dryRun?: boolean;
       };
     };
@@ -5475,7 +5475,7 @@ export interface operations {
       };
     };
     responses: {
-      /** @description With dryRun=true: what would be sent; nothing is. */
+      /** @description With dryRun=true: what would be sent. Nothing is sent. */
       200: {
         content: {
           "application/json": components["schemas"]["DryRunResponse"];
@@ -5491,7 +5491,7 @@ export interface operations {
   };
   /**
    * Send up to 100 emails
-   * @description Each message is checked and stored by itself; results are in the order of the messages.
+   * @description Each message is checked and stored separately. Results are in the order of the messages.
    */
   sendEmailBatch: {
     requestBody: {
@@ -5531,8 +5531,8 @@ export interface operations {
     };
   };
   /**
-   * Get the signed-in user and their accounts
-   * @description Which accounts X-Id may name, and with which role. Accounts that an operator reads by support access come last.
+   * Get the logged-in user and their accounts
+   * @description The accounts that X-Id can name, with the role in each. Accounts with support access come last.
    */
   getSession: {
     responses: {
@@ -5546,7 +5546,7 @@ export interface operations {
   };
   /**
    * Sign in
-   * @description Sets the cookie postrider_session, which stands for an API key. A wrong email, password or code gets one answer. Too many attempts are RATE_LIMITED.
+   * @description Sets the cookie postrider_session, which replaces an API key. A wrong email, password, or code gets the same response. Too many attempts are RATE_LIMITED.
    */
   signIn: {
     requestBody: {
@@ -5586,7 +5586,7 @@ export interface operations {
   };
   /**
    * Sign in with a passkey
-   * @description Sets the cookie as POST /session does. A passkey is both factors: no code is asked for.
+   * @description Sets the cookie like POST /session. A passkey is both factors, so no code is required.
    */
   signInWithPasskey: {
     requestBody: {
@@ -5616,7 +5616,7 @@ export interface operations {
   };
   /**
    * Start a sign-in with a passkey
-   * @description Names no user: the browser shows the passkeys that it has. To be answered within five minutes, once.
+   * @description Names no user: the browser offers the passkeys that it has. Valid for five minutes, for one use.
    */
   offerPasskeySignIn: {
     responses: {
@@ -5630,7 +5630,7 @@ export interface operations {
   };
   /**
    * List your sessions, newest first
-   * @description Where you are signed in: address, browser, and when it was last used.
+   * @description Where you are logged in: address, browser, and time of last use.
    */
   listSessions: {
     responses: {
@@ -5643,7 +5643,7 @@ export interface operations {
     };
   };
   /**
-   * End a session of the signed-in user
+   * End a session of the logged-in user
    * @description Its cookie is refused, on every node within a second.
    */
   endSession: {
@@ -5667,7 +5667,7 @@ export interface operations {
   };
   /**
    * Get the message of a shared link
-   * @description With the token of the link instead of a key. 404 once the link has expired, or the message is gone.
+   * @description Uses the token of the link instead of an API key. Returns 404 once the link has expired or the message was deleted.
    */
   getSharedMessage: {
     responses: {
@@ -5681,7 +5681,7 @@ export interface operations {
   };
   /**
    * Get the message content of a shared link
-   * @description As GET /messages/{id}/content. 404 also where the maker of the link has hidden it.
+   * @description Like GET /messages/{id}/content. Also returns 404 if the content was hidden when the link was created.
    */
   getSharedMessageContent: {
     responses: {
@@ -5695,14 +5695,14 @@ export interface operations {
   };
   /**
    * List active SMTP credentials, newest first
-   * @description Passwords are never shown again.
+   * @description Passwords cannot be read again.
    */
   listSmtpCredentials: {
     parameters: {
       query?: {
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
     };
@@ -5717,7 +5717,7 @@ export interface operations {
   };
   /**
    * Create an SMTP credential
-   * @description The password is shown in this answer only. Without a choice it is of the caller's mode. A sandbox key makes sandbox credentials only.
+   * @description The password is returned only in this response. By default the credential has the caller's mode. A sandbox key can create sandbox credentials only.
    */
   createSmtpCredential: {
     requestBody?: {
@@ -5770,13 +5770,13 @@ export interface operations {
   getStatistics: {
     parameters: {
       query?: {
-        /** @description Rounded down to the beginning of its hour or day (UTC); 7 days before until by default. */
+        /** @description Rounded down to the start of its hour or day (UTC); 7 days before until by default. */
         since?: string;
         /** @description Exclusive; rounded up to the end of its hour or day (UTC); now by default. */
         until?: string;
         /** @description By default hour up to 3 days, else day. At most 31 days by hour, 400 by day. */
         interval?: "hour" | "day";
-        /** @description none by default. */
+        /** @description Default: none. */
         groupBy?: "none" | "tag" | "template" | "recipientDomain";
       };
     };
@@ -5791,18 +5791,18 @@ export interface operations {
   };
   /**
    * List suppressed addresses, newest first
-   * @description Of the mode of the key. Addresses are compared without case.
+   * @description In the mode of the key. Addresses are case-insensitive.
    */
   listSuppressions: {
     parameters: {
       query?: {
-        /** @description A part of the address, without case. */
+        /** @description Part of the address (case-insensitive). */
         email?: string;
-        /** @description Why it gets no mail. */
+        /** @description Why it receives no mail. */
         reason?: "bounce" | "complaint" | "unsubscribe" | "manual";
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
     };
@@ -5817,7 +5817,7 @@ export interface operations {
   };
   /**
    * Suppress an address
-   * @description Of an address that is on the list already the stronger reason and the later end stay; remove it first to weaken it. Without expiresAt it holds until it is removed.
+   * @description If the address is already on the list, the stronger reason and the later expiry are kept; remove it first to weaken it. Without expiresAt it stays until it is removed.
    */
   suppressAddress: {
     requestBody: {
@@ -5842,7 +5842,7 @@ export interface operations {
   };
   /**
    * Export the list as CSV
-   * @description Columns email, reason, sourceMessageId, expiresAt, createdAt; POST /suppressions/import takes it back.
+   * @description Columns email, reason, sourceMessageId, expiresAt, createdAt; POST /suppressions/import accepts it.
    */
   exportSuppressions: {
     responses: {
@@ -5856,7 +5856,7 @@ export interface operations {
   };
   /**
    * Import addresses from CSV
-   * @description Columns email and, if wanted, reason and expiresAt; a first line that names them is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.
+   * @description Columns email and, optionally, reason and expiresAt; a first line that names them is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.
    */
   importSuppressions: {
     requestBody: {
@@ -5879,13 +5879,13 @@ export interface operations {
   };
   /**
    * Check whether an address is suppressed, and why
-   * @description 404 where the address is not on the list.
+   * @description Returns 404 if the address is not on the list.
    */
   getSuppression: {
     parameters: {
       path: {
         /**
-         * @description The address, in any of its spellings.
+         * @description The address, in any spelling.
          * @example ann@example.com
          */
         email: string;
@@ -5902,13 +5902,13 @@ export interface operations {
   };
   /**
    * Remove an address from the suppression list
-   * @description The next send to it leaves again.
+   * @description Later messages to it are sent again.
    */
   deleteSuppression: {
     parameters: {
       path: {
         /**
-         * @description The address, in any of its spellings.
+         * @description The address, in any spelling.
          * @example ann@example.com
          */
         email: string;
@@ -5925,14 +5925,14 @@ export interface operations {
   };
   /**
    * List templates, newest first
-   * @description A page of large templates may be shorter than its limit; Link tells whether there is more.
+   * @description A page of large templates may be shorter than its limit; the Link header is present if there are more.
    */
   listTemplates: {
     parameters: {
       query?: {
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
     };
@@ -5947,7 +5947,7 @@ export interface operations {
   };
   /**
    * Create a template
-   * @description Content in the Liquid language; a mistake is answered with its line and column.
+   * @description The content uses the Liquid language; errors are reported with line and column.
    */
   createTemplate: {
     parameters: {
@@ -6013,7 +6013,7 @@ export interface operations {
   };
   /**
    * Get the current version of a template
-   * @description By its id; a send may also use its name.
+   * @description By id; a send can also use the name.
    */
   getTemplate: {
     parameters: {
@@ -6036,7 +6036,7 @@ export interface operations {
   };
   /**
    * Replace a template, as a new version
-   * @description Replaces the whole. Sends from now on use the new version; accepted mail stays as it is.
+   * @description Replaces the complete template. New sends use the new version; accepted messages do not change.
    */
   replaceTemplate: {
     parameters: {
@@ -6082,7 +6082,7 @@ export interface operations {
   };
   /**
    * Delete a template and all its versions
-   * @description Mail that was accepted, scheduled mail too, is not touched: it was composed when it was accepted.
+   * @description Accepted messages, including scheduled ones, do not change: they were composed when they were accepted.
    */
   deleteTemplate: {
     parameters: {
@@ -6141,14 +6141,14 @@ export interface operations {
   };
   /**
    * List the versions of a template, newest first
-   * @description Every PUT and every restore made one.
+   * @description Every PUT and every restore creates one.
    */
   listTemplateVersions: {
     parameters: {
       query?: {
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
       path: {
@@ -6170,7 +6170,7 @@ export interface operations {
   };
   /**
    * Restore a version, as a new version
-   * @description The template keeps the name it has.
+   * @description The template keeps its current name.
    */
   restoreTemplateVersion: {
     parameters: {
@@ -6227,7 +6227,7 @@ export interface operations {
   };
   /**
    * List your passkeys, newest first
-   * @description By the names that they were given, with when each was last used.
+   * @description With their names, and when each was last used.
    */
   listPasskeys: {
     responses: {
@@ -6241,7 +6241,7 @@ export interface operations {
   };
   /**
    * Finish adding a passkey
-   * @description From now on it signs in without password and code.
+   * @description From now on it can log in without password and code.
    */
   addPasskey: {
     requestBody: {
@@ -6272,7 +6272,7 @@ export interface operations {
   };
   /**
    * Start adding a passkey
-   * @description What the browser makes one of. To be answered within five minutes, once.
+   * @description The options for the browser. Valid for five minutes, for one use.
    */
   offerPasskey: {
     responses: {
@@ -6286,7 +6286,7 @@ export interface operations {
   };
   /**
    * Remove a passkey
-   * @description It signs in no more. Sessions go on: GET /sessions lists them.
+   * @description It can no longer log in. Existing sessions continue: GET /sessions lists them.
    */
   removePasskey: {
     parameters: {
@@ -6309,7 +6309,7 @@ export interface operations {
   };
   /**
    * Confirm the authenticator app with a code
-   * @description From now on signing in with the password asks for a code. The answer holds the recovery codes, once.
+   * @description From now on, login with the password requires a code. The response contains the recovery codes, which are shown only once.
    */
   confirmTotp: {
     requestBody: {
@@ -6333,7 +6333,7 @@ export interface operations {
   };
   /**
    * Start setting up an authenticator app
-   * @description Codes are asked for once one was confirmed with PUT /user/totp. Asking again draws another secret.
+   * @description Codes are required once one was confirmed with PUT /user/totp. Calling this again generates another secret.
    */
   offerTotp: {
     responses: {
@@ -6347,7 +6347,7 @@ export interface operations {
   };
   /**
    * Turn off the authenticator app
-   * @description The secret and the recovery codes are gone.
+   * @description Deletes the secret and the recovery codes.
    */
   removeTotp: {
     responses: {
@@ -6361,14 +6361,14 @@ export interface operations {
   };
   /**
    * List the users of the account, newest first
-   * @description Each with the role in this account, and whether a password was set yet.
+   * @description Each with the role in this account, and whether a password has been set.
    */
   listUsers: {
     parameters: {
       query?: {
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
     };
@@ -6383,7 +6383,7 @@ export interface operations {
   };
   /**
    * Invite a user to the account
-   * @description By mail, with a link to set a password; a user who has one is added at once. Without a verified domain the service sends no mail, and the answer holds inviteUrl. The role is member unless another is asked for.
+   * @description Sends an email with a link to set a password; a user who has one is added immediately. Without a verified domain the service sends no email, and the response contains inviteUrl. The default role is member.
    */
   inviteUser: {
     requestBody: {
@@ -6408,7 +6408,7 @@ export interface operations {
   };
   /**
    * Remove a user from the account
-   * @description A user who is in no other account is gone, with all sessions. The last owner stays.
+   * @description A user without any other account is deleted with all sessions. The last owner cannot be removed.
    */
   removeUser: {
     parameters: {
@@ -6431,7 +6431,7 @@ export interface operations {
   };
   /**
    * Change the role of a user in the account
-   * @description In force at once, on other nodes within a second. The last owner stays one.
+   * @description Applies immediately, on other nodes within a second. The last owner cannot be demoted.
    */
   changeUserRole: {
     parameters: {
@@ -6464,14 +6464,14 @@ export interface operations {
   };
   /**
    * List webhooks
-   * @description Of the mode of the key, without their secrets.
+   * @description Returns the webhooks in the mode of the API key, without their secrets.
    */
   listWebhooks: {
     parameters: {
       query?: {
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
     };
@@ -6486,7 +6486,7 @@ export interface operations {
   };
   /**
    * Create a webhook
-   * @description The answer holds the secret that signs its requests; it is not shown again.
+   * @description The response contains the secret that signs its requests. It is not returned again.
    */
   createWebhook: {
     requestBody: {
@@ -6515,7 +6515,7 @@ export interface operations {
   };
   /**
    * Get a webhook
-   * @description Without its secret. disabledReason says why it was disabled, where the service did it.
+   * @description Returns the webhook without its secret. disabledReason is set if Postrider disabled the webhook.
    */
   getWebhook: {
     parameters: {
@@ -6538,7 +6538,7 @@ export interface operations {
   };
   /**
    * Replace a webhook
-   * @description secret and enabled stay as they are when omitted. Another secret is a rotation: the one before it signs too for 24 h.
+   * @description secret and enabled stay unchanged if omitted. A new secret is a rotation: the previous secret also signs for 24 h.
    */
   replaceWebhook: {
     parameters: {
@@ -6576,7 +6576,7 @@ export interface operations {
   };
   /**
    * Delete a webhook and its delivery history
-   * @description Nothing more is sent to it, retries included. One that an inbound route was made with goes with its route.
+   * @description Postrider sends no more events to it, including retries. A webhook that belongs to an inbound route is deleted with the route.
    */
   deleteWebhook: {
     parameters: {
@@ -6599,14 +6599,14 @@ export interface operations {
   };
   /**
    * List the deliveries of a webhook, newest event first
-   * @description One record per event, from its first attempt on; retries and replays count as further attempts. A page of large events (mail that came in) is shorter than limit, and goes on behind its Link.
+   * @description Returns one record per event, starting with its first attempt. Retries and replays count as more attempts. A page of large events (inbound mail) can be shorter than limit; follow its Link header.
    */
   listWebhookDeliveries: {
     parameters: {
       query?: {
         /** @description How many to show, 25 by default. */
         limit?: number;
-        /** @description The X-Next-Cursor of the page before. */
+        /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
       };
       path: {
@@ -6628,7 +6628,7 @@ export interface operations {
   };
   /**
    * Resend an event to a webhook
-   * @description At once, also where the schedule of its retries has ended. The webhook-id stays the same.
+   * @description Sends the event immediately, even if its retry schedule has ended. The webhook-id stays the same.
    */
   retryWebhookDelivery: {
     parameters: {
@@ -6656,12 +6656,12 @@ export interface operations {
   };
   /**
    * Replay the events of a period to a webhook
-   * @description since and until are inclusive. Without eventTypes the types this webhook is registered for are sent, whether they were sent before or not; events of inbound routes only where they would have been sent to this webhook; what waits to be sent is not queued twice.
+   * @description since and until are inclusive. Without eventTypes, Postrider sends the types that this webhook is registered for, whether they were sent before or not. Events of inbound routes are included only if they would have been sent to this webhook. Events that are already waiting are not queued twice.
    */
   replayWebhookEvents: {
     parameters: {
       query?: {
-        /** @description true: answer how many events would be sent, and send none */
+        /** @description true: return the number of events without sending them */
         dryRun?: boolean;
       };
       path: {
@@ -6697,7 +6697,7 @@ export interface operations {
   };
   /**
    * Rotate the secret; the old one also signs for 24 h
-   * @description Until then every request carries a signature with each; the new secret is shown in this answer only.
+   * @description During that time every request has a signature for each secret. The new secret is returned only in this response.
    */
   rotateWebhookSecret: {
     parameters: {
@@ -6720,7 +6720,7 @@ export interface operations {
   };
   /**
    * Send a signed test event and return the result
-   * @description The event is a Delivery with "test": true. It is tried once, also when the webhook is disabled.
+   * @description The event is a Delivery with "test": true. It is sent once, even if the webhook is disabled.
    */
   testWebhook: {
     parameters: {

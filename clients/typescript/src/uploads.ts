@@ -1,6 +1,6 @@
 /**
- * Files above 2 MB: registered by their digests, then put to upload URLs one after the other. A file that is refused because its URL
- * has expired gets a fresh one; what broke off is put again whole. The Idempotency-Key of the registration is that of the send.
+ * Files above 2 MB: registered by their digests, then sent to upload URLs in sequence. If a URL has expired, the file gets a new one; an
+ * interrupted upload is repeated from the start. The Idempotency-Key of the registration is also that of the send.
  */
 import { type Caller, newKey } from './call.ts';
 import { PostriderError } from './error.ts';
@@ -10,14 +10,14 @@ import type { AttachmentSubmission } from './schema.ts';
 export interface UploadFile {
   name: string;
   contentType: string;
-  /** Of a file on disk, Node's `fs.openAsBlob(path)` is one. */
+  /** For a file on disk, use Node's `fs.openAsBlob(path)`. */
   content: Blob | Uint8Array;
 }
 
 export interface UploadProgress {
-  /** The file at work. */
+  /** The file being uploaded. */
   name: string;
-  /** Of all files together. A file that has to be put again counts from its start. */
+  /** For all files together. A file that is uploaded again counts from its start. */
   sentBytes: number;
   totalBytes: number;
 }
@@ -28,14 +28,14 @@ export interface UploadOptions extends CallOptions {
 
 export interface Uploaded {
   attachmentSubmissionId: string;
-  /** The send has to carry the same. */
+  /** The send must use the same key. */
   idempotencyKey: string;
   /** Unix time in milliseconds at which the upload URLs expire. */
   expiresAt: number;
   maximumFinalMimeBytes: number;
 }
 
-/** For one try of one file. */
+/** Timeout of one try of one file. */
 const UPLOAD_TIMEOUT_MS = 600_000;
 const FRESH_URLS_AT_MOST = 3;
 
@@ -51,7 +51,7 @@ async function manifestOf({ name, contentType, content }: UploadFile) {
 
 const PIECE_BYTES = 65_536;
 
-/** The bytes of a blob in pieces, each taken when there is room for it. */
+/** Streams the bytes of a blob in pieces, as fast as they are consumed. */
 function counted(blob: Blob, sent: (bytes: number) => void): ReadableStream<Uint8Array> {
   let at = 0;
   return new ReadableStream<Uint8Array>({
@@ -64,7 +64,7 @@ function counted(blob: Blob, sent: (bytes: number) => void): ReadableStream<Uint
   });
 }
 
-/** Pages cannot see what fetch has sent, and XMLHttpRequest can. */
+/** Pages cannot see the progress of fetch, but of XMLHttpRequest. */
 interface PageRequest {
   upload: { onprogress: ((event: { loaded: number }) => void) | null };
   status: number;
@@ -77,7 +77,7 @@ interface PageRequest {
   abort(): void;
 }
 
-/** A fetch of one PUT that reports progress, for pages. */
+/** Returns a fetch for one PUT that reports progress, for pages. */
 export function pageFetch(sent: (bytes: number) => void): typeof fetch | undefined {
   const { XMLHttpRequest } = globalThis as { XMLHttpRequest?: new () => PageRequest };
   if (XMLHttpRequest === undefined) return undefined;
@@ -115,12 +115,12 @@ async function put(http: Http, { url, headers, blob, sent, options }: Put): Prom
     await http.send({ ...shared, headers, timeoutMs, body: blob, ...(inPage === undefined ? {} : { fetch: inPage }) });
     return;
   }
-  // A stream has no length of its own, and stores want one.
+  // A stream has no known length, and stores require one.
   const measured = { ...headers, 'Content-Length': String(blob.size) };
   await http.send({ ...shared, headers: measured, timeoutMs, body: () => counted(blob, sent) });
 }
 
-/** Registers and uploads 1 to 10 files; what comes back goes into the send. */
+/** Registers and uploads 1 to 10 files; the result is passed to the send. */
 export async function uploadFiles(
   caller: Caller,
   files: readonly UploadFile[],
@@ -144,7 +144,7 @@ export async function uploadFiles(
       doneBytes += blobs[index]!.size;
       index += 1;
     } catch (error) {
-      // Expired: the same registration gives fresh URLs.
+      // Expired: the same registration returns new URLs.
       const isExpired = error instanceof PostriderError && error.status === 403 && error.code !== 'ACCOUNT_SUSPENDED';
       if (!isExpired || freshUrls === FRESH_URLS_AT_MOST) throw error;
       freshUrls += 1;

@@ -1,12 +1,12 @@
 /**
- * Whether a webhook is ours and fresh, by the Standard Webhooks scheme (standardwebhooks.com): HMAC-SHA256 over id, time and the body
- * as it came. During a rotation of the secret a request carries several signatures; one that is good is enough.
+ * Verifies webhooks by the Standard Webhooks scheme (standardwebhooks.com): HMAC-SHA256 over id, time and the raw body. During a rotation
+ * of the secret a request has several signatures; one valid signature is enough.
  */
 import { PostriderError } from './error.ts';
 import type { Event } from './schema.ts';
 
 export interface VerifyOptions {
-  /** How far the sender's clock may be from ours; 300 by default. */
+  /** Maximum difference between the clocks of sender and receiver; 300 by default. */
   toleranceSeconds?: number;
 }
 
@@ -18,7 +18,7 @@ function invalid(reason: string): PostriderError {
   return new PostriderError(`The webhook is not to be trusted: ${reason}.`, { code: 'WEBHOOK_INVALID' });
 }
 
-/** One value of a header, in whatever form a framework has them. */
+/** Returns one value of a header, in the formats of common frameworks. */
 function headerOf(headers: HeadersLike, name: string): string {
   const value =
     headers instanceof Headers
@@ -48,8 +48,8 @@ function joined(...parts: (string | Uint8Array)[]): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * The event, or PostriderError `WEBHOOK_INVALID`. `payload` is the body as it came, not parsed and written again; `secret` is the
- * endpoint's, or several of which one has to fit.
+ * Returns the event, or throws PostriderError `WEBHOOK_INVALID`. `payload` is the raw body, not parsed and serialized again; `secret` is
+ * the endpoint's secret, or several of which one must match.
  */
 export async function verifyWebhook(
   payload: string | Uint8Array,

@@ -1,4 +1,4 @@
-/** The call behind a page as curl, Node and Python, with the values of the page: what can be seen here can be automated. */
+/** The API call of a page as curl, Node and Python, with the current values. */
 import { Button, Modal, Text } from '@mantine/core';
 import { useState } from 'react';
 import { routes } from '../../../clients/typescript/src/schema.ts';
@@ -30,7 +30,7 @@ export function callOf<O extends OperationId>(operation: O, input: Input<O>, acc
 }
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-/** JSON as Python writes it; its texts are Python's, too. */
+/** Formats JSON as Python, including its strings. */
 function python(value: unknown, indent = '    '): string {
   if (value === null || typeof value === 'boolean')
     return { null: 'None', true: 'True', false: 'False' }[`${value as null}`]!;

@@ -1,4 +1,4 @@
-/** A state in a word and a colour; the word alone says it too. */
+/** A status as text and color; the text alone is sufficient. */
 import type { ReactNode } from 'react';
 import classes from './parts.module.css';
 
@@ -30,7 +30,7 @@ export function Badge({ tone, children }: { tone: Tone; children: ReactNode }) {
   return <span className={`${classes.badge} ${classes[tone]}`}>{children}</span>;
 }
 
-/** A state by the API's own word for it. */
+/** A status by its name in the API. */
 export function StatusBadge({ status }: { status: string }) {
   const words = status.replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
   return <Badge tone={TONES[status.toLowerCase()] ?? 'calm'}>{words.charAt(0).toUpperCase() + words.slice(1)}</Badge>;

@@ -1,6 +1,6 @@
 /**
- * Draws the lines of a chart (uPlot). Colours are read from the variables of the theme each time it draws, so that it follows light and
- * dark; it is as wide as its place.
+ * Draws the lines of a chart (uPlot). Colors are read from the theme's variables at each drawing, so it follows light and dark mode; it
+ * fills the width of its container.
  */
 import { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
@@ -9,14 +9,14 @@ import type { ChartProps, Series } from './chart.tsx';
 
 interface CanvasProps extends ChartProps {
   hidden: ReadonlySet<string>;
-  /** The time that is pointed at. */
+  /** Called with the time under the pointer. */
   onPoint(index: number | undefined): void;
 }
 
 const DASHES: Record<NonNullable<Series['stroke']>, number[]> = { solid: [], dashed: [6, 4], dotted: [2, 3] };
 const MARKS = [1, 2, 5].flatMap((one) => Array.from({ length: 9 }, (_, power) => one * 10 ** power));
 const FONT = '11px "Inter Variable", Inter, system-ui, sans-serif';
-/** A value beside which there is none is no line: it gets a point. */
+/** A value without neighbors is drawn as a point. */
 const hasGaps = ({ values }: Series): boolean => values.includes(null);
 
 const variable = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

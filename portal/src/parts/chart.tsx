@@ -1,6 +1,6 @@
 /**
- * Numbers over time: lines, a legend that says the numbers and hides lines, and the same as a table, for those who see no lines and
- * for those who want the figures. What draws is loaded when there is something to draw.
+ * A chart over time: lines, a legend with values that toggles lines, and a table for screen readers and exact figures. The drawing code is
+ * loaded on demand.
  */
 import { Skeleton, Switch, Table } from '@mantine/core';
 import { lazy, type ReactNode, Suspense, useState } from 'react';
@@ -11,28 +11,28 @@ const ChartCanvas = lazy(() => import('./chart-canvas.tsx'));
 
 export interface Series {
   name: string;
-  /** A variable of theme.css, such as --good. */
+  /** A variable of theme.css, for example --good. */
   color: string;
-  /** One for each time; null where there is none. */
+  /** One for each time; null if there is none. */
   values: readonly (number | null)[];
-  /** What the legend says while no time is pointed at. */
+  /** Shown in the legend while no time is selected. */
   summary: string;
   stroke?: 'solid' | 'dashed' | 'dotted';
   isFilled?: boolean;
 }
 
 export interface ChartProps {
-  /** For screen readers: what is shown. */
+  /** For screen readers. */
   label: string;
-  /** Beginnings of the hours or days, Unix ms, oldest first. */
+  /** Start of each hour or day, Unix ms, oldest first. */
   times: readonly number[];
-  /** Days are those of UTC; hours are shown in the reader's time. */
+  /** Days are in UTC; hours are shown in the user's time zone. */
   unit: 'hour' | 'day';
   series: readonly Series[];
   format(value: number): string;
-  /** Numbers that are counted: no marks between whole ones. */
+  /** Integer values: no ticks between whole numbers. */
   isCount?: boolean;
-  /** What the summaries are of, such as "In 7 days". */
+  /** The period of the summaries, for example "In 7 days". */
   span: string;
 }
 

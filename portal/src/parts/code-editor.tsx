@@ -1,6 +1,6 @@
 /**
- * An editor for html, text and their {{ }} and {% %}, and the difference of two texts. What they are made of is as large as the rest of the portal
- * together, and comes when the first of them is shown.
+ * An editor for HTML, text and their {{ }} and {% %}, and a diff view. Their code is as large as the rest of the portal, and is loaded on
+ * demand.
  */
 import { Skeleton } from '@mantine/core';
 import { lazy, Suspense } from 'react';

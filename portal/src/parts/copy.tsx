@@ -1,4 +1,4 @@
-/** Text to take along: a button that copies, a block of code, one block in several languages, and a call as code. */
+/** Text to copy: a copy button, a code block, one block in several languages, and an API call as code. */
 import { ActionIcon, Button, CopyButton, SegmentedControl, Select, Stack, Tooltip } from '@mantine/core';
 import { useState } from 'react';
 import { IconCheck, IconCopy } from '../icons.ts';
@@ -19,7 +19,7 @@ export function Copy({ value, label = copying.copy }: { value: string; label?: s
   );
 }
 
-/** An id or address in a monospaced font, with its button. */
+/** An id or address in a monospaced font, with a copy button. */
 export function Copyable({ value }: { value: string }) {
   return (
     <span>
@@ -40,10 +40,10 @@ export function Code({ code, label }: { code: string; label: string }) {
   );
 }
 
-/** More would not fit beside one another on a phone. */
+/** More would not fit side by side on a phone. */
 const SIDE_BY_SIDE = 4;
 
-/** The same in several languages; the choice is remembered for all such blocks. */
+/** The same snippet in several languages; the choice is remembered for all blocks. */
 export function Snippets({ of, label }: { of: Readonly<Record<string, string>>; label: string }) {
   const names = Object.keys(of);
   const [chosen, choose] = useState(() => localStorage.getItem('postrider.language'));

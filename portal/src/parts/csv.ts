@@ -1,13 +1,13 @@
 /**
- * CSV files of lists (RFC 4180). A text that a spreadsheet would take for a formula gets an apostrophe in front: what strangers wrote
- * into subjects and names must not run on the machine of who opens the file (OWASP, CSV injection).
+ * CSV files of lists (RFC 4180). Text that a spreadsheet would treat as a formula is prefixed with an apostrophe: subjects and names from
+ * untrusted senders must not run on the user's machine (OWASP, CSV injection).
  */
 import { notifications } from '@mantine/notifications';
 import { lists } from '../texts/parts.ts';
 
 export type Cell = string | number | boolean | null | undefined;
 
-/** Rows of one file; those who need more use the API. */
+/** Maximum rows of one file; use the API for more. */
 const ROWS_AT_MOST = 10_000;
 const FORMULA = /^[=+\-@\t\r]/;
 
@@ -48,7 +48,6 @@ export function saveFile(name: string, content: Blob): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** Hands the rows to the browser as a file. */
 export async function saveCsv<T>(
   name: string,
   columns: readonly CsvColumn<T>[],

@@ -1,4 +1,4 @@
-/** A filter that is typed: the list follows when the typing pauses, and the address keeps it. */
+/** A text filter: the list updates when the user pauses typing, and the URL stores it. */
 import { TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useEffect, useState } from 'react';
@@ -14,7 +14,7 @@ export function FilterField({ name, label, width = '11rem' }: { name: string; la
     (value: string) => setSearch({ [name]: value.trim() || undefined }, { typed: true }),
     PAUSE_MS,
   );
-  // The address may change without this field, by the browser's way back or a button that clears all.
+  // The URL may also change by the browser's back button or by a button that clears all filters.
   useEffect(() => setTyped((value) => (value.trim() === chosen ? value : chosen)), [chosen]);
   return (
     <TextInput

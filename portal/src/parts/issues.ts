@@ -1,10 +1,10 @@
-/** What the service says of the fields of a form, each beside its own. */
+/** The API's messages about the fields of a form, by field. */
 import { PostriderError } from '../api.ts';
 import { sentence } from './sentence.ts';
 
 export interface Issues {
   of(field: string): string | undefined;
-  /** What belongs to none of the fields. */
+  /** Errors about none of the fields. */
   general: Error | null;
 }
 

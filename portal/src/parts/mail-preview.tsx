@@ -1,7 +1,7 @@
 /**
- * The html of a mail, as a recipient sees it, in a frame that can do nothing: no scripts, no forms, nothing from elsewhere. The frame's page
- * comes from the service with a Content-Security-Policy of its own (src/http/portal.ts), which the html is under, too. Remote images come only
- * when they are asked for, by a second page whose policy allows them; links open in a new tab that knows nothing of this one.
+ * The HTML of a message as a recipient sees it, in an isolated frame: no scripts, no forms, no external requests. The frame's page has its
+ * own Content-Security-Policy from the service (src/http/portal.ts), which also applies to the HTML. Remote images are loaded only on
+ * request, by a second page whose policy allows them; links open in a new tab without access to this one.
  */
 import { Button, Group, SegmentedControl, Text } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
@@ -10,10 +10,10 @@ import { IconPhoto } from '../icons.ts';
 import { preview } from '../texts/parts.ts';
 import classes from './parts.module.css';
 
-/** Elements that would reach elsewhere before a policy is asked, or that change what the frame is. */
+/** Elements that could make requests before a policy applies, or that change the frame. */
 const UNWANTED = 'link, meta, base, iframe, frame, object, embed, portal, script, noscript';
 
-/** Of drawings: browsers fetch them before they ask the policy. */
+/** Removes references in SVG, which browsers fetch before they check the policy. */
 function withoutReferences(mail: Document): void {
   for (const element of mail.querySelectorAll('svg, svg *'))
     for (const { name, value } of [...element.attributes]) {
@@ -24,7 +24,7 @@ function withoutReferences(mail: Document): void {
 
 const REMOTE_IN_STYLE = /url\(\s*["']?(?:https?:)?\/\/[^)]*\)/gi;
 
-/** What the policy would refuse is not asked for, so that a mail leaves no complaints in the console. */
+/** Removes what the policy would block, to avoid errors in the console. */
 function withoutRemote(mail: Document): void {
   for (const element of mail.querySelectorAll('[src], [srcset], [background], [poster]'))
     for (const name of ['src', 'srcset', 'background', 'poster'])
@@ -63,7 +63,7 @@ export function MailPreview({ html, height = 480 }: { html: string; height?: num
     setWithImages(true);
   };
   const frame = useRef<HTMLIFrameElement>(null);
-  // Until its page is there the frame has another policy.
+  // Until its page is loaded, the frame has another policy.
   const isLoaded = useRef(false);
   useEffect(() => {
     if (isLoaded.current && frame.current !== null) show(frame.current, html, withImages);

@@ -1,4 +1,4 @@
-/** A sentence in a coloured frame, with what can be done about it; and the one for what live mail and the sandbox share, which is changed in Live alone. */
+/** A colored notice with actions; and the notice for resources shared by live and sandbox that only Live can change. */
 import { Anchor, Group } from '@mantine/core';
 import { Link, useLocation } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -9,7 +9,7 @@ import classes from './parts.module.css';
 
 interface NoticeProps {
   tone?: Tone;
-  /** For what is to be read out at once. */
+  /** For notices that screen readers announce immediately. */
   role?: 'alert' | 'status';
   title?: string;
   children?: ReactNode;
@@ -27,7 +27,7 @@ export function Notice({ tone = 'note', role, title, children, actions }: Notice
   );
 }
 
-/** Says in the sandbox where these things are changed, and leads there. */
+/** Explains in the sandbox that these resources are changed in Live, with a link. */
 export function LiveOnly({ children }: { children: string }) {
   const { mode } = useScope();
   const { pathname } = useLocation();

@@ -1,4 +1,4 @@
-/** The frame of a page: its title, what can be done, and panels. */
+/** The frame of a page: its title, actions, and panels. */
 import { Anchor, Group, Text, Title } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useEffect } from 'react';
@@ -6,11 +6,11 @@ import classes from './parts.module.css';
 
 export interface PageProps {
   title: string;
-  /** Beside the title, such as a status. */
+  /** Next to the title, for example a status. */
   badge?: ReactNode;
   /** A sentence below the title. */
   lead?: ReactNode;
-  /** Where this page belongs: a path and its name. */
+  /** The parent page: a path and its name. */
   parent?: { href: string; name: string };
   actions?: ReactNode;
   children: ReactNode;
@@ -64,7 +64,7 @@ export function Panel({ title, actions, children }: { title?: string; actions?: 
   );
 }
 
-/** Names and what they are: the facts of one thing. Those that are undefined are left out. */
+/** A list of names and values. Undefined values are omitted. */
 export function Facts({ of }: { of: readonly (readonly [string, ReactNode | undefined])[] }) {
   return (
     <dl className={classes.facts}>

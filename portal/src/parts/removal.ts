@@ -1,6 +1,6 @@
 /**
- * What was taken away and can still be brought back: hidden in every list and page until it is gone. It goes in the account and mode that it was
- * taken from, wherever the person is by then.
+ * Removal with undo: a removed item is hidden in every list and page until it is deleted. It is deleted in the account and mode of its
+ * page, even if the user has switched since.
  */
 import { useQueryClient } from '@tanstack/react-query';
 import { useSyncExternalStore } from 'react';
@@ -24,7 +24,7 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** `remove` calls the operation once nobody has undone it; then the answers of `stale` are asked for again. */
+/** `remove` calls the operation when the time for undo is over, then reloads the responses of `stale`. */
 export function useRemoval<O extends OperationId>(operation: O, stale: readonly OperationId[]) {
   const { caller, name: scope } = useScope();
   const queries = useQueryClient();

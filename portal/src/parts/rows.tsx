@@ -1,6 +1,6 @@
 /**
- * A list: a real table, of which only what is in sight is in the page, so that hundreds of thousands of rows scroll without holes. On a
- * phone each row becomes a card. The next page is asked for before its end is reached.
+ * A list as a real table with virtual scrolling, so that hundreds of thousands of rows scroll smoothly. On a phone each row becomes a card.
+ * The next page is loaded before the end is reached.
  */
 import { Button, Group, Skeleton, Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
@@ -15,11 +15,11 @@ import { EmptyState, ErrorState } from './states.tsx';
 
 export interface Column<T> {
   name: string;
-  /** What is seen. */
+  /** The displayed content. */
   cell(row: T): ReactNode;
-  /** What is in the CSV; a column without it is not there. */
+  /** The value in the CSV file; a column without it is omitted. */
   text?(row: T): Cell;
-  /** Such as '9rem'. */
+  /** For example '9rem'. */
   width?: string;
   atEnd?: boolean;
 }
@@ -28,12 +28,12 @@ export interface RowsProps<T> {
   /** For screen readers. */
   label: string;
   columns: readonly Column<T>[];
-  /** Undefined while it is loaded for the first time. */
+  /** Undefined while loading for the first time. */
   rows: readonly T[] | undefined;
   keyOf(row: T): string;
-  /** The path that a row leads to; its first cell becomes the link. */
+  /** The path that a row links to; its first cell becomes the link. */
   href?(row: T): string;
-  /** Shows a row beside the list, where it has no page of its own; its first cell becomes the button. */
+  /** Opens a row next to the list if it has no page; its first cell becomes the button. */
   onOpen?(row: T): void;
   error?: unknown;
   onRetry?(): unknown;
@@ -41,9 +41,9 @@ export interface RowsProps<T> {
   isLoadingMore?: boolean;
   onMore?(): unknown;
   empty: { title: string; hint?: ReactNode; action?: ReactNode };
-  /** Name of the CSV file without its ending; without it there is no button. */
+  /** Name of the CSV file without its extension; without it there is no button. */
   csvName?: string;
-  /** All rows for the CSV, further pages included; without it the rows that are here. */
+  /** All rows for the CSV file, including further pages; without it the loaded rows. */
   csvRows?(): AsyncIterable<T>;
 }
 
@@ -170,7 +170,7 @@ function Row<T>({ row, index, columns, href, onOpen, measure }: RowProps<T>) {
     );
   };
   return (
-    // A click anywhere in the row is a click on its link or button; these are for keyboards.
+    // A click anywhere in the row activates its link or button; those are for keyboards.
     <tr
       ref={measure}
       data-index={index}

@@ -1,4 +1,4 @@
-/** What a page shows while it has nothing to show: loading, an error with what to do, an empty list, a page that is not there. */
+/** What a page shows without content: loading, an error with what to do, an empty list, a missing page. */
 import { Anchor, Button, Skeleton, Stack, Text, Title } from '@mantine/core';
 import { type ReactNode, useEffect, useState } from 'react';
 import { PostriderError } from '../api.ts';
@@ -20,13 +20,13 @@ export function Loading() {
 interface StateProps {
   icon?: ReactNode;
   title: string;
-  /** Where nothing else is on the page, the title is its heading. */
+  /** If this is the entire page, the title is its heading. */
   isPage?: boolean;
   children?: ReactNode;
   action?: ReactNode;
 }
 
-/** A quiet block in the place of a list. */
+/** A placeholder for an empty list. */
 export function EmptyState({ icon, title, isPage = false, children, action }: StateProps) {
   return (
     <div className={classes.state}>

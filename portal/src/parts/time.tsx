@@ -2,7 +2,7 @@
 import { Tooltip } from '@mantine/core';
 import { useSyncExternalStore } from 'react';
 
-/** Relative times are words, so they have the language of the texts. */
+/** Relative times contain words, so they use the language of the texts. */
 const LANGUAGE = 'en';
 const STEPS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ['day', 86_400_000],
@@ -33,7 +33,7 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** Unix ms, moved on every five seconds. */
+/** Unix ms, updated every five seconds. */
 export function useNow(): number {
   return useSyncExternalStore(subscribe, () => nowMs);
 }
@@ -48,7 +48,7 @@ export function ago(atMs: number, now: number): string {
 
 export const exactTime = (at: string): string => absolute.format(new Date(at));
 
-/** `exact` shows the date and time, and how long ago on the pointer. */
+/** `exact` shows the date and time, with the relative time as a tooltip. */
 export function Time({ at, exact = false }: { at: string; exact?: boolean }) {
   const now = useNow();
   const atMs = Date.parse(at);
@@ -67,14 +67,14 @@ export const count = (value: number): string => counted.format(value);
 export const percent = (share: number): string =>
   new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: share < 0.1 ? 2 : 1 }).format(share);
 
-/** 1 MB = 1,000,000 bytes, as everywhere in the API. */
+/** 1 MB = 1,000,000 bytes, as in the API. */
 export function size(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`;
   if (bytes < 1_000_000) return `${(bytes / 1_000).toFixed(1)} kB`;
   return `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
-/** Such as 0.4 s, 12 s, 3 min 5 s, 2 h 10 min, 3 d 4 h. */
+/** Formats as 0.4 s, 12 s, 3 min 5 s, 2 h 10 min, or 3 d 4 h. */
 export function duration(seconds: number): string {
   if (seconds < 1) return `${Math.round(seconds * 1_000)} ms`;
   if (seconds < 60) return `${Number(seconds.toPrecision(2))} s`;

@@ -1,6 +1,4 @@
-/**
- * Undo rather than "are you sure": what is asked for happens six seconds later, unless it is undone; at once when the page is left.
- */
+/** Undo instead of a confirmation: an action runs after six seconds unless it is undone; immediately when the user leaves the page. */
 import { Button, Group } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { undoing } from '../texts/parts.ts';
@@ -16,14 +14,13 @@ export function done(message: string): void {
 }
 
 interface Undoable {
-  /** What has happened, in the past tense, such as "Suppression lifted". */
+  /** The action in the past tense, for example "Suppression lifted". */
   message: string;
   run(): Promise<unknown>;
-  /** Shows it again. */
   onUndo(): void;
 }
 
-/** The page hides the thing before it calls this, and shows it again in onUndo, which also comes when it fails. */
+/** The page hides the item before it calls this, and shows it again in onUndo, which is also called after a failure. */
 export function withUndo({ message, run, onUndo }: Undoable): void {
   let isOver = false;
   const finish = (): void => {

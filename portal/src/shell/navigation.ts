@@ -1,4 +1,4 @@
-/** The pages of the menu and of the palette: where, under which name, for whom. */
+/** The pages of the menu and of the palette: path, name, and who can see them. */
 import {
   IconActivity,
   IconAlertTriangle,
@@ -99,7 +99,7 @@ export const OPERATOR_PAGES: readonly NavigationGroup[] = [
   },
 ];
 
-/** For places that show one of each. */
+/** For places that show both kinds. */
 export const [OperatorIcon, AccountIcon] = [IconGauge, IconBolt];
 
 export interface Place {
@@ -107,7 +107,7 @@ export interface Place {
   groups: readonly NavigationGroup[];
 }
 
-/** The menu where somebody is. */
+/** Returns the part of the portal that the path belongs to. */
 export function placeOf(pathname: string, scope: Scope): Place {
   if (pathname.startsWith('/app/operator')) return { base: '/app/operator', groups: OPERATOR_PAGES };
   const groups = ACCOUNT_PAGES.map((group) => ({

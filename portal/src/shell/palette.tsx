@@ -1,4 +1,4 @@
-/** ⌘K: a page by its name, a message or a mail that came in by its id, mail to an address or with a subject. */
+/** ⌘K: finds a page by name, a sent or inbound message by id, and messages by address or subject. */
 import '@mantine/spotlight/styles.css';
 import { Spotlight, type SpotlightActionData, type SpotlightActionGroupData, spotlight } from '@mantine/spotlight';
 import { useLocation, useNavigate } from '@tanstack/react-router';
@@ -10,7 +10,7 @@ import { useScope } from '../scope.ts';
 import { palette } from '../texts/palette.ts';
 import { ACCOUNT_PAGES, OPERATOR_PAGES } from './navigation.ts';
 
-/** Letters before mail is searched. */
+/** Minimum length of a message search. */
 const SEARCH_FROM = 3;
 const MAIL_ID = /^(?:msg|inb)_[0-9A-Za-z]{10,}$/;
 

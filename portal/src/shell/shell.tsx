@@ -1,4 +1,4 @@
-/** What stands around the pages of somebody who is signed in: the menu, the account, live or sandbox, search, and the person. */
+/** The frame around the pages of a signed-in user: menu, account, live or sandbox, search, and profile. */
 import {
   ActionIcon,
   CloseButton,
@@ -158,7 +158,7 @@ function AccountAndMode() {
   const { person, account, mode, chooseAccount } = useScope();
   const navigate = useNavigate();
   const { pathname } = useLocation();
-  /** The same list in the other mode; a single thing exists in one of them only. */
+  /** Opens the same list in the other mode; a single item exists in one mode only. */
   const choose = (next: Mode): void => {
     const [, , , area = ''] = pathname.split('/');
     void navigate({ to: `/app/${next}/${area === 'inbox' && next === 'live' ? 'messages' : area}` });

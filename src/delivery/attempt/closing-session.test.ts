@@ -1,4 +1,4 @@
-/** A session that says QUIT still counts at its server: the next one is dialled when it is gone. */
+/** A session that is sending QUIT still counts at its server: the next one is dialed when it is closed. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { smtpSink } from '../../../test/kit/smtp-sink.ts';
@@ -10,10 +10,9 @@ import type { SessionNeed } from './pooled-session.ts';
 
 const need: SessionNeed = { domain: RELAY, tls: false, avoid: new Set(), attempts: 0, emailSeq: 1 };
 
-/** The server takes so long over QUIT. */
 const QUIT_MS = 1_000;
 
-/** How long a session waits for the end of the one before it, ms. */
+/** Returns how long a session waits for the end of the previous one, ms. */
 async function waits(roomForIdle: number): Promise<number> {
   const sink = await smtpSink({ script: { quit: { reply: '221 2.0.0 bye', delayMs: QUIT_MS } } });
   const dns = { lookupHost: async () => ({ status: 'found', value: ['127.0.0.1'], secure: false }) };
@@ -31,7 +30,7 @@ async function waits(roomForIdle: number): Promise<number> {
   try {
     const first = await connections.open(RELAY, need);
     assert.ok(first.ok);
-    // It has no messages left.
+    // The session has no messages left.
     const closed = connections.release(first.pooled);
     const startedMs = performance.now();
     const second = await connections.open(RELAY, need);
@@ -45,7 +44,7 @@ async function waits(roomForIdle: number): Promise<number> {
   }
 }
 
-test('no session is dialled beside one that is not closed yet, where there is no room', async () => {
+test('no session is dialed at the limit while another one is still closing', async () => {
   assert.ok((await waits(0)) >= QUIT_MS - 10);
 });
 

@@ -40,7 +40,6 @@ export interface Connections {
    * if the message ignores policies (RFC 8689 §5).
    */
   asksOf(domain: string, tlsOptional: boolean): Promise<string>;
-  /** Takes an idle session with this destination. */
   take(destination: string, need: SessionNeed): PooledSession | undefined;
   /**
    * Looks up the domain and opens a session with one of the MX hosts that belong to this destination. With `after`, only hosts after that
@@ -62,9 +61,7 @@ export interface Connections {
   cancelOpening(): void;
   /** Cuts every session that has not sent the final dot of its message. */
   cutBeforeDots(): void;
-  /** Cuts every session. */
   destroyAll(): void;
-  /** Sends QUIT on every idle session. */
   quitAll(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** Mail with stored files, from the queue to a real SMTP server: bytes, sizes, signatures, one pass to hash and one to send. */
+/** Messages with stored files, from the queue to a real SMTP server: bytes, sizes, signatures, one pass to hash and one to send. */
 import assert from 'node:assert/strict';
 import { createPrivateKey, randomBytes } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
@@ -54,7 +54,7 @@ async function begin(
   return { sink, rig, opened };
 }
 
-/** What we added: everything in front of the accepted content. */
+/** Returns what was added before the accepted content. */
 function added(received: Buffer, mail: LargeMail): string {
   return received.toString('latin1', 0, received.length - mail.sizeBytes);
 }
@@ -80,7 +80,7 @@ test('29 MB of files: whole and unchanged at the receiver, SIZE exact, both sign
   assert.equal(opened.length, 4, 'each file that is not empty is read once to be hashed and once to be sent');
 });
 
-test('over TLS, several at once, to a server without 8BITMIME: every one arrives whole', async (t) => {
+test('over TLS, several at the same time, to a server without 8BITMIME: every message arrives complete', async (t) => {
   const sinkOptions: SinkOptions = { tls: 'starttls', extensions: ['PIPELINING', 'SIZE 50000000'] };
   const { sink, rig } = await begin(t, { sink: sinkOptions });
   const mails = new Map<string, LargeMail>();
@@ -116,7 +116,7 @@ test('a retry reads the files once: the hash of the body is kept; content from a
   assert.deepEqual(await verify(sink.messages[0]!.content), ['pass', 'pass']);
 });
 
-test('a mail beyond the SIZE of the receiver bounces before a byte of it is sent or read', async (t) => {
+test('a message over the SIZE of the receiver bounces before a byte of it is sent or read', async (t) => {
   const { sink, rig, opened } = await begin(t, { sink: { extensions: ['SIZE 400000'] }, signed: false });
   const mail = await largeMail(rig.blobs, [{ bytes: randomBytes(300_000) }]);
   const [id] = await rig.send(rigMail(mail));
@@ -127,7 +127,7 @@ test('a mail beyond the SIZE of the receiver bounces before a byte of it is sent
   assert.deepEqual(opened, []);
 });
 
-test('sandbox mail is delivered without its files being read', async (t) => {
+test('sandbox messages are delivered without reading their files', async (t) => {
   const { sink, rig, opened } = await begin(t);
   const mail = await largeMail(rig.blobs, [{ bytes: randomBytes(300_000) }]);
   const [id] = await rig.send({ ...rigMail(mail), mode: 'sandbox' });

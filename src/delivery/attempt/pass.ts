@@ -51,7 +51,6 @@ export interface AttemptReport {
   /** Duration, by a monotonic clock. */
   elapsedMs: number;
   results: AttemptResult[];
-  /** The signal about the destination. */
   signal: Signal;
   /** The session to continue with, if it is still usable. */
   pooled: PooledSession | undefined;

@@ -1,4 +1,4 @@
-/** A session that was opened under a policy on TLS is not used any more when the domain has another. */
+/** A session opened under a TLS policy is no longer used after the domain's policy has changed. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { TempDatabase } from '../../../test/kit/temp-database.ts';
@@ -12,7 +12,7 @@ import { isFit, type PooledSession } from './pooled-session.ts';
 const DOMAIN = 'shop.example';
 const DAY_MS = 86_400_000;
 
-/** What mail asks of its session where the domain has this MTA-STS policy. */
+/** Returns the TLS requirements of a session if the domain has this MTA-STS policy. */
 async function asksUnder(mode: 'testing' | 'enforce'): Promise<string> {
   const now = systemClock.now();
   const times = { checkedAt: now, usedAt: now, expiresAt: now + DAY_MS };
@@ -29,7 +29,7 @@ async function asksUnder(mode: 'testing' | 'enforce'): Promise<string> {
   return asks;
 }
 
-test('a session in the clear from before a policy was enforced takes no mail afterwards', async () => {
+test('an unencrypted session from before a policy was enforced is not used afterwards', async () => {
   const testing = await asksUnder('testing');
   const session = { tls: undefined, verified: false, remoteHost: 'mx.shop.example' };
   const pooled = { asks: testing, session } as unknown as PooledSession;

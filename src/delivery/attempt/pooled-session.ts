@@ -14,7 +14,6 @@ export interface PooledSession {
   domain: string;
   /** Messages after which the session is closed. */
   mostMessages: number;
-  /** The host of the session. */
   candidate: Candidate;
   /** What an attempt tries after this session: the other addresses of its host, then the hosts after it. */
   rest: Candidate[];
@@ -29,7 +28,6 @@ export interface PooledSession {
   idleSince: number;
 }
 
-/** What a message requires of its session. */
 export interface SessionNeed {
   /** The domain whose MX hosts receive the message; with a relay, the destination itself. */
   domain: string;
@@ -40,7 +38,6 @@ export interface SessionNeed {
   avoid: ReadonlySet<string>;
   /** Number of earlier attempts. */
   attempts: number;
-  /** Sequence number of the email. */
   emailSeq: number;
   /** If the attempt comes from its domain's own destination: the MX hosts it has not tried, if known. */
   detour?: Pick<Detour, 'rest'> | undefined;
@@ -65,7 +62,6 @@ export function hasShareLeft(pooled: PooledSession): boolean {
   return pooled.used < pooled.mostMessages;
 }
 
-/** Idle sessions, by destination. */
 export class IdleSessions {
   readonly #byDestination = new Map<string, PooledSession[]>();
 

@@ -56,7 +56,7 @@ async function verify(mail: Buffer): Promise<string[]> {
   return result.results.map((one: { status: { result: string } }) => one.status.result);
 }
 
-test('what leaves is Received, both signatures, and the content untouched; the signatures verify', async () => {
+test('a sent message has Received, both signatures, and the unchanged content; the signatures verify', async () => {
   const content = `${header}.a line with a dot\r\n\ttab  and spaces  \r\n\r\n\r\n`;
   const [mail] = await sent(content, ['a@x.example']);
   assert.match(mail!.toString(), /^Received: [^\r]+\r\n [^\r]+\r\nDKIM-Signature: v=1; a=rsa-sha256;/);
@@ -66,7 +66,7 @@ test('what leaves is Received, both signatures, and the content untouched; the s
   assert.ok(!(await verify(altered)).includes('pass'), 'an altered mail does not verify');
 });
 
-test('a large mail from a blob is hashed in slices to the same signature', async () => {
+test('a large message from a blob is hashed in slices to the same signature', async () => {
   const content = `${header}${'0123456789 some words of a line \r\n'.repeat(45_000)}\r\n\r\n`;
   const [mail] = await sent(content, ['a@x.example'], true);
   assert.ok(mail!.length > 1_500_000);

@@ -89,7 +89,7 @@ function fromDomain(job: DeliveryJob): string {
 }
 
 function unverified(job: DeliveryJob): Prepared {
-  const text = `the domain ${fromDomain(job)} is no longer verified for the account that sends this mail`;
+  const text = `the domain ${fromDomain(job)} is no longer verified for the sending account`;
   const local = { code: 550, enhanced: '5.7.1', text };
   return { ok: false, evidence: { stage: 'data', cause: SENDER_UNVERIFIED, local } };
 }
@@ -120,7 +120,6 @@ async function loadContent(
   }
 }
 
-/** Counts the Received fields in the header. */
 export function countReceived(content: Buffer): number {
   const header = content.toString('latin1', 0, endOfHeader(content).headerEnd);
   return headerFields(header).filter(({ name }) => name === 'received').length;
@@ -151,7 +150,7 @@ export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps:
   }
   // Messages composed by Postrider have no Received field.
   if (job.source === 'smtp' && countReceived(content) > MAX_RECEIVED) {
-    const text = `the message has more than ${MAX_RECEIVED} Received fields: it goes round in a loop`;
+    const text = `the message has more than ${MAX_RECEIVED} Received fields: mail loop`;
     return { ok: false, evidence: { stage: 'data', local: { code: 554, enhanced: '5.4.6', text } } };
   }
   const large = files && { job, content, files };

@@ -17,7 +17,7 @@ const RAW_HEADER = EIGHT_BIT.replace('plain', 'Größe');
 const ALL = ['PIPELINING', 'SIZE 50000000', 'ENHANCEDSTATUSCODES', '8BITMIME', 'SMTPUTF8'];
 
 let keys: DkimKey[] = [];
-/** How often all keys were gone through to sign. */
+/** How often all keys were read to sign. */
 let signings = 0;
 const records: Record<string, string> = {};
 const open: { rig: Rig; sink: SmtpSink }[] = [];
@@ -97,7 +97,7 @@ async function verdicts(mail: Buffer): Promise<string[]> {
   return results.map((one: { status: { result: string } }) => one.status.result);
 }
 
-test('a peer with 8BITMIME and SMTPUTF8 gets the mail as it is', async () => {
+test('a peer with 8BITMIME and SMTPUTF8 gets the message unchanged', async () => {
   const [mail] = await delivered(whole, { content: RAW_HEADER, smtpUtf8: true });
   assert.ok(mail!.content.toString().endsWith(RAW_HEADER));
   assert.match(mail!.mailParameters, /BODY=8BITMIME SMTPUTF8$/);
@@ -123,7 +123,7 @@ test('a peer without SMTPUTF8 gets encoded headers and the body as it is', async
   assert.deepEqual(await verdicts(mail!.content), ['pass', 'pass']);
 });
 
-test('mail that needs nothing goes as it is, whatever its peer lacks', async () => {
+test('a message that needs no extension is sent unchanged, whatever its peer lacks', async () => {
   const content = EIGHT_BIT.replace('Grüße', 'Hello');
   for (const at of [sevenBit, noUtf8]) {
     const [mail] = await delivered(at, { content });
@@ -137,11 +137,11 @@ test('mail that needs nothing goes as it is, whatever its peer lacks', async () 
 test('the corpus arrives in seven bits with signatures that verify', async () => {
   for (const { name, content } of corpus()) {
     if (name.startsWith('smime-signed-8') || name.startsWith('smtputf8')) continue;
-    // The rig keeps text; what is not UTF-8 is covered by the tests of the format.
+    // The rig stores text; the tests of the format cover other content.
     if (!content.equals(Buffer.from(content.toString()))) continue;
     const [mail] = await delivered(sevenBit, { content, smtpUtf8: name.startsWith('raw') });
     assert.ok(isAscii(mail!.content), name);
-    // A mailing list's own signature stands below ours.
+    // A mailing list's own signature is below Postrider's.
     assert.deepEqual((await verdicts(mail!.content)).slice(0, 2), ['pass', 'pass'], name);
   }
 });
@@ -220,7 +220,7 @@ test('one recipient with a UTF-8 local part costs the others nothing: they see i
   assert.match(mail!.content.toString(), /To: Ünal <ünal@x\.example>, bob/, 'a server with SMTPUTF8 gets it as it is');
 });
 
-test('the session that refused one mail goes on with the next', async () => {
+test('the session that refused one message continues with the next', async () => {
   const total = sevenBit.sink.connections.total;
   const { content } = corpus().find((one) => one.name === 'smime-signed-8bit.eml')!;
   await bounce(sevenBit, { content });

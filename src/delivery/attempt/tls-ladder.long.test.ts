@@ -1,6 +1,6 @@
 /**
- * What becomes of mail at servers that are good and bad at TLS, counted at the servers: a table of fourteen by what the mail asks
- * for. Where nothing asks for TLS, TLS that fails is replaced by the clear, and remembered; where something does, nothing leaves.
+ * Messages to servers with good and bad TLS, counted at the servers: fourteen servers by the TLS requirement of the message. Without a
+ * requirement, failing TLS falls back to an unencrypted connection, which is remembered; with one, nothing is sent.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -13,7 +13,7 @@ import { parseCidrs } from '../../net/address-guard.ts';
 import { openDns } from '../../net/dns.ts';
 import type { DeliveryDeps } from '../delivery.ts';
 
-// Before the first verified connection: the authorities are read once.
+// Before the first verified connection: the CAs are read once.
 tls.setDefaultCACertificates([...tls.getCACertificates(), ...trustedCertificates()]);
 
 let dns: FakeDns;
@@ -107,7 +107,7 @@ test('a handshake that failed is remembered, and TLS is tried again later; a ref
     const { type, attempt } = await outcomeOf(id!, own);
     assert.equal(type, 'Delivery');
     assert.match(attempt.tlsFallback ?? '', peer.fallback!);
-    // The next one opens a session of its own.
+    // The next message opens a new session.
     peer.sink.dropAll();
     await waitUntil('no session to be left', () => own.delivery.state().connections === 0);
   };
@@ -134,7 +134,7 @@ test('a handshake that failed is remembered, and TLS is tried again later; a ref
   assert.equal((await outcomeOf(id!, own)).attempt.tls, 'TLSv1.3', 'repaired: encrypted again');
 });
 
-test('a pooled session serves only mail that asks for no more than it offers', async () => {
+test('a pooled session serves only messages whose requirements it meets', async () => {
   const peer = receivers.peers.find((one) => one.name === 'valid')!;
   peer.sink.dropAll();
   await waitUntil('no session to be left', () => rig.delivery.state().connections === 0);
@@ -155,7 +155,7 @@ test('a pooled session serves only mail that asks for no more than it offers', a
   assert.ok([clear, encrypted, verified].includes(await sessionOf('pool6', false)), 'what asks for nothing takes any');
 });
 
-test('mail that requires TLS and cannot have it holds up none of the mail behind it', async (t) => {
+test('a message that requires unavailable TLS does not delay later messages', async (t) => {
   const one = await makeRig({ connectionShare: () => 0.01 });
   t.after(() => one.close());
   const peer = receivers.peers.find((other) => other.name === 'without')!;
@@ -168,7 +168,7 @@ test('mail that requires TLS and cannot have it holds up none of the mail behind
   assert.ok(rest.every((id) => one.attempts(id).length === 1));
 });
 
-test('mail that requires TLS bounces when its lifetime ends, and never left in the clear', async () => {
+test('a message that requires TLS bounces when its lifetime ends, and is never sent unencrypted', async () => {
   const peer = receivers.peers.find((one) => one.name === 'without')!;
   const before = verbsAt(peer, 'MAIL');
   const [id] = await rig.send({ to: [`late@${peer.domain}`], options: { requireTls: true }, lifetimeMs: 3_600_000 });

@@ -1,6 +1,6 @@
 /**
- * What becomes of mail at servers that are good and bad at TLS where the recipient's domain has a policy (MTA-STS), counted at the
- * servers: the same fourteen as in tls-ladder.long.test.ts, with policies from a real policy host.
+ * Messages to servers with good and bad TLS if the recipient's domain has a policy (MTA-STS), counted at the servers: the same fourteen as
+ * in tls-ladder.long.test.ts, with policies from a real policy host.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -15,7 +15,7 @@ import { parseCidrs } from '../../net/address-guard.ts';
 import { openDns } from '../../net/dns.ts';
 import { openTlsPolicies } from '../../tls-policy/tls-policy.ts';
 
-// Before the first connection that is looked at: the authorities are read once.
+// Before the first checked connection: the CAs are read once.
 tls.setDefaultCACertificates([...tls.getCACertificates(), ...trustedCertificates()]);
 
 let dns: FakeDns;
@@ -44,7 +44,7 @@ after(async () => {
 });
 
 interface PolicyRig extends Rig {
-  /** Sends one mail, and answers what its first outcome was. */
+  /** Sends one message, and returns its first outcome. */
   outcomeOf(to: string, requireTls?: boolean | 'verified', further?: { tlsOptional: true }): Promise<Outcome>;
 }
 
@@ -55,7 +55,7 @@ interface Outcome {
   attempt: Record<string, unknown>;
 }
 
-/** A delivery whose domains have this policy. */
+/** Returns a delivery whose domains have this policy. */
 async function policyRig(mode: 'enforce' | 'testing'): Promise<PolicyRig> {
   for (const { domain, exchanger } of receivers.peers)
     hosts.answers.set(domain, policyAnswer({ mode, mx: [exchanger] }));
@@ -95,7 +95,7 @@ async function policyRig(mode: 'enforce' | 'testing'): Promise<PolicyRig> {
 
 const mailAt = (peer: TlsPeer): number => peer.sink.commands.filter((line) => line.startsWith('MAIL')).length;
 
-/** With a policy that is enforced only a valid certificate will do; one in testing changes nothing. */
+/** An enforced policy requires a valid certificate; one in testing changes nothing. */
 const FATES = {
   enforce: (peer: TlsPeer): Fate => (peer.name === 'valid' ? 'encrypted' : 'waits'),
   testing: (peer: TlsPeer): Fate => peer.fates.false,
@@ -154,7 +154,7 @@ test('the reason is said in words, of certificate and of STARTTLS', async (t) =>
   }
 });
 
-test('an exchanger that the policy does not name gets nothing, unless the policy is only tested', async (t) => {
+test('an MX host that the policy does not name gets nothing, unless the policy is in testing', async (t) => {
   const peer = receivers.peers.find((one) => one.name === 'valid')!;
   const before = mailAt(peer);
   const enforced = await policyRig('enforce');
@@ -172,7 +172,7 @@ test('an exchanger that the policy does not name gets nothing, unless the policy
   assert.equal((await testing.outcomeOf('b@unnamed.example')).type, 'Delivery');
 });
 
-test('mail that asks for a certificate is content with a policy that has it checked; mail that asks for TLS alone is held to the policy', async (t) => {
+test('a policy that verifies certificates satisfies messages that require one; messages that only require TLS must meet the policy', async (t) => {
   const rig = await policyRig('enforce');
   t.after(() => rig.close());
   assert.equal((await rig.outcomeOf('c@valid.example', 'verified')).type, 'Delivery');
@@ -196,7 +196,7 @@ test('a session that was opened for a domain without a policy does not serve one
   assert.equal(mailAt(peer), mails);
 });
 
-test('REQUIRETLS is passed on with mail that asks for TLS, to a server that has proven who it is and offers it', async (t) => {
+test('REQUIRETLS is passed on with messages that require TLS, to a verified server that offers it', async (t) => {
   const rig = await policyRig('enforce');
   t.after(() => rig.close());
   const peer = receivers.peers.find((one) => one.name === 'valid')!;
@@ -211,7 +211,7 @@ test('REQUIRETLS is passed on with mail that asks for TLS, to a server that has 
   assert.doesNotMatch(await parametersOf('k@valid.example', false), /REQUIRETLS/);
 });
 
-test('mail that says TLS-Required: No leaves whatever the domain asks, in the clear where it must; not where it asks for TLS itself', async (t) => {
+test('a message with TLS-Required: No is sent whatever the domain requires, unencrypted if necessary, unless it requires TLS itself', async (t) => {
   const rig = await policyRig('enforce');
   t.after(() => rig.close());
   const further = { tlsOptional: true } as const;

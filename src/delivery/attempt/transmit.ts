@@ -80,7 +80,6 @@ export interface Transmitting {
   group: Held[];
   destination: string;
   prepared: Prepared;
-  /** The session to continue with. */
   pooled: PooledSession | undefined;
   senders: Senders;
   progress: Progress;

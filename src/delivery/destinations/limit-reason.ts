@@ -7,7 +7,6 @@ export interface LimitState {
   limits: ConnectionLimits;
   /** Connections allowed now. */
   limit: number;
-  /** Whether the destination answered recently. */
   proven: boolean;
   /** Whose limits apply: a provider of providers.json, or the relay. */
   owner: string;

@@ -46,7 +46,6 @@ export interface Limits {
   /** Whose limits a destination has, for operators. */
   ownerOf(key: string): string;
   messagesPerConnection(key: string): number;
-  /** Rules by which replies pause the destination. */
   pauseRules(key: string): readonly PauseRule[];
 }
 

@@ -186,7 +186,6 @@ export const putOffPageOperation = operation('delivery.putOffPage', 'read', (tx,
 });
 
 export interface PutOffCount extends PutOffSpan {
-  /** Rows to read, earliest due first. */
   rows: number;
   domains: number;
 }

@@ -1,4 +1,4 @@
-/** The limits of providers: whose exchanger a name is, what a file of the operator changes, and what stops the start. */
+/** Provider limits: which provider an MX host belongs to, what the operator's file changes, and which files prevent the start. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -7,7 +7,7 @@ import { test } from 'node:test';
 
 import { mergeProviders, PROVIDERS, readProviders } from './providers.ts';
 
-test('the large providers are known by the names of their exchangers', () => {
+test('the large providers are recognized by the names of their MX hosts', () => {
   const hosts: [host: string, name: string | undefined][] = [
     ['gmail-smtp-in.l.google.com', 'google'],
     ['alt4.aspmx.l.google.com', 'google'],
@@ -37,7 +37,7 @@ test('Google and Microsoft get 10 connections of 50 messages, Yahoo 5 of 20, eve
   assert.deepEqual(limits('default'), [5, 20, 100]);
 });
 
-test('what the operator says is merged key by key; a new provider needs its exchangers', () => {
+test("the operator's settings are merged key by key; a new provider needs its MX hosts", () => {
   const merged = mergeProviders({
     default: { messagesPerMinute: 600 },
     google: { connections: 2 },
@@ -50,7 +50,7 @@ test('what the operator says is merged key by key; a new provider needs its exch
   assert.equal(merged.byHost('mx.acme.example')?.connections, 20);
 });
 
-test('what a file must not say is one line that names it and what is allowed', (t) => {
+test('an invalid file is reported in one line with the value and the accepted form', (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-providers-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const file = path.join(folder, 'providers.json');
@@ -64,7 +64,7 @@ test('what a file must not say is one line that names it and what is allowed', (
     ['{"google": {"match": ["*.*.example"]}}', /^match of google must be a list of names/],
     ['{"google": {"pauses": [{"reply": "x"}]}}', /^pauses of google must be a list/],
     ['{"default": {"match": ["x.example"]}}', /^default must not have "match"$/],
-    ['{"relay": {"match": ["x.example"]}}', /^"relay" cannot be the name of a provider/],
+    ['{"relay": {"match": ["x.example"]}}', /^"relay" is not a valid provider name/],
     ['{"google": 3}', /^google must be an object$/],
     ['[]', /^must be an object of providers$/],
     ['{', /^is not JSON/],

@@ -28,7 +28,6 @@ export interface Provider {
 
 export interface Providers {
   readonly default: Provider;
-  /** Returns the provider of an MX host. */
   byHost(host: string): Provider | undefined;
   byName(name: string): Provider | undefined;
 }
@@ -59,7 +58,7 @@ function pausesFault(value: unknown): string | undefined {
     return isReply && wholeNumber(60)(minutes) === undefined && Object.keys(others).length === 0;
   };
   const isGood = Array.isArray(value) && value.every(isRule);
-  return isGood ? undefined : 'a list of {"reply": words of the reply, "minutes": 1 to 60}';
+  return isGood ? undefined : 'a list of {"reply": text in the reply, "minutes": 1 to 60}';
 }
 
 /** Returns the accepted form if a value is invalid. */
@@ -86,9 +85,7 @@ function check(given: unknown, known: ReadonlySet<string>): asserts given is Rec
       );
     }
     if (!/^[a-z][a-z0-9-]{0,39}$/.test(name) || name === 'relay' || name === 'sandbox') {
-      throw new Error(
-        `${JSON.stringify(name)} cannot be the name of a provider: letters a to z, digits and hyphens can`,
-      );
+      throw new Error(`${JSON.stringify(name)} is not a valid provider name: use letters a to z, digits and hyphens`);
     }
     if (name === DEFAULT && Object.hasOwn(config, 'match')) throw new Error('default must not have "match"');
     for (const [key, value] of Object.entries(config)) {

@@ -1,4 +1,4 @@
-/** The states of a destination, by what its peer says and by the clock. */
+/** The states of a destination, by the signals of its peer and by the clock. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../../test/kit/fake-clock.ts';
@@ -17,10 +17,10 @@ function setUp() {
   const clock = fakeClock();
   const registry = new Registry({ clock, log: silentLog, limits: { of: () => MX_CONNECTIONS } });
   const one = registry.of('x.example');
-  /** Whether a pause began. */
+  /** Returns whether a pause started. */
   const hear = (signal: Signal, startedMs = clock.now()): boolean =>
     registry.report(one, signal, startedMs) === 'began';
-  /** How many slots may run, each having its session at once. */
+  /** Returns how many slots may run, each of which opens its session immediately. */
   const allowed = (destination: Destination = one): number => {
     let count = 0;
     for (; registry.mayOpen(destination); count += 1) {
@@ -48,7 +48,7 @@ test('one slot until it answers, the initial limit then, growing by one for as m
   assert.equal(one.limit, MX_CONNECTIONS.ceiling);
 });
 
-test('one slot again when nothing was heard of it for 10 minutes, and when nobody can be reached', () => {
+test('one slot again after 10 minutes without an answer, and when no host can be reached', () => {
   const { clock, hear, allowed } = setUp();
   hear(answer);
   clock.advance(10 * MINUTE - 1);
@@ -201,7 +201,7 @@ test('a peer that falls silent is paused, and has a shorter deadline until it an
   );
 });
 
-test('what is idle is forgotten, pauses are not', () => {
+test('idle destinations are forgotten, pauses are not', () => {
   const { clock, registry, hear } = setUp();
   hear(wait(3_600_000));
   for (let i = 0; i < 12_000; i += 1) registry.of(`${i}.example`);

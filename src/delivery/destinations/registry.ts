@@ -1,28 +1,27 @@
 /**
- * What each destination allows: a limit on connections, or nothing for a while. Every reply of a peer about itself, rather than
- * about a message, changes one of these states, and nothing else decides whether a connection may be opened. The registry is the only
- * writer of a destination:
+ * The state of each destination: a limit on connections, or a pause. Every reply of a peer about itself, rather than about a message,
+ * changes this state, and only this state decides whether a connection may be opened. The registry is the only writer of a destination:
  *
- *              an envelope was answered            a connection more was refused, others are observed
+ *              an envelope was answered            another connection was refused, others are open
  *   probing ───────────────────────────▶ open ───────────────────────────────────────▶ limited
- *   (one slot)                            ▲ │ ◀───── one connection more was accepted ─────── │
+ *   (one slot)                            ▲ │ ◀────── another connection was accepted ─────── │
  *     ▲  │                                │ │                                               │
  *     │  └─── refused: longer ──▶ paused ◀──┴──── asked for time, or stalled ───────────────┘
  *     │                              │
  *     └──────── time is up ──────────┘
  *
- * - Probing: not heard of in the last 10 minutes: one slot, until the peer answers an envelope; after a pause a transaction. One
- *   recipient may stall at a cold start while the peer would serve others: without a pause, one more slot each `patienceMs`.
- * - Open: as many slots as the limit, which begins at `initial` (after a pause at half of what it was), grows by one when as many
- *   messages as it allows connections have gone through, and shrinks by a quarter when no connection can be made. As many
- *   connections may be opening as there are open ones: a peer that allows N never sees more than 2N at once.
- * - Limited: the peer keeps N sessions of ours and refuses one more. N is the limit for 1, 2, 5, 10, 20 minutes, and N + 1 then.
- * - Paused: nothing is begun for as long as the peer asked for, else for 1, 2, 5, 10, 20 minutes; attempts in progress continue.
- * - Blocked: paused because the peer refuses our host, for 15 minutes, then for an hour each time, until a probe is answered. Where there
- *   is a fallback route, mail goes there from the sixteenth minute on, but for the one that probes.
+ * - Probing: not heard of in the last 10 minutes: one slot, until the peer answers an envelope, or after a pause a transaction. One
+ *   recipient may stall at a cold start while the peer would serve others: unless it is a pause, one more slot each `patienceMs`.
+ * - Open: as many slots as the limit. The limit starts at `initial` (after a pause at half of its last value), grows by one after as
+ *   many messages as it allows connections, and shrinks by a quarter when no connection can be opened. At most as many connections
+ *   are being opened as are open: a peer that allows N never sees more than 2N at the same time.
+ * - Limited: the peer serves N sessions and refuses another one. The limit is N for 1, 2, 5, 10, 20 minutes, and N + 1 after that.
+ * - Paused: nothing starts for as long as the peer asked, otherwise for 1, 2, 5, 10, 20 minutes; attempts in progress continue.
+ * - Blocked: paused because the peer refuses this host, for 15 minutes, then for an hour each time, until a probe succeeds. If there is
+ *   a fallback route, mail uses it from the 16th minute on, except for the message that probes.
  *
- * Pauses are shared by all nodes and outlive a restart (shared-pauses.ts): one session of all nodes together probes. All else is in
- * memory, each process has its own, and a restart begins with probing.
+ * Pauses are shared by all nodes and survive a restart (shared-pauses.ts); one session across all nodes probes. The remaining state is
+ * in the memory of each process, and a restart begins with probing.
  */
 import { type Clock, iso } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -90,7 +89,6 @@ export interface RegistryDeps {
   clock: Clock;
   log: Log;
   limits: Pick<Limits, 'of'>;
-  /** Whether there is a fallback route. */
   hasFallback?: boolean;
   /** Whether this node may probe a destination whose pause has expired; always by default. */
   probes?: { isPermitted(key: string): boolean };
@@ -156,7 +154,6 @@ export class Registry {
 
   // Questions: what is allowed now.
 
-  /** Whether one more slot may run now. */
   mayOpen(destination: Destination): boolean {
     if (this.#isPaused(destination) || !this.maySend(destination)) return false;
     const { active, opening, key } = destination;
@@ -167,7 +164,6 @@ export class Registry {
     return active < 1 || (active < most && isOverdue(destination, patienceMs, this.#nowMs));
   }
 
-  /** Whether the rate allows a message now. */
   maySend(destination: Destination): boolean {
     const { messagesPerMinute } = this.#deps.limits.of(destination.key);
     if (messagesPerMinute === null) return true;
@@ -214,7 +210,6 @@ export class Registry {
     return this.isDiverted(key) && !this.#chooseProbe(this.#recordOf(key)) ? FALLBACK : key;
   }
 
-  /** Destinations that are paused now. */
   paused(): Destination[] {
     return [...this.#all.values()].filter((one) => this.#isPaused(one));
   }

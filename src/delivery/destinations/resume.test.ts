@@ -1,4 +1,4 @@
-/** Mail that was put off for a pause, after a restart of the process: it is counted for its destination, and follows when the pause is ended. */
+/** Messages deferred by a pause, after a restart: they are counted for their destination, and sent when the pause is ended. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { mxRig } from '../../../test/kit/mx-rig.ts';
@@ -11,7 +11,7 @@ const KEY = 'mx.peer.example';
 const SLOW_DOWN = '421 4.7.28 too fast, try again in 3600 seconds';
 const COUNTED_EVERY_MS = 10_000;
 
-/** Two destinations that one mail each has met the pause of; then mail that is put off untried, and the process begun again. */
+/** One message each is refused by two destinations, more messages are deferred untried, and the process restarts. */
 async function putOff(t: TestContext, domains: number) {
   const mx = await mxRig({ peer: { script: { mail: SLOW_DOWN } }, other: { script: { mail: SLOW_DOWN } } });
   t.after(() => mx.close());
@@ -36,7 +36,7 @@ async function putOff(t: TestContext, domains: number) {
   return { ...mx, ids, other: other!, shown };
 }
 
-test('what is put off is counted after a restart, also for more domains than are named, and says why', async (t) => {
+test('deferred messages are counted after a restart, with their reason, also for more domains than are listed', async (t) => {
   const { rig, shown } = await putOff(t, 120);
   await waitUntil('all to be counted', () => (shown()?.putOff ?? 0) >= 120);
   const { domains, asked, replies, pausedUntil } = shown()!;
@@ -53,7 +53,7 @@ test('what is put off is counted after a restart, also for more domains than are
   await waitUntil('none to be counted', () => (shown()?.putOff ?? 0) === 0);
 });
 
-test('a pause that is ended after a restart lets go what was put off for it, and nothing else', async (t) => {
+test('ending a pause after a restart sends the messages it deferred, and nothing else', async (t) => {
   const { rig, sinks, ids, other } = await putOff(t, 6);
   await waitUntil('the pause to be known', () => rig.delivery.state().pausedDestinations.length === 2);
   sinks.peer!.setScript({});

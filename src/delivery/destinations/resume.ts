@@ -35,7 +35,6 @@ export function openResumes({ database, clock, registry, sets }: ResumeDeps): Re
   /** Destinations whose mail is being brought forward. */
   const returning = new Map<string, Walk>();
 
-  /** Returns whether mail became due. */
   const bringForward = async (key: string, walk: Walk): Promise<boolean> => {
     const { fromMs, untilMs, after } = walk;
     const page = await database.execute(putOffPageOperation, {

@@ -1,4 +1,4 @@
-/** Pauses that several nodes keep together, each with destinations of its own on one real PostgreSQL; and what operators get to know. */
+/** Pauses shared by several nodes, each with its own registry, on one real PostgreSQL; and the notices to operators. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { fakeClock } from '../../../test/kit/fake-clock.ts';
@@ -38,7 +38,7 @@ const took: Signal = { kind: 'answered', accepted: true };
 interface Node {
   registry: Registry;
   pauses: SharedPauses;
-  /** What others began and ended. */
+  /** The changes of other nodes. */
   seen(): string[];
   report(signal: Signal): boolean;
   mayOpen(): boolean;
@@ -104,7 +104,7 @@ test('a pause of one node is kept by the others, one of them probes, and its ans
   assert.equal(first.registry.of(KEY).pause, undefined);
 });
 
-test('a node that starts knows the pause and its step, and one that died while it probed holds nobody up for long', async () => {
+test('a node that starts knows the pause and its step, and a node that died while probing does not block others for long', async () => {
   const first = openNode();
   await first.pauses.loaded();
   first.report(slowDown);
@@ -129,7 +129,7 @@ test('a node that starts knows the pause and its step, and one that died while i
   assert.equal(later.registry.pauseOf(KEY)!.untilMs, clock.now() + 5 * MINUTE, 'the third step');
 });
 
-test('what the database does not take is written as soon as it does', async () => {
+test('a change that the database refuses is written as soon as it accepts', async () => {
   let isDown = true;
   const execute: Database['execute'] = (op, args) =>
     isDown ? Promise.reject(new Error('it is down')) : storage.database.execute(op, args);

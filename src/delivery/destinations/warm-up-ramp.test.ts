@@ -1,4 +1,4 @@
-/** The published ramp, and that docs/guides/warm-up.md shows the same. */
+/** The documented ramp, and that docs/guides/warm-up.md shows the same. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

@@ -22,7 +22,7 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close();
 });
 
-/** The day with this number of the warm-up is the rig's present one. */
+/** Returns settings with which the rig's current day has this number. */
 const begun = (day: number, address: string | null = null): WarmUpStart => ({
   address,
   firstDay: dayOf(fakeClock().now()) - day + 1,
@@ -46,7 +46,7 @@ async function send({ rig }: MxRig, count: number, domain = 'gmail.example', mai
 const among = ({ rig }: MxRig, ids: readonly string[], status: string): number =>
   ids.filter((id) => rig.status(id) === status).length;
 
-/** Mail that the provider's server took from this address. */
+/** Counts messages that the provider's server accepted from this address. */
 const countFrom = ({ sinks: { google } }: MxRig, address: string): number =>
   google!.messages.filter(({ session }) => google!.connections.from[session - 1] === address).length;
 
@@ -73,11 +73,11 @@ test('the share of the day leaves, the rest waits for the next day untried, and 
     assert.equal(delays.length, 1);
     const { category, owner, reply, nextAttemptAt, kind } = delays[0]!.detail.deliveryDelay!;
     assert.deepEqual([category, owner, kind], ['warm-up', 'service', 'soft']);
-    assert.equal(reply, 'warm-up day 1: 50 of 50 mails to google today; the next leave at 00:00 UTC');
+    assert.equal(reply, 'warm-up day 1: 50 of 50 messages to google today; sending resumes at 00:00 UTC');
     assert.ok(Date.parse(String(nextAttemptAt)) >= midnight);
   }
   const [published] = rig.delivery.published().filter(({ key }) => key === 'google');
-  assert.match(published!.limitReason, /warm-up day 1: 50 of 50 mails to google today/);
+  assert.match(published!.limitReason, /warm-up day 1: 50 of 50 messages to google today/);
   assert.equal(published!.pausedUntil, midnight);
 
   rig.clock.set(midnight - 1);
@@ -104,7 +104,10 @@ test('two addresses have a share each, an older one its own, and one that is war
   const counts = sources.map((address) => countFrom(it, address));
   assert.deepEqual(counts, [50, 100]);
   const { reply } = it.rig.events(ids.at(-1)!).at(-1)!.detail.deliveryDelay!;
-  assert.match(String(reply), /day 1: 50 of 50 mails .* from 127\.0\.0\.1; .*day 2: 100 of 100 .* from 127\.0\.0\.91/);
+  assert.match(
+    String(reply),
+    /day 1: 50 of 50 messages .* from 127\.0\.0\.1; .*day 2: 100 of 100 .* from 127\.0\.0\.91/,
+  );
 
   const warm = await world({ starts: [begun(1, sources[0])], sources });
   const more = await send(warm, 200);
@@ -113,7 +116,7 @@ test('two addresses have a share each, an older one its own, and one that is war
   assert.ok(cold > 0 && cold <= 50, `${cold} from the cold one: what is beyond leaves from the other`);
 });
 
-test('what is refused for now is tried again within the share; what is refused for good counts', async () => {
+test('a temporary refusal is retried within the share; a permanent refusal counts', async () => {
   let refusals = 0;
   const rcpt: NonNullable<SinkOptions['script']>['rcpt'] = ({ line }) => {
     if (line.includes('gone@')) return '550 5.1.1 no such user';
@@ -141,7 +144,7 @@ test('one email to many takes as many of the share as recipients', async () => {
   assert.equal(it.sinks.google!.messages.flatMap((one) => one.to).length, 50);
 });
 
-test('mail whose lifetime ends before the next day bounces at its own end and not before', async () => {
+test('a message whose lifetime ends before the next day bounces at its end, not earlier', async () => {
   const it = await world({ starts: [begun(1)], sources: [] });
   await all(it, await send(it, 50), { delivered: 50 });
   const [short] = await send(it, 1, 'gmail.example', { lifetimeMs: HOUR });

@@ -86,7 +86,7 @@ function wordsOf({ provider, sources }: Day): string {
   return [...sources.values()]
     .map(({ source, dayNumber, share, taken, left }) => {
       const from = source === HOST ? '' : ` from ${source}`;
-      return `warm-up day ${dayNumber}: ${taken - left} of ${share} mails to ${provider} today${from}`;
+      return `warm-up day ${dayNumber}: ${taken - left} of ${share} messages to ${provider} today${from}`;
     })
     .join('; ');
 }
@@ -173,7 +173,7 @@ export function openWarmUp({ database, clock, log, starts, sources, providerOf }
       },
       untilTomorrow: () => ({
         ms: Math.max(0, beginningOf(day.day + 1) - clock.now()),
-        outcome: warmingUp(`${wordsOf(day)}; the next leave at 00:00 UTC`),
+        outcome: warmingUp(`${wordsOf(day)}; sending resumes at 00:00 UTC`),
       }),
     };
   };

@@ -1,4 +1,4 @@
-/** Which failures are one incident. */
+/** Which failures belong to one incident. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { causeOf, causeText, type FailureFacts, normalizedReply, readCause } from './cause.ts';
@@ -8,7 +8,7 @@ const SLOW: FailureFacts = {
   reply: '421 4.7.28 [192.0.2.7] Our system has detected an unusual rate of mail. x12-20020a05690c - gsmtp',
 };
 
-test('numbers, queue ids and addresses of one mail are no difference, words are', () => {
+test('numbers, queue ids and addresses of a message are ignored, words are not', () => {
   const alike = [
     ['421 4.7.28 [192.0.2.7] too fast x12-20020a05 - gsmtp', '421 4.7.28 [192.0.2.99] too fast q7-5f0f - gsmtp'],
     ['451 <ann@example.com>: try again in 300 seconds', '451 <bob.smith+x@example.com>: try again in 17 seconds'],

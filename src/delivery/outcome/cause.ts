@@ -1,18 +1,18 @@
 /**
- * Which failures are alike: those of one destination with the same reply, but for what a server puts into it for one mail alone (numbers,
- * queue ids, addresses). The group's name begins with an id that follows from what makes it, and carries what is known of it, so
- * that it can be written to each row of work and be read back without another table. Pure.
+ * Groups failures that are alike: failures of one destination with the same reply, ignoring what a server adds for one message (numbers,
+ * queue ids, addresses). The name of a group starts with an id derived from these facts, and also carries the category and codes, so that
+ * it can be stored in each row of work and read back without another table. Pure.
  */
 import { hash } from 'node:crypto';
 import { type Category, explanations, type Owner } from './outcome-words.ts';
 
-/** What is known of a failure, as events show it. */
+/** The facts of a failure, as events show them. */
 export interface FailureFacts {
   category: Category;
   owner: Owner;
   smtpCode: number | null;
   enhancedCode: string | null;
-  /** The reply that decided, or what happened instead of one. */
+  /** The deciding reply, or what happened instead of a reply. */
   reply: string | null;
 }
 
@@ -24,19 +24,19 @@ const COMPARED_CHARACTERS = 500;
 const ID_CHARACTERS = 20;
 const ABSENT = '-';
 
-/** Words that were renamed, as they enter the id: stored rows begin with ids made from these, and a group keeps its id. */
+/** Renamed values, as they enter the id: stored rows have ids made from the old names, and a group keeps its id. */
 const HASHED_AS: Readonly<Partial<Record<Category | Owner, string>>> = {
   internal: 'our-side',
   service: 'our-side',
   sender: 'sender-domain',
 };
 
-/** Numbers, and queue ids: with digits among the letters, or of both cases. */
+/** Whether a word is a number or a queue id: with digits among the letters, or of mixed case. */
 function isOfOneMail(word: string): boolean {
   return /\d/.test(word) || (word.length >= 8 && /[a-z][A-Z]/.test(word));
 }
 
-/** A reply without what differs from mail to mail. */
+/** Returns a reply without the parts that differ between messages. */
 export function normalizedReply(reply: string): string {
   return reply
     .slice(0, COMPARED_CHARACTERS)
@@ -48,7 +48,7 @@ export function normalizedReply(reply: string): string {
     .trim();
 }
 
-/** The part behind the @, as causes and incidents name a destination. */
+/** Returns the part after the @, which names the destination in causes and incidents. */
 export function destinationOf(recipient: string): string {
   return recipient.slice(recipient.lastIndexOf('@') + 1).toLowerCase();
 }
@@ -60,7 +60,7 @@ export function causeOf(recipient: string, failure: FailureFacts): Cause {
   return { id: hash('sha256', JSON.stringify(parts)).slice(0, ID_CHARACTERS), category, owner, smtpCode, enhancedCode };
 }
 
-/** As it stands in a row of work. */
+/** Formats a cause for a row of work. */
 export function causeText({ id, category, owner, smtpCode, enhancedCode }: Cause): string {
   return [id, smtpCode ?? ABSENT, enhancedCode ?? ABSENT, category, owner].join(' ');
 }
@@ -76,7 +76,7 @@ export function readCause(text: string): Cause {
   };
 }
 
-/** What to do about messages that wait for this reason. */
+/** Returns what to do about messages that are delayed for this reason. */
 export function adviceWhileDelayed(category: Category): string {
   return explanations[category].advice.temporary;
 }

@@ -1,4 +1,4 @@
-/** Errors of sockets, TLS and DNS are shown as sentences: a table of what Node says, and real handshakes that fail. */
+/** Errors of sockets, TLS and DNS are shown as sentences: a table of Node's errors, and real failing handshakes. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
@@ -11,19 +11,19 @@ const rows: [cause: string, message: string, sentence: RegExp][] = [
   [
     'EPROTO',
     'write EPROTO 4013A7FB947F0000:error:0A00042E:SSL routines:ssl3_read_bytes:tlsv1 alert protocol version:../deps/openssl/openssl/ssl/record/rec_layer_s3.c:909:SSL alert number 70\n',
-    /too old/,
+    /outdated TLS/,
   ],
-  ['ERR_SSL_UNSUPPORTED_PROTOCOL', '…:error:0A000102:SSL routines::unsupported protocol', /too old/],
-  ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', 'x:error:0A00042E:SSL routines:x', /too old/],
+  ['ERR_SSL_UNSUPPORTED_PROTOCOL', '…:error:0A000102:SSL routines::unsupported protocol', /outdated TLS/],
+  ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', 'x:error:0A00042E:SSL routines:x', /outdated TLS/],
   ['ERR_SSL_WRONG_VERSION_NUMBER', 'x:error:0A00010B:SSL routines:ssl3_get_record:wrong version number', /not TLS/],
   ['ERR_SSL_PACKET_LENGTH_TOO_LONG', 'x:error:0A0000C6:SSL routines::packet length too long', /not TLS/],
-  ['ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE', 'x:error:0A000410:SSL routines:', /no cipher/],
-  ['ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE', 'x:error:0A000410:SSL routines:', /no cipher/],
+  ['ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE', 'x:error:0A000410:SSL routines:', /no TLS cipher/],
+  ['ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE', 'x:error:0A000410:SSL routines:', /no TLS cipher/],
   ['ERR_SSL_DH_KEY_TOO_SMALL', 'x:error:0A00018A:SSL routines:tls_process_ske_dhe:dh key too small', /too weak/],
-  ['ERR_SSL_UNSAFE_LEGACY_RENEGOTIATION_DISABLED', 'x:error:0A000152:SSL routines:', /insecure old form/],
-  ['ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC', 'x:error:0A000119:SSL routines:', /broke the rules/],
+  ['ERR_SSL_UNSAFE_LEGACY_RENEGOTIATION_DISABLED', 'x:error:0A000152:SSL routines:', /insecure legacy/],
+  ['ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC', 'x:error:0A000119:SSL routines:', /violated the TLS protocol/],
   ['ERR_SSL_UNEXPECTED_EOF_WHILE_READING', 'x:error:0A000126:SSL routines:', /closed the connection during/],
-  ['ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR', 'x:error:0A000438:SSL routines:', /fault of its own/],
+  ['ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR', 'x:error:0A000438:SSL routines:', /internal error/],
   ['ERR_SSL_SOMETHING_NEW', 'x:error:0A0FFFFF:SSL routines:', /^the TLS handshake with the server failed$/],
   ['EPROTO', 'write EPROTO', /TLS handshake/],
   ['CERT_HAS_EXPIRED', 'certificate has expired', /has expired/],
@@ -46,17 +46,17 @@ const rows: [cause: string, message: string, sentence: RegExp][] = [
   ['ECONNRESET', 'read ECONNRESET', /closed before/],
   ['EPIPE', 'write EPIPE', /closed before/],
   ['ETIMEDOUT', 'connect ETIMEDOUT 203.0.113.7:25', /did not answer in time/],
-  ['EHOSTUNREACH', 'connect EHOSTUNREACH 203.0.113.7:25 - Local (192.0.2.1:0)', /no way through the network/],
-  ['ENETUNREACH', 'connect ENETUNREACH 2001:db8::1:25', /no way through the network/],
-  ['EADDRNOTAVAIL', 'bind EADDRNOTAVAIL 192.0.2.9', /no connection to spare/],
-  ['EMFILE', 'connect EMFILE 203.0.113.7:25', /no connection to spare/],
+  ['EHOSTUNREACH', 'connect EHOSTUNREACH 203.0.113.7:25 - Local (192.0.2.1:0)', /no network route/],
+  ['ENETUNREACH', 'connect ENETUNREACH 2001:db8::1:25', /no network route/],
+  ['EADDRNOTAVAIL', 'bind EADDRNOTAVAIL 192.0.2.9', /cannot open more connections/],
+  ['EMFILE', 'connect EMFILE 203.0.113.7:25', /cannot open more connections/],
   ['ENOTFOUND', 'getaddrinfo ENOTFOUND mx.example', /no address in the DNS/],
   ['EAI_AGAIN', 'getaddrinfo EAI_AGAIN mx.example', /DNS did not answer/],
   ['ESERVFAIL', '', /DNS did not answer/],
   ['EVERYTHINGELSE', 'read EVERYTHINGELSE', /^the connection to the server failed$/],
 ];
 
-/** Nothing that a machine wrote for machines. */
+/** Technical details. */
 const INTERNALS = /\b[A-Z][A-Z_]{3,}\b|error:|routines|openssl|\d{4,}/;
 
 for (const [cause, message, sentence] of rows) {
@@ -67,7 +67,7 @@ for (const [cause, message, sentence] of rows) {
   });
 }
 
-test('what our own client says of an error stays as it is', () => {
+test("messages of Postrider's own client stay unchanged", () => {
   for (const message of [
     'no connection to 203.0.113.7 port 25 within 10000 ms',
     'the peer closed the connection',
@@ -84,7 +84,7 @@ test('an outcome shows the sentence, not the words of OpenSSL', () => {
   assert.equal(outcome.reply, errorSentence({ cause, message }));
 });
 
-/** A server that offers STARTTLS and then does something else. */
+/** Starts a server that offers STARTTLS and then misbehaves. */
 async function brokenServer(answer: (socket: Socket) => void): Promise<number> {
   const server = createServer((socket) => {
     socket.on('error', () => {});
@@ -109,9 +109,9 @@ async function brokenServer(answer: (socket: Socket) => void): Promise<number> {
 
 const handshakes: [name: string, answer: (socket: Socket) => void, sentence: RegExp][] = [
   ['closes', (socket) => socket.destroy(), /closed/],
-  // A fatal alert, protocol_version (70), as servers with old versions only send it.
-  ['alerts the version', (socket) => socket.end(Buffer.from([21, 3, 1, 0, 2, 2, 70])), /too old/],
-  ['alerts a failure', (socket) => socket.end(Buffer.from([21, 3, 3, 0, 2, 2, 40])), /no cipher/],
+  // A fatal alert, protocol_version (70), as sent by servers that only support old versions.
+  ['alerts the version', (socket) => socket.end(Buffer.from([21, 3, 1, 0, 2, 2, 70])), /outdated TLS/],
+  ['alerts a failure', (socket) => socket.end(Buffer.from([21, 3, 3, 0, 2, 2, 40])), /no TLS cipher/],
   ['goes on in the clear', (socket) => socket.end('250 mail for you, in the clear and at some length\r\n'), /not TLS/],
 ];
 

@@ -1,15 +1,14 @@
 /**
- * What an error of a socket, of TLS or of the resolver is called when people read it: in the reply of an attempt, of an event,
- * and in the reason why TLS was given up. Node and OpenSSL describe such errors with codes, routine names and paths of
- * source files; a row of this table gives the sentence instead, first match wins. What our own client says is a sentence
- * already and stays as it is.
+ * Readable sentences for errors of a socket, of TLS or of the resolver: in the reply of an attempt, of an event, and in the reason for a
+ * TLS fallback. Node and OpenSSL describe such errors with codes, routine names and paths of source files; the first matching row of this
+ * table replaces them. Messages of Postrider's own client are readable and stay unchanged.
  */
 
 import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
 
-/** An error as Node or our own client reports it. */
+/** An error as Node or Postrider's own client reports it. */
 export interface ConnectionError {
-  /** Such as `ECONNRESET`, `ERR_SSL_WRONG_VERSION_NUMBER` or `CERT_HAS_EXPIRED`. */
+  /** For example `ECONNRESET`, `ERR_SSL_WRONG_VERSION_NUMBER` or `CERT_HAS_EXPIRED`. */
   cause?: string;
   message?: string;
 }
@@ -18,7 +17,7 @@ export interface ConnectionError {
 const rows: readonly [pattern: RegExp, sentence: string][] = [
   [/cert has expired|certificate has expired|alert certificate expired/, 'the certificate of the server has expired'],
   [/cert not yet valid|certificate is not yet valid/, 'the certificate of the server is not valid yet'],
-  [/altname invalid|does not match certificate/, 'the certificate of the server is made out to another name'],
+  [/altname invalid|does not match certificate/, 'the certificate of the server is for another name'],
   [/self[- ]signed/, 'the certificate of the server is self-signed'],
   [
     /unable to (get|verify)|unknown ca\b|cert untrusted|cert chain/,
@@ -32,12 +31,12 @@ const rows: readonly [pattern: RegExp, sentence: string][] = [
   ],
   [
     /alert (bad certificate|certificate unknown|unsupported certificate|certificate required)/,
-    'the server refused our side of the TLS handshake because of a certificate',
+    'the server rejected the TLS handshake because of a certificate',
   ],
-  [/unrecognized name/, 'the server does not serve TLS under its own name'],
+  [/unrecognized name/, 'the server does not support TLS for its own name'],
   [
     /(unsupported|alert) protocol|protocol version|version too low|no protocols available/,
-    'the server offers only versions of TLS that are too old (TLS 1.2 or newer is needed)',
+    'the server only supports outdated TLS versions (TLS 1.2 or newer is required)',
   ],
   [
     /wrong version number|packet length too long|http request|record layer failure|unknown protocol/,
@@ -45,14 +44,14 @@ const rows: readonly [pattern: RegExp, sentence: string][] = [
   ],
   [
     /no shared cipher|handshake failure|insufficient security|no ciphers|wrong cipher|no suitable/,
-    'the server and this service have no cipher for TLS in common',
+    'the server and this service have no TLS cipher in common',
   ],
-  [/unsafe legacy renegotiation/, 'the server speaks only an insecure old form of TLS'],
+  [/unsafe legacy renegotiation/, 'the server only supports insecure legacy TLS renegotiation'],
   [
     /bad record mac|decrypt|bad ?ecpoint|wrong signature|bad signature|bad digest|illegal parameter|decode error|unexpected message|length mismatch/,
-    'the server broke the rules of TLS',
+    'the server violated the TLS protocol',
   ],
-  [/alert internal error/, 'the server reported a fault of its own in the TLS handshake'],
+  [/alert internal error/, 'the server reported an internal error in the TLS handshake'],
   [
     /before secure tls connection|unexpected eof|closed during the tls|close notify/,
     'the server closed the connection during the TLS handshake',
@@ -64,10 +63,10 @@ const rows: readonly [pattern: RegExp, sentence: string][] = [
     'the connection to the server was closed before the exchange was complete',
   ],
   [/etimedout|esockettimedout/, 'the server did not answer in time'],
-  [/ehostunreach|enetunreach|ehostdown|enetdown/, 'there is no way through the network to the server'],
+  [/ehostunreach|enetunreach|ehostdown|enetdown/, 'there is no network route to the server'],
   [
     /eaddrnotavail|eaddrinuse|emfile|enfile|enobufs|enomem/,
-    'this host has no connection to spare (addresses, ports or files are used up)',
+    'this host cannot open more connections (no free addresses, ports or file descriptors)',
   ],
   [/eacces|eperm/, 'this host does not allow the connection (a firewall or a missing permission)'],
   [/enotfound|enodata|enoaddress/, 'the server has no address in the DNS'],
@@ -78,11 +77,11 @@ const rows: readonly [pattern: RegExp, sentence: string][] = [
   [/eproto\b/, 'the TLS handshake with the server failed'],
 ];
 
-/** The words of Node, OpenSSL and the resolver, which nobody wrote for readers. */
+/** Technical terms of Node, OpenSSL and the resolver. */
 const MACHINE =
   /^(connect|read|write|shutdown|bind|getaddrinfo|query[A-Za-z0-9]*) E[A-Z]|error:[0-9A-F]{8}:|SSL routines|^[A-Z][A-Z0-9_]+$|^Client network socket|^socket hang up|^Hostname\/IP|certificate|^This socket|^write after/;
 
-/** One sentence for an error, without capital and full stop, as replies are shown. */
+/** Returns one sentence for an error, without capital and full stop, in the style of replies. */
 export function errorSentence({ cause = '', message = '' }: ConnectionError): string {
   if (message !== '' && (cause === POLICY_UNMET || !MACHINE.test(message))) return message;
   const text = `${cause} ${message}`.toLowerCase().replaceAll('_', ' ').replaceAll('/', ' ');

@@ -1,20 +1,20 @@
 /**
- * Failure categories: who has to act, the kind of a permanent failure, and one sentence of advice for readers who have never seen an
- * SMTP reply. Events, the portal and the documentation use exactly these.
+ * Failure categories: who has to act, the kind of a permanent failure, and one sentence of advice for readers without SMTP knowledge.
+ * Events, the portal and the documentation use exactly these.
  */
 
 /** Who has to act: the recipient, the account that sent, the operator of this installation, or the receiving server. */
 export type Owner = 'recipient' | 'sender' | 'service' | 'remote';
 
 /**
- * `hard`: something is wrong with the address or its domain. `block`: a permanent refusal for policy, content, reputation,
- * authentication or rights. `soft`: everything else that ended, such as a full mailbox or an expired message.
+ * `hard`: the address or its domain is invalid. `block`: a permanent refusal for policy, content, reputation, authentication or
+ * permissions. `soft`: all other final failures, such as a full mailbox or an expired message.
  */
 export type BounceKind = 'hard' | 'soft' | 'block';
 
 interface Explanation {
   owner: Owner;
-  /** Of a permanent outcome. */
+  /** Applies to a permanent outcome. */
   bounce: BounceKind;
   advice: { temporary: string; permanent: string };
 }
@@ -184,7 +184,7 @@ export const SENDER_SMTPUTF8_ADVICE =
 export const PRIVATE_EXCHANGER_ADVICE =
   'The mail servers of this domain have private IP addresses; if that is intended, your operator can allow them with POSTRIDER_MX_ALLOW.';
 
-/** A bounce by a server that had accepted the email and is blocked where it forwarded it. */
+/** A bounce from a server that had accepted the email and is blocked by the server it forwards to. */
 export const REPORTED_BLOCK_ADVICE =
   'A server that accepted this email could not forward it because that server is blocked; contact the recipient another way, or tell its postmaster.';
 

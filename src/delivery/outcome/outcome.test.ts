@@ -62,9 +62,8 @@ test('there are samples of at least 300 replies, each of its own, and every cate
   );
 });
 
-/** As in the replies. */
 const RECIPIENT = 'ann@example.com';
-/** Their 5xx passes with time, too. */
+/** Also temporary with a 5xx. */
 const PASSING = ['blocked', 'internal', 'greylisted', 'rate-limited', 'remote-error'];
 
 for (const { stage, recipientCount, category, owner, suppress, isTemporary, source, reply: text } of samples) {
@@ -89,7 +88,7 @@ test('every row of the table is the first that matches one of the samples', () =
   assert.deepEqual(unused, []);
 });
 
-test('words about the sender, our host, a list or a policy veto a suppression whatever the code', () => {
+test('text about the sender, this host, a list or a policy vetoes a suppression whatever the code', () => {
   const words = [
     'your IP 203.0.113.7 is listed',
     'Access denied by DNSBL',
@@ -114,7 +113,7 @@ test('words about the sender, our host, a list or a policy veto a suppression wh
   }
 });
 
-test('every 5xx at the banner and to EHLO is a refusal of our own host: tried again, ours, and of no address', () => {
+test('every 5xx at the banner and to EHLO refuses this host: retried, owned by the service, and about no address', () => {
   for (const stage of ['banner', 'ehlo'] as const) {
     for (const text of ['500 what', '521 no mail', '550 5.1.1 user unknown', '552 5.2.2 full', '554 spam', '599 odd']) {
       const reply = parseReply(text);
@@ -249,7 +248,7 @@ test('421 and every other 4xx is temporary at every stage', () => {
   }
 });
 
-test('what is no reply is temporary', () => {
+test('an error without a reply is temporary', () => {
   for (const cause of ['ECONNREFUSED', 'ETIMEDOUT', 'ECONNRESET', 'EPROTOCOL', 'ESERVFAIL', 'anything', undefined]) {
     for (const stage of ['dns', 'connect', 'banner', 'tls', 'mail', 'dot'] as const) {
       const outcome = classify({ stage, relay: false, message: 'm', ...(cause === undefined ? {} : { cause }) });
@@ -260,7 +259,7 @@ test('what is no reply is temporary', () => {
   }
 });
 
-test('trouble at our own relay is ours: authentication it wants or refuses never bounces', () => {
+test('problems at the relay are internal: required or refused authentication never bounces', () => {
   const reply = parseReply('530 5.7.0 Authentication required');
   assert.ok(reply);
   const outcome = classify({ stage: 'mail', reply, relay: true });
@@ -269,7 +268,7 @@ test('trouble at our own relay is ours: authentication it wants or refuses never
   assert.equal(classify({ stage: 'auth', local, relay: true }).kind, 'temporary');
 });
 
-test('refusals of our own', () => {
+test("Postrider's own refusals", () => {
   const rows: [SmtpStage, number, string, Outcome['kind'], Category, boolean][] = [
     ['dns', 556, '5.1.10', 'permanent', 'domain-not-found', true],
     ['dns', 550, '5.1.2', 'permanent', 'domain-not-found', true],
@@ -290,11 +289,11 @@ test('refusals of our own', () => {
   }
 });
 
-test('exchangers with addresses that are not public are our own refusal, and it says so', () => {
+test("MX hosts with non-public addresses are Postrider's own refusal, with its own advice", () => {
   const local = {
     code: 554,
     enhanced: '5.4.4',
-    text: 'the mail exchangers of a.example have addresses that are not public',
+    text: 'the MX hosts of a.example have addresses that are not public',
   };
   const outcome = classify({ stage: 'dns', local, relay: false });
   assert.equal(outcome.owner, 'service');
@@ -302,8 +301,8 @@ test('exchangers with addresses that are not public are our own refusal, and it 
   assert.doesNotMatch(outcome.advice, /SPF/);
 });
 
-test('mail that would come back to this service is our own refusal, and it says so', () => {
-  const local = { code: 550, enhanced: '5.4.6', text: 'the mail exchanger of a.example is this service itself' };
+test("a mail loop to this service is Postrider's own refusal, with its own advice", () => {
+  const local = { code: 550, enhanced: '5.4.6', text: 'the MX record of a.example points to this service' };
   const outcome = classify({ stage: 'dns', local, relay: false });
   assert.equal(outcome.owner, 'service');
   assert.match(outcome.advice, /POSTRIDER_SMTP_HOSTNAME/);

@@ -1,21 +1,21 @@
 /**
- * What a reply, an error or a refusal of our own means for one recipient. The policy, in order:
+ * Classifies a reply, an error or Postrider's own refusal for one recipient. The policy, in order:
  *
- * - Unknown means temporary. Only a 5xx, or a fact of the DNS that will not pass by itself, ends a message.
- * - Trouble between Postrider and its own relay (AUTH, a password it wants, TLS) is temporary. So are a TLS handshake that fails
- *   and a 530 that demands STARTTLS. 421 and every other 4xx are temporary at every stage.
- * - The text of a reply is read first, then its enhanced code, then its class (reply-rules.ts). They say the category.
- * - A refusal of the sending host is temporary whatever its code, category `blocked`: a 5xx at the banner or to EHLO (but not
- *   one about a rate), one to MAIL that is neither about the sender nor about the mail, and words about the host's address, its
- *   name or a block list at any stage. The operator can get it lifted; until then the message is retried until it expires.
- * - A 5xx that itself says "later" is temporary like its 4xx form: greylisting, a limit of a rate, of connections or of
- *   recipients in one transaction, trouble of the server itself, and `try again later`. Any other 5xx is permanent. One that
- *   contradicts itself (`550 4.2.2`) goes by its three digits.
+ * - Unknown means temporary. Only a 5xx, or a permanent DNS fact, ends a message.
+ * - Problems between Postrider and its relay (AUTH, a required password, TLS) are temporary. So are a failed TLS handshake and a 530 that
+ *   demands STARTTLS. 421 and every other 4xx are temporary at every stage.
+ * - The text of a reply is read first, then its enhanced code, then its class (reply-rules.ts). They determine the category.
+ * - A refusal of the sending host is temporary whatever its code, category `blocked`: a 5xx at the banner or to EHLO (except about a rate),
+ *   one to MAIL that is about neither the sender nor the message, and text about the host's address, its name or a blocklist at any stage.
+ *   The operator can have it lifted; until then the message is retried until it expires.
+ * - A 5xx that itself says "later" is temporary like its 4xx form: greylisting, a limit on a rate, on connections or on recipients in one
+ *   transaction, problems of the server itself, and `try again later`. Any other 5xx is permanent. For one that contradicts itself (`550
+ *   4.2.2`), the three digits decide.
  * - Only RCPT, the DNS and, if the transaction had one recipient, the final dot are about one address. No other reply suppresses.
- * - A row may suppress (no such mailbox, a disabled one). Words about the sender, the sending host, another server, a list, a
- *   policy or today veto that whatever the code, and so do 5.4.x, 5.7.x, a reply that is unsure, and a temporary outcome. A
- *   domain that does not exist or takes no mail suppresses for 7 days: a lapsed registration is put right in a day.
- * - Unknown words with a 5xx are `refused`, which is permanent and never suppresses.
+ * - A row may suppress (no such mailbox, a disabled one). Text about the sender, the sending host, another server, a list, a policy or the
+ *   current day prevents that whatever the code, and so do 5.4.x, 5.7.x, an uncertain reply, and a temporary outcome. A domain that does
+ *   not exist or accepts no mail suppresses for 7 days: a lapsed registration is usually fixed within a day.
+ * - Unknown text with a 5xx is `refused`, which is permanent and never suppresses.
  */
 import type { SmtpReply } from '../../mail/smtp-reply.ts';
 import type { LocalRefusal, RecipientResult, SmtpStage } from '../../net/smtp-types.ts';
@@ -35,7 +35,7 @@ import { asksForLater, isAboutAddress, matchReply, readingOf } from './reply-rul
 
 export type { Category, Owner } from './outcome-words.ts';
 
-/** What is known of one recipient's attempt: the result of a session, or what happened instead of one. */
+/** The facts about one recipient's attempt: the result of a session, or what happened instead of a session. */
 export interface Evidence extends Partial<RecipientResult> {
   stage: SmtpStage;
   /** The peer is the operator's relay, not the recipient's server. */
@@ -47,8 +47,8 @@ export interface Evidence extends Partial<RecipientResult> {
 type Refused = Pick<Evidence, 'reply' | 'local'>;
 
 /**
- * Whether the failure at one host decides over that at a host before: one that may recover over a permanent refusal, a reply, which may
- * ask us to wait, over a host that could not be reached; else the later one.
+ * Whether the failure at this host outweighs the failure at an earlier host: a temporary failure outweighs a permanent one, a reply (which
+ * may ask for a pause) outweighs an unreachable host; otherwise the later one counts.
  */
 export function outweighs(now: Refused, before: Refused): boolean {
   const isPermanent = (now.reply?.code ?? now.local?.code ?? 0) >= 500;
@@ -61,18 +61,18 @@ export interface Outcome {
   kind: 'delivered' | 'temporary' | 'permanent';
   category: Category;
   owner: Owner;
-  /** One sentence in plain words. */
+  /** One sentence for readers without SMTP knowledge. */
   advice: string;
   suppress: boolean;
-  /** With `suppress`: for how long; for good without it. */
+  /** With `suppress`: for how long; permanently if absent. */
   suppressDays?: number;
   smtpCode: number | null;
   enhancedCode: string | null;
-  /** The reply that decided, or what happened instead of one. */
+  /** The deciding reply, or what happened instead of a reply. */
   reply: string | null;
 }
 
-/** Cause of our own refusal of mail whose sender's domain the account may not send from any more. */
+/** Cause of Postrider's refusal of mail from a domain that the account may no longer use. */
 export const SENDER_UNVERIFIED = 'EUNVERIFIED';
 
 interface Meaning {
@@ -83,10 +83,10 @@ interface Meaning {
   suppressDays?: number;
 }
 
-/** How long a domain that does not exist, or takes no mail, keeps its addresses suppressed. */
+/** How long addresses stay suppressed if their domain does not exist or accepts no mail. */
 const DOMAIN_SUPPRESSED_DAYS = 7;
 
-/** These pass with time, whatever the class of the code. */
+/** Temporary whatever the class of the code. */
 const PASSING: ReadonlySet<Category> = new Set(['blocked', 'greylisted', 'rate-limited', 'remote-error']);
 
 function classifyReply(evidence: Evidence, reply: SmtpReply): Outcome {
@@ -112,7 +112,7 @@ function classifyReply(evidence: Evidence, reply: SmtpReply): Outcome {
   return outcome('permanent', { category, owner, suppress: true, ...days }, fields);
 }
 
-/** What our own refusals mean, by enhanced code; others mean what the same code of a server means. */
+/** What Postrider's own refusals mean, by enhanced code; codes that are not listed mean the same as from a server. */
 const localMeanings: readonly { enhanced: string; code?: number; meaning: Meaning }[] = [
   {
     enhanced: '5.1.2',
@@ -176,12 +176,11 @@ function outcome(
   };
 }
 
-/** The reply as it is shown: code and text on one line. */
+/** Formats a reply for display: code and text on one line. */
 export function replyText(reply: SmtpReply): string {
   return `${reply.code} ${reply.text}`;
 }
 
-/** Classifies one recipient's attempt. */
 export function classify(evidence: Evidence): Outcome {
   const { reply, local } = evidence;
   if (evidence.accepted === true) {
@@ -192,12 +191,12 @@ export function classify(evidence: Evidence): Outcome {
     );
   }
   if (local) return classifyLocal(evidence, local);
-  // A 2xx or 3xx that refuses is a peer that lost its way: unknown, hence temporary.
+  // A 2xx or 3xx that refuses comes from a confused peer: unknown, therefore temporary.
   if (reply && reply.code >= 400) return classifyReply(evidence, reply);
   return classifyError(reply ? { ...evidence, message: `unexpected reply: ${replyText(reply)}` } : evidence);
 }
 
-/** What becomes of a temporary outcome when the lifetime of the message has ended; the last reply stays, else it is RFC 3463 X.4.7. */
+/** Returns the outcome when the lifetime of a message with a temporary outcome has ended; with its last reply, or RFC 3463 X.4.7. */
 export function expired(last: Outcome): Outcome {
   const { owner, advice } = explanations.expired;
   return {
@@ -218,12 +217,12 @@ export function expiredWhileSuspended(): Outcome {
   );
 }
 
-/** The outcome of a message for which the share of the day is used up (warm-up.ts). */
+/** The outcome of a message for which today's share is used up (warm-up.ts). */
 export function warmingUp(reply: string): Outcome {
   return outcome('temporary', { category: 'warm-up' }, { smtpCode: null, enhancedCode: null, reply });
 }
 
-/** The outcome of a message that crashed its worker too often, and of one that no attempt can be made for. */
+/** The outcome of a message that crashed its worker too often, or for which no attempt is possible. */
 export function deadLettered(): Outcome {
   const text = 'an internal error occurred three times while handling this message; Postrider does not retry it';
   return outcome('permanent', { category: 'internal' }, { smtpCode: null, enhancedCode: '5.3.0', reply: text });

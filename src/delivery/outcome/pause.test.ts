@@ -1,4 +1,4 @@
-/** Which replies pause a destination, and for how long: one row each, as real servers say it. */
+/** Which replies pause a destination, and for how long: one row each, with replies of real servers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SmtpReply } from '../../mail/smtp-reply.ts';
@@ -16,7 +16,7 @@ function replyOf(line: string): SmtpReply {
   return enhanced ? { ...reply, enhanced } : reply;
 }
 
-/** `none`: nothing is paused; `ladder`: paused, for as long as we choose; a number: paused for so long. */
+/** `none`: no pause; `ladder`: a pause of the default length; a number: a pause of this length. */
 const rows: [stage: SmtpStage, reply: string, asked: 'none' | 'ladder' | number][] = [
   // Connections and sessions refused.
   ['banner', '421 4.7.0 too many connections from your IP', 'ladder'],
@@ -38,12 +38,12 @@ const rows: [stage: SmtpStage, reply: string, asked: 'none' | 'ladder' | number]
   ['dot', '452 4.3.2 system busy', 'ladder'],
   ['data', '421 4.3.2 system is shutting down', 'ladder'],
   ['rcpt', '421 4.2.1 busy', 'ladder'],
-  // A time that is named, whatever for.
+  // A named time, for whatever reason.
   ['rcpt', '451 4.7.1 try again in 30 seconds', 30 * SECOND],
   ['rcpt', '452 4.3.1 insufficient system storage, retry in 30 seconds', 30 * SECOND],
   ['rcpt', '450 4.7.1 Please retry in 90 seconds', 90 * SECOND],
   ['dot', '451 4.3.0 try again in 30 seconds', 30 * SECOND],
-  // Our host is blocked, for now.
+  // A temporary block of this host.
   ['rcpt', '451 4.7.1 client host blocked using zen.spamhaus.org', 'ladder'],
   // One mailbox, one recipient, one message.
   ['rcpt', '451 4.7.1 Greylisted, please try again in 300 seconds', 'none'],
@@ -80,7 +80,7 @@ for (const [stage, line, asked] of rows) {
   });
 }
 
-test('what is no reply pauses nothing', () => {
+test('an error without a reply pauses nothing', () => {
   const evidence = { stage: 'connect' as const, cause: 'ECONNREFUSED', relay: false };
   assert.equal(pauseRequestOf(evidence, classify(evidence)), undefined);
 });
@@ -117,7 +117,7 @@ for (const [text, ms] of hints) {
   });
 }
 
-test('refusals about the number of connections are told from those about the rate of mail', () => {
+test('refusals about the number of connections are distinguished from those about the message rate', () => {
   for (const text of [
     '421 4.7.0 too many connections',
     '421 too many concurrent SMTP sessions',
@@ -130,7 +130,7 @@ test('refusals about the number of connections are told from those about the rat
   }
 });
 
-test('at the door, with sessions of ours inside: about their number, unless it says when to come again or speaks of us', () => {
+test('before MAIL, with open sessions: about their number, unless it names a time or blocks this host', () => {
   const shown = (line: string, open: number): string => {
     const evidence = { stage: 'banner' as const, reply: replyOf(line), relay: false };
     const signal = signalOfOpening({ evidence, host: 'mx.example', isForNeed: false, open }, classify(evidence));

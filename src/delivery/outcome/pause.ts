@@ -1,9 +1,9 @@
 /**
- * Which replies pause a whole destination, and for how long. Pure.
+ * Decides which replies pause a whole destination, and for how long. Pure.
  *
- * A reply pauses the destination if it refuses us before a recipient was named, reports a rate limit or overload, blocks our host, is 421,
- * or names a time to retry. Replies about one mailbox, transaction or session, and greylisting, defer only the message. A retry time in
- * a reply to RCPT or DATA pauses the destination only if it accepts no other message in the meantime.
+ * A reply pauses the destination if it refuses Postrider before a recipient was named, reports a rate limit or overload, blocks this host,
+ * is 421, or names a time to retry. Replies about one mailbox, transaction or session, and greylisting, defer only the message. A retry
+ * time in a reply to RCPT or DATA pauses the destination only if it accepts no other message in the meantime.
  */
 
 import type { PauseRule } from '../destinations/providers.ts';
@@ -11,11 +11,11 @@ import type { Evidence, Outcome } from './outcome.ts';
 import { isAboutRecipientCount, readingOf } from './reply-rules.ts';
 
 export interface PauseRequest {
-  /** How long the peer asks for, within bounds; undefined when it does not say. */
+  /** How long the peer asks to wait, within limits; undefined if it does not say. */
   ms: number | undefined;
-  /** It blocks our host, which lasts until the listing is removed. */
+  /** The peer blocks this host, until the listing is removed. */
   blocked?: true;
-  /** About a recipient or a message: it holds for the whole destination only if that accepts nothing else meanwhile. */
+  /** The reply is about a recipient or a message: it pauses the destination only if that accepts nothing else in the meantime. */
   unlessAccepting?: true;
 }
 
@@ -35,7 +35,7 @@ function clamp(ms: number): number {
   return Math.min(LONGEST_MS, Math.max(SHORTEST_MS, ms));
 }
 
-/** The time that a reply asks us to wait, between 10 s and 1 h; undefined when it names none. */
+/** Returns the time that a reply asks to wait, between 10 s and 1 h; undefined if it names none. */
 export function waitHintMs(text: string): number | undefined {
   const units = IN_UNITS.exec(text);
   if (units) return clamp(Number(units[1]) * UNITS[units[2]![0]!.toLowerCase()]!);
@@ -55,12 +55,12 @@ export function waitHintMs(text: string): number | undefined {
 const ABOUT_LESS = /^(1\.\d+|2\.\d+|4\.2)$/;
 const ABOUT_SESSION =
   /\b(messages?|e?mails?|transactions?|recipients?|commands?|errors?)\b.{0,20}\b(per|in this|for this|on this|this) (smtp )?(session|connection)\b|\bidle\b|\btimed? ?out\b/i;
-/** Category `greylisted` is wider: it holds every unexplained "try again in 30 seconds", whose time counts for the destination. */
+/** Category `greylisted` is wider: it includes every unexplained "try again in 30 seconds", whose time applies to the destination. */
 const NAMES_GREYLISTING = /gr[ea]y[- ]?list|postgrey|greyd/i;
-/** X.3.2: the system takes no mail now; X.4.5: congestion. */
+/** X.3.2: the system is not accepting messages; X.4.5: congestion. */
 const ABOUT_SYSTEM = /^(3\.2|4\.5)$/;
 
-/** The pause that a refusal asks of everything that waits for its destination; undefined when it asks for none. */
+/** Returns the pause that a refusal requires of the entire destination; undefined if none. */
 export function pauseRequestOf(
   { stage, reply }: Pick<Evidence, 'stage' | 'reply'>,
   outcome: Pick<Outcome, 'kind' | 'category'>,
@@ -85,7 +85,7 @@ export function pauseRequestOf(
   return hint === undefined ? undefined : { ms: hint, ...(!atMail && { unlessAccepting: true }) };
 }
 
-/** The pause that a rule of the provider makes of a temporary refusal; a time that the peer names itself comes first. */
+/** Returns the pause that a provider's rule requires for a temporary refusal; a time in the reply takes precedence. */
 export function pauseByRule(
   rules: readonly PauseRule[],
   outcome: Pick<Outcome, 'kind' | 'reply'>,
@@ -96,7 +96,7 @@ export function pauseByRule(
   return rule && { ms: waitHintMs(outcome.reply) ?? rule.minutes * 60_000 };
 }
 
-/** Whether a refusal is about the number of our connections, not about the rate of messages. */
+/** Whether a refusal is about the number of Postrider's connections, not about the rate of messages. */
 export function isAboutConnections(text: string): boolean {
   return /\btoo many\b.{0,30}\b(connections|sessions)\b|\b(connections?|sessions?)\b.{0,30}\b(limit|exceeded|too many)/i.test(
     text,

@@ -1,9 +1,9 @@
 /**
- * What replies of other mail servers mean, as rows: the first that matches says the category, who can fix it, and whether the
- * reply is about the address. Providers use one enhanced code for many things, so the rows with telling words come first, then
- * the enhanced codes, then vague words, then the bare code. Whether the refusal is final, and whether the address is suppressed, is
- * decided by the policy in outcome.ts. Texts are matched in lower case and without accents (reply-words.ts). `replies.txt` holds
- * real replies for each row; its test runs every one of them.
+ * What replies of other mail servers mean, as rows: the first matching row gives the category, who can fix it, and whether the reply is
+ * about the address. Providers use one enhanced code for many things, so rows with specific text come first, then enhanced codes, then
+ * vague text, then the bare code. The policy in outcome.ts decides whether the refusal is permanent and whether the address is suppressed.
+ * Text is matched in lower case and without accents (reply-words.ts). `replies.txt` holds real replies for each row; its test runs every
+ * one of them.
  */
 import type { SmtpReply } from '../../mail/smtp-reply.ts';
 import type { SmtpStage } from '../../net/smtp-types.ts';
@@ -18,30 +18,32 @@ import {
 } from './reply-words.ts';
 
 export interface ReplyRule {
-  /** All that are given must hold. */
+  /** All given conditions must match. */
   at?: readonly SmtpStage[];
   codes?: readonly number[];
   /** First digit of the code. */
   class?: 4 | 5;
-  /** Enhanced codes without their class, such as `1.1`; `x` stands for a digit, `7.` for all that start so (RFC 3463, RFC 7372, RFC 7505). */
+  /**
+   * Enhanced codes without their class, such as `1.1`; `x` is any digit, `7.` matches all codes with this start (RFC 3463, RFC 7372, RFC
+   * 7505).
+   */
   enhanced?: readonly string[];
   text?: RegExp;
   unless?: RegExp;
-  /** Whether `text` may also be in a link, as names of block lists are. */
+  /** Whether `text` may also match in a link, as names of blocklists do. */
   inLinks?: true;
   category: Category;
-  /** Only where it differs from the one of the category. */
+  /** Only if it differs from the owner of the category. */
   owner?: Owner;
-  /** Says that the address, or its whole domain, takes no mail. */
+  /** The address, or its entire domain, accepts no mail. */
   suppress?: 'for good' | '7 days';
 }
 
-/** One pattern of several. */
 function either(...patterns: readonly RegExp[]): RegExp {
   return new RegExp(patterns.map(({ source }) => source).join('|'), 'u');
 }
 
-/** English sentences about a mailbox that does not exist which reply-words.ts does not make up from single words. */
+/** English phrases for a missing mailbox that reply-words.ts does not build from single words. */
 const NO_SUCH_MAILBOX = either(
   /\b(unknown|invalid|no such|non-?existent|bad|bad destination|undeliverable|illegal|un?recogni[sz]ed) (or (illegal|inactive) )?(local[ -]?|virtual |mail ?|destination |e-?mail )?(user|recipients?|mail ?box|account|address|person|e-?mail|alias|local part|id\b|part|@)/,
   /(^|[.:;,] )user ?unknown/,
@@ -60,7 +62,7 @@ const NO_SUCH_MAILBOX = either(
   /^(\d\.\d+\.\d+ )?(does not|doesn't) exist\W*$/,
 );
 
-/** The server does not know itself: no mailbox, no permission, or something else. */
+/** The server itself is uncertain: no mailbox, no permission, or something else. */
 const UNSURE = either(
   /\b(may|might) (not|be|have)\b/,
   /\b(moglicherweise|eventuell|vielleicht|pravdepodobne|il se peut|peut-etre|quizas?|es posible|probablemente|potrebbe|forse|talvez|e possivel|provavelmente|mogelijk|misschien|prawdopodobnie|byc moze|kanske|muligvis|maske|kanskje|ehka|talan|muhtemelen)\b/,
@@ -70,7 +72,7 @@ const UNSURE = either(
 const POLICY_WORDS =
   /\bpolic(y|ies)\b|not authori[sz]ed|access denied|permission|not permitted|refused by|refused to accept|prohibited|administrative|restrict|\bdenied\b/;
 
-/** How many recipients one transaction may have; not how many an hour, and not how many of them were wrong. */
+/** About the number of recipients in one transaction; not per hour, and not the number of wrong ones. */
 const TOO_MANY_RECIPIENTS = either(
   /too many (rcpt|recipient|receiver|envelope recipient|destinat)\w*|(too many|maximum|max) (\w+ ){0,3}recipients/,
   /recipients?( \w+){0,3} (limit|count|maximum|number)( \w+){0,3} (exceed|reach)\w*/,
@@ -82,7 +84,7 @@ const TOO_MANY_RECIPIENTS = either(
 const NOT_OF_ONE_TRANSACTION =
   /invalid|unknown|\bbad\b|non-?existent|undeliverable|\b(an|per|each|this|every) (hour|day|minute)|hourly|daily|24 h/;
 
-/** The refusal of another server, reported by this one: neither about the sending host nor about the address as this server knows it. */
+/** The refusal of another server, reported by this one: about neither the sending host nor the address as this server knows it. */
 const SECOND_HAND = /remote server returned|remote host said|unverified address|connect to \S+(\[\S+\])?: /;
 
 const IP = String.raw`(\d{1,3}(\.\d{1,3}){3}|[\da-f]{1,4}(:[\da-f]{0,4}){3,7})`;
@@ -91,7 +93,7 @@ const IP_BLOCKED = new RegExp(
 );
 
 export const replyRules: readonly ReplyRule[] = [
-  // Unmistakable, whatever else the reply says.
+  // Unambiguous, whatever else the reply says.
   {
     text: either(
       /gr[ea]y[- ]?list|postgrey|greyd|internal resources are temporarily unavailable|list[ae]s? gris|liste grise/,
@@ -114,7 +116,7 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'tls',
   },
 
-  // Recipients in number: of one transaction, and sentences about several that say nothing of one address.
+  // Numbers of recipients: in one transaction, and phrases about several that say nothing about one address.
   { text: TOO_MANY_RECIPIENTS, unless: NOT_OF_ONE_TRANSACTION, category: 'rate-limited' },
   {
     text: either(
@@ -130,7 +132,7 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'refused',
   },
 
-  // The refusal by the recipient's organization, or by a list of its own: of the sender or the mail, not of the sending host.
+  // Refused by the recipient's organization, or by its own list: about the sender or the message, not the sending host.
   {
     text: either(
       /tenant allow/,
@@ -155,7 +157,7 @@ export const replyRules: readonly ReplyRule[] = [
     owner: 'recipient',
   },
 
-  // Its size, before mailboxes without space.
+  // Message size, before full mailboxes.
   {
     text: /(message|mail) (size )?exceeds? (the |a )?(fixed |allowed )?(maximum|limit)|maximum (message|mail) size/,
     category: 'content-rejected',
@@ -204,7 +206,7 @@ export const replyRules: readonly ReplyRule[] = [
 
   { text: /account or domain may not exist/, category: 'mailbox-not-found' },
 
-  // Loops between servers: neither the mail nor the address is wrong.
+  // Mail loops between servers: neither the message nor the address is at fault.
   {
     text: either(
       /too many hops|hop count|exceeded \d+ hops|too many received|routing loop|mail (forwarding )?loop/,
@@ -230,7 +232,7 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'blocked',
   },
   { text: /\(rly:sn|\bmi:(spb|spf|dma|imf)\b/, category: 'policy', owner: 'sender' },
-  // Whether the sender is authenticated.
+  // Authentication of the sender.
   {
     text: either(
       /smtp[- ]auth|(authentication|authentification) (is )?(required|requise|turned on|failed|credentials|invalide)/,
@@ -280,7 +282,7 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'greylisted',
   },
 
-  // Lists of domains and links are about the mail; lists of hosts' addresses are about the sending host.
+  // Lists of domains and links are about the message; lists of host addresses are about the sending host.
   {
     text: either(
       /surbl|uribl|ivmuri|\bdbl\b|urls? .*(listed|blacklist|blocklist|reputation)/,
@@ -343,7 +345,7 @@ export const replyRules: readonly ReplyRule[] = [
     unless: /likely unsolicited|(its|message|mail) content|spam or virus|mismatches|not allowed to send (mail )?from/,
     category: 'blocked',
   },
-  // "Blocked", and nothing on what.
+  // "Blocked" without saying what.
   {
     text: either(
       /^(said: )?(\d{3} )?(e-?mail |your mail |mail |message )?(was |is |has been )?blocked( by)?\W*$/,
@@ -379,7 +381,7 @@ export const replyRules: readonly ReplyRule[] = [
     unless: /user rules|name (server|service)/,
     category: 'content-rejected',
   },
-  // Refusals of a rate that the server calls final.
+  // Rate limits that the server reports as permanent.
   {
     text: either(
       /too (quickly|fast|frequent)|too many (messages|e?-?mails|mails|recipients|errors)|again slower|slow(er)? down/,
@@ -423,7 +425,7 @@ export const replyRules: readonly ReplyRule[] = [
   },
 
   { enhanced: ['1.7', '1.8'], category: 'policy', owner: 'sender' },
-  // At MAIL an address that does not exist is the sender's.
+  // At MAIL, an unknown address is the sender's.
   { at: ['mail'], class: 5, text: UNKNOWN_MAILBOX, category: 'policy', owner: 'sender' },
 
   // The domain of the recipient.
@@ -447,7 +449,7 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'domain-not-found',
   },
 
-  // Exchange Online answers so for addresses that its directory lacks, and for domains it is not set up for.
+  // Exchange Online sends this for addresses missing in its directory, and for domains it is not set up for.
   { enhanced: ['4.1'], text: /recipient address rejected/, category: 'mailbox-not-found' },
 
   {
@@ -457,7 +459,7 @@ export const replyRules: readonly ReplyRule[] = [
     suppress: 'for good',
   },
 
-  // Trouble of the server itself.
+  // Problems of the server itself.
   {
     text: either(
       /insufficient (disk|system)|system storage|no space left|out of memory|temporary .*(error|failure|problem)/,
@@ -466,7 +468,7 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'remote-error',
   },
 
-  // The enhanced codes, where the words said nothing else.
+  // Enhanced codes, if the text matched nothing.
   { enhanced: ['1.1', '1.3', '1.6', '1.10'], category: 'mailbox-not-found', suppress: 'for good' },
   { enhanced: ['1.2'], category: 'domain-not-found' },
   { codes: [525], category: 'mailbox-disabled' },
@@ -483,12 +485,12 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'blocked',
   },
 
-  // A refusal of MAIL that is neither about the sender nor about the mail is about the sending host.
+  // A refusal of MAIL that is about neither the sender nor the message is about the sending host.
   { at: ['mail'], class: 5, enhanced: ['7.'], category: 'blocked' },
   { at: ['mail'], class: 5, text: POLICY_WORDS, category: 'blocked' },
   { at: ['mail'], codes: [521, 550, 554], enhanced: ['', '0.0'], category: 'blocked' },
 
-  // Words that say little, and the bare codes.
+  // Vague text, and bare codes.
   {
     text: either(
       /temporarily (unavailable|not available|unable)/,
@@ -508,7 +510,10 @@ export const replyRules: readonly ReplyRule[] = [
   { category: 'remote-error' },
 ];
 
-/** Words about the sender, the sending host, another server, a list or a policy, and about today only: whatever the code says, it is not the address. */
+/**
+ * Text about the sender, the sending host, another server, a list or a policy, or about the current day: whatever the code says, it is not
+ * about the address.
+ */
 const NOT_THE_ADDRESS = either(
   /\bsender\b|from (address|domain)|mail ?from\b|return[- ]path|\b(helo|ehlo|ptr|spf|dkim|dmarc|dnsbl|[dr]bl)\b/,
   /client host|your (ip|host|server|domain|network|mail server)|sending (ip|host|server|domain)|reputation/,
@@ -518,14 +523,14 @@ const NOT_THE_ADDRESS = either(
   /отправител|发件人|發件人|差出人/,
 );
 
-/** A reply with its words, as the rules read them. */
+/** A reply prepared for the rules. */
 export interface Reading extends ReadReply {
   code: number;
   /** The enhanced code without its class, such as `1.1`; empty if there is none. */
   detail: string;
 }
 
-/** Reads a reply; `recipient` is the address that it was about, if it is known. */
+/** Prepares a reply; `recipient` is the address that it was about, if known. */
 export function readingOf(reply: Pick<SmtpReply, 'code' | 'enhanced' | 'text'>, recipient?: string): Reading {
   return { ...readReply(reply, recipient), code: reply.code, detail: reply.enhanced?.slice(2) ?? '' };
 }
@@ -555,20 +560,20 @@ export function matchReply(reading: Reading, stage: SmtpStage): ReplyRule {
   return replyRules.find(matches)!;
 }
 
-/** Whether the words of a reply allow that it is about the address; names and links in it do not count as words. */
+/** Whether the text allows that the reply is about the address; names and links in it are ignored. */
 export function isAboutAddress(reading: Reading): boolean {
   // X.4.x is about the network, X.7.x about policy.
   const vetoes = [NOT_THE_ADDRESS, SECOND_HAND, UNSURE];
   return !/^[47]\./.test(reading.detail) && !vetoes.some((veto) => says(veto, reading));
 }
 
-/** Whether a refusal is about how many recipients the transaction has: `552` and `550 5.5.3` then mean 452 (RFC 5321 §4.5.3.1.10). */
+/** Whether a refusal is about the number of recipients in the transaction: `552` and `550 5.5.3` then mean 452 (RFC 5321 §4.5.3.1.10). */
 export function isAboutRecipientCount(reading: Reading): boolean {
   const isSaid = reading.detail === '5.3' || says(TOO_MANY_RECIPIENTS, reading);
   return isSaid && !says(NOT_OF_ONE_TRANSACTION, reading);
 }
 
-/** Whether the server itself asks to be tried again. */
+/** Whether the server itself asks for a retry. */
 export function asksForLater(reading: Reading): boolean {
   return says(TRY_LATER, reading);
 }

@@ -1,27 +1,29 @@
 /**
- * The words of replies, prepared for the rules of reply-rules.ts: `readReply` folds accents and sets addresses aside, so that a rule
- * for `user unknown` also matches `User <ann@example.com> is unknown`. The table below has the words for a mailbox that does not
- * exist, is full or is disabled, and for "try again later", in the languages that servers use. Words are written without accents.
+ * Prepares the text of replies for the rules of reply-rules.ts: `readReply` folds accents and removes addresses, so that a rule for `user
+ * unknown` also matches `User <ann@example.com> is unknown`. The table below has the terms for a mailbox that is unknown, full or disabled,
+ * and for "try again later", in the languages that servers use. Terms are written without accents.
  */
 import type { SmtpReply } from '../../mail/smtp-reply.ts';
 
 export interface ReadReply {
-  /** The text with links, for the names of block lists in them. */
+  /** The text with links, for the names of blocklists in them. */
   whole: string;
-  /** The text without links: once with `@` for each address, and once without the addresses. One entry if there are none. */
+  /** The text without links: once with `@` for each address, and once without addresses. One entry if there are none. */
   texts: readonly string[];
 }
 
-/** A run of characters that can hold an address. Each is searched once: a search from each of its letters takes quadratic time. */
+/**
+ * A run of characters that can contain an address. Each run is searched once: a search from each of its letters would take quadratic time.
+ */
 const WORD = /[^\s<>()[\]{}:;,"'`]+/gu;
 const ADDRESS = /^.+@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)*/u;
 const LINK = /https?:\/\/\S+|\bwww\.\S+/gi;
-/** Stands for an address while the text is prepared. */
+/** Placeholder for an address while the text is prepared. */
 const MARK = '\u0001';
 const MARKS = /[<([{"'`\s]*\u0001[>)\]}"'`\s]*/g;
 const LETTERS: Readonly<Record<string, string>> = { ł: 'l', ø: 'o', đ: 'd', ı: 'i', ß: 'ss', æ: 'ae', œ: 'oe' };
 
-/** Lower case without accents and quotation marks; `l'adresse` becomes two words. */
+/** Converts to lower case and removes accents and quotation marks; `l'adresse` becomes two words. */
 function fold(text: string): string {
   return text
     .toLowerCase()
@@ -40,7 +42,7 @@ function escaped(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
 }
 
-/** Marks the addresses, and the recipient's local part and domain where they appear alone. */
+/** Marks the addresses, and the recipient's local part and domain if they appear alone. */
 function marked(text: string, recipient: string | undefined): string {
   const isAddress = (word: string): boolean => word.includes('@') && ADDRESS.test(word);
   const found = text.includes('@')
@@ -55,7 +57,7 @@ function marked(text: string, recipient: string | undefined): string {
     .replace(new RegExp(`(?<![\\w.@-])${domain}(?![\\w@-]|\\.\\w)`, 'gi'), ' ');
 }
 
-/** The words of a reply, as the rules need them. `recipient` is the address that the reply was about, if it is known. */
+/** Reads the text of a reply for the rules. `recipient` is the address that the reply was about, if known. */
 export function readReply({ text }: Pick<SmtpReply, 'text'>, recipient?: string): ReadReply {
   const links = marked(text, recipient);
   const words = links.replace(LINK, ' ');
@@ -70,7 +72,7 @@ interface Language {
   unknown: string;
   full: string;
   disabled: string;
-  /** Whole phrases that need no name of a mailbox. */
+  /** Complete phrases without a name of a mailbox. */
   phrases?: { unknown?: string; full?: string };
   later?: string;
   /** Written without spaces between words. */
@@ -273,7 +275,7 @@ const NOT_OF_RECIPIENT = '(?<!\\p{L})(?:ip|sender|sender s|from|your|source|retu
 const words = (most: number): string =>
   `(?:[\\s,:=]+(?!${ELSEWHERE})[^\\s.,:;!?=]+(?:\\.[^\\s.,:;!?=]+)*){0,${most}}?[\\s,:=]*`;
 
-/** The name of a mailbox with one of these words after it, or directly before it, in one language. */
+/** Matches the name of a mailbox followed, or directly preceded, by one of these words, in one language. */
 function near({ mailbox, unspaced }: Language, said: string): string {
   if (unspaced) return `(?:${mailbox}).{0,20}?(?:${said})|(?:${said}).{0,6}?(?:${mailbox})`;
   const [start, end] = ['(?<![\\p{L}\\d-])', '(?![\\p{L}\\d])'];
@@ -291,13 +293,13 @@ function inAllLanguages(patternsOf: (language: Language) => readonly (string | u
   );
 }
 
-/** There is no such mailbox. */
+/** The mailbox does not exist. */
 export const UNKNOWN_MAILBOX = inAllLanguages((one) => [near(one, one.unknown), one.phrases?.unknown]);
-/** It has no space left. */
+/** The mailbox has no space left. */
 export const FULL_MAILBOX = inAllLanguages((one) => [near(one, one.full), one.phrases?.full]);
-/** It exists, or existed, and is closed. An address alone is not enough: `<ann@example.com> blocked` can be about a sender. */
+/** The mailbox exists or existed, and is disabled. An address alone is not enough: `<ann@example.com> blocked` can be about a sender. */
 export const DISABLED_MAILBOX = inAllLanguages((one) => [
   near({ ...one, mailbox: one.mailbox.replace(/\|@/, '') }, one.disabled),
 ]);
-/** The server asks to be tried again. `Check the address and try again` does not. */
+/** The server asks for a retry. `Check the address and try again` does not match. */
 export const TRY_LATER = inAllLanguages((one) => [one.later]);

@@ -1,4 +1,4 @@
-/** Reports as real servers write them say what a person reads in them: every line of test/corpus/reports/expected.txt. */
+/** Reports of real servers are read as a person reads them: every line of test/corpus/reports/expected.txt. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';

@@ -1,18 +1,18 @@
 /**
- * What a bounce says of one recipient, in the same categories as replies of our own sessions and by the same rows
- * (reply-rules.ts). What differs is who speaks: a server that had taken the mail tells how its own attempt ended.
+ * Classifies a recipient's entry in a bounce, in the same categories as replies in Postrider's own sessions and by the same rows
+ * (reply-rules.ts). The difference is the author: a server that had accepted the message reports how its own attempt ended.
  *
- * - Whether it is over is said by the report's action, not by the code: `failed` is final, `delayed` is not.
- * - A `failed` after temporary refusals is mail whose time ran out at that server: category `expired`, as for our own.
- * - A block is one of that server's host, which nobody here can have lifted: it belongs to the remote side.
- * - Suppression follows the same rows and vetoes; a report of an address that is unknown counts like a refusal at RCPT.
+ * - The report's action, not the code, says whether the result is final: `failed` is, `delayed` is not.
+ * - `failed` after temporary refusals means that the message expired at that server: category `expired`, as with Postrider itself.
+ * - A block concerns that server's host, and Postrider's operator cannot have it lifted: its owner is the remote side.
+ * - Suppression follows the same rows and vetoes; a report of an unknown address counts like a refusal at RCPT.
  */
 import type { ReportedRecipient } from '../../mail/report/report.ts';
 import type { SmtpStage } from '../../net/smtp-types.ts';
 import { classify, expired, type Outcome } from './outcome.ts';
 import { explanations, REPORTED_BLOCK_ADVICE } from './outcome-words.ts';
 
-/** Where in its session the reporting server was refused, as Postfix and Exim say it. Unknown is taken for RCPT. */
+/** At which stage the reporting server was refused, in the wording of Postfix and Exim. Unknown counts as RCPT. */
 const STAGES: readonly [stage: SmtpStage, said: RegExp][] = [
   ['dot', /(?:in reply to|after) (?:the )?(?:end of data|end of message|data\b|pipelined end of data)|\(data\b/i],
   ['mail', /(?:in reply to|after) (?:pipelined )?mail from/i],
@@ -26,33 +26,33 @@ const STAGES: readonly [stage: SmtpStage, said: RegExp][] = [
 const RAN_OUT =
   /(?:message|queue|envelope)[ .](?:has )?expired|failing for a long time|after multiple retries|failed \d+ attempts|deliver for the last \d+ seconds|delivery time expired|retry time(?:out)? (?:not )?(?:reached|exceeded)|(?:in|been in) the queue too long|could not be delivered for \d+ (?:days|hours)|too many (?:delivery )?attempts|maximum (?:delivery )?(?:time|retries)|unable to deliver (?:in|for) \d+|cannot send message (?:within|for) \d+/i;
 
-/** What that server met on its way, where no server answered it. */
+/** Failures of that server without a reply from another server. */
 const NO_ANSWER =
   /connection (?:timed out|refused|reset|dropped)|no route to host|(?:network|host) (?:is )?(?:unreachable|not reachable|not responding)|network error|requests to connect|(?:unable|failed) to connect|establish an smtp connection|conversation with .{0,200} timed out/i;
 
 export type Reported = Pick<ReportedRecipient, 'action' | 'status' | 'smtpCode' | 'diagnostic'> &
   Partial<Pick<ReportedRecipient, 'finalRecipient'>>;
 
-/** A report does not say how many recipients the transaction of its server had: more than one, for all that is known. */
+/** A report does not include the number of recipients of that transaction: assume several. */
 const UNKNOWN_COUNT = 2;
 
-/** Shown in the place of a reply where the report quotes none. */
+/** Shown instead of a reply if the report quotes none. */
 const NO_WORDS = 'the report gives no reason';
 
-/** Of a report without one, the code that its status or its action stands for. */
+/** Returns the code that the status or the action implies if the report has none. */
 function codeOf({ smtpCode, status, action }: Reported): number {
   if (smtpCode !== null && smtpCode >= 400) return smtpCode;
   if (status !== null) return status.startsWith('4') ? 450 : 550;
   return action === 'failed' ? 550 : 450;
 }
 
-/** The enhanced code, where its class is that of the code. */
+/** Returns the enhanced code if its class matches the code. */
 function fittingStatus({ status }: Reported, code: number): string | undefined {
   if (status === null || !/^[45]\.\d{1,3}\.\d{1,3}$/.test(status)) return undefined;
   return Number(status[0]) === Math.floor(code / 100) ? status : undefined;
 }
 
-/** The row that speaks is chosen by the code; the report's action says whether it is over. */
+/** The code selects the row; the report's action decides whether the result is final. */
 function settled(action: Reported['action'], isReply: boolean, said: Outcome): Outcome {
   const isBlock = said.category === 'blocked';
   const owner = isBlock || said.category === 'internal' ? 'remote' : said.owner;
@@ -70,7 +70,7 @@ function isNoAnswer({ smtpCode, status, diagnostic }: Reported): boolean {
   return smtpCode === null && (/^4\.4\.[12]$/.test(status ?? '') || NO_ANSWER.test(diagnostic ?? ''));
 }
 
-/** The outcome of one recipient of a report, of which `failed` is for good and all else is for now. */
+/** Returns the outcome of one recipient of a report: `failed` is permanent, every other action is temporary. */
 export function reportedOutcome(reported: Reported): Outcome {
   const code = codeOf(reported);
   const enhanced = fittingStatus(reported, code);

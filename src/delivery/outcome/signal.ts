@@ -1,6 +1,6 @@
 /**
- * The signal of an attempt about its destination, for all messages that wait for it: it answers, it serves no more connections, it asks for time,
- * it fell silent, or it cannot be reached. Pure; what a destination does with a signal is decided by destinations/registry.ts.
+ * The signal of an attempt about its destination, for all messages that wait for it: it answers, it accepts no more connections, it asks
+ * for time, it stalled, or it is unreachable. Pure; destinations/registry.ts decides how a signal affects a destination.
  */
 import type { RecipientResult } from '../../net/smtp-client.ts';
 import type { PauseRule } from '../destinations/providers.ts';
@@ -15,13 +15,13 @@ export interface Refusal {
 
 export type Signal =
   | { kind: 'nothing' }
-  /** It answered an envelope; `accepted` when it accepted a recipient of it. */
+  /** The peer answered an envelope; `accepted` if it accepted a recipient. */
   | { kind: 'answered'; accepted: boolean }
-  /** It refused one more connection while it had `open` of ours. */
+  /** The peer refused another connection while `open` connections existed. */
   | { kind: 'connection-limit'; open: number }
   /** No session could be opened. */
   | { kind: 'unreachable' }
-  /** It fell silent in the middle of an envelope. */
+  /** The peer stalled in the middle of an envelope. */
   | { kind: 'stalled'; refusal: Refusal }
   | { kind: 'wait'; request: PauseRequest; refusal: Refusal };
 
@@ -30,9 +30,9 @@ export const NO_SIGNAL: Signal = { kind: 'nothing' };
 export interface NotOpenedFacts {
   evidence: Evidence;
   host: string | null;
-  /** It was refused for what this mail asks of the connection: other mail may get one. */
+  /** The refusal is about what this message requires of the connection: other messages may get one. */
   isForNeed: boolean;
-  /** Other sessions of ours that the destination has open. */
+  /** Other sessions of this process that the destination has open. */
   open: number;
 }
 
@@ -42,7 +42,7 @@ export function signalOfOpening({ evidence, host, isForNeed, open }: NotOpenedFa
   const isBeforeMail = evidence.stage === 'connect' || evidence.stage === 'banner' || evidence.stage === 'ehlo';
   const text = evidence.reply?.text ?? '';
   const asksForTime = waitHintMs(text) !== undefined && !isAboutConnections(text);
-  // With sessions of ours open, a refusal before MAIL is about their number, unless it blocks us or names a time.
+  // While sessions are open, a refusal before MAIL is about their number, unless it blocks this host or names a time.
   const isAboutNumber = open > 0 && isBeforeMail && outcome.category !== 'blocked' && !asksForTime;
   if (isAboutNumber && outcome.kind === 'temporary') return { kind: 'connection-limit', open };
   const request = pauseRequestOf(evidence, outcome);
@@ -51,7 +51,7 @@ export function signalOfOpening({ evidence, host, isForNeed, open }: NotOpenedFa
   return outcome.kind === 'temporary' || evidence.stage === 'dns' ? { kind: 'unreachable' } : NO_SIGNAL;
 }
 
-/** A recipient's result in a session; without an outcome it was put back, and says nothing. */
+/** A recipient's result in a session; without an outcome the recipient was put back, and the result is ignored. */
 export interface Answer {
   result: RecipientResult;
   outcome: Outcome | undefined;
@@ -78,13 +78,13 @@ export function asksForFewerConnections(signal: Signal): boolean {
   return signal.kind === 'wait' && isAboutConnections(signal.refusal.outcome.reply ?? '');
 }
 
-/** Merges the signals of two sessions of one attempt: an accepted recipient counts most, then the later signal. */
+/** Merges the signals of two sessions of one attempt: an accepted recipient takes precedence, then the later signal. */
 export function laterSignal(before: Signal, now: Signal): Signal {
   const accepted = before.kind === 'answered' && before.accepted;
   return accepted || now.kind === 'nothing' ? before : now;
 }
 
-/** A rule of the provider turns a refusal into a pause, or sets the length of one; a block and a limit of connections stand above it. */
+/** A provider's rule turns a refusal into a pause, or sets the length of one; a block and a connection limit take precedence. */
 export function signalByRules(rules: readonly PauseRule[], signal: Signal, refusals: readonly Refusal[]): Signal {
   if (signal.kind === 'connection-limit' || (signal.kind === 'wait' && signal.request.blocked)) return signal;
   for (const refusal of refusals) {

@@ -1,4 +1,4 @@
-/** Decides where a message may go now: by its hop, by another one, or nowhere until a pause ends. */
+/** Decides where a message may go now: by its hop, by another hop, or nowhere until a pause ends. */
 import type { Pause } from '../destinations/pause-steps.ts';
 import { type Registry, SHARED_DESTINATIONS } from '../destinations/registry.ts';
 import type { ExchangerSets } from '../routing/exchanger-sets.ts';
@@ -7,7 +7,7 @@ import type { Held, Hop } from './held.ts';
 
 export type Admission =
   | { kind: 'run' }
-  /** It goes by this hop instead. */
+  /** The message uses this hop instead. */
   | { kind: 'via'; hop: Hop }
   | { kind: 'wait'; pause: Pause };
 
@@ -24,7 +24,10 @@ export class Admissions {
     this.#deps = deps;
   }
 
-  /** The first hop of a message for this recipient, and whose hosts it goes to. A destination that blocks us may be left to the fallback route. */
+  /**
+   * Returns the first hop of a message for this recipient, and the domain whose hosts receive it. Mail for a destination that blocks this
+   * host may use the fallback route.
+   */
   firstHop(recipient: string): { hop: Hop; domain: string } {
     const { registry, sets, routing } = this.#deps;
     const domain = routedDomainOf(routing, recipient);
@@ -32,7 +35,7 @@ export class Admissions {
     return { hop: { destination }, domain: destination === FALLBACK ? FALLBACK : domain };
   }
 
-  /** For a message that has just been claimed: its domain's hosts may be known by now, or be others. */
+  /** Admits a message that was just claimed: its domain's hosts may have become known, or changed. */
   admitClaimed(held: Held): Admission {
     const { sets } = this.#deps;
     const { destination, detour } = held.hop;
@@ -48,7 +51,7 @@ export class Admissions {
     return this.#admitTo(held.domain, held.hop);
   }
 
-  /** While its own destination is paused, mail goes to hosts of lower preference, where there are some that are not. */
+  /** While its own destination is paused, mail goes to hosts of lower preference, if some of them are not paused. */
   #admitTo(domain: string, { destination, detour }: Hop): Admission {
     const { registry, sets } = this.#deps;
     const pause = registry.pauseOf(destination);

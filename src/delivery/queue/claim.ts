@@ -1,7 +1,7 @@
 /**
- * Claims due messages, and reads all that their attempts need. Live mail of an account that is suspended, or that the
- * sending protection holds, is not handed out: it stays in the queue, untried, until the account may send again. Mail that
- * is held does not expire meanwhile, unless its sender gave it a lifetime of its own: the release extends its lifetime.
+ * Claims due messages and reads everything that their attempts need. Live mail of an account that is suspended, or held by sending
+ * protection, is not returned: it stays in the queue, without an attempt, until the account may send again. Held mail does not expire in
+ * the meantime, unless its sender set a lifetime: the release extends its lifetime.
  */
 import { LIFETIME_MS } from '../../base/backoff.ts';
 import { sameAddressKey } from '../../mail/address.ts';
@@ -22,7 +22,10 @@ import {
 
 export interface Claimed {
   jobs: DeliveryJob[];
-  /** Rows that were looked at, those of suspended accounts among them, which rest again: as many as asked for means that there may be more. */
+  /**
+   * Rows that were claimed, including those of suspended accounts, which were given back: as many as requested means that there may be
+   * more.
+   */
   taken: number;
 }
 
@@ -32,7 +35,7 @@ export const claimOperation = operation(
   async (tx, request: ClaimLimits): Promise<Claimed> => {
     const rows = await claim(tx, { kind: DELIVERY_WORK, ...request });
     const loaded = await load(tx, rows, request.nowMs);
-    // What has expired meanwhile bounces in the delivery, which does not let it leave either.
+    // A message that expired in the meantime bounces in the delivery, which does not send it either.
     const resting = loaded.filter(({ isSuspended, endsAtMs }) => isSuspended && endsAtMs > request.nowMs);
     await giveBackSuspended(tx, resting, request.nowMs);
     const jobs = loaded.filter((one) => !resting.includes(one)).map(({ job }) => job);
@@ -40,7 +43,7 @@ export const claimOperation = operation(
   },
 );
 
-/** Without what the row of work says, and with JSON for `options`. */
+/** Without the columns of the work row, and with `options` as JSON. */
 type LoadedRow = Omit<DeliveryJob, 'options' | 'seq' | 'fence' | 'attempts' | 'crashes' | 'lane' | 'suppressed'> & {
   workSeq: number;
   options: string;
@@ -52,13 +55,13 @@ type LoadedRow = Omit<DeliveryJob, 'options' | 'seq' | 'fence' | 'attempts' | 'c
 
 interface Loaded {
   job: DeliveryJob;
-  /** Or its mail is held by sending protection. */
+  /** Or the account's mail is held by sending protection. */
   isSuspended: boolean;
-  /** When it expires though it rests, Unix ms. */
+  /** Unix ms at which the message expires although it is held. */
   endsAtMs: number;
 }
 
-/** In the order of the rows; one without a message is ended. Nothing in the sandbox sends the content. */
+/** Loads messages in the order of the rows; ends a row without a message. The sandbox never reads the content. */
 async function load(tx: Transaction, rows: readonly Work[], nowMs: number): Promise<Loaded[]> {
   if (rows.length === 0) return [];
   const work = rowset(tx, 'w', { seq: 'int', account_id: 'text', mode: 'text', subject: 'text' }, rows);
@@ -78,7 +81,7 @@ async function load(tx: Transaction, rows: readonly Work[], nowMs: number): Prom
     ...{ accountId, mode, email: sameAddressKey(recipient) },
   });
   const untilMs = await suppressedUntil(tx, found.map(addressOf));
-  // Both are written and removed together; a row that lost its message all the same must not stop the claims.
+  // A message and its row are written and removed together; a row without its message must still not block the claims.
   await finish(
     tx,
     rows.filter((row) => !messages.has(row.seq)),
@@ -101,12 +104,12 @@ async function load(tx: Transaction, rows: readonly Work[], nowMs: number): Prom
 }
 
 /**
- * Live mail of an account that is suspended is given back untried until this long after it was claimed, and up to as much
- * again, so that not all of it comes back at one moment. Who lifts the suspension makes it due.
+ * Live mail of a suspended account is given back until this long after its claim, or up to twice as long, to spread its return. Ending the
+ * suspension makes it due.
  */
 const SUSPENDED_PAUSE_MS = 120_000;
 
-/** Gives rows of suspended accounts back, at the latest until the first of them expires. */
+/** Gives rows of suspended accounts back, but not past the time at which the first of them expires. */
 async function giveBackSuspended(tx: Transaction, resting: readonly Loaded[], nowMs: number): Promise<void> {
   if (resting.length === 0) return;
   const jobs = resting.map(({ job }) => job);
@@ -117,7 +120,7 @@ async function giveBackSuspended(tx: Transaction, resting: readonly Loaded[], no
 const NOT_BEFORE = `(SELECT coalesce(m.send_at, 0) FROM message m WHERE m.account_id = work.account_id
   AND m.mode = work.mode AND m.id = work.subject AND m.status IN ('queued', 'scheduled'))`;
 
-/** Brings forward what is due later than its schedule can have said; answers how many. */
+/** Brings forward rows that are due later than any schedule allows; returns their number. */
 export const clampDueOperation = operation('delivery.clampDue', 'write', (tx, clamp: ClampDue) =>
   clampDue(tx, { kind: DELIVERY_WORK, notBefore: NOT_BEFORE }, clamp),
 );

@@ -1,4 +1,4 @@
-/** A message in the hands of this process, and where it goes next. */
+/** A message held by this process, and its next hop. */
 import type { DeliveryJob } from '../../messages/messages.ts';
 import { claimedItem, type Item } from '../../work/work.ts';
 import type { Prepared } from '../attempt/prepare.ts';
@@ -12,31 +12,31 @@ export interface WindowEmail {
   seq: number;
   inline: Uint8Array | null;
   jobs: Set<Held>;
-  /** Recipients whose attempt runs. */
+  /** Recipients with a running attempt. */
   trying: number;
   prepared: Promise<Prepared> | undefined;
 }
 
 /**
- * An attempt that continues at another destination than its domain's own. Hosts of lower preference have limits and pauses of their own, so
- * what they reply counts for them alone, also where a domain names them beside the better hosts of others.
+ * An attempt that continues at another destination than its domain's own. Hosts of lower preference have their own limits and pauses, so
+ * their replies apply only to them, even if another domain lists them next to better hosts of a third party.
  */
 export interface Detour {
-  /** The hosts that the attempt has not been at; undefined where none was looked up, since the domain's own destination is paused. */
+  /** The hosts that the attempt has not tried; undefined if no lookup was made because the domain's own destination is paused. */
   readonly rest: readonly Candidate[] | undefined;
-  /** Hosts that were given the message. */
+  /** Hosts that received the message. */
   readonly hosts: number;
-  /** Its result so far; undefined where no host was dialed, since all had failed lately, or were paused. */
+  /** The result so far; undefined if no host was dialed because all had failed recently or were paused. */
   readonly before?: { outcome: Outcome; facts: AttemptFacts } | undefined;
   /** The pause of its own destination. */
   readonly pause?: Refusal | undefined;
 }
 
-/** The next destination of a message. Only the window replaces it, because it counts waiting messages by destination. */
+/** The next destination of a message. Only the window replaces it, because the window counts waiting messages by destination. */
 export interface Hop {
-  /** Whose limits, pauses and sessions count: see routing/exchanger-sets.ts. */
+  /** The destination whose limits, pauses and sessions apply: see routing/exchanger-sets.ts. */
   readonly destination: string;
-  /** How its attempt came there, where that is not its domain's own destination. */
+  /** How the attempt got there, if this is not its domain's own destination. */
   readonly detour?: Detour | undefined;
 }
 
@@ -44,19 +44,21 @@ export interface Hop {
 export interface Held extends Item<DeliveryJob> {
   email: WindowEmail;
   hop: Hop;
-  /** Whose hosts it goes to: the recipient's domain, in A-labels. The destination itself where all mail takes one way. */
+  /**
+   * The domain whose hosts receive the message: the recipient's domain, in A-labels. If all mail uses one route, the destination itself.
+   */
   readonly domain: string;
-  /** How often it was put back without an attempt. */
+  /** How often the message was put back without an attempt. */
   returns: number;
 }
 
-/** `account/domain`, as the acceptance names lanes. */
+/** Returns the account of a lane, which the acceptance names `account/domain`. */
 export function accountOfLane(lane: string): string {
   const slash = lane.indexOf('/');
   return slash === -1 ? lane : lane.slice(0, slash);
 }
 
-/** An item for a claimed job. Its content is held once for all recipients: the job belongs to the item from here on. */
+/** Returns an item for a claimed job. Its content is held once for all recipients: the item owns the job from here on. */
 export function heldOf(
   job: DeliveryJob,
   { hop, domain, leaseUntilMs }: { hop: Hop; domain: string; leaseUntilMs: number },

@@ -1,4 +1,4 @@
-/** Turns and shares: what one account may hold of the slots, and what a lane keeps of what has gone through it. */
+/** Turns and shares: how many slots one account may hold, and the memory that a lane uses. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../../test/kit/fake-clock.ts';
@@ -16,7 +16,7 @@ function open(): { schedule: Schedule; registry: Registry } {
   return { registry, schedule: new Schedule({ registry, slots: SLOTS }) };
 }
 
-/** The destination has answered before. */
+/** Makes the destination answer. */
 function prove(registry: Registry, key: string): void {
   registry.report(registry.of(key), { kind: 'answered', accepted: false }, 0);
 }
@@ -74,7 +74,7 @@ test('an account with a hundred domains leaves slots to the others, and several 
   );
 });
 
-test('mail for the domain of an account without a share is not held up by it', () => {
+test('mail of an account is not delayed by another account that uses up its share', () => {
   const { schedule } = open();
   for (let i = 0; i < 100; i += 1) schedule.add(mailFor('acc_a', `d${i}.example`));
   allOf(schedule);
@@ -126,7 +126,7 @@ test('the busiest registry are shown, the busiest first', () => {
   assert.equal(schedule.busiest(10).find((one) => one.key === slot?.destination.key)?.active, 1);
 });
 
-test('an account with mail for many domains of a destination gets no more turns than one with mail for one', () => {
+test('an account with mail for many domains of a destination gets no more turns than one with mail for a single domain', () => {
   const { schedule, registry } = open();
   prove(registry, 'google');
   const list = (account: string, domain: string) => {

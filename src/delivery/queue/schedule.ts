@@ -1,12 +1,11 @@
 /**
- * Which destination gets the next slot, and which message goes first. Destinations take slots of the process one after the
- * other, as the registry lets them; within a destination accounts take turns (waiting-mail.ts). So the backlog of one tenant costs
- * another one nothing but its share, and a domain that swallows connections holds no more than its limit.
+ * Decides which destination gets the next slot, and which message goes first. Destinations take turns for the slots of the process, within
+ * the limits of the registry; within a destination, accounts take turns (waiting-mail.ts). So one tenant's backlog costs another tenant
+ * only its share, and a domain that occupies connections holds no more than its limit.
  *
- * An account whose domains swallow them by the hundred holds four times as many slots as are free at most: of 500 it gets 400,
- * two such accounts get 222 each, and there is always a slot for somebody else (dynamic thresholds: Choudhury and Hahne,
- * 1998). A tenth of what an account may hold is kept for destinations that answered in the last 10 minutes: a hundred
- * domains that stall do not delay its mail to one that is quick.
+ * An account with hundreds of slow domains holds up to four times as many slots as are free: 400 of 500; two such accounts get 222 each,
+ * and there is always a slot for another account (dynamic thresholds: Choudhury and Hahne, 1998). A tenth of an account's slots is reserved
+ * for destinations that answered in the last 10 minutes: a hundred stalled domains do not delay the account's mail to a fast one.
  */
 
 import type { Destination, Registry } from '../destinations/registry.ts';
@@ -14,44 +13,43 @@ import type { ExchangerSets } from '../routing/exchanger-sets.ts';
 import type { Held } from './held.ts';
 import { WaitingMail, type Wanted } from './waiting-mail.ts';
 
-/** Recipients in one transaction; RFC 5321 §4.5.3.1.8 promises room for 100, some servers give less. */
+/** Recipients in one transaction; RFC 5321 §4.5.3.1.8 guarantees 100, some servers accept fewer. */
 const MAX_GROUP = 50;
-/** What an account may hold of the slots that other accounts leave: four for each that stays free. */
+/** The part of the slots not used by other accounts that an account may hold: four for each one that stays free. */
 const ACCOUNT_PART = 4 / 5;
-/** The part of it that destinations may hold which were not heard of lately. */
+/** The part of it that destinations may hold which have not answered recently. */
 const UNPROVEN_PART = 9 / 10;
-/** A session is kept to the domains it is for, in as many messages at most, while others wait for their turn. */
+/** Messages in a row for which a slot prefers the domains of its session while other mail waits. */
 const KEPT_TO_SESSION = 10;
 /** The owner of a destination for which several accounts have mail. */
 const SHARED = '';
 
-/** The jobs that wait for one destination. */
+/** Jobs that wait for one destination. */
 export interface Queue {
   readonly destination: Destination;
   readonly waiting: WaitingMail;
-  /** The row in which it stands, wanting a slot. */
+  /** The row of destinations that want a slot, if this is one of them. */
   row: Row | undefined;
 }
 
-/** Destinations of one owner that want a slot: an account that alone has mail for them, or SHARED. */
+/** Destinations of one owner that want a slot. The owner is the only account with mail for them, or SHARED. */
 interface Row {
   owner: string;
-  /** Whether they answered lately. */
+  /** Whether they answered recently. */
   proven: boolean;
-  /** Those that left it are skipped. */
+  /** Queues that have left the row are skipped. */
   queues: Queue[];
 }
 
 export interface Slot {
   readonly queue: Queue;
   readonly destination: Destination;
-  /** For whom it is counted: an account, or SHARED. */
+  /** The account that the slot is counted for, or SHARED. */
   readonly owner: string;
-  /** Whether the destination has answered lately. */
   proven: boolean;
-  /** It has no session yet. */
+  /** The slot has no session yet. */
   opening: boolean;
-  /** Messages in a row that were chosen because its session is for their domain. */
+  /** Messages in a row that were chosen because the session serves their domain. */
   keptTo: number;
 }
 
@@ -59,7 +57,7 @@ export interface DestinationLoad {
   key: string;
   /** Jobs in memory that wait for a slot. */
   waiting: number;
-  /** Slots that run. */
+  /** Running slots. */
   active: number;
 }
 
@@ -67,7 +65,7 @@ export interface ScheduleOptions {
   registry: Registry;
   /** Slots of the whole process. */
   slots: number;
-  /** Whether the recipients of this email share a transaction; they do unless it says no. */
+  /** Whether the recipients of this email share a transaction; the default is yes. */
   mayShare?(job: Held['job']): boolean;
   /** A domain whose destination is not known yet gets no slot. */
   sets?: Pick<ExchangerSets, 'isPending'>;
@@ -100,10 +98,10 @@ export class Schedule {
   readonly #sets: Pick<ExchangerSets, 'isPending'> | undefined;
   readonly #mayShare: (job: Held['job']) => boolean;
   readonly #queues = new Map<string, Queue>();
-  /** By class and owner, in the order in which they are asked. */
+  /** By class and owner, in the order of their turns. */
   readonly #rows = new Map<string, Row>();
   readonly #shares = new Map<string, Share>();
-  /** Destinations of which nothing may start now. */
+  /** Destinations for which nothing can start now. */
   readonly #resting = new Set<Queue>();
   #active = 0;
 
@@ -114,7 +112,6 @@ export class Schedule {
     this.#mayShare = mayShare;
   }
 
-  /** Slots that run. */
   get active(): number {
     return this.#active;
   }
@@ -127,14 +124,14 @@ export class Schedule {
     this.#want(queue);
   }
 
-  /** A job stopped waiting in another way than by next(). */
+  /** Forgets a job that stopped waiting without next(). */
   forget(held: Held): void {
     const queue = this.#queueOf(held.hop.destination);
     queue.waiting.remove(held);
     this.#forgetIfEmpty(queue);
   }
 
-  /** Takes out what waits for a domain at a destination, in its order. */
+  /** Takes out the jobs that wait for a domain at a destination, in order. */
   takeDomain(key: string, domain: string): Held[] {
     const queue = this.#queues.get(key);
     if (!queue) return [];
@@ -143,7 +140,7 @@ export class Schedule {
     return taken;
   }
 
-  /** A slot for a destination that has waiting jobs and lets one more run. */
+  /** Opens a slot for a destination that has waiting jobs and may run one more. */
   open(): Slot | undefined {
     if (this.#active >= this.#slots) return undefined;
     for (const [key, row] of this.#rows) {
@@ -151,7 +148,7 @@ export class Schedule {
       if (!this.#hasShare(owner, proven)) continue;
       const queue = this.#takeFrom(row);
       this.#rows.delete(key);
-      // To the end of the rows.
+      // Moves to the end of the rows.
       if (row.queues.length > 0) this.#rows.set(key, row);
       if (!queue) continue;
       const { destination } = queue;
@@ -163,7 +160,7 @@ export class Schedule {
     return undefined;
   }
 
-  /** The slot has its session: more may be opened beside it. */
+  /** The slot has its session: more slots may be opened for the destination. */
   opened(slot: Slot): void {
     if (!slot.opening) return;
     slot.opening = false;
@@ -171,7 +168,7 @@ export class Schedule {
     this.#want(slot.queue);
   }
 
-  /** Ends a slot; with `rests` the destination asks for no other one until wake(), since nothing of it may start now. */
+  /** Ends a slot. With `rests`, the destination gets no new slot until wake(), since nothing for it can start now. */
   close(slot: Slot, { rests } = { rests: false }): void {
     this.opened(slot);
     this.#registry.slotEnded(slot.destination);
@@ -181,28 +178,28 @@ export class Schedule {
     this.#forgetIfEmpty(slot.queue);
   }
 
-  /** Somebody wants a slot and gets none: this one should end after its message. */
+  /** Whether this slot should end after its message because others want a slot and none is free. */
   shouldYield({ owner }: Slot): boolean {
     if (this.#active >= this.#slots) return this.#rows.size > 0;
     return [true, false].some((proven) => this.#rows.has(rowKey(owner, proven)) && !this.#hasShare(owner, proven));
   }
 
-  /** Lets all destinations ask again, those that rest too. */
+  /** Lets all destinations want slots again, including those that rest. */
   wake(): void {
     this.#resting.clear();
     for (const queue of this.#queues.values()) this.#want(queue);
   }
 
-  /** What the destination lets us do has changed. */
+  /** Call when the registry changes what a destination allows. */
   changed({ key }: Destination): void {
     const queue = this.#queues.get(key);
     if (queue) this.#want(queue);
   }
 
   /**
-   * What to send next over this slot: recipients of one email in one domain, at most 50, which the caller has run at once. Lanes whose
-   * first job may not start now are passed over, and so are its fellows that may not. Mail that the slot's session is for comes
-   * first, some messages in a row.
+   * Returns the next messages for this slot: up to 50 recipients of one email in one domain, which the caller runs immediately. Lanes whose
+   * first job may not start now are skipped, and so are recipients of the same email that may not. Mail that the slot's session serves
+   * comes first, for some messages in a row.
    */
   next(slot: Slot, { mayStart, isFor }: Wanted): Held[] | undefined {
     const { queue } = slot;
@@ -221,12 +218,12 @@ export class Schedule {
     return group;
   }
 
-  /** Who waits for the destination, at most so many. */
+  /** Returns up to `limit` messages that wait for the destination. */
   waitingAt({ key }: Destination, limit?: number, isWanted?: (held: Held) => boolean): Held[] {
     return this.#queues.get(key)?.waiting.all(limit, isWanted) ?? [];
   }
 
-  /** The destinations with the most waiting jobs and slots, at most so many. */
+  /** Returns up to `most` destinations with the most waiting jobs and slots. */
   busiest(most: number): DestinationLoad[] {
     return [...this.#queues.values()]
       .map(({ destination: { key, active }, waiting }) => ({ key, waiting: waiting.size, active }))
@@ -234,11 +231,11 @@ export class Schedule {
       .slice(0, most);
   }
 
-  /** Puts a destination into the row where it belongs, at its end, unless it stands there already. */
+  /** Adds a destination to the end of its row, unless it is already there. */
   #want(queue: Queue): void {
     if (queue.waiting.size === 0 || this.#resting.has(queue)) return;
     const proven = this.#registry.isProven(queue.destination.key);
-    // Mail of another account may have come since: it must not wait for the first one's share.
+    // Another account's mail may have arrived since: it must not wait for the first account's share.
     const owner = queue.row?.owner === SHARED ? SHARED : (queue.waiting.onlyAccount ?? SHARED);
     if (queue.row?.owner === owner && queue.row.proven === proven) return;
     const key = rowKey(owner, proven);
@@ -257,7 +254,7 @@ export class Schedule {
     return held < most && (proven || unproven < UNPROVEN_PART * most);
   }
 
-  /** The next of a row that can take a slot; one that cannot leaves the row until something about it changes. */
+  /** Returns the next queue of a row that can take a slot; a queue that cannot leaves the row until something changes. */
   #takeFrom(row: Row): Queue | undefined {
     for (let queue = row.queues.shift(); queue; queue = row.queues.shift()) {
       if (queue.row !== row) continue;

@@ -1,4 +1,4 @@
-/** The memory that attempts may hold: large mails are many but not without bound, and leave room for others. */
+/** The memory of attempts: many large messages at the same time, but limited, and with capacity for others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DeliveryJob } from '../../messages/messages.ts';
@@ -11,7 +11,7 @@ function job(changes: Partial<DeliveryJob>): DeliveryJob {
   return { blobKey: null, sizeBytes: 1000, options, ...changes } as DeliveryJob;
 }
 
-test('64 mails with files at once; ordinary ones beside them; one that ends makes room for the next', () => {
+test('64 messages with files at the same time, ordinary ones in addition; the end of one makes room for the next', () => {
   const budget = openMemoryBudget();
   const large = job({ sizeBytes: 39_684_211 + 1000, options: { ...options, files } });
   const given = [];
@@ -26,7 +26,7 @@ test('64 mails with files at once; ordinary ones beside them; one that ends make
   for (const end of [...given, ...beside]) end();
 });
 
-test('content in the database takes no room; a single mail always has some', () => {
+test('content in the database uses no memory; a single message always fits', () => {
   const budget = openMemoryBudget();
   assert.equal(budget.acquire(job({})), undefined);
   const huge = job({ blobKey: 'cc/x', sizeBytes: 500_000_000 });

@@ -1,7 +1,6 @@
 /**
- * The slots in which attempts run: each takes group after group for one destination over one session, and ends with it, or
- * when nothing of it is left. A new session needs a new slot, so that whatever the destination has said by then is obeyed
- * (destinations/registry.ts).
+ * The slots in which attempts run: each sends group after group to one destination over one session, and ends with the session, or when
+ * nothing is left. A new session needs a new slot, so the current limits of the destination apply (destinations/registry.ts).
  */
 
 import type { Clock } from '../../base/clock.ts';
@@ -41,7 +40,6 @@ export class Slots {
     this.#deps = deps;
   }
 
-  /** Fills free slots. */
   fill(): void {
     const { engine, schedule } = this.#deps;
     if (this.#isFilling || !engine.isOpen) return;
@@ -50,7 +48,7 @@ export class Slots {
     this.#isFilling = false;
   }
 
-  /** The same, also for destinations that rest because nothing of theirs could start. */
+  /** Fills free slots, also for destinations that rest because nothing could start. */
   wake(): void {
     this.#deps.schedule.wake();
     this.fill();
@@ -69,12 +67,12 @@ export class Slots {
       group = this.#next(slot, session);
     }
     if (session) await connections.release(session);
-    // What waits and may not start now is woken by what it waits for: a lease, or room for its content.
+    // Messages that may not start now are woken by a lease, or by free memory for their content.
     schedule.close(slot, { rests: group === undefined });
     this.fill();
   }
 
-  /** What is next over this slot; nothing while nothing may be attempted. */
+  /** Returns the next group for this slot; nothing while attempts are not allowed. */
   #next(slot: Slot, session?: PooledSession): Held[] | undefined {
     const { engine, schedule, connections } = this.#deps;
     if (!engine.isOpen) return undefined;
@@ -82,7 +80,7 @@ export class Slots {
     return schedule.next(slot, { mayStart: (held) => this.#mayStart(held), isFor });
   }
 
-  /** Whether an attempt may begin: its lease holds, and its content has room in memory. */
+  /** Whether an attempt may start: its lease holds, and its content fits into memory. */
   #mayStart(held: Held): boolean {
     const { engine } = this.#deps;
     if (engine.holds(held)) return this.#budget.fits(held.job);
@@ -90,7 +88,7 @@ export class Slots {
     return false;
   }
 
-  /** Answers the session to go on with. */
+  /** Returns the session to continue with. */
   async #runGroup(slot: Slot, group: Held[], session: PooledSession | undefined): Promise<PooledSession | undefined> {
     const { engine, attempts, apply, schedule } = this.#deps;
     const { destination } = slot;
@@ -106,7 +104,7 @@ export class Slots {
     return next;
   }
 
-  /** While an attempt runs, more slots may open beside it. */
+  /** Reports the progress of an attempt, so that more slots may open for the destination while it runs. */
   #progressOf(slot: Slot): Progress {
     const { schedule, apply, clock } = this.#deps;
     const startedMs = clock.now();
@@ -126,13 +124,13 @@ export class Slots {
 
 const MAX_BYTES = 96_000_000;
 const MAX_STREAMS = 64;
-/** Two chunks of a file, their Base64 lines, and what the socket has not taken yet. */
+/** Two chunks of a file, their Base64 lines, and the bytes that the socket has not accepted yet. */
 const BYTES_OF_A_STREAM = 600_000;
 
 export interface MemoryBudget {
-  /** Whether an attempt may begin; a single one always may. */
+  /** Whether an attempt may start; a single one always may. */
   fits(job: DeliveryJob): boolean;
-  /** Acquires what the attempt needs; answers what releases it, or undefined where it needs nothing. */
+  /** Acquires memory for the attempt; returns the function that releases it, or undefined if none is needed. */
   acquire(job: DeliveryJob): (() => void) | undefined;
 }
 

@@ -1,14 +1,13 @@
 /**
- * The jobs that wait for one destination. Accounts alternate, and so do the lanes of an account (one for each domain): an account with mail
- * for a thousand domains of one provider gets no more turns than one with mail for one domain.
+ * The jobs that wait for one destination. Accounts take turns, and so do the lanes of an account (one per domain): an account with mail for
+ * a thousand domains of one provider gets no more turns than one with mail for one domain.
  */
 import { Lanes } from '../../work/work.ts';
 import { accountOfLane, type Held } from './held.ts';
 
 export interface Wanted {
-  /** Whether an attempt of it may begin. */
   mayStart(held: Held): boolean;
-  /** Mail for other domains is passed over. */
+  /** Mail for other domains is skipped. */
   isFor?: ((domain: string) => boolean) | undefined;
 }
 
@@ -17,21 +16,20 @@ function placeOf({ job: { lane } }: Held): { account: string; lane: string } {
 }
 
 export class WaitingMail {
-  /** The lanes of each account, in the order of the accounts' turns. No account is without mail. */
+  /** The lanes of each account, in the order of the accounts' turns. Accounts without mail are removed. */
   readonly #accounts = new Map<string, Lanes<Held>>();
   #size = 0;
 
-  /** How many wait. */
   get size(): number {
     return this.#size;
   }
 
-  /** The account that alone has mail here. */
+  /** The account, if only one has mail here. */
   get onlyAccount(): string | undefined {
     return this.#accounts.size === 1 ? this.#accounts.keys().next().value : undefined;
   }
 
-  /** At the end of its lane, or with `first` at its front. */
+  /** Adds a job at the end of its lane, or with `first` at its front. */
   add(held: Held, { first }: { first: boolean }): void {
     const { account, lane } = placeOf(held);
     let lanes = this.#accounts.get(account);
@@ -43,7 +41,6 @@ export class WaitingMail {
     this.#size += 1;
   }
 
-  /** Takes the next one whose turn it is. */
   next({ mayStart, isFor }: Wanted): Held | undefined {
     const accepts = (held: Held): boolean => (isFor?.(held.domain) ?? true) && mayStart(held);
     for (const [account, lanes] of this.#accounts) {
@@ -65,7 +62,7 @@ export class WaitingMail {
     if (lanes.size === 0) this.#accounts.delete(account);
   }
 
-  /** Everybody who waits, at most so many. */
+  /** Returns up to `limit` waiting jobs. */
   all(limit = Number.POSITIVE_INFINITY, isWanted: (held: Held) => boolean = () => true): Held[] {
     return this.#accounts
       .values()
@@ -75,7 +72,7 @@ export class WaitingMail {
       .toArray();
   }
 
-  /** Takes out all mail for a domain, in its order. */
+  /** Takes out all jobs for a domain, in order. */
   takeDomain(domain: string): Held[] {
     const taken = this.all(Number.POSITIVE_INFINITY, (held) => held.domain === domain);
     for (const held of taken) this.remove(held);

@@ -1,4 +1,4 @@
-/** What may come back of the rows that were parked: the room is shared out to all lanes that ask. */
+/** Resuming parked rows: the capacity is distributed to all lanes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Schedule } from './schedule.ts';
@@ -16,7 +16,7 @@ function emptyWindow(): Window {
 
 const total = (grants: readonly { limit: number }[]): number => grants.reduce((sum, { limit }) => sum + limit, 0);
 
-test('a thousand lanes with a row each come back by the hundreds, within what their account may have here', () => {
+test('a thousand lanes with one row each return by the hundred, within the limit of their account', () => {
   const lanes = Array.from({ length: 1_000 }, (_, i) => `acc_a/d${i}.example`);
   const grants = emptyWindow().resumable(lanes, 0);
   assert.equal(grants.length, WINDOW_LIMITS.account * 0.9);
@@ -34,7 +34,7 @@ test('all lanes get a row before one of them gets more', () => {
   assert.equal(emptyWindow().resumable(lanes, 0).length, 40);
 });
 
-test('what one account may have is not granted again to each of its lanes', () => {
+test('the limit of an account applies to all of its lanes together', () => {
   const lanes = ['acc_a', 'acc_b'].flatMap((account) =>
     Array.from({ length: 8 }, (_, i) => `${account}/d${i}.example`),
   );

@@ -1,7 +1,7 @@
 /**
- * The part of the backlog that is in memory: bounded in jobs and bytes, whatever the backlog's size. It also bounds what one
- * account has waiting for one destination, and one account and one destination in all, so that nobody's backlog fills it: what is beyond is parked in
- * the database and resumed when there is room. Newcomers have the last quarter for themselves.
+ * The part of the backlog that is in memory, limited in jobs and bytes whatever the size of the backlog. It also limits what one account
+ * has waiting for one destination, and each account and each destination in total, so that no single backlog fills it: the rest is parked
+ * in the database and resumed when there is capacity. The last quarter is reserved for new mail.
  */
 import type { FairQueue, LaneGrant, State } from '../../work/work.ts';
 import { type Registry, SHARED_DESTINATIONS } from '../destinations/registry.ts';
@@ -13,11 +13,14 @@ import type { Schedule } from './schedule.ts';
 export interface WindowLimits {
   jobs: number;
   bytes: number;
-  /** Waiting jobs of one account for one destination (of one lane behind a relay), of one account, for one destination. */
+  /** Waiting jobs of one account for one destination (with a relay: of one lane), of one account, and for one destination. */
   lane: number;
   account: number;
   destination: number;
-  /** The same of a destination that was not heard of lately, when its account has half of its jobs here: it has one slot only. */
+  /**
+   * The same limit for a destination that has not answered recently, when its account uses half of its jobs: such a destination has one
+   * slot only.
+   */
   unproven: number;
 }
 
@@ -29,9 +32,9 @@ export const WINDOW_LIMITS: WindowLimits = {
   destination: 500,
   unproven: 2,
 };
-/** Of what an account may have waiting, the part for destinations that were not heard of lately; the rest is kept for the others. */
+/** The part of an account's waiting jobs for destinations that have not answered recently; the rest is reserved for the others. */
 const UNPROVEN_PART = 9 / 10;
-/** Jobs up to which claims follow each other and parked ones are resumed, of those that fit. */
+/** The fill level up to which claims follow each other and parked jobs are resumed. */
 const FED_PART = 3 / 4;
 const CLAIM_BATCH = 100;
 
@@ -52,7 +55,7 @@ export interface WindowOptions {
 export class Window implements FairQueue<Held> {
   readonly #options: WindowOptions;
   readonly #emails = new Map<number, WindowEmail>();
-  /** By account and destination; where everybody shares the destination, by lane. */
+  /** By account and destination; if all mail shares the destination, by lane. */
   readonly #lanes = new Map<string, number>();
   readonly #accounts = new Map<string, number>();
   readonly #destinations = new Map<string, number>();
@@ -62,7 +65,7 @@ export class Window implements FairQueue<Held> {
     this.#options = options;
   }
 
-  /** How many jobs fit beside `size` others, and whether so many bytes do. */
+  /** Returns how many jobs fit in addition to `size` others, and whether the bytes do. */
   room(size: number, moreBytes = 0): number {
     const { limits } = this.#options;
     return this.#bytes + moreBytes > limits.bytes ? 0 : Math.max(0, limits.jobs - size);
@@ -80,15 +83,15 @@ export class Window implements FairQueue<Held> {
     const isBack = held.email.jobs.has(held);
     if (!isBack) {
       const [inLane, inAccount, inDestination] = this.#free(held.job.lane, held.hop.destination);
-      // What is parked already is older: half of the lane is left to it.
+      // Parked jobs are older: half of the lane is reserved for them.
       const least = laneHasParked ? this.#options.limits.lane / 2 : 0;
       if (inLane <= least || inAccount <= 0 || inDestination <= 0) return false;
       this.#shareEmail(held);
     }
-    // Its turn may be a while off: its hosts are looked up meanwhile.
+    // Its turn may be some time away: look up its hosts in the meantime.
     if (!SHARED_DESTINATIONS.has(held.domain)) this.#options.sets.lookUp(held.domain);
     this.#options.schedule.add(held, { first });
-    // The one that is tried alone waits for no other, since the next of its kind waits for it.
+    // A message that is tried alone does not wait for its turn, since the next quarantined one waits for it.
     if (held.quarantined) this.#options.schedule.wake();
     return true;
   }
@@ -101,12 +104,12 @@ export class Window implements FairQueue<Held> {
     if (from === 'waiting' && state !== 'running') this.#options.schedule.forget(held);
     if (from === 'running') email.trying -= 1;
     if (state === 'running') email.trying += 1;
-    // Content that came from a blob is large: it stays in memory only while somebody is sending it.
+    // Content from a blob is large: it stays in memory only while it is being sent.
     if (email.trying === 0 && email.inline === null) email.prepared = undefined;
     if (state === 'gone') this.#leaveEmail(held);
   }
 
-  /** Mail for this domain that waits at one destination waits at another one from now on; answers what was moved. */
+  /** Moves waiting mail for this domain to another destination; returns the moved messages. */
   move(domain: string, { from, to }: { from: string; to: string }): Held[] {
     const moved = this.#options.schedule.takeDomain(from, domain);
     for (const held of moved) {
@@ -118,7 +121,7 @@ export class Window implements FairQueue<Held> {
     return moved;
   }
 
-  /** The message goes by this hop from now on; one that waits does so at the end of the lane there. */
+  /** Changes the hop of a message; a waiting message moves to the end of its lane there. */
   redirect(held: Held, hop: Hop): void {
     if (held.state !== 'waiting') {
       held.hop = hop;
@@ -131,7 +134,7 @@ export class Window implements FairQueue<Held> {
     this.#options.schedule.add(held, { first: false });
   }
 
-  /** A row for each lane first, since most have no more; what is left of the room goes to the lanes in their order. */
+  /** First one row per lane, since most have only one; the remaining capacity goes to the lanes in order. */
   resumable(lanes: readonly string[], size: number): LaneGrant[] {
     const { limits } = this.#options;
     let room = Math.floor(limits.jobs * FED_PART) - size;
@@ -195,7 +198,7 @@ export class Window implements FairQueue<Held> {
     const inLane = limits.lane - (this.#lanes.get(this.#laneKey(lane, destination)) ?? 0);
     const inAccount = this.#accounts.get(accountOfLane(lane)) ?? 0;
     if (SHARED_DESTINATIONS.has(destination)) return [inLane, limits.account - inAccount, limits.jobs];
-    // Mail of a paused destination leaves the window at once: it is deferred.
+    // Mail of a paused destination leaves the window immediately: it is deferred.
     const proven = registry.isProven(destination) || registry.pauseOf(destination) !== undefined;
     const narrow = !proven && inAccount >= limits.account / 2;
     const most = narrow ? Math.min(limits.unproven, limits.destination) : limits.destination;

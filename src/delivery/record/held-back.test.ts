@@ -42,7 +42,7 @@ test('a domain that is removed while recipients of one email wait is felt by the
   assert.deepEqual(rig.rows('SELECT email FROM suppression'), []);
 });
 
-test('one look for due mail passes over all of a suspended account, however much it is', async () => {
+test('one claim skips all mail of a suspended account, however much it is', async () => {
   const [rig, sink] = await rigWithSink({ pollMs: 3_600_000 });
   const account = (id: string, status: string) =>
     rig.tamper(`INSERT INTO account (id, name, plan, status, approved_email_bytes, settings, created_at)
@@ -57,7 +57,7 @@ test('one look for due mail passes over all of a suspended account, however much
   assert.equal(sink.accepted, 1);
 });
 
-test('mail in the hands of the delivery is given back untried when its account is suspended, and bounces at its end', async () => {
+test('mail held by the delivery is given back untried when its account is suspended, and bounces when it expires', async () => {
   let suspended = true;
   let asked = 0;
   const isSuspended = async (): Promise<boolean> => {
@@ -86,7 +86,7 @@ test('mail in the hands of the delivery is given back untried when its account i
   assert.equal(sink.accepted, 1);
 });
 
-test('whether an account is suspended that cannot be read holds its mail back', async () => {
+test('mail is held back if the account status cannot be read', async () => {
   let asked = 0;
   const isSuspended = async (): Promise<boolean> => {
     asked += 1;

@@ -1,6 +1,6 @@
 /**
- * A worker whose lease has ended, because its process stood still or lost the database, while another one took its work over: it
- * writes no final dot, and no old result over what came since. The other worker is played by changing the row as it would.
+ * A worker whose lease has ended, because its process was paused or lost the database, while another one took over its work: it sends no
+ * final dot, and does not overwrite newer results. The test changes the row as the other worker would.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -25,7 +25,7 @@ async function rigWithSink(
   return { rig, sink };
 }
 
-/** Another worker claims the message, or whatever there is, as of the rig's time. */
+/** Another worker claims the message, or any message, at the rig's time. */
 function takeOver(rig: Rig, messageId = ''): void {
   const sql = "UPDATE work SET fence = fence + 1, leased = 1, due = ? WHERE ? IN (subject, '')";
   rig.tamper(sql, rig.clock.now() + 60_000, messageId);
@@ -62,7 +62,7 @@ for (const [size, content] of [
   });
 }
 
-/** Counts the times that leases were extended from here on. */
+/** Counts lease extensions from now on. */
 function countExtensions({ storage: { database } }: Rig): () => number {
   const { execute } = database;
   let count = 0;
@@ -87,7 +87,7 @@ test('a lease that is found lost keeps the dot back, whatever the clock says of 
   await waitUntil('the envelope to be given', () => sink.commands.includes('DATA'));
   const extensions = countExtensions(rig);
   takeOver(rig);
-  // So little that the lease would hold, and so much that it is to be extended.
+  // Short enough that the lease holds, long enough that it needs an extension.
   rig.clock.advance(20_000);
   await waitUntil('the loss to be noticed', () => extensions() > 0);
   goOn();
@@ -116,7 +116,7 @@ test('an attempt outlives its lease while it is extended', async (t) => {
   assert.equal(sink.connections.total, 1, 'at the first try');
 });
 
-test('mail that is handed over when its lease has ended is not sent by this worker', async (t) => {
+test('a message dispatched after its lease has ended is not sent by this worker', async (t) => {
   const { rig, sink } = await rigWithSink(t, {});
   const stands = (): void => {
     rig.clock.advance(THREE_LEASES_MS);
@@ -129,7 +129,7 @@ test('mail that is handed over when its lease has ended is not sent by this work
   await waitUntil('the message to be delivered', () => rig.status(id!) === 'delivered');
 });
 
-test('a message that is lost while it waits is not sent, and its lane goes on behind it', async (t) => {
+test('a message whose lease is lost while it waits is not sent, and its lane continues', async (t) => {
   const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
   const script: SinkOptions['script'] = {
     data: async () => {
@@ -155,7 +155,7 @@ test('a message that is lost while it waits is not sent, and its lane goes on be
   );
 });
 
-test('of two recipients in one transaction one is lost: the other one goes on alone', async (t) => {
+test('if one of two recipients in a transaction loses its lease, the other continues alone', async (t) => {
   const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
   const script: SinkOptions['script'] = {
     data: async ({ occurrence }) => {
@@ -179,7 +179,7 @@ test('of two recipients in one transaction one is lost: the other one goes on al
   );
 });
 
-test('a failure that is not recorded because its lease was lost is forgotten: when the message comes back, it is tried', async (t) => {
+test('a failure that is not recorded because of a lost lease is forgotten: when the message returns, it is tried', async (t) => {
   let rig: Rig | undefined;
   const script: SinkOptions['script'] = {
     dot: ({ occurrence }) => {

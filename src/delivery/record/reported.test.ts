@@ -1,4 +1,4 @@
-/** Bounces that come back late mean what the same reply would have meant in our own session, and are final. */
+/** Late bounces mean what the same reply would have meant in Postrider's own session, and are final. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SentCopy } from '../../messages/messages.ts';
@@ -16,7 +16,7 @@ const said = (change: Partial<Said>): Said => ({
   ...change,
 });
 
-/** kind, category, owner, whether it suppresses, code and enhanced code. */
+/** Kind, category, owner, whether it suppresses, code and enhanced code. */
 const CASES: [name: string, Partial<Said>, string][] = [
   [
     'Postfix behind the first server, at RCPT',
@@ -86,7 +86,7 @@ test('a domain that does not exist is suppressed for a week', () => {
   assert.deepEqual(suppress, { email: 'ann@example.com', reason: 'bounce', untilMs: NOW + 7 * 86_400_000 });
 });
 
-test('what is tried on elsewhere is a delay, whatever it says', () => {
+test('a delay report is a delay, whatever its text', () => {
   for (const status of ['4.4.1', '5.1.1']) {
     const result = lateFailure(copy, said({ action: 'delayed', status }), NOW);
     assert.equal(result.type, 'DeliveryDelay');

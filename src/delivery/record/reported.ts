@@ -1,6 +1,6 @@
 /**
- * What becomes of a message for which a bounce or a complaint comes back after its delivery: the event and the suppression that
- * the late settling writes. What the words of a bounce mean is said by reported-outcome.ts.
+ * Handles a bounce or a complaint that arrives after a message was delivered: the event and the suppression that the late settling writes.
+ * reported-outcome.ts classifies the text of a bounce.
  */
 import { newId } from '../../base/ids.ts';
 import { sameAddressKey } from '../../mail/address.ts';
@@ -11,7 +11,7 @@ import { failureDetail } from './results.ts';
 
 const DAY_MS = 86_400_000;
 
-/** What a bounce or a delay that a report names becomes, of the copy that it is about. */
+/** Returns the late result for the copy that a report of a bounce or delay is about. */
 export function lateFailure(copy: SentCopy, reported: ReportedRecipient, nowMs: number): LateResult {
   const outcome = reportedOutcome(reported);
   const isFinal = reported.action === 'failed';
@@ -38,13 +38,13 @@ const lateOf = ({ accountId, messageId }: SentCopy, nowMs: number) => ({
 
 const NAMED_ADVICE = 'The recipient reported this message as spam; stop sending to this address.';
 const UNNAMED_ADVICE =
-  'Somebody who got this mail marked it as spam; the report does not show who, so that no address was suppressed.';
+  'A recipient reported this message as spam. The report does not identify the recipient, so no address was suppressed.';
 
 export interface Complained {
   feedbackType: string;
-  /** Who reported it. */
+  /** The server that reported it. */
   remoteHost: string | null;
-  /** Where the report does not show which recipient it was, the mail may have had this one only. */
+  /** If the report does not identify the recipient, the message may have had only this one. */
   recipientIs: 'named' | 'the-only-one' | 'one-of-several';
 }
 

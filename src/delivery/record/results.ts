@@ -1,14 +1,14 @@
 /**
- * What is recorded of an attempt: the next state, the next attempt, the event and the attempt as the API shows them, by the clock
- * of the message's mode; and what happens once that is recorded.
+ * Determines what is recorded for an attempt: the next state, the next attempt, the event and the attempt as the API shows them, by the
+ * clock of the message's mode; and the actions after it is recorded.
  *
- * Schedule: at once, then after 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h (±10 %); where our host is blocked after 15 min, 1, 2,
- * 4 h, then every 6 h, since nothing but people lifts a block. A next attempt that would fall behind the
- * end of the lifetime is made at its end; only an attempt made at or after the end turns into a Bounce `expired`. So no
- * message expires without an attempt, whatever the clock did in between, unless its destination was paused at its end.
+ * Schedule: immediately, then after 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h (±10 %). If the destination blocks this host: after 15 min,
+ * 1, 2, 4 h, then every 6 h, since only people can lift a block. A next attempt after the end of the lifetime is moved to its end; only an
+ * attempt at or after the end becomes a Bounce `expired`. So no message expires without an attempt, whatever the clock did, unless its
+ * destination was paused at the end.
  *
- * Nothing waits here for a paused destination, whatever the schedule says: what waits is put off, that is settled as delayed (or
- * bounces, when it expires first), without an attempt, and is claimed again when the pause is over, spread over a tenth of its length.
+ * Messages for a paused destination do not wait in memory, whatever the schedule: they are settled as delayed (or bounce, if they expire
+ * first) without an attempt, and are claimed again after the pause, spread over a tenth of its length.
  */
 
 import { blockedDelayMs, deliveryDelayMs, jitter } from '../../base/backoff.ts';
@@ -36,7 +36,7 @@ import {
   settleOperation,
 } from './settle.ts';
 
-/** Of a pause: over so much time after it those that waited come back. */
+/** The part of a pause's length over which its deferred messages return after it. */
 export const SPREAD = 1 / 10;
 
 export interface ResultDeps {
@@ -46,7 +46,7 @@ export interface ResultDeps {
   metrics?: ResultMetrics | undefined;
   remover: Pick<BlobRemover, 'add'>;
   registry: Pick<Registry, 'pauseOf'>;
-  /** Uniform in [0, 1); the jitter of retries. */
+  /** Uniform in [0, 1), for the jitter of retries. */
   random(): number;
 }
 
@@ -62,30 +62,30 @@ export class Results {
     return timeOf(held, this.#deps.clock);
   }
 
-  /** The settlement of an attempt, or with `facts` null of none. */
+  /** Returns the settlement of an attempt; `facts` is null if none was made. */
   of(held: Held, result: { outcome: Outcome; facts: AttemptFacts | null }): Settlement {
     const { registry, random } = this.#deps;
-    // The next attempt begins at its domain's own destination.
+    // The next attempt starts at its domain's own destination.
     const { destination, detour } = held.hop;
     const pause = result.outcome.kind === 'temporary' && !detour ? registry.pauseOf(destination) : undefined;
     return settlementOf({ job: held.job, ...result, pause, nowMs: this.nowOf(held), random: random() });
   }
 
-  /** The settlement of a message that was running in three crashes. */
+  /** Returns the settlement of a message that was in progress during three crashes. */
   deadLetter(held: Held): Settlement {
     const { messageId, crashes } = held.job;
     this.#deps.log.error({ messageId, crashes }, 'message dead-lettered: it crashed its workers');
     return this.of(held, { outcome: deadLettered(), facts: null });
   }
 
-  /** The settlement of a message that is not tried now: its address is suppressed, or its destination is paused. */
+  /** Returns the settlement of a message that is not attempted: its address is suppressed, or its destination is paused. */
   withoutAttempt(held: Held, admission: Admission = { kind: 'run' }): Settlement | undefined {
     const { suppressed } = held.job;
     if (suppressed) return suppressedSettlementOf(held.job, this.nowOf(held));
     return admission.kind === 'wait' ? this.defer(held, admission.pause) : undefined;
   }
 
-  /** The settlement of a message whose destination is paused: deferred to the end of the pause, without an attempt. */
+  /** Returns the settlement of a message whose destination is paused: deferred to the end of the pause, without an attempt. */
   defer(held: Held, { outcome, host, beganMs, mailDueMs }: Pause): Settlement {
     const { random } = this.#deps;
     const { detour } = held.hop;
@@ -94,12 +94,12 @@ export class Results {
     return settlementOf({ job: held.job, outcome, facts: null, pause, nowMs: this.nowOf(held), random: random() });
   }
 
-  /** Records them; answers the rows whose lease was lost, of which nothing was recorded. */
+  /** Records settlements; returns the rows whose lease was lost, for which nothing was recorded. */
   async record(settlements: Settlement[]): Promise<readonly number[]> {
     const { lost, blobKeys } = await this.#deps.database.execute(settleOperation, settlements);
     const unrecorded = new Set(lost);
     for (const one of settlements) if (!unrecorded.has(one.seq)) noteRecorded(this.#deps, one);
-    // Recording never waits for content that is named no longer.
+    // Recording never waits for the removal of content.
     this.#deps.remover.add(blobKeys);
     return lost;
   }
@@ -108,9 +108,9 @@ export class Results {
 export interface Settling {
   job: DeliveryJob;
   outcome: Outcome;
-  /** Null when no attempt was made (a dead letter, or one that waits for the end of a pause). */
+  /** Null if no attempt was made (a dead letter, or a message deferred by a pause). */
   facts: AttemptFacts | null;
-  /** Its destination is paused; another way may be open before the end. */
+  /** The destination is paused; another route may open before the end. */
   pause?: { mailDueMs: number; untilMs?: number; host: string | null } | undefined;
   nowMs: number;
   /** Uniform in [0, 1), for the jitter. */
@@ -119,7 +119,7 @@ export interface Settling {
 
 const DAY_MS = 86_400_000;
 
-/** When to try again after attempt number `attempts` failed at `nowMs`; undefined when the lifetime has ended. */
+/** Returns the time of the next attempt after attempt number `attempts` failed at `nowMs`; undefined if the lifetime has ended. */
 export function nextAttemptAtMs(options: {
   attempts: number;
   nowMs: number;
@@ -133,12 +133,11 @@ export function nextAttemptAtMs(options: {
   return Math.min(nowMs + jitter(delayMs, random), expiresAtMs);
 }
 
-/** `bounce` of the event body; `deliveryDelay` is the same with its next attempt. */
+/** Returns `bounce` of the event body; `deliveryDelay` adds the next attempt. */
 export function failureDetail(outcome: Outcome, facts: Pick<AttemptFacts, 'host'> | null): Record<string, unknown> {
   return {
     kind: outcome.kind === 'permanent' ? explanations[outcome.category].bounce : 'soft',
     category: outcome.category,
-    // Null where there was no reply.
     smtpCode: outcome.smtpCode,
     enhancedCode: outcome.enhancedCode,
     reply: outcome.reply,
@@ -171,7 +170,7 @@ function deliveryEvent(settling: Settling, attempts: number): SettledEvent {
   return { id: newId('evt', nowMs), type: 'Delivery', detail: { delivery } };
 }
 
-/** When the message is next, with its attempt counted or, where it was put off untried, at the end of the pause. */
+/** Returns when the message is next attempted, with its attempt counted; if it was deferred without one, at the end of the pause. */
 function nextAfter(
   { job, facts, pause, nowMs, random, outcome: { category } }: Settling,
   attempts: number,
@@ -184,7 +183,7 @@ function nextAfter(
   return Math.min(expiresAtMs, facts && !goesAnotherWay ? Math.max(scheduled, mailDueMs) : mailDueMs);
 }
 
-/** The settlement of one message. Sandbox messages never suppress. */
+/** Returns the settlement of one message. Sandbox messages never suppress. */
 export function settlementOf(settling: Settling): Settlement {
   const { job, facts, nowMs } = settling;
   const host = facts ?? settling.pause ?? null;
@@ -221,7 +220,7 @@ function suppressionOf(job: DeliveryJob, { suppress, suppressDays }: Outcome, no
   return { email: sameAddressKey(job.recipient), untilMs };
 }
 
-/** What every settlement of this message begins with: no attempt was made, and nothing follows. */
+/** Returns the common part of settlements without an attempt. */
 function untried(job: DeliveryJob, nowMs: number) {
   const { seq, fence, accountId, mode, messageId, emailSeq, retain, attempts } = job;
   return {
@@ -230,7 +229,7 @@ function untried(job: DeliveryJob, nowMs: number) {
   };
 }
 
-/** The settlement of a message whose address came onto the suppression list while it waited. */
+/** Returns the settlement of a message whose address was suppressed while it waited. */
 export function suppressedSettlementOf(job: DeliveryJob, nowMs: number, detail = SUPPRESSED): Settlement {
   return {
     ...untried(job, nowMs),
@@ -267,7 +266,7 @@ function noteRecorded(
   log.info({ accountId, mode, messageId, eventId: event?.id, ...tried, nextAttemptAtMs }, `mail ${to}`);
 }
 
-/** Of the reply that decided; sockets, resolvers and our own refusals give none. */
+/** Returns the class of the deciding reply; errors of sockets and resolvers, and Postrider's own refusals, have none. */
 function classOf(reply: string | null): '2xx' | '4xx' | '5xx' | 'none' {
   const first = /^([245])\d\d /.exec(reply ?? '')?.[1];
   return first === undefined ? 'none' : (`${first}xx` as '2xx' | '4xx' | '5xx');

@@ -1,6 +1,6 @@
 /**
- * Settles what came of attempts, all in one: work row, state, event, attempt, suppression, and the content of mail that is not
- * retained. Results that wait at the same moment are settled together; a row whose lease was lost changes nothing.
+ * Settles the results of attempts in one transaction: work row, state, event, attempt, suppression, and the content of messages that are
+ * not retained. Results that wait at the same moment are settled together; a row whose lease was lost changes nothing.
  */
 import type { Mode } from '../../base/mode.ts';
 import { ATTEMPT, dropContents, type Retain, transitionMany } from '../../messages/messages.ts';
@@ -11,17 +11,17 @@ import { type SuppressionEntry, suppress } from '../../suppressions/suppressions
 import { settleLeases } from '../../work/work.ts';
 import type { TlsPolicyName } from '../routing/hosts.ts';
 
-/** How one attempt went, beside its outcome. */
+/** The details of one attempt, in addition to its outcome. */
 export interface AttemptFacts {
   startedAtMs: number;
   durationMs: number;
   host: string | null;
   address: string | null;
-  /** Our address, if the settings name some. */
+  /** The local address, if source addresses are configured. */
   sourceAddress?: string | undefined;
-  /** Such as `TLSv1.3`; null if the message went in the clear or no connection was made. */
+  /** For example `TLSv1.3`; null if the message was sent unencrypted or no connection was made. */
   tls: string | null;
-  /** Why the message went in the clear although the host offers TLS, in words. */
+  /** Why the message was sent unencrypted although the host offers TLS, as text. */
   tlsFallback?: string | undefined;
   /** The policy that the connection had to meet. */
   tlsPolicy?: TlsPolicyName | undefined;
@@ -33,9 +33,9 @@ export interface AttemptFacts {
 
 /** One attempt as `GET /messages/{id}` shows it. */
 export interface AttemptRecord extends Omit<AttemptFacts, 'startedAtMs'> {
-  /** ISO time at which it began. */
+  /** ISO time at which it started. */
   time: string;
-  /** The reply that decided, or what happened instead of one. */
+  /** The deciding reply, or what happened instead of a reply. */
   reply: string | null;
   outcome: 'delivered' | 'delayed' | 'bounced';
 }
@@ -54,37 +54,37 @@ export interface Settlement {
   messageId: string;
   emailSeq: number;
   retain: Retain;
-  /** As all times here by the clock of the mode. */
+  /** Unix ms by the clock of the mode, as all times here. */
   atMs: number;
-  /** Attempts made in all, this one included. */
+  /** Attempts made so far, including this one. */
   attempts: number;
-  /** Null when none was made: the message was put off untried, or never left. */
+  /** Null if none was made: the message was deferred without an attempt, or never sent. */
   attempt: AttemptRecord | null;
   to: 'delivered' | 'delayed' | 'bounced' | 'suppressed';
-  /** For `delayed`: when to try again. */
+  /** For `delayed`: the time of the next attempt. */
   nextAttemptAtMs: number | null;
-  /** For `delayed`: what it has in common with others that wait. */
+  /** For `delayed`: the cause that groups it with other waiting messages. */
   cause?: string | null;
-  /** None for a delay that was reported before. */
+  /** Null for a delay that was already reported. */
   event: SettledEvent | null;
   /** Address key to put on the suppression list. */
   suppress: { email: string; untilMs: number | null } | null;
-  /** Sandbox: a further outcome that follows at once (a complaint after the delivery). */
+  /** Sandbox: another outcome that follows immediately (a complaint after the delivery). */
   followedBy: { to: 'complained'; event: SettledEvent } | null;
   /** Sandbox: what the virtual inbox shows. */
   sandboxOutcome: string | null;
 }
 
 export interface SettleResult {
-  /** Rows whose lease had been lost: nothing of these was written. */
+  /** Rows whose lease was lost: nothing was written for them. */
   lost: number[];
-  /** Blobs that nothing refers to any more. */
+  /** Blobs without any remaining reference. */
   blobKeys: string[];
 }
 
 export const settleOperation = batch('delivery.settle', 'write', settleMany);
 
-/** Settles the lists of several calls; throws, and settles nothing, when a message is in no state that allows it. */
+/** Settles the lists of several calls. Throws, and settles nothing, if the state of a message does not allow it. */
 async function settleMany(tx: Transaction, calls: readonly Settlement[][]): Promise<SettleResult[]> {
   const settled = await settleLeases(tx, calls.flat(), ({ seq, fence, accountId, mode, ...one }) => ({
     ...{ seq, fence, accountId, mode, tried: one.attempt !== null },
@@ -128,7 +128,7 @@ async function settleMany(tx: Transaction, calls: readonly Settlement[][]): Prom
     const numbers = new Set(call.filter((one) => kept.has(one)).map((one) => one.emailSeq));
     const blobKeys: string[] = [];
     for (const [emailSeq, keys] of blobs) {
-      // Each blob is named once, though several calls may have settled copies of its email.
+      // Each blob is listed once, even if several calls settled copies of its email.
       if (!numbers.has(emailSeq)) continue;
       blobKeys.push(...keys);
       blobs.delete(emailSeq);
@@ -137,7 +137,7 @@ async function settleMany(tx: Transaction, calls: readonly Settlement[][]): Prom
   });
 }
 
-/** What a bounce puts on the suppression list. */
+/** Returns the suppression entry of a bounce. */
 function bounced({ accountId, mode, messageId, atMs, suppress: entry }: Settlement): SuppressionEntry[] {
   if (!entry) return [];
   const { email, untilMs: expiresAt } = entry;

@@ -1,4 +1,4 @@
-/** Content that is to go when its mail is settled, in a store that takes its time: nobody's results wait for it. */
+/** Content to be removed with its settled message, in a slow store: results do not wait for the removal. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deliveryRig } from '../../../test/kit/delivery-rig.ts';
@@ -30,7 +30,7 @@ test('while content is removed slowly, results are recorded, and a stop leaves n
   await rig.delivery.stop();
 });
 
-test('sandbox mail whose time cannot be told is a crash of its own and brings nothing down', async (t) => {
+test('a sandbox message with an unreadable clock crashes alone', async (t) => {
   const sink = await smtpSink();
   const rig = await deliveryRig({ relayPort: sink.port });
   t.after(async () => {

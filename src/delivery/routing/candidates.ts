@@ -1,7 +1,7 @@
 /**
- * Which hosts an attempt dials at a destination, each with its addresses: the MX hosts of the domain that belong to the destination
- * (exchanger-sets.ts), in order of preference. Addresses that failed lately come after the others of their host. If all of these hosts
- * failed lately and others did not, nothing is dialed here: the attempt continues at the destination of the others.
+ * Chooses the hosts that an attempt dials at a destination, each with its addresses: the MX hosts of the domain that belong to the
+ * destination (exchanger-sets.ts), in order of preference. Addresses that failed recently come after the others of their host. If all of
+ * these hosts failed recently and others did not, nothing is dialed here: the attempt continues at the destination of the others.
  */
 import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
 import { ANY, type PooledSession, peerOf, type SessionNeed } from '../attempt/pooled-session.ts';
@@ -16,13 +16,13 @@ export interface NotOpened {
   ok: false;
   evidence: Evidence;
   facts: Omit<AttemptFacts, 'startedAtMs' | 'durationMs'>;
-  /** Mail that asks for less of its connection may well get one. */
+  /** A message with lower requirements may get a connection. */
   forNeed: boolean;
-  /** No address may be used that mail could leave from: nothing was dialled. */
+  /** All source addresses are currently unusable: nothing was dialed. */
   noSource?: boolean;
-  /** The destination of the next exchanger, where there is one, and the exchangers that this attempt has not been at. */
+  /** The destination of the next MX host, if there is one, and the MX hosts that this attempt has not tried. */
   nextDestination?: { key: string; rest: readonly Candidate[] } | undefined;
-  /** Nobody was dialled: the exchangers of this destination failed lately, that one did not. */
+  /** Nothing was dialed: the MX hosts of this destination failed recently, and the next one did not. */
   isPassedOver?: boolean;
 }
 
@@ -43,11 +43,11 @@ interface Chosen {
 interface Place {
   destination: string;
   need: SessionNeed;
-  /** The session whose server put the mail off: only those behind it that have not failed lately count. */
+  /** The session whose server deferred the message: only hosts after it that have not failed recently are tried. */
   after: PooledSession | undefined;
 }
 
-/** Cause: the domain counts for another destination than the one that was asked for. */
+/** Cause: the domain belongs to another destination than the given one. */
 export const ELSEWHERE = 'ELSEWHERE';
 
 export const NO_FACTS = { host: null, address: null, tls: null, dialogue: [] };
@@ -57,14 +57,14 @@ const NO_SOURCE = {
   ...{ facts: NO_FACTS, forNeed: false, noSource: true },
 };
 
-/** Looks the domain up, where the attempt has no candidates left from before, and answers whom to dial. */
+/** Looks up the domain, unless candidates are left from earlier in the attempt, and returns the hosts to dial. */
 export async function chooseCandidates(deps: CandidateDeps, place: Place): Promise<Chosen | NotOpened> {
   const { destination, need, after } = place;
   const resolved = await resolve(deps, place);
   if (!resolved.ok) return notResolved(resolved);
   const isHome = isRelay(destination) || need.detour || deps.sets.destinationOf(need.domain) === destination;
   if (!isHome) {
-    return notDialled(ELSEWHERE, `the mail exchangers of ${need.domain} changed while they were looked up`);
+    return notDialled(ELSEWHERE, `the MX hosts of ${need.domain} changed during the lookup`);
   }
   const candidates = inTurn(deps, reachable(resolved.candidates, need, deps.routing), need);
   if (candidates.length === 0 && resolved.candidates.length > 0) return { ok: false, ...NO_SOURCE };
@@ -73,7 +73,7 @@ export async function chooseCandidates(deps: CandidateDeps, place: Place): Promi
     one.addresses.every((address) => isBackedOff(deps, { host: one.host, address }, need));
   if (here.length === 0 || (!after && next && !isLate(next.candidate) && here.every(isLate))) {
     const nextDestination = next && { key: next.key, rest: candidates };
-    const message = `of the mail exchangers of ${need.domain} none is to be dialled now`;
+    const message = `no MX host of ${need.domain} can be tried now`;
     return { ...notDialled('ENOADDRESS', message), nextDestination, isPassedOver: true };
   }
   const hostsAfter = ({ host }: Candidate): Candidate[] =>
@@ -85,7 +85,7 @@ function isBackedOff({ hosts }: CandidateDeps, peer: PeerAddress, { avoid }: Ses
   return avoid.has(peerKey(peer)) || hosts.isFailing(peer);
 }
 
-/** The addresses of each host, and the hosts, with those that go last at the end. */
+/** Orders the addresses of each host, and the hosts; those that failed recently come last. */
 function inTurn(deps: CandidateDeps, candidates: readonly Candidate[], need: SessionNeed): Candidate[] {
   const isLate = ({ host }: Candidate, address: string): boolean => isBackedOff(deps, { host, address }, need);
   const [early, late]: [Candidate[], Candidate[]] = [[], []];
@@ -102,7 +102,7 @@ function inTurn(deps: CandidateDeps, candidates: readonly Candidate[], need: Ses
   return [...early, ...late];
 }
 
-/** The host with those of its addresses that are left when these are taken out; undefined with none left. */
+/** Returns the host without these addresses; undefined if none is left. */
 export function without(candidate: Candidate, isOut: (address: string) => boolean): Candidate | undefined {
   const addresses = candidate.addresses.filter((address) => !isOut(address));
   return addresses.length === 0 ? undefined : { ...candidate, addresses };
@@ -110,7 +110,7 @@ export function without(candidate: Candidate, isOut: (address: string) => boolea
 
 async function resolve(deps: CandidateDeps, { need, after }: Place): Promise<Resolved> {
   const { domain, asks, attempts, emailSeq, detour } = need;
-  // Mail that a server deferred does not go on to an address that has just refused us, or is away.
+  // A message that a server deferred does not continue at an address that has just refused it or is unreachable.
   const wellOf = (candidates: readonly Candidate[]): Candidate[] =>
     candidates.flatMap((one) => without(one, (address) => deps.hosts.isFailing({ host: one.host, address })) ?? []);
   const left = after?.domain === domain ? after.rest : detour?.rest;
@@ -125,7 +125,7 @@ async function resolve(deps: CandidateDeps, { need, after }: Place): Promise<Res
   return { ok: true, candidates: wellOf(untried) };
 }
 
-/** Those that count for this destination, those that do not, and the first of these that may be dialled. */
+/** Splits the candidates by destination; returns also the first candidate elsewhere that may be dialed. */
 function split(deps: CandidateDeps, candidates: readonly Candidate[], { destination, need }: Place) {
   const here: Candidate[] = [];
   const rest: Candidate[] = [];
@@ -142,7 +142,7 @@ function split(deps: CandidateDeps, candidates: readonly Candidate[], { destinat
   return { here, rest, next };
 }
 
-/** Those with an address that one of ours may be used for, with these addresses alone. */
+/** Returns the candidates with the addresses that an available source address can reach. */
 function reachable(candidates: Candidate[], { mayLeaveFrom }: SessionNeed, { sources }: Routing): Candidate[] {
   if (!mayLeaveFrom) return candidates;
   return candidates
@@ -150,7 +150,7 @@ function reachable(candidates: Candidate[], { mayLeaveFrom }: SessionNeed, { sou
     .filter(({ addresses }) => addresses.length > 0);
 }
 
-/** Says nothing of those that wait for the destination. */
+/** Says nothing about other messages for the destination. */
 function notDialled(cause: string, message: string): NotOpened {
   return { ok: false, evidence: { stage: 'dns', cause, message, relay: false }, facts: NO_FACTS, forNeed: true };
 }

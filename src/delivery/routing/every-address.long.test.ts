@@ -1,6 +1,6 @@
 /**
- * MX hosts with several addresses, of which some fail at some stage: every address is tried before its host counts as failed (RFC 5321 §5.1),
- * in the same attempt. Counted at the servers: who was asked how often, and that no recipient gets a second copy.
+ * MX hosts with several addresses, some of which fail at some stage: every address is tried before its host counts as failed (RFC 5321
+ * §5.1), in the same attempt. Counted at the servers: how often each was tried, and that no recipient gets a duplicate.
  */
 import assert from 'node:assert/strict';
 import { createServer, type Socket } from 'node:net';
@@ -47,7 +47,7 @@ after(async () => {
 
 let addresses = 0;
 
-/** A domain whose hosts, of preferences 10, 20, …, have these servers at their addresses; null is an address at which nothing listens. */
+/** Creates a domain whose hosts, of preferences 10, 20, …, have these servers at their addresses; null is an address without a listener. */
 async function domain(name: string, hosts: (SinkOptions | null)[][]): Promise<SmtpSink[][]> {
   const started: SmtpSink[][] = [];
   const mx: [number, string][] = [];
@@ -78,7 +78,7 @@ const total = (sink: SmtpSink): number => sink.connections.total;
 
 const RESET: SinkAction = { drop: true };
 const STALL: SinkAction = { silent: true };
-/** What the bad address does, at each stage before the final dot. */
+/** Failures of the bad address, at each stage before the final dot. */
 const FAULTS: [SinkStage, Record<string, SinkAction>][] = [
   ['banner', { close: RESET, stall: STALL, '421': '421 4.3.2 closing', '554': '554 5.3.2 no service here' }],
   ['ehlo', { reset: RESET, stall: STALL, '421': '421 4.3.2 closing' }],
@@ -185,7 +185,7 @@ test('an address that failed is tried after the one that worked, also by the nex
   assert.equal(second.messages.length, 3);
 });
 
-/** A server that offers PIPELINING, reads the first line of each packet and throws the rest away. */
+/** A server that offers PIPELINING, reads the first line of each packet and discards the others. */
 async function lossyServer(
   address: string,
 ): Promise<{ packets: string[]; taken: () => number; close(): Promise<void> }> {
@@ -255,7 +255,7 @@ for (const reply of ['554 SMTP synchronization error', '503 5.5.0 Improper use o
   });
 }
 
-/** What a server that cannot take several commands at once does after it has answered the first of them. */
+/** What a server without support for several commands in one packet does after its reply to the first of them. */
 const LOST: Record<string, { rcpt: SinkAction; attempts: number }> = {
   'says 500 to the others': { rcpt: '500 5.5.2 unknown command', attempts: 1 },
   'says 503 to the others': { rcpt: '503 5.5.1 need MAIL first', attempts: 1 },

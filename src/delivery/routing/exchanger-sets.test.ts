@@ -1,4 +1,4 @@
-/** Which destination a domain counts for, before, while and after the DNS says so. */
+/** The destination of a domain before, during and after the DNS answers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -34,7 +34,7 @@ function setUp() {
   return { clock, zone, asked, changed, sets, mx, known };
 }
 
-test('the best exchangers, sorted, with the name of a provider in place of its hosts', async () => {
+test("the best MX hosts, sorted, with the provider's name instead of its hosts", async () => {
   const { mx, known } = setUp();
   mx('a.example', { 'mx2.example.net': 10, 'mx1.example.net': 10, 'backup.example.org': 20 });
   mx('b.example', { 'mx1.example.net': 5, 'mx2.example.net': 5 });
@@ -77,7 +77,7 @@ test('pending until the first answer, and reported then; while the DNS fails the
   assert.ok(!sets.isPending('b.example'));
 });
 
-test('a session serves whom its host is a best exchanger of; domains are alike with the same exchangers, the worse ones too', async () => {
+test('a session serves domains whose best MX hosts include its host; domains are alike with all the same MX hosts', async () => {
   const { sets, mx, known } = setUp();
   mx('a.example', { 'mx.example.net': 10 });
   mx('b.example', { 'mx.example.net': 10, 'backup.b.example': 20 });
@@ -92,7 +92,7 @@ test('a session serves whom its host is a best exchanger of; domains are alike w
   assert.ok(!sets.areAlike('n1.example', 'n2.example'), 'two without MX are two hosts');
 });
 
-test('what is known is bounded, and a key is', async () => {
+test('the number of entries and the length of keys are limited', async () => {
   const { sets, asked, known } = setUp();
   for (let i = 0; i < 21_000; i += 1) await known(`d${i}.example`);
   assert.equal(asked.length, 21_000);

@@ -1,13 +1,13 @@
 /**
- * Which destination mail for a domain counts for: the exchangers of the best preference behind it (RFC 5321 §5.1), sorted, each replaced
- * by its provider's name where it is one's (providers.ts). So 80 domains with one exchanger share its limits, and a wish for time
- * of one host of a provider counts for all of its hosts. A worse exchanger is a destination of its own: a domain that names it beside
- * somebody else's better ones has its own mail paused by what it says, and nobody else's.
+ * Maps domains to destinations. The destination of a domain is the sorted list of its MX hosts of the best preference (RFC 5321 §5.1), each
+ * replaced by its provider's name if it belongs to one (providers.ts). So 80 domains with one MX host share its limits, and if one host of
+ * a provider asks for time, that applies to all of its hosts. A host of lower preference is a separate destination: its replies pause only
+ * the mail of the domains that reach it this way.
  *
- * Until the first answer of the DNS a domain is pending, and nothing is dialled for it. Where it has no MX records, or the DNS does not
- * answer, the domain itself is the destination. An answer is asked for again after a minute, of a DNS that keeps it for its TTL, and by
- * each attempt that looks up where to dial: so no server is dialled under another name than its own. Meanwhile, and while the DNS
- * fails, the last one holds. What is known is bounded: the domains least recently asked for are forgotten.
+ * Until the first DNS answer a domain is pending, and nothing is dialed for it. If it has no MX records, or the DNS does not answer, the
+ * domain itself is the destination. An answer is refreshed after a minute, from a resolver that caches it for its TTL, and by each attempt
+ * that looks up its hosts, so a server is always dialed under its current destination. In the meantime, and while the DNS fails, the last
+ * answer applies. The number of entries is limited: the least recently used domains are forgotten.
  */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
@@ -15,32 +15,35 @@ import type { Dns, MxHost } from '../../net/dns.ts';
 import type { Providers } from '../destinations/providers.ts';
 
 const REFRESH_MS = 60_000;
-/** After an answer that failed. */
+/** Time until the next lookup after a failed one. */
 const RETRY_MS = 5_000;
 const MAX_DOMAINS = 20_000;
-/** As many as one attempt dials. */
+/** As many hosts as one attempt dials. */
 const MAX_OTHERS = 5;
-/** A longer key is cut, with a digest of the whole. */
+/** A longer key is cut and gets a digest of the full key. */
 const MAX_KEY = 400;
 
 export interface ExchangerSets {
-  /** The destination of a domain: the domain itself while its exchangers are not known. */
+  /** Returns the destination of a domain: the domain itself while its MX hosts are unknown. */
   destinationOf(domain: string): string;
-  /** Looks its exchangers up where that is due. Mail that is only passed by, to be parked, asks the DNS nothing. */
+  /** Looks up the MX hosts if that is due. Not called for mail that is only being parked. */
   lookUp(domain: string): void;
-  /** Looks the exchangers up for an attempt: the domain has their destination from then on. */
+  /** Looks up the MX hosts for an attempt; the result also updates the destination of the domain. */
   resolveMx: Dns['resolveMx'];
-  /** What a host counts for when it takes mail for the domain: the domain's destination, or as a worse exchanger one of its own. */
+  /**
+   * Returns the destination of a host that receives mail for the domain: the domain's destination, or for a host of lower preference its
+   * own.
+   */
   destinationAt(domain: string, host: string): string;
-  /** The destinations of its worse exchangers, the better ones first. */
+  /** Returns the destinations of the hosts of lower preference, better ones first. */
   othersOf(domain: string): readonly string[];
-  /** Whether the domain is being looked up for the first time. */
+  /** Whether the domain's first lookup is running. */
   isPending(domain: string): boolean;
-  /** Whether a host is among the best exchangers of the domain. */
+  /** Whether a host is among the best MX hosts of the domain. */
   serves(domain: string, host: string): boolean;
-  /** Whether two domains have the same exchangers, the worse ones included. */
+  /** Whether two domains have the same MX hosts, including those of lower preference. */
   areAlike(one: string, other: string): boolean;
-  /** The domains known to have this destination. */
+  /** Returns the domains known to have this destination. */
   domainsOf(key: string): string[];
 }
 
@@ -48,41 +51,41 @@ export interface ExchangerSetDeps {
   dns: Pick<Dns, 'resolveMx'>;
   clock: Clock;
   providers: Providers;
-  /** The domain is no longer pending, or has another destination than `before`. */
+  /** The domain is no longer pending, or had the destination `before` until now. */
   onChanged(domain: string, before: string): void;
 }
 
 interface Entry {
   key: string;
-  /** Of the best preference. */
+  /** Hosts of the best preference. */
   best: ReadonlySet<string>;
-  /** The same as `key` names them. */
+  /** The same hosts, as `key` names them. */
   folded: ReadonlySet<string>;
-  /** The destinations of the worse ones. */
+  /** The destinations of the hosts of lower preference. */
   others: readonly string[];
-  /** All of them with their preferences; empty while they are not known. */
+  /** All hosts with their preferences; empty while unknown. */
   all: string;
   isPending: boolean;
-  /** Questions under way. */
+  /** Running lookups. */
   asking: number;
-  /** Unix ms. */
+  /** Unix ms of the last lookup. */
   askedMs: number;
-  /** From `askedMs` on it holds so long without being asked for again. */
+  /** How long the answer is used from `askedMs` on without another lookup. */
   freshMs: number;
 }
 
-/** The exchangers of the best preference, each once. */
+/** Returns the MX hosts of the best preference, without duplicates. */
 function bestOf(hosts: readonly MxHost[]): string[] {
   const best = Math.min(...hosts.map(({ preference }) => preference));
   return [...new Set(hosts.filter(({ preference }) => preference === best).map(({ host }) => host))].sort();
 }
 
-/** A host as keys name it. One without a dot gets one: it is not to be taken for a provider or for a destination that all share. */
+/** Returns a host as keys name it. A host without a dot gets one, so that it cannot equal a provider or a shared destination. */
 function fold(host: string, providers: Providers): string {
   return providers.byHost(host)?.name ?? (host.includes('.') ? host : `${host}.`);
 }
 
-/** The key of a set of exchangers. */
+/** Returns the key of a set of MX hosts. */
 export function keyOfExchangers(hosts: readonly string[], providers: Providers): string {
   const folded = [...new Set(hosts.map((host) => fold(host, providers)))].sort();
   const key = folded.join(',');
@@ -125,7 +128,7 @@ export function openExchangerSets({ dns, clock, providers, onChanged }: Exchange
       };
       keep(domain, entry);
     } else entries.delete(domain);
-    // The youngest stands last.
+    // Move the entry to the end, as the most recently used.
     entries.set(domain, entry);
     return entry;
   };
@@ -182,7 +185,7 @@ export function openExchangerSets({ dns, clock, providers, onChanged }: Exchange
   };
 }
 
-/** Where all mail takes one way, no name is looked up: behind a relay every message has the one destination. */
+/** For a relay: no name is looked up, since all messages have one destination. */
 export function oneWay({ resolveMx }: Pick<Dns, 'resolveMx'>): ExchangerSets {
   return {
     ...{ resolveMx, destinationOf: (domain) => domain, destinationAt: (domain) => domain, lookUp: () => undefined },

@@ -1,4 +1,4 @@
-/** CFBL-Address of what leaves, as the peer sees it: on which mail it stands, that it is signed, and that it names the copy. */
+/** CFBL-Address of sent messages, as the peer sees it: which messages have it, that it is signed, and that it identifies the copy. */
 import assert from 'node:assert/strict';
 import { createPrivateKey } from 'node:crypto';
 import { before, type TestContext, test } from 'node:test';
@@ -29,7 +29,7 @@ before(async () => {
 interface World {
   sink: SmtpSink;
   rig: Rig;
-  /** Sends to recipients of x.example, and answers what the peer took, with its recipient and MAIL FROM. */
+  /** Sends to recipients of x.example, and returns what the peer accepted, with its recipient and MAIL FROM. */
   sent(mail?: Partial<RigMail>): Promise<{ from: string; to: string[]; content: Buffer; ids: string[] }[]>;
 }
 
@@ -61,7 +61,7 @@ const FIELD = /^CFBL-Address: ([^;\r]+);\r\n report=arf\r\n/gim;
 
 const addressesIn = (mail: Buffer): string[] => [...mail.toString('latin1').matchAll(FIELD)].map(([, one]) => one!);
 
-/** What mailauth says of each signature. */
+/** Returns mailauth's verdict about each signature. */
 async function verdicts(mail: Buffer): Promise<string[]> {
   const resolver = async (name: string): Promise<string[][]> => {
     if (!records[name]) throw Object.assign(new Error('none'), { code: 'ENOTFOUND' });
@@ -89,7 +89,7 @@ test('complaints may be sent to the return path of the copy, and the domain of F
   }
 });
 
-test('not where the return path is none of the sender, the domain of From is below the one that signs, or nobody signs', async (t) => {
+test("none if the return path is not the sender's, the domain of From is below the signing one, or there is no signature", async (t) => {
   for (const signing of [{ returnPath: undefined }, { domain: 'example' }, { keys: [] }]) {
     const { sent } = await begin(t, { signing });
     const [mail] = await sent();
@@ -101,7 +101,7 @@ test('not where the return path is none of the sender, the domain of From is bel
   assert.deepEqual([addressesIn(mail!.content), mail!.from], [[], 'orders@shop.example'], 'without a bounce domain');
 });
 
-test('mail from SMTP is sent as it was submitted; an address of its own is signed, and is the only one', async (t) => {
+test('SMTP submissions are sent unchanged; their own address is signed, and is the only one', async (t) => {
   const { sent } = await begin(t);
   const [plain] = await sent({ source: 'smtp' });
   assert.deepEqual(addressesIn(plain!.content), []);
@@ -115,7 +115,7 @@ test('mail from SMTP is sent as it was submitted; an address of its own is signe
   }
 });
 
-test('it is there, and signed, where the mail has to be re-encoded for the peer', async (t) => {
+test('it is present and signed if the message is re-encoded for the peer', async (t) => {
   const { sent } = await begin(t, { extensions: ['PIPELINING', 'SIZE 50000000'] });
   const eightBit = `${HEADER}Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\nGrüße\r\n`;
   const mails = await sent({ to: ['a@x.example', 'b@x.example'], content: eightBit, options: { eightBit: true } });
@@ -127,7 +127,7 @@ test('it is there, and signed, where the mail has to be re-encoded for the peer'
   }
 });
 
-test('large content that goes to several at once has one address, which says so', async (t) => {
+test('large content for several recipients has one shared address', async (t) => {
   const { sent } = await begin(t);
   const content = `${HEADER}\r\n${`${'x'.repeat(98)}\r\n`.repeat(1_000)}`;
   const [mail, ...others] = await sent({ to: ['a@x.example', 'b@x.example'], content, blob: true });

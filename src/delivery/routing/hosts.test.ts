@@ -1,4 +1,4 @@
-/** What is remembered of hosts, and for how long. */
+/** What is remembered about hosts, and for how long. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../../test/kit/fake-clock.ts';

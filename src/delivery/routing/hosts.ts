@@ -1,29 +1,29 @@
 /**
- * What this process remembers of the addresses of mail servers, each for a while and bounded in number:
+ * What this process remembers about the addresses of mail servers, each for a limited time, and limited in number:
  *
- * - An address that could not be reached, refused us, hung up or stalled is tried last for a minute, after further failures
- *   for 2, 5, then 10 minutes each time. Failures during that time do not count, since connections fail by the handful. A host goes
- *   last when all of its addresses do.
- * - An address where TLS failed, and an unencrypted connection worked, is spoken to without TLS: for an hour, after a second failure
- *   for half a day, then for 3 days each time. In between TLS is tried again, so that one bad moment does not cost days of encryption.
- * - An address that offers PIPELINING and loses commands is spoken to without it for 3 days; one whose connection was lost among
- *   commands that were sent together for an hour.
+ * - An address that could not be reached, refused the connection, hung up or stalled is tried last: for 1 minute, and after more
+ *   failures for 2, 5, then 10 minutes. Failures during that time do not count, since connections often fail together. A host is tried
+ *   last if all of its addresses are.
+ * - An address where TLS failed and an unencrypted connection worked is used without TLS: for an hour, after a second failure for half
+ *   a day, then for 3 days each time. Then TLS is tried again, so that one failure does not cost days of encryption.
+ * - An address that offers PIPELINING and loses commands is used without it for 3 days; after a connection lost during pipelined
+ *   commands, for an hour.
  * - An address that refuses a second message on one connection gets one message per connection for an hour.
- * - A message that failed after its final dot begins its next attempt at another address (RFC 5321 §6.1: the first may have it).
+ * - A message that failed after its final dot starts its next attempt at another address (RFC 5321 §6.1: the first may have it).
  *
- * A restart forgets all of it, which costs a few connections and nothing else.
+ * A restart forgets all of it, which only costs a few connections.
  *
- * And how one is dialled, with the TLS that the message and the recipient's domain ask for. The ladder, of which the strictest counts:
+ * Also opens connections with the TLS that the message and the recipient's domain require. The strictest of these rows applies:
  *
- *   requireTls "verified"  TLS, and a certificate that is valid for the exchanger's name, or by DANE; nothing else
+ *   requireTls "verified"  TLS with a certificate that is valid for the MX host's name, or by DANE; nothing else
  *   requireTls true        TLS with any certificate; nothing else
- *   DANE                   TLS with a certificate that fits the TLSA records (any one, where none of them can be used); nothing else
- *   MTA-STS, enforced      TLS with a certificate that is valid for the exchanger's name; nothing else
- *   none of these          STARTTLS where it is offered; refused: on in the clear, in the same session; broken: once more, in the
- *                          clear, over a second connection, and remembered if that works (RFC 7435: some protection, never none of the mail)
+ *   DANE                   TLS with a certificate that matches the TLSA records (any, if none of them is usable); nothing else
+ *   MTA-STS, enforced      TLS with a certificate that is valid for the MX host's name; nothing else
+ *   none of these          STARTTLS if offered. If refused, the session continues unencrypted. If broken, a second, unencrypted
+ *                          connection, which is remembered if it works (RFC 7435: opportunistic security)
  *
- * A relay with a password or with a certificate to check never steps down. Nor does anything after bytes that were injected
- * behind the reply to STARTTLS: then somebody is on the line.
+ * A relay with a password or a certificate to verify never falls back. Neither does a session with bytes injected after the reply to
+ * STARTTLS, which indicate an attack.
  */
 import {
   type OpenSmtpOptions,
@@ -46,34 +46,33 @@ const SUSPECT_MS = 3_600_000;
 const NO_REUSE_MS = 3_600_000;
 const MAX_ENTRIES = 10_000;
 
-/** One address of a host. */
 export interface PeerAddress {
   host: string;
   address: string;
 }
 
-/** Names an address of a host in sets and maps. */
+/** Returns the key of a host's address for sets and maps. */
 export function peerKey({ host, address }: PeerAddress): string {
   return `${host} ${address}`;
 }
 
 export interface HostMemory {
-  /** These addresses of the host failed, out of all that it has. */
+  /** Records that these addresses of the host failed; `all` are all of its addresses. */
   failed(host: string, addresses: readonly string[], all: readonly string[]): void;
   worked(peer: PeerAddress): void;
-  /** Whether the host is tried after all others: each of its addresses failed lately. */
+  /** Whether the host is tried last: each of its addresses failed recently. */
   isBackedOff(host: string): boolean;
   /** Whether the address is tried after the others of its host. */
   isFailing(peer: PeerAddress): boolean;
-  /** TLS failed at this address of the host, for the reason given, and the clear worked. */
+  /** TLS failed at this address of the host, for the given reason, and an unencrypted connection worked. */
   tlsFailed(host: string, address: string, words: string): void;
   tlsWorked(host: string, address: string): void;
-  /** Why this address is spoken to in the clear. */
+  /** Why connections to this address are unencrypted. */
   tlsFallback(host: string, address: string): string | undefined;
-  /** The server offers PIPELINING and loses commands; without `isSure` the connection was lost among them. */
+  /** The server offers PIPELINING and loses commands. Without `isSure`, the connection was lost after commands that were sent together. */
   pipeliningFailed(peer: PeerAddress, options: { isSure: boolean }): void;
   mayPipeline(peer: PeerAddress): boolean;
-  /** The server refused a further message on a connection that had carried one. */
+  /** The server refused another message on a connection that had carried one. */
   reuseFailed(peer: PeerAddress): void;
   mayReuse(peer: PeerAddress): boolean;
   /** This message failed after its final dot at this address. */
@@ -91,12 +90,12 @@ interface TlsFailure extends Failure {
   words: string;
 }
 
-/** The step for so many failures. */
+/** Returns the step for a number of failures. */
 function stepFor(steps: readonly number[], times: number): number {
   return steps[Math.min(times, steps.length) - 1]!;
 }
 
-/** Adds an entry as the youngest; the oldest makes room. */
+/** Adds an entry as the newest; evicts the oldest if the map is full. */
 function remember<T>(map: Map<string, T>, key: string, value: T): void {
   map.delete(key);
   map.set(key, value);
@@ -163,13 +162,16 @@ export interface Dialling extends Pick<OpenSmtpOptions, 'helo' | 'timeouts' | 's
   need: TlsNeed;
 }
 
-/** Whether a session offers what a message asks of its connection. */
+/** Whether a session meets what a message requires of its connection. */
 export function satisfies(session: SmtpSession, need: TlsNeed): boolean {
   if (need === 'verified') return session.verified;
   return !need || session.tls !== undefined;
 }
 
-/** Whether TLS itself failed: at the reply to STARTTLS, where that is neither a yes nor a refusal, at the handshake, or at the first words inside it. */
+/**
+ * Whether TLS itself failed: at the reply to STARTTLS, if that neither accepts nor refuses, at the handshake, or at the first reply after
+ * it.
+ */
 function isBrokenTls({ stage, cause, reply, tlsVersion }: SmtpError): boolean {
   if (cause === 'EINJECTED' || cause === 'ECANCELLED') return false;
   if (reply) return stage === 'starttls' && reply.code < 400;
@@ -177,7 +179,7 @@ function isBrokenTls({ stage, cause, reply, tlsVersion }: SmtpError): boolean {
   return stage === 'tls' || stage === 'starttls';
 }
 
-/** As attempts record it: the domain's policy, what the mail asks for, or that nothing was asked for. */
+/** Returns the policy that attempts record: the domain's, the message's requirement, or that there was none. */
 export function tlsPolicyName(asked: HostPolicy | undefined, need: TlsNeed): TlsPolicyName {
   if (asked?.mandatory) return asked.name;
   return need ? 'requireTls' : (asked?.name ?? 'opportunistic');

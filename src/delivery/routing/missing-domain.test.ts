@@ -1,4 +1,4 @@
-/** A domain that vanishes from the DNS: given up at once, or tried again where it took mail lately. */
+/** A domain that disappears from the DNS: bounces immediately, or is retried if it accepted mail recently. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fakeClock } from '../../../test/kit/fake-clock.ts';
@@ -30,12 +30,15 @@ async function attempt(id: string, { afterMs, number }: { afterMs: number; numbe
   await waitUntil(`attempt ${number}`, () => world.rig.attempts(id).length === number);
 }
 
-test('it took mail lately: two attempts are put off, the third bounces; then it is given up at once', async () => {
+test('accepted mail recently: two attempts are deferred, the third bounces; later messages bounce immediately', async () => {
   const [id] = (await world.rig.send({ accountId: 'acc_known', to: ['ann@gone.example'] })) as [string];
   await become(id, 'delayed');
   const { deliveryDelay } = world.rig.events(id)[1]!.detail;
   assert.deepEqual([deliveryDelay!.category, deliveryDelay!.suppressed], ['domain-not-found', false]);
-  assert.match(String(deliveryDelay!.reply), /gone\.example does not exist, although it took mail in the last 30 days/);
+  assert.match(
+    String(deliveryDelay!.reply),
+    /gone\.example does not exist, although it accepted mail in the last 30 days/,
+  );
   await attempt(id, { afterMs: 61_000, number: 2 });
   assert.equal(world.rig.status(id), 'delayed');
   await attempt(id, { afterMs: 301_000, number: 3 });
@@ -44,7 +47,7 @@ test('it took mail lately: two attempts are put off, the third bounces; then it 
   await become(next, 'bounced');
 });
 
-test('it comes back: the next time it has its five minutes again', async () => {
+test('the domain returns: the next time it gets five minutes again', async () => {
   const clock = fakeClock();
   const tookMailLately = (): Promise<boolean> => Promise.resolve(true);
   const missing = openMissingDomains({ now: () => clock.now(), tookMailLately, log: silentLog });
@@ -64,7 +67,7 @@ test('it comes back: the next time it has its five minutes again', async () => {
   assert.equal(await isGivenUp(), true);
 });
 
-test('it took no mail of this account: given up at once', async () => {
+test('accepted no mail of this account: bounces immediately', async () => {
   const ids = await Promise.all([
     world.rig.send({ accountId: 'acc_other', to: ['ann@other.example'] }),
     world.rig.send({ accountId: 'acc_known', to: ['ann@stranger.example'] }),
@@ -73,12 +76,12 @@ test('it took no mail of this account: given up at once', async () => {
   assert.ok(asked.includes('acc_other other.example') && asked.includes('acc_known stranger.example'));
 });
 
-test('whether it did cannot be read: the mail waits', async () => {
+test('recent deliveries cannot be read: the message is retried', async () => {
   const [id] = (await world.rig.send({ accountId: 'acc_known', to: ['ann@unreadable.example'] })) as [string];
   await become(id, 'delayed');
 });
 
-test('two accounts wait for it at the same moment: each by what it took of theirs', async () => {
+test('two accounts with messages at the same moment: each by its own deliveries', async () => {
   const lots = Array.from({ length: 10 }, (_, index) => index);
   const ids = await Promise.all(
     lots.map((index) =>

@@ -1,31 +1,31 @@
 /**
- * Domains that do not exist (NXDOMAIN) although they took mail lately: more often a registration that lapsed for an hour, or a zone that
- * was published empty, than a domain that is gone. Mail of an account whose mail the domain took in the last 30 days is tried again
- * until the domain has been missing for five minutes; then it bounces as any other. By the schedule of retries the first two attempts
- * are temporary, and the third ends it.
+ * Domains that do not exist (NXDOMAIN) although they accepted mail recently: more often a registration that lapsed for an hour, or a zone
+ * published empty by mistake, than a deleted domain. If the domain accepted mail of the account in the last 30 days, messages are retried
+ * until it has been missing for five minutes; then they bounce as usual. With the retry schedule, the first two attempts are temporary, and
+ * the third ends the message.
  *
- * When a domain began to be missing is kept in memory, bounded: a restart grants five more minutes.
+ * When a domain went missing is kept in memory, with a limit: a restart grants another five minutes.
  */
 import type { Log } from '../../base/log.ts';
 import type { Evidence } from '../outcome/outcome.ts';
 import { domainOf } from './route.ts';
 
 const GRACE_MS = 300_000;
-/** Longer than the longest step between two attempts. */
+/** Longer than the longest interval between two attempts. */
 const KEPT_MS = 86_400_000;
 const MAX_ENTRIES = 10_000;
 
 export interface MissingDomainDeps {
   now(): number;
-  /** Whether the domain took mail of this account in the last 30 days. */
+  /** Whether the domain accepted mail of this account in the last 30 days. */
   tookMailLately(accountId: string, domain: string): Promise<boolean>;
   log: Log;
 }
 
 export interface MissingDomains {
-  /** The evidence as it is, or a temporary failure in its place. */
+  /** Returns the evidence unchanged, or a temporary failure instead. */
   evidenceFor(evidence: Evidence, mail: { accountId: string; recipient: string }): Promise<Evidence>;
-  /** The domain of this recipient is there. */
+  /** The domain of this recipient exists. */
   exists(recipient: string): void;
 }
 
@@ -41,7 +41,7 @@ export function openMissingDomains({ now, tookMailLately, log }: MissingDomainDe
     return now();
   };
 
-  /** What cannot be asked speaks for the domain: mail that waits in vain is better than mail that is lost. */
+  /** If this cannot be determined, retry: waiting without success is better than losing a message. */
   const tookMail = async (accountId: string, domain: string): Promise<boolean> => {
     try {
       return await tookMailLately(accountId, domain);
@@ -56,7 +56,7 @@ export function openMissingDomains({ now, tookMailLately, log }: MissingDomainDe
       if (evidence.stage !== 'dns' || evidence.local?.enhanced !== '5.1.2') return evidence;
       const domain = domainOf(recipient);
       if (now() - missingSince(domain) >= GRACE_MS || !(await tookMail(accountId, domain))) return evidence;
-      const message = `${evidence.local.text}, although it took mail in the last 30 days`;
+      const message = `${evidence.local.text}, although it accepted mail in the last 30 days`;
       return { stage: 'dns', cause: 'ENOTFOUND', message, relay: evidence.relay };
     },
     exists: (recipient) => {

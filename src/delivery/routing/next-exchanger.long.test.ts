@@ -1,6 +1,6 @@
 /**
- * A domain with several exchangers of which the first fails in the middle of a mail: counted at all of them, who is asked, when,
- * and that nobody gets a second copy.
+ * A domain with several MX hosts, the first of which fails in the middle of a message. Counted at all of them: which are tried, when, and
+ * that no recipient gets a duplicate.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -45,7 +45,7 @@ function makeRig(): Promise<Rig> {
 
 let addresses = 0;
 
-/** A domain whose exchangers have preferences 10, 20, …; null is an address at which nobody listens. */
+/** Creates a domain whose MX hosts have preferences 10, 20, …; null is an address without a listener. */
 async function domain(name: string, exchangers: (SinkOptions | null)[]): Promise<SmtpSink[]> {
   const started: SmtpSink[] = [];
   const mx: [number, string][] = [];
@@ -95,7 +95,7 @@ for (const stage of ['rcpt', 'data', 'dot'] as const) {
         assert.equal(detail.delivery!.attempts, stage === 'dot' ? 2 : 1);
         assert.equal(copies(second, recipient), 1, cell);
         assert.equal(asked(first, 'MAIL'), 1, `${cell}: the first was asked once`);
-        // A dot that was never answered, or not in words: this sink counts it as taken.
+        // A dot without a readable reply: this sink counts it as accepted.
         const unknown = stage === 'dot' && (fault === 'stall' || fault === 'reset');
         assert.equal(copies(first, recipient), unknown ? 1 : 0, cell);
         assert.deepEqual([...first.violations, ...second.violations], []);
@@ -104,7 +104,7 @@ for (const stage of ['rcpt', 'data', 'dot'] as const) {
   });
 }
 
-test('recipients that the first exchanger took or refused for good are done; only the others go on', async () => {
+test('recipients that the first MX host accepted or permanently refused are done; only the others continue', async () => {
   const script: SinkOptions['script'] = {
     rcpt: ({ line }) =>
       line.includes('later') ? '450 4.2.0 later' : line.includes('gone') ? '550 5.1.1 no such user' : undefined,
@@ -127,7 +127,7 @@ test('recipients that the first exchanger took or refused for good are done; onl
   assert.ok(said.includes('450 4.2.0 later') && said.includes('250 2.0.0 queued'), 'the dialogue holds both sessions');
 });
 
-test('who is done is recorded at once, although another recipient waits for the next exchanger', async () => {
+test('finished recipients are recorded immediately, while another one waits for the next MX host', async () => {
   const script: SinkOptions['script'] = {
     rcpt: ({ line }) => (line.includes('later') ? '450 4.2.0 later' : undefined),
   };
@@ -145,7 +145,7 @@ test('who is done is recorded at once, although another recipient waits for the 
   assert.equal(second.accepted, 1);
 });
 
-test('a refusal for the rate of sending is not carried to the next exchanger; greylisting is', async () => {
+test('a rate-limit refusal does not continue at the next MX host; greylisting does', async () => {
   const rate = { script: { rcpt: '450 4.7.28 too many messages, slow down' } };
   const [, spared] = (await domain('rate.example', [rate, {}])) as [SmtpSink, SmtpSink];
   const [limited] = (await rig.send({ to: ['ann@rate.example'] })) as [string];
@@ -158,7 +158,7 @@ test('a refusal for the rate of sending is not carried to the next exchanger; gr
   assert.equal(knows.accepted, 1);
 });
 
-test('a later exchanger that refuses for good does not bounce what a better one may still take', async () => {
+test('a permanent refusal by a later MX host does not bounce what a better one may still accept', async () => {
   const [first] = await domain('stale.example', [
     { script: { rcpt: '451 4.3.0 later' } },
     { script: { rcpt: '550 5.7.1 relaying denied' } },
@@ -172,7 +172,7 @@ test('a later exchanger that refuses for good does not bounce what a better one 
   assert.equal(first!.accepted, 1);
 });
 
-test('a later exchanger that refuses for good is believed where the better one is away', async () => {
+test('a permanent refusal by a later MX host counts if the better one is unreachable', async () => {
   const refusing: SinkOptions = { script: { rcpt: '550 5.1.1 no such user' } };
   const [second] = (await domain('absent.example', [null, refusing])) as [SmtpSink];
   const [id] = (await rig.send({ to: ['ann@absent.example'] })) as [string];
@@ -182,7 +182,7 @@ test('a later exchanger that refuses for good is believed where the better one i
   assert.equal(asked(second, 'RCPT'), 1);
 });
 
-test('one attempt gives the mail to three exchangers at most', async () => {
+test('one attempt sends the message to three MX hosts at most', async () => {
   const later = { script: { rcpt: '451 4.3.0 later' } };
   const four = await domain('many.example', [later, later, later, later]);
   const [id] = (await rig.send({ to: ['ann@many.example'] })) as [string];
@@ -193,7 +193,7 @@ test('one attempt gives the mail to three exchangers at most', async () => {
   );
 });
 
-test('an exchanger that asks for time is given it also where the next one is away', async () => {
+test('an MX host that asks for time gets it, even if the next one is unreachable', async () => {
   const script = { banner: '421 4.7.0 too many connections from your address' };
   const [busy] = (await domain('alone.example', [{ script }, null])) as [SmtpSink];
   for (const user of ['one', 'two', 'three', 'four']) {
@@ -207,7 +207,7 @@ test('an exchanger that asks for time is given it also where the next one is awa
   await waitUntil('all to be delivered', () => busy.accepted === 4);
 });
 
-test('an exchanger that stalled or hung up goes last for a while, then comes first again', async () => {
+test('an MX host that stalled or hung up is tried last for a while, then first again', async () => {
   const [first, second] = (await domain('sick.example', [{ script: { rcpt: { drop: true } } }, {}])) as [
     SmtpSink,
     SmtpSink,
@@ -229,11 +229,11 @@ test('an exchanger that stalled or hung up goes last for a while, then comes fir
   assert.equal(first.accepted, 1, 'it is the better one, and may be well again');
 });
 
-test('mail that an exchanger puts off does not go on to one that has just refused us', async () => {
+test('a message that an MX host deferred does not continue at one that has just refused the connection', async () => {
   const full: SinkOptions = {
     script: { banner: { reply: '421 4.7.0 too many connections from your address', drop: true } },
   };
-  // Each mail opens a session of its own.
+  // Each message opens its own session.
   const later: SinkOptions = { script: { rcpt: '451 4.3.0 later', rset: { drop: true } } };
   const [first, second] = (await domain('full.example', [full, later])) as [SmtpSink, SmtpSink];
   for (let i = 0; i < 5; i += 1) {
@@ -245,7 +245,7 @@ test('mail that an exchanger puts off does not go on to one that has just refuse
   assert.equal(first.connections.total, 1, 'one dial in the minute');
 });
 
-test('five exchangers that nobody listens at do not hide those behind them', async () => {
+test('five MX hosts without a listener do not hide later ones', async () => {
   const [sixth] = await domain('dead.example', [null, null, null, null, null, {}, {}]);
   const [id] = (await rig.send({ to: ['ann@dead.example'] })) as [string];
   await event(id, 'DeliveryDelay');
@@ -254,7 +254,7 @@ test('five exchangers that nobody listens at do not hide those behind them', asy
   assert.equal((await event(id, 'Delivery')).detail.delivery!.remoteHost, 'mx6.dead.example');
 });
 
-test('nor where nobody remembers the first attempt, as after a restart', async () => {
+test('nor after a restart, without memory of the first attempt', async () => {
   const [seventh] = await domain('forgot.example', [null, null, null, null, null, null, {}]);
   const [id] = (await rig.send({ to: ['ann@forgot.example'] })) as [string];
   await event(id, 'DeliveryDelay');
@@ -275,7 +275,7 @@ test('nor do those that have no address', async () => {
   assert.equal((await event(id, 'Delivery')).detail.delivery!.remoteHost, 'mx6.names.example');
 });
 
-test('an IPv6 address behind a black hole costs a moment, not the connection', { skip: noBlackHoles }, async () => {
+test('an unreachable IPv6 address costs a moment, not the connection', { skip: noBlackHoles }, async () => {
   const [sink] = (await domain('hole.example', [{}])) as [SmtpSink];
   dns.zone['mx1.hole.example']!.AAAA = ['::1'];
   const hole = await blackHole('::1', port);
@@ -291,7 +291,7 @@ test('an IPv6 address behind a black hole costs a moment, not the connection', {
   }
 });
 
-test('exchangers of one preference come in another order each time, the others by preference, the failed ones last', () => {
+test('MX hosts of one preference are in random order, the others by preference, failed ones last', () => {
   const exchangers = ['a', 'b', 'c', 'd'].map((host) => ({ host, preference: host === 'd' ? 20 : 10 }));
   const orders = (isBackedOff: (host: string) => boolean): string[] => {
     const ordered = Array.from({ length: 300 }, () => inOrder(exchangers, { isBackedOff, attempts: 3, emailSeq: 1 }));
@@ -307,7 +307,7 @@ test('exchangers of one preference come in another order each time, the others b
   );
 });
 
-test('of more than five exchangers each attempt begins five further on', () => {
+test('with more than five MX hosts, each attempt starts five later', () => {
   const exchangers = [...'abcdefg'].map((host, index) => ({ host, preference: index }));
   const order = (attempts: number): string =>
     inOrder(exchangers, { isBackedOff: (host) => host === 'f', attempts, emailSeq: 1 })

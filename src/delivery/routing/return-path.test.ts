@@ -1,4 +1,7 @@
-/** MAIL FROM of what leaves, as the peer sees it: the copy that it names, whose domain it is of, and who has a transaction alone. */
+/**
+ * MAIL FROM of sent messages, as the peer sees it: the copy that it identifies, its domain, and which recipients have a separate
+ * transaction.
+ */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { deliveryRig, type Rig } from '../../../test/kit/delivery-rig.ts';
@@ -29,7 +32,7 @@ async function delivered(rig: Rig, ids: string[]): Promise<void> {
   for (const id of ids) await waitUntil('the delivery', () => rig.status(id) === 'delivered');
 }
 
-/** The claims of the senders that the peer has seen, each with its domain. */
+/** Returns the claims in the senders that the peer has received, each with its domain. */
 function claimsAt(sink: SmtpSink) {
   return sink.messages.map(({ from, to: recipients }) => {
     const [local = '', domain = ''] = from.split('@');
@@ -53,7 +56,7 @@ test('each recipient has a transaction alone, whose MAIL FROM names that copy', 
   );
 });
 
-test('large content goes once to all recipients at a destination, and its MAIL FROM says that it was shared', async (t) => {
+test('large content is sent once to all recipients at a destination, with a shared MAIL FROM', async (t) => {
   const { sink, rig } = await begin(t);
   const content = `From: a@shop.example\r\n\r\n${`${'x'.repeat(98)}\r\n`.repeat(1_000)}`;
   const to = ['a@x.example', 'b@x.example'];
@@ -64,7 +67,7 @@ test('large content goes once to all recipients at a destination, and its MAIL F
   assert.ok(ids.includes(found!.messageId));
 });
 
-test('where a name of the sender leads to us the return path is of that name', async (t) => {
+test("the return path uses the sender's name that points to Postrider", async (t) => {
   const { sink, rig } = await begin(t, { returnPath: 'bounces.shop.example' });
   const ids = await rig.send({ to: ['a@x.example'] });
   await delivered(rig, ids);

@@ -1,4 +1,4 @@
-/** Where mail goes by what the DNS says: families in turn, bounds, and ourselves among the exchangers. */
+/** Routes by DNS answers: address families, limits, and MX hosts that are this service itself. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { type FakeDns, type FakeZone, fakeDns } from '../../../test/kit/fake-dns.ts';
@@ -59,7 +59,7 @@ function refusal(resolved: Resolved): string {
   return local ? `${local.code} ${local.enhanced}` : (cause ?? '');
 }
 
-test('our own name cuts an exchanger and all that are no better', async () => {
+test("this service's name drops an MX host and all that are no better", async () => {
   const zone: FakeZone = {
     'a.example': {
       MX: [
@@ -83,7 +83,7 @@ test('our own name cuts an exchanger and all that are no better', async () => {
   assert.equal(refusal(await resolve('out.shop.example', zone)), '550 5.4.6', 'nor without MX records');
 });
 
-test('so does one of our addresses, however it is written', async () => {
+test('so does one of its addresses, in any notation', async () => {
   const zone: FakeZone = {
     'a.example': {
       MX: [
@@ -101,7 +101,7 @@ test('so does one of our addresses, however it is written', async () => {
   assert.equal(refusal(await resolve('b.example', zone)), '550 5.4.6');
 });
 
-test('mail for a domain with inbound routes goes to our own port, and elsewhere only where the DNS says so', async () => {
+test('mail for a domain with inbound routes goes to the inbound port, and elsewhere only if the DNS says so', async () => {
   const zone: FakeZone = {
     'in.example': {
       MX: [
@@ -144,7 +144,7 @@ test('mail for a domain with inbound routes goes to our own port, and elsewhere 
   assert.deepEqual(hosts(await resolve('in.example', zone, unknown)), ['out.shop.example'], 'the port will say');
 });
 
-test('of 150 exchangers five are looked up for an attempt, and other five for the next', async () => {
+test('of 150 MX hosts, five are looked up for an attempt, and another five for the next', async () => {
   const names = Array.from({ length: 150 }, (_, index) => `h${index}.many.example`);
   const zone: FakeZone = { 'many.example': { MX: names.map((name, index) => [index, name]) } };
   for (const name of names.slice(7)) zone[name] = { A: ['192.0.2.1'] };
@@ -155,7 +155,7 @@ test('of 150 exchangers five are looked up for an attempt, and other five for th
   assert.deepEqual([...asked].sort(), names.slice(0, 10).sort());
 });
 
-test('of twelve equal exchangers, three attempts of an email are at all, and each email has an order of its own', async () => {
+test('three attempts try all of twelve equal MX hosts, and each email has its own order', async () => {
   const names = Array.from({ length: 12 }, (_, index) => `h${index}.equal.example`);
   const zone: FakeZone = { 'equal.example': { MX: names.map((name) => [10, name]) } };
   for (const name of names) zone[name] = { A: ['192.0.2.1'] };
@@ -170,11 +170,11 @@ test('of twelve equal exchangers, three attempts of an email are at all, and eac
   assert.ok(firsts.size > 2, [...firsts].join());
 });
 
-test('our address cuts the set also where it is not among the five in turn', async () => {
+test("this service's address drops hosts even if it is not among the five tried now", async () => {
   const zone: FakeZone = {
-    // As good as ten others: whichever five are drawn, none may be dialled.
+    // Equal to ten others: whichever five are drawn, none may be dialed.
     'equal.example': { MX: ['us', ...'abcdefghij'].map((name) => [10, `${name}.cut.example`]) },
-    // The second attempt begins behind it.
+    // The second attempt starts after it.
     'behind.example': { MX: [...'abcd', 'us', ...'efghi'].map((name, index) => [index, `${name}.cut.example`]) },
     'us.cut.example': { A: ['192.0.2.25'] },
   };
@@ -191,7 +191,7 @@ test('our address cuts the set also where it is not among the five in turn', asy
   }
 });
 
-test('five addresses of an exchanger are used, of both families in turn', async () => {
+test('five addresses of an MX host are used, alternating between families', async () => {
   const v4 = [1, 2, 3, 4, 5, 6].map((last) => `192.0.2.${last}`);
   const zone: FakeZone = { 'a.example': { A: v4, AAAA: ['2001:db8::1', '2001:db8::2'] } };
   const resolved = await resolve('a.example', zone);

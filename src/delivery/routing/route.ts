@@ -1,19 +1,18 @@
 /**
- * Where a message goes next: a relay of the operator's, or the mail exchangers of the recipient's domain (RFC 5321 §5.1). Answers
- * candidates in the order in which they are tried, or why there is none, as evidence for outcome.ts.
+ * Resolves where a message goes next: to the operator's relay, or to the MX hosts of the recipient's domain (RFC 5321 §5.1). Returns
+ * candidates in the order in which they are tried, or why there are none, as evidence for outcome.ts.
  *
- * MX delivery connects to public addresses only, whatever the DNS says, except where POSTRIDER_MX_ALLOW permits it. A domain
- * all of whose exchangers point to refused addresses bounces (5.4.4, policy): an MX of 127.0.0.1 is how domains say that they
- * take no mail, and waiting does not change it; the address is not suppressed, since a mistake in the DNS may be corrected.
- * An exchanger that is this service itself is dropped with all that are no better than it (§5.1), also where its turn has not come;
- * with nothing left the mail would go round in a loop, and bounces (5.4.6, §5.4.6 of the same). But a domain with inbound routes is
- * ours to take: its mail goes to the inbound port of this process, or where that is another node's, to the exchangers as they are
- * published.
+ * MX delivery connects to public addresses only, whatever the DNS says, except as POSTRIDER_MX_ALLOW permits. If all MX hosts of a domain
+ * have refused addresses, the message bounces (5.4.4, policy): an MX of 127.0.0.1 is a common way to say that a domain accepts no mail. The
+ * address is not suppressed, since a DNS mistake may be corrected. An MX host that is this service is dropped together with all hosts that
+ * are no better (§5.1), also if it is not among those tried now; if none is left the message would loop, and bounces (5.4.6). But Postrider
+ * accepts mail for domains with inbound routes: it goes to the inbound port of this process or, if another node has that, to the published
+ * MX hosts.
  *
- * Exchangers of one preference come in random order each time, those that failed lately behind all others. Bounded: 5 exchangers
- * an attempt, 5 addresses each, IPv6 and IPv4 in turn, whatever the domain lists. Of more than 5 the order is drawn once for an email,
- * and each further attempt begins 5 further on, so that all get their turn. Where source addresses are set, addresses of a family
- * without one are not dialled. The relay was named by the operator, so that its address may be private.
+ * MX hosts of one preference come in random order each time; those that failed recently come after all others. An attempt tries up to 5
+ * hosts with up to 5 addresses each, IPv6 and IPv4 alternating, however many the domain lists. If there are more than 5, the order is drawn
+ * once per email, and each attempt starts 5 hosts later, so that all are tried. If source addresses are configured, addresses of a family
+ * without one are not dialed. The relay is set by the operator, so its address may be private.
  */
 import { hash } from 'node:crypto';
 import type { RelayRoute, Route } from '../../config.ts';
@@ -27,72 +26,71 @@ import type { Evidence } from '../outcome/outcome.ts';
 
 export interface Candidate {
   host: string;
-  /** Those that an attempt may still dial, in order. */
+  /** The addresses that an attempt may still dial, in order. */
   addresses: string[];
-  /** All addresses of the host. */
   allAddresses: readonly string[];
   port: number;
   tls: 'opportunistic' | 'implicit';
   verifyCertificate: boolean;
   auth?: { user: string; pass: string };
-  /** What the domain asks of a connection to this host. */
+  /** What the domain requires of a connection to this host. */
   policy?: HostPolicy;
 }
 
 export type Resolved =
   | { ok: true; candidates: Candidate[] }
-  /** `tlsPolicy` is the one that forbids to dial. */
+  /** `tlsPolicy` is the policy that forbids the connection. */
   | { ok: false; evidence: Evidence; tlsPolicy?: HostPolicy['name'] | undefined };
 
 export interface Routing {
   route: Route;
-  /** Takes mail for destinations that block our host. */
+  /** Receives mail for destinations that block this host. */
   fallback?: RelayRoute | undefined;
   dns: Dns;
   mxPort: number;
   mxAllow: readonly Cidr[];
   own: OwnHost;
   sources: SourceAddresses;
-  /** What recipients' domains ask of connections to their exchangers; nothing without it. */
+  /** What recipients' domains require of connections to their MX hosts; nothing if absent. */
   policies?: Pick<TlsPolicies, 'ofDomain'> | undefined;
 }
 
-/** How exchangers are recognised as this service itself. */
+/** How MX hosts are recognized as this service itself. */
 export interface OwnHost {
-  /** As it is said in EHLO; lower case. */
+  /** The name in EHLO; lower case. */
   name: string;
-  /** Addresses at which it takes mail on the port of exchangers. */
+  /** Addresses on which the service accepts mail on port 25. */
   addresses: readonly Cidr[];
-  /** Whether inbound routes take mail for a domain (A-labels). */
+  /** Whether inbound routes accept mail for a domain (A-labels). */
   hasRoutes(domain: string): Promise<boolean>;
-  /** Where this process listens for mail from outside; undefined where it does not. */
+  /** Where this process listens for inbound mail; undefined if it does not. */
   inbound(): { address: string; port: number } | undefined;
 }
 
-/** Key of the destination that all mail shares behind a relay. */
+/** Key of the destination that all mail shares with a relay. */
 export const RELAY = 'relay';
-/** Key of the relay that takes mail for destinations that block our host. */
+/** Key of the relay for destinations that block this host. */
 export const FALLBACK = 'fallback';
-/** TLS of an exchanger, unless its domain asks for more. */
+/** TLS of an MX host, unless its domain requires more. */
 const BY_POLICY = { tls: 'opportunistic', verifyCertificate: false } as const;
 const MAX_EXCHANGERS = 5;
 const MAX_ADDRESSES = 5;
-/** Looked up for an attempt, to know whether one of them is this service: those in turn, and the others that are as good. */
+/** MX hosts looked up for an attempt, to detect this service among them: those tried now, and the others of equal preference. */
 const MAX_LOOKED_UP = 25;
 
-/** Whose exchangers mail for a recipient goes to: the relay, or the recipient's domain in A-labels. */
+/** The domain whose hosts receive mail for a recipient: the relay, or the recipient's domain in A-labels. */
 export function routedDomainOf(routing: Pick<Routing, 'route'>, recipient: string): string {
   if (routing.route.kind === 'relay') return RELAY;
   return domainOf(recipient);
 }
 
-/** In A-labels. */
+/** Returns the domain of the recipient in A-labels. */
 export function domainOf(recipient: string): string {
   const domain = recipient.slice(recipient.lastIndexOf('@') + 1);
   return domainToAscii(domain) ?? domain.toLowerCase();
 }
 
-/** Whether a destination is a relay of the operator's. */
+/** Whether a destination is one of the operator's relays. */
 export function isRelay(destination: string): boolean {
   return destination === RELAY || destination === FALLBACK;
 }
@@ -103,22 +101,22 @@ function relayOf({ route, fallback }: Routing, destination: string): RelayRoute 
 }
 
 export interface Turn {
-  /** Whether a host is tried after all others. */
+  /** Whether a host is tried last. */
   isBackedOff(host: string): boolean;
-  /** Attempts that were made before. */
+  /** Number of earlier attempts. */
   attempts: number;
-  /** The number of the email, whose attempts share an order of many exchangers. */
+  /** Sequence number of the email, whose attempts share an order of many MX hosts. */
   emailSeq: number;
 }
 
-/** Looks up where mail for this destination goes. Never throws because of the DNS. */
+/** Looks up the hosts for a destination. Never throws because of the DNS. */
 export function resolveRoute(routing: Routing, destination: string, turn: Turn): Promise<Resolved> {
   const relay = relayOf(routing, destination);
   if (relay) return resolveRelay(routing, relay);
   return resolveExchangers(routing, { domain: destination, turn });
 }
 
-/** RFC 5321 §5.1: by preference, at random within one; what goes last keeps that order among itself. */
+/** RFC 5321 §5.1: orders hosts by preference, at random within one preference; those tried last keep this order. */
 export function inOrder(exchangers: readonly MxHost[], { isBackedOff, attempts, emailSeq }: Turn): MxHost[] {
   const areMany = exchangers.length > MAX_EXCHANGERS;
   const ranked = exchangers.map((exchanger) => ({
@@ -132,12 +130,12 @@ export function inOrder(exchangers: readonly MxHost[], { isBackedOff, attempts, 
   return [...inTurn.filter(({ host }) => !isBackedOff(host)), ...inTurn.filter(({ host }) => isBackedOff(host))];
 }
 
-/** The same at each attempt of an email. */
+/** Returns a number that is the same for all attempts of an email. */
 function lotOf(emailSeq: number, host: string): number {
   return hash('sha256', `${emailSeq} ${host}`, 'buffer').readUInt32BE();
 }
 
-/** Those in turn, then the others that are as good as one of these. */
+/** Returns the hosts to try now, then the others of equal preference. */
 function toLookUp(ordered: readonly MxHost[]): MxHost[] {
   const inTurn = ordered.slice(0, MAX_EXCHANGERS);
   const worst = Math.max(...inTurn.map(({ preference }) => preference));
@@ -145,7 +143,7 @@ function toLookUp(ordered: readonly MxHost[]): MxHost[] {
   return [...inTurn, ...others.sort((a, b) => a.preference - b.preference)].slice(0, MAX_LOOKED_UP);
 }
 
-/** RFC 5321 §5.1: without those that are ourselves, and those that are no better. */
+/** RFC 5321 §5.1: drops the hosts that are this service, and those that are no better. */
 function cutAtOurselves<T extends MxHost>(exchangers: readonly T[], isOurs: (one: T) => boolean): T[] {
   const best = Math.min(...exchangers.filter(isOurs).map((one) => one.preference));
   return exchangers.filter((one) => one.preference < best);
@@ -166,7 +164,7 @@ async function resolveRelay(routing: Routing, relay: RelayRoute): Promise<Resolv
     return temporary(`the relay ${relay.host} has no address (${cause})`, { cause, relay: true });
   }
   const addresses = answer.value.slice(0, MAX_ADDRESSES);
-  // Nobody certifies private addresses; a relay on the public network must prove who it is before it gets a password.
+  // Certificates do not cover private addresses; a relay on the public network must prove its identity before it gets a password.
   const isPublic = addresses.every((address) => addressRefusal(address, []) === undefined);
   return {
     ok: true,
@@ -198,12 +196,12 @@ async function resolveExchangers(
   if (mx.status === 'no-such-domain') return permanent(550, '5.1.2', `the domain ${domain} does not exist`);
   if (mx.status === 'found' && mx.value.nullMx) {
     // RFC 7505 §4.1 asks for 556 5.1.10.
-    return permanent(556, '5.1.10', `the domain ${domain} says that it takes no mail (null MX)`);
+    return permanent(556, '5.1.10', `the domain ${domain} does not accept mail (null MX)`);
   }
   if (mx.status === 'found' && mx.value.hosts.length === 0) {
-    return permanent(550, '5.4.4', `the MX records of ${domain} name no host (an address is none)`);
+    return permanent(550, '5.4.4', `the MX records of ${domain} contain no valid host name (an IP address is not one)`);
   }
-  // RFC 5321 §5.1: without MX records the domain itself is its exchanger.
+  // RFC 5321 §5.1: without MX records, the domain itself is the host.
   const listed = mx.status === 'found' ? mx.value.hosts : [{ host: domain, preference: 0 }];
   const others = cutAtOurselves(listed, ({ host }) => host === routing.own.name);
   if (others.length === 0) return resolveOurselves(routing, { domain, listed, turn });
@@ -211,12 +209,15 @@ async function resolveExchangers(
   const found = await lookUp(routing, toLookUp(ordered));
   const usable = cutAtOurselves(found, (one) => isOurs(routing, one));
   if (usable.length === 0 && found.length > 0) return resolveOurselves(routing, { domain, listed, turn });
-  // What was cut away took all worse ones along.
+  // Hosts that were dropped as this service also drop all worse ones.
   const isAll = usable.length <= MAX_EXCHANGERS && (found.length === others.length || usable.length < found.length);
   return choose(routing, { domain, found: usable.slice(0, MAX_EXCHANGERS), isAll });
 }
 
-/** The best exchanger of the domain is this service. What cannot be asked speaks for the domain: its recipients are asked for at the port. */
+/**
+ * The best MX host of the domain is this service. If the routes cannot be read, assume that it has some: the inbound port checks the
+ * recipients.
+ */
 async function resolveOurselves(
   routing: Routing,
   { domain, listed, turn }: { domain: string; listed: readonly MxHost[]; turn: Turn },
@@ -236,14 +237,14 @@ async function resolveOurselves(
   return choose(routing, { domain, found, isAll: ordered.length <= MAX_EXCHANGERS });
 }
 
-/** Each with what the domain asks of a connection to it, without those to which there may be none now. */
+/** Adds the requirements of the domain to each host, and drops those to which connections are forbidden now. */
 async function underPolicies({ policies }: Routing, domain: string, hosts: readonly Candidate[]): Promise<Resolved> {
   const domainPolicy = await policies?.ofDomain(domain);
   if (!domainPolicy) return { ok: true, candidates: [...hosts] };
   const decided = await Promise.all(
     hosts.map(async (candidate) => ({ candidate, of: await domainPolicy.ofHost(candidate.host, candidate.port) })),
   );
-  // Those that would have been dialled before the first that may be.
+  // Only hosts before the first permitted one.
   for (const { of } of decided) {
     if (of.ok) break;
     of.note?.();
@@ -265,7 +266,7 @@ function addressesOf({ answer }: FoundExchanger): string[] {
   return answer.status === 'found' ? answer.value : [];
 }
 
-/** By the name behind its CNAMEs, or by one of its addresses. */
+/** Compares the name after its CNAMEs, or one of its addresses. */
 function isOurs({ own }: Routing, exchanger: FoundExchanger): boolean {
   const { answer } = exchanger;
   if (answer.status === 'found' && answer.canonicalName === own.name) return true;
@@ -279,8 +280,8 @@ function lookUp({ dns }: Routing, exchangers: readonly MxHost[]): Promise<FoundE
 }
 
 /**
- * The exchangers that have addresses to which we connect, each with what the domain asks of a connection to it; with `isAll` there
- * are no others than those looked up.
+ * Returns the MX hosts with usable addresses, each with the requirements of the domain; `isAll` means that there are no others than those
+ * looked up.
  */
 async function choose(
   routing: Routing,
@@ -312,24 +313,24 @@ async function choose(
   if (candidates.length > 0) return underPolicies(routing, domain, candidates);
   const unsure = found.flatMap(({ answer }) => (answer.status === 'temporary' ? [answer.cause] : []));
   if (unsure.length > 0) {
-    const message = `the mail exchangers of ${domain} cannot be looked up (${unsure[0]})`;
+    const message = `the addresses of the MX hosts of ${domain} cannot be looked up (${unsure[0]})`;
     return temporary(message, { cause: unsure[0]!, relay: false });
   }
   if (unreached !== undefined) {
-    const message = `no source address is of the family of ${unreached}, an exchanger of ${domain} (POSTRIDER_SOURCE_ADDRESSES)`;
+    const message = `POSTRIDER_SOURCE_ADDRESSES has no address of the family of ${unreached}, an MX host of ${domain}`;
     return temporary(message, { cause: 'ENETUNREACH', relay: false });
   }
   if (!isAll) {
-    const message = `of the mail exchangers of ${domain}, those that were looked up have no address to connect to`;
+    const message = `the MX hosts of ${domain} that were looked up have no usable address`;
     return temporary(message, { cause: 'ENOADDRESS', relay: false });
   }
   if (refused.length > 0) {
     const list = refused.slice(0, 3).join(', ');
-    return permanent(554, '5.4.4', `the mail exchangers of ${domain} have addresses that are not public (${list})`);
+    return permanent(554, '5.4.4', `the MX hosts of ${domain} have addresses that are not public (${list})`);
   }
-  return permanent(550, '5.4.4', `the domain ${domain} has no mail exchanger and no address`);
+  return permanent(550, '5.4.4', `the domain ${domain} has no MX record and no address`);
 }
 
 function loop({ own }: Routing, domain: string): Resolved {
-  return permanent(550, '5.4.6', `the mail exchanger of ${domain} is this service itself (${own.name}): a loop`);
+  return permanent(550, '5.4.6', `the MX record of ${domain} points to this service (${own.name}): mail loop`);
 }

@@ -1,9 +1,9 @@
 /**
- * Sandbox mail whose attempts come due while the account's clock is moved, or of which an outcome is played by hand: the simulated
- * server, at times by that clock, recorded as the worker does it.
+ * Sandbox messages whose attempts come due while the account's clock is moved, or whose outcome is set manually: runs the simulated server
+ * by that clock, and records the result as the worker does.
  *
- * By hand, what is still waiting has its attempt now, with the outcome asked for; what was delivered may bounce late or be complained
- * about. What the states of a message do not allow is a CONFLICT and changes nothing.
+ * A manual outcome gives a waiting message its attempt now; a delivered message can bounce late or get a complaint. If the state of the
+ * message does not allow the outcome, the result is CONFLICT and nothing changes.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -35,7 +35,7 @@ export interface SandboxDeliveryDeps {
   clock: Clock;
   log: Log;
   metrics?: ResultMetrics;
-  /** Uniform in [0, 1); the jitter of retries. */
+  /** Uniform in [0, 1), for the jitter of retries. */
   random?: () => number;
 }
 
@@ -76,24 +76,24 @@ export interface PlayByHandDeps {
   random?: () => number;
 }
 
-/** NOT_FOUND for a message that the account's sandbox does not have, CONFLICT where its state does not allow the outcome. */
+/** NOT_FOUND if the account's sandbox does not have the message, CONFLICT if its state does not allow the outcome. */
 export type PlayByHand = (
   key: { accountId: string; messageId: string },
   play: SandboxPlay,
 ) => Promise<Result<undefined>>;
 
 const LEASE_MS = 30_000;
-/** An attempt of the sandbox is over within moments. */
+/** A sandbox attempt takes only moments. */
 const HELD_FOR_MS = 5_000;
 const LOOK_EVERY_MS = 10;
 const BEING_SENT = 'the message is being sent right now';
 
 function conflict(reason: string) {
-  return refuse(failure('CONFLICT', { message: `The outcome cannot be played: ${reason}.` }));
+  return refuse(failure('CONFLICT', { message: `The outcome cannot be simulated: ${reason}.` }));
 }
 
 export function createPlayByHand({ database, clock, deliveries, random = Math.random }: PlayByHandDeps): PlayByHand {
-  /** The message, leased when it still waits and nobody else has it. */
+  /** Leases the message if it still waits and is not leased elsewhere. */
   const take = async (key: { accountId: string; messageId: string }) => {
     const latest = performance.now() + HELD_FOR_MS;
     for (;;) {
@@ -123,7 +123,7 @@ export function createPlayByHand({ database, clock, deliveries, random = Math.ra
 }
 
 function notAllowed(status: MessageStatus): string {
-  const may = status === 'delivered' ? '; it may only bounce or be complained about now' : '';
+  const may = status === 'delivered' ? '; only bounced and complained are possible now' : '';
   return `the message is ${status}${may}`;
 }
 
@@ -133,11 +133,11 @@ function settlementOf(
 ): Settlement {
   if (play.kind === 'word' && play.word === 'suppressed')
     return suppressedSettlementOf(job, nowMs, SIMULATED_SUPPRESSED);
-  // A delay that is asked for is reported each time, the first one and any other.
+  // A delay that was requested is reported every time.
   return playSandbox({ ...job, status: 'queued' }, { play, nowMs, random: random() });
 }
 
-/** What can still happen to a message that was settled. */
+/** Returns what can still happen to a settled message. */
 function lateOutcome(play: SandboxPlay, nowMs: number) {
   const id = newId('evt', nowMs);
   if (play.kind === 'word' && play.word === 'complained') {

@@ -5,7 +5,7 @@ import { waitUntil } from '../../../test/kit/wait-until.ts';
 
 let rig: Rig;
 before(async () => {
-  // A relay that nothing listens on: a sandbox mail that looked for it would be delayed.
+  // A relay without a listener: a sandbox message that used it would be delayed.
   rig = await deliveryRig({ relayPort: 1 });
 });
 after(() => rig.close());
@@ -29,7 +29,7 @@ test('anyone is delivered', async () => {
   assert.equal(rig.attempts(id).length, 1);
 });
 
-test('bounced+tag bounces and suppresses nobody', async () => {
+test('bounced+tag bounces and does not suppress', async () => {
   const id = await play('bounced+tag@example.com');
   await reaches(id, 'bounced');
   assert.deepEqual(types(id), ['Send', 'Bounce']);

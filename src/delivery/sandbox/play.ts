@@ -1,6 +1,6 @@
 /**
- * The last hop of sandbox mail: a simulated server instead of a network. No name is looked up and no socket opened; what
- * comes out is recorded exactly as a live attempt is, so that an integration sees the same events in the same order.
+ * Delivery of sandbox messages: a simulated server instead of a network. No name is looked up and no socket is opened. The result is
+ * recorded exactly as for a live attempt, so an integration gets the same events in the same order.
  *
  *   bounced → Bounce     delayed → DeliveryDelay, at the next attempt Delivery     complained → Delivery, Complaint
  *   an SMTP reply → classified as a server's answer to RCPT, at every attempt the same
@@ -46,21 +46,20 @@ function dialogueOf(
   return said.map(([direction, text]) => ({ atMs: 0, direction, text }));
 }
 
-/** The simulated server's reply; for words that are no reply, the one before what they mean. */
+/** Returns the simulated server's reply; if the text starts with no reply, its default one. */
 export function replyOfPlay(play: SandboxPlay): SmtpReply {
   if (play.kind === 'reply') return play.reply;
   if (play.word === 'bounced') return UNKNOWN_USER;
   return play.word === 'delayed' ? NOT_NOW : ACCEPTED;
 }
 
-/** What the message plays by itself now: a delay once. */
+/** Returns what the message simulates now by its own address: a delay only once. */
 function ownPlay(job: DeliveryJob): SandboxPlay {
   const play = sandboxPlay(job.recipient, job.options.sandboxOutcome);
   const isOver = play.kind === 'word' && play.word === 'delayed' && job.attempts > 0;
   return isOver ? { kind: 'word', word: 'delivered' } : play;
 }
 
-/** What a Complaint event of the sandbox says. */
 export const COMPLAINT = {
   complaint: {
     feedbackType: 'abuse',
@@ -71,7 +70,7 @@ export const COMPLAINT = {
   },
 };
 
-/** What the inbox shows of a state. */
+/** What the inbox shows for a state. */
 export const SHOWN = {
   delivered: 'Delivered',
   delayed: 'Delayed',
@@ -84,11 +83,10 @@ export interface Playing {
   /** By the account's clock. */
   nowMs: number;
   random: number;
-  /** Instead of what the message plays by itself. */
+  /** Instead of the outcome that the message itself selects. */
   play?: SandboxPlay;
 }
 
-/** What comes of a sandbox message now. */
 export function playSandbox(job: DeliveryJob, { nowMs, random, play = ownPlay(job) }: Playing): Settlement {
   const reply = replyOfPlay(play);
   const complains = play.kind === 'word' && play.word === 'complained';

@@ -1,36 +1,36 @@
 /**
- * The transactions that set the clock of an account's sandbox back to real time. Messages, events, deliveries of webhooks and statistics of
- * the sandbox carry times of its clock, so all of them are removed first.
+ * The transactions that reset the clock of an account's sandbox to real time. Sandbox messages, events, webhook deliveries and statistics
+ * carry times of this clock, so all of them are removed first.
  */
 import { removeEmail } from '../../messages/messages.ts';
 import type { MoveLease } from '../../sandbox/sandbox.ts';
 import { operation, type Transaction } from '../../storage/operation.ts';
 
 export interface ResetStep extends MoveLease {
-  /** Emails and rows of each table to remove at most. */
+  /** Maximum number of emails, and of rows of each table, to remove. */
   limit: number;
-  /** Kinds of work that carry out messages and their webhooks. */
+  /** Kinds of work of messages and of their webhooks. */
   kinds: readonly [delivery: string, webhook: string];
 }
 
 export interface ResetProgress {
   /** Messages removed by this step. */
   removed: number;
-  /** Nothing is left, and the clock is at real time. */
+  /** Nothing is left, and the clock shows real time. */
   isDone: boolean;
 }
 
 /**
- * Removes a part of the sandbox's mail under the lease of the clock; the step that finds nothing left sets the clock to real time and ends
- * the lease, in the same transaction. Undefined when the lease is lost. Blobs that nothing names any more are left to the housekeeping.
+ * Removes a part of the sandbox's mail under the lease of the clock. The step that finds nothing left resets the clock and ends the lease,
+ * in the same transaction. Undefined if the lease is lost. Blobs without references are removed by the housekeeping.
  */
 export const resetStepOperation = operation(
   'sandbox.resetStep',
   'write',
   async (tx, step: ResetStep): Promise<ResetProgress | undefined> => {
     const { accountId, by, nowMs, leaseMs } = step;
-    // Locks the row: a send that is accepted meanwhile makes its work due by the clock after this transaction. Its createdAt is the time
-    // that it read before.
+    // Lock the row: a send accepted in the meantime makes its work due by the clock after this transaction. Its createdAt is the time that
+    // it read before.
     const held = await tx.run(
       'UPDATE sandbox_clock SET moving_until = ? WHERE account_id = ? AND moved_by = ?',
       nowMs + leaseMs,
@@ -62,7 +62,6 @@ async function removeMail(tx: Transaction, step: ResetStep): Promise<{ emails: n
   return { emails: emails.size, messages };
 }
 
-/** Answers how many rows were removed. */
 async function removeOthers(tx: Transaction, { accountId, limit, kinds }: ResetStep): Promise<number> {
   const received = await tx.all<{ id: string }>(
     "SELECT id FROM inbound_message WHERE account_id = ? AND mode = 'sandbox' ORDER BY id LIMIT ?",

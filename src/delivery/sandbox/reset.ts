@@ -1,12 +1,12 @@
-/** Sets the clock of an account's sandbox back to real time, once the mail that carries its times is removed. */
+/** Resets the clock of an account's sandbox to real time, after removing the mail that carries its times. */
 import { type Failure, failure, ok, type Result, refuse } from '../../base/failure.ts';
 import { randomText } from '../../base/ids.ts';
 import { type AdvanceDeps, beginMove, clockIsBusy, MOVE_LEASE_MS, waitUntilQuiet } from '../../sandbox/sandbox.ts';
 import { resetStepOperation } from './reset-store.ts';
 
-/** The most emails, and rows of each other table, in one transaction: other writers wait a few milliseconds for it. */
+/** Maximum number of emails, and of rows of each other table, per transaction: other writers wait a few milliseconds for it. */
 const STEP_ROWS = 200;
-/** A sandbox that keeps sending could be emptied without end. */
+/** Ends the reset of a sandbox that keeps receiving mail. */
 const BUDGET_MS = 25_000;
 
 export interface Reset {

@@ -1,4 +1,4 @@
-/** Messages of the sandbox of which an outcome is played by hand. */
+/** Sandbox messages whose outcome is set manually. */
 
 import { type MessageStatus, type Transition, transition } from '../../messages/messages.ts';
 import { recordOutcomes } from '../../sandbox/sandbox.ts';
@@ -7,13 +7,13 @@ import { clockOffsetSql } from '../../work/work.ts';
 
 export interface SandboxMessage {
   status: MessageStatus;
-  /** The lease of its work; null when it was settled. */
+  /** The lease of its work; null if it is settled. */
   seq: number | null;
   fence: number;
   clockOffsetMs: number;
 }
 
-/** A message of the sandbox and its work; undefined where the account has none of this id. */
+/** Returns a sandbox message and its work; undefined if the account does not have this id. */
 export const findSandboxMessageOperation = operation(
   'delivery.findSandboxMessage',
   'read',
@@ -28,11 +28,11 @@ export const findSandboxMessageOperation = operation(
 );
 
 export interface LateOutcome extends Omit<Transition, 'mode'> {
-  /** What the inbox shows from now on. */
+  /** The outcome that the inbox shows from now on. */
   sandboxOutcome: string;
 }
 
-/** What comes after a message was settled, such as a complaint; false when its state does not allow it. */
+/** Records a result after a message was settled, such as a complaint; returns false if the state does not allow it. */
 export const playLateOperation = operation(
   'delivery.playLate',
   'write',

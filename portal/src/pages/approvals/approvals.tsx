@@ -1,4 +1,4 @@
-/** How large a mail of the account may be, asking for more, and what the operator answered. */
+/** The message size limit of the account, requests for a larger one, and the operator's decisions. */
 import { Anchor, Text } from '@mantine/core';
 import { type Answer, useCall, usePages } from '../../api.ts';
 import { basePath } from '../../base-path.ts';
@@ -17,7 +17,7 @@ import { AskForMore } from './ask-for-more.tsx';
 type Approval = Answer<'listApprovals'>[number];
 type Limits = Answer<'getAccount'>['limits'];
 
-/** The operator's answer is seen without a reload. */
+/** Shows the operator's decision without a reload. */
 const EVERY_MS = 10_000;
 const DOCS = `${basePath}/docs#/attachments/registerAttachments`;
 

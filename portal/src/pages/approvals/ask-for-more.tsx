@@ -1,4 +1,4 @@
-/** Asking the operator for a larger limit. */
+/** The form that requests a larger limit. */
 import { Button, NumberInput, Stack, Text, Textarea } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { useChange } from '../../api.ts';

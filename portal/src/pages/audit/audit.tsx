@@ -1,4 +1,4 @@
-/** Who changed what, when and from where; each entry opens with the fields before and after. */
+/** The audit log: who changed what, when and from where; an entry opens to show its fields before and after. */
 import { Drawer } from '@mantine/core';
 import { useState } from 'react';
 import { type Answer, type Query, usePages } from '../../api.ts';
@@ -34,13 +34,13 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
   { name: audit.columns.when, cell: ({ time }) => <Time at={time} />, text: ({ time }) => time, width: '8rem' },
 ];
 
-/** The days of a date field are the reader's own. */
+/** Dates of date fields are in the user's time zone. */
 function timeOf(day: string | undefined, clock: string): string | undefined {
   const at = new Date(`${day}T${clock}`);
   return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
 }
 
-/** The filters of the page's address, as the API takes them. */
+/** Returns the filters of the page's URL as API parameters. */
 function useFilters(): Query<'exportAuditAsCsv'> {
   const [{ action, resource, resourceId, actorId, since, until }] = useSearchState();
   const times = { since: timeOf(since, '00:00:00'), until: timeOf(until, '23:59:59.999') };

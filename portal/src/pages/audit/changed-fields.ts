@@ -1,4 +1,4 @@
-/** The fields of a change before and after it, as text; objects are taken apart, so that one changed member is one row. */
+/** The fields of a change before and after, as text. Objects are split, so that each changed member is a row. */
 export interface ChangedField {
   name: string;
   before: string | undefined;

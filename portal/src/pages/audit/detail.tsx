@@ -1,4 +1,4 @@
-/** One entry: who, from where, and the fields before and after. */
+/** One entry: the author, the origin, and the fields before and after. */
 import { Button, Group, Stack, Text, Title } from '@mantine/core';
 import { Copyable } from '../../parts/copy.tsx';
 import { Facts } from '../../parts/page.tsx';

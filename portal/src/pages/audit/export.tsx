@@ -1,4 +1,4 @@
-/** The log as a file, made by the API's own exports: whole, with the filters of the page. */
+/** Exports the entire log as a file through the API, with the filters of the page. */
 import { Button } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import type { Query } from '../../api.ts';

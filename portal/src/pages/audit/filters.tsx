@@ -1,4 +1,4 @@
-/** What the log is narrowed to. Actions and kinds are proposed from the entries that are here; others can be typed. */
+/** The filters of the log. Actions and types are suggested from the loaded entries; others can be typed. */
 import { Autocomplete, Button, Group, Pill, TextInput } from '@mantine/core';
 import { useSearchState } from '../../router.tsx';
 import { audit } from '../../texts/audit.ts';

@@ -1,4 +1,4 @@
-/** Adding a domain: its name, and on to its records. */
+/** Adds a domain by name and opens its records. */
 import { Button, Modal, Stack, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';

@@ -1,4 +1,4 @@
-/** One domain: its status, its DNS records as the provider's form wants them, and a watch that sees them arrive. */
+/** One domain: its status, its DNS records in the form that the DNS provider expects, and automatic verification. */
 import { Button, Select, Text } from '@mantine/core';
 import { useNavigate, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -28,7 +28,7 @@ export function DomainPage() {
   const { id } = useParams({ strict: false }) as { id: string };
   const { mode, mayWrite } = useScope();
   const mayVerify = mayWrite && mode === 'live';
-  // Those who look on see what others' checks have found.
+  // Users who may not verify see the results of others' checks.
   const domain = useCall('getDomain', { path: { id } }, { everyMs: mayVerify ? undefined : EVERY_MS });
   if (domain.data === undefined)
     return domain.error ? <ErrorState error={domain.error} onRetry={domain.refetch} /> : <Loading />;

@@ -1,4 +1,4 @@
-/** The domains that mail is sent from, each with what is to be done about it. */
+/** The sending domains, each with its next step. */
 import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { type Answer, usePages } from '../../api.ts';

@@ -1,4 +1,4 @@
-/** All records of a domain at once: as a zone file and as Terraform, to copy or to keep. */
+/** All records of a domain as a zone file and as Terraform, to copy or download. */
 import { Button, Modal, SegmentedControl, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { IconDownload, IconFileCode } from '../../icons.ts';

@@ -1,13 +1,13 @@
-/** How the forms of DNS providers want a record: which part of the name, what stands for the zone itself, and whether with quotes. */
+/** How DNS providers' forms expect a record: which part of the name, the symbol for the zone itself, and whether values are quoted. */
 import { providers } from '../../texts/domains.ts';
 import { type DnsRecord, nameWithin, quotedStrings } from './zone.ts';
 
 interface Provider {
   name: string;
   steps: readonly string[];
-  /** What is entered for the zone itself; absent where the form wants whole names. */
+  /** Entered for the zone itself; absent if the form expects full names. */
   apex?: '@' | '';
-  /** Long values go in as quoted strings of 255 characters each. */
+  /** Long values are entered as quoted strings of 255 characters each. */
   isQuoted?: boolean;
 }
 
@@ -30,12 +30,12 @@ export type ProviderId = keyof typeof PROVIDERS;
 export const providerOf = (id: ProviderId): Provider => PROVIDERS[id];
 
 interface Entry {
-  /** '' where the form's field stays empty. */
+  /** '' if the field of the form stays empty. */
   name: string;
   value: string;
 }
 
-/** What to enter at a provider for a record of this zone. */
+/** Returns what to enter at a provider for a record of this zone. */
 export function entryOf(id: ProviderId, record: DnsRecord, zone: string): Entry {
   const { apex, isQuoted } = providerOf(id);
   return {

@@ -1,4 +1,4 @@
-/** One DNS record: what it is for, how it is in the DNS and what to do, and what to enter at the provider. */
+/** One DNS record: its purpose, its state in the DNS, the next step, and what to enter at the provider. */
 import { Text, Title } from '@mantine/core';
 import { Badge, StatusBadge } from '../../parts/badge.tsx';
 import { Copy } from '../../parts/copy.tsx';
@@ -12,14 +12,14 @@ function purposeOf({ purpose, value }: DnsRecord): (typeof purposes)[keyof typeo
   return purposes[purpose];
 }
 
-/** The service knows more about what is there than its status; where nothing is, the words here say it shorter. */
+/** The note of the service is more specific than its status; for a missing record, the portal's own text is shorter. */
 function adviceOf({ purpose, status, note, found: published, keyState = 'active' }: DnsRecord): string {
   const isPlainlyMissing =
     status === 'missing' && (published ?? []).length === 0 && purpose !== 'spf' && keyState === 'active';
   return note === null || isPlainlyMissing ? found[status] : note;
 }
 
-/** What is only recommended is no alarm. */
+/** A recommended record is not an error. */
 function RecordStatus({ record: { status, required } }: { record: DnsRecord }) {
   const isAlarm = required || status === 'verified' || status === 'unknown' || status === 'pending';
   return isAlarm ? <StatusBadge status={status} /> : <Badge tone="wait">{statuses[status]}</Badge>;

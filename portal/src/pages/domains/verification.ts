@@ -1,6 +1,6 @@
 /**
- * Looks at the DNS while the page is looked at and what it shows is not verified: at once where nobody has lately, then every thirty seconds. Those
- * who may not verify see what others' checks have found.
+ * Verifies records while the page is visible and something is unverified: immediately if there was no recent check, then every 30 s. Users
+ * who may not verify see the results of others' checks.
  */
 import { useEffect, useRef } from 'react';
 import { type Answer, useCall, useChange } from '../../api.ts';
@@ -17,13 +17,12 @@ function dueAfter(checkedAt: string | null): number {
 }
 
 interface Watched {
-  /** Of the last check. */
   checkedAt: string | null;
   isWatching: boolean;
   verify(): void;
 }
 
-/** Verifies now and then while somebody watches; answers what verifies at once. */
+/** Verifies periodically while watching; returns a function that verifies immediately. */
 export function useWatch({ checkedAt, isWatching, verify }: Watched): () => void {
   const due = useRef(dueAfter(checkedAt));
   const check = (): void => {

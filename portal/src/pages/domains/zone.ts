@@ -1,6 +1,6 @@
 /**
- * The records of a domain as others take them: names as a DNS provider's form wants them, long texts cut into the strings of 255 bytes that the
- * DNS has (RFC 1035 §3.3), a zone file, and Terraform.
+ * The records of a domain in the formats of others: names as DNS providers' forms expect them, long texts split into strings of 255 bytes
+ * (RFC 1035 §3.3), a zone file, and Terraform.
  */
 import type { Answer } from '../../../../clients/typescript/src/call.ts';
 
@@ -9,10 +9,10 @@ export type DnsRecord = Answer<'getDomainDnsRecords'>[number];
 const TTL_SECONDS = 3_600;
 const STRING_BYTES = 255;
 
-/** Where names are sold below two labels; elsewhere the person chooses another zone. */
+/** Registries with names below two labels; for others the user selects another zone. */
 const PUBLIC_PAIR = /^(?:ac|co|com|edu|gov|go|ne|net|nom|or|org)\.[a-z]{2}$/;
 
-/** The zones that a domain may be in, the likeliest first. */
+/** Returns the zones that may contain a domain, the most likely first. */
 export function zonesOf(domain: string): string[] {
   const labels = domain.split('.');
   const shortest = PUBLIC_PAIR.test(labels.slice(-2).join('.')) ? 3 : 2;
@@ -22,13 +22,13 @@ export function zonesOf(domain: string): string[] {
   return zones;
 }
 
-/** The part of a name before its zone; '' for the zone itself. */
+/** Returns the part of a name before its zone; '' for the zone itself. */
 export function nameWithin(name: string, zone: string): string {
   if (name === zone) return '';
   return name.endsWith(`.${zone}`) ? name.slice(0, -zone.length - 1) : name;
 }
 
-/** A text in pieces of at most 255 bytes each, never within a character. */
+/** Splits a text into pieces of up to 255 bytes, never within a character. */
 export function stringsOf(value: string): string[] {
   const encoder = new TextEncoder();
   const strings: string[] = [];
@@ -45,7 +45,7 @@ export function stringsOf(value: string): string[] {
   return [...strings, piece];
 }
 
-/** Quoted as in a zone file; bytes that are no printable ASCII become \DDD (RFC 1035 §5.1). */
+/** Quotes a text for a zone file; bytes other than printable ASCII become \DDD (RFC 1035 §5.1). */
 function quoted(text: string): string {
   const escaped = Array.from(new TextEncoder().encode(text), (byte) => {
     if (byte === 0x22 || byte === 0x5c) return `\\${String.fromCharCode(byte)}`;
@@ -54,24 +54,24 @@ function quoted(text: string): string {
   return `"${escaped.join('')}"`;
 }
 
-/** A value as forms and files want it that take quoted strings: "…" "…". */
+/** Formats a value for forms and files that expect quoted strings: "…" "…". */
 export const quotedStrings = (value: string): string => stringsOf(value).map(quoted).join(' ');
 
-/** Whether something has to be filled in first, such as an address that only the operator knows. */
+/** Whether a placeholder must be filled in first, for example an address that only the operator knows. */
 export const isToFillIn = ({ value }: DnsRecord): boolean => value.includes('<');
 
-/** Whether it takes the place of what is there: a second one beside it would be an error. */
+/** Whether the record replaces an existing one: two of them would be an error. */
 const isReplacement = ({ status }: DnsRecord): boolean => status === 'different';
 
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ');
 
-/** What a file says about a record in a comment, or nothing. */
+/** Returns the comment for a record in a file, if any. */
 function remarkOf(record: DnsRecord): string | undefined {
   if (isToFillIn(record)) return `Fill in, then add: ${record.name} ${record.type} ${oneLine(record.value)}`;
   return isReplacement(record) ? 'Takes the place of the record of this kind that is there.' : undefined;
 }
 
-/** For BIND and all that read its files: names with their last dot, so that no origin is added. */
+/** Returns a BIND zone file: names end with a dot, so that no origin is added. */
 export function zoneFileOf(domain: string, records: readonly DnsRecord[]): string {
   const lines = [`; DNS records of ${domain} for Postrider`];
   for (const record of records) {
@@ -83,7 +83,7 @@ export function zoneFileOf(domain: string, records: readonly DnsRecord[]): strin
   return `${lines.join('\n')}\n`;
 }
 
-/** A text in HCL: its own escapes, and no template of Terraform's (${…}, %{…}), which macros of SPF look like. */
+/** Quotes a text for HCL with its own escapes, and escapes template syntax (${…}, %{…}), which SPF macros resemble. */
 function hcl(text: string): string {
   const escaped = text
     .replaceAll('\\', '\\\\')
@@ -95,7 +95,7 @@ function hcl(text: string): string {
 interface TerraformKind {
   resource: string;
   zoneVariable: string;
-  /** The line that holds the value: text as quoted strings, or a name. */
+  /** Returns the line with the value: quoted strings for text, or a name. */
   value(value: string): string;
   remark?(record: DnsRecord, domain: string): string | undefined;
 }
@@ -109,7 +109,7 @@ const KINDS = {
   route53: {
     resource: 'aws_route53_record',
     zoneVariable: 'route53_zone_id',
-    // The provider puts the outer quotes around what is listed.
+    // The Terraform provider adds the outer quotes.
     value: (value) => `records = [${hcl(value.replace(/^"|"$/g, '').replaceAll('" "', '""'))}]`,
     remark: ({ name }, domain) =>
       name === domain ? 'One resource holds all TXT values of a name: list the others that are there, too.' : undefined,

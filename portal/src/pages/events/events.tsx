@@ -1,4 +1,4 @@
-/** The live feed of events: filtered by the address of the page, held while somebody reads, each event open to its JSON. */
+/** The live feed of events: filtered by the page's URL, paused while the user reads, each event opens as JSON. */
 import { Button, Drawer, Group, Stack } from '@mantine/core';
 import { useWindowScroll } from '@mantine/hooks';
 import { Link } from '@tanstack/react-router';
@@ -20,10 +20,10 @@ import classes from './events.module.css';
 import { useFeed } from './feed.ts';
 import { Filters, useFilter } from './filters.tsx';
 
-/** Who has scrolled down reads: rows that come on top would push away what is read. */
+/** A user who has scrolled down is reading: new rows on top would move the text. */
 const READING_FROM_PX = 160;
 
-/** Another account or mode is another log. */
+/** Another account or mode has another log. */
 export function EventsPage() {
   const { name } = useScope();
   return <EventsOfScope key={name} />;

@@ -1,6 +1,6 @@
 /**
- * The feed of events: the pages of the log that were read, and what the stream brought since, as one list in which each event is once. The
- * log is read again when the stream begins, so that what happened before it is in the pages; while the feed is held, what comes is counted.
+ * The feed of events: the pages of the log and the events of the stream since then, as one list without duplicates. The log is read again
+ * when the stream starts, so its pages have all earlier events. While the feed is paused, new events are counted.
  */
 import { useCallback, useEffect, useMemo, useState } from 'react';
 import { type Event, type Query, usePages } from '../../api.ts';
@@ -9,7 +9,7 @@ import { matches, merge } from './merge.ts';
 
 export type EventFilter = Pick<Query<'listEvents'>, 'messageId' | 'recipient' | 'eventType' | 'tag' | 'since'>;
 
-/** Beyond this many the log is read again, and the older ones of the stream are in its pages. */
+/** Above this number the log is read again, so that older events of the stream come from its pages. */
 const KEPT_AT_MOST = 1_000;
 const KEPT_THEN = 500;
 

@@ -1,4 +1,4 @@
-/** The filters of the events, kept in the address of the page. */
+/** The filters of the events, stored in the page's URL. */
 import { Button, Group, Select } from '@mantine/core';
 import { useMemo } from 'react';
 import { FilterField } from '../../parts/filter-field.tsx';
@@ -11,7 +11,7 @@ const DAY_MS = 86_400_000;
 const SINCE_MS: Readonly<Record<string, number>> = {
   ...{ '1h': DAY_MS / 24, '1d': DAY_MS, '7d': 7 * DAY_MS, '30d': 30 * DAY_MS },
 };
-/** A time in the address stays as it is, so that a link to it shows the same tomorrow; a span counts from when the page was opened. */
+/** A time in the URL is absolute, so a link shows the same events tomorrow; a span starts when the page was opened. */
 function sinceOf(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   if (text in SINCE_MS) return new Date(Date.now() - SINCE_MS[text]!).toISOString();

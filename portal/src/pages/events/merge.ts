@@ -1,4 +1,4 @@
-/** What a feed of events is made of, without a page around it. */
+/** Pure functions of the event feed. */
 import type { Event } from '../../../../clients/typescript/src/schema.ts';
 
 export interface FeedFilter {
@@ -9,7 +9,7 @@ export interface FeedFilter {
   since?: string;
 }
 
-/** As the service filters its log. */
+/** Applies the same filters as the service. */
 export function matches(event: Event, { messageId, recipient, eventType = [], tag = [], since }: FeedFilter): boolean {
   return (
     (messageId === undefined || event.messageId === messageId) &&
@@ -22,7 +22,7 @@ export function matches(event: Event, { messageId, recipient, eventType = [], ta
 
 const descending = (one: string, other: string): number => (one === other ? 0 : one < other ? 1 : -1);
 
-/** Each event once, the newest first. */
+/** Merges events without duplicates, newest first. */
 export function merge(log: readonly Event[], arrived: readonly Event[]): Event[] {
   const byId = new Map([...log, ...arrived].map((event) => [event.eventId, event]));
   return [...byId.values()].sort(

@@ -1,4 +1,4 @@
-/** What a mail proves of the domains that it names: SPF, DKIM, DMARC and ARC, each in a word and a sentence. */
+/** The authentication results of a message: SPF, DKIM, DMARC and ARC, each as a word and a sentence. */
 import { Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { Answer } from '../../api.ts';
@@ -14,7 +14,7 @@ const TONES: Partial<Record<string, Tone>> = {
 
 interface Shown {
   result: string;
-  /** In plain words. */
+  /** For non-experts. */
   meaning: string;
   reason: string | null;
 }

@@ -1,4 +1,4 @@
-/** Mail that came in: all of it, also what ended without an event; narrowed by route and by outcome. */
+/** Inbound mail, including messages that ended without an event; filtered by route and by outcome. */
 import { Button, Group, Select } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { type Answer, type Query, useCall, usePages } from '../../api.ts';
@@ -17,7 +17,7 @@ import { OutcomeBadge } from './outcome.tsx';
 
 type InboundMail = Answer<'listInboundMail'>[number];
 
-/** What ends without an event is in no stream. */
+/** Messages that end without an event do not appear in the stream. */
 const EVERY_MS = 20_000;
 const ROUTES = { query: { limit: 100 } };
 
@@ -61,7 +61,7 @@ const COLUMNS: readonly Column<InboundMail>[] = [
 function Filters() {
   const [{ route, outcome }, setSearch] = useSearchState();
   const routes = useCall('listInboundRoutes', ROUTES);
-  // Mail stays when its route is deleted.
+  // Messages stay when their route is deleted.
   const known = (routes.data ?? []).map(({ inboundRouteId, match }) => ({ value: inboundRouteId, label: match }));
   const isDeleted = route !== undefined && routes.data !== undefined && !known.some(({ value }) => value === route);
   const choices = isDeleted ? [...known, { value: route, label: route }] : known;

@@ -1,4 +1,4 @@
-/** One mail that came in: what became of it, what it says, and its files, which are only ever saved. */
+/** One inbound message: its outcome, its content, and its files, which can only be downloaded. */
 import { Anchor, Button, Text } from '@mantine/core';
 import { Link, useParams } from '@tanstack/react-router';
 import { type Answer, useCall } from '../../api.ts';
@@ -26,7 +26,7 @@ export function InboundMailPage() {
   return found.isError ? <ErrorState error={found.error} onRetry={found.refetch} isPage /> : <Loading />;
 }
 
-/** Links name the service as others reach it; here it is the one that this page is of. */
+/** Links have the service's public URL; use the origin of this page instead. */
 const here = (url: string): string => new URL(url).pathname;
 
 function Shown({ mail }: { mail: Mail }) {
@@ -82,7 +82,7 @@ function Shown({ mail }: { mail: Mail }) {
   );
 }
 
-/** Where the whole text says more than the reply, which is then what somebody looks for. */
+/** Shows the full text if it has more than the reply. */
 function Reply({ mail: { content } }: { mail: Mail }) {
   const reply = content.replyText?.trim();
   if (!reply || reply === content.text?.trim()) return null;

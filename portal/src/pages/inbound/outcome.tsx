@@ -1,4 +1,4 @@
-/** What became of a mail that came in, in a word. */
+/** The outcome of an inbound message as a badge. */
 import type { Answer } from '../../api.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { outcomes } from '../../texts/inbound.ts';

@@ -1,4 +1,4 @@
-/** What a route takes, where it goes, and how large it may be: made new, or changed. */
+/** Creates or edits a route: which addresses it matches, where it forwards mail, and the size limit. */
 import { Button, Checkbox, Group, Modal, Stack, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { type Answer, type Body, useChange } from '../../api.ts';
@@ -11,10 +11,10 @@ export type InboundRoute = Answer<'getInboundRoute'>;
 type Written = Answer<'createInboundRoute'>;
 
 interface RouteFormProps {
-  /** The one to change; without it one is made. */
+  /** The route to edit; creates one if absent. */
   route?: InboundRoute;
   onClose(): void;
-  /** With the secret of a webhook that was made for it. */
+  /** Called with the secret if a webhook was created for the route. */
   onWritten(written: Written): void;
 }
 
@@ -42,7 +42,7 @@ export function RouteForm(props: RouteFormProps) {
   const { route, onClose } = props;
   const [match, setMatch] = useState(route?.match ?? '');
   const [url, setUrl] = useState(route?.url ?? '');
-  // Until somebody decides, what the service does: other webhooks get it where it is posted nowhere.
+  // Until the user decides, the default of the service: other webhooks get the mail if the route has no URL.
   const [chosenEvents, setEvents] = useState(route?.events);
   const [megabytes, setMegabytes] = useState(String((route?.maxBytes ?? LARGEST) / MB));
   const { save, isSaving, issues } = useSave(props);

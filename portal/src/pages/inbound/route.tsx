@@ -1,4 +1,4 @@
-/** One inbound route: what it takes and where that goes, and the MX record that leads mail here. */
+/** One inbound route: which addresses it matches, where it forwards mail, and its MX record. */
 import { Anchor, Button, Text } from '@mantine/core';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -22,7 +22,7 @@ import { type InboundRoute, RouteForm } from './route-form.tsx';
 export function InboundRoutePage() {
   const { id = '' } = useParams({ strict: false }) as { id?: string };
   const { mode } = useScope();
-  // What others' checks, and those of the service, have found.
+  // Results of checks by others and by the service.
   const found = useCall('getInboundRoute', { path: { id } }, { everyMs: mode === 'live' ? EVERY_MS : undefined });
   if (found.data !== undefined) return <Shown key={id} route={found.data} />;
   return found.isError ? <ErrorState error={found.error} onRetry={found.refetch} isPage /> : <Loading />;
@@ -54,7 +54,7 @@ function Shown({ route }: { route: InboundRoute }) {
   );
 }
 
-/** Looks at the DNS by itself while the route is pending. */
+/** Checks the DNS automatically while the route is pending. */
 function useMxWatch({ inboundRouteId, status, checkedAt }: InboundRoute) {
   const { mode, mayWrite } = useScope();
   const { mutate, isPending, error } = useChange('verifyInboundRoute', ['getInboundRoute', 'listInboundRoutes']);
@@ -63,7 +63,7 @@ function useMxWatch({ inboundRouteId, status, checkedAt }: InboundRoute) {
   return { check: useWatch({ checkedAt, isWatching, verify }), isWatching, isChecking: isPending, error };
 }
 
-/** An address that the route takes. */
+/** Returns an example address of the route. */
 const exampleOf = ({ match }: InboundRoute): string => match.replace('*', 'anything');
 
 interface ActionsProps {

@@ -1,4 +1,4 @@
-/** The inbound routes of an account and mode: what each takes, where that goes, and whether its MX record leads here. */
+/** The inbound routes of an account and mode: what each matches, where it forwards mail, and the state of its MX record. */
 import { Button } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -31,7 +31,7 @@ const OF_BOTH: readonly Column<InboundRoute>[] = [
     text: ({ maxBytes }) => maxBytes,
   },
 ];
-/** Nothing of the sandbox is in the DNS. */
+/** Sandbox routes have no DNS records. */
 const OF_LIVE: readonly Column<InboundRoute>[] = [
   ...OF_BOTH,
   {

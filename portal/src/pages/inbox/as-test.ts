@@ -1,4 +1,4 @@
-/** Tests that wait for an email like this one: for node:test, pytest, and Playwright. */
+/** Generates tests that wait for an email like this one: for node:test, pytest, and Playwright. */
 import { asTest } from '../../texts/inbox.ts';
 
 export interface TestedMail {
@@ -14,7 +14,7 @@ const TIMEOUT_SECONDS = 30;
 const text = (value: string): string => `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 const lines = (...all: (string | false)[]): string => all.filter((one) => one !== false).join('\n');
 
-/** Triggers the email and waits for it in JavaScript; emails that arrived before are ignored. */
+/** Returns JavaScript that triggers the email and waits for it; earlier emails are ignored. */
 function script(mail: TestedMail, indent: string): string {
   return lines(
     'const since = new Date().toISOString();',

@@ -1,4 +1,4 @@
-/** Lets time pass in the sandbox, and says before what it will bring. */
+/** Advances the sandbox clock, and shows beforehand what will happen. */
 import { Alert, Button, Modal, SegmentedControl, Stack, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -14,7 +14,7 @@ const MOST = 100;
 const SPANS = Object.entries(clock.spans);
 const CHANGED = ['listSandboxInbox', 'getSandboxMessage', 'listMessages', 'getMessage'] as const;
 
-/** A call ends after half a minute; what is left is asked for again. */
+/** One call runs for up to 30 s; the rest is requested again. */
 async function advance(caller: Caller, seconds: number): Promise<Answer<'advanceSandboxClock'>> {
   let ran = 0;
   for (let left = seconds; ; ) {
@@ -57,7 +57,7 @@ function Clock() {
   const { caller } = useScope();
   const queries = useQueryClient();
   const [span, setSpan] = useState('3600');
-  // Moving it by nothing tells its time, and is the only call that does.
+  // Advancing by 0 s is the only call that returns the time.
   const time = useCall('advanceSandboxClock', { body: { seconds: 0 } });
   const move = useMutation({
     mutationFn: (seconds: number) => advance(caller, seconds),

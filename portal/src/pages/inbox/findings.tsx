@@ -1,4 +1,4 @@
-/** What the checks of the html have found: what it is, why it matters, and where. */
+/** The findings of the HTML checks: what was found, why it matters, and where. */
 import { Text } from '@mantine/core';
 import { Badge } from '../../parts/badge.tsx';
 import { EmptyState } from '../../parts/states.tsx';

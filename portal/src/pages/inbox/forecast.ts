@@ -1,4 +1,4 @@
-/** What a move of the sandbox clock will bring, known before it is made, from the messages that wait. */
+/** Predicts from waiting messages what advancing the sandbox clock will do. */
 import type { Message } from '../../../../clients/typescript/src/schema.ts';
 
 export type Waiting = Pick<Message, 'status' | 'sendAt' | 'nextAttemptAt' | 'expiresAt'>;

@@ -1,6 +1,6 @@
 /**
- * What mail programs will not show as it was meant: a table of rules. Each looks at the mail and answers what it found, in the mail's own
- * words; the sentences for people are in texts/inbox.ts under the same names.
+ * Finds HTML that email clients do not display as intended: a table of rules. Each rule checks the message and returns excerpts of it;
+ * texts/inbox.ts has the sentences under the same names.
  */
 import { checks, type rules } from '../../texts/inbox.ts';
 import { type HtmlElement, type ScannedHtml, scanHtml } from './html-elements.ts';
@@ -23,7 +23,7 @@ interface Rule extends Pick<Finding, 'rule' | 'level'> {
   find(mail: Looked): readonly string[];
 }
 
-/** Where Gmail cuts. */
+/** Gmail clips messages above this size. */
 const CLIP_BYTES = 102 * 1024;
 const EXAMPLES_SHOWN = 3;
 const PREHEADER_CHARACTERS = 60;
@@ -38,14 +38,14 @@ const declared =
   ({ declarations }: Looked): string[] =>
     declarations.filter((one) => pattern.test(one));
 
-/** Anchors alone are places to go to. */
+/** Only anchors are links. */
 const linksOf = ({ elements }: Looked): HtmlElement[] =>
   elements.filter(
     ({ name, attributes }) =>
       name === 'a' && (attributes.has('href') || !(attributes.has('name') || attributes.has('id'))),
   );
 
-/** Hidden text at the beginning of the body. */
+/** Returns the hidden text at the start of the body. */
 function preheader({ words, elements }: Looked): string[] {
   const hidden = elements.some(({ attributes }) =>
     /display\s*:\s*none|max-height\s*:\s*0|font-size\s*:\s*[01]px|mso-hide/i.test(attributes.get('style') ?? ''),
@@ -103,7 +103,7 @@ export const RULES: readonly Rule[] = [
   { rule: 'noPreheader', level: 'wait', find: preheader },
 ];
 
-/** What is to be fixed first; nothing for a mail without html. */
+/** Returns the findings, the most important first; none for a message without HTML. */
 export function findingsOf({ html, text }: CheckedMail): Finding[] {
   const mail = { html, text, ...scanHtml(html) };
   return RULES.flatMap(({ rule, level, find }) => {

@@ -1,31 +1,31 @@
 /**
- * The tags, styles and words in the html of a mail, as far as the checks need them: read from the text, since checks of what mail programs
- * get must not see what a browser made of it. One pass from the left to the right: what strangers write must not make it slow.
+ * The tags, styles and text in the HTML of a message, as far as the checks need them. Read from the source, because a browser would repair
+ * it. A single pass from left to right, so that malicious HTML cannot make it slow.
  */
 export interface HtmlElement {
   name: string;
   attributes: ReadonlyMap<string, string>;
-  /** As it is written, the beginning of it. */
+  /** The start of the source text. */
   source: string;
   isInBody: boolean;
 }
 
 export interface ScannedHtml {
   elements: readonly HtmlElement[];
-  /** Declarations of style attributes and style elements, such as `display: flex`. */
+  /** Declarations of style attributes and style elements, for example `display: flex`. */
   declarations: readonly string[];
   title: string;
-  /** What is read in the body, in one line. */
+  /** The visible text of the body, in one line. */
   words: string;
 }
 
 const SHOWN_CHARACTERS = 120;
 const TAG_CHARACTERS = 20_000;
 const ATTRIBUTE = /([^\s"'<>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/g;
-/** Elements whose content is no html, up to their end. */
+/** Elements with raw text content. */
 const RAW = ['style', 'script', 'title'];
 
-/** Where the tag that begins here ends; a `>` in quotes does not end it. */
+/** Returns the end of the tag that starts here; a `>` in quotes does not end it. */
 function endOfTag(html: string, from: number): number {
   let quote = '';
   for (let at = from; at < html.length; at += 1) {
@@ -62,7 +62,7 @@ function declarationsIn(css: readonly string[]): string[] {
     .filter((one) => one.includes(':') || one.startsWith('@'));
 }
 
-/** The end of what is no element: a comment, a closing tag, a doctype. -1 where it does not end. */
+/** Returns the end of a comment, closing tag or doctype; -1 if it does not end. */
 function endOfOther(html: string, at: number): number {
   if (html.startsWith('<!--', at)) {
     const end = html.indexOf('-->', at + 4);
@@ -86,7 +86,7 @@ export function scanHtml(html: string): ScannedHtml {
       continue;
     }
     const end = isElement ? endOfTag(html, next) : endOfOther(html, next);
-    // Programs drop a tag that does not end, and all that follows.
+    // Email clients drop an unterminated tag and everything after it.
     if (end === -1) break;
     at = end + 1;
     if (!isElement) continue;

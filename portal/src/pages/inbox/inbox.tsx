@@ -1,4 +1,4 @@
-/** The sandbox inbox as a test bench: mail on the left, as it comes, and one of them on the right; on a phone one after the other. */
+/** The sandbox inbox: the list on the left, the selected message on the right; on a phone one after the other. */
 import { Anchor, Button, Group } from '@mantine/core';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';

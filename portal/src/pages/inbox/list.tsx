@@ -1,4 +1,4 @@
-/** The captured mail, the newest first, each with what became of it and how old it is by the clock of the sandbox. */
+/** The captured messages, newest first, each with its outcome and its age by the sandbox clock. */
 import { Button, Group, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { type Answer, type Query, usePages } from '../../api.ts';
@@ -21,7 +21,7 @@ export function Outcome({ outcome }: Pick<Item, 'outcome'>) {
 interface MailListProps {
   filter: InboxFilter;
   chosen: string | undefined;
-  /** It is being emptied, and that can still be undone. */
+  /** The inbox is being emptied, which can still be undone. */
   isEmptied: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** What can be done with a captured mail: a test that waits for one like it, and what happens to it next. */
+/** Actions on a captured message: generate a test that waits for it, and simulate its next outcome. */
 import { Autocomplete, Button, Modal, Text } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { type Answer, useChange } from '../../api.ts';

@@ -1,4 +1,4 @@
-/** The views of a captured mail: as it looks, its text, its source, its headers, and what mail programs will make of it. */
+/** The views of a captured message: preview, text, source, headers, and HTML checks. */
 import { Tabs, Text } from '@mantine/core';
 import { useMemo } from 'react';
 import type { Answer } from '../../api.ts';

@@ -1,4 +1,4 @@
-/** One captured mail: who wrote to whom, what became of it, what was found in it, and how it looks. */
+/** One captured message: sender and recipients, outcome, findings, and preview. */
 import { Anchor, Group, Stack } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { type Answer, useCall } from '../../api.ts';

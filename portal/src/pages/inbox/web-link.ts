@@ -1,2 +1,2 @@
-/** Whether an address that a stranger wrote may be made a link: it leads to a web page and to nothing else. */
+/** Whether an untrusted address may become a link: only http and https URLs. */
 export const isWebLink = (link: string): boolean => /^https?:\/\//i.test(link);

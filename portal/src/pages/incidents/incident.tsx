@@ -1,4 +1,4 @@
-/** One thing that fails: what happened, whose turn it is, what to do, and one button that tries all of it again. */
+/** One incident: what happened, who has to act, what to do, and a button that retries all its messages. */
 import { Anchor, Stack } from '@mantine/core';
 import { Link, useParams } from '@tanstack/react-router';
 import { PostriderError } from '../../api.ts';
@@ -27,7 +27,7 @@ export function IncidentPage() {
   const { incident, error } = asked;
   useFresh(['getIncident'], () => error === null, REFRESH_MS);
   const parent = { href: `/app/${mode}/incidents`, name: incidents.title };
-  // Once it is over it is 404, whether it was shown before or not.
+  // A resolved incident is 404, whether it was shown before or not.
   if (error instanceof PostriderError && error.status === 404)
     return (
       <Page title={texts.title} parent={parent}>

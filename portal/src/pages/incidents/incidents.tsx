@@ -1,4 +1,4 @@
-/** What fails now, the heaviest first, with what to do about it. */
+/** The current incidents, largest first, with what to do about each. */
 import { usePages } from '../../api.ts';
 import { useFresh } from '../../live.tsx';
 import { AsCode } from '../../parts/as-code.tsx';
@@ -12,7 +12,7 @@ import { incidents } from '../../texts/incidents.ts';
 import classes from './incidents.module.css';
 import { adviceOf, howMany, type Incident, whatFails } from './words.ts';
 
-/** Webhooks and domains fail without an event. */
+/** Failures of webhooks and domains cause no events. */
 const EVERY_MS = 15_000;
 const REFRESH_MS = 1_000;
 

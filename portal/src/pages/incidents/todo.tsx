@@ -1,4 +1,4 @@
-/** What to do about an incident: the advice, and what the portal can do for it, with its effect said before. */
+/** What to do about an incident: the advice, and the portal's actions with their effect. */
 import { Button, Progress, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
@@ -45,7 +45,7 @@ export function Todo({ incident }: { incident: Incident }) {
   );
 }
 
-/** The button names what its owner confirms. */
+/** The confirmation is in the text of the button. */
 function Resume() {
   const { mayOwn } = useScope();
   const release = useChange('resumeSending', ['getIncident', 'listIncidents', 'getAccountHealth']);
@@ -77,7 +77,7 @@ function PageButton({ to, children }: { to: string; children: ReactNode }) {
 
 function TryAgain({ incident, number }: { incident: Incident; number: number }) {
   const { mayWrite } = useScope();
-  /** What there was when it was tried again. */
+  /** The number of messages before the retry. */
   const [before, setBefore] = useState<number>();
   const retry = useChange('retryIncident', ['getIncident', 'listIncidents']);
   if (!mayWrite)

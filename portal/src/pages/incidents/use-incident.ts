@@ -1,7 +1,4 @@
-/**
- * An incident with its messages, page by page: it is one answer whose list is inside it, so that what the lists of the portal are read
- * with does not fit.
- */
+/** An incident with its messages, page by page: one response that contains a list, which `usePages` does not support. */
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { Answer } from '../../api.ts';
 import { useScope } from '../../scope.ts';
@@ -23,7 +20,7 @@ export function useIncident(id: string) {
     },
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => next,
-    // An incident that is over stays over, and each call would be one more refused request.
+    // A resolved incident stays resolved, and each further call would count as a refused request.
     refetchInterval: ({ state }) => (state.error === null ? EVERY_MS : false),
   });
   const affected = query.data?.pages.flatMap(({ body }): readonly Affected[] =>

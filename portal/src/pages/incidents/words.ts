@@ -1,4 +1,4 @@
-/** Texts of an incident: the same on the overview, in the list, and on its own page. */
+/** Texts of an incident for the overview, the list, and its page. */
 import type { Answer } from '../../api.ts';
 import { incidents } from '../../texts/incidents.ts';
 
@@ -17,7 +17,7 @@ export function howMany(one: Incident): string {
   return incidents.allItsMail;
 }
 
-/** The API's advice names API calls; the portal has buttons and pages for them. */
+/** The API's advice names API calls; the portal has buttons and pages instead. */
 export function adviceOf(one: Incident): string {
   const { advice } = incidents;
   if (one.kind === 'webhook') return advice[one.state](one.host);
@@ -26,7 +26,7 @@ export function adviceOf(one: Incident): string {
   return one.advice;
 }
 
-/** Such as "Mailbox full" for `mailbox-full`. */
+/** Returns, for example, "Mailbox full" for `mailbox-full`. */
 export function categoryName(category: string): string {
   return category.charAt(0).toUpperCase() + category.slice(1).replaceAll('-', ' ');
 }

@@ -1,4 +1,4 @@
-/** The API keys: made, rotated, revoked. */
+/** The API keys: create, rotate, revoke. */
 import { usePages } from '../../api.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { useRemoval } from '../../parts/removal.ts';

@@ -1,4 +1,4 @@
-/** API keys and SMTP credentials as one: both have a mode and senders, are shown once, rotated and revoked. */
+/** A common form of API keys and SMTP credentials: both have a mode and allowed senders, are shown once, and can be rotated and revoked. */
 import type { Answer, Caller, Mode } from '../../api.ts';
 import { useScope } from '../../scope.ts';
 import { keys } from '../../texts/keys.ts';
@@ -7,22 +7,22 @@ export type ApiKey = Answer<'listApiKeys'>[number];
 export type SmtpCredential = Answer<'listSmtpCredentials'>[number];
 export type Kind = 'key' | 'smtp';
 
-/** What is asked for. */
+/** The properties of a new credential. */
 export interface Wish {
   mode: Mode;
   allowedSenders: string[];
-  /** Of keys only. */
+  /** For API keys. */
   scope: ApiKey['scope'];
   name: string;
-  /** Of SMTP credentials only. */
+  /** For SMTP credentials. */
   deliveryReports: SmtpCredential['deliveryReports'];
 }
 
-/** One that is there, and can be rotated or revoked. */
+/** An existing credential, which can be rotated or revoked. */
 export interface Credential extends Wish {
   kind: Kind;
   id: string;
-  /** How the person knows it. */
+  /** The name shown to the user. */
   label: string;
 }
 
@@ -55,7 +55,7 @@ export async function make(caller: Caller, kind: Kind, wish: Wish): Promise<Made
 export const senderText = (senders: readonly string[]): string =>
   senders.length === 0 ? keys.anySender : senders.join(', ');
 
-/** Whether somebody may change one: owners, and in the sandbox only what is of it. */
+/** Whether the user may change credentials of a mode: owners always, others only in the sandbox. */
 export function useMayChange(): (mode: Mode) => boolean {
   const { mayOwn, mode } = useScope();
   return (of) => mayOwn && (mode === 'live' || of === 'sandbox');

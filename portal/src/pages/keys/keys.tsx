@@ -1,4 +1,4 @@
-/** The API keys and SMTP credentials of an account, each in a list of its own. */
+/** The API keys and SMTP credentials of an account, each in its own list. */
 import { Tabs } from '@mantine/core';
 import { LiveOnly, Notice } from '../../parts/notice.tsx';
 import { Page } from '../../parts/page.tsx';

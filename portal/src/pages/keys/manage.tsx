@@ -1,4 +1,4 @@
-/** What both lists have: a button that makes one, buttons that rotate and revoke one, and the dialog of the first two. */
+/** Shared parts of both lists: the buttons to create, rotate and revoke, and the dialog for the first two. */
 import { ActionIcon, Button, Group, Tooltip } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { IconPlus, IconRotateClockwise, IconTrash } from '../../icons.ts';
@@ -29,7 +29,7 @@ export function useFlow(kind: Kind, revoke: (old: Credential) => void): Flow {
 
 interface ToolbarProps {
   flow: Flow;
-  /** Absent where none can be made. */
+  /** Absent if none can be created. */
   label: string | undefined;
   operation: 'listApiKeys' | 'listSmtpCredentials';
 }

@@ -1,6 +1,6 @@
 /**
- * From the wish to the secret, in one dialog: what it may do (or, when one is rotated, that it will be like the old one), the secret itself, shown
- * once, and after a rotation whether the old one goes. While the secret is shown nothing closes the dialog by accident.
+ * One dialog from the form to the secret: the permissions (for a rotation: same as before), the secret, shown once, and after a rotation
+ * whether to revoke the old one. While the secret is shown, the dialog cannot be closed by accident.
  */
 import { Button, Group, Modal, Stack, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
@@ -13,7 +13,7 @@ import { WishForm } from './wish-form.tsx';
 
 interface SecretDialogProps {
   kind: Kind;
-  /** The one that is rotated. */
+  /** The credential that is rotated. */
   old: Credential | undefined;
   onRevoke(old: Credential): void;
   onClose(): void;

@@ -1,4 +1,4 @@
-/** A secret that was just made, shown once, with what it takes to use it. */
+/** A new secret, shown once, with instructions. */
 import { Button, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useCall } from '../../api.ts';
@@ -13,10 +13,10 @@ import { secrets } from '../../texts/parts.ts';
 import type { Made } from './credentials.ts';
 import { smtpSnippetsOf } from './smtp-snippets.ts';
 
-/** The first operator's address is operator@localhost, which no mail reaches. */
+/** The first operator's address is operator@localhost, which receives no email. */
 const REACHABLE = /@.+\../;
 
-/** A sender that the example may have, and a recipient. */
+/** Returns an allowed sender and a recipient for the example. */
 function useAddresses({ secret: { mode, allowedSenders } }: Made): { from: string; to: string } {
   const { person } = useScope();
   const isLive = mode === 'live';

@@ -1,4 +1,4 @@
-/** The SMTP credentials: made, rotated, revoked; and what to do on a plan without SMTP. */
+/** The SMTP credentials: create, rotate, revoke; and a hint for plans without SMTP. */
 import { usePages } from '../../api.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { useRemoval } from '../../parts/removal.ts';

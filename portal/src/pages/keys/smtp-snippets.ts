@@ -1,4 +1,4 @@
-/** The settings of an SMTP credential as mail libraries and frameworks take them. */
+/** The settings of an SMTP credential for email libraries and frameworks. */
 export interface SmtpSettings {
   host: string;
   port: number;

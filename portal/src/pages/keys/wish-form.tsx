@@ -1,4 +1,4 @@
-/** What a new key or credential is for, and how much it may do. The choice that can do the least harm comes first. */
+/** The purpose and permissions of a new key or credential. The option with the fewest permissions comes first. */
 import { Button, Radio, Stack, TagsInput, Text, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { PostriderError } from '../../api.ts';

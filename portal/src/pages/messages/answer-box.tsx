@@ -1,4 +1,4 @@
-/** The answer on top of a message: what happened, whose turn it is, what comes next. */
+/** The status summary of a message: what happened, who has to act, what comes next. */
 import { turns } from '../../texts/answer.ts';
 import { messagePage } from '../../texts/messages.ts';
 import { type Answered, answerOf } from './answer.ts';
@@ -8,7 +8,7 @@ import { useSay } from './use-say.ts';
 interface AnswerBoxProps {
   message: Answered;
   isSuppressed?: boolean | undefined;
-  /** Whether the reader is of its account: to others it is not said that it is their turn. */
+  /** Whether the reader belongs to the account: others do not see that they have to act. */
   isOwn?: boolean;
 }
 

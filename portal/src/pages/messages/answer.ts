@@ -1,6 +1,6 @@
 /**
- * What became of a message, in words: what happened, whose turn it is, and what comes next. Pure: how times are written comes with
- * the call, so that a page and a test say the same.
+ * The status of a message as text: what happened, who has to act, and what comes next. Pure: the caller passes the format of times, so a
+ * page and a test show the same.
  */
 import type { Event, Message, MessageDetail } from '../../../../clients/typescript/src/schema.ts';
 import { causes, happened, next, type turns, waits } from '../../texts/answer.ts';
@@ -13,16 +13,15 @@ export interface Answer {
   /** What happened, as a sentence. */
   happened: string;
   turn: Turn;
-  /** Further sentences: what comes next, what to do. */
+  /** More sentences: what comes next, what to do. */
   next: string[];
 }
 
-/** How times are written. */
 export interface Say {
   nowMs: number;
-  /** 10:02, or Nov 20, 10:02. */
+  /** For example 10:02, or Nov 20, 10:02. */
   at(time: string): string;
-  /** in 3 min, 2 h ago. */
+  /** For example in 3 min, or 2 h ago. */
   from(time: string): string;
   duration(seconds: number): string;
 }
@@ -41,16 +40,16 @@ export type Answered = Pick<
   timeline: readonly TimelineEvent[];
 };
 
-/** Of an address, as people name the place. */
+/** Returns the domain of an address for display. */
 export const domainOf = (address: string): string => address.slice(address.lastIndexOf('@') + 1);
 
-/** What the last event of this kind says. */
+/** Returns the details of the last event of this type. */
 function lastOf<K extends Outcome>(message: Answered, kind: K) {
   const event = message.timeline.findLast((one) => one[kind] !== undefined);
   return event && { timestamp: event.timestamp, ...(event[kind] as NonNullable<TimelineEvent[K]>) };
 }
 
-/** `isSuppressed`: whether the address is on the list now, where that is known. */
+/** `isSuppressed`: whether the address is suppressed now, if known. */
 export function answerOf(message: Answered, say: Say, isSuppressed?: boolean): Answer {
   const answer = ANSWERS[message.status](message, say, isSuppressed);
   if (message.mode === 'sandbox' && message.status !== 'scheduled') answer.next.push(next.simulated);
@@ -91,7 +90,7 @@ const ANSWERS: Record<Message['status'], Make> = {
   },
   suppressed: (message, _, isSuppressed) => {
     const advice = lastOf(message, 'reject')?.advice ?? next.suppressed;
-    // Only its words tell an address on the list from one that the sandbox plays.
+    // Only the text distinguishes a suppressed address from one that the sandbox simulates.
     if (/sandbox plays/.test(advice))
       return { tone: 'calm', happened: happened.suppressedSimulated, turn: 'nobody', next: [advice] };
     const further = isSuppressed === false ? next.isLifted : next.suppressed;
@@ -105,7 +104,7 @@ const ANSWERS: Record<Message['status'], Make> = {
   }),
 };
 
-/** Advice for what is tried again says that it is; the time says it better. */
+/** Removes the part of the advice about retries: the time of the next attempt says it better. */
 const withoutRetry = (advice: string): string => advice.replace(/[;,]? (and )?Postrider retries automatically\.$/, '.');
 
 function delayed(message: Answered, say: Say): Answer {
@@ -133,7 +132,7 @@ function delivered(message: Answered, say: Say): Answer {
   const delivery = lastOf(message, 'delivery');
   const host = delivery?.remoteHost ?? domainOf(message.to);
   const at = say.at(delivery?.timestamp ?? message.createdAt);
-  // What was to leave later was not slow.
+  // A scheduled message was not slow.
   const isPrompt = delivery !== undefined && message.sendAt === undefined;
   const wasOpened = message.timeline.some(({ open }) => open?.machine === false);
   const wasClicked = message.timeline.some(({ click }) => click?.machine === false);

@@ -1,4 +1,4 @@
-/** One attempt to deliver a message: where, how it went, and on opening it the whole SMTP dialogue. */
+/** One delivery attempt: the server, the result, and the complete SMTP dialogue when opened. */
 import { Text } from '@mantine/core';
 import { Badge } from '../../parts/badge.tsx';
 import { Facts } from '../../parts/page.tsx';

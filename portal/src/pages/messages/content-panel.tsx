@@ -1,4 +1,4 @@
-/** The content of a mail: as the recipient sees it, as text, its headers, its source, and its files, which are only ever saved. */
+/** The content of a message: preview, text, headers, source, and its files, which can only be downloaded. */
 import { Button, Group, Skeleton, Stack, Tabs, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
@@ -14,17 +14,17 @@ import { messagePage, content as texts } from '../../texts/messages.ts';
 import type { MailFile, MailParts } from './mail-parts.ts';
 import classes from './messages.module.css';
 
-/** Larger mail is read when somebody asks for it. */
+/** Larger messages are loaded on request. */
 const AT_ONCE_BYTES = 2_000_000;
-/** Of a source, that is shown. */
+/** The part of the source that is shown. */
 const SHOWN_BYTES = 200_000;
 
 export interface ContentSource {
-  /** Names what is read, for the cache. */
+  /** Cache key of the content. */
   key: readonly unknown[];
   read(signal: AbortSignal): Promise<Response>;
   sizeBytes: number;
-  /** What is said where there is none. */
+  /** Shown if the content no longer exists. */
   gone: { title: string; hint: string };
 }
 
@@ -158,7 +158,7 @@ function FileRow({ file: { name = texts.unnamed, type, bytes } }: { file: MailFi
         variant="default"
         leftSection={<IconDownload size={14} aria-hidden />}
         aria-label={texts.downloadName(name)}
-        // A type that no browser opens, whatever the mail calls it.
+        // A type that browsers never open, whatever the message declares.
         onClick={() => saveFile(name, new Blob([bytes], { type: 'application/octet-stream' }))}
       >
         {texts.download}

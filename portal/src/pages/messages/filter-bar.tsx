@@ -1,4 +1,4 @@
-/** What narrows the list of messages: a search and two choices in sight, everything else behind a button. All of it is in the address. */
+/** The filters of the message list: a search and two choices, the others behind a button. All are stored in the URL. */
 import { Button, Select, TagsInput, TextInput, type TextInputProps } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
 import { useCall } from '../../api.ts';
@@ -7,7 +7,7 @@ import { filters, messageList } from '../../texts/messages.ts';
 import { isPair, listed, TEXT_FILTERS, type useListQuery } from './list-query.ts';
 import classes from './messages.module.css';
 
-/** After the last letter. */
+/** After the last keystroke. */
 const TYPING_MS = 300;
 const STATUSES = [
   ...(['scheduled', 'queued', 'sending', 'delayed', 'delivered'] as const),
@@ -16,7 +16,7 @@ const STATUSES = [
 
 type List = ReturnType<typeof useListQuery>;
 
-/** A text that goes into the address when somebody stops typing, or presses Enter. */
+/** A text filter that updates the URL when the user pauses typing or presses Enter. */
 function TextFilter({ name, filter: list, ...props }: { name: string; filter: List } & TextInputProps) {
   const inAddress = list.search[name] ?? '';
   const [text, setText] = useState(inAddress);

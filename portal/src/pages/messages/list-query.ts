@@ -1,6 +1,6 @@
 /**
- * The filters of the list of messages, between the address of the page and the query of the API. Ranges such as the last 24 hours
- * stay what they are in the address; the query has the time they begin at.
+ * Converts the filters of the message list between the page's URL and the API's query. Ranges such as the last 24 hours stay relative in
+ * the URL; the query has their start time.
  */
 import { useMemo } from 'react';
 import type { Query } from '../../api.ts';
@@ -9,7 +9,7 @@ import { useSearchState } from '../../router.tsx';
 export type MessageQuery = Query<'listMessages'>;
 
 export const TEXT_FILTERS = ['to', 'from', 'subject'] as const;
-/** Those behind the button: what is set there is counted. */
+/** Filters behind the button, which shows how many are set. */
 export const MORE_FILTERS = [...TEXT_FILTERS, 'template', 'tags', 'metadata'] as const;
 const ALL = ['q', 'status', 'range', 'since', 'until', ...MORE_FILTERS] as const;
 
@@ -24,7 +24,7 @@ function rangeStart(range: string | undefined): string | undefined {
   return new Date(Math.floor((Date.now() - lengthMs) / MINUTE_MS) * MINUTE_MS).toISOString();
 }
 
-/** What a field for date and time holds, as a time. */
+/** Converts the value of a date and time field to a time. */
 function timeOf(local: string | undefined): string | undefined {
   const ms = Date.parse(local ?? '');
   return Number.isNaN(ms) ? undefined : new Date(ms).toISOString();
@@ -33,7 +33,7 @@ function timeOf(local: string | undefined): string | undefined {
 export const listed = (text: string | undefined, separator: string): string[] =>
   (text ?? '').split(separator).filter((one) => one !== '');
 
-/** Pairs as they are written: name=value. */
+/** Pairs have the form name=value. */
 export const isPair = (text: string): boolean => /^[^=]+=/.test(text);
 
 function metadataOf(text: string | undefined): MessageQuery {

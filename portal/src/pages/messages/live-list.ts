@@ -1,6 +1,6 @@
 /**
- * A list of messages that stays true while it is looked at. States of what is shown change in place. New mail comes in at the top while
- * that is in sight; who reads further down sees how much is new, and nothing moves under their eyes.
+ * A live list of messages. The status of visible messages changes in place. New messages appear at the top if that is visible; further
+ * down, only their number is shown, and nothing moves.
  */
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
@@ -8,7 +8,7 @@ import type { Event, Message } from '../../api.ts';
 import { useFresh } from '../../live.tsx';
 
 const AT_TOP_PX = 200;
-/** All pages are read again with the first; of a longer list that is too much. */
+/** All loaded pages are read again with the first one; for longer lists that is too much. */
 const PAGES_AT_MOST = 3;
 
 const STATUS_AFTER: Partial<Record<Event['eventType'], Message['status']>> = {

@@ -1,6 +1,6 @@
 /**
- * A mail taken apart: html, text, headers and files. Loaded when a mail is looked at. Images that the html shows from the mail itself are put
- * into it as data, since its frame may ask nobody for anything.
+ * Parses a message into HTML, text, headers and files. Loaded on demand. Inline images are embedded as data, since the frame may not make
+ * requests.
  */
 import PostalMime, { type Attachment } from 'postal-mime';
 
@@ -17,7 +17,7 @@ export interface MailParts {
   files: MailFile[];
 }
 
-/** SVG can hold scripts; the frame runs none, and still gets none. */
+/** SVG can contain scripts; the frame runs none, and does not get any. */
 const SHOWN_INLINE = /^image\/(png|jpeg|gif|webp|bmp|avif)$/i;
 
 function bytesOf({ content }: Attachment): Uint8Array<ArrayBuffer> {
@@ -42,7 +42,7 @@ function withInlineImages(html: string, attachments: readonly Attachment[]): str
   });
 }
 
-/** Everything before the first empty line, as it was written. */
+/** Returns everything before the first empty line, unchanged. */
 function headersOf(raw: Uint8Array): string {
   const text = new TextDecoder().decode(raw.subarray(0, 200_000));
   return text.slice(0, text.search(/\r?\n\r?\n|$/));

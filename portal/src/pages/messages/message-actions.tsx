@@ -1,4 +1,4 @@
-/** What can be done with a message. Each says what it does before it is done. */
+/** Actions on a message. Each explains its effect first. */
 import { Anchor, Button, Group, Popover, Stack, Text, TextInput } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useNavigate } from '@tanstack/react-router';
@@ -18,7 +18,7 @@ interface Props {
   message: MessageDetail;
 }
 
-/** A button that says what will happen, and a second that does it. */
+/** A button that explains the effect, and a second one that confirms. */
 function Confirmed({ label, icon, effect, confirm, run, isBusy, children }: ConfirmedProps) {
   const [isOpen, setOpen] = useState(false);
   return (
@@ -123,7 +123,7 @@ function Cancel({ message: { messageId } }: Props) {
   );
 }
 
-/** As a field for date and time has it. */
+/** Formats a time for a date and time field. */
 function localTime(time: string): string {
   const at = new Date(time);
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);

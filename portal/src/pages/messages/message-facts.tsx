@@ -1,4 +1,4 @@
-/** What is known of a message beside its story: ids, addresses, tags, template, sizes and times. */
+/** Details of a message: ids, addresses, tags, template, sizes and times. */
 import { Anchor, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { MessageDetail } from '../../api.ts';
@@ -49,7 +49,7 @@ export function MessageFacts({ message }: { message: MessageDetail }) {
   );
 }
 
-/** Each leads to the mail that has it too. */
+/** Each tag links to the messages that have it. */
 function TagLinks({ tags, base }: { tags: readonly string[]; base: string }) {
   return (
     <span className={classes.tags}>

@@ -1,4 +1,4 @@
-/** One message: an answer first, then the story behind it, what was sent, and what is known of it. */
+/** One message: the status summary, the timeline, the content, and the details. */
 import { useParams } from '@tanstack/react-router';
 import { type MessageDetail, useCall } from '../../api.ts';
 import { useFresh } from '../../live.tsx';
@@ -17,7 +17,7 @@ import classes from './messages.module.css';
 import { ShareButton } from './share.tsx';
 import { Story } from './story.tsx';
 
-/** Attempts that change no state make no event: what waits is asked for again. */
+/** Attempts without a status change cause no event, so waiting messages are polled. */
 const UNSETTLED: ReadonlySet<string> = new Set(['queued', 'sending', 'delayed']);
 const AGAIN_MS = 5_000;
 
@@ -37,7 +37,7 @@ export function MessagePage() {
   );
 }
 
-/** Whether the address is on the list now; undefined where that does not matter, or is not known yet. */
+/** Whether the address is suppressed now; undefined if irrelevant or not known yet. */
 function useSuppressed({ to, status, timeline }: MessageDetail): boolean | undefined {
   const wasSuppressed =
     status === 'suppressed' ||

@@ -1,4 +1,4 @@
-/** The list of messages: found by what is known of them, and live. */
+/** The searchable, live list of messages. */
 import { Anchor, Button, Group, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
@@ -19,7 +19,7 @@ import { type MessageQuery, useListQuery } from './list-query.ts';
 import { useLiveList } from './live-list.ts';
 import classes from './messages.module.css';
 
-/** A search goes on by itself for so many parts in which nothing was found. */
+/** A search continues automatically through this many parts without results. */
 const EMPTY_PARTS_AT_MOST = 8;
 
 const { columns: names } = messageList;
@@ -72,7 +72,7 @@ function Tags({ tags }: { tags: readonly string[] }) {
   );
 }
 
-/** A search through very much answers in parts, and some hold nothing: after a while it waits to be asked to go on. */
+/** A large search returns parts, some of them empty: after some empty parts it waits for the user to continue. */
 function useMessages(query: MessageQuery) {
   const pages = usePages('listMessages', { query });
   const [continuedAt, setContinuedAt] = useState(0);

@@ -1,4 +1,4 @@
-/** Makes a link that shows this message to anyone who has it, and says what it shows before it is made. */
+/** Creates a share link to this message, and explains what it shows beforehand. */
 import { Button, Checkbox, Group, Modal, Select, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { type Answer, type MessageDetail, useChange } from '../../api.ts';

@@ -1,4 +1,4 @@
-/** What a link to one message shows to somebody who has it, without signing in: the same answer and story as its account sees. */
+/** The page of a share link, without login: the same status and timeline that the account sees. */
 import { Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useState } from 'react';
@@ -22,7 +22,7 @@ const UNSETTLED: ReadonlySet<string> = new Set(['scheduled', 'queued', 'sending'
 
 const tokenOf = (): string => new URLSearchParams(location.hash.slice(1)).get('token') ?? '';
 
-/** What stands behind the # of the address; another link may be put into the same tab. */
+/** Reads the token after the # of the URL; the user may open another link in the same tab. */
 function useToken(): string {
   const [token, setToken] = useState(tokenOf);
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** When a step of a message's story was: to the second, since many follow each other within one. */
+/** The time of a step in the timeline, to the second, since steps often follow closely. */
 import { Text, Tooltip } from '@mantine/core';
 import { ago, exactTime, useNow } from '../../parts/time.tsx';
 import { shortTime } from './use-say.ts';

@@ -1,6 +1,4 @@
-/**
- * What happened to a message, oldest first: its events, and between them the attempts to deliver it, each of which opens to what was said.
- */
+/** The timeline of a message, oldest first: its events, and the delivery attempts, each of which opens its SMTP dialogue. */
 import { Anchor, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Panel } from '../../parts/page.tsx';
@@ -31,7 +29,7 @@ interface StepProps {
   children: ReactNode;
 }
 
-/** An attempt stands before the event that came of it. */
+/** An attempt comes before the event that it caused. */
 function stepsOf({ timeline, attempts }: Answered): { at: number; step: ReactNode }[] {
   const tried = attempts.map((attempt, index) => ({
     at: Date.parse(attempt.time),
@@ -59,7 +57,7 @@ export function Story({ message }: { message: Answered }) {
   );
 }
 
-/** What is still to come. */
+/** The next steps. */
 function Ahead({ message: { status, sendAt, nextAttemptAt, expiresAt } }: { message: Answered }) {
   const say = useSay();
   const words = (): string | undefined => {
@@ -117,7 +115,7 @@ function EventWords({ event }: { event: TimelineEvent }) {
   );
 }
 
-/** A stranger's text: only what leads to the web is a link. */
+/** An untrusted text: only web URLs become links. */
 function ClickedLink({ url }: { url: string }) {
   if (!/^https?:\/\//i.test(url)) return <div>{url}</div>;
   return (

@@ -1,4 +1,4 @@
-/** How the pages of a message write times: the hour, with the day where it is another, and how far from now. */
+/** The time format of message pages: the hour, with the date if it is another day, and the distance from now. */
 import { ago, duration, useNow } from '../../parts/time.tsx';
 import type { Say } from './answer.ts';
 

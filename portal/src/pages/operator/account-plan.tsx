@@ -1,4 +1,4 @@
-/** What the operator alone sets for an account: its plan, the size of its mail, and what it may have at most. */
+/** Settings of an account that only operators change: its plan, message size, and limits. */
 import { Button, Group, NumberInput, Select, Stack, Text } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { type Answer, type Body, useChange } from '../../api.ts';
@@ -22,7 +22,7 @@ interface Given {
   limits: Record<Limit, number | string>;
 }
 
-/** Only what was changed: two operators at once overwrite nothing of each other. */
+/** Sends only changed fields, so that two operators do not overwrite each other's changes. */
 function changesOf(account: Account, { plan, sizeMb, limits }: Given): Body<'setAccount'> {
   const sizeBytes = Math.round(Number(sizeMb) * MB);
   const changed = (Object.keys(limits) as Limit[]).filter((name) => limits[name] !== account.limits[name]);

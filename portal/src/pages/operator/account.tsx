@@ -1,4 +1,4 @@
-/** One account as its operator sees it: use and health, plan and limits, suspending, and support access. */
+/** One account for operators: usage and health, plan and limits, suspension, and support access. */
 import { Button, Group, Stack, Tooltip } from '@mantine/core';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import type { Answer } from '../../api.ts';
@@ -85,7 +85,7 @@ function Overview({ of: account }: { of: Account }) {
   );
 }
 
-/** Leads to the pages of the account: of a member at once, of others after support access has started. */
+/** Opens the account: directly for members, for others after support access has started. */
 function Look({ account: { accountId } }: { account: Account }) {
   const { person, chooseAccount } = useScope();
   const navigate = useNavigate();

@@ -1,4 +1,4 @@
-/** All accounts of the service: found by name, status and plan, and made. */
+/** All accounts: search by name, status and plan, and create. */
 import { Button, Select, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useState } from 'react';

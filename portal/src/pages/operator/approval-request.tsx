@@ -1,4 +1,4 @@
-/** One request for larger mail: what is asked for and why, who asks, and the operator's answer. */
+/** One request for a larger size limit: the limit and reason, who requests it, and the operator's decision. */
 import { Anchor, Button, Group, Modal, Stack, Textarea } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
@@ -14,7 +14,7 @@ type Request = Answer<'listApprovalRequests'>[number];
 
 interface ApprovalRequestProps {
   request: Request;
-  /** False when the decision is undone. */
+  /** Called with false when the decision is undone. */
   onDecided(isDecided: boolean): void;
 }
 

@@ -1,4 +1,4 @@
-/** Requests for larger mail, each beside what is known of who asks, and the decision. */
+/** Requests for larger size limits, each with facts about the account, and the decision. */
 import { Button, SegmentedControl, Stack } from '@mantine/core';
 import { useState } from 'react';
 import { type Query, usePages } from '../../api.ts';
@@ -35,7 +35,7 @@ function ApprovalsContent() {
 }
 
 function Requests({ status }: { status: string }) {
-  /** Those whose decision can still be undone. */
+  /** Requests whose decision can still be undone. */
   const [decided, setDecided] = useState<ReadonlySet<string>>(new Set());
   const query = status === 'all' ? {} : { status };
   const list = usePages('listApprovalRequests', { query: query as Query<'listApprovalRequests'> });

@@ -1,4 +1,4 @@
-/** One entry of the audit log: who, from where, and each field before and after. */
+/** One audit log entry: the author, the origin, and each field before and after. */
 import { Stack, Text } from '@mantine/core';
 import type { Answer } from '../../api.ts';
 import { Facts } from '../../parts/page.tsx';

@@ -1,4 +1,4 @@
-/** The log as a file, by the service's own exports: whole, however long it is, with the filters of the page. */
+/** Exports the entire log as a file through the API, with the filters of the page. */
 import { Button } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { callerOf, type Query } from '../../api.ts';

@@ -1,4 +1,4 @@
-/** The audit log of all accounts: filtered, looked at entry by entry, and taken along as a file. */
+/** The audit log of all accounts: filter, view entries, and export. */
 import { Anchor, Button, Modal, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { Link } from '@tanstack/react-router';
@@ -27,7 +27,7 @@ const HINTS: Partial<Record<(typeof TEXTS)[number], string>> = {
 
 export const OperatorAuditPage = forOperators(audit.title, AuditContent);
 
-/** The days of the filter as times: both days are wholly in. */
+/** Converts the dates of the filter to times; both days are included completely. */
 function queryOf(search: Record<string, string | undefined>): Query<'exportServiceAuditAsCsv'> {
   const { since, until } = search;
   const day = (text: string | undefined, time: string): string | undefined =>
@@ -103,7 +103,7 @@ function Filters({ onClear }: { onClear: (() => void) | undefined }) {
   );
 }
 
-/** That of an account which was just made is the resource itself. */
+/** For the creation of an account, the resource itself. */
 function accountOf({ accountId, resource, resourceId }: AuditEntry): string | null {
   return accountId ?? (resource === 'account' ? resourceId : null);
 }

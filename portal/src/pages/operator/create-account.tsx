@@ -1,4 +1,4 @@
-/** Makes an account; its keys are shown once, until the operator says that they are kept. */
+/** Creates an account; its keys are shown once, until the operator confirms that they are saved. */
 import { Alert, Button, Group, Modal, Select, Stack, Text, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';

@@ -1,4 +1,4 @@
-/** Where mail goes now: connections, pauses, and what each destination said last. */
+/** The active destinations: connections, pauses, and the last replies of each. */
 import { Button, Group, Text } from '@mantine/core';
 import { type Answer, useChange, usePages } from '../../api.ts';
 import { IconPlayerPlay } from '../../icons.ts';

@@ -1,4 +1,4 @@
-/** What `postrider doctor` says: what is broken first, each with what to do. */
+/** The results of `postrider doctor`: failures first, each with what to do. */
 import { Button, Stack, Text } from '@mantine/core';
 import { type Answer, useCall } from '../../api.ts';
 import { IconRefresh } from '../../icons.ts';

@@ -1,4 +1,4 @@
-/** The frame of the operator's pages: to others it says whom they are for, and asks the service for nothing. */
+/** The frame of operator pages: other users see who the page is for, and no request is made. */
 import type { ComponentType } from 'react';
 import { IconLock } from '../../icons.ts';
 import { Page } from '../../parts/page.tsx';

@@ -1,4 +1,4 @@
-/** The processes of the service, as each reported last. */
+/** The processes of the service, with the last report of each. */
 import { Alert } from '@mantine/core';
 import { type Answer, useCall } from '../../api.ts';
 import { Page } from '../../parts/page.tsx';

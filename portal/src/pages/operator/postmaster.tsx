@@ -1,4 +1,4 @@
-/** Mail to postmaster and abuse of the bounce domain: who wrote, and whether it was forwarded. */
+/** Mail to postmaster and abuse of the bounce domain: senders, and whether it was forwarded. */
 import { Text } from '@mantine/core';
 import { type Answer, usePages } from '../../api.ts';
 import { Page } from '../../parts/page.tsx';

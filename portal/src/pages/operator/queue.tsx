@@ -1,4 +1,4 @@
-/** What waits in the whole service, where it goes, and whose it is; renewed while it is looked at. */
+/** The queue of the entire service by destination and account; refreshed while visible. */
 import { Alert, Stack } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { type Answer, useCall } from '../../api.ts';

@@ -1,4 +1,4 @@
-/** Suspending an account: first what would rest, then the button; and making it active again. */
+/** Suspends an account after showing the effect, and makes it active again. */
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { type Answer, useCall, useChange } from '../../api.ts';

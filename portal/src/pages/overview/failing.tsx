@@ -1,4 +1,4 @@
-/** The heaviest incidents, each with what to do about it; nothing where nothing fails. */
+/** The largest incidents, each with what to do about it; empty if there are none. */
 import { Anchor } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useCall } from '../../api.ts';
@@ -10,7 +10,7 @@ import { overview } from '../../texts/overview.ts';
 import { adviceOf, howMany, whatFails } from '../incidents/words.ts';
 import classes from './overview.module.css';
 
-/** The tiles count webhooks by the same answer. */
+/** The tiles count webhooks from the same response. */
 export const LISTED = { query: { limit: 100 } };
 const SHOWN = 3;
 

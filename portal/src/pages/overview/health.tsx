@@ -1,6 +1,6 @@
 /**
- * The rates that mailbox providers watch, against the bounds that they publish. Of a few messages nothing can be said: one bounce of
- * ten would look like a disaster.
+ * Bounce and complaint rates compared with the thresholds of mailbox providers. A few messages are not enough: one bounce in ten would look
+ * like a disaster.
  */
 import { Progress, Skeleton, Text } from '@mantine/core';
 import { type Answer, useCall } from '../../api.ts';
@@ -27,7 +27,7 @@ export function Health() {
 type Data = Answer<'getAccountHealth'>;
 type Threshold = Data['thresholds']['bounceRate'];
 const answered = ({ delivered, bounced, complained }: Data): number => delivered + bounced + complained;
-/** Of fewer nothing is said. */
+/** Below this number no rate is shown. */
 const leastOf = ({ thresholds: { bounceRate, complaintRate } }: Data): number =>
   Math.min(bounceRate.minimumMessages, complaintRate.minimumMessages);
 
@@ -65,7 +65,7 @@ function Rates({ of: data }: { of: Data }) {
 interface RateProps {
   name: string;
   rate: number;
-  /** Messages that the rate is of. */
+  /** Messages in the denominator. */
   total: number;
   threshold: Threshold;
 }

@@ -1,4 +1,4 @@
-/** What became of messages, and how long their delivery took, by hour or day. */
+/** Charts of message outcomes and delivery times, by hour or day. */
 import { Text } from '@mantine/core';
 import { useMemo } from 'react';
 import type { Answer } from '../../api.ts';
@@ -57,7 +57,7 @@ const PERCENTILES = [
   { name: overview.most, color: '--wait', stroke: 'dashed', of: ({ deliverySeconds }: Bucket) => deliverySeconds.p95 },
 ] as const;
 
-/** Percentiles of hours do not add up to those of a day: the legend says the newest. */
+/** Percentiles of hours cannot be combined to those of a day: the legend shows the newest. */
 export function DeliveryTimeChart({ buckets, range }: ChartOf) {
   const [times, series] = useMemo(() => {
     const lines = PERCENTILES.map(({ of, ...line }) => {

@@ -1,4 +1,4 @@
-/** How mail fares: what needs somebody now, what became of messages over time, how long it took, and what receivers think of it. */
+/** The overview: current incidents, message outcomes over time, delivery times, and reputation. */
 import { Button, Skeleton, Stack } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { type Answer, useCall } from '../../api.ts';
@@ -16,7 +16,7 @@ import classes from './overview.module.css';
 import { RangeControl, useRange } from './range.tsx';
 import { Tiles } from './tiles.tsx';
 
-/** Numbers are asked for again this long after something has happened: busy accounts have many events a second. */
+/** Statistics are reloaded this long after an event: busy accounts have many events per second. */
 const REFRESH_MS = 2_000;
 
 type Bucket = Answer<'getStatistics'>['buckets'][number];

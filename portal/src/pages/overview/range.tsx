@@ -1,4 +1,4 @@
-/** The time that statistics are asked for, in the page's address. */
+/** The period of statistics, stored in the page's URL. */
 import { Group, SegmentedControl } from '@mantine/core';
 import { useMemo } from 'react';
 import { type Query, useCall } from '../../api.ts';
@@ -15,12 +15,12 @@ const LENGTHS_MS = { hour: 3_600_000, day: 86_400_000 };
 export interface Range {
   name: RangeName;
   unit: 'hour' | 'day';
-  /** Hours or days that are shown; more come while the clock of the sandbox is not known. */
+  /** Hours or days that are shown; the response has more while the sandbox clock is unknown. */
   buckets: number;
   query: Pick<Query<'getStatistics'>, 'since' | 'interval'>;
 }
 
-/** The present hour or day, counted from 1970. The clock of the sandbox is its own: statistics without a time end with it. */
+/** Returns the current hour or day, counted from 1970. The sandbox has its own clock: statistics without a time end with it. */
 function useCurrent(unit: Range['unit']): number | undefined {
   const { mode } = useScope();
   const real = useNow();
@@ -30,7 +30,7 @@ function useCurrent(unit: Range['unit']): number | undefined {
   return last === undefined ? undefined : Date.parse(last) / LENGTHS_MS[unit];
 }
 
-/** `isWhole` asks for days wherever there are several. */
+/** `isWhole` selects days for periods of several days. */
 export function useRange(isWhole = false): Range {
   const [{ range = '7d', by }] = useSearchState();
   const name = range in DAYS ? (range as RangeName) : '7d';

@@ -1,4 +1,4 @@
-/** A few numbers of this moment, each a link to where they come from. */
+/** Current figures, each with a link to its source. */
 import { Skeleton } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -34,7 +34,7 @@ function Tile({ name, to, search, value, hint, isBad }: TileProps) {
   );
 }
 
-/** A list is counted by its first page. */
+/** Counts a list by its first page. */
 const counted = (list: readonly unknown[] | undefined): string | undefined =>
   list && `${list.length}${list.length >= COUNTED_AT_MOST ? '+' : ''}`;
 

@@ -1,4 +1,4 @@
-/** The authenticator app: set up with a QR code, confirmed with a code, taken away; its recovery codes are shown once. */
+/** The authenticator app: set up with a QR code, confirm with a code, remove; its recovery codes are shown once. */
 import { Alert, Button, Group, Modal, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { useChange } from '../../api.ts';

@@ -1,6 +1,6 @@
-/** The browser and the system that a User-Agent names, for people; undefined where it names none that is known. */
+/** Returns the browser and operating system of a User-Agent for display; undefined if unknown. */
 
-// Others name themselves as Chrome or Safari as well, so that these come last.
+// Other browsers also identify as Chrome or Safari, so these come last.
 const BROWSERS = [
   ['Edg/', 'Edge'],
   ['OPR/', 'Opera'],

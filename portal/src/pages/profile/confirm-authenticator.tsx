@@ -1,4 +1,4 @@
-/** A QR code and a secret for the authenticator app, and the code by which it shows that it has them. */
+/** A QR code and a secret for the authenticator app, and the field for its first code. */
 import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { encode } from 'uqr';
@@ -56,7 +56,7 @@ export function ConfirmAuthenticator({ offer, onConfirmed, onCancel }: ConfirmAu
   );
 }
 
-/** Dark on white, in dark mode too: cameras read it so. */
+/** Dark on white, also in dark mode, so that cameras can read it. */
 function QrCode({ text }: { text: string }) {
   const { data, size } = encode(text, { border: 2 });
   const squares = data.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}h1v1h-1z`] : [])));

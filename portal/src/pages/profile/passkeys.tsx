@@ -1,4 +1,4 @@
-/** Passkeys of the person: which there are, another one, one less. */
+/** The user's passkeys: list, add, remove. */
 import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
@@ -97,7 +97,7 @@ function NewPasskey() {
     event.preventDefault();
     make.mutate(name.trim());
   };
-  // What the browser throws when a person has changed their mind is no sentence for people.
+  // If the user cancels, the browser's error is not a readable message.
   const problem = make.error instanceof PostriderError || make.error === null ? make.error : new Error(texts.notMade);
   return (
     <form onSubmit={submit}>

@@ -1,4 +1,4 @@
-/** Changes the password by the one before. */
+/** Changes the password, with the current one. */
 import { Button, Group, PasswordInput, Stack, Text } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { useChange } from '../../api.ts';

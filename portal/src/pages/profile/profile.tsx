@@ -1,4 +1,4 @@
-/** What belongs to the person: how they sign in, where they are signed in, and how the portal looks. */
+/** Settings of the user: login methods, sessions, and appearance. */
 import { Group, SegmentedControl, Stack, Text, useMantineColorScheme } from '@mantine/core';
 import { Badge } from '../../parts/badge.tsx';
 import { Facts, Page, Panel } from '../../parts/page.tsx';

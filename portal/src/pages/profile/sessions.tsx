@@ -1,4 +1,4 @@
-/** Where the person is signed in; all sessions but this one can be ended. */
+/** The user's sessions; all except this one can be ended. */
 import { Button, Group } from '@mantine/core';
 import { useState } from 'react';
 import { type Answer, useCall, useChange } from '../../api.ts';

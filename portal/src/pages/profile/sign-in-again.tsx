@@ -1,11 +1,11 @@
-/** Above what asks for a fresh session, once it was refused: the way to sign in that leads back here. */
+/** Shown above an action that requires a recent login, after it was refused: a link to log in and return here. */
 import { Alert, Button, Group, Text } from '@mantine/core';
 import { Link, useLocation } from '@tanstack/react-router';
 import { PostriderError } from '../../api.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { again } from '../../texts/profile.ts';
 
-/** A refusal of a change of how one signs in; 403 is given there for a session that is not fresh. */
+/** The refusal of a change to login methods; 403 means that the session is not recent. */
 export function SignInProblem({ error }: { error: unknown }) {
   const { pathname } = useLocation();
   if (!(error instanceof PostriderError) || error.status !== 403) return <Problem error={error} />;

@@ -1,4 +1,4 @@
-/** One refused request: what its code means, which fields to fix, and who called from where. */
+/** One refused request: what its code means, which fields to fix, and its caller. */
 import { Button, Stack, Table, Text, Title } from '@mantine/core';
 import { Copyable } from '../../parts/copy.tsx';
 import { Facts } from '../../parts/page.tsx';

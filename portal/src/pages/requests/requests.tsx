@@ -1,4 +1,4 @@
-/** "Why did my call fail?": what was refused in the last seven days, over HTTP and SMTP; each row opens beside the list. */
+/** Requests refused in the last seven days, over HTTP and SMTP; each row opens next to the list. */
 import { Button, Drawer, Group, Select, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { type Answer, type Query, useCall, usePages } from '../../api.ts';
@@ -17,7 +17,7 @@ const NAMED = { query: { limit: 100 } };
 
 export const callOfRequest = ({ endpoint, verb }: RefusedRequest): string => endpoint ?? verb ?? requests.unknownVerb;
 
-/** Who called, by name where there is one. */
+/** Returns the caller's name, if it has one. */
 function useCallers(): (one: RefusedRequest) => string {
   const keys = useCall('listApiKeys', NAMED).data ?? [];
   return ({ keyId, smtpCredentialId }) => {
@@ -50,7 +50,7 @@ const columnsOf = (callerOf: (one: RefusedRequest) => string): readonly Column<R
   { name: requests.columns.when, cell: ({ time }) => <Time at={time} />, text: ({ time }) => time, width: '7rem' },
 ];
 
-/** The days of a date field are the reader's own. */
+/** Dates of date fields are in the user's time zone. */
 const beginOf = (day: string | undefined): string | undefined => {
   const at = new Date(`${day}T00:00:00`);
   return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
@@ -108,7 +108,7 @@ export function RequestsPage() {
   );
 }
 
-/** The messages of a batch are refused under one id. */
+/** The refused messages of a batch share one id. */
 function keyOf(items: readonly RefusedRequest[]): (one: RefusedRequest) => string {
   const numbers = new Map(items.map((one, at) => [one, items.length - at]));
   return (one) => `${one.requestId} ${numbers.get(one)}`;

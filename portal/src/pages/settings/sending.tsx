@@ -1,4 +1,4 @@
-/** Default sender, variables without a value, and how long content is kept. */
+/** Default sender, template variables without a value, and content retention. */
 import { Button, Group, Radio, Stack, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { type Answer, useChange } from '../../api.ts';

@@ -1,4 +1,4 @@
-/** The settings of the account, each with what it does; owners change them, everybody reads them. */
+/** The settings of the account, each with its effect; owners change them, all members read them. */
 import { Stack } from '@mantine/core';
 import { useCall } from '../../api.ts';
 import { AsCode } from '../../parts/as-code.tsx';

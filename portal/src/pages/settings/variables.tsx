@@ -1,4 +1,4 @@
-/** Variables that every template of the account can print: those with a meaning, and the account's own. */
+/** Variables for all templates of the account: predefined ones, and the account's own. */
 import { Button, Group, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { useChange } from '../../api.ts';
@@ -13,7 +13,7 @@ type Known = keyof typeof texts.known;
 
 const KNOWN = Object.keys(texts.known) as Known[];
 
-/** What is merged: null removes, and what was not touched is left out. */
+/** Returns the changes to merge: null removes, unchanged values are omitted. */
 function changesOf(before: Values, after: Values): Record<string, string | null> {
   const removed = Object.keys(before).filter((name) => !(name in after));
   const set = Object.entries(after).filter(([name, value]) => value !== (before[name] ?? ''));

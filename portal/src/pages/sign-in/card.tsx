@@ -1,4 +1,4 @@
-/** The frame of the pages before somebody is signed in. */
+/** The frame of the pages before login. */
 import { Text, Title } from '@mantine/core';
 import { type ReactNode, useEffect } from 'react';
 import { basePath } from '../../base-path.ts';

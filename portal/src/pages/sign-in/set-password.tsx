@@ -1,4 +1,4 @@
-/** What the links of the first start, of invitations and of resets lead to: a password, and the person is signed in. */
+/** The page behind the links of the first start, of invitations and of resets: sets a password and logs the user in. */
 import { Alert, Anchor, Button, PasswordInput, Stack } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
@@ -11,7 +11,7 @@ import { Card } from './card.tsx';
 
 const SHORTEST = 12;
 
-/** The token is taken out of the address, so that neither history nor a screenshot keeps it. */
+/** Removes the token from the URL, so that neither history nor screenshots keep it. */
 function takeToken(): string | undefined {
   const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? undefined;
   if (token !== undefined) history.replaceState(history.state, '', location.pathname);
@@ -34,7 +34,7 @@ function SetPassword({ title, lead, next }: { title: string; lead: string; next:
   const change = useMutation({
     mutationFn: () => callerOf().call('setPassword', { body: { token, password } }),
     async onSuccess() {
-      // With a second factor the answer signs nobody in.
+      // With a second factor, the response does not log the user in.
       const person = await callerOf()
         .call('getSession')
         .catch(() => null);

@@ -1,4 +1,4 @@
-/** Signing in by password and code, by passkey, or at the organisation's provider; and asking for a new password. */
+/** Login by password and code, by passkey, or at the organization's identity provider; and password resets. */
 import { Alert, Anchor, Button, Divider, PasswordInput, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
@@ -12,10 +12,10 @@ import { setPerson } from '../../session.tsx';
 import { signIn } from '../../texts/sign-in.ts';
 import { Card } from './card.tsx';
 
-/** The service says in the page whether users may sign in at an identity provider. */
+/** The service writes into the page whether an identity provider is configured. */
 const HAS_PROVIDER = document.querySelector<HTMLMetaElement>('meta[name="identity-provider"]')?.content === 'yes';
 
-/** Where somebody wanted to go: a path of ours, and nothing else. */
+/** Returns the page to open after login: only a path of the portal is accepted. */
 function nextPage(next: string | undefined): string {
   return next?.startsWith('/app') ? next : '/';
 }

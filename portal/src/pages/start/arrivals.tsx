@@ -1,4 +1,4 @@
-/** The newest mail of the sandbox, which slides in as it comes, and changes as its outcome comes. */
+/** The newest sandbox messages, which appear live and update with their outcome. */
 import { Anchor, Group, Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { type Answer, useCall } from '../../api.ts';

@@ -1,4 +1,4 @@
-/** What is still missing before live mail, for the account, and for operators of the service. */
+/** What is still missing before live email, for the account, and for operators of the service. */
 import { Anchor, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useCall } from '../../api.ts';

@@ -1,6 +1,6 @@
 /**
- * The items of the checklist, checked from what the API says at this moment. What was not answered cannot be known, and is called so: an
- * item is never done because nobody looked.
+ * The items of the checklist, derived from current API responses. Without a response, an item is unknown: it is never shown as done unless
+ * it was checked.
  */
 import type { Answer } from '../../api.ts';
 import { checklist } from '../../texts/start.ts';
@@ -10,11 +10,11 @@ export interface Check {
   state: 'done' | 'todo' | 'broken' | 'unknown';
   message: string;
   remedy?: string;
-  /** Where it is done: a path below that of live mail, and its name. */
+  /** Where to do it: a path below the live pages, and its name. */
   link?: { path: string; name: string };
 }
 
-/** An answer, the reason why there is none, or neither while it is waited for. */
+/** A response, the reason why there is none, or neither while loading. */
 export interface Asked<T> {
   data: T | undefined;
   error: Error | null;
@@ -85,7 +85,7 @@ export function healthCheck(asked: Asked<Answer<'getAccountHealth'>>): Check {
 const STATES = { ok: 'done', warn: 'todo', fail: 'broken', skip: 'unknown' } as const;
 const URGENCY = { broken: 0, todo: 1, unknown: 2, done: 3 } as const;
 
-/** What needs somebody first. */
+/** Sorts items that need action first. */
 export function doctorChecks({ checks }: Answer<'examineService'>): Check[] {
   return checks
     .map(({ name, status, message, remedy }) => ({

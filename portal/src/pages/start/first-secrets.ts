@@ -1,6 +1,6 @@
 /**
- * The sandbox key and the SMTP credential of the first steps. They are shown once, so that the tab keeps them until it is closed: who comes
- * back from another page finds the examples as they were. Neither has any live power.
+ * The sandbox key and the SMTP credential of the first steps. They are returned once, so the tab keeps them until it is closed, and the
+ * examples stay usable. Neither can send live email.
  */
 import { useState } from 'react';
 import { useChange } from '../../api.ts';

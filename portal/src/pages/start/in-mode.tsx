@@ -1,4 +1,4 @@
-/** Its children read and send in this mode, with a stream of its events, whatever mode the page is in. */
+/** Its children read and send in this mode, with its event stream, whatever the mode of the page. */
 import { type ReactNode, useMemo } from 'react';
 import { callerOf, type Mode } from '../../api.ts';
 import { LiveProvider } from '../../live.tsx';

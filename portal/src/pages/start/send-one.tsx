@@ -1,4 +1,4 @@
-/** Sending the first mail, by a click or by one's own code, always in the sandbox. */
+/** Sends the first message, by a click or from code, always in the sandbox. */
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { useCall, useChange } from '../../api.ts';
 import { IconKey, IconSend } from '../../icons.ts';
@@ -82,7 +82,7 @@ interface SecretProps {
   isReal: boolean;
   label: string;
   hint: string;
-  /** What is said once it is filled in. */
+  /** Shown once it is filled in. */
   real: string;
   isMaking: boolean;
   make(): void;

@@ -1,7 +1,7 @@
-/** The first mail over SMTP: by swaks on the command line, and by Nodemailer. */
+/** The first message over SMTP: with swaks on the command line, and with Nodemailer. */
 import { start } from '../../texts/start.ts';
 
-/** There the certificate is the one that the first start has signed itself. */
+/** There the certificate is the self-signed one of the first start. */
 const LOOPBACK = /^(localhost|127\.|\[?::1)/;
 
 interface SmtpMail {

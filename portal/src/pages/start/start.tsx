@@ -1,4 +1,4 @@
-/** The first minute: one mail sent and seen, and an honest list of what is missing before live mail. The same page in both modes. */
+/** Getting started: send and see one message, and a checklist for live email. The same page in both modes. */
 import { Page } from '../../parts/page.tsx';
 import { useScope } from '../../scope.ts';
 import { start } from '../../texts/start.ts';

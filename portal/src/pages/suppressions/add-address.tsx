@@ -1,4 +1,4 @@
-/** Suppressing an address by hand. */
+/** Suppresses an address manually. */
 import { Button, Modal, Select, Stack, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { type Body, PostriderError, useChange } from '../../api.ts';
@@ -17,7 +17,7 @@ export function AddAddress({ isOpen, onClose }: { isOpen: boolean; onClose(): vo
   );
 }
 
-/** What is wrong with a field of the call, if the API says so. */
+/** Returns the API's message about a field, if any. */
 function issueOf(error: Error | null, field: string): string | undefined {
   if (!(error instanceof PostriderError)) return undefined;
   return error.details.find((detail) => detail.field === field)?.message;
@@ -30,7 +30,7 @@ function AddForm({ onClose }: { onClose(): void }) {
   const add = useChange('suppressAddress', ['listSuppressions']);
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    // A day ends at its end, where the person is.
+    // The date includes the entire day in the user's time zone.
     const expiresAt = until === '' ? undefined : new Date(`${until}T23:59:59`).toISOString();
     add.mutate(
       { body: { email: email.trim(), reason, expiresAt } },

@@ -1,4 +1,4 @@
-/** The columns of the suppression list; the one that lifts is there for those who may. */
+/** The columns of the suppression list; users who may change it also get the one with the remove button. */
 import { ActionIcon, Anchor, Text, Tooltip } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { Answer } from '../../api.ts';

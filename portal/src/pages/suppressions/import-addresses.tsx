@@ -1,4 +1,4 @@
-/** Importing a list: a file, its first rows and what will happen, progress, and what became of each line. */
+/** Imports a list: a file, a preview, progress, and the result of each line. */
 import { Alert, Button, FileButton, Group, Modal, Progress, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { IconUpload } from '../../icons.ts';

@@ -1,9 +1,9 @@
 /**
- * A list of addresses as people have it: with commas, semicolons or tabs, with or without names of columns, from another service or a
- * spreadsheet. It goes to the API in parts, each below its limit on bodies, with the names of the columns in front of each.
+ * Reads a list of addresses in common formats: with commas, semicolons or tabs, with or without column names, from another service or a
+ * spreadsheet. It is sent to the API in parts below the size limit, each starting with the column names.
  */
 export interface ImportLine {
-  /** In the file, from 1. */
+  /** Line number in the file, from 1. */
   number: number;
   email: string;
   reason: string;
@@ -16,7 +16,7 @@ export interface Part {
 }
 
 const HEADER = 'email,reason,expiresAt';
-/** Small enough that progress is seen, and far below the API's 5 MB. */
+/** Small enough to show progress, and far below the API's 5 MB. */
 const PART_LINES = 2_000;
 const PART_BYTES = 1_000_000;
 
@@ -31,13 +31,13 @@ interface Cells {
   cells: string[];
 }
 
-/** The sign between the cells of the first line. */
+/** Returns the separator of the first line. */
 function delimiterOf(text: string): string {
   const first = /^[^\r\n]*/.exec(text)![0];
   return [';', '\t'].find((one) => first.includes(one) && !first.includes(',')) ?? ',';
 }
 
-/** Lines of cells (RFC 4180); empty lines are left out, and a quote that is not closed ends with the file. */
+/** Splits text into lines of cells (RFC 4180); skips empty lines, and an unclosed quote ends with the file. */
 function cellsOf(text: string): Cells[] {
   const delimiter = delimiterOf(text);
   const lines: Cells[] = [];
@@ -83,7 +83,7 @@ export function linesOf(text: string): ImportLine[] {
   }));
 }
 
-/** One line, whatever is in the cell. */
+/** Formats a cell in one line, whatever it contains. */
 function cellOf(text: string): string {
   const line = text.replaceAll(/\s+/g, ' ');
   return /[",]/.test(line) ? `"${line.replaceAll('"', '""')}"` : line;
@@ -118,7 +118,7 @@ export interface FaultyLine {
   message: string;
 }
 
-/** The lines of a part that the API found faulty, by its "line N": the first line holds the names. */
+/** Returns the lines of a part that the API rejected as "line N"; line 1 has the column names. */
 export function faultyOf({ lines }: Part, details: readonly { field: string; message: string }[]): FaultyLine[] {
   return details.flatMap(({ field, message }) => {
     const line = lines[Number(/^line (\d+)$/.exec(field)?.[1]) - 2];

@@ -1,4 +1,4 @@
-/** What became of the lines of a file: imported, skipped and why, left out and why, and those that it did not come to. */
+/** The result of an import: lines imported, skipped and rejected with reasons, and those not processed. */
 import { Button, Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Badge, type Tone } from '../../parts/badge.tsx';

@@ -1,4 +1,4 @@
-/** The import itself: part after part, so that it can be followed and stopped; what the API finds faulty is left out and kept for the end. */
+/** Runs the import part by part, so that it shows progress and can be stopped; rejected lines are collected for the end. */
 
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
@@ -8,7 +8,7 @@ import { type FaultyLine, faultyOf, type ImportLine, type Part, partOf, partsOf 
 
 export interface ImportState {
   state: 'running' | 'done' | 'stopped' | 'broken';
-  /** Lines that are through, whatever became of them. */
+  /** Processed lines, whatever their result. */
   finished: number;
   total: number;
   imported: number;
@@ -19,7 +19,7 @@ export interface ImportState {
 
 type PartResult = Pick<ImportState, 'imported' | 'skipped' | 'faulty'>;
 
-/** All lines of a part or none are taken: once it is known which are faulty, the others go again. */
+/** The API accepts all lines of a part or none: once the invalid ones are known, the others are sent again. */
 async function sendPart(caller: Caller, whole: Part, signal: AbortSignal): Promise<PartResult> {
   const faulty: FaultyLine[] = [];
   for (let part = whole; part.lines.length > 0; ) {
@@ -43,7 +43,7 @@ export function useImport() {
   const queries = useQueryClient();
   const [state, setState] = useState<ImportState>();
   const ended = useRef(new AbortController());
-  // Nobody would see how it ends.
+  // Stop the import when the page is left.
   useEffect(() => () => ended.current.abort(), []);
 
   async function run(lines: readonly ImportLine[]): Promise<void> {

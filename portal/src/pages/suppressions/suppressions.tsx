@@ -1,4 +1,4 @@
-/** The addresses that get no mail: found by address and reason, added, lifted, exported and imported. */
+/** The suppressed addresses: search by address and reason, add, remove, export and import. */
 import { Button, Select, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useState } from 'react';

@@ -1,4 +1,4 @@
-/** Invites somebody to the account; where the service cannot mail the link, it is shown to be handed on. */
+/** Invites a user to the account; if the service cannot send email, the link is shown to copy. */
 import { Alert, Button, Group, Modal, Radio, Stack, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { type Answer, useChange } from '../../api.ts';

@@ -1,4 +1,4 @@
-/** The columns of the list of people, with what an owner does about each. */
+/** The columns of the list of members, with the actions of owners. */
 import { Button, Select, Text, Tooltip } from '@mantine/core';
 import { type Answer, useChange } from '../../api.ts';
 import { StatusBadge } from '../../parts/badge.tsx';
@@ -15,7 +15,7 @@ export const ROLES = ['viewer', 'member', 'owner'] as const;
 interface MemberColumns {
   mayChange: boolean;
   isLastOwner(member: Member): boolean;
-  /** False when the removal is undone. */
+  /** Called with false when the removal is undone. */
   onRemoved(member: Member, isRemoved: boolean): void;
 }
 

@@ -1,4 +1,4 @@
-/** The people of the account: what they are in it, inviting, changing a role, removing. */
+/** The members of the account: roles, invitations, role changes, removals. */
 import { Button, Stack } from '@mantine/core';
 import { useState } from 'react';
 import { usePages } from '../../api.ts';
@@ -15,7 +15,7 @@ import { type Member, memberColumns, ROLES } from './member-columns.tsx';
 export function TeamPage() {
   const { mayOwn, mode } = useScope();
   const [isInviting, setInviting] = useState(false);
-  /** Those whose removal can still be undone. */
+  /** Members whose removal can still be undone. */
   const [removed, setRemoved] = useState<ReadonlySet<string>>(new Set());
   const list = usePages('listUsers');
   const rows = list.items?.filter(({ userId }) => !removed.has(userId));

@@ -1,4 +1,4 @@
-/** Any two versions beside each other, part by part; what is not saved yet is one of them. */
+/** Compares two versions side by side, part by part; unsaved changes count as a version. */
 import { Group, SegmentedControl, Select, Text } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { useState } from 'react';
@@ -10,7 +10,7 @@ import type { Draft } from './draft.ts';
 import classes from './templates.module.css';
 
 const UNSAVED = 'unsaved';
-/** Narrower than this, two texts beside each other are too narrow to read. */
+/** On narrower screens, two texts side by side are not readable. */
 const WIDE = '(min-width: 60em)';
 
 interface CompareProps {

@@ -1,5 +1,6 @@
 /**
- * What a template says, as its page edits it: empty texts in place of null, so that fields hold them, and back again as the API takes them.
+ * The content of a template as its page edits it: empty texts instead of null, because fields hold texts, and the conversion back for the
+ * API.
  */
 import type { Answer, Body } from '../../../../clients/typescript/src/call.ts';
 
@@ -28,7 +29,7 @@ export function contentOf(template: Template | TemplateVersion): Content {
   return { name, type, subject: subject ?? '', html: html ?? '', text: text ?? '', layoutTemplateId, variables };
 }
 
-/** Without name and type, which a preview does not take. */
+/** Without name and type, which a preview does not accept. */
 export function sourcesOf(content: Content): Omit<Body<'renderTemplateSources'>, 'templateVariables'> {
   const { subject, html, text, layoutTemplateId, variables } = content;
   return {
@@ -45,11 +46,11 @@ export function bodyOf(content: Content): Body<'createTemplate'> {
 export const isSame = (one: Content, other: Content): boolean =>
   JSON.stringify(bodyOf(one)) === JSON.stringify(bodyOf(other));
 
-/** Whether others can name it as their layout: its html has a place for theirs, and it has no layout itself. */
+/** Whether other templates can use it as their layout: its HTML has a place for theirs, and it has no layout itself. */
 export const isLayout = ({ html, layoutTemplateId }: Pick<Template, 'html' | 'layoutTemplateId'>): boolean =>
   !layoutTemplateId && /\{\{-?\s*content(?:_html)?\s*(?:\|\s*raw\s*)?-?\}\}/.test(html ?? '');
 
-/** What differs between two versions, by the names of the fields. */
+/** Returns the names of the fields that differ between two versions. */
 export function changesOf(before: Content, after: Content): (keyof Content)[] {
   const fields = Object.keys(after) as (keyof Content)[];
   return fields.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));

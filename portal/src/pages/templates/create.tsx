@@ -1,4 +1,4 @@
-/** A new template: its name, its type and what it begins with. Its page opens. */
+/** Creates a template with a name, a type and initial content, and opens its page. */
 import { Button, Group, Input, Modal, SegmentedControl, Select, Stack, Text, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';

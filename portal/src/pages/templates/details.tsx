@@ -14,7 +14,7 @@ interface DetailsProps {
   mistakes: Mistakes;
 }
 
-/** All that can be layouts, and the one that is chosen. */
+/** Returns all templates that can be layouts, and the selected one. */
 function useLayouts(template: Template, chosen: string) {
   const templates = usePages('listTemplates', {}, { pageSize: 100 });
   if (templates.hasNextPage && !templates.isFetching) void templates.fetchNextPage();

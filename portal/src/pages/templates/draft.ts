@@ -1,6 +1,6 @@
 /**
- * The content that is being edited: as it was saved until something is changed, and from then on what was typed, kept in this browser until it is
- * saved or discarded. It remembers the version it began with, to tell when somebody else has saved since.
+ * The content being edited: the saved content until the user changes something, then the changed content, stored in this browser until it
+ * is saved or discarded. It remembers its base version, to detect that another user has saved since.
  */
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { useScope } from '../../scope.ts';
@@ -9,7 +9,6 @@ import { keptIn } from './kept.ts';
 
 interface Edited {
   content: Content;
-  /** The version it began with. */
   version: number;
   /** Unix ms. */
   at: number;
@@ -19,16 +18,15 @@ export interface Draft {
   content: Content;
   change(changes: Partial<Content>): void;
   isDirty: boolean;
-  /** A later version than this one was saved by somebody else. */
+  /** Another user has saved a later version. */
   isBehind: boolean;
-  /** When the changes of an earlier visit were made, which those of now began with. */
+  /** When the changes of an earlier visit were made, if the current ones continue them. */
   takenUpAt: number | undefined;
-  /** Whether leaving the page loses nothing. */
+  /** Whether the user can leave the page without losing changes. */
   isKept: boolean;
   discard(): void;
-  /** Brings back what was discarded. */
   bringBack(content: Content): void;
-  /** What was sent is saved; what was typed since begins with this version. */
+  /** Records that `sent` was saved; later changes are based on this version. */
   saved(sent: Content, version: number): void;
 }
 
@@ -87,7 +85,7 @@ export function useDraft(template: Template): Draft {
     bringBack: (content) => setEdited({ content, version: template.version, at: Date.now() }),
     saved(sent, version) {
       setTakenUpAt(undefined);
-      // It stays in sight until the page has heard of the version that it became.
+      // Stays visible until the page receives the version that it became.
       setEdited((now) => ({ content: now?.content ?? sent, version, at: Date.now() }));
     },
   };

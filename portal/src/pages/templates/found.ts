@@ -1,13 +1,13 @@
 /**
- * The variables that a text asks for, guessed without parsing it as the service does: for suggestions and fields, so that a rare form of Liquid
- * costs a suggestion and nothing more. What is missing for sure is what the preview of the service says.
+ * Guesses the variables that a text uses, without parsing it as the service does: for suggestions and fields, so a rare form of Liquid only
+ * costs a suggestion. The preview of the service reports which variables are definitely missing.
  */
 import type { Content, VariableType } from './content.ts';
 
 export interface Found {
-  /** Such as order.number. */
+  /** For example order.number. */
   path: string;
-  /** Of the value at this path, as its use makes likely. */
+  /** The likely type of the value, from its use. */
   type: VariableType;
 }
 
@@ -21,12 +21,12 @@ const WORDS = new Set([
 ]);
 const ASKING = new Set(['if', 'unless', 'elsif']);
 
-/** Made by the service or by the account, or the place of a layout. */
+/** Set by the service or by the account, or the content of a layout. */
 const ALWAYS = ['company_address_html', 'report_abuse_email_html', 'unsubscribe_email_html', 'content', 'content_html'];
 
 export const rootOf = (path: string): string => /^[^.[]+/.exec(path)?.[0] ?? path;
 
-/** The paths of an expression, without texts, filters and the names of arguments. */
+/** Returns the paths in an expression, without strings, filters and argument names. */
 function pathsOf(expression: string): string[] {
   const read = expression.replace(STRINGS, ' ').replace(/\|\s*\w+\s*:?/g, ' ');
   const paths = read.replace(/\b\w+\s*:(?!\w)/g, ' ').match(PATH) ?? [];
@@ -35,13 +35,13 @@ function pathsOf(expression: string): string[] {
 
 interface Reading {
   found: Map<string, VariableType>;
-  /** Names that loops and assignments make. */
+  /** Names defined by loops and assignments. */
   own: Set<string>;
 }
 
 function note({ found }: Reading, path: string, type: VariableType): void {
   const known = found.get(path);
-  // A list that is looped over says more than that it is printed; being asked about says least.
+  // A loop over a value says more about its type than an output; a condition says least.
   if (known === undefined || known === 'boolean' || type === 'array') found.set(path, type);
 }
 
@@ -63,7 +63,7 @@ function readTag(reading: Reading, name: string, rest: string): void {
   } else if (name === 'increment' || name === 'decrement') reading.own.add(rest.trim());
 }
 
-/** In the order in which they are met; `given` are names that the account gives a value. */
+/** Returns paths in order of appearance; `given` are names that the account sets. */
 export function pathsFound(
   { subject, html, text }: Pick<Content, 'subject' | 'html' | 'text'>,
   given: readonly string[] = [],
@@ -74,13 +74,13 @@ export function pathsFound(
       if (output === undefined) readTag(reading, tag, rest);
       else for (const path of pathsOf(output)) note(reading, path, 'string');
   const paths = [...reading.found].filter(([path]) => !reading.own.has(rootOf(path)));
-  // Of an object and its properties the properties are what is asked for.
+  // For an object with properties, only the properties are requested.
   return paths
     .filter(([path]) => !paths.some(([other]) => other.startsWith(`${path}.`)))
     .map(([path, type]) => ({ path, type }));
 }
 
-/** The variables themselves: what has properties is an object. */
+/** Returns the variables themselves: those with properties are objects. */
 export function rootsFound(found: readonly Found[]): Found[] {
   const roots = new Map<string, VariableType>();
   for (const { path, type } of found) {

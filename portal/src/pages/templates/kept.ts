@@ -1,7 +1,4 @@
-/**
- * What this browser keeps of a template, beside the service: changes that are not saved yet, and sample sets. By account, mode and template, so that
- * nothing of one shows in another.
- */
+/** Data that this browser stores for a template: unsaved changes and sample sets. Keyed by account, mode and template. */
 import type { Scope } from '../../scope.ts';
 
 const keyOf = ({ account, mode }: Pick<Scope, 'account' | 'mode'>, id: string, what: string): string =>
@@ -9,7 +6,7 @@ const keyOf = ({ account, mode }: Pick<Scope, 'account' | 'mode'>, id: string, w
 
 export interface Kept<T> {
   read(): T | undefined;
-  /** Undefined removes it. Says whether the browser has room for it. */
+  /** Undefined removes the value. Returns whether the browser could store it. */
   write(value: T | undefined): boolean;
 }
 

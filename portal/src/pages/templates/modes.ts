@@ -1,6 +1,6 @@
 /**
- * Which templates are live ones. In the sandbox those are read and sent, not changed, and the API does not say which they are: what the same
- * person sees in Live is live.
+ * Which templates are live. In the sandbox, live templates are read-only, and the API does not say which they are: those that the same user
+ * sees in Live.
  */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { pagesOf } from '../../../../clients/typescript/src/pages.ts';
@@ -8,7 +8,7 @@ import { callerOf, PostriderError } from '../../api.ts';
 import { useScope } from '../../scope.ts';
 import type { Template } from './content.ts';
 
-/** Undefined while it is not known. */
+/** Undefined while unknown. */
 export function useIsLive(templateId: string): boolean | undefined {
   const { account, mode, name } = useScope();
   const query = useQuery({
@@ -27,7 +27,7 @@ export function useIsLive(templateId: string): boolean | undefined {
   return mode === 'live' ? true : query.data;
 }
 
-/** The live ones among these, newest first; undefined while it is not known. */
+/** Returns the live templates among these, newest first; undefined while unknown. */
 export function useLiveIds(templates: readonly Template[] | undefined): ReadonlySet<string> | undefined {
   const { account, mode, name } = useScope();
   const oldest = templates?.at(-1)?.templateId;

@@ -1,4 +1,4 @@
-/** What there is to know above a template: why it cannot be changed, that there are unsaved changes, that somebody else has saved. */
+/** Notices above a template: why it is read-only, that there are unsaved changes, that another user has saved. */
 import { Button } from '@mantine/core';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useChange } from '../../api.ts';
@@ -29,7 +29,7 @@ export function Notes({ template, draft, isLive, mayChange, onCompare }: NotesPr
   );
 }
 
-/** In the sandbox: a copy of the same name stands before the live one there. */
+/** In the sandbox, a copy of the same name overrides the live template. */
 function LiveNote({ template }: { template: Template }) {
   const navigate = useNavigate();
   const make = useChange('createTemplate', ['listTemplates']);
@@ -61,14 +61,14 @@ function LiveNote({ template }: { template: Template }) {
   );
 }
 
-/** Puts what was saved in place of what was typed; what was typed can be had back for a moment. */
+/** Discards unsaved changes; they can be restored for a moment. */
 export function discardChanges(draft: Draft): void {
   const { content } = draft;
   draft.discard();
   withUndo({ message: page.discarded, run: () => Promise.resolve(), onUndo: () => draft.bringBack(content) });
 }
 
-/** Not shown for what is typed now, so that nothing moves under the cursor: that, the badge beside the title says. */
+/** Not shown for changes of this visit, so that nothing moves while typing: the badge next to the title shows those. */
 function UnsavedNote({ draft, version, onCompare }: { draft: Draft; version: number; onCompare(): void }) {
   const { isDirty, isBehind, isKept, takenUpAt } = draft;
   if (!isDirty || (takenUpAt === undefined && !isBehind && isKept)) return null;

@@ -1,4 +1,4 @@
-/** What the template would send with the chosen sample values. */
+/** The result of the template with the selected sample values. */
 import { SegmentedControl, Text } from '@mantine/core';
 import { useState } from 'react';
 import { MailPreview } from '../../parts/mail-preview.tsx';

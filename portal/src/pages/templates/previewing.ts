@@ -1,4 +1,4 @@
-/** The preview of what is typed: asked for a quarter of a second after the last key, and as it was while there is a mistake. */
+/** The preview of unsaved content: requested 250 ms after the last keystroke; while there is an error, the last valid one. */
 import { useDebouncedValue } from '@mantine/hooks';
 import { useRef } from 'react';
 import { type Answer, type Body, PostriderError, useCall } from '../../api.ts';
@@ -7,14 +7,14 @@ import { type Content, sourcesOf } from './content.ts';
 import type { Values } from './values.ts';
 
 const QUIET_MS = 250;
-/** By field, with line and column where the service knows them. */
+/** By field, with line and column if the service knows them. */
 export type Mistakes = PostriderError['details'];
 
 const NO_MISTAKES: Mistakes = [];
 const NO_NAMES: readonly string[] = [];
 
 export interface Preview {
-  /** The last one that could be made. */
+  /** The last valid preview. */
   shown: Answer<'renderTemplateSources'> | undefined;
   missing: readonly string[];
   error: unknown;
@@ -24,7 +24,7 @@ export interface Preview {
 export function usePreview(content: Content, values: Values): Preview {
   const { mayWrite } = useScope();
   const body: Body<'renderTemplateSources'> = { ...sourcesOf(content), templateVariables: { ...values } };
-  // By its text: the same content is the same preview, no matter who made the object.
+  // Compared as text: equal content has the same preview, whatever the object.
   const [asked] = useDebouncedValue(JSON.stringify(body), QUIET_MS);
   const answer = useCall('renderTemplateSources', { body: JSON.parse(asked) }, { enabled: mayWrite, keepsLast: true });
   const last = useRef(answer.data);

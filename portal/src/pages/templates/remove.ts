@@ -1,4 +1,4 @@
-/** Deletes a template with an undo: it is in no list meanwhile, whichever page it was deleted on. */
+/** Deletes a template with an undo. In the meantime no list shows it, whichever page it was deleted on. */
 import { useQueryClient } from '@tanstack/react-query';
 import { useSyncExternalStore } from 'react';
 import { withUndo } from '../../parts/undo.tsx';
@@ -19,7 +19,7 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** Ids of those that were deleted in this tab, or are about to be. */
+/** Ids of templates that were deleted in this tab, or are about to be. */
 export const useRemoved = (): ReadonlySet<string> => useSyncExternalStore(subscribe, () => removed);
 
 export function useRemove(): (template: Pick<Template, 'templateId' | 'name'>) => void {

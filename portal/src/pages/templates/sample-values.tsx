@@ -1,4 +1,4 @@
-/** The sample sets: one click to switch, a field for each value that the template asks for, or all of it as JSON. */
+/** The sample sets: one click to switch, a field for each variable of the template, or all values as JSON. */
 import { Button, Chip, Group, SegmentedControl, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { type FormEvent, useEffect, useState } from 'react';
 import { IconPlus, IconTrash } from '../../icons.ts';
@@ -123,7 +123,7 @@ interface Field {
   hint?: string | undefined;
 }
 
-/** What the text asks for, what is declared beside that, and what the service misses that neither names. */
+/** Returns the variables in the text, then other declared ones, then others that the service reports as missing. */
 function fieldsOf({ found, declared, missing }: Pick<ValuesProps, 'found' | 'declared' | 'missing'>): Field[] {
   const fields = new Map<string, Field>();
   const typeOf = new Map(declared.map((one) => [one.name, one]));

@@ -1,4 +1,4 @@
-/** Sample sets: values of variables under a name, to look at a template with and to send tests with. This browser keeps them; the API has no place for them. */
+/** Sample sets: named sets of variable values for previews and tests. They are stored in this browser, not by the API. */
 import { useState } from 'react';
 import { useScope } from '../../scope.ts';
 import { samples as texts } from '../../texts/templates.ts';
@@ -19,12 +19,11 @@ export interface Samples {
   sets: readonly Sample[];
   chosen: Sample;
   choose(name: string): void;
-  /** Other values for the chosen set. */
+  /** Replaces the values of the selected set. */
   change(values: Values): void;
-  /** A new set with the values of the chosen one, which is then chosen. */
+  /** Adds a set with the values of the selected one, and selects it. */
   add(name: string): void;
   remove(): void;
-  /** Puts a set back that was removed. */
   putBack(set: Sample): void;
 }
 

@@ -1,4 +1,4 @@
-/** Saves what was typed as a new version; when somebody else has saved meanwhile, that is said first, and nothing is lost of either. */
+/** Saves the changes as a new version. If another user has saved in the meantime, the user is asked first, and neither version is lost. */
 import { Button } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
@@ -9,7 +9,7 @@ import { page } from '../../texts/templates.ts';
 import { bodyOf, type Template } from './content.ts';
 import type { Draft } from './draft.ts';
 
-/** The template's answers are asked for again after a change. */
+/** Responses to reload after a change. */
 export const STALE = ['getTemplate', 'listTemplates', 'listTemplateVersions'] as const;
 
 export function SaveButton({ template, draft }: { template: Template; draft: Draft }) {
@@ -21,7 +21,7 @@ export function SaveButton({ template, draft }: { template: Template; draft: Dra
     async mutationFn() {
       const path = { id: template.templateId };
       const { version } = await caller.call('getTemplate', { path });
-      // The page says so, and what the button then saves is meant.
+      // The page shows this, and the user has confirmed the save.
       if (version !== template.version) return stale();
       const sent = draft.content;
       const saved = await caller.call('replaceTemplate', { path, body: bodyOf(sent) });

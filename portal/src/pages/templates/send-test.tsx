@@ -1,4 +1,4 @@
-/** Sends the saved template with the chosen sample values to one address, and leads to what became of it. */
+/** Sends the saved template with the selected sample values to one address, and links to the message. */
 import { Anchor, Button, Group, Modal, Select, Stack, Text, TextInput } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
@@ -24,10 +24,10 @@ export function SendTest({ isOpen, onClose, ...props }: SendTestProps & { isOpen
   );
 }
 
-/** Nothing leaves the sandbox, and any sender is allowed there. */
+/** The sandbox sends nothing and accepts any sender. */
 const SANDBOX_SENDER = 'test@example.com';
 
-/** The sender of the last test, for accounts without one of their own. */
+/** The sender of the last test, for accounts without a default sender. */
 function useSender(): [string, (from: string) => void] {
   const { account, mode } = useScope();
   const key = `postrider.testFrom.${account?.accountId}`;
@@ -50,7 +50,7 @@ function SendForm({ template, draft, samples }: SendTestProps) {
     event.preventDefault();
     const { templateId, subject } = template;
     const templateVariables = { ...samples.chosen.values };
-    // A template without a subject leaves it to each send.
+    // Each message of a template without a subject needs its own.
     const body = { from, to, templateId, templateVariables, ...(subject === null && { subject: template.name }) };
     send.mutate({ body });
   };

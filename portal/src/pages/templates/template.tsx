@@ -1,6 +1,6 @@
 /**
- * One template: written beside a live preview, with its versions and its use. What is typed is kept in this browser until it is saved; saving makes a
- * new version. Live templates are read-only in the sandbox, as the API has it.
+ * One template: the editor next to a live preview, its versions and its usage. Unsaved changes are stored in this browser; saving creates a
+ * version. Live templates are read-only in the sandbox, as in the API.
  */
 import { Button, Group, Menu, SegmentedControl, Tooltip } from '@mantine/core';
 import { useNavigate, useParams } from '@tanstack/react-router';
@@ -41,7 +41,7 @@ export function TemplatePage() {
 
 type View = keyof typeof page.views;
 
-/** Says that changes are kept when the page is left with some, and asks to stay where the browser has no room for them. */
+/** Tells the user that changes are kept when leaving the page, and asks to stay if the browser could not store them. */
 function useLeaving({ isDirty, isKept, content }: Draft): void {
   const said = useRef<string | undefined>(undefined);
   said.current = isDirty ? content.name : undefined;

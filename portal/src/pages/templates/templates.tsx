@@ -1,4 +1,4 @@
-/** All templates of the account: found by name, made, and deleted with an undo. */
+/** All templates of the account: search by name, create, and delete with an undo. */
 import { ActionIcon, Button, Group, Text, TextInput, Tooltip } from '@mantine/core';
 import { useState } from 'react';
 import { pagesOf } from '../../../../clients/typescript/src/pages.ts';

@@ -1,4 +1,4 @@
-/** What was sent with a template in the last 30 days, and which templates stand in it. */
+/** What was sent with a template in the last 30 days, and which templates use it. */
 import { Anchor, Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -25,7 +25,7 @@ export function UseView({ template }: { template: Template }) {
 
 function Sent({ template: { templateId } }: { template: Template }) {
   const { mode } = useScope();
-  // A whole day, so that everybody who looks today asks for the same.
+  // Rounded to a day, so that requests of one day share the cache.
   const [since] = useState(() => new Date(Date.now() - DAYS * 86_400_000).toISOString().slice(0, 10));
   const statistics = useCall('getStatistics', {
     query: { since: `${since}T00:00:00.000Z`, interval: 'day', groupBy: 'template' },

@@ -1,4 +1,4 @@
-/** A field for one value of a variable. What is typed and is no value of its type stays in the field, is said so, and changes nothing. */
+/** A field for the value of a variable. Invalid text stays in the field with a message, and changes nothing. */
 import { Select, Textarea, TextInput } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import { values as texts } from '../../texts/templates.ts';
@@ -7,7 +7,7 @@ import { textOf, typedValue } from './values.ts';
 
 interface ValueFieldProps {
   label: string;
-  /** For screen readers, where the label alone does not say whose value it is. */
+  /** For screen readers, if the label alone is ambiguous. */
   fullLabel?: string;
   type: VariableType;
   value: unknown;
@@ -27,7 +27,7 @@ export function ValueField({ label, fullLabel, type, value, isReadOnly, hint, er
   const [text, setText] = useState(textOf(value));
   const typed = typedValue(text, type);
   const given = textOf(value);
-  // A value from elsewhere, such as another sample set, stands in place of what was typed.
+  // A new value from outside, for example another sample set, replaces the text.
   useEffect(() => {
     if (typed === undefined || textOf(typed.value) !== given) setText(given);
   }, [given]);

@@ -1,9 +1,9 @@
-/** Values of variables: read and set by a path such as order.number, and written as a person types them. */
+/** Values of variables: read and set by a path such as order.number, and formatted for typing. */
 import type { VariableType } from './content.ts';
 
 export type Values = Readonly<Record<string, unknown>>;
 
-/** Of a list; a larger one in a text would make a list that no browser holds. */
+/** Index into a list; a larger one would create a list too large for the browser. */
 const INDEX = /^\d{1,3}$/;
 
 const namesOf = (path: string): string[] => path.match(/[^.[\]]+/g) ?? [];
@@ -30,14 +30,14 @@ function changed(value: unknown, names: readonly string[], given: unknown): unkn
   return inner === undefined ? rest : { ...rest, [name]: inner };
 }
 
-/** The values with another one at the path; undefined takes it out. */
+/** Returns the values with a change at the path; undefined removes it. */
 export const withValueAt = (values: Values, path: string, given: unknown): Values =>
   changed(values, namesOf(path), given) as Values;
 
 export const textOf = (value: unknown): string =>
   value === undefined || value === null ? '' : typeof value === 'string' ? value : JSON.stringify(value);
 
-/** What somebody typed, as a value of the type; undefined where it is none. Nothing typed is no value. */
+/** Converts typed text to a value of the type; undefined if it is invalid. Empty text means no value. */
 export function typedValue(text: string, type: VariableType): { value: unknown } | undefined {
   if (text === '') return { value: undefined };
   if (type === 'string') return { value: text };
@@ -50,7 +50,7 @@ export function typedValue(text: string, type: VariableType): { value: unknown }
   }
 }
 
-/** Values as JSON that somebody wrote; undefined where it is not an object. */
+/** Parses JSON values; undefined if it is not an object. */
 export function valuesIn(json: string): Values | undefined {
   return typedValue(json.trim() === '' ? '{}' : json, 'object')?.value as Values | undefined;
 }

@@ -1,4 +1,4 @@
-/** The variables that the template declares, and those that its text asks for and nothing declares yet. */
+/** The variables that the template declares, and undeclared ones in its text. */
 import { ActionIcon, Button, Checkbox, Group, Select, Stack, Text, TextInput } from '@mantine/core';
 import { IconPlus, IconTrash } from '../../icons.ts';
 import { variables as texts, variableTypes } from '../../texts/templates.ts';
@@ -23,7 +23,7 @@ export function Variables({ draft, isReadOnly, found, missing, mistakes }: Varia
   const { variables } = draft.content;
   const set = (next: readonly Variable[]): void => draft.change({ variables: next });
   const names = new Set(variables.map(({ name }) => name));
-  // Those of a layout are in no text here, and the service says when they are missing.
+  // Variables of a layout are not in the text; the service reports them when missing.
   const asked = rootsFound([...found, ...missing.map((path) => ({ path: rootOf(path), type: 'string' as const }))]);
   const undeclared = isReadOnly
     ? []
@@ -37,7 +37,7 @@ export function Variables({ draft, isReadOnly, found, missing, mistakes }: Varia
         <ul className={classes.variables} aria-label={texts.label}>
           {variables.map((variable, index) => (
             <VariableRow
-              // Names change while they are typed, and two may be alike for a moment.
+              // Names change while typing, and two may be equal for a moment.
               // biome-ignore lint/suspicious/noArrayIndexKey: the place is what a row is
               key={index}
               {...{ variable, index, isReadOnly }}

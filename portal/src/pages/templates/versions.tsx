@@ -1,4 +1,4 @@
-/** The versions of a template: what each changed, any two compared, and an earlier one restored, which makes a new one. */
+/** The versions of a template: their changes, comparison of any two, and restoring an earlier one, which creates a new version. */
 import { Button, Group, Text } from '@mantine/core';
 import { useRef, useState } from 'react';
 import { useChange, usePages } from '../../api.ts';

@@ -1,4 +1,4 @@
-/** The editor beside the preview. The parts of the template are tabs, of which one that has a mistake says so. */
+/** The editor next to the preview. The parts of the template are tabs; a tab with an error is marked. */
 import { Tabs, Text, TextInput } from '@mantine/core';
 import { useMemo } from 'react';
 import { useCall } from '../../api.ts';
@@ -139,7 +139,7 @@ function SubjectField({ draft, isReadOnly, mistakes }: { draft: Draft; isReadOnl
   );
 }
 
-/** What is wrong with a part as a whole, such as a limit. */
+/** Errors of a part without a position, such as a limit. */
 function Unplaced({ mistakes, part }: { mistakes: Mistakes; part: Part }) {
   const wrong = mistakes.filter(({ field, line }) => field === part && line === undefined);
   if (wrong.length === 0) return null;

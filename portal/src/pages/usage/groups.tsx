@@ -1,4 +1,4 @@
-/** What became of mail by tag, template or recipient domain, the most first. */
+/** Outcomes by tag, template or recipient domain, largest first. */
 import { Anchor, SegmentedControl, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useMemo } from 'react';
@@ -17,7 +17,7 @@ const { columns: names } = usage;
 
 const share = (part: number, of: number): string => (of === 0 ? '' : percent(part / of));
 
-/** A number, and its share of what was answered. */
+/** A number and its share of the total. */
 function Part({ part, of }: { part: number; of: number }): ReactNode {
   return (
     <>
@@ -104,7 +104,7 @@ export function Groups() {
   );
 }
 
-/** The name of a group as it is read; templates have one of their own. */
+/** Returns the display name of a group; templates have a name. */
 function useNames(groupBy: GroupBy): (group: string | null) => string {
   const templates = useCall('listTemplates', { query: { limit: 100 } }, { enabled: groupBy === 'template' }).data;
   return (group) => {
@@ -114,7 +114,7 @@ function useNames(groupBy: GroupBy): (group: string | null) => string {
   };
 }
 
-/** Where its messages are; a domain is found in the addresses. */
+/** Links to the messages of the group; a domain is searched in the addresses. */
 function GroupLink({ groupBy, group, children }: { groupBy: GroupBy; group: string | null; children: ReactNode }) {
   const { mode } = useScope();
   if (!group) return children;

@@ -1,4 +1,4 @@
-/** What the account may have at most, and what it has of it where that is counted by one call. */
+/** The limits of the account, and their usage if one call can count it. */
 import { Text } from '@mantine/core';
 import { useQueries } from '@tanstack/react-query';
 import { type Answer, callerOf, type Mode } from '../../api.ts';
@@ -12,7 +12,7 @@ type Name = keyof typeof usage.limitNames;
 
 const BOTH: readonly Mode[] = ['live', 'sandbox'];
 const SHARED: readonly Mode[] = ['live'];
-/** Webhooks belong to a mode; the others are listed whole in either. */
+/** Webhooks belong to a mode; other lists are the same in both. */
 const LISTS = [
   { name: 'webhooks', operation: 'listWebhooks', modes: BOTH },
   { name: 'domains', operation: 'listDomains', modes: SHARED },
@@ -25,11 +25,11 @@ const NEAR = 0.8;
 
 interface Used {
   number: number;
-  /** There are more than one call lists. */
+  /** One call does not list all of them. */
   isMore: boolean;
 }
 
-/** What there is, by the name of its limit; nothing for what is not counted, or not known yet. */
+/** Returns the usage by limit name; empty for limits that are not counted or not loaded yet. */
 function useUsed(): Partial<Record<Name, Used>> {
   const { account } = useScope();
   const lists = useQueries({

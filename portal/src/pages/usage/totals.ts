@@ -1,4 +1,4 @@
-/** The hours or days of statistics together, by group. */
+/** Sums the hours or days of statistics by group. */
 import type { Answer, Query } from '../../api.ts';
 
 type Bucket = Answer<'getStatistics'>['buckets'][number];
@@ -10,11 +10,11 @@ export const isGroupBy = (name: string | undefined): name is GroupBy =>
 const COUNTED = ['accepted', 'delivered', 'complained', 'opened', 'clicked'] as const;
 
 export type GroupTotal = Record<(typeof COUNTED)[number] | 'bounced', number> & {
-  /** Null for all groups that are not named, empty for mail without one. */
+  /** Null for all groups that are not listed, empty for messages without one. */
   group: string | null;
 };
 
-/** The group with the most accepted mail first; those without a name last. */
+/** Sorts by accepted messages, largest first; groups without a name come last. */
 export function totalsOf(buckets: readonly Bucket[]): GroupTotal[] {
   const totals = new Map<string | null, GroupTotal>();
   for (const bucket of buckets) {

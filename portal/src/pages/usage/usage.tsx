@@ -1,4 +1,4 @@
-/** What the account sent, by tag, template or recipient domain, and what it may have at most. */
+/** What the account sent, by tag, template or recipient domain, and its limits. */
 import { Anchor, Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { type Answer, useCall } from '../../api.ts';
@@ -34,7 +34,7 @@ export function UsagePage() {
   );
 }
 
-/** Counting ends there (GET /account). */
+/** The API counts up to this number (GET /account). */
 const COUNTED_AT_MOST = 100_000;
 
 function AccountFacts({ of: { plan, status, usage: used, limits } }: { of: Answer<'getAccount'> }) {

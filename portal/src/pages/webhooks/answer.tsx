@@ -1,4 +1,4 @@
-/** The start of what a receiver answered, in lines that break: pages of errors come in one line. */
+/** The start of an endpoint's response with line breaks: error pages often have one line. */
 import { Copy } from '../../parts/copy.tsx';
 import classes from './webhooks.module.css';
 

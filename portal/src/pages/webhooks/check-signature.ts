@@ -1,11 +1,11 @@
 /**
- * Why a receiver refuses a request of ours: the headers, the clock, the secret and the body are each checked, as far as what was pasted can
- * tell. A body that only fits when it is written as we sent it shows the usual fault: JSON that was parsed and printed again. Pure, and
- * never leaves the browser.
+ * Explains why an endpoint rejects a signed request: checks the headers, the clock, the secret and the body, as far as the pasted data
+ * allows. If the signature matches only the body as Postrider sent it, the endpoint probably parsed and re-serialized the JSON. Pure; the
+ * data never leaves the browser.
  */
 
 export interface GivenRequest {
-  /** As lines, JSON, or however a log prints them. */
+  /** As lines, JSON, or in the format of a log. */
   headers: string;
   body: string;
   secret: string;
@@ -13,7 +13,7 @@ export interface GivenRequest {
 
 type State = 'right' | 'wrong' | 'unknown';
 
-/** What is known of one part; the code names a sentence, `about` what the sentence is about. */
+/** The result of one check; the code selects a sentence, `about` is its parameter. */
 export interface PartState<Code extends string> {
   state: State;
   code: Code;
@@ -36,7 +36,7 @@ export interface Check {
   clock: PartState<ClockCode>;
   secret: PartState<SecretCode>;
   body: PartState<BodyCode>;
-  /** What a receiver has to compute from what was pasted. */
+  /** The signature that an endpoint must compute for the pasted data. */
   expected?: string;
 }
 
@@ -102,7 +102,7 @@ function secretIn(text: string): Secret {
   return { state: 'unknown', code: 'secret-formed', key };
 }
 
-/** Text that was UTF-8 and was read as Latin-1. */
+/** Repairs UTF-8 text that was decoded as Latin-1. */
 function asReadAgain(body: string): string | undefined {
   if (/[^\0-\xff]/.test(body)) return undefined;
   try {
@@ -120,7 +120,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** What the body may have been before somebody changed it, with the name of that change. */
+/** Returns possible original bodies, with the name of the change to each. */
 function originals(body: string): (readonly [BodyCode, string | undefined])[] {
   const value = parsed(body);
   const inner = typeof value === 'string' ? value : undefined;
@@ -134,7 +134,7 @@ function originals(body: string): (readonly [BodyCode, string | undefined])[] {
   ];
 }
 
-/** Where no signature fits: what the text of the body itself tells. We send JSON without a space, about the event of the headers. */
+/** If no signature matches, checks the text of the body itself: Postrider sends JSON without spaces, about the event of the headers. */
 function checkedByItself(body: string, id: string | undefined): PartState<BodyCode> {
   if (body.trim() === '') return { state: 'unknown', code: 'body-none' };
   const value = parsed(body);
@@ -183,7 +183,7 @@ export async function checkSignature(given: GivenRequest, nowSeconds: number): P
   return { ...fits, finding: clock.state === 'right' ? 'genuine' : 'stale', body: { state: 'right', code } };
 }
 
-/** No signature fits, neither of the body as it is nor of what it may have been. */
+/** Neither the body nor a possible original matches a signature. */
 function causeOf({ body }: Pick<Check, 'body'>): Pick<Check, 'finding'> & Partial<Check> {
   if (body.code === 'body-untouched') return { finding: 'secret', secret: { state: 'wrong', code: 'secret-other' } };
   return { finding: body.code === 'body-rewritten' ? 'both' : 'body' };

@@ -1,4 +1,4 @@
-/** Every delivery of a webhook, newest event first, brought up to date when one of the newest changes. */
+/** Every delivery of a webhook, newest event first, reloaded when one of the newest changes. */
 import { Text, Title } from '@mantine/core';
 import { useEffect, useRef } from 'react';
 import { usePages } from '../../api.ts';
@@ -13,9 +13,9 @@ import type { Webhook } from './webhook-state.tsx';
 
 interface DeliveriesProps {
   webhook: Webhook;
-  /** As they are now. */
+  /** Their current state. */
   newest: readonly WebhookDelivery[] | undefined;
-  /** The one that is open. */
+  /** The open delivery. */
   chosen: string | undefined;
   onOpen(deliveryId: string | undefined): void;
 }

@@ -1,4 +1,4 @@
-/** One delivery: what was asked of the receiver, what it answered or why there was no answer, and sending it again. */
+/** One delivery: the request, the response or why there was none, and a button to resend it. */
 import { Anchor, Button, Drawer, Group, Stack, Text, Title } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';

@@ -1,4 +1,4 @@
-/** What became of the last deliveries of a webhook, oldest first: a mark for each, and one sentence for those who do not see them. */
+/** The results of a webhook's last deliveries, oldest first: a mark for each, and one sentence for screen readers. */
 import { Skeleton, Text, Tooltip } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { type Answer, useCall } from '../../api.ts';
@@ -12,7 +12,7 @@ export type WebhookDelivery = Answer<'listWebhookDeliveries'>[number];
 
 const SHOWN = 20;
 
-/** The newest deliveries, asked for again and again: attempts make no events, so that nothing tells of them. */
+/** Polls the newest deliveries, since attempts cause no events. */
 export function useLastDeliveries(webhookId: string, everyMs: number) {
   return useCall('listWebhookDeliveries', { path: { id: webhookId }, query: { limit: SHOWN } }, { everyMs });
 }
@@ -23,7 +23,7 @@ function summaryOf(deliveries: readonly WebhookDelivery[]): string {
   return health.summary(counted);
 }
 
-/** When it last went well, what last went wrong, and how long answers take. */
+/** Returns the last success, the last failure, and the response time. */
 function factsOf(deliveries: readonly WebhookDelivery[]): (readonly [string, ReactNode | undefined])[] {
   const well = deliveries.find(({ status }) => status === 'succeeded');
   const ill = deliveries.find(({ error }) => error !== null);

@@ -1,4 +1,4 @@
-/** Sending the events of a time again: how many they are is known before. */
+/** Replays the events of a period, after showing their number. */
 import { Button, Group, Modal, MultiSelect, Select, Stack, Text, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useCall, useChange } from '../../api.ts';
@@ -17,7 +17,7 @@ interface ReplayDialogProps {
 
 const TYPING_MS = 300;
 
-/** How many events a replay would send; asked for when the choice has been left alone for a moment. */
+/** Returns how many events a replay would send; requested when the choice has not changed for a moment. */
 function useEventCount(webhook: Webhook, asked: Asked | undefined) {
   const [settled] = useDebouncedValue(asked === undefined ? undefined : JSON.stringify(asked), TYPING_MS);
   const isSettled = asked !== undefined && settled === JSON.stringify(asked);

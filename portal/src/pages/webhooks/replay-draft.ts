@@ -1,4 +1,4 @@
-/** Which time is to be sent again, while somebody chooses it. */
+/** The period of a replay while the user selects it. */
 import { useState } from 'react';
 import type { Body } from '../../api.ts';
 import { replay } from '../../texts/webhooks.ts';
@@ -8,12 +8,12 @@ export const SPANS = ['hour', 'day', 'week', 'all', 'own'] as const;
 export type Span = (typeof SPANS)[number];
 
 const HOUR_MS = 3_600_000;
-/** `all` reaches ahead, too: the clock of the sandbox may be. */
+/** `all` also reaches into the future, since the sandbox clock may be ahead. */
 const BEFORE_MS = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 7 * 24 * HOUR_MS, all: 400 * 24 * HOUR_MS };
 
 interface Choice {
   span: Span;
-  /** As a field for date and time has them: local, without a zone. */
+  /** Values of date and time fields: local, without a time zone. */
   since: string;
   until: string;
   eventTypes: EventType[];
@@ -22,7 +22,7 @@ interface Choice {
 export interface ReplayDraft extends Choice {
   choose(span: Span): void;
   change(changed: Partial<Choice>): void;
-  /** Undefined while something is missing or wrong; `fault` says what. */
+  /** Undefined while a value is missing or invalid; `fault` says which. */
   asked: Body<'replayWebhookEvents'> | undefined;
   fault: string | undefined;
 }

@@ -1,4 +1,4 @@
-/** How far events of a time that are sent again have come. */
+/** The progress of a replay. */
 import { Button, Progress, Text } from '@mantine/core';
 import { useState } from 'react';
 import { type Body, useCall } from '../../api.ts';
@@ -9,13 +9,13 @@ export type Asked = Body<'replayWebhookEvents'>;
 
 export interface AskedReplay {
   asked: Asked;
-  /** Events that were queued. */
+  /** Number of queued events. */
   events: number;
 }
 
 const PROGRESS_EVERY_MS = 2_000;
 
-/** What waits is not counted again, so that the count grows back to the whole as the events leave. */
+/** A dry run excludes waiting events, so its count returns to the total as they are sent. */
 export function ReplayProgress({
   asked,
   events,
@@ -28,7 +28,7 @@ export function ReplayProgress({
     { path: { id: webhookId }, query: { dryRun: true }, body: asked },
     { enabled: !isOver, everyMs: PROGRESS_EVERY_MS, keepsLast: true },
   );
-  // The count from before the replay is the whole one too; only what was asked since then tells.
+  // The count from before the replay is also the total; only a count loaded since then shows progress.
   const isFresh = left.isFetchedAfterMount;
   const done = isFresh ? Math.min(left.data?.events ?? 0, events) : 0;
   if (!isOver && isFresh && (done === events || left.isError)) setOver(true);

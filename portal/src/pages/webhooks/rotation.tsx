@@ -1,4 +1,4 @@
-/** Says what a new secret means before it is made. */
+/** Explains the effect of a new secret before creating it. */
 import { Button, Group, Modal, Stack, Text } from '@mantine/core';
 import { useChange } from '../../api.ts';
 import { Problem } from '../../parts/problem.tsx';

@@ -1,4 +1,4 @@
-/** A secret, shown this once, with the code that verifies requests with it. Closes only on purpose. */
+/** A secret, shown once, with code that verifies requests. It closes only with its button. */
 import { Button, Group, Modal, Stack, Text } from '@mantine/core';
 import { Copyable, Snippets } from '../../parts/copy.tsx';
 import { Notice } from '../../parts/notice.tsx';
@@ -12,11 +12,11 @@ import python from './verify/python.txt?raw';
 
 export interface NewSecret {
   secret: string;
-  /** Until when the one before it signs too. */
+  /** Until when the previous secret also signs. */
   previousSecretUntil?: string;
 }
 
-/** Those of docs/guides/webhooks.md, which are run against what the service signs. */
+/** The examples of docs/guides/webhooks.md, which tests run against real signatures. */
 const VERIFY: Readonly<Record<string, string>> = { Node: node, Python: python, PHP: php, Go: go };
 
 export function SecretShown({ secret, previousSecretUntil, onClose }: NewSecret & { onClose(): void }) {

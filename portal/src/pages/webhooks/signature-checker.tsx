@@ -1,4 +1,4 @@
-/** Tells why a receiver refuses a request: headers, clock, secret and body, each with what was found. Nothing leaves the browser. */
+/** Explains why an endpoint rejects a request: headers, clock, secret and body, each with its result. Nothing leaves the browser. */
 import { Drawer, Stack, Text, Textarea, TextInput, Title } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import { IconCircleCheck, IconCircleDashed, IconCircleX } from '../../icons.ts';
@@ -12,7 +12,7 @@ import classes from './webhooks.module.css';
 const ICONS = { right: IconCircleCheck, wrong: IconCircleX, unknown: IconCircleDashed };
 const PARTS = ['headers', 'clock', 'secret', 'body'] as const;
 
-/** The findings for what is in the fields now; those of an earlier text never come late. */
+/** Returns the results for the current fields; results for earlier text are dropped. */
 function useCheck(given: GivenRequest): Check | undefined {
   const [check, setCheck] = useState<Check>();
   const { headers, body, secret } = given;

@@ -1,4 +1,4 @@
-/** A made-up event, sent at once: what the receiver answered, and how long it took. */
+/** Sends a sample event immediately, and shows the response and its duration. */
 import { ActionIcon, Text } from '@mantine/core';
 import { type Answer, useChange } from '../../api.ts';
 import { IconX } from '../../icons.ts';

@@ -1,4 +1,4 @@
-/** What can be done with a webhook: test it, send again, edit, enable or disable, a new secret, delete. */
+/** Actions on a webhook: test, replay, edit, enable or disable, rotate the secret, delete. */
 import { ActionIcon, Button, Menu } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useChange } from '../../api.ts';
@@ -24,7 +24,7 @@ import type { Webhook } from './webhook-state.tsx';
 interface WebhookActionsProps {
   webhook: Webhook;
   test: TestEvent;
-  /** Opens a dialog by its name in the address. */
+  /** Opens a dialog by its name in the URL. */
   onOpen(dialog: 'edit' | 'replay' | 'secret' | 'signature'): void;
 }
 
@@ -38,7 +38,7 @@ function useEnable({ webhookId, url, events, description, enabled }: Webhook) {
   return { toggle, isChanging: replace.isPending };
 }
 
-/** Goes to the list, where the webhook is gone unless that is undone. */
+/** Returns to the list, which hides the webhook unless the deletion is undone. */
 function useRemove({ webhookId }: Webhook): () => void {
   const { mode } = useScope();
   const navigate = useNavigate();
@@ -92,7 +92,7 @@ interface MoreActionsProps extends Pick<WebhookActionsProps, 'webhook' | 'onOpen
 
 function MoreActions({ webhook, onOpen, onDisable }: MoreActionsProps) {
   const remove = useRemove(webhook);
-  // That of an inbound route changes and goes with its route.
+  // The webhook of an inbound route is edited and deleted with its route.
   const isOwn = webhook.inboundRouteId === undefined;
   return (
     <Menu position="bottom-end">

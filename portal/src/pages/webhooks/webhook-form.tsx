@@ -1,4 +1,4 @@
-/** The address of a webhook, what is sent to it, and what it is for: made new, or changed. */
+/** Creates or edits a webhook: its URL, event types, and description. */
 import { Button, Checkbox, Group, Modal, Stack, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { useChange } from '../../api.ts';
@@ -9,7 +9,7 @@ import { eventSentences, webhookForm } from '../../texts/webhooks.ts';
 import { EVENT_TYPES, type EventType, type Webhook } from './webhook-state.tsx';
 
 interface WebhookFormProps {
-  /** The one to change; without it one is made. */
+  /** The webhook to edit; creates one if absent. */
   webhook?: Webhook;
   onClose(): void;
   onCreated?(made: { webhookId: string; secret: string }): void;
@@ -19,7 +19,7 @@ const AT_FIRST: EventType[] = ['Delivery', 'Bounce', 'Complaint'];
 
 const FIELDS = ['url', 'events', 'description'];
 
-/** Makes it or changes it, and closes when that is done. */
+/** Creates or updates the webhook, then closes the form. */
 function useSave({ webhook, onClose, onCreated }: WebhookFormProps) {
   const create = useChange('createWebhook', ['listWebhooks']);
   const replace = useChange('replaceWebhook', ['listWebhooks', 'getWebhook']);

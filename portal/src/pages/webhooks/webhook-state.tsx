@@ -1,4 +1,4 @@
-/** A webhook in a few words: whether it is enabled, and what is sent to it. */
+/** The state of a webhook: whether it is enabled, and its event types. */
 import type { Answer } from '../../api.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { eventSentences, webhooks } from '../../texts/webhooks.ts';

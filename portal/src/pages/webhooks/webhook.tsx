@@ -1,4 +1,4 @@
-/** One webhook: how it does, what can be done with it, and every delivery. */
+/** One webhook: its health, its actions, and every delivery. */
 import { Anchor } from '@mantine/core';
 import { Link, useParams } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';
@@ -78,7 +78,7 @@ function Loaded({ webhook }: { webhook: Webhook }) {
   );
 }
 
-/** What a person calls it: the description, or where it leads. */
+/** Returns the display name: the description, or the URL. */
 function nameOf({ description, url }: Webhook): string {
   return description || url;
 }

@@ -1,4 +1,4 @@
-/** The webhooks of an account and mode: where they go, what is sent, and how the last deliveries went. */
+/** The webhooks of an account and mode: URLs, event types, and the last deliveries. */
 import { Button, Stack, Text } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';

@@ -1,4 +1,4 @@
-/** Two texts and what differs between them: side by side, or as one text with what went and what came. */
+/** A diff of two texts: side by side, or unified. */
 import { MergeView, unifiedMergeView } from '@codemirror/merge';
 import { EditorState } from '@codemirror/state';
 import { EditorView } from '@codemirror/view';
@@ -14,13 +14,13 @@ export interface DifferenceProps {
 }
 
 const COLLAPSED = { margin: 3, minSize: 6 };
-/** Far more than two templates differ by, and still drawn at once. */
+/** More than enough for two templates, and still fast. */
 const EFFORT = { scanLimit: 2_000, timeout: 300 };
 
 function readOnly(language: 'html' | 'text', label: string) {
   return [
     ...[look(language), EditorState.readOnly.of(true), EditorView.editable.of(false)],
-    // What scrolls must be reached by keyboard (WCAG 2.1.1).
+    // Scrollable content must be accessible by keyboard (WCAG 2.1.1).
     EditorView.contentAttributes.of({ 'aria-label': label, 'aria-readonly': 'true', tabindex: '0' }),
   ];
 }

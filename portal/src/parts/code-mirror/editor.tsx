@@ -1,6 +1,6 @@
 /**
- * One text in an editor. Tab indents; Escape and then Tab leaves it, and a line below says so, for those who have no pointer. Mistakes are marked
- * where they are, and listed below, each a button that leads there.
+ * A text editor. Tab indents; Escape and then Tab leaves it, and a line below explains this for keyboard users. Errors are marked in the
+ * text and listed below, each as a button that jumps to it.
  */
 import { defaultKeymap, history, historyKeymap, indentWithTab } from '@codemirror/commands';
 import { bracketMatching, indentOnInput } from '@codemirror/language';
@@ -12,7 +12,7 @@ import { editor as texts } from '../../texts/parts.ts';
 import classes from './code.module.css';
 import { look } from './look.ts';
 
-/** Something wrong at a place; lines and columns begin with 1. */
+/** An error at a position; lines and columns start at 1. */
 export interface Mark {
   line: number;
   column: number;
@@ -28,7 +28,7 @@ export interface EditorProps {
   isReadOnly?: boolean;
 }
 
-/** On what the page put there, which is no news to it. */
+/** Marks changes made by the page, which need no notification. */
 const given = Annotation.define<true>();
 const setMarks = StateEffect.define<readonly Mark[]>();
 
@@ -50,7 +50,7 @@ function decorationsOf(state: EditorState, marks: readonly Mark[]): DecorationSe
   return builder.finish();
 }
 
-/** Marks move with the text until the next answer says where they are now. */
+/** Marks move with the text until the next response has their new position. */
 const markField = StateField.define<DecorationSet>({
   create: () => Decoration.none,
   update(decorations, transaction) {
@@ -111,7 +111,7 @@ export default function Editor({ label, value, onChange, language, marks = NONE,
   }, [language]);
   useEffect(() => {
     const { state } = view.current!;
-    // What was typed here comes back as the value; anything else is put in its place.
+    // Typed text comes back as the value; any other value replaces the text.
     if (state.doc.toString() === value) return;
     view.current!.dispatch({
       changes: { from: 0, to: state.doc.length, insert: value },

@@ -1,6 +1,6 @@
 /**
- * How code looks: colours by the portal's variables, so that light and dark need no second theme, and {{ }} and {% %} as what they are in mail,
- * whatever language is around them.
+ * The appearance of code: colors are the portal's variables, so one theme covers light and dark mode, and {{ }} and {% %} are highlighted
+ * in any language.
  */
 import { html } from '@codemirror/lang-html';
 import { syntaxHighlighting } from '@codemirror/language';
@@ -10,7 +10,7 @@ import classes from './code.module.css';
 
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
 
-/** By the names of what the parser finds; the most specific one that is here counts. */
+/** By the name of the syntax node; the most specific name applies. */
 const CLASSES: Readonly<Record<string, string | undefined>> = {
   ...{ tagName: classes.tag, angleBracket: classes.punctuation, attributeName: classes.name },
   ...{ attributeValue: classes.value, string: classes.value, number: classes.value, comment: classes.comment },
@@ -63,7 +63,7 @@ const theme = EditorView.theme({
   },
 });
 
-/** What every editor and every difference has. */
+/** Extensions shared by editors and diffs. */
 export function look(language: 'html' | 'text'): Extension {
   return [
     ...[EditorView.cspNonce.of(nonce), theme, highlighter, liquidHighlighter, lineNumbers()],
