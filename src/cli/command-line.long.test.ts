@@ -183,7 +183,7 @@ test('a port or an address that cannot be bound is one line that names the setti
   await fail({ POSTRIDER_HTTP_PORT: String(port) }, inUse);
   await fail(
     { POSTRIDER_HTTP_HOST: '192.0.2.1' },
-    /POSTRIDER_HTTP_HOST="192\.0\.2\.1" is no address .*; allowed: /,
+    /POSTRIDER_HTTP_HOST="192\.0\.2\.1" is not an address of this machine.*; allowed: /,
     78,
   );
   assert.ok(printed[0]!.includes(path.join(dataDir, 'first-run.json')));

@@ -24,7 +24,7 @@ test('watches the disk of the blobs in addition to that of the data directory', 
   const [reason] = overload.reasons();
   assert.equal(reason?.part, 'disk');
   assert.ok(overload.isScarce());
-  assert.match(reason.message, /^folder of POSTRIDER_BLOB_URL: the disk /);
+  assert.match(reason.message, /^folder of POSTRIDER_BLOB_URL: the free space of the disk /);
   assert.ok(!reason.message.includes(elsewhere), 'no path');
 });
 

@@ -70,7 +70,7 @@ test('a Reject that is played does not speak of a list', async () => {
   const { body } = await service.sandboxApi.get(`/messages/${messageId}`);
   const reject = (body.timeline as JsonObject[]).at(-1)!.reject as JsonObject;
   assert.equal(reject.reason, 'suppressed');
-  assert.match(String(reject.advice), /nothing has to be removed/);
+  assert.match(String(reject.advice), /there is nothing to remove/);
 });
 
 test('X-Sandbox-Outcome overrides the recipient, also with a reply to simulate', async () => {

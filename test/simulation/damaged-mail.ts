@@ -45,7 +45,9 @@ export function whole(reports: readonly Report[], database: Rows): Report[] {
     `SELECT m.detail FROM inbound_message m JOIN event e ON e.message_id = m.id AND e.type = 'Inbound' WHERE m.subject = ''`,
   );
   const subjects = database.all<{ subject: string }>('SELECT subject FROM inbound_message');
-  let left = nameless.filter(({ detail }) => /"unreadable": ?\["None of it/.test(detail)).length;
+  let left = nameless.filter(({ detail }) =>
+    /"unreadable": ?\["The complete message is unreadable/.test(detail),
+  ).length;
   return reports.flatMap((report) => {
     const { kind, messageId, name, acknowledged } = report;
     if (kind !== 'reply') {

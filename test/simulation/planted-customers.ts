@@ -129,7 +129,7 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
     finds: /^edited-1 has \d+ of its/,
   },
   'mail that waits is not compared with the suppression list': {
-    seed: 2,
+    seed: 4,
     file: 'suppressions/store.ts',
     find: 'return (address) => ends.get(keyOf(address)) ?? 0;',
     replace: 'return (address) => (ends.get(keyOf(address)) === 0 ? 1 : 0);',

@@ -54,7 +54,7 @@ export const PLANTED_READERS: Readonly<Record<string, Planted>> = {
     finds: /the statistics count/,
   },
   'statistics take a block for a soft bounce': {
-    seed: 36,
+    seed: 3,
     file: 'statistics/counts.ts',
     find: "if (type === 'Bounce') return BOUNCED[detail.bounce?.kind ?? 'soft'];",
     replace: "if (type === 'Bounce') return BOUNCED[detail.bounce?.kind === 'hard' ? 'hard' : 'soft'];",
@@ -75,7 +75,7 @@ export const PLANTED_READERS: Readonly<Record<string, Planted>> = {
     finds: /attempts, and has/,
   },
   'a timeline ends after three events': {
-    seed: 176,
+    seed: 70,
     file: 'events/read-store.ts',
     find: 'AND v.account_id = ? AND v.mode = ? ORDER BY v.seq`,',
     replace: 'AND v.account_id = ? AND v.mode = ? ORDER BY v.seq LIMIT 3`,',

@@ -36,7 +36,6 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /suppressed without a reason|nothing speaks against/,
   },
   'a policy suppresses an address': {
-    seed: 181,
     file: 'delivery/outcome/reply-rules.ts',
     find: 'return !/^[47]\\./.test(reading.detail) && !vetoes',
     replace: 'return !vetoes',
@@ -50,12 +49,14 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /and nobody refused it|ended by .*, which passes/,
   },
   'too many recipients end the mail': {
+    seed: 32,
     file: 'delivery/outcome/outcome.ts',
     find: "new Set(['blocked', 'greylisted', 'rate-limited', 'remote-error']);",
     replace: "new Set(['blocked', 'greylisted', 'remote-error']);",
     finds: /and nobody refused it|ended by .*, which passes/,
   },
   'the first line of a reply decides': {
+    seed: 30,
     file: 'mail/smtp-reply.ts',
     find: '  const code = codes.at(-1)!;\n',
     replace: '  const code = codes[0]!;\n',
@@ -69,18 +70,21 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /suppressed without a reason|nothing speaks against/,
   },
   'a dot suppresses nobody': {
+    seed: 167,
     file: 'delivery/outcome/outcome.ts',
     find: "(stage === 'dot' && recipientCount === 1);",
     replace: "(stage === 'dot' && recipientCount === 0);",
     finds: /and is not suppressed/,
   },
   'every bounce is a hard one': {
+    seed: 3,
     file: 'delivery/record/results.ts',
     find: "kind: outcome.kind === 'permanent' ? explanations[outcome.category].bounce : 'soft',",
     replace: "kind: outcome.kind === 'permanent' ? 'hard' : 'soft',",
     finds: /bounced with .*, of kind/,
   },
   'a full mailbox waits': {
+    seed: 125,
     file: 'delivery/outcome/outcome.ts',
     find: "const isTlsDemand = category === 'tls' && reply.code === 530;",
     replace: "const isTlsDemand = category === 'mailbox-full' || (category === 'tls' && reply.code === 530);",
@@ -94,12 +98,14 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /applied mta-sts, of|has another policy|came to a domain that asks for TLS/,
   },
   'a policy that is only tested is enforced': {
+    seed: 157,
     file: 'tls-policy/policies.ts',
     find: "  const mandatory = mode === 'enforce';\n",
     replace: "  const mandatory = mode !== 'none';\n",
     finds: /applied mta-sts, of/,
   },
   'records that cannot be looked up are no DANE': {
+    seed: 19,
     file: 'tls-policy/policies.ts',
     find: "if (answer.kind === 'none') return undefined;",
     replace: "if (answer.kind === 'none' || answer.kind === 'failed') return undefined;",
@@ -112,18 +118,21 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /was held back by|ms late|though nothing stood in its way/,
   },
   'a pause lasts for three hours': {
+    seed: 22,
     file: 'delivery/destinations/pause-steps.ts',
     find: 'return { beganMs, untilMs: beganMs + forMs, level, blockedMs };',
     replace: 'return { beganMs, untilMs: beganMs + 10_800_000, level, blockedMs };',
     finds: /ms late|was put off for/,
   },
   'each pause is twice as long as what was asked for before': {
+    seed: 31,
     file: 'delivery/destinations/pause-steps.ts',
     find: ': (ms ?? pauseStepMs(level));',
     replace: ': (ms ?? pauseStepMs(level)) * 40;',
     finds: /ms late|was put off for/,
   },
   'a suppression that is over is still in force': {
+    seed: 40,
     file: 'send/acceptance.ts',
     find: 'isSuppressed: (address) => suppressed(address) > realNowMs(call),',
     replace: 'isSuppressed: (address) => suppressed(address) > 0,',

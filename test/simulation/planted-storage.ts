@@ -4,6 +4,7 @@ import type { Planted } from './planted.ts';
 
 export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
   'answers leave before the commit': {
+    seed: 1,
     file: 'storage/sqlite/groups.ts',
     find: '    tx.begin();\n',
     replace: '    if (tx.raw.isTransaction) tx.commit();\n    tx.begin();\n',
@@ -28,12 +29,14 @@ export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
     finds: /^lost: |in no log|no such message/,
   },
   'a sync of content left out': {
+    seed: 4,
     file: 'storage/blobs/disk.ts',
     find: '        await syncs.run(() => file.datasync());\n      } finally {\n        await file.close();\n      }\n      await named;',
     replace: '      } finally {\n        await file.close();\n      }\n      await named;',
     finds: /is named by a row, and gone|is not what was accepted|content of the message is missing/,
   },
   'the folder of content is not synced': {
+    seed: 4,
     file: 'storage/blobs/disk.ts',
     find: '      await syncFolder(syncs, path.join(folder, shard)).catch(refuse);\n',
     replace: '',
@@ -47,13 +50,13 @@ export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
     finds: /is not what was accepted/,
   },
   'what a store refused counts as stored': {
-    seed: 149,
     file: 'storage/blobs/s3-client.ts',
     find: 'if (!(error instanceof S3Error) || !error.again || over) throw error;',
     replace: 'if (over) return undefined;\n          if (!(error instanceof S3Error) || !error.again) throw error;',
     finds: /is named by a row, and gone|content of the message is missing/,
   },
   'the error behind the status of a completion is overlooked': {
+    seed: 380,
     file: 'storage/blobs/s3-multipart.ts',
     find: 'if (!text.includes(`<${name}Result`))',
     replace: 'if (text.length > 99_999)',
@@ -67,7 +70,6 @@ export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
     finds: /of a write that failed is still there/,
   },
   'content is not compared with what was accepted': {
-    seed: 119,
     file: 'storage/blobs/blobs.ts',
     find: "toString('base64url') !== expected) throw new BlobDamaged(key);\n  return content;",
     replace: "toString('base64url') === '') throw new BlobDamaged(key);\n  return content;",

@@ -146,7 +146,7 @@ test('the reason is said in words, of certificate and of STARTTLS', async (t) =>
     ['expired', /; the certificate has expired$/],
     ['without', /policy of without\.example requires TLS; mx\.without\.example does not offer STARTTLS/],
     ['s454', /requires TLS; .*454 4\.7\.0 TLS not available/],
-    ['old', /requires TLS; the server offers only versions of TLS that are too old/],
+    ['old', /requires TLS; the server only supports outdated TLS versions/],
   ];
   for (const [name, pattern] of words) {
     const { attempt } = await rig.outcomeOf(`words@${name}.example`);
