@@ -101,7 +101,7 @@ function liveRows(): Record<string, unknown[]> {
   const database = new DatabaseSync(rig.databaseFile, { readOnly: true });
   try {
     const tables = database
-      .prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'refused_request'")
+      .prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('refused_request', 'node')")
       .all() as { name: string }[];
     return Object.fromEntries(
       tables.map(({ name }) => {
