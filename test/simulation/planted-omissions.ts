@@ -54,6 +54,7 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
     finds: /is suppressed without a reason/,
   },
   'a block list ends the mail': {
+    seed: 127,
     file: 'delivery/outcome/outcome.ts',
     find: "new Set(['blocked', 'greylisted', 'rate-limited', 'remote-error']);",
     replace: "new Set(['greylisted', 'rate-limited', 'remote-error']);",
@@ -112,6 +113,7 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
     finds: /asks for a certificate and came without/,
   },
   'the event of a change follows its commit': {
+    seed: 176,
     file: 'messages/state-machine.ts',
     find: '  await appendEvents(tx, appended, seqs);',
     replace: '  setTimeout(() => void appendEvents(tx, appended), 5);',
@@ -126,6 +128,7 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
     finds: /is named by a row, and gone|content of the message is missing/,
   },
   'the record of a key follows the commit of its mail': {
+    seed: 133,
     file: 'send/acceptance.ts',
     find: 'insertMany(tx, IDEMPOTENCY, rows.records),',
     replace: "void setTimeout(() => void insertMany(tx, IDEMPOTENCY, rows.records, 'ON CONFLICT DO NOTHING'), 5),",

@@ -36,6 +36,7 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /suppressed without a reason|nothing speaks against/,
   },
   'a policy suppresses an address': {
+    seed: 125,
     file: 'delivery/outcome/reply-rules.ts',
     find: 'return !/^[47]\\./.test(reading.detail) && !vetoes',
     replace: 'return !vetoes',

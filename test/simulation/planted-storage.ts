@@ -50,6 +50,7 @@ export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
     finds: /is not what was accepted/,
   },
   'what a store refused counts as stored': {
+    seed: 315,
     file: 'storage/blobs/s3-client.ts',
     find: 'if (!(error instanceof S3Error) || !error.again || over) throw error;',
     replace: 'if (over) return undefined;\n          if (!(error instanceof S3Error) || !error.again) throw error;',
@@ -70,6 +71,7 @@ export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
     finds: /of a write that failed is still there/,
   },
   'content is not compared with what was accepted': {
+    seed: 124,
     file: 'storage/blobs/blobs.ts',
     find: "toString('base64url') !== expected) throw new BlobDamaged(key);\n  return content;",
     replace: "toString('base64url') === '') throw new BlobDamaged(key);\n  return content;",
