@@ -272,7 +272,8 @@ test('the queue: status, retry now, cancel', async (t) => {
   const { destinations, ...before } = await json('queue', 'status');
   assert.deepEqual(before, { depth: 2, due: 0, leased: 0, held: 0, deferred: 0, oldestDueAt: null });
   const [{ explanation, ...destination }] = destinations;
-  assert.deepEqual(destination, { destinationId: 'x.test', waiting: 2, pausedUntil: null });
+  // Acceptance without a delivery names no domain in its lane.
+  assert.deepEqual(destination, { destinationId: '', waiting: 2, pausedUntil: null });
   assert.ok(explanation.includes(new Date(later).toISOString()), explanation);
   assert.equal((await json('queue', 'retry', first)).messageId, first);
   const after = await json('queue', 'status');

@@ -79,7 +79,7 @@ function peers(): DanePeer[] {
       ...fits('other-issuer', [2, 0, 1], issued('other-issuer')),
       fate: 'waits',
       records: [[2, 1, 1, another.cert]],
-      reply: /another certificate/,
+      reply: /do not match the certificate of /,
     },
     {
       ...byIssuer('issuer-name', [2, 0, 1]),

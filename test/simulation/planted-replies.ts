@@ -112,12 +112,6 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     replace: "if (answer.kind === 'none' || answer.kind === 'failed') return undefined;",
     finds: /applied (opportunistic|requireTls), of dane|came to .* in the clear, which has DANE|whose TLSA records are/,
   },
-  'what the DNS said is believed for a day': {
-    file: 'net/dns.ts',
-    find: 'const ttlMs = temporary ? MIN_TTL_MS : Math.min(...found.map((one) => one.ttlMs));',
-    replace: 'const ttlMs = 86_400_000;',
-    finds: /was held back by|ms late|though nothing stood in its way/,
-  },
   'a pause lasts for three hours': {
     seed: 22,
     file: 'delivery/destinations/pause-steps.ts',

@@ -88,6 +88,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /^key .* messages to/,
   },
   'a pause does not halve the limit of a server': {
+    seed: 848,
     file: 'delivery/destinations/registry.ts',
     find: 'if (!record.pause) record.limit = Math.max(1, record.limit / 2);',
     replace: 'if (!record.pause) record.limit = Math.max(1, record.limit);',
@@ -178,6 +179,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /another copy after|rows of work are left|could not be recorded/,
   },
   'a planned stop cuts off answers to dots': {
+    seed: 208,
     file: 'delivery/worker.ts',
     find: 'setTimeout(() => connections.cutBeforeDots(), Math.min(STOP_DOTS_MS, graceMs));',
     replace: 'setTimeout(() => connections.destroyAll(), 0);',
@@ -360,6 +362,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /whose TLSA records are|which has DANE/,
   },
   'a policy host that fails takes the policy away': {
+    seed: 134,
     file: 'tls-policy/mta-sts-cache.ts',
     find: 'return renewed ? answer(renewed) : answer(current, failures',
     replace: 'return renewed ? answer(renewed) : answer(undefined, failures',
@@ -371,6 +374,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /asks for TLS without it|applied opportunistic, of mta-sts/,
   },
   'whatever a policy host answers is a policy': {
+    seed: 134,
     file: 'tls-policy/mta-sts-fetch.ts',
     find: 'if (got.status !== 200)',
     replace: 'if (got.status < 200)',

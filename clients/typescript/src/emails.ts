@@ -94,5 +94,7 @@ export function createEmails(caller: Caller) {
       const answer = await caller.call('sendEmail', { query: { dryRun: true }, body: await inline(email) }, options);
       return answer as DryRunResponse;
     },
+    /** Returns an email with the status of each recipient; `id` is the id of any of its messages. */
+    get: (id: string, options?: CallOptions) => caller.call('getEmail', { path: { id } }, options),
   };
 }

@@ -218,6 +218,8 @@ export function accountOf(caller: Caller) {
     apiKeys: {
       list: (query: Query<'listApiKeys'> = {}, options?: Given) => pagesOf(caller, 'listApiKeys', { query }, options),
       create: (body: Body<'createApiKey'> = {}, options?: Given) => caller.call('createApiKey', { body }, options),
+      rename: (keyId: string, name: string, options?: Given) =>
+        caller.call('renameApiKey', { path: { keyId }, body: { name } }, options),
       revoke: (keyId: string, options?: Given) => caller.call('revokeApiKey', { path: { keyId } }, options),
     },
     smtpCredentials: {
