@@ -69,7 +69,7 @@ test('the queue shows what waits and why, and a pause is ended', { skip }, async
   await page.goto('/app/operator');
   const row = page.getByRole('table', { name: 'Destinations' }).getByRole('row', { name: /busy\.example/ });
   // Renewed without a reload.
-  await row.getByText('Paused').waitFor({ timeout: 20_000 });
+  await row.getByText('Paused', { exact: true }).waitFor({ timeout: 20_000 });
   await row.getByText(REFUSAL, { exact: true }).waitFor();
   await row.getByText(/Paused by mx\.busy\.example until .*; 3 messages queued\. Last reply: /).waitFor();
   await page.getByRole('table', { name: 'By account' }).getByRole('link', { name: 'My account' }).waitFor();

@@ -11,10 +11,15 @@ import { Card } from './card.tsx';
 
 const SHORTEST = 12;
 
+/** The token of the link that was opened. React may start to render the page more than once. */
+let opened: string | undefined;
+
 /** Removes the token from the URL, so that neither history nor screenshots keep it. */
 function takeToken(): string | undefined {
   const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? undefined;
-  if (token !== undefined) history.replaceState(history.state, '', location.pathname);
+  if (token === undefined) return opened;
+  opened = token;
+  history.replaceState(history.state, '', location.pathname);
   return token;
 }
 
@@ -34,6 +39,7 @@ function SetPassword({ title, lead, next }: { title: string; lead: string; next:
   const change = useMutation({
     mutationFn: () => callerOf().call('setPassword', { body: { token, password } }),
     async onSuccess() {
+      opened = undefined;
       // With a second factor, the response does not log the user in.
       const person = await callerOf()
         .call('getSession')
