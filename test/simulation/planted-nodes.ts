@@ -72,11 +72,11 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     finds: /not come to its end/,
   },
   'a pause is not shared': {
-    seed: 301,
+    seed: 16,
     file: 'delivery/destinations/shared-pauses.ts',
     find: '    if (unwritten.has(destination)) return;\n',
     replace: '    if (isLoaded) return;\n',
-    finds: /it asked for|its time is over/,
+    finds: /it asked for|its time is over|^left at/,
   },
   'a limit of a destination counts for each node': {
     seed: 31,
