@@ -102,7 +102,10 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
     answer(bodies.accountBody(account, await reader.usage(account.id, caller.mode), options.submissionPorts()));
   return [
     route({
-      ...{ method: 'GET', path: '/account', tag: 'account', auth: 'key' },
+      method: 'GET',
+      path: '/account',
+      tag: 'account',
+      auth: 'key',
       operationId: 'getAccount',
       summary: 'Get the account: plan, limits, usage, settings',
       description: '`limits` are the maximums of this account. `usage` counts messages in the mode of the key.',
@@ -112,7 +115,12 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
         shown((await database.execute(accountOperation, caller.account.id)) ?? caller.account, caller),
     }),
     route({
-      ...{ method: 'PATCH', path: '/account', tag: 'account', auth: 'key', role: 'owner', changesShared: true },
+      method: 'PATCH',
+      path: '/account',
+      tag: 'account',
+      auth: 'key',
+      role: 'owner',
+      changesShared: true,
       operationId: 'updateAccount',
       summary: "Change the account's settings",
       description: 'Merges the given fields into the settings; null removes a variable. Returns the account.',
@@ -131,7 +139,10 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       },
     }),
     route({
-      ...{ method: 'GET', path: '/account/health', tag: 'account', auth: 'key' },
+      method: 'GET',
+      path: '/account/health',
+      tag: 'account',
+      auth: 'key',
       operationId: 'getAccountHealth',
       summary: 'Get delivery, bounce, and complaint rates of the last 7 days',
       description:
@@ -144,7 +155,11 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       },
     }),
     route({
-      ...{ method: 'POST', path: '/account/resume-sending', tag: 'account', auth: 'key', role: 'owner' },
+      method: 'POST',
+      path: '/account/resume-sending',
+      tag: 'account',
+      auth: 'key',
+      role: 'owner',
       changesShared: true,
       operationId: 'resumeSending',
       summary: 'Release held live mail',
@@ -169,7 +184,10 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
   const { database, clock } = options;
   return [
     route({
-      ...{ method: 'GET', path: '/api-keys', tag: 'account', auth: 'key' },
+      method: 'GET',
+      path: '/api-keys',
+      tag: 'account',
+      auth: 'key',
       operationId: 'listApiKeys',
       summary: 'List active API keys, newest first',
       description: 'Lists keys by id. The keys themselves cannot be read again.',
@@ -183,7 +201,11 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
         }),
     }),
     route({
-      ...{ method: 'POST', path: '/api-keys', tag: 'account', auth: 'key', role: 'owner' },
+      method: 'POST',
+      path: '/api-keys',
+      tag: 'account',
+      auth: 'key',
+      role: 'owner',
       operationId: 'createApiKey',
       summary: 'Create an API key',
       description:
@@ -210,7 +232,11 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       },
     }),
     route({
-      ...{ method: 'PATCH', path: '/api-keys/:keyId', tag: 'account', auth: 'key', role: 'owner' },
+      method: 'PATCH',
+      path: '/api-keys/:keyId',
+      tag: 'account',
+      auth: 'key',
+      role: 'owner',
       operationId: 'renameApiKey',
       summary: 'Rename an API key',
       description: 'The key and what it is allowed to do stay the same. A sandbox key renames sandbox keys only.',
@@ -222,7 +248,10 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
         const keyId = params.keyId ?? '';
         const { id, accountId, mode } = revocationOf(caller, keyId, clock);
         const renamed = await requestedChanges(database, request, clock.now()).execute(renameKeyOperation, {
-          ...{ id, accountId, mode, name: body.name },
+          id,
+          accountId,
+          mode,
+          name: body.name,
         });
         if (renamed === 'other-mode') return refuse(NO_LIVE_POWER);
         if (renamed === 'unknown') return refuse(failure('NOT_FOUND', { message: 'There is no such API key.' }));
@@ -231,7 +260,11 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       },
     }),
     route({
-      ...{ method: 'DELETE', path: '/api-keys/:keyId', tag: 'account', auth: 'key', role: 'owner' },
+      method: 'DELETE',
+      path: '/api-keys/:keyId',
+      tag: 'account',
+      auth: 'key',
+      role: 'owner',
       operationId: 'revokeApiKey',
       summary: 'Revoke an API key',
       description:
@@ -255,7 +288,10 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
 function credentialRoutes({ database, clock, logins }: AccountRouteOptions): RouteDefinition<Caller>[] {
   return [
     route({
-      ...{ method: 'GET', path: '/smtp-credentials', tag: 'account', auth: 'key' },
+      method: 'GET',
+      path: '/smtp-credentials',
+      tag: 'account',
+      auth: 'key',
       operationId: 'listSmtpCredentials',
       summary: 'List active SMTP credentials, newest first',
       description: 'Passwords cannot be read again.',
@@ -269,7 +305,11 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
         }),
     }),
     route({
-      ...{ method: 'POST', path: '/smtp-credentials', tag: 'account', auth: 'key', role: 'owner' },
+      method: 'POST',
+      path: '/smtp-credentials',
+      tag: 'account',
+      auth: 'key',
+      role: 'owner',
       operationId: 'createSmtpCredential',
       summary: 'Create an SMTP credential',
       description:
@@ -297,7 +337,11 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       },
     }),
     route({
-      ...{ method: 'DELETE', path: '/smtp-credentials/:id', tag: 'account', auth: 'key', role: 'owner' },
+      method: 'DELETE',
+      path: '/smtp-credentials/:id',
+      tag: 'account',
+      auth: 'key',
+      role: 'owner',
       operationId: 'revokeSmtpCredential',
       summary: 'Revoke an SMTP credential',
       description:
@@ -357,7 +401,8 @@ export function approvalRoutes({ database, clock }: { database: Database; clock:
   const common = { path: '/approvals', tag: 'account', auth: 'key' } as const;
   return [
     route({
-      ...{ ...common, method: 'GET' },
+      ...common,
+      method: 'GET',
       operationId: 'listApprovals',
       summary: 'List requests for a larger email size, newest first',
       description:
@@ -372,7 +417,10 @@ export function approvalRoutes({ database, clock }: { database: Database; clock:
         }),
     }),
     route({
-      ...{ ...common, method: 'POST', role: 'owner', changesShared: true },
+      ...common,
+      method: 'POST',
+      role: 'owner',
+      changesShared: true,
       operationId: 'requestApproval',
       summary: 'Request a larger email size',
       description: 'The operator decides. An approved limit takes effect immediately; GET /account returns it.',

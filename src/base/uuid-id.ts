@@ -1,7 +1,7 @@
 /**
- * Ids as UUIDs, for interfaces whose clients accept nothing else. A bijection without a table: the time and the random part of an id
- * (base/ids.ts) are one number, ms * 62^13 + random, that fits the 122 free bits of a version 8 UUID (RFC 9562 §5.8) until the year
- * 2811. The prefix is not part of it: the kind of a resource follows from where its UUID is used.
+ * Converts ids to UUIDs and back, for interfaces whose clients only accept UUIDs. The time and the random part of an id (base/ids.ts) form
+ * one number, ms * 62^13 + random, which fits into the 122 free bits of a version 8 UUID (RFC 9562 §5.8) until the year 2811. The prefix is
+ * not included: the context of a UUID determines the kind of its resource.
  */
 import { type IdPrefix, timeOfId } from './ids.ts';
 
@@ -27,7 +27,7 @@ function textOf(number: bigint, length: number): string {
   return text;
 }
 
-/** The UUID of the number, in lower case. */
+/** Returns the UUID of a number, in lower case. */
 function format(number: bigint): string {
   const hex = (value: bigint, digits: number): string => value.toString(16).padStart(digits, '0');
   const bits = (from: bigint, count: bigint): bigint => (number >> from) & ((1n << count) - 1n);
@@ -36,18 +36,18 @@ function format(number: bigint): string {
   return `${hex(bits(90n, 32n), 8)}-${hex(bits(74n, 16n), 4)}-8${hex(bits(62n, 12n), 3)}-${low.slice(0, 4)}-${low.slice(4)}`;
 }
 
-/** The UUID that sorts by a time, with any other number for the random part; for resources that have no id of their own. */
+/** Returns a UUID that sorts by time, with `rest` as the random part; for resources without an id. */
 export function uuidAt(ms: number, rest: Uint8Array): string {
   return format(BigInt(ms) * RANDOM_SPAN + (BigInt(`0x${Buffer.from(rest).toString('hex')}`) % RANDOM_SPAN));
 }
 
-/** Unix ms in a UUID that was made here; undefined for any other text. */
+/** Returns the Unix ms in a UUID of this form; undefined for any other text. */
 export function timeOfUuid(uuid: string): number | undefined {
   const id = idOfUuid('msg', uuid);
   return id === undefined ? undefined : timeOfId(id);
 }
 
-/** The UUID of an id. Throws a RangeError for what is not an id of 21 characters, or is of a year after 2811. */
+/** Returns the UUID of an id. Throws a RangeError if the text is not an id of 21 characters, or is from a year after 2811. */
 export function uuidOf(id: string): string {
   const text = ID.exec(id)?.[1];
   const number = text === undefined ? -1n : numberOf(text);
@@ -55,7 +55,7 @@ export function uuidOf(id: string): string {
   return format(number);
 }
 
-/** The id that has this UUID; undefined for a text that is not the UUID of an id. */
+/** Returns the id of a UUID; undefined if the text is not the UUID of an id. */
 export function idOfUuid(prefix: IdPrefix, uuid: string): string | undefined {
   const parts = UUID.exec(uuid);
   if (parts === null) return undefined;
@@ -66,7 +66,7 @@ export function idOfUuid(prefix: IdPrefix, uuid: string): string | undefined {
   return `${prefix}_${textOf(number / RANDOM_SPAN, TIME_LENGTH)}${textOf(number % RANDOM_SPAN, RANDOM_LENGTH)}`;
 }
 
-/** Whether a text has the form of a UUID, of any version. */
+/** Returns whether a text has the form of a UUID of any version. */
 export function isUuid(text: string): boolean {
   return /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(text);
 }

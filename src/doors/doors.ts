@@ -1,3 +1,3 @@
-/** Interfaces of other services in front of ours; each is off unless POSTRIDER_DOORS names it. */
+/** Interfaces of other services; each is off unless POSTRIDER_DOORS names it. */
 export { createResendDoor } from './resend/resend.ts';
 export { withForeignNames } from './smtp-names.ts';

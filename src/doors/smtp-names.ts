@@ -1,7 +1,7 @@
 /**
- * SMTP user names of other services, with an API key as the password: programs that were set up for Resend, SendGrid, or SparkPost need
- * another host and another password. Only a key of scope send is accepted, because what is in the settings of an SMTP client must not
- * be able to change an account. Everything that is wrong gets the refusal of a wrong password, after the same work.
+ * SMTP user names of other services, with an API key as the password: programs that were set up for Resend, SendGrid, or SparkPost only
+ * need another host and password. Only keys with the scope `send` are accepted, so that the password of an SMTP client cannot change an
+ * account. Every failure gets the reply of a wrong password, after the same work.
  */
 import type { Authenticator, Caller, SmtpAuthenticator } from '../accounts/accounts.ts';
 import { failure, type Result, refuse } from '../base/failure.ts';
@@ -12,7 +12,7 @@ const NOT_ALLOWED = refuse(
   failure('UNAUTHORIZED', { message: 'Authentication failed; check user name and password.' }),
 );
 
-/** Logins with these names in front of `logins`. A session rests on the key it logged in with, which is held as long as its caller. */
+/** Adds logins with these names to `logins`. The key of a session is remembered as long as its caller, to check it again later. */
 export function withForeignNames(logins: SmtpAuthenticator, callers: Pick<Authenticator, 'ofKey'>): SmtpAuthenticator {
   const keys = new WeakMap<Caller, string>();
   const callerOf = async (apiKey: string): Promise<Result<Caller>> => {

@@ -16,35 +16,54 @@ const caller: CallerKey = {
 
 const outer = (change: Partial<RouteRequest<CallerKey>> = {}): RouteRequest<CallerKey> =>
   ({
-    ...{
-      caller,
-      requestId: 'req_1',
-      remoteAddress: '192.0.2.1',
-      rawBody: Buffer.from('{"sent":1}'),
-      backPressure: undefined,
-    },
+    caller,
+    requestId: 'req_1',
+    remoteAddress: '192.0.2.1',
+    rawBody: Buffer.from('{"sent":1}'),
+    backPressure: undefined,
     ...change,
   }) as RouteRequest<CallerKey>;
 
 const routes: RouteDefinition<CallerKey>[] = [
   defineRoute({
-    ...{ method: 'GET', path: '/things/:id', summary: '', tag: '', auth: 'key', response: { status: 200 } },
+    method: 'GET',
+    path: '/things/:id',
+    summary: '',
+    tag: '',
+    auth: 'key',
+    response: { status: 200 },
     query: closed({ limit: Type.Optional(Type.Integer({ minimum: 1 })) }),
     handle: ({ params, query, remoteAddress, requestId }) =>
       answer({ params, query, remoteAddress, requestId }, { A: 'b' }),
   }),
   defineRoute({
-    ...{ method: 'POST', path: '/things', summary: '', tag: '', auth: 'key', response: { status: 201 } },
-    ...{ body: closed({ name: Type.String() }), changesShared: true },
+    method: 'POST',
+    path: '/things',
+    summary: '',
+    tag: '',
+    auth: 'key',
+    response: { status: 201 },
+    body: closed({ name: Type.String() }),
+    changesShared: true,
     handle: ({ body }) => answer(body),
   }),
   defineRoute<CallerKey>({
-    ...{ method: 'POST', path: '/send', summary: '', tag: '', auth: 'key', scope: 'send', response: { status: 202 } },
-    ...{ rawFirst: true, acceptsMail: true, idempotencyKey: true },
+    method: 'POST',
+    path: '/send',
+    summary: '',
+    tag: '',
+    auth: 'key',
+    scope: 'send',
+    response: { status: 202 },
+    rawFirst: true,
+    acceptsMail: true,
+    idempotencyKey: true,
     handle: (request) => {
       if (request.backPressure !== undefined) return refuse(request.backPressure);
       const json = JSON.stringify({
-        ...{ json: request.json(), submitted: request.submitted, keys: request.headerValues('Idempotency-Key') },
+        json: request.json(),
+        submitted: request.submitted,
+        keys: request.headerValues('Idempotency-Key'),
         raw: request.rawBody.toString(),
       });
       return { ok: true, json };
@@ -62,7 +81,9 @@ test('parameters, query and headers reach the route, and its answer comes back a
   const made = await call(outer(), { method: 'GET', path: '/things/a%2Fb', query: { limit: 5, cursor: undefined } });
   // Parameters have no prototype.
   assert.deepEqual(JSON.parse(JSON.stringify(made)), {
-    ...{ ok: true, status: 200, headers: { A: 'b' } },
+    ok: true,
+    status: 200,
+    headers: { A: 'b' },
     body: { params: { id: 'a/b' }, query: { limit: 5 }, remoteAddress: '192.0.2.1', requestId: 'req_1' },
   });
 });
@@ -99,7 +120,10 @@ test('a send knows what the client sent, its key, and why nothing may be accepte
   const headers = { 'idempotency-key': 'k' };
   const made = await call(outer(), { method: 'POST', path: '/send', body: { made: 2 }, headers, submitted });
   assert.deepEqual(made.ok && made.body, {
-    ...{ json: { ok: true, value: { made: 2 } }, submitted, keys: ['k'], raw: '{"sent":1}' },
+    json: { ok: true, value: { made: 2 } },
+    submitted,
+    keys: ['k'],
+    raw: '{"sent":1}',
   });
   const closedToMail = outer({ backPressure: failure('OVERLOADED') });
   assert.equal(await refusalOf(call(closedToMail, { method: 'POST', path: '/send', body: {} })), 'OVERLOADED');

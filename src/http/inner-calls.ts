@@ -1,6 +1,6 @@
 /**
- * Calls of our own routes from within the process, for interfaces that are made of them: the checks, the handler and the transaction
- * of the route, without a socket. The caller and everything that is known of the client are those of the outer request.
+ * Calls routes of Postrider's API from within the process, for interfaces that translate to them: the checks, the handler and the
+ * transaction of the route, without a socket. The caller and the client are those of the outer request.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
@@ -14,33 +14,33 @@ type QueryValue = string | number | boolean | undefined;
 
 export interface InnerCall {
   method: Method;
-  /** With its parameters in place, encoded. */
+  /** The path with encoded parameters. */
   path: string;
   query?: Readonly<Record<string, QueryValue>>;
   /** A JSON value. */
   body?: unknown;
-  /** Names in lower case; none of the outer request are passed on. */
+  /** Names in lower case. Headers of the outer request are not passed on. */
   headers?: Readonly<Record<string, string>>;
   /** See RouteRequest. */
   submitted?: ParsedJson;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: whoever calls a route knows what it answers
+// biome-ignore lint/suspicious/noExplicitAny: callers know the response of the route that they call
 type Body = any;
 
 interface InnerSuccess {
   ok: true;
   status: number;
   headers: AnswerHeaders;
-  /** The value of a JSON answer. */
+  /** The value of a JSON response. */
   body: Body;
-  /** Of an answer that is not JSON. */
+  /** The content of a response that is not JSON. */
   content?: ContentAnswer['content'];
 }
 
 export type InnerAnswer = InnerSuccess | { ok: false; failure: Failure };
 
-/** Makes a call in the name of the request that needs it. Throws what handlers throw. */
+/** Makes a call on behalf of the outer request. Throws what handlers throw. */
 export type InnerCalls<C> = (outer: RouteRequest<C>, call: InnerCall) => Promise<InnerAnswer>;
 
 const NOTHING = Buffer.alloc(0);
@@ -91,7 +91,7 @@ class InnerRequest<C> implements RouteRequest<C> {
   get submitted(): ParsedJson | undefined {
     return this.#call.submitted;
   }
-  /** The bytes of the outer request: what was sent, whatever it was made into. */
+  /** The bytes of the outer request, from which the body was made. */
   get rawBody(): Buffer {
     if (this.#call.body === undefined) return NOTHING;
     return this.#outer.rawBody.length === 0 ? NO_FIELDS : this.#outer.rawBody;

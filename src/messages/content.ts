@@ -1,11 +1,11 @@
-/** The bytes of a mail as it was accepted, from the database and the blobs that hold them. */
+/** Reads the bytes of a message as it was accepted, from the database and the blobs. */
 import type { Readable } from 'node:stream';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { type StoredContent, storedContentOf } from '../storage/blobs/stored-content.ts';
 import { streamLargeContent } from './large-content.ts';
 import type { EmailOptions } from './message.ts';
 
-/** The whole mail; undefined when it, or one of its files, is no longer stored. */
+/** Returns the complete message; undefined if it, or one of its files, is no longer stored. */
 export async function readContent(
   found: StoredContent & { options: string },
   blobs: Blobs,

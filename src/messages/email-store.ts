@@ -1,7 +1,7 @@
 /**
- * Emails with all their copies. A composed email can have several rows in `email`, where recipients get different bytes; its copies
- * share one Message-ID and one moment of acceptance. Ids of copies ascend in the order of the recipients, so that the first id stands
- * for the email, and every other one finds it.
+ * Emails with all their copies. A composed email has several rows in `email` if recipients get different bytes; its copies share one
+ * Message-ID and one time of acceptance. Ids of copies ascend in the order of the recipients: the first id is that of the email, and every
+ * other id finds it.
  */
 import type { Mode } from '../base/mode.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
@@ -10,14 +10,14 @@ import type { MessageRow } from './message.ts';
 
 /** A message as one copy of its email. */
 export interface EmailCopy extends MessageRow {
-  /** 2: a link was clicked; 1: it was opened; null: neither is known. */
+  /** 2: a link was clicked; 1: the email was opened; null: neither is known. */
   engagement: number | null;
 }
 
 const ENGAGEMENT = `(SELECT max(CASE v.type WHEN 'Click' THEN 2 ELSE 1 END) FROM event v WHERE v.message_id = m.id
   AND v.account_id = m.account_id AND v.mode = m.mode AND v.type IN ('Open', 'Click')) AS engagement`;
 
-/** Whether two rows of `email` belong to the same composed email. */
+/** SQL condition: two rows of `email` belong to the same composed email. */
 export const sameEmail = (one: string, other: string): string =>
   `substr(${one}.header_message_id, 1, 200) = substr(${other}.header_message_id, 1, 200)
    AND ${one}.header_message_id = ${other}.header_message_id AND ${one}.account_id = ${other}.account_id
@@ -33,19 +33,19 @@ async function copiesOf(tx: Transaction, { accountId, mode, messageId }: Message
   );
 }
 
-/** All copies of the email that the message is one of, in the order of the recipients; empty where there is no such message. */
+/** Finds all copies of the email of a message, in the order of the recipients; empty if the message does not exist. */
 export const findEmailOperation = operation('messages.findEmail', 'read', (tx, key: MessageKey) => copiesOf(tx, key));
 
 export interface EmailPage {
   accountId: string;
   mode: Mode;
-  /** First ids: emails older than `before`, or newer than `after`; the newest ones where both are null. */
+  /** Ids of emails: reads those older than `before`, or newer than `after`; the newest ones if both are null. */
   before: string | null;
   after: string | null;
   limit: number;
 }
 
-/** Emails with their copies, newest first; of those newer than `after` the nearest ones. */
+/** Reads emails with their copies, newest first; if `after` is given, the ones nearest to it. */
 export const listEmailsOperation = operation(
   'messages.listEmails',
   'read',

@@ -182,7 +182,10 @@ function emailBody(copies: readonly MessageRow[]): Record<string, unknown> {
     headerMessageId: first.header_message_id,
     createdAt: iso(first.created_at),
     recipients: copies.map((copy) => ({
-      ...{ messageId: copy.id, email: copy.recipient, role: copy.role, status: shownStatus(copy) },
+      messageId: copy.id,
+      email: copy.recipient,
+      role: copy.role,
+      status: shownStatus(copy),
     })),
   };
 }
@@ -207,7 +210,10 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
   const { database, blobs } = deps;
   return [
     defineRoute({
-      ...{ method: 'GET', path: '/messages', tag: 'messages', auth: 'key' },
+      method: 'GET',
+      path: '/messages',
+      tag: 'messages',
+      auth: 'key',
       operationId: 'listMessages',
       summary: 'List messages, newest first',
       description:
@@ -228,13 +234,19 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
           ? await search(deps, asked, request.signal)
           : { rows: await database.execute(listMessagesOperation, asked), stoppedAt: null };
         return pageAnswer(request, {
-          ...{ page: page.value, rows, show: messageBody, keyOf: (row: MessageRow) => [row.id] },
+          page: page.value,
+          rows,
+          show: messageBody,
+          keyOf: (row: MessageRow) => [row.id],
           stoppedAt: stoppedAt === null ? null : [stoppedAt],
         });
       },
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/messages/:id', tag: 'messages', auth: 'key' },
+      method: 'GET',
+      path: '/messages/:id',
+      tag: 'messages',
+      auth: 'key',
       operationId: 'getMessage',
       summary: 'Get a message with its attempts and timeline',
       description: 'attempts has the complete SMTP dialogue of each attempt; timeline has every event, oldest first.',
@@ -250,7 +262,10 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/emails/:id', tag: 'messages', auth: 'key' },
+      method: 'GET',
+      path: '/emails/:id',
+      tag: 'messages',
+      auth: 'key',
       operationId: 'getEmail',
       summary: 'Show an email with its recipients',
       description: 'By its emailId, or by the messageId of any of its recipients.',
@@ -261,7 +276,10 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/messages/:id/content', tag: 'messages', auth: 'key' },
+      method: 'GET',
+      path: '/messages/:id/content',
+      tag: 'messages',
+      auth: 'key',
       operationId: 'getMessageContent',
       summary: 'Download the MIME message as it was accepted',
       description:
@@ -298,7 +316,10 @@ function isSearch(page: MessagePage): boolean {
 
 function search({ database, searches }: MessageRouteDeps, page: MessagePage, signal: AbortSignal) {
   return searches.run<MessageRow, string>({
-    ...{ accountId: page.accountId, limit: page.limit, from: page.before, signal },
+    accountId: page.accountId,
+    limit: page.limit,
+    from: page.before,
+    signal,
     read: ({ from, rows, limit }) =>
       database.execute(searchMessagesOperation, { page: { ...page, before: from, limit }, rows }),
   });
@@ -347,7 +368,10 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
   };
   return [
     defineRoute({
-      ...{ method: 'PATCH', path: '/messages/:id', tag: 'messages', auth: 'key' },
+      method: 'PATCH',
+      path: '/messages/:id',
+      tag: 'messages',
+      auth: 'key',
       operationId: 'rescheduleMessage',
       summary: 'Reschedule a message',
       description: 'A time in the past sends it immediately, as with POST /send.',
@@ -374,12 +398,16 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     defineRoute({
-      ...{ method: 'POST', path: '/messages/:id/cancel', tag: 'messages', auth: 'key' },
+      method: 'POST',
+      path: '/messages/:id/cancel',
+      tag: 'messages',
+      auth: 'key',
       operationId: 'cancelMessage',
       summary: 'Cancel a message that was not sent',
       description:
         'Allowed while the message is scheduled, queued, or delayed; records a Reject event. Returns 409 CONFLICT once it was sent.',
-      ...{ body: closed({}), bodyOptional: true },
+      body: closed({}),
+      bodyOptional: true,
       refusals: ['CONFLICT'],
       response: { status: 200, schema: messageSchema },
       async handle(request: Request<object>) {
@@ -399,20 +427,29 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     defineRoute({
-      ...{ method: 'POST', path: '/messages/:id/resend', tag: 'messages', auth: 'key' },
+      method: 'POST',
+      path: '/messages/:id/resend',
+      tag: 'messages',
+      auth: 'key',
       operationId: 'resendMessage',
       idempotencyKey: true,
       summary: 'Resend a message to the same recipient, as a new message',
       description:
         'For a message that is finished: delivered, bounced, suppressed, or cancelled. Mail that was submitted over HTTP gets a new Message-ID. Accepts an Idempotency-Key.',
-      ...{ body: closed({}), bodyOptional: true, acceptsMail: true },
+      body: closed({}),
+      bodyOptional: true,
+      acceptsMail: true,
       refusals: ['CONFLICT', 'SENDER_NOT_VERIFIED', 'DUPLICATE_REQUEST_IN_PROGRESS', 'IDEMPOTENCY_KEY_REUSED'],
       response: { status: 200, schema: sendResponse, description: 'The response of POST /send.' },
       async handle(request: Request<object>) {
         const key = keyOf(request);
         const call = {
-          ...{ accountId: key.accountId, mode: key.mode, endpoint: `/messages/${key.messageId}/resend` },
-          ...{ keys: request.headerValues('idempotency-key'), body: '', status: 200 },
+          accountId: key.accountId,
+          mode: key.mode,
+          endpoint: `/messages/${key.messageId}/resend`,
+          keys: request.headerValues('idempotency-key'),
+          body: '',
+          status: 200,
         };
         const sent = await deps.once(call, async (idempotency) => {
           if (request.backPressure) return refuse(request.backPressure);
@@ -423,7 +460,9 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
           const resent = await resendMessage(deps, { ...key, ...(await timeOf(request)), idempotency });
           if (!resent?.ok) return resent;
           await requestedChanges(database, request, clock.now()).execute(recordChangeOperation, {
-            ...{ action: 'message.resend', resourceId: key.messageId, asked: JSON.parse(resent.value).data },
+            action: 'message.resend',
+            resourceId: key.messageId,
+            asked: JSON.parse(resent.value).data,
           });
           deps.nudge();
           return ok({ status: 200, json: resent.value, replayed: false });

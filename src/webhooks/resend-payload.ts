@@ -1,6 +1,6 @@
 /**
- * Events as Resend's webhooks carry them: which of its event names an event has, and its payload. The names are those of its public
- * SDK. An event about one copy of an email names the email by the UUID of its first message, and in `to` the recipient it is about.
+ * Events in the form of Resend's webhooks: their names, which are those of its public SDK, and their payloads. An event about one copy of
+ * an email has the UUID of the email's first message, and in `to` the recipient of the copy.
  */
 import { hash } from 'node:crypto';
 import { iso } from '../base/clock.ts';
@@ -10,7 +10,7 @@ import { sameEmail } from '../messages/messages.ts';
 import type { Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
 
-/** The names that events of a type can have there. */
+/** The names that events of a type can have. */
 const NAMES: Readonly<Record<EventType, readonly string[]>> = {
   Send: ['email.sent', 'email.scheduled'],
   Delivery: ['email.delivered'],
@@ -24,18 +24,18 @@ const NAMES: Readonly<Record<EventType, readonly string[]>> = {
   Inbound: ['email.received'],
 };
 
-/** The types of our events that have one of these names there. */
+/** Returns the types of Postrider's events that can have one of these names. */
 export function typesOfResend(names: readonly string[]): EventType[] {
   const types = Object.keys(NAMES) as EventType[];
   return types.filter((type) => NAMES[type].some((name) => names.includes(name)));
 }
 
-/** Every name there that events of these types can have. */
+/** Returns all names that events of these types can have. */
 export function resendNamesOf(types: readonly EventType[]): string[] {
   return types.flatMap((type) => NAMES[type]);
 }
 
-/** An event with what its payload repeats of the email. */
+/** An event with the fields of its email that the payload contains. */
 export interface ResendEvent {
   seq: number;
   type: EventType;
@@ -44,7 +44,7 @@ export interface ResendEvent {
   at: number;
   /** JSON. */
   detail: string;
-  /** These of the email; null for mail that came in. */
+  /** The following fields are of the email, and null for inbound mail. */
   recipient: string | null;
   headerFrom: string | null;
   subject: string | null;
@@ -92,7 +92,7 @@ const BOUNCE_SUBTYPES: Readonly<Record<string, string>> = {
   'message-too-large': 'MessageTooLarge',
 };
 
-/** The name of the event there; undefined for one that has none, such as a cancelled message. */
+/** Returns the name of an event; undefined if it has none, such as that of a cancelled message. */
 function nameOf({ type, at, sendAt }: ResendEvent, { bounce, reject }: Detail): string | undefined {
   if (type === 'Send') return sendAt !== null && sendAt > at ? 'email.scheduled' : 'email.sent';
   if (type === 'Bounce') return bounce?.category === 'internal' ? 'email.failed' : 'email.bounced';
@@ -108,18 +108,18 @@ function outcomeOf(name: string, { at }: ResendEvent, { bounce, reject, click }:
     return { bounce: { message, type: BOUNCE_TYPES[bounce.kind] ?? 'Undetermined', subType } };
   }
   if (reject !== undefined) return { suppressed: { message: reject.advice, type: 'OnAccountSuppressionList' } };
-  // The address of a recipient is not recorded.
+  // Postrider does not record the IP addresses of recipients.
   if (click !== undefined)
     return { click: { ipAddress: '', link: click.url, timestamp: iso(at), userAgent: click.userAgent } };
   return {};
 }
 
-/** The id of a file of mail that came in. */
+/** Returns the id of a file of inbound mail. */
 export function inboundFileUuid(inboundId: string, atMs: number, index: number): string {
   return uuidAt(atMs, hash('sha256', `${inboundId}/${index}`, 'buffer'));
 }
 
-/** Addresses of a header field, as it shows them. */
+/** Returns the addresses of a header field as they are written. */
 export function addressesOf(headers: Inbound['headers'], name: string): string[] {
   const values = headers.filter((one) => one.name.toLowerCase() === name).map((one) => one.value);
   return values.flatMap((value) => value.match(/(?:"(?:[^"\\]|\\.)*"|[^",])+/g) ?? []).map((one) => one.trim());
@@ -148,7 +148,7 @@ function received(event: ResendEvent, inbound: Inbound): Record<string, unknown>
   };
 }
 
-/** The payload of an event; undefined where it has no counterpart there. */
+/** Returns the payload of an event; undefined if it has no counterpart. */
 export function resendPayload(event: ResendEvent): ResendPayload | undefined {
   const detail = JSON.parse(event.detail) as Detail;
   const name = nameOf(event, detail);
@@ -170,7 +170,7 @@ export function resendPayload(event: ResendEvent): ResendPayload | undefined {
   return { name, body: JSON.stringify({ type: name, created_at: iso(event.at), data }) };
 }
 
-/** Payloads of events by their numbers; without those that have no counterpart there. */
+/** Reads the payloads of events by their numbers, except those without a counterpart. */
 export async function readResendPayloads(
   tx: Transaction,
   seqs: readonly number[],

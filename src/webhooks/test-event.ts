@@ -30,9 +30,19 @@ const DELIVERY = { remoteHost: 'mx.example.com', reply: '250 2.0.0 OK', tls: 'TL
 function resendBody(nowMs: number): string {
   const messageId = newId('msg', nowMs);
   const payload = resendPayload({
-    ...{ seq: 0, type: 'Delivery', messageId, at: nowMs, detail: JSON.stringify({ delivery: DELIVERY }) },
-    ...{ recipient: RECIPIENT, headerFrom: FROM, subject: SUBJECT, metadata: '{"test":"true"}' },
-    ...{ headerMessageId: '<test@postrider.invalid>', templateId: null, acceptedAt: nowMs, sendAt: null },
+    seq: 0,
+    type: 'Delivery',
+    messageId,
+    at: nowMs,
+    detail: JSON.stringify({ delivery: DELIVERY }),
+    recipient: RECIPIENT,
+    headerFrom: FROM,
+    subject: SUBJECT,
+    metadata: '{"test":"true"}',
+    headerMessageId: '<test@postrider.invalid>',
+    templateId: null,
+    acceptedAt: nowMs,
+    sendAt: null,
     firstId: messageId,
   });
   return payload!.body;

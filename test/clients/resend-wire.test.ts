@@ -59,7 +59,10 @@ async function call(
 }
 
 const mail = (extra: object = {}) => ({
-  ...{ from: 'hello@shop.example', to: ['ann@example.com'], subject: 'Hello', text: 'Hello' },
+  from: 'hello@shop.example',
+  to: ['ann@example.com'],
+  subject: 'Hello',
+  text: 'Hello',
   ...extra,
 });
 
@@ -471,7 +474,12 @@ test('an email that differs for each recipient is still one', async () => {
   files.answer();
   const to = ['p1@example.com', 'p2@example.com', 'p3@example.com'];
   const sent = await service.api.post('/send', {
-    ...{ from: 'hello@shop.example', to: to.slice(0, 2), cc: to[2], subject: 'One', text: 'Hi', listUnsubscribe: true },
+    from: 'hello@shop.example',
+    to: to.slice(0, 2),
+    cc: to[2],
+    subject: 'One',
+    text: 'Hi',
+    listUnsubscribe: true,
   });
   assert.equal(sent.status, 202, sent.text);
   const posted = await waitUntil('three events', () => {
@@ -556,7 +564,9 @@ test('inbound mail is listed with its files', async () => {
     '',
   ].join('\r\n');
   const played = await service.sandboxApi.post('/sandbox/inbound', {
-    ...{ to: 'support@in.shop.example', from: 'ann@example.com', raw },
+    to: 'support@in.shop.example',
+    from: 'ann@example.com',
+    raw,
   });
   assert.ok(played.status < 300, played.text);
   const { data, has_more: hasMore } = (await call('GET', '/emails/receiving', { key })).body;

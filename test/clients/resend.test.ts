@@ -239,7 +239,8 @@ for (const [name, Resend] of Object.entries(SDKS)) {
     assert.equal(data(await resend.domains.get(domain.id)).object, 'domain');
     assert.ok(data(await resend.domains.list()).data.some((one) => one.id === domain.id));
     assert.deepEqual(data(await resend.domains.update({ id: domain.id, openTracking: false })), {
-      ...{ object: 'domain', id: domain.id },
+      object: 'domain',
+      id: domain.id,
     });
     assert.match(refused(await resend.domains.update({ id: domain.id, clickTracking: true })).message, /each email/);
     assert.equal(data(await resend.domains.verify(domain.id)).id, domain.id);
@@ -362,7 +363,10 @@ for (const [name, Resend] of Object.entries(SDKS)) {
     const alias = `welcome-${name}`;
     const made = data(
       await resend.templates.create({
-        ...{ name: `Welcome ${name}`, alias, subject: 'Hello {{{NAME}}}', from: 'Shop <hello@shop.example>' },
+        name: `Welcome ${name}`,
+        alias,
+        subject: 'Hello {{{NAME}}}',
+        from: 'Shop <hello@shop.example>',
         html: '<p>{{{NAME}}}: {{{ COUNT }}} {{ left }} {% as %} it is</p>',
         variables: [
           { key: 'NAME', type: 'string' },

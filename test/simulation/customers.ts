@@ -78,9 +78,19 @@ export interface Entry {
 
 /** Returns an entry for a message before its first request. */
 export const newEntry = (mail: WantedMail): Entry => ({
-  ...{ mail, attempts: 0, acknowledged: [], acknowledgedAtMs: undefined, cancelled: new Map() },
-  ...{ isShown: false, isGivenUp: false, isTurnedAway: false, strange: [] },
-  ...{ movedToMs: [], resends: 0, resentIds: [], isWelcome: false },
+  mail,
+  attempts: 0,
+  acknowledged: [],
+  acknowledgedAtMs: undefined,
+  cancelled: new Map(),
+  isShown: false,
+  isGivenUp: false,
+  isTurnedAway: false,
+  strange: [],
+  movedToMs: [],
+  resends: 0,
+  resentIds: [],
+  isWelcome: false,
 });
 
 export interface Answer {

@@ -98,18 +98,19 @@ export interface Peer {
 
 /** A server without a fault. */
 export const PERFECT: Manners = {
-  ...{
-    tls: 'good',
-    isCertified: true,
-    connections: 20,
-    greylistMs: 0,
-    temporary: 0,
-    permanent: 0,
-    refusals: ['no mailbox'],
-    closing: 0,
-    stalls: 0,
-  },
-  ...{ lostAnswers: 0, downUntilMs: 0, busy: undefined, dotMs: { quick: 80, slow: 80, slowShare: 0 } },
+  tls: 'good',
+  isCertified: true,
+  connections: 20,
+  greylistMs: 0,
+  temporary: 0,
+  permanent: 0,
+  refusals: ['no mailbox'],
+  closing: 0,
+  stalls: 0,
+  lostAnswers: 0,
+  downUntilMs: 0,
+  busy: undefined,
+  dotMs: { quick: 80, slow: 80, slowShare: 0 },
 };
 
 /** `isOnly`: its domain has no other server to try instead. */
@@ -286,16 +287,21 @@ export function startPeer(
       };
       for (const to of envelope.to) {
         const copy: Copy = {
-          ...{ recipient: to, length, fileDigest, signatures, subject: find('subject'), messageId: find('message-id') },
-          ...{
-            returnPath: envelope.from,
-            sinceMs,
-            atMs: timeline.nowMs,
-            ...dot,
-            inTls: stream !== socket,
-            isCertified: stream !== socket && manners.isCertified,
-          },
-          ...{ heardAtMs: undefined, peer: name, peerAddress: address },
+          recipient: to,
+          length,
+          fileDigest,
+          signatures,
+          subject: find('subject'),
+          messageId: find('message-id'),
+          returnPath: envelope.from,
+          sinceMs,
+          atMs: timeline.nowMs,
+          ...dot,
+          inTls: stream !== socket,
+          isCertified: stream !== socket && manners.isCertified,
+          heardAtMs: undefined,
+          peer: name,
+          peerAddress: address,
         };
         copies.push(copy);
         options.onTaken(copy);

@@ -118,7 +118,13 @@ async function lived(world: World, { template, onStep }: RunOptions): Promise<Re
     ...world.lives.faults,
     ...world.deeds.faults,
     ...faultsOf({
-      ...{ ledger, peers, receiver, deathsMs, isDeadly, database, isOver },
+      ledger,
+      peers,
+      receiver,
+      deathsMs,
+      isDeadly,
+      database,
+      isOver,
       startMs: START_MS,
       manually: world.deeds.suppressed,
       signing: world.signing,
@@ -180,7 +186,9 @@ const hasFlipped = (counts: World['counts']): boolean =>
 function storedEvidence(world: World, database: Rows): StoredEvidence {
   const { disk, store, cluster, deathsMs, counts } = world;
   return {
-    ...{ database, stored: (store ?? disk).blobs(), left: disk.left },
+    database,
+    stored: (store ?? disk).blobs(),
+    left: disk.left,
     // A lost response of a store leaves objects without a reference.
     isUndisturbed: !store && !cluster && deathsMs.length === 0 && !isRefused(world) && !counts[IO_ERROR],
     isFlipped: hasFlipped(counts),
@@ -213,7 +221,8 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const disk = new Disk(timeline, random.stream('disk'), count);
   const failing = draw.chance(0.15) && flood === undefined;
   const threads = new SimulatedThreads(timeline, {
-    ...{ random: random.stream('threads'), count },
+    random: random.stream('threads'),
+    count,
     faults: choices.faults(
       'storage',
       failing ? { refused: draw.between(0, 0.02), lost: draw.between(0, 0.003) } : NO_STORAGE_FAULTS,
@@ -236,7 +245,11 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const reporters =
     reporting.chance(0.3) && choices.has('reports')
       ? new Reporters({
-          ...{ secretKey: template.secretKey, random: reporting, share: flood ? 0.1 : 0.7, largeShare, count },
+          secretKey: template.secretKey,
+          random: reporting,
+          share: flood ? 0.1 : 0.7,
+          largeShare,
+          count,
           onDot: () => dots.came(),
           busy: (by) => {
             world.busy += by;
@@ -247,7 +260,15 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const policies = flood ? NO_POLICIES : drawPolicies(random, { choices, isShared });
   const peers = startExchangers({
     goodServers: extent.goodServers,
-    ...{ policies, flood, isPerfect, network, dns, choices, count, onTaken, random: random.stream('peers') },
+    policies,
+    flood,
+    isPerfect,
+    network,
+    dns,
+    choices,
+    count,
+    onTaken,
+    random: random.stream('peers'),
     onBegun: (guest) => dots.begun(guest),
     onDot: () => dots.came(),
   });
@@ -292,16 +313,14 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   if (contentDays !== undefined) count('a world that keeps content for a day');
   const makeNode = (shared?: NodeOptions['shared']): SimulatedNode => {
     const node: SimulatedNode = createNode({
-      ...{
-        template,
-        folder,
-        takesMail: reporters !== undefined,
-        resolver: policies.resolver,
-        contentDays,
-        usesStore: store !== undefined,
-        onLog,
-        ...(shared && { shared }),
-      },
+      template,
+      folder,
+      takesMail: reporters !== undefined,
+      resolver: policies.resolver,
+      contentDays,
+      usesStore: store !== undefined,
+      onLog,
+      ...(shared && { shared }),
       onBroken: () => {
         deathsMs.push(timeline.nowMs);
         node.kill();
@@ -318,24 +337,38 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   if (!cluster) lives.watch(node);
   if (flood && cluster) for (const { guests } of peers) guests.isSharedBy(cluster.nodes.length, AWAKE_MS);
   const world: World = {
-    ...{ choices, random, timeline, network, threads, disk, node, cluster, peers, receiver, reporters, faults },
-    ...{
-      count,
-      counts,
-      ledger: [],
-      deeds: { faults: [], suppressed: [] },
-      reader: undefined,
-      flood,
-      store,
-      policies,
-      policyHosts,
-      deathsMs,
-      busy: 0,
-      dots,
-      clockSetAtMs,
-    },
+    choices,
+    random,
+    timeline,
+    network,
+    threads,
+    disk,
+    node,
+    cluster,
+    peers,
+    receiver,
+    reporters,
+    faults,
+    count,
+    counts,
+    ledger: [],
+    deeds: { faults: [], suppressed: [] },
+    reader: undefined,
+    flood,
+    store,
+    policies,
+    policyHosts,
+    deathsMs,
+    busy: 0,
+    dots,
+    clockSetAtMs,
     signing,
-    ...{ contentFaults, extent, lives, isDeadly, lookups, isFailing: failing },
+    contentFaults,
+    extent,
+    lives,
+    isDeadly,
+    lookups,
+    isFailing: failing,
     isContentShort: contentDays !== undefined,
   };
   return world;

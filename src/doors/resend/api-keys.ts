@@ -1,11 +1,18 @@
-/** /api-keys: keys of the account, of the mode of the caller's key. A key for one domain is one that may send from that domain only. */
+/** /api-keys: keys of the account, in the mode of the calling key. A key for one domain may send from that domain only. */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
 import { idOfUuid, uuidOf } from '../../base/uuid-id.ts';
 import type { RouteDefinition } from '../../http/route.ts';
-import { keyOf } from './domains.ts';
-import { type Asked, endpoint, fault, open, type ResendDoorDeps, type Said, said } from './endpoint.ts';
-import { list } from './lists.ts';
+import {
+  type EndpointAnswer,
+  type EndpointContext,
+  endpoint,
+  invalidField,
+  open,
+  type ResendDoorDeps,
+  success,
+} from './endpoint.ts';
+import { keyOf, list } from './lists.ts';
 
 interface KeyBody {
   keyId: string;
@@ -21,39 +28,44 @@ const newKey = open({
   domain_id: Type.Optional(Type.String({ maxLength: 64 })),
 });
 
-async function create({ body, call }: Asked<Static<typeof newKey>>): Promise<Said> {
+async function create({ body, call }: EndpointContext<Static<typeof newKey>>): Promise<EndpointAnswer> {
   const scope = SCOPES[body.permission ?? 'full_access'];
-  if (scope === undefined) return fault('permission', 'must be full_access or sending_access');
+  if (scope === undefined) return invalidField('permission', 'must be full_access or sending_access');
   let allowedSenders: string[] | undefined;
   if (body.domain_id !== undefined) {
-    if (scope !== 'send') return fault('domain_id', 'is for keys with the permission sending_access');
+    if (scope !== 'send') return invalidField('domain_id', 'is for keys with the permission sending_access');
     const id = idOfUuid('dom', body.domain_id);
     const domain = id === undefined ? undefined : await call('GET', `/domains/${id}`);
-    if (!domain?.ok) return fault('domain_id', 'must be the id of a domain of this account');
+    if (!domain?.ok) return invalidField('domain_id', 'must be the id of a domain of this account');
     allowedSenders = [domain.body.domain];
   }
   const made = await call('POST', '/api-keys', {
     body: { name: body.name, scope, ...(allowedSenders !== undefined && { allowedSenders }) },
   });
-  return made.ok ? said({ id: uuidOf(made.body.keyId), token: made.body.apiKey }) : made;
+  return made.ok ? success({ id: uuidOf(made.body.keyId), token: made.body.apiKey }) : made;
 }
 
 function shown({ keyId, name, createdAt }: KeyBody): Record<string, unknown> {
-  // When a key was last used is not recorded.
+  // Postrider does not record when a key was last used.
   return { id: uuidOf(keyId), name: name ?? '', created_at: createdAt, last_used_at: null };
 }
 
 export function apiKeyEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[] {
   return [
     endpoint(deps, {
-      ...{ method: 'POST', path: '/api-keys', summary: 'Create an API key', status: 201 },
+      method: 'POST',
+      path: '/api-keys',
+      summary: 'Create an API key',
+      status: 201,
       body: newKey,
       handle: create,
     }),
     endpoint(deps, {
-      ...{ method: 'GET', path: '/api-keys', summary: 'List API keys, newest first' },
-      handle: (asked) =>
-        list<KeyBody>(asked, {
+      method: 'GET',
+      path: '/api-keys',
+      summary: 'List API keys, newest first',
+      handle: (context) =>
+        list<KeyBody>(context, {
           path: '/api-keys',
           keyOf: (id) => keyOf(idOfUuid('key', id)),
           idOf: ({ keyId }) => uuidOf(keyId),
@@ -61,23 +73,27 @@ export function apiKeyEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[]
         }),
     }),
     endpoint(deps, {
-      ...{ method: 'PATCH', path: '/api-keys/:id', summary: 'Rename an API key' },
+      method: 'PATCH',
+      path: '/api-keys/:id',
+      summary: 'Rename an API key',
       body: open({ name: Type.String({ minLength: 1, maxLength: 50 }) }),
-      handle: async (asked) => {
-        const id = asked.id('key');
+      handle: async (context) => {
+        const id = context.id('key');
         if (!id.ok) return id;
-        const { name } = asked.body;
-        const renamed = await asked.call('PATCH', `/api-keys/${id.value}`, { body: { name } });
-        return renamed.ok ? said({ object: 'api_key', id: uuidOf(id.value) }) : renamed;
+        const { name } = context.body;
+        const renamed = await context.call('PATCH', `/api-keys/${id.value}`, { body: { name } });
+        return renamed.ok ? success({ object: 'api_key', id: uuidOf(id.value) }) : renamed;
       },
     }),
     endpoint(deps, {
-      ...{ method: 'DELETE', path: '/api-keys/:id', summary: 'Revoke an API key' },
-      handle: async (asked) => {
-        const id = asked.id('key');
+      method: 'DELETE',
+      path: '/api-keys/:id',
+      summary: 'Revoke an API key',
+      handle: async (context) => {
+        const id = context.id('key');
         if (!id.ok) return id;
-        const revoked = await asked.call('DELETE', `/api-keys/${id.value}`);
-        return revoked.ok ? said({ object: 'api_key', id: uuidOf(id.value), deleted: true }) : revoked;
+        const revoked = await context.call('DELETE', `/api-keys/${id.value}`);
+        return revoked.ok ? success({ object: 'api_key', id: uuidOf(id.value), deleted: true }) : revoked;
       },
     }),
   ];

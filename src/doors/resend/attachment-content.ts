@@ -1,13 +1,13 @@
 /**
- * Attachments of a send, in each form that clients give them: Base64, a list of bytes, a Node Buffer as JSON writes it, or the URL of a
- * file that this service fetches from a public address. Names and types that are not given are found.
+ * Attachments of a send, in every form that clients use: Base64, a list of bytes, a Node Buffer serialized as JSON, or the URL of a file,
+ * which is fetched from a public address. A missing name or type is derived from the URL or the name.
  */
 import { type Static, Type } from 'typebox';
 import { ok, type Result } from '../../base/failure.ts';
 import type { HttpClient } from '../../net/http-client.ts';
-import { fault, open } from './endpoint.ts';
+import { invalidField, open } from './endpoint.ts';
 
-/** What all files of an email may have together; the email itself must fit too. */
+/** Limit of all files of an email together; the complete email has a limit of its own. */
 export const MAX_FILES_BYTES = 2_000_000;
 const FETCH_MS = 10_000;
 const MAX_REDIRECTS = 3;
@@ -59,7 +59,7 @@ function typeOf(name: string): string {
   return TYPES[/\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? ''] ?? 'application/octet-stream';
 }
 
-/** The bytes of a Buffer as JSON writes it; undefined where an element is not a byte. */
+/** Returns the bytes of a Buffer serialized as JSON; undefined if an element is not a byte. */
 function bytesOf(data: readonly unknown[]): Buffer | undefined {
   const bytes = Buffer.alloc(data.length);
   for (const [index, byte] of data.entries()) {
@@ -78,33 +78,33 @@ function nameInUrl(url: string): string {
   }
 }
 
-/** Fetches a file, following a few redirects; each address is checked anew. */
+/** Fetches a file and follows a few redirects; the address guard checks each of them. */
 async function fetchFile(http: HttpClient, url: string, field: string): Promise<Result<Buffer>> {
   let next = url;
   for (let hops = 0; hops <= MAX_REDIRECTS; hops += 1) {
     const outcome = await http.get({ url: next, timeoutMs: FETCH_MS, maxBytes: MAX_FILES_BYTES });
-    if (!outcome.ok) return fault(field, `cannot be fetched: ${outcome.message}`);
+    if (!outcome.ok) return invalidField(field, `cannot be fetched: ${outcome.message}`);
     const { status, headers, body } = outcome;
     if (status >= 300 && status < 400 && headers.location !== undefined) {
       next = URL.parse(headers.location, next)?.href ?? '';
       continue;
     }
-    if (status !== 200) return fault(field, `cannot be fetched: the server answered ${status}`);
+    if (status !== 200) return invalidField(field, `cannot be fetched: the server returned ${status}`);
     return body === undefined
-      ? fault(field, `cannot be fetched whole: a file may have at most ${MAX_FILES_BYTES} bytes`)
+      ? invalidField(field, `cannot be fetched: the file has more than ${MAX_FILES_BYTES} bytes`)
       : ok(body);
   }
-  return fault(field, `cannot be fetched: more than ${MAX_REDIRECTS} redirects`);
+  return invalidField(field, `cannot be fetched: more than ${MAX_REDIRECTS} redirects`);
 }
 
-/** Attachments as our send takes them, or what is wrong with the first one that is not usable. */
+/** Returns attachments in the form of POST /send, or the failure of the first one that is not valid. */
 export async function readAttachments(http: HttpClient, given: readonly Given[]): Promise<Result<SendAttachment[]>> {
   const read: SendAttachment[] = [];
   let sizeBytes = 0;
   for (const [index, one] of given.entries()) {
     const field = `attachments[${index}]`;
     const { content: inline, path, content_type: contentType, content_id: contentId } = one;
-    if ((inline === undefined) === (path === undefined)) return fault(field, 'needs either content or path');
+    if ((inline === undefined) === (path === undefined)) return invalidField(field, 'needs either content or path');
     let base64 = typeof inline === 'string' ? inline : undefined;
     if (base64 === undefined) {
       const bytes =
@@ -112,16 +112,19 @@ export async function readAttachments(http: HttpClient, given: readonly Given[])
           ? ok(bytesOf('data' in inline ? inline.data : inline))
           : await fetchFile(http, path!, `${field}.path`);
       if (!bytes.ok) return bytes;
-      if (bytes.value === undefined) return fault(`${field}.content`, 'must be a Buffer, or its bytes in Base64');
+      if (bytes.value === undefined)
+        return invalidField(`${field}.content`, 'must be a Buffer, or its bytes in Base64');
       base64 = bytes.value.toString('base64');
     }
     sizeBytes += Math.floor((base64.length * 3) / 4);
     if (sizeBytes > MAX_FILES_BYTES + 2)
-      return fault(field, `exceeds the limit: all files of an email may have ${MAX_FILES_BYTES} bytes together`);
+      return invalidField(field, `exceeds the limit of ${MAX_FILES_BYTES} bytes for all files of an email together`);
     const named = typeof one.filename === 'string' && one.filename !== '' ? one.filename : undefined;
     const name = named ?? ((path === undefined ? '' : nameInUrl(path)) || `attachment-${index + 1}`);
     read.push({
-      ...{ name, contentType: contentType ?? typeOf(name), content: base64 },
+      name,
+      contentType: contentType ?? typeOf(name),
+      content: base64,
       ...(contentId !== undefined && { contentId: contentId.replace(/^<(.*)>$/, '$1') }),
     });
   }

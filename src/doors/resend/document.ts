@@ -1,6 +1,6 @@
 /**
- * GET /openapi/resend.json: this interface as OpenAPI 3.1, made from the routes that serve it. Bodies are the schemas that validate them;
- * answers are described by the public documentation of the interface.
+ * GET /openapi/resend.json: this interface as OpenAPI 3.1, generated from its routes. Request bodies are described by the schemas that
+ * validate them; responses are plain objects, described in Resend's public documentation.
  */
 import type { Caller } from '../../accounts/accounts.ts';
 import type { RouteDefinition } from '../../http/route.ts';
@@ -15,7 +15,7 @@ const ERROR = {
   properties: { statusCode: { type: 'integer' }, name: { type: 'string' }, message: { type: 'string' } },
 };
 
-/** A schema as readers of the document know it. */
+/** Returns the schema to publish, which can differ from the one that validates. */
 function shown(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(shown);
   if (typeof schema !== 'object' || schema === null) return schema;
@@ -23,7 +23,7 @@ function shown(schema: unknown): unknown {
   return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, shown(value)]));
 }
 
-/** `listEmails`, `getEmailsAttachments`: unique, and the same in every version. */
+/** Returns an id such as `getEmails` or `postEmailsByIdCancel`: unique, and stable across versions. */
 function operationId(method: string, path: string): string {
   const words = path
     .split('/')
@@ -45,15 +45,15 @@ function parameters({ path, method, idempotencyKey }: RouteDefinition<Caller>): 
   const inQuery = isList
     ? [
         { name: 'limit', in: 'query', schema: { type: 'integer', minimum: 1, maximum: 100, default: 20 } },
-        { name: 'after', in: 'query', schema: text, description: 'ID of the last entry of the page before.' },
-        { name: 'before', in: 'query', schema: text, description: 'ID of the first entry of the page after.' },
+        { name: 'after', in: 'query', schema: text, description: 'ID of the last entry of the previous page.' },
+        { name: 'before', in: 'query', schema: text, description: 'ID of the first entry of the next page.' },
       ]
     : [];
   const key = { name: 'Idempotency-Key', in: 'header', schema: { type: 'string', maxLength: 256 } };
   return [...inPath, ...inQuery, ...(idempotencyKey ? [key] : [])];
 }
 
-/** Routes without fields take `{}`, which some clients send with every request. */
+/** Returns whether the body has fields. Routes without fields accept `{}`, which some clients send with every request. */
 function hasFields({ body }: RouteDefinition<Caller>): boolean {
   const { type, properties = {} } = (body ?? {}) as { type?: string; properties?: object };
   return type === 'array' || Object.keys(properties).length > 0;
@@ -76,12 +76,12 @@ function operation(route: RouteDefinition<Caller>): Json {
     }),
     responses: {
       [route.response.status]: { description: 'Success.', content: content({ type: 'object' }) },
-      default: { description: 'Refused.', content: content({ $ref: '#/components/schemas/Error' }) },
+      default: { description: 'Error.', content: content({ $ref: '#/components/schemas/Error' }) },
     },
   };
 }
 
-/** The document of these routes; those without a key are left out. */
+/** Returns the document of these routes, except those that need no key. */
 function documentOf(routes: readonly RouteDefinition<Caller>[], serverUrl: string): Json {
   const paths: Record<string, Json> = {};
   for (const route of routes) {
@@ -107,8 +107,13 @@ export function documentRoute(
   linkBase: { readonly baseUrl: string },
 ): RouteDefinition<Caller> {
   return defineRoute<Caller>({
-    ...{ method: 'GET', path: '/openapi/resend.json', tag: 'service', auth: 'none', hidden: true, ownQuery: true },
-    summary: 'The Resend interface as OpenAPI 3.1',
+    method: 'GET',
+    path: '/openapi/resend.json',
+    tag: 'service',
+    auth: 'none',
+    hidden: true,
+    ownQuery: true,
+    summary: 'Get the OpenAPI document of the Resend interface',
     response: { status: 200 },
     handle: () => ({ ok: true, body: documentOf(routes, linkBase.baseUrl) }),
   });

@@ -1,10 +1,21 @@
-/** /domains: sender domains with their DNS records. Regions, tracking and TLS belong to a domain there, and to an email here. */
+/**
+ * /domains: sending domains with their DNS records. Tracking and TLS are settings of a domain in Resend and of an email in Postrider;
+ * regions do not exist.
+ */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
 import { idOfUuid, uuidOf } from '../../base/uuid-id.ts';
 import type { RouteDefinition } from '../../http/route.ts';
-import { type Asked, endpoint, fault, open, type ResendDoorDeps, type Said, said } from './endpoint.ts';
-import { list } from './lists.ts';
+import {
+  type EndpointAnswer,
+  type EndpointContext,
+  endpoint,
+  invalidField,
+  open,
+  type ResendDoorDeps,
+  success,
+} from './endpoint.ts';
+import { keyOf, list } from './lists.ts';
 
 interface DomainBody {
   domainId: string;
@@ -53,7 +64,11 @@ function whole(domain: DomainBody): Record<string, unknown> {
   const records = domain.dnsRecords
     .filter(({ purpose }) => purpose in RECORDS)
     .map(({ purpose, type, name, value, status }) => ({
-      ...{ record: RECORDS[purpose], name, type, ttl: 'Auto', value },
+      record: RECORDS[purpose],
+      name,
+      type,
+      ttl: 'Auto',
+      value,
       status: RECORD_STATUS[status] ?? 'pending',
     }));
   return { object: 'domain', ...summary(domain), records };
@@ -74,44 +89,52 @@ const newDomain = open({
 });
 const changedDomain = open(settings);
 
-/** Refuses a setting that would not take effect. */
-function unsupported(wish: Static<typeof changedDomain>) {
+/** Returns the failure of a setting that would have no effect; undefined if there is none. */
+function unsupported(wanted: Static<typeof changedDomain>) {
   const perEmail = (field: string, ours: string) =>
-    fault(field, `is a setting of each email in Postrider; send it with ${ours} over POST /send`);
-  if (wish.open_tracking === true) return perEmail('open_tracking', 'enableOpenTracking');
-  if (wish.click_tracking === true) return perEmail('click_tracking', 'enableClickTracking');
-  if (wish.tls === 'enforced') return perEmail('tls', 'requireTls');
-  if (wish.tls !== undefined && wish.tls !== 'opportunistic') return fault('tls', 'must be opportunistic');
-  if (wish.capabilities?.receiving === 'enabled')
-    return fault('capabilities.receiving', 'is set up with POST /inbound-routes of the Postrider API');
+    invalidField(field, `is a setting of each email in Postrider: set ${ours} in POST /send`);
+  if (wanted.open_tracking === true) return perEmail('open_tracking', 'enableOpenTracking');
+  if (wanted.click_tracking === true) return perEmail('click_tracking', 'enableClickTracking');
+  if (wanted.tls === 'enforced') return perEmail('tls', 'requireTls');
+  if (wanted.tls !== undefined && wanted.tls !== 'opportunistic') return invalidField('tls', 'must be opportunistic');
+  if (wanted.capabilities?.receiving === 'enabled')
+    return invalidField('capabilities.receiving', 'is set up with POST /inbound-routes of the Postrider API');
   return undefined;
 }
 
-async function create({ body, call }: Asked<Static<typeof newDomain>>): Promise<Said> {
+async function create({ body, call }: EndpointContext<Static<typeof newDomain>>): Promise<EndpointAnswer> {
   if (body.region !== undefined && !REGIONS.includes(body.region))
-    return fault('region', `must be one of ${REGIONS.join(', ')}; it has no effect in Postrider`);
+    return invalidField('region', `must be one of ${REGIONS.join(', ')}; it has no effect in Postrider`);
   const refused = unsupported(body);
   if (refused !== undefined) return refused;
   const added = await call('POST', '/domains', { body: { domain: body.name } });
-  return added.ok ? said(whole(added.body)) : added;
+  return added.ok ? success(whole(added.body)) : added;
 }
 
-async function withId(asked: Asked, answer: (id: string) => Promise<Said>): Promise<Said> {
-  const id = asked.id('dom');
+async function withId(
+  context: EndpointContext,
+  answer: (id: string) => Promise<EndpointAnswer>,
+): Promise<EndpointAnswer> {
+  const id = context.id('dom');
   return id.ok ? answer(id.value) : id;
 }
 
 export function domainEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[] {
   return [
     endpoint(deps, {
-      ...{ method: 'POST', path: '/domains', summary: 'Add a domain', status: 201 },
+      method: 'POST',
+      path: '/domains',
+      summary: 'Add a domain',
+      status: 201,
       body: newDomain,
       handle: create,
     }),
     endpoint(deps, {
-      ...{ method: 'GET', path: '/domains', summary: 'List domains, newest first' },
-      handle: (asked) =>
-        list<DomainBody>(asked, {
+      method: 'GET',
+      path: '/domains',
+      summary: 'List domains, newest first',
+      handle: (context) =>
+        list<DomainBody>(context, {
           path: '/domains',
           keyOf: (id) => keyOf(idOfUuid('dom', id)),
           idOf: ({ domainId }) => uuidOf(domainId),
@@ -119,43 +142,46 @@ export function domainEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[]
         }),
     }),
     endpoint(deps, {
-      ...{ method: 'GET', path: '/domains/:id', summary: 'Show a domain with its DNS records' },
-      handle: (asked) =>
-        withId(asked, async (id) => {
-          const found = await asked.call('GET', `/domains/${id}`);
-          return found.ok ? said(whole(found.body)) : found;
+      method: 'GET',
+      path: '/domains/:id',
+      summary: 'Show a domain with its DNS records',
+      handle: (context) =>
+        withId(context, async (id) => {
+          const found = await context.call('GET', `/domains/${id}`);
+          return found.ok ? success(whole(found.body)) : found;
         }),
     }),
     endpoint(deps, {
-      ...{ method: 'PATCH', path: '/domains/:id', summary: 'Change settings of a domain' },
+      method: 'PATCH',
+      path: '/domains/:id',
+      summary: 'Change settings of a domain',
       body: changedDomain,
-      handle: (asked) =>
-        withId(asked, async (id) => {
-          const found = await asked.call('GET', `/domains/${id}`);
+      handle: (context) =>
+        withId(context, async (id) => {
+          const found = await context.call('GET', `/domains/${id}`);
           if (!found.ok) return found;
-          return unsupported(asked.body) ?? said({ object: 'domain', id: uuidOf(id) });
+          return unsupported(context.body) ?? success({ object: 'domain', id: uuidOf(id) });
         }),
     }),
     endpoint(deps, {
-      ...{ method: 'DELETE', path: '/domains/:id', summary: 'Delete a domain' },
-      handle: (asked) =>
-        withId(asked, async (id) => {
-          const removed = await asked.call('DELETE', `/domains/${id}`);
-          return removed.ok ? said({ object: 'domain', id: uuidOf(id), deleted: true }) : removed;
+      method: 'DELETE',
+      path: '/domains/:id',
+      summary: 'Delete a domain',
+      handle: (context) =>
+        withId(context, async (id) => {
+          const removed = await context.call('DELETE', `/domains/${id}`);
+          return removed.ok ? success({ object: 'domain', id: uuidOf(id), deleted: true }) : removed;
         }),
     }),
     endpoint(deps, {
-      ...{ method: 'POST', path: '/domains/:id/verify', summary: 'Look up the DNS records of a domain' },
-      handle: (asked) =>
-        withId(asked, async (id) => {
-          const looked = await asked.call('POST', `/domains/${id}/verify`, { body: {} });
-          return looked.ok ? said({ object: 'domain', id: uuidOf(id) }) : looked;
+      method: 'POST',
+      path: '/domains/:id/verify',
+      summary: 'Look up the DNS records of a domain',
+      handle: (context) =>
+        withId(context, async (id) => {
+          const looked = await context.call('POST', `/domains/${id}/verify`, { body: {} });
+          return looked.ok ? success({ object: 'domain', id: uuidOf(id) }) : looked;
         }),
     }),
   ];
-}
-
-/** The sort key of a list that is sorted by id. */
-export function keyOf(id: string | undefined): [string] | undefined {
-  return id === undefined ? undefined : [id];
 }

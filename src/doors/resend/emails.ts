@@ -1,6 +1,6 @@
 /**
- * /emails: sent emails, one entry for each email whatever the number of its recipients. What happened to an email is the worst that
- * happened to one of its recipients. HTML, text, and files are read from the content while it is kept.
+ * /emails: sent emails, one entry for each email and not for each recipient. The last event of an email is the worst of its recipients.
+ * HTML, text, and files are read from the content while it is kept.
  */
 import { hash } from 'node:crypto';
 import type { Readable } from 'node:stream';
@@ -20,14 +20,23 @@ import {
   shownStatus,
 } from '../../messages/messages.ts';
 import { addressesOf } from '../../webhooks/webhooks.ts';
-import { type Asked, endpoint, fault, NOT_FOUND, open, type ResendDoorDeps, type Said, said } from './endpoint.ts';
-import { createFileLinks } from './file-links.ts';
-import { listBody, readWish } from './lists.ts';
+import {
+  type EndpointAnswer,
+  type EndpointContext,
+  endpoint,
+  invalidField,
+  NOT_FOUND,
+  open,
+  type ResendDoorDeps,
+  success,
+} from './endpoint.ts';
+import { bytesOf, createFileLinks } from './file-links.ts';
+import { listBody, readListQuery } from './lists.ts';
 import { durationSeconds, TIME_ALLOWED, timeMs } from './scheduled.ts';
 
 const NO_EMAIL = NOT_FOUND('Email');
 
-/** From the worst to the best; an email has the first that applies to one of its copies. */
+/** From the worst to the best; an email has the first event that applies to one of its copies. */
 const EVENTS = [
   'bounced',
   'complained',
@@ -60,7 +69,7 @@ function lastEventOf(copy: EmailCopy): LastEvent {
   return EVENT_OF[shownStatus(copy)];
 }
 
-/** The worst of the copies. */
+/** Returns the worst event of the copies. */
 export function foldEvents(copies: readonly EmailCopy[]): LastEvent {
   const all = new Set(copies.map(lastEventOf));
   return EVENTS.find((one) => all.has(one))!;
@@ -87,38 +96,31 @@ function summary(copies: readonly EmailCopy[]): Record<string, unknown> {
   };
 }
 
-/** The copies of the email in the path. */
-async function copiesIn({ database }: ResendDoorDeps, asked: Asked): Promise<Result<EmailCopy[]>> {
-  const id = asked.id('msg');
+/** Finds the copies of the email in the path. */
+async function copiesIn({ database }: ResendDoorDeps, context: EndpointContext): Promise<Result<EmailCopy[]>> {
+  const id = context.id('msg');
   if (!id.ok) return id;
-  const { account, mode } = asked.caller;
+  const { account, mode } = context.caller;
   const copies = await database.execute(findEmailOperation, { accountId: account.id, mode, messageId: id.value });
   return copies.length === 0 ? NO_EMAIL : ok(copies);
 }
 
-async function wholeBytes(content: unknown): Promise<Buffer> {
-  if (Buffer.isBuffer(content)) return content;
-  const chunks: Buffer[] = [];
-  for await (const chunk of content as Readable) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
-}
-
-/** An email without uploaded files has no more bytes. */
+/** More than an email without uploaded files can have. */
 const WHOLE = { text: 2_000_000, html: 2_000_000 };
 
-/** The mail as it was accepted; undefined once its content is not kept. */
-async function readContent(asked: Asked, messageId: string): Promise<ReadMail | undefined> {
-  const answer = await asked.call('GET', `/messages/${messageId}/content`);
-  return answer.ok ? readMail(await wholeBytes(answer.content), WHOLE) : undefined;
+/** Reads the email as it was accepted; undefined if its content is no longer kept. */
+async function readContent(context: EndpointContext, messageId: string): Promise<ReadMail | undefined> {
+  const answer = await context.call('GET', `/messages/${messageId}/content`);
+  return answer.ok ? readMail(await bytesOf(answer.content as Buffer | Readable), WHOLE) : undefined;
 }
 
-async function show(deps: ResendDoorDeps, asked: Asked): Promise<Said> {
-  const copies = await copiesIn(deps, asked);
+async function show(deps: ResendDoorDeps, context: EndpointContext): Promise<EndpointAnswer> {
+  const copies = await copiesIn(deps, context);
   if (!copies.ok) return copies;
   const first = copies.value[0]!;
-  const content = await readContent(asked, first.id);
+  const content = await readContent(context, first.id);
   const tags = Object.entries(JSON.parse(first.metadata) as Record<string, string>);
-  return said({
+  return success({
     object: 'email',
     ...summary(copies.value),
     reply_to: content === undefined ? [] : addressesOf(content.headers, 'reply-to'),
@@ -128,13 +130,13 @@ async function show(deps: ResendDoorDeps, asked: Asked): Promise<Said> {
   });
 }
 
-async function listEmails({ database }: ResendDoorDeps, { query, caller }: Asked): Promise<Said> {
-  const wish = readWish(query);
-  if (!wish.ok) return wish;
-  const { limit, after, before } = wish.value;
+async function listEmails({ database }: ResendDoorDeps, { query, caller }: EndpointContext): Promise<EndpointAnswer> {
+  const wanted = readListQuery(query);
+  if (!wanted.ok) return wanted;
+  const { limit, after, before } = wanted.value;
   const [older, newer] = [after, before].map((uuid) => (uuid === undefined ? null : idOfUuid('msg', uuid)));
-  if (older === undefined) return fault('after', 'must be the id of an email');
-  if (newer === undefined) return fault('before', 'must be the id of an email');
+  if (older === undefined) return invalidField('after', 'must be the id of an email');
+  if (newer === undefined) return invalidField('before', 'must be the id of an email');
   const page = { accountId: caller.account.id, mode: caller.mode, before: older, after: newer, limit: limit + 1 };
   const emails = await database.execute(listEmailsOperation, page);
   const hasMore = emails.length > limit;
@@ -142,45 +144,45 @@ async function listEmails({ database }: ResendDoorDeps, { query, caller }: Asked
   return listBody(shown.map(summary), hasMore);
 }
 
-/** Makes the same change to every copy; the first refusal ends it. */
+/** Makes the same change to every copy, and stops at the first failure. */
 async function changeAll(
   deps: ResendDoorDeps,
-  asked: Asked,
+  context: EndpointContext,
   { path, method, body, possible }: { path: string; method: 'PATCH' | 'POST'; body: object; possible: MessageStatus[] },
-): Promise<Said> {
-  const copies = await copiesIn(deps, asked);
+): Promise<EndpointAnswer> {
+  const copies = await copiesIn(deps, context);
   if (!copies.ok) return copies;
   const open = copies.value.filter((copy) => possible.includes(copy.status));
   if (open.length === 0) return refuse(tooLate(foldEvents(copies.value)));
   for (const { id } of open) {
-    const changed = await asked.call(method, `/messages/${id}${path}`, { body });
+    const changed = await context.call(method, `/messages/${id}${path}`, { body });
     if (!changed.ok) return changed;
   }
-  return said({ object: 'email', id: uuidOf(copies.value[0]!.id) });
+  return success({ object: 'email', id: uuidOf(copies.value[0]!.id) });
 }
 
 function tooLate(event: string): Failure {
   return failure('CONFLICT', { message: `The email cannot be changed: its last event is ${event}.` });
 }
 
-async function move(deps: ResendDoorDeps, asked: Asked<{ scheduled_at: string }>): Promise<Said> {
-  const sendAtMs = timeMs(asked.body.scheduled_at, deps.clock.now());
-  if (sendAtMs === undefined) return fault('scheduled_at', TIME_ALLOWED);
+async function move(deps: ResendDoorDeps, context: EndpointContext<{ scheduled_at: string }>): Promise<EndpointAnswer> {
+  const sendAtMs = timeMs(context.body.scheduled_at, deps.clock.now());
+  if (sendAtMs === undefined) return invalidField('scheduled_at', TIME_ALLOWED);
   const body = { sendAt: new Date(sendAtMs).toISOString() };
-  return changeAll(deps, asked, { method: 'PATCH', path: '', body, possible: ['scheduled'] });
+  return changeAll(deps, context, { method: 'PATCH', path: '', body, possible: ['scheduled'] });
 }
 
-async function share(deps: ResendDoorDeps, asked: Asked<{ expires_in?: string }>): Promise<Said> {
-  const copies = await copiesIn(deps, asked);
+async function share(deps: ResendDoorDeps, context: EndpointContext<{ expires_in?: string }>): Promise<EndpointAnswer> {
+  const copies = await copiesIn(deps, context);
   if (!copies.ok) return copies;
-  const wish = asked.body.expires_in;
-  const expiresInSeconds = wish === undefined ? undefined : durationSeconds(wish);
-  if (wish !== undefined && expiresInSeconds === undefined)
-    return fault('expires_in', 'must be a duration such as "7d", "12h" or "30 minutes"');
+  const wanted = context.body.expires_in;
+  const expiresInSeconds = wanted === undefined ? undefined : durationSeconds(wanted);
+  if (wanted !== undefined && expiresInSeconds === undefined)
+    return invalidField('expires_in', 'must be a duration such as "7d", "12h" or "30 minutes"');
   const body = expiresInSeconds === undefined ? {} : { expiresInSeconds };
   const { id } = copies.value[0]!;
-  const link = await asked.call('POST', `/messages/${id}/share`, { body });
-  return link.ok ? said({ object: 'email', id: uuidOf(id), url: link.body.url }) : link;
+  const link = await context.call('POST', `/messages/${id}/share`, { body });
+  return link.ok ? success({ object: 'email', id: uuidOf(id), url: link.body.url }) : link;
 }
 
 const LINK_MS = 3_600_000;
@@ -189,17 +191,17 @@ function fileId(messageId: string, index: number): string {
   return uuidAt(timeOfId(messageId) ?? 0, hash('sha256', `${messageId}/${index}`, 'buffer'));
 }
 
-/** Files of the email in the path, as they are shown. */
-async function filesIn(deps: ResendDoorDeps, asked: Asked): Promise<Result<Record<string, unknown>[]>> {
-  const copies = await copiesIn(deps, asked);
+/** Returns the files of the email in the path, in the form of this interface. */
+async function filesIn(deps: ResendDoorDeps, context: EndpointContext): Promise<Result<Record<string, unknown>[]>> {
+  const copies = await copiesIn(deps, context);
   if (!copies.ok) return copies;
   const { id: messageId } = copies.value[0]!;
-  const content = await readContent(asked, messageId);
+  const content = await readContent(context, messageId);
   if (content === undefined)
     return refuse(failure('NOT_FOUND', { message: 'The content of this email is no longer kept.' }));
   const expiresAtMs = deps.clock.now() + LINK_MS;
   const links = createFileLinks(deps.linkBase);
-  const { account, mode } = asked.caller;
+  const { account, mode } = context.caller;
   const shown = ({ name, contentType, sizeBytes, contentId }: MailFile, index: number): Record<string, unknown> => ({
     id: fileId(messageId, index),
     filename: name,
@@ -213,53 +215,69 @@ async function filesIn(deps: ResendDoorDeps, asked: Asked): Promise<Result<Recor
   return ok(content.files.map(shown));
 }
 
-async function listFiles(deps: ResendDoorDeps, asked: Asked): Promise<Said> {
-  const files = await filesIn(deps, asked);
+async function listFiles(deps: ResendDoorDeps, context: EndpointContext): Promise<EndpointAnswer> {
+  const files = await filesIn(deps, context);
   return files.ok ? listBody(files.value, false) : files;
 }
 
-async function showFile(deps: ResendDoorDeps, asked: Asked): Promise<Said> {
-  const files = await filesIn(deps, asked);
+async function showFile(deps: ResendDoorDeps, context: EndpointContext): Promise<EndpointAnswer> {
+  const files = await filesIn(deps, context);
   if (!files.ok) return files;
-  const file = files.value.find((one) => one.id === asked.request.params.file?.toLowerCase());
-  return file === undefined ? NOT_FOUND('Attachment') : said({ object: 'attachment', ...file });
+  const file = files.value.find((one) => one.id === context.request.params.file?.toLowerCase());
+  return file === undefined ? NOT_FOUND('Attachment') : success({ object: 'attachment', ...file });
 }
 
 export function emailEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[] {
   return [
     endpoint(deps, {
-      ...{ method: 'GET', path: '/emails', summary: 'List sent emails, newest first' },
-      handle: (asked) => listEmails(deps, asked),
+      method: 'GET',
+      path: '/emails',
+      summary: 'List sent emails, newest first',
+      handle: (context) => listEmails(deps, context),
     }),
     endpoint(deps, {
-      ...{ method: 'GET', path: '/emails/:id', summary: 'Show an email' },
-      handle: (asked) => show(deps, asked),
+      method: 'GET',
+      path: '/emails/:id',
+      summary: 'Show an email',
+      handle: (context) => show(deps, context),
     }),
     endpoint(deps, {
-      ...{ method: 'PATCH', path: '/emails/:id', summary: 'Reschedule an email' },
+      method: 'PATCH',
+      path: '/emails/:id',
+      summary: 'Reschedule an email',
       body: open({ scheduled_at: Type.String({ maxLength: 64 }) }),
-      handle: (asked) => move(deps, asked),
+      handle: (context) => move(deps, context),
     }),
     endpoint(deps, {
-      ...{ method: 'POST', path: '/emails/:id/cancel', summary: 'Cancel an email that has not been sent' },
-      handle: (asked) =>
-        changeAll(deps, asked, {
-          ...{ method: 'POST', path: '/cancel', body: {} },
+      method: 'POST',
+      path: '/emails/:id/cancel',
+      summary: 'Cancel an email that has not been sent',
+      handle: (context) =>
+        changeAll(deps, context, {
+          method: 'POST',
+          path: '/cancel',
+          body: {},
           possible: ['scheduled', 'queued', 'delayed'],
         }),
     }),
     endpoint(deps, {
-      ...{ method: 'POST', path: '/emails/:id/share', summary: 'Create a link that shows an email' },
+      method: 'POST',
+      path: '/emails/:id/share',
+      summary: 'Create a link that shows an email',
       body: open({ expires_in: Type.Optional(Type.String({ maxLength: 64 })) }),
-      handle: (asked) => share(deps, asked),
+      handle: (context) => share(deps, context),
     }),
     endpoint(deps, {
-      ...{ method: 'GET', path: '/emails/:id/attachments', summary: 'List the attachments of an email' },
-      handle: (asked) => listFiles(deps, asked),
+      method: 'GET',
+      path: '/emails/:id/attachments',
+      summary: 'List the attachments of an email',
+      handle: (context) => listFiles(deps, context),
     }),
     endpoint(deps, {
-      ...{ method: 'GET', path: '/emails/:id/attachments/:file', summary: 'Show an attachment' },
-      handle: (asked) => showFile(deps, asked),
+      method: 'GET',
+      path: '/emails/:id/attachments/:file',
+      summary: 'Show an attachment',
+      handle: (context) => showFile(deps, context),
     }),
   ];
 }

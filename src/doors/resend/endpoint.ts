@@ -1,6 +1,6 @@
 /**
- * What the endpoints of this interface are written with. An endpoint is a route that translates: it calls routes of our own in the
- * name of its caller and words their answers as Resend does. Fields it does not know are ignored and listed in `X-Ignored-Fields`.
+ * Defines the endpoints of this interface. An endpoint is a route that translates: it calls routes of Postrider's API on behalf of its
+ * caller and returns their responses in Resend's form. Unknown fields are ignored and listed in `X-Ignored-Fields`.
  */
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
@@ -20,68 +20,68 @@ import type { HttpClient } from '../../net/http-client.ts';
 import type { Blobs } from '../../storage/blobs/blobs.ts';
 import type { Database } from '../../storage/database.ts';
 
-/** In front of the path of every endpoint. */
+/** Prefix of the path of every endpoint. */
 export const PREFIX = '/resend';
 
 export interface ResendDoorDeps {
   database: Database;
   blobs: Blobs;
   clock: Clock;
-  /** Our own routes. */
+  /** Calls routes of Postrider's API. */
   call: InnerCalls<Caller>;
-  /** Sends are to use what was just published. */
+  /** Call this after a template was published, so that sends use the new version. */
   templatesChanged(accountId: string): void;
-  /** Fetches attachments that are named by a URL; it reaches public addresses only. */
+  /** Fetches attachments that are given by URL; reaches public addresses only. */
   http: HttpClient;
-  /** What links are made with; the address is read at each use. */
+  /** Key and base URL of links; the URL is read at each use. */
   linkBase: { readonly secretKey: Uint8Array; readonly baseUrl: string };
 }
 
 type Request<B = unknown> = RouteRequest<Caller, B>;
 
 /** One request to an endpoint. */
-export interface Asked<B = unknown> {
+export interface EndpointContext<B = unknown> {
   request: Request<B>;
   body: B;
   query: URLSearchParams;
   caller: Caller;
   call(method: Method, path: string, rest?: Omit<InnerCall, 'method' | 'path'>): Promise<InnerAnswer>;
-  /** The id that a parameter of the path names. */
+  /** Returns the id in a parameter of the path, `id` by default. */
   id(prefix: IdPrefix, parameter?: string): Result<string>;
 }
 
-/** An endpoint's answer: a JSON body with the status of the endpoint, or a refusal. */
-export type Said = { ok: true; body: unknown } | { ok: false; failure: Failure };
+/** The result of an endpoint: a JSON body, returned with the endpoint's status, or a failure. */
+export type EndpointAnswer = { ok: true; body: unknown } | { ok: false; failure: Failure };
 
 interface Endpoint<B extends TSchema | undefined> {
   method: Method;
   path: string;
   summary: string;
-  /** What the key must be allowed; full unless given. */
+  /** The scope that the key needs; full by default. */
   scope?: 'send';
-  /** 200 unless given. */
+  /** Default 200. */
   status?: 201;
   body?: B;
   acceptsMail?: true;
   maxBodyBytes?: number;
   maxJsonValues?: number;
-  handle(asked: Asked<B extends TSchema ? Static<B> : unknown>): Promise<Said>;
+  handle(context: EndpointContext<B extends TSchema ? Static<B> : unknown>): Promise<EndpointAnswer>;
 }
 
-/** An object that may have other fields too. */
+/** An object that can have other fields too. */
 export const open = <P extends TProperties>(properties: P) => Type.Object(properties);
 
-export const said = (body: unknown): Said => ({ ok: true, body });
+export const success = (body: unknown): EndpointAnswer => ({ ok: true, body });
 
-/** Refuses with a fault of one field, named as the client wrote it. */
-export function fault(field: string, message: string): { ok: false; failure: Failure } {
+/** Returns the failure of one field, which has the name that clients use. */
+export function invalidField(field: string, message: string): { ok: false; failure: Failure } {
   return refuse(invalid([{ field, message }]));
 }
 
 export const NOT_FOUND = (what: string): { ok: false; failure: Failure } =>
   refuse(failure('NOT_FOUND', { message: `${what} not found.` }));
 
-/** What an id names there. */
+/** What an id refers to, in error messages. */
 const NOUNS: Partial<Record<IdPrefix, string>> = {
   msg: 'Email',
   inb: 'Email',
@@ -99,7 +99,7 @@ type Shape = {
   additionalProperties?: unknown;
 };
 
-/** Fields of a value that its schema does not have. */
+/** Returns the fields of a value that its schema does not have. */
 export function unknownFields(value: unknown, written: Shape, path = ''): string[] {
   const schema = written.shownAs ?? written;
   if (Array.isArray(value)) {
@@ -122,7 +122,7 @@ function ignoredHeader(value: unknown, schema: TSchema): Record<string, string> 
   return names.length === 0 ? {} : { 'X-Ignored-Fields': names.slice(0, MOST_NAMED).join(', ') };
 }
 
-function asked<B>({ call }: ResendDoorDeps, request: Request<B>): Asked<B> {
+function contextOf<B>({ call }: ResendDoorDeps, request: Request<B>): EndpointContext<B> {
   const mark = request.url.indexOf('?');
   return {
     request,
@@ -132,7 +132,7 @@ function asked<B>({ call }: ResendDoorDeps, request: Request<B>): Asked<B> {
     call: (method, path, rest = {}) => call(request, { method, path, ...rest }),
     id: (prefix, parameter = 'id') => {
       const text = request.params[parameter] ?? '';
-      if (!isUuid(text)) return fault('id', 'must be a valid UUID');
+      if (!isUuid(text)) return invalidField('id', 'must be a valid UUID');
       const id = idOfUuid(prefix, text);
       return id === undefined ? NOT_FOUND(NOUNS[prefix] ?? 'Resource') : ok(id);
     },
@@ -144,23 +144,29 @@ function hasOnlyOptionalFields(schema: TSchema): boolean {
   return type === 'object' && required.length === 0;
 }
 
-/** Makes a route of an endpoint. */
+/** Returns the route of an endpoint. */
 export function endpoint<B extends TSchema | undefined = undefined>(
   deps: ResendDoorDeps,
   definition: Endpoint<B>,
 ): RouteDefinition<Caller> {
   const { method, path, summary, scope, status = 200, handle, ...rest } = definition;
-  // Some clients send `{}` with every request, and their parameters with a GET.
+  // Some clients send `{}` with every request, and their parameters as the body of a GET.
   const body: TSchema = definition.body ?? open({});
   return defineRoute({
     ...rest,
-    ...{ method, path: `${PREFIX}${path}`, tag: 'resend', auth: 'key', ownQuery: true, summary },
+    method,
+    path: `${PREFIX}${path}`,
+    tag: 'resend',
+    auth: 'key',
+    ownQuery: true,
+    summary,
     ...(scope !== undefined && { scope }),
-    ...{ body, bodyOptional: hasOnlyOptionalFields(body) },
+    body,
+    bodyOptional: hasOnlyOptionalFields(body),
     ...(definition.acceptsMail && { idempotencyKey: true }),
     response: { status },
     handle: async (request: Request): Promise<RouteAnswer> => {
-      const answer = await handle(asked(deps, request) as Parameters<typeof handle>[0]);
+      const answer = await handle(contextOf(deps, request) as Parameters<typeof handle>[0]);
       if (!answer.ok) return answer;
       return {
         ok: true,

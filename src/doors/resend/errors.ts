@@ -1,13 +1,13 @@
 /**
- * Refusals in the shape of this interface: `{ statusCode, name, message }`, with the names that its clients compare. Faults name the
- * fields as this interface writes them.
+ * Errors in Resend's form: `{ statusCode, name, message }`, with the names that its clients compare and the field names of this
+ * interface.
  */
 import { catalogue, type Failure } from '../../base/failure.ts';
 import type { DoorRequest } from '../../http/door.ts';
 import type { HttpAnswer } from '../../http/route.ts';
 import { PREFIX } from './endpoint.ts';
 
-/** Status and name by our code. */
+/** Status and name by Postrider's code. */
 const NAMES: Readonly<Record<string, readonly [status: number, name: string]>> = {
   INVALID_REQUEST: [422, 'validation_error'],
   UNSUPPORTED_FILE_TYPE: [422, 'invalid_attachment'],
@@ -34,7 +34,7 @@ const NAMES: Readonly<Record<string, readonly [status: number, name: string]>> =
   UNAVAILABLE: [503, 'application_error'],
 };
 
-/** Our names of fields, in paths and sentences, as this interface writes them. */
+/** Postrider's field names, in paths and sentences, and their counterparts in this interface. */
 const FIELDS: readonly [ours: RegExp, theirs: string][] = [
   [/\breplyTo\b/g, 'reply_to'],
   [/\bsendAt\b/g, 'scheduled_at'],
@@ -47,19 +47,19 @@ const FIELDS: readonly [ours: RegExp, theirs: string][] = [
   [/\bformatEvents\b/g, 'events'],
 ];
 
-export function theirWords(text: string): string {
+export function withResendNames(text: string): string {
   return FIELDS.reduce((words, [ours, theirs]) => words.replace(ours, theirs), text);
 }
 
 const FROM_FORMAT =
   'Invalid `from` field. The email address needs to follow the `email@example.com` or `Name <email@example.com>` format.';
 
-/** What is named otherwise than its code alone says. */
+/** Returns the status, name and message of failures for which the code alone does not decide; undefined for all others. */
 function special(
   { code: ours, message, details }: Failure,
   { headers }: DoorRequest,
 ): readonly [number, string, string] | undefined {
-  // A catalogue of another version may have more.
+  // The comparison with plain text allows codes that the type does not list.
   const code: string = ours;
   if (code === 'UNAUTHORIZED')
     return headers.authorization === undefined
@@ -78,7 +78,7 @@ function special(
   if (first.field === 'Idempotency-Key')
     return [400, 'invalid_idempotency_key', 'The idempotency key must be between 1-256 characters.'];
   if (/^is required/.test(first.message))
-    return [422, 'missing_required_field', `Missing \`${theirWords(first.field)}\` field.`];
+    return [422, 'missing_required_field', `Missing \`${withResendNames(first.field)}\` field.`];
   if (first.field === 'from') return [422, 'invalid_from_address', `${FROM_FORMAT} It ${first.message}.`];
   if (/^attachments\b/.test(first.field)) return [422, 'invalid_attachment', sentence(first.field, first.message)];
   if (first.field === 'region') return [422, 'invalid_region', sentence(first.field, first.message)];
@@ -89,16 +89,16 @@ function special(
 }
 
 function sentence(field: string, message: string): string {
-  return `The \`${theirWords(field)}\` field ${theirWords(message)}.`;
+  return `The \`${withResendNames(field)}\` field ${withResendNames(message)}.`;
 }
 
-/** Marketing, which Postrider leaves to other programs. */
+/** Endpoints for marketing, which Postrider does not do. */
 const OUT_OF_SCOPE = new Set([
   ...['contacts', 'contact-properties', 'audiences', 'segments', 'broadcasts', 'topics', 'automations', 'events'],
   ...['inboxes', 'oauth', 'usage', 'domains/claim'],
 ]);
 
-/** What is missing here, of a path that is not in the table. */
+/** Returns a message for a path that this interface does not have; undefined for its own paths. */
 function missingPath({ code }: Failure, { url, routeName }: DoorRequest): string | undefined {
   const [path = ''] = url.slice(PREFIX.length).split('?');
   const [, first = '', ...rest] = path.split('/');
@@ -112,7 +112,7 @@ function missingPath({ code }: Failure, { url, routeName }: DoorRequest): string
     : undefined;
 }
 
-/** The refusal in the shape of this interface; any other answer as it is. */
+/** Returns an error response in Resend's form, and any other response unchanged. */
 export function shape(answer: HttpAnswer, request: DoorRequest): HttpAnswer {
   const { refusal } = answer;
   if (refusal === undefined) return answer;
@@ -121,7 +121,7 @@ export function shape(answer: HttpAnswer, request: DoorRequest): HttpAnswer {
   const [status, name] = NAMES[refusal.code] ?? [answer.status, 'application_error'];
   const [statusCode, itsName, message] = isMissing
     ? [404, 'not_found', missing]
-    : (special(refusal, request) ?? [status, name, theirWords(refusal.message)]);
+    : (special(refusal, request) ?? [status, name, withResendNames(refusal.message)]);
   const { Link: _, ...headers } = (answer.headers ?? {}) as Record<string, string>;
   return {
     ...answer,

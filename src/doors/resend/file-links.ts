@@ -1,6 +1,6 @@
 /**
- * Links to one file of a sent email, for clients that fetch `download_url` without a key. Each is signed under a key of its own and
- * expires; nothing is stored, and it cannot be guessed, altered, or prolonged.
+ * Links to one file of a sent email, for clients that fetch `download_url` without a key. A link is signed with a key that is used for
+ * nothing else, and it expires. Nothing is stored.
  */
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import type { Readable } from 'node:stream';
@@ -17,7 +17,7 @@ export interface FileGrant {
   accountId: string;
   mode: Mode;
   messageId: string;
-  /** Of the file in the email, from 0. */
+  /** Position of the file in the email, from 0. */
   index: number;
   /** Unix ms. */
   expiresAtMs: number;
@@ -25,10 +25,10 @@ export interface FileGrant {
 
 const FILES_PATH = `${PREFIX}/files/`;
 const TOKEN = /^([0-9A-Za-z_-]{1,400})\.([0-9A-Za-z_-]{43})$/;
-/** Of clients with links, at the same time: an email is read whole. */
+/** Maximum concurrent downloads, because each reads a complete email into memory. */
 const READERS_AT_ONCE = 10;
 
-/** `secretKey` is the service's own (32 bytes); the base URL is read at each use. */
+/** Creates and opens links. `secretKey` is the service's key (32 bytes); the base URL is read at each use. */
 export function createFileLinks(base: ResendDoorDeps['linkBase']) {
   const key = Buffer.from(hkdfSync('sha256', base.secretKey, '', 'postrider resend files', 32));
   const sign = (text: string): string => createHmac('sha256', key).update(text).digest('base64url');
@@ -51,7 +51,8 @@ export function createFileLinks(base: ResendDoorDeps['linkBase']) {
 
 const NO_LINK = refuse(failure('NOT_FOUND', { message: 'This link is not valid, or has expired.' }));
 
-async function wholeBytes(content: Buffer | Readable): Promise<Buffer> {
+/** Reads content completely into memory. */
+export async function bytesOf(content: Buffer | Readable): Promise<Buffer> {
   if (Buffer.isBuffer(content)) return content;
   const chunks: Buffer[] = [];
   for await (const chunk of content) chunks.push(chunk as Buffer);
@@ -65,7 +66,11 @@ function savedAs(name: string): string {
 export function fileRoute({ database, blobs, clock, linkBase }: ResendDoorDeps): RouteDefinition<Caller> {
   const links = createFileLinks(linkBase);
   return defineRoute<Caller>({
-    ...{ method: 'GET', path: `${FILES_PATH}:token`, tag: 'resend', auth: 'none', atOnce: READERS_AT_ONCE },
+    method: 'GET',
+    path: `${FILES_PATH}:token`,
+    tag: 'resend',
+    auth: 'none',
+    atOnce: READERS_AT_ONCE,
     summary: 'Download an attachment of a sent email',
     response: { status: 200, contentType: '*/*' },
     async handle({ params }) {
@@ -73,7 +78,7 @@ export function fileRoute({ database, blobs, clock, linkBase }: ResendDoorDeps):
       const found = grant && (await database.execute(findContentOperation, grant));
       const content = found && (await readContent(found, blobs));
       if (grant === undefined || content === undefined) return NO_LINK;
-      const bytes = await wholeBytes(content);
+      const bytes = await bytesOf(content);
       const file = (await readMail(bytes)).files[grant.index];
       if (file === undefined) return NO_LINK;
       const whole = await decodeWhole(bytes.subarray(file.from, file.to), file.encoding);

@@ -1,7 +1,14 @@
-/** GET /emails/metrics: counts and rates by period, from our statistics. */
+/** GET /emails/metrics: counts and rates by period, from Postrider's statistics. */
 import type { Caller } from '../../accounts/accounts.ts';
 import type { RouteDefinition } from '../../http/route.ts';
-import { type Asked, endpoint, fault, type ResendDoorDeps, type Said, said } from './endpoint.ts';
+import {
+  type EndpointAnswer,
+  type EndpointContext,
+  endpoint,
+  invalidField,
+  type ResendDoorDeps,
+  success,
+} from './endpoint.ts';
 import { timeMs } from './scheduled.ts';
 
 interface Bucket {
@@ -38,7 +45,7 @@ function countsOf({ bounced, accepted, delayed, suppressed, ...rest }: Bucket): 
   };
 }
 
-/** Of which and in what a rate is counted. */
+/** Numerator and denominator of each rate. */
 const RATES: Readonly<Record<string, readonly [part: string, whole: string]>> = {
   delivery_rate: ['delivered', 'sent'],
   bounce_rate: ['bounced', 'sent'],
@@ -50,8 +57,16 @@ const RATES: Readonly<Record<string, readonly [part: string, whole: string]>> = 
 
 const COUNTED = Object.keys(
   countsOf({
-    ...{ start: '', accepted: 0, delivered: 0, bounced: { hard: 0, soft: 0, block: 0 }, delayed: 0, suppressed: 0 },
-    ...{ complained: 0, opened: 0, clicked: 0, unsubscribed: 0 },
+    start: '',
+    accepted: 0,
+    delivered: 0,
+    bounced: { hard: 0, soft: 0, block: 0 },
+    delayed: 0,
+    suppressed: 0,
+    complained: 0,
+    opened: 0,
+    clicked: 0,
+    unsubscribed: 0,
   }),
 );
 const KNOWN = [...COUNTED, ...Object.keys(RATES)];
@@ -72,7 +87,7 @@ function chosen(counts: Counts, metrics: readonly string[]): Counts {
 const GRANULARITIES = ['hourly', 'daily', 'weekly', 'monthly'];
 const DAY_MS = 86_400_000;
 
-/** The start of the period that a bucket is part of; weeks start on Monday (ISO 8601). */
+/** Returns the start of the period of a bucket; weeks start on Monday (ISO 8601). */
 function periodOf(start: string, granularity: string): string {
   if (granularity === 'monthly') return `${start.slice(0, 7)}-01T00:00:00.000Z`;
   if (granularity !== 'weekly') return start;
@@ -82,7 +97,7 @@ function periodOf(start: string, granularity: string): string {
 
 const listOf = (text: string | null): string[] => (text ?? '').split(',').filter(Boolean);
 
-interface Wish {
+interface ListQuery {
   granularity: string;
   metrics: string[];
   dimensions: string[];
@@ -90,24 +105,28 @@ interface Wish {
   until: string | undefined;
 }
 
-function readWish({ query }: Asked, nowMs: number): { ok: true; value: Wish } | ReturnType<typeof fault> {
+function readListQuery(
+  { query }: EndpointContext,
+  nowMs: number,
+): { ok: true; value: ListQuery } | ReturnType<typeof invalidField> {
   const granularity = query.get('granularity') ?? 'daily';
-  if (!GRANULARITIES.includes(granularity)) return fault('granularity', `must be one of ${GRANULARITIES.join(', ')}`);
+  if (!GRANULARITIES.includes(granularity))
+    return invalidField('granularity', `must be one of ${GRANULARITIES.join(', ')}`);
   const metrics = listOf(query.get('metrics'));
   const unknown = metrics.find((name) => !KNOWN.includes(name));
-  if (unknown !== undefined) return fault('metrics', `must be some of ${KNOWN.join(', ')}`);
+  if (unknown !== undefined) return invalidField('metrics', `must be some of ${KNOWN.join(', ')}`);
   const dimensions = listOf(query.get('dimensions'));
-  if (dimensions.some((name) => name !== 'period')) return fault('dimensions', 'must be period');
+  if (dimensions.some((name) => name !== 'period')) return invalidField('dimensions', 'must be period');
   for (const field of ['domain_id', 'email_id', 'broadcast_id'])
-    if (query.has(field)) return fault(field, 'is not supported: metrics are counted for the account');
+    if (query.has(field)) return invalidField(field, 'is not supported: metrics are counted for the account');
   const timezone = query.get('timezone');
-  if (timezone !== null && !/^(?:UTC|Etc\/UTC|GMT|Z)$/i.test(timezone)) return fault('timezone', 'must be UTC');
+  if (timezone !== null && !/^(?:UTC|Etc\/UTC|GMT|Z)$/i.test(timezone)) return invalidField('timezone', 'must be UTC');
   const times: (string | undefined)[] = [];
   for (const field of ['start_date', 'end_date']) {
     const text = query.get(field);
     const ms = text === null ? undefined : timeMs(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00Z` : text, nowMs);
     if (text !== null && ms === undefined)
-      return fault(field, 'must be a date such as 2026-12-01, or an ISO 8601 time');
+      return invalidField(field, 'must be a date such as 2026-12-01, or an ISO 8601 time');
     times.push(ms === undefined ? undefined : new Date(ms).toISOString());
   }
   const [since, until] = times;
@@ -117,12 +136,12 @@ function readWish({ query }: Asked, nowMs: number): { ok: true; value: Wish } | 
   };
 }
 
-async function metricsOf({ clock }: ResendDoorDeps, asked: Asked): Promise<Said> {
-  const wish = readWish(asked, clock.now());
-  if (!wish.ok) return wish;
-  const { granularity, metrics, dimensions, since, until } = wish.value;
+async function metricsOf({ clock }: ResendDoorDeps, context: EndpointContext): Promise<EndpointAnswer> {
+  const wanted = readListQuery(context, clock.now());
+  if (!wanted.ok) return wanted;
+  const { granularity, metrics, dimensions, since, until } = wanted.value;
   const interval = granularity === 'hourly' ? 'hour' : 'day';
-  const found = await asked.call('GET', '/statistics', { query: { since, until, interval } });
+  const found = await context.call('GET', '/statistics', { query: { since, until, interval } });
   if (!found.ok) return found;
   const buckets = found.body.buckets as Bucket[];
   const periods = new Map<string, Counts>();
@@ -134,8 +153,11 @@ async function metricsOf({ clock }: ResendDoorDeps, asked: Asked): Promise<Said>
     totals = add(totals, counts);
   }
   const rows = [...periods].map(([period, counts]) => ({ period, ...chosen(counts, metrics) }));
-  return said({
-    ...{ object: 'metrics', metrics, dimensions, granularity },
+  return success({
+    object: 'metrics',
+    metrics,
+    dimensions,
+    granularity,
     start_date: since ?? buckets[0]?.start ?? '',
     end_date: until ?? new Date(clock.now()).toISOString(),
     totals: chosen(totals, metrics),
@@ -145,7 +167,9 @@ async function metricsOf({ clock }: ResendDoorDeps, asked: Asked): Promise<Said>
 
 export function metricsEndpoint(deps: ResendDoorDeps): RouteDefinition<Caller> {
   return endpoint(deps, {
-    ...{ method: 'GET', path: '/emails/metrics', summary: 'Count emails by what happened to them' },
-    handle: (asked) => metricsOf(deps, asked),
+    method: 'GET',
+    path: '/emails/metrics',
+    summary: 'Count emails by what happened to them',
+    handle: (context) => metricsOf(deps, context),
   });
 }

@@ -1,12 +1,18 @@
-/** /emails/receiving: mail that inbound routes of the account accepted, with links to its bytes that work without a key for seven days. */
+/** /emails/receiving: inbound mail of the account, with download links that work without a key for seven days. */
 import type { Caller } from '../../accounts/accounts.ts';
 import { ok, type Result } from '../../base/failure.ts';
 import { idOfUuid, uuidOf } from '../../base/uuid-id.ts';
 import type { RouteDefinition } from '../../http/route.ts';
 import { addressesOf, inboundFileUuid } from '../../webhooks/webhooks.ts';
-import { keyOf } from './domains.ts';
-import { type Asked, endpoint, NOT_FOUND, type ResendDoorDeps, type Said, said } from './endpoint.ts';
-import { list, listBody } from './lists.ts';
+import {
+  type EndpointAnswer,
+  type EndpointContext,
+  endpoint,
+  NOT_FOUND,
+  type ResendDoorDeps,
+  success,
+} from './endpoint.ts';
+import { keyOf, list, listBody } from './lists.ts';
 
 interface Summary {
   inboundId: string;
@@ -36,10 +42,10 @@ interface Whole extends Summary {
   };
 }
 
-async function findMail(asked: Asked): Promise<Result<Whole>> {
-  const id = asked.id('inb');
+async function findMail(context: EndpointContext): Promise<Result<Whole>> {
+  const id = context.id('inb');
   if (!id.ok) return id;
-  const found = await asked.call('GET', `/inbound/${id.value}`);
+  const found = await context.call('GET', `/inbound/${id.value}`);
   return found.ok ? ok(found.body as Whole) : found;
 }
 
@@ -63,7 +69,7 @@ function headersOf({ content }: Whole): Record<string, string> {
   return headers;
 }
 
-/** What lists show too. */
+/** The fields that are also in lists. */
 function summary(mail: Whole): Record<string, unknown> {
   const { content } = mail;
   return {
@@ -81,9 +87,9 @@ function summary(mail: Whole): Record<string, unknown> {
   };
 }
 
-/** Mail in the order of our list, each with its headers and files. */
-async function listMail(asked: Asked): Promise<Said> {
-  const page = await list<Summary>(asked, {
+/** Returns one page of inbound mail, each message with its headers and files. */
+async function listMail(context: EndpointContext): Promise<EndpointAnswer> {
+  const page = await list<Summary>(context, {
     path: '/inbound',
     keyOf: (id) => keyOf(idOfUuid('inb', id)),
     idOf: ({ inboundId }) => uuidOf(inboundId),
@@ -93,17 +99,17 @@ async function listMail(asked: Asked): Promise<Said> {
   const { has_more: hasMore, data } = page.body as { has_more: boolean; data: Summary[] };
   const mails: unknown[] = [];
   for (const { inboundId } of data) {
-    const found = await asked.call('GET', `/inbound/${inboundId}`);
+    const found = await context.call('GET', `/inbound/${inboundId}`);
     if (found.ok) mails.push(summary(found.body));
   }
   return listBody(mails, hasMore);
 }
 
-async function show(asked: Asked): Promise<Said> {
-  const found = await findMail(asked);
+async function show(context: EndpointContext): Promise<EndpointAnswer> {
+  const found = await findMail(context);
   if (!found.ok) return found;
   const { content } = found.value;
-  return said({
+  return success({
     object: 'email',
     ...summary(found.value),
     html: content.html,
@@ -113,8 +119,8 @@ async function show(asked: Asked): Promise<Said> {
   });
 }
 
-async function filesOf(asked: Asked): Promise<Result<Record<string, unknown>[]>> {
-  const found = await findMail(asked);
+async function filesOf(context: EndpointContext): Promise<Result<Record<string, unknown>[]>> {
+  const found = await findMail(context);
   if (!found.ok) return found;
   const { content } = found.value;
   return ok(
@@ -129,22 +135,26 @@ async function filesOf(asked: Asked): Promise<Result<Record<string, unknown>[]>>
 export function receivingEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[] {
   const path = '/emails/receiving';
   return [
-    endpoint(deps, { ...{ method: 'GET', path, summary: 'List inbound mail, newest first' }, handle: listMail }),
-    endpoint(deps, { ...{ method: 'GET', path: `${path}/:id`, summary: 'Show an inbound email' }, handle: show }),
+    endpoint(deps, { method: 'GET', path, summary: 'List inbound mail, newest first', handle: listMail }),
+    endpoint(deps, { method: 'GET', path: `${path}/:id`, summary: 'Show an inbound email', handle: show }),
     endpoint(deps, {
-      ...{ method: 'GET', path: `${path}/:id/attachments`, summary: 'List the attachments of an inbound email' },
-      handle: async (asked) => {
-        const files = await filesOf(asked);
+      method: 'GET',
+      path: `${path}/:id/attachments`,
+      summary: 'List the attachments of an inbound email',
+      handle: async (context) => {
+        const files = await filesOf(context);
         return files.ok ? listBody(files.value, false) : files;
       },
     }),
     endpoint(deps, {
-      ...{ method: 'GET', path: `${path}/:id/attachments/:file`, summary: 'Show an attachment of an inbound email' },
-      handle: async (asked) => {
-        const files = await filesOf(asked);
+      method: 'GET',
+      path: `${path}/:id/attachments/:file`,
+      summary: 'Show an attachment of an inbound email',
+      handle: async (context) => {
+        const files = await filesOf(context);
         if (!files.ok) return files;
-        const file = files.value.find((one) => one.id === asked.request.params.file?.toLowerCase());
-        return file === undefined ? NOT_FOUND('Attachment') : said({ object: 'attachment', ...file });
+        const file = files.value.find((one) => one.id === context.request.params.file?.toLowerCase());
+        return file === undefined ? NOT_FOUND('Attachment') : success({ object: 'attachment', ...file });
       },
     }),
   ];

@@ -1,10 +1,9 @@
 /**
- * The Resend interface: its official SDKs work against this service with another base URL. A table of endpoints that translate to our
- * own routes, nothing else: the same keys, checks, transactions, events, and audit log. What is not in the table is answered 404 in
- * its shape.
+ * The Resend interface: its official SDKs work with Postrider after a change of the base URL. It is a table of endpoints that translate to
+ * routes of Postrider's API: the same keys, checks, transactions, events, and audit log. All other paths return 404 in Resend's form.
  *
- * Requests come below `/resend`, or at the root with `Authorization: Bearer` and without `X-Api-Key`, because some of its clients have
- * absolute paths. The key names the account and the mode.
+ * Requests use the prefix `/resend`, or the root with `Authorization: Bearer` and without `X-Api-Key`, because some clients use absolute
+ * paths. The key determines the account and the mode.
  */
 import type { Authenticator, Caller } from '../../accounts/accounts.ts';
 import { failure, type Result, refuse } from '../../base/failure.ts';
@@ -34,7 +33,7 @@ interface ResendDoor {
 
 const BEARER = /^Bearer +(\S+) *$/i;
 const UNAUTHORIZED = refuse(failure('UNAUTHORIZED'));
-/** Paths of our own that are requested without an API key, and sometimes with a bearer token: by probes, clients that upload, and pages. */
+/** Postrider's own paths that need no API key and may be requested with a bearer token: by probes, uploading clients, and pages. */
 const OURS =
   /^\/(?:metrics|health|ready|mcp|openapi|openapi\.json|docs|uploads|inbound-files|shared|unsubscribe|t|\.well-known)(?:[/?]|$)/;
 

@@ -1,4 +1,4 @@
-/** Times and durations as this interface writes them: ISO 8601, and relative ones such as `in 1 min`. */
+/** Times and durations of this interface: ISO 8601, and relative times such as `in 1 min`. */
 import { isoTimeMs } from '../../http/validate.ts';
 
 const UNIT_MS: Readonly<Record<string, number>> = { min: 60_000, hour: 3_600_000, day: 86_400_000 };
@@ -9,11 +9,11 @@ function unitOf(word: string): number {
   return UNIT_MS[first === 'm' ? 'min' : first === 'h' ? 'hour' : 'day']!;
 }
 
-/** What is accepted, as the end of a sentence. */
+/** The accepted form, for the message of a failure. */
 export const TIME_ALLOWED =
   'must be an ISO 8601 time such as 2026-12-01T09:00:00Z, or relative such as "in 10 min", "in 2 hours" or "in 1 day"';
 
-/** Unix ms of a time; undefined for any other text. A time without a zone is UTC, and a space may stand for the T. */
+/** Returns the Unix ms of a time; undefined for any other text. A time without a zone is UTC; a space is allowed in place of the T. */
 export function timeMs(text: string, nowMs: number): number | undefined {
   const written = text.trim();
   const [, count = '', unit = ''] = RELATIVE.exec(written) ?? [];
@@ -29,7 +29,7 @@ export function timeMs(text: string, nowMs: number): number | undefined {
 const DURATION = /^(\d{1,6})\s*(s(?:ec(?:ond)?)?|m(?:in(?:ute)?)?|h(?:ou)?r?|d(?:ay)?|w(?:eek)?)s?$/i;
 const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 };
 
-/** Seconds of a duration such as `7d` or `2 hours`; undefined for any other text. */
+/** Returns the seconds of a duration such as `7d` or `2 hours`; undefined for any other text. */
 export function durationSeconds(text: string): number | undefined {
   const [, count = '', unit = ''] = DURATION.exec(text.trim()) ?? [];
   return unit === '' ? undefined : Number(count) * SECONDS[unit[0]!.toLowerCase()]!;

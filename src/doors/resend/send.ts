@@ -1,22 +1,30 @@
 /**
- * POST /emails and POST /emails/batch: bodies of this interface become bodies of our POST /send, which does everything else. HTML is
- * sent literally; `template` names a stored template. Repeats under an Idempotency-Key are compared by what the client sent, so that a
- * relative time or a fetched file does not make them another request.
+ * POST /emails and POST /emails/batch: converts bodies of this interface into bodies of POST /send, which does everything else. HTML is
+ * sent unchanged; `template` names a stored template. Repeats with an Idempotency-Key are compared by what the client sent, so a relative
+ * time or a fetched file does not make a repeat a different request.
  */
 import { hash } from 'node:crypto';
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
 import { failure, ok, type Result, refuse } from '../../base/failure.ts';
-import { idOfUuid, isUuid, uuidOf } from '../../base/uuid-id.ts';
+import { uuidOf } from '../../base/uuid-id.ts';
 import { compileBody } from '../../http/absent-fields.ts';
 import type { RouteDefinition } from '../../http/route.ts';
 import { mapOf } from '../../http/validate.ts';
 import { storedAnswerOperation } from '../../idempotency/idempotency.ts';
 import { attachment, readAttachments } from './attachment-content.ts';
-import { type Asked, endpoint, fault, open, type ResendDoorDeps, type Said, said } from './endpoint.ts';
-import { theirWords } from './errors.ts';
+import {
+  type EndpointAnswer,
+  type EndpointContext,
+  endpoint,
+  invalidField,
+  open,
+  type ResendDoorDeps,
+  success,
+} from './endpoint.ts';
+import { withResendNames } from './errors.ts';
 import { TIME_ALLOWED, timeMs } from './scheduled.ts';
-import { sendersOf } from './templates.ts';
+import { sendersOf, templateReference } from './templates.ts';
 
 const addresses = Type.Union([
   Type.String({ maxLength: 64_000 }),
@@ -58,53 +66,65 @@ function addressList(value: EmailBody['to']): string[] {
   return value === undefined ? [] : typeof value === 'string' ? value.split(',') : value;
 }
 
-/** Clients write an empty text or list for what is not set. */
+/** Removes optional fields that are empty: clients send an empty text or list for an unset field. */
 function withoutEmpty(body: EmailBody): EmailBody {
   const optional = ['cc', 'bcc', 'reply_to', 'html', 'text', 'scheduled_at', 'topic_id', 'from', 'subject'] as const;
   const isUnset = (name: (typeof optional)[number]): boolean => body[name]?.length === 0;
-  // An empty text by itself is an email without a body, and an empty subject one without a subject.
+  // An empty text without HTML is an email without a body, and an empty subject is an email without a subject.
   const isBare = body.html === undefined || body.html === '';
   const unset = optional.filter((name) => isUnset(name) && !(name === 'text' && isBare) && name !== 'subject');
   return unset.length === 0 ? body : { ...body, ...Object.fromEntries(unset.map((name) => [name, undefined])) };
 }
 
-/** What is missing, or not to be had here; undefined where the body can be sent. */
-function refusalOf(body: EmailBody, { caller }: Asked): Result<undefined> {
+/** Returns the failure of a missing or unsupported field, if there is one. */
+function refusalOf(body: EmailBody, { caller }: EndpointContext): Result<undefined> {
   const isTemplated = body.template !== undefined;
   for (const field of isTemplated ? (['to'] as const) : (['from', 'to', 'subject'] as const))
     if (body[field] === undefined || (field !== 'subject' && body[field].length === 0))
-      return fault(field, 'is required');
-  if (!isTemplated && body.html === undefined && body.text === undefined) return fault('html', 'is required');
+      return invalidField(field, 'is required');
+  if (!isTemplated && body.html === undefined && body.text === undefined) return invalidField('html', 'is required');
   if (isTemplated && (body.html !== undefined || body.text !== undefined))
-    return fault('template', 'cannot be combined with html or text');
-  if (body.topic_id !== undefined) return fault('topic_id', 'is not supported: Postrider has no topics');
+    return invalidField('template', 'cannot be combined with html or text');
+  if (body.topic_id !== undefined) return invalidField('topic_id', 'is not supported: Postrider has no topics');
   const all = [body.to, body.cc, body.bcc].flatMap(addressList);
   if (caller.mode === 'live' && all.some((address) => TEST_DOMAIN.test(address)))
-    return fault(
+    return invalidField(
       'to',
       'has a test address at resend.dev; send to it with a sandbox key (pr_test_…), which simulates the outcome',
     );
   const names = (body.tags ?? []).map((tag) => tag.name);
-  if (new Set(names).size < names.length) return fault('tags', 'has two tags of the same name');
+  if (new Set(names).size < names.length) return invalidField('tags', 'has two tags with the same name');
   return ok(undefined);
 }
 
-/** The body of our POST /send. */
-async function toSend(deps: ResendDoorDeps, asked: Asked, given: EmailBody): Promise<Result<Record<string, unknown>>> {
+/** Returns the body of POST /send. */
+async function toSend(
+  deps: ResendDoorDeps,
+  context: EndpointContext,
+  given: EmailBody,
+): Promise<Result<Record<string, unknown>>> {
   const body = withoutEmpty(given);
-  const refused = refusalOf(body, asked);
+  const refused = refusalOf(body, context);
   if (!refused.ok) return refused;
   const attachments = await readAttachments(deps.http, body.attachments ?? []);
   if (!attachments.ok) return attachments;
   const sendAtMs = body.scheduled_at === undefined ? undefined : timeMs(body.scheduled_at, deps.clock.now());
-  if (body.scheduled_at !== undefined && sendAtMs === undefined) return fault('scheduled_at', TIME_ALLOWED);
+  if (body.scheduled_at !== undefined && sendAtMs === undefined) return invalidField('scheduled_at', TIME_ALLOWED);
   const { template, html, text: plain, subject, cc, bcc, headers, to } = body;
-  const sender = template === undefined ? undefined : await sendersOf(deps, asked, templateReference(template.id));
+  const sender = template === undefined ? undefined : await sendersOf(deps, context, templateReference(template.id));
   const from = body.from ?? sender?.from;
-  if (from === undefined) return fault('from', 'is required');
+  if (from === undefined) return invalidField('from', 'is required');
   const replyTo = body.reply_to ?? sender?.replyTo;
   return ok({
-    ...{ from, to, cc, bcc, replyTo, subject, html, text: plain, headers },
+    from,
+    to,
+    cc,
+    bcc,
+    replyTo,
+    subject,
+    html,
+    text: plain,
+    headers,
     ...(attachments.value.length > 0 && { attachments: attachments.value }),
     ...(body.tags !== undefined && { metadata: Object.fromEntries(body.tags.map(({ name, value }) => [name, value])) }),
     ...(sendAtMs !== undefined && { sendAt: new Date(sendAtMs).toISOString() }),
@@ -114,68 +134,68 @@ async function toSend(deps: ResendDoorDeps, asked: Asked, given: EmailBody): Pro
   });
 }
 
-/** Our id of a template, or the alias as it is. */
-function templateReference(id: string): string {
-  return (isUuid(id) ? idOfUuid('tpl', id) : undefined) ?? id;
-}
-
 const LONGEST_KEY = 256;
 
-/** Keys here have one character more than ours: the longest one is replaced by its digest. */
-function idempotencyHeader({ request }: Asked): { 'idempotency-key'?: string } {
+/** Keys of this interface can be one character longer than Postrider's: a key of that length is replaced by its digest. */
+function idempotencyHeader({ request }: EndpointContext): { 'idempotency-key'?: string } {
   const key = request.headerValues('idempotency-key').join(', ');
   if (request.headers['idempotency-key'] === undefined) return {};
   return { 'idempotency-key': key.length === LONGEST_KEY ? `sha256:${hash('sha256', key)}` : key };
 }
 
-/** Members without a value are left out, as JSON does. */
+/** Removes members without a value, as JSON does. */
 function defined(value: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined));
 }
 
-async function send(deps: ResendDoorDeps, asked: Asked<EmailBody>): Promise<Said> {
-  const mail = await toSend(deps, asked, asked.body);
+async function send(deps: ResendDoorDeps, context: EndpointContext<EmailBody>): Promise<EndpointAnswer> {
+  const mail = await toSend(deps, context, context.body);
   if (!mail.ok) return mail;
-  const sent = await asked.call('POST', '/send', {
-    ...{ body: defined(mail.value), headers: idempotencyHeader(asked), submitted: asked.request.json() },
+  const sent = await context.call('POST', '/send', {
+    body: defined(mail.value),
+    headers: idempotencyHeader(context),
+    submitted: context.request.json(),
   });
-  return sent.ok ? said({ id: uuidOf(sent.body.data.messageId) }) : sent;
+  return sent.ok ? success({ id: uuidOf(sent.body.data.messageId) }) : sent;
 }
 
 const MOST_EMAILS = 100;
-/** Each email is checked by itself, so that a permissive batch can name the ones that are not valid. */
+/** The emails are validated one by one, so that a permissive batch can report the invalid ones. */
 const batchBody = Type.Array(Type.Unknown({ shownAs: emailBody }), { minItems: 1, maxItems: MOST_EMAILS });
 const validateEmail = compileBody(emailBody);
 
-interface ItemFault {
+interface BatchError {
   index: number;
   message: string;
 }
 
-/** Bodies that can be sent, by their index, and what is wrong with the others. */
-async function readBatch(deps: ResendDoorDeps, asked: Asked<unknown[]>) {
+/** Returns the bodies that can be sent and the failures of the others, with their indexes. */
+async function readBatch(deps: ResendDoorDeps, context: EndpointContext<unknown[]>) {
   const mails: { index: number; body: Record<string, unknown> }[] = [];
   const refused: { index: number; failure: ReturnType<typeof failure> }[] = [];
-  for (const [index, given] of asked.body.entries()) {
-    const mail = await toSendInBatch(deps, asked, given);
+  for (const [index, given] of context.body.entries()) {
+    const mail = await toSendInBatch(deps, context, given);
     if (mail.ok) mails.push({ index, body: defined(mail.value) });
     else refused.push({ index, failure: mail.failure });
   }
   return { mails, refused };
 }
 
-async function toSendInBatch(deps: ResendDoorDeps, asked: Asked<unknown[]>, given: unknown) {
+async function toSendInBatch(deps: ResendDoorDeps, context: EndpointContext<unknown[]>, given: unknown) {
   const valid = validateEmail(given);
   if (!valid.ok) return refuse(valid.failure);
   if ((valid.value.attachments ?? []).length > 0)
-    return fault('attachments', 'is not supported in a batch; send this email by itself');
-  return toSend(deps, asked, valid.value);
+    return invalidField('attachments', 'is not supported in a batch; send this email with POST /emails');
+  return toSend(deps, context, valid.value);
 }
 
-/** Whether every email would be accepted, by dry runs; the refusal of the first that would not. */
-async function checkAll(asked: Asked, mails: readonly { index: number; body: object }[]): Promise<Result<undefined>> {
+/** Checks by dry runs that every email would be accepted; returns the failure of the first that would not. */
+async function checkAll(
+  context: EndpointContext,
+  mails: readonly { index: number; body: object }[],
+): Promise<Result<undefined>> {
   for (const { index, body } of mails) {
-    const shown = await asked.call('POST', '/send', { query: { dryRun: true }, body });
+    const shown = await context.call('POST', '/send', { query: { dryRun: true }, body });
     if (!shown.ok) return refuse({ ...shown.failure, message: `Email ${index}: ${shown.failure.message}` });
     for (const { code, message } of shown.body.warnings as { code: string; message: string }[]) {
       if (code === 'SENDER_NOT_VERIFIED' || code === 'EMAIL_SIZE_EXCEEDED' || code === 'TEMPLATE_VARIABLE_MISSING')
@@ -185,13 +205,15 @@ async function checkAll(asked: Asked, mails: readonly { index: number; body: obj
   return ok(undefined);
 }
 
-/** The answer of our POST /send/batch by the index of the email in the request. */
-async function sendAll(asked: Asked, mails: readonly { index: number; body: object }[]) {
-  const json = asked.request.json();
+/** Calls POST /send/batch; returns its results with the index of each email in the request. */
+async function sendAll(context: EndpointContext, mails: readonly { index: number; body: object }[]) {
+  const json = context.request.json();
   const submitted =
     json.ok && Array.isArray(json.value) ? ok(mails.map(({ index }) => (json.value as unknown[])[index])) : json;
-  const sent = await asked.call('POST', '/send/batch', {
-    ...{ body: { messages: mails.map(({ body }) => body) }, headers: idempotencyHeader(asked), submitted },
+  const sent = await context.call('POST', '/send/batch', {
+    body: { messages: mails.map(({ body }) => body) },
+    headers: idempotencyHeader(context),
+    submitted,
   });
   if (!sent.ok) return sent;
   const results = sent.body.results as (
@@ -201,62 +223,62 @@ async function sendAll(asked: Asked, mails: readonly { index: number; body: obje
   return ok(results.map((result, at) => ({ index: mails[at]!.index, result })));
 }
 
-/** Whether the batch has its answer: it is not checked anew then, because a template or a domain may have changed since. */
-async function isRepeat({ database, clock }: ResendDoorDeps, asked: Asked): Promise<boolean> {
-  const { 'idempotency-key': key } = idempotencyHeader(asked);
+/** Returns whether the response of the batch is stored. It is not checked again then, because a template or a domain may have changed. */
+async function isRepeat({ database, clock }: ResendDoorDeps, context: EndpointContext): Promise<boolean> {
+  const { 'idempotency-key': key } = idempotencyHeader(context);
   if (key === undefined) return false;
-  const { account, mode } = asked.caller;
+  const { account, mode } = context.caller;
   const of = { accountId: account.id, mode, endpoint: '/send/batch', key, nowMs: clock.now() };
   return (await database.execute(storedAnswerOperation, of)) !== null;
 }
 
 async function sendStrictly(
   deps: ResendDoorDeps,
-  asked: Asked,
+  context: EndpointContext,
   mails: readonly { index: number; body: object }[],
-): Promise<Said> {
-  const checked = (await isRepeat(deps, asked)) ? ok(undefined) : await checkAll(asked, mails);
+): Promise<EndpointAnswer> {
+  const checked = (await isRepeat(deps, context)) ? ok(undefined) : await checkAll(context, mails);
   if (!checked.ok) return checked;
-  const sent = await sendAll(asked, mails);
+  const sent = await sendAll(context, mails);
   if (!sent.ok) return sent;
   const ids: { id: string }[] = [];
   for (const { result } of sent.value) {
     if ('error' in result) return refuse(failure(result.error.code, result.error));
     ids.push({ id: uuidOf(result.data.messageId) });
   }
-  return said({ data: ids });
+  return success({ data: ids });
 }
 
 async function sendPermissively(
-  asked: Asked,
+  context: EndpointContext,
   { mails, refused }: Awaited<ReturnType<typeof readBatch>>,
-): Promise<Said> {
-  const errors: ItemFault[] = refused.map(({ index, failure: { message } }) => ({
+): Promise<EndpointAnswer> {
+  const errors: BatchError[] = refused.map(({ index, failure: { message } }) => ({
     index,
-    message: theirWords(message),
+    message: withResendNames(message),
   }));
-  const sent = mails.length === 0 ? ok([]) : await sendAll(asked, mails);
+  const sent = mails.length === 0 ? ok([]) : await sendAll(context, mails);
   if (!sent.ok) return sent;
   const ids: { id: string }[] = [];
   for (const { index, result } of sent.value) {
-    if ('error' in result) errors.push({ index, message: theirWords(result.error.message) });
+    if ('error' in result) errors.push({ index, message: withResendNames(result.error.message) });
     else ids.push({ id: uuidOf(result.data.messageId) });
   }
-  return said({ data: ids, errors: errors.sort((a, b) => a.index - b.index) });
+  return success({ data: ids, errors: errors.sort((a, b) => a.index - b.index) });
 }
 
-async function sendBatch(deps: ResendDoorDeps, asked: Asked<unknown[]>): Promise<Said> {
-  const validation = asked.request.headers['x-batch-validation'] ?? 'strict';
+async function sendBatch(deps: ResendDoorDeps, context: EndpointContext<unknown[]>): Promise<EndpointAnswer> {
+  const validation = context.request.headers['x-batch-validation'] ?? 'strict';
   if (validation !== 'strict' && validation !== 'permissive')
-    return fault('x-batch-validation', 'must be strict or permissive');
-  const batch = await readBatch(deps, asked);
-  if (validation === 'permissive') return sendPermissively(asked, batch);
+    return invalidField('x-batch-validation', 'must be strict or permissive');
+  const batch = await readBatch(deps, context);
+  if (validation === 'permissive') return sendPermissively(context, batch);
   const [first] = batch.refused;
-  return first === undefined ? sendStrictly(deps, asked, batch.mails) : refuse(first.failure);
+  return first === undefined ? sendStrictly(deps, context, batch.mails) : refuse(first.failure);
 }
 
 const MAX_BODY_BYTES = 16_000_000;
-/** A file of two megabytes as a JSON array of its bytes, and the rest of the body. */
+/** Allows a file of 2 MB as a JSON array of its bytes, and the rest of the body. */
 const MAX_JSON_VALUES = 2_200_000;
 
 export function sendEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[] {
@@ -268,14 +290,14 @@ export function sendEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[] {
       summary: 'Send an email',
       maxJsonValues: MAX_JSON_VALUES,
       body: emailBody,
-      handle: (asked) => send(deps, asked),
+      handle: (context) => send(deps, context),
     }),
     endpoint(deps, {
       ...shared,
       path: '/emails/batch',
       summary: 'Send up to 100 emails',
       body: batchBody,
-      handle: (asked) => sendBatch(deps, asked),
+      handle: (context) => sendBatch(deps, context),
     }),
   ];
 }

@@ -1,10 +1,10 @@
 /**
- * The variables of this interface, `{{{NAME}}}`, in the language of our templates and back. A value is inserted as it is, also in HTML.
- * Other braces mean nothing there, and are kept from meaning something here.
+ * Converts the variables of this interface, `{{{NAME}}}`, to Liquid and back. Values are inserted unescaped, also in HTML. Other braces have
+ * no meaning in this interface and are escaped.
  */
 const VARIABLE = /\{\{\{\s*([A-Za-z_]\w*)\s*\}\}\}|\{\{|\{%/g;
 
-/** A source in our language. */
+/** Returns the source in Liquid. */
 export function toLiquid(source: string, kind: 'html' | 'text'): string {
   return source.replace(VARIABLE, (found, name: string | undefined) => {
     if (name === undefined) return `{% raw %}${found}{% endraw %}`;
@@ -12,7 +12,7 @@ export function toLiquid(source: string, kind: 'html' | 'text'): string {
   });
 }
 
-/** The source that `toLiquid` was given; one that was written in our language keeps what has no counterpart. */
+/** Reverses `toLiquid`. A source that was written in Liquid keeps everything that has no counterpart. */
 export function fromLiquid(source: string, kind: 'html' | 'text'): string {
   const output = kind === 'html' ? /\{\{ ([A-Za-z_]\w*) \| raw \}\}/g : /\{\{ ([A-Za-z_]\w*) \}\}/g;
   return source.replace(output, '{{{$1}}}').replace(/\{% raw %\}(\{\{|\{%)\{% endraw %\}/g, '$1');

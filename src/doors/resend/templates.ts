@@ -1,6 +1,6 @@
 /**
- * /templates: stored templates with a draft and a published version. A send uses the published one. The alias of a template is the name
- * that it has in our API; its name, default sender, and reply addresses are kept with it.
+ * /templates: stored templates with a draft and a published version; sends use the published one. The alias of a template is its name in
+ * Postrider's API; its name here, its default sender, and its reply addresses are stored with it.
  */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
@@ -10,12 +10,19 @@ import { failure, ok, type Result, refuse } from '../../base/failure.ts';
 import { idOfUuid, isUuid, uuidAt, uuidOf } from '../../base/uuid-id.ts';
 import type { RouteDefinition } from '../../http/route.ts';
 import { describeTemplateOperation, findExtrasOperation, type TemplateExtra } from '../../templates/templates.ts';
-import { keyOf } from './domains.ts';
-import { type Asked, endpoint, NOT_FOUND, open, type ResendDoorDeps, type Said, said } from './endpoint.ts';
-import { list, listBody } from './lists.ts';
+import {
+  type EndpointAnswer,
+  type EndpointContext,
+  endpoint,
+  NOT_FOUND,
+  open,
+  type ResendDoorDeps,
+  success,
+} from './endpoint.ts';
+import { keyOf, list, listBody } from './lists.ts';
 import { fromLiquid, toLiquid } from './template-syntax.ts';
 
-/** What is kept with a template, as JSON. */
+/** Fields that only this interface has, stored with the template as JSON. */
 interface Extra {
   name: string;
   alias: string | null;
@@ -36,7 +43,7 @@ interface TemplateBody {
   updatedAt: string;
 }
 
-/** A new version that sends do not use yet. */
+/** Saves a version that sends do not use yet. */
 const DRAFT = { publish: false };
 
 const NO_TEMPLATE = NOT_FOUND('Template');
@@ -72,29 +79,29 @@ const changedTemplate = open({
 });
 type Change = Static<typeof changedTemplate>;
 
-const ownerOf = ({ caller }: Asked) => ({ accountId: caller.account.id, mode: caller.mode });
+const ownerOf = ({ caller }: EndpointContext) => ({ accountId: caller.account.id, mode: caller.mode });
 
 function readExtra({ extra }: TemplateExtra): Extra | undefined {
   return extra === null ? undefined : (JSON.parse(extra) as Extra);
 }
 
-/** Our id of a template, or its alias. */
-function referenceOf(identifier: string): string {
+/** Returns the id of a template for its UUID, and an alias unchanged. */
+export function templateReference(identifier: string): string {
   return (isUuid(identifier) ? idOfUuid('tpl', identifier) : undefined) ?? identifier;
 }
 
-async function findExtra({ database }: ResendDoorDeps, asked: Asked, reference: string) {
-  const [found] = await database.execute(findExtrasOperation, { ...ownerOf(asked), references: [reference] });
+async function findExtra({ database }: ResendDoorDeps, context: EndpointContext, reference: string) {
+  const [found] = await database.execute(findExtrasOperation, { ...ownerOf(context), references: [reference] });
   return found;
 }
 
-/** The sender and the reply addresses that a template has, for a send that gives none; undefined where there is no such template. */
+/** Returns the default sender and reply addresses of a template; undefined if the template does not exist. */
 export async function sendersOf(
   deps: ResendDoorDeps,
-  asked: Asked,
+  context: EndpointContext,
   reference: string,
 ): Promise<{ from?: string; replyTo?: string[] } | undefined> {
-  const found = await findExtra(deps, asked, reference);
+  const found = await findExtra(deps, context, reference);
   if (found === undefined) return undefined;
   const { from, replyTo } = readExtra(found) ?? {};
   return { ...(from && { from }), ...(replyTo && { replyTo }) };
@@ -106,21 +113,25 @@ interface Found {
   extra: Extra;
 }
 
-async function findByReference(deps: ResendDoorDeps, asked: Asked, reference: string): Promise<Result<Found>> {
-  const record = await findExtra(deps, asked, reference);
+async function findByReference(
+  deps: ResendDoorDeps,
+  context: EndpointContext,
+  reference: string,
+): Promise<Result<Found>> {
+  const record = await findExtra(deps, context, reference);
   if (record === undefined) return NO_TEMPLATE;
-  const found = await asked.call('GET', `/templates/${record.id}`);
+  const found = await context.call('GET', `/templates/${record.id}`);
   if (!found.ok) return found;
   return ok({ template: found.body as TemplateBody, record, extra: extraOf(found.body, record) });
 }
 
-/** Of a template of our own API its name stands for name and alias, and each version is published when it is made. */
+/** Returns the fields of this interface. A template of Postrider's API has one name for name and alias, and publishes every version. */
 function extraOf({ name, updatedAt }: TemplateBody, record: TemplateExtra): Extra {
   return readExtra(record) ?? { name, alias: name, from: null, replyTo: null, publishedAt: updatedAt };
 }
 
-const findTemplate = (deps: ResendDoorDeps, asked: Asked): Promise<Result<Found>> =>
-  findByReference(deps, asked, referenceOf(asked.request.params.id ?? ''));
+const findTemplate = (deps: ResendDoorDeps, context: EndpointContext): Promise<Result<Found>> =>
+  findByReference(deps, context, templateReference(context.request.params.id ?? ''));
 
 function summary({ template, record, extra }: Found): Record<string, unknown> {
   return {
@@ -138,7 +149,11 @@ function whole(found: Found): Record<string, unknown> {
   const { template, record, extra } = found;
   const { html, text, subject, createdAt, updatedAt, version } = template;
   const variables = template.variables.map(({ name: key, type, default: value }) => ({
-    ...{ key, type, fallback_value: value ?? null, created_at: createdAt, updated_at: updatedAt },
+    key,
+    type,
+    fallback_value: value ?? null,
+    created_at: createdAt,
+    updated_at: updatedAt,
   }));
   return {
     object: 'template',
@@ -154,7 +169,7 @@ function whole(found: Found): Record<string, unknown> {
   };
 }
 
-/** The body of our template: what the change gives, and what is there otherwise. */
+/** Returns the body of Postrider's template: the changed parts, and the present ones. */
 function ownBody(change: Change, present: TemplateBody | undefined, extra: Extra): Record<string, unknown> {
   const part = (name: 'subject' | 'html' | 'text'): string | null => {
     const given = change[name];
@@ -162,11 +177,16 @@ function ownBody(change: Change, present: TemplateBody | undefined, extra: Extra
     return given === null ? null : toLiquid(given, name === 'html' ? 'html' : 'text');
   };
   const variables = change.variables?.map(({ key: name, type = 'string', fallback_value: value }) => ({
-    ...{ name, type, required: value === undefined || value === null },
+    name,
+    type,
+    required: value === undefined || value === null,
     ...(value !== undefined && value !== null && { default: value }),
   }));
   return {
-    ...{ name: extra.alias ?? extra.name, subject: part('subject'), html: part('html'), text: part('text') },
+    name: extra.alias ?? extra.name,
+    subject: part('subject'),
+    html: part('html'),
+    text: part('text'),
     variables: variables ?? present?.variables ?? [],
   };
 }
@@ -185,67 +205,70 @@ function changedExtra(change: Change, present: Extra | undefined): Extra {
 
 async function describe(
   { database, clock, templatesChanged }: ResendDoorDeps,
-  asked: Asked,
-  wish: { templateId: string; extra: Extra; publishedVersion?: number },
-): Promise<Said> {
-  const { templateId, extra, publishedVersion } = wish;
-  const outcome = await requestedChanges(database, asked.request, clock.now()).execute(describeTemplateOperation, {
-    ...{ ...ownerOf(asked), templateId, extra: JSON.stringify(extra) },
+  context: EndpointContext,
+  wanted: { templateId: string; extra: Extra; publishedVersion?: number },
+): Promise<EndpointAnswer> {
+  const { templateId, extra, publishedVersion } = wanted;
+  const outcome = await requestedChanges(database, context.request, clock.now()).execute(describeTemplateOperation, {
+    ...ownerOf(context),
+    templateId,
+    extra: JSON.stringify(extra),
     ...(publishedVersion !== undefined && { publishedVersion }),
   });
-  templatesChanged(asked.caller.account.id);
-  if (outcome === 'written') return said({ object: 'template', id: uuidOf(templateId) });
+  templatesChanged(context.caller.account.id);
+  if (outcome === 'written') return success({ object: 'template', id: uuidOf(templateId) });
   if (outcome === 'not-found') return NO_TEMPLATE;
   return refuse(failure('FORBIDDEN', { message: 'A sandbox key may not change a live template; use a live key.' }));
 }
 
-/** Creates a template that is not published. */
-async function create(deps: ResendDoorDeps, asked: Asked, change: Change): Promise<Said> {
+/** Creates an unpublished template. */
+async function create(deps: ResendDoorDeps, context: EndpointContext, change: Change): Promise<EndpointAnswer> {
   const extra = changedExtra(change, undefined);
-  const made = await asked.call('POST', '/templates', { query: DRAFT, body: ownBody(change, undefined, extra) });
+  const made = await context.call('POST', '/templates', { query: DRAFT, body: ownBody(change, undefined, extra) });
   if (!made.ok) return made;
-  return describe(deps, asked, { templateId: made.body.templateId, extra });
+  return describe(deps, context, { templateId: made.body.templateId, extra });
 }
 
-async function change(deps: ResendDoorDeps, asked: Asked<Change>): Promise<Said> {
-  const found = await findTemplate(deps, asked);
+async function change(deps: ResendDoorDeps, context: EndpointContext<Change>): Promise<EndpointAnswer> {
+  const found = await findTemplate(deps, context);
   if (!found.ok) return found;
   const { template } = found.value;
-  const extra = changedExtra(asked.body, found.value.extra);
+  const extra = changedExtra(context.body, found.value.extra);
   const { templateId } = template;
-  const replaced = await asked.call('PUT', `/templates/${templateId}`, {
-    ...{ query: DRAFT, body: ownBody(asked.body, template, extra) },
+  const replaced = await context.call('PUT', `/templates/${templateId}`, {
+    query: DRAFT,
+    body: ownBody(context.body, template, extra),
   });
-  return replaced.ok ? describe(deps, asked, { templateId, extra }) : replaced;
+  return replaced.ok ? describe(deps, context, { templateId, extra }) : replaced;
 }
 
-async function publish(deps: ResendDoorDeps, asked: Asked): Promise<Said> {
-  const found = await findTemplate(deps, asked);
+async function publish(deps: ResendDoorDeps, context: EndpointContext): Promise<EndpointAnswer> {
+  const found = await findTemplate(deps, context);
   if (!found.ok) return found;
   const { template, extra } = found.value;
   const published = { ...extra, publishedAt: iso(deps.clock.now()) };
   const { templateId, version: publishedVersion } = template;
-  return describe(deps, asked, { templateId, extra: published, publishedVersion });
+  return describe(deps, context, { templateId, extra: published, publishedVersion });
 }
 
 const COPIES = 50;
 
-async function duplicate(deps: ResendDoorDeps, asked: Asked): Promise<Said> {
-  const found = await findTemplate(deps, asked);
+async function duplicate(deps: ResendDoorDeps, context: EndpointContext): Promise<EndpointAnswer> {
+  const found = await findTemplate(deps, context);
   if (!found.ok) return found;
   const { template, extra } = found.value;
   for (let number = 1; ; number += 1) {
     const name = `${extra.name} (Copy${number === 1 ? '' : ` ${number}`})`;
     const copy: Extra = { ...extra, name, alias: null, publishedAt: null };
-    const made = await asked.call('POST', '/templates', { query: DRAFT, body: ownBody({}, template, copy) });
-    if (made.ok) return describe(deps, asked, { templateId: made.body.templateId, extra: copy });
+    const made = await context.call('POST', '/templates', { query: DRAFT, body: ownBody({}, template, copy) });
+    if (made.ok) return describe(deps, context, { templateId: made.body.templateId, extra: copy });
     if (made.failure.code !== 'CONFLICT' || number === COPIES) return made;
   }
 }
 
-/** The templates of one page of our list, with what is kept with them. */
-async function listTemplates(deps: ResendDoorDeps, asked: Asked): Promise<Said> {
-  const page = await list<TemplateBody>(asked, {
+/** Returns one page of templates with the fields of this interface. */
+async function listTemplates(deps: ResendDoorDeps, context: EndpointContext): Promise<EndpointAnswer> {
+  const page = await list<TemplateBody>(context, {
     path: '/templates',
     keyOf: (id) => keyOf(idOfUuid('tpl', id)),
     idOf: ({ templateId }) => uuidOf(templateId),
@@ -254,7 +277,7 @@ async function listTemplates(deps: ResendDoorDeps, asked: Asked): Promise<Said> 
   if (!page.ok) return page;
   const { has_more: hasMore, data } = page.body as { has_more: boolean; data: TemplateBody[] };
   const references = data.map(({ templateId }) => templateId);
-  const records = await deps.database.execute(findExtrasOperation, { ...ownerOf(asked), references });
+  const records = await deps.database.execute(findExtrasOperation, { ...ownerOf(context), references });
   const byId = new Map(records.map((record) => [record.id, record]));
   const shown = data.flatMap((template) => {
     const record = byId.get(template.templateId);
@@ -266,44 +289,60 @@ async function listTemplates(deps: ResendDoorDeps, asked: Asked): Promise<Said> 
 export function templateEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[] {
   return [
     endpoint(deps, {
-      ...{ method: 'POST', path: '/templates', summary: 'Create a draft of a template', status: 201 },
+      method: 'POST',
+      path: '/templates',
+      summary: 'Create a draft of a template',
+      status: 201,
       body: newTemplate,
       maxBodyBytes: 8_000_000,
-      handle: (asked) => create(deps, asked, asked.body),
+      handle: (context) => create(deps, context, context.body),
     }),
     endpoint(deps, {
-      ...{ method: 'GET', path: '/templates', summary: 'List templates, newest first' },
-      handle: (asked) => listTemplates(deps, asked),
+      method: 'GET',
+      path: '/templates',
+      summary: 'List templates, newest first',
+      handle: (context) => listTemplates(deps, context),
     }),
     endpoint(deps, {
-      ...{ method: 'GET', path: '/templates/:id', summary: 'Show a template, by its id or alias' },
-      handle: async (asked) => {
-        const found = await findTemplate(deps, asked);
-        return found.ok ? said(whole(found.value)) : found;
+      method: 'GET',
+      path: '/templates/:id',
+      summary: 'Show a template, by its id or alias',
+      handle: async (context) => {
+        const found = await findTemplate(deps, context);
+        return found.ok ? success(whole(found.value)) : found;
       },
     }),
     endpoint(deps, {
-      ...{ method: 'PATCH', path: '/templates/:id', summary: 'Change the draft of a template' },
+      method: 'PATCH',
+      path: '/templates/:id',
+      summary: 'Change the draft of a template',
       body: changedTemplate,
       maxBodyBytes: 8_000_000,
-      handle: (asked) => change(deps, asked),
+      handle: (context) => change(deps, context),
     }),
     endpoint(deps, {
-      ...{ method: 'POST', path: '/templates/:id/publish', summary: 'Publish the draft of a template' },
-      handle: (asked) => publish(deps, asked),
+      method: 'POST',
+      path: '/templates/:id/publish',
+      summary: 'Publish the draft of a template',
+      handle: (context) => publish(deps, context),
     }),
     endpoint(deps, {
-      ...{ method: 'POST', path: '/templates/:id/duplicate', summary: 'Copy a template', status: 201 },
-      handle: (asked) => duplicate(deps, asked),
+      method: 'POST',
+      path: '/templates/:id/duplicate',
+      summary: 'Copy a template',
+      status: 201,
+      handle: (context) => duplicate(deps, context),
     }),
     endpoint(deps, {
-      ...{ method: 'DELETE', path: '/templates/:id', summary: 'Delete a template' },
-      handle: async (asked) => {
-        const found = await findTemplate(deps, asked);
+      method: 'DELETE',
+      path: '/templates/:id',
+      summary: 'Delete a template',
+      handle: async (context) => {
+        const found = await findTemplate(deps, context);
         if (!found.ok) return found;
         const { templateId } = found.value.template;
-        const removed = await asked.call('DELETE', `/templates/${templateId}`);
-        return removed.ok ? said({ object: 'template', id: uuidOf(templateId), deleted: true }) : removed;
+        const removed = await context.call('DELETE', `/templates/${templateId}`);
+        return removed.ok ? success({ object: 'template', id: uuidOf(templateId), deleted: true }) : removed;
       },
     }),
   ];

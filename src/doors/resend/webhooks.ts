@@ -1,6 +1,6 @@
 /**
- * /webhooks: endpoints that receive the payload of this interface, and the events that were posted to them. Of the attempts of an event
- * the last one is kept. A webhook that our own API created is shown too, with the event names that cover its events.
+ * /webhooks: webhooks with Resend's payload, and the events that were posted to them. Only the last attempt of an event is kept. Webhooks
+ * that were created with Postrider's API are listed too, with the event names that cover their events.
  */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
@@ -11,9 +11,17 @@ import type { InnerAnswer } from '../../http/inner-calls.ts';
 import { cursorOf } from '../../http/paging.ts';
 import type { RouteDefinition } from '../../http/route.ts';
 import { deliveryIdOf, resendNamesOf, typesOfResend } from '../../webhooks/webhooks.ts';
-import { keyOf } from './domains.ts';
-import { type Asked, endpoint, fault, NOT_FOUND, open, type ResendDoorDeps, type Said, said } from './endpoint.ts';
-import { list, listBody } from './lists.ts';
+import {
+  type EndpointAnswer,
+  type EndpointContext,
+  endpoint,
+  invalidField,
+  NOT_FOUND,
+  open,
+  type ResendDoorDeps,
+  success,
+} from './endpoint.ts';
+import { keyOf, list, listBody } from './lists.ts';
 
 interface WebhookBody {
   webhookId: string;
@@ -47,11 +55,11 @@ const changedWebhook = open({
   status: Type.Optional(Type.Union([Type.Literal('enabled'), Type.Literal('disabled')])),
 });
 
-/** Our types of these names; events that never occur here are accepted alongside ones that do. */
+/** Returns Postrider's types for these names. Names of events that never occur are accepted if at least one other name is given. */
 function typesOf(names: readonly string[]) {
   const types = typesOfResend(names);
   if (types.length > 0) return { ok: true as const, value: types };
-  return fault('events', `must have one of ${resendNamesOf(typesOfResend(ALL_NAMES)).join(', ')}`);
+  return invalidField('events', `must have one of ${resendNamesOf(typesOfResend(ALL_NAMES)).join(', ')}`);
 }
 
 const ALL_NAMES = resendNamesOf([
@@ -72,48 +80,54 @@ function summary(webhook: WebhookBody): Record<string, unknown> {
   };
 }
 
-/** A field that our refusal names `url` is `endpoint` there. */
-function worded(answer: InnerAnswer): InnerAnswer {
+/** Renames the field `url` of a failure to `endpoint`. */
+function withEndpointField(answer: InnerAnswer): InnerAnswer {
   if (answer.ok) return answer;
   const { details, ...rest } = answer.failure;
   const renamed = details.map((issue) => (issue.field === 'url' ? { ...issue, field: 'endpoint' } : issue));
   return refuse(failure(rest.code, { details: renamed, message: rest.message.replace(/^url /, 'endpoint ') }));
 }
 
-async function create({ body, call }: Asked<Static<typeof newWebhook>>): Promise<Said> {
+async function create({ body, call }: EndpointContext<Static<typeof newWebhook>>): Promise<EndpointAnswer> {
   const types = typesOf(body.events);
   if (!types.ok) return types;
   const formatEvents = [...new Set(body.events)];
-  const wish = { url: body.endpoint, events: types.value, format: 'resend', formatEvents };
-  const made = worded(await call('POST', '/webhooks', { body: wish }));
+  const wanted = { url: body.endpoint, events: types.value, format: 'resend', formatEvents };
+  const made = withEndpointField(await call('POST', '/webhooks', { body: wanted }));
   return made.ok
-    ? said({ object: 'webhook', id: uuidOf(made.body.webhookId), signing_secret: made.body.secret })
+    ? success({ object: 'webhook', id: uuidOf(made.body.webhookId), signing_secret: made.body.secret })
     : made;
 }
 
-async function withId(asked: Asked, answer: (id: string) => Promise<Said>): Promise<Said> {
-  const id = asked.id('whk');
+async function withId(
+  context: EndpointContext,
+  answer: (id: string) => Promise<EndpointAnswer>,
+): Promise<EndpointAnswer> {
+  const id = context.id('whk');
   return id.ok ? answer(id.value) : id;
 }
 
-async function change(asked: Asked<Static<typeof changedWebhook>>, id: string): Promise<Said> {
-  const found = await asked.call('GET', `/webhooks/${id}`);
+async function change(context: EndpointContext<Static<typeof changedWebhook>>, id: string): Promise<EndpointAnswer> {
+  const found = await context.call('GET', `/webhooks/${id}`);
   if (!found.ok) return found;
   const present = found.body as WebhookBody;
-  const { endpoint: url = present.url, events: names, status } = asked.body;
+  const { endpoint: url = present.url, events: names, status } = context.body;
   const types = names === undefined ? { ok: true as const, value: present.events } : typesOf(names);
   if (!types.ok) return types;
   const { description, enabled, format } = present;
   const formatted = format !== undefined && { format, formatEvents: [...new Set(names ?? namesOf(present))] };
-  const replaced = worded(
-    await asked.call('PUT', `/webhooks/${id}`, {
+  const replaced = withEndpointField(
+    await context.call('PUT', `/webhooks/${id}`, {
       body: {
-        ...{ url, events: types.value, ...(description !== null && { description }) },
-        ...{ enabled: status === undefined ? enabled : status === 'enabled', ...formatted },
+        url,
+        events: types.value,
+        ...(description !== null && { description }),
+        enabled: status === undefined ? enabled : status === 'enabled',
+        ...formatted,
       },
     }),
   );
-  return replaced.ok ? said({ object: 'webhook', id: uuidOf(id) }) : replaced;
+  return replaced.ok ? success({ object: 'webhook', id: uuidOf(id) }) : replaced;
 }
 
 const STATUS: Readonly<Record<string, string>> = { pending: 'pending', succeeded: 'success', failed: 'failed' };
@@ -132,26 +146,26 @@ function eventSummary(delivery: DeliveryBody): Record<string, unknown> {
   };
 }
 
-/** The delivery of the event in the path. */
-async function findDelivery(asked: Asked) {
-  const [webhookId, eventId] = [asked.id('whk'), asked.id('evt', 'event')];
+/** Finds the delivery of the event in the path. */
+async function findDelivery(context: EndpointContext) {
+  const [webhookId, eventId] = [context.id('whk'), context.id('evt', 'event')];
   if (!webhookId.ok) return webhookId;
   if (!eventId.ok) return eventId;
   const deliveryId = deliveryIdOf(webhookId.value, eventId.value);
-  // The list goes on below a key; the id with another character is the nearest one above it.
+  // A page starts below its cursor; the id with one more character is the nearest key above the delivery.
   const cursor = cursorOf([`${deliveryId}0`]);
-  const page = await asked.call('GET', `/webhooks/${webhookId.value}/deliveries`, { query: { cursor, limit: 1 } });
+  const page = await context.call('GET', `/webhooks/${webhookId.value}/deliveries`, { query: { cursor, limit: 1 } });
   if (!page.ok) return page;
   const [delivery] = page.body as DeliveryBody[];
   if (delivery?.deliveryId !== deliveryId) return NOT_FOUND('Webhook event');
   return { ok: true as const, value: { delivery, webhookId: webhookId.value } };
 }
 
-async function showEvent(asked: Asked): Promise<Said> {
-  const found = await findDelivery(asked);
+async function showEvent(context: EndpointContext): Promise<EndpointAnswer> {
+  const found = await findDelivery(context);
   if (!found.ok) return found;
   const { delivery } = found.value;
-  return said({
+  return success({
     object: 'webhook_event',
     ...eventSummary(delivery),
     next_attempt_at: delivery.nextAttemptAt,
@@ -159,8 +173,8 @@ async function showEvent(asked: Asked): Promise<Said> {
   });
 }
 
-async function listAttempts(asked: Asked): Promise<Said> {
-  const found = await findDelivery(asked);
+async function listAttempts(context: EndpointContext): Promise<EndpointAnswer> {
+  const found = await findDelivery(context);
   if (!found.ok) return found;
   const { delivery } = found.value;
   if (delivery.attempts === 0) return listBody([], false);
@@ -173,18 +187,18 @@ async function listAttempts(asked: Asked): Promise<Said> {
   return listBody([attempt], false);
 }
 
-async function replay(asked: Asked): Promise<Said> {
-  const found = await findDelivery(asked);
+async function replay(context: EndpointContext): Promise<EndpointAnswer> {
+  const found = await findDelivery(context);
   if (!found.ok) return found;
   const { delivery, webhookId } = found.value;
   const path = `/webhooks/${webhookId}/deliveries/${delivery.deliveryId}/retry`;
-  const retried = await asked.call('POST', path, { body: {} });
-  return retried.ok ? said({ object: 'webhook_event', id: uuidOf(delivery.eventId) }) : retried;
+  const retried = await context.call('POST', path, { body: {} });
+  return retried.ok ? success({ object: 'webhook_event', id: uuidOf(delivery.eventId) }) : retried;
 }
 
-function listEvents(asked: Asked): Promise<Said> {
-  return withId(asked, (webhookId) =>
-    list<DeliveryBody>(asked, {
+function listEvents(context: EndpointContext): Promise<EndpointAnswer> {
+  return withId(context, (webhookId) =>
+    list<DeliveryBody>(context, {
       path: `/webhooks/${webhookId}/deliveries`,
       keyOf: (id) => {
         const eventId = idOfUuid('evt', id);
@@ -200,19 +214,27 @@ function eventEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[] {
   const path = '/webhooks/:id/events';
   return [
     endpoint(deps, {
-      ...{ method: 'GET', path, summary: 'List events that were posted to a webhook, newest first' },
+      method: 'GET',
+      path,
+      summary: 'List events that were posted to a webhook, newest first',
       handle: listEvents,
     }),
     endpoint(deps, {
-      ...{ method: 'GET', path: `${path}/:event`, summary: 'Show an event with its payload' },
+      method: 'GET',
+      path: `${path}/:event`,
+      summary: 'Show an event with its payload',
       handle: showEvent,
     }),
     endpoint(deps, {
-      ...{ method: 'GET', path: `${path}/:event/attempts`, summary: 'Show the last attempt to post an event' },
+      method: 'GET',
+      path: `${path}/:event/attempts`,
+      summary: 'Show the last attempt to post an event',
       handle: listAttempts,
     }),
     endpoint(deps, {
-      ...{ method: 'POST', path: `${path}/:event/replay`, summary: 'Post an event again' },
+      method: 'POST',
+      path: `${path}/:event/replay`,
+      summary: 'Post an event again',
       handle: replay,
     }),
   ];
@@ -221,14 +243,19 @@ function eventEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[] {
 export function webhookEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[] {
   return [
     endpoint(deps, {
-      ...{ method: 'POST', path: '/webhooks', summary: 'Create a webhook', status: 201 },
+      method: 'POST',
+      path: '/webhooks',
+      summary: 'Create a webhook',
+      status: 201,
       body: newWebhook,
       handle: create,
     }),
     endpoint(deps, {
-      ...{ method: 'GET', path: '/webhooks', summary: 'List webhooks, newest first' },
-      handle: (asked) =>
-        list<WebhookBody>(asked, {
+      method: 'GET',
+      path: '/webhooks',
+      summary: 'List webhooks, newest first',
+      handle: (context) =>
+        list<WebhookBody>(context, {
           path: '/webhooks',
           keyOf: (id) => keyOf(idOfUuid('whk', id)),
           idOf: ({ webhookId }) => uuidOf(webhookId),
@@ -236,34 +263,42 @@ export function webhookEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[
         }),
     }),
     endpoint(deps, {
-      ...{ method: 'GET', path: '/webhooks/:id', summary: 'Show a webhook' },
-      handle: (asked) =>
-        withId(asked, async (id) => {
-          const found = await asked.call('GET', `/webhooks/${id}`);
-          // The secret is returned when it is created and rotated, and never again.
-          return found.ok ? said({ object: 'webhook', ...summary(found.body), signing_secret: null }) : found;
+      method: 'GET',
+      path: '/webhooks/:id',
+      summary: 'Show a webhook',
+      handle: (context) =>
+        withId(context, async (id) => {
+          const found = await context.call('GET', `/webhooks/${id}`);
+          // The secret is only returned when it is created or rotated.
+          return found.ok ? success({ object: 'webhook', ...summary(found.body), signing_secret: null }) : found;
         }),
     }),
     endpoint(deps, {
-      ...{ method: 'PATCH', path: '/webhooks/:id', summary: 'Change a webhook' },
+      method: 'PATCH',
+      path: '/webhooks/:id',
+      summary: 'Change a webhook',
       body: changedWebhook,
-      handle: (asked) => withId(asked, (id) => change(asked, id)),
+      handle: (context) => withId(context, (id) => change(context, id)),
     }),
     endpoint(deps, {
-      ...{ method: 'DELETE', path: '/webhooks/:id', summary: 'Delete a webhook' },
-      handle: (asked) =>
-        withId(asked, async (id) => {
-          const removed = await asked.call('DELETE', `/webhooks/${id}`);
-          return removed.ok ? said({ object: 'webhook', id: uuidOf(id), deleted: true }) : removed;
+      method: 'DELETE',
+      path: '/webhooks/:id',
+      summary: 'Delete a webhook',
+      handle: (context) =>
+        withId(context, async (id) => {
+          const removed = await context.call('DELETE', `/webhooks/${id}`);
+          return removed.ok ? success({ object: 'webhook', id: uuidOf(id), deleted: true }) : removed;
         }),
     }),
     endpoint(deps, {
-      ...{ method: 'POST', path: '/webhooks/:id/signing-secret/rotate', summary: 'Rotate the secret of a webhook' },
-      handle: (asked) =>
-        withId(asked, async (id) => {
-          const rotated = await asked.call('POST', `/webhooks/${id}/rotate-secret`, { body: {} });
+      method: 'POST',
+      path: '/webhooks/:id/signing-secret/rotate',
+      summary: 'Rotate the secret of a webhook',
+      handle: (context) =>
+        withId(context, async (id) => {
+          const rotated = await context.call('POST', `/webhooks/${id}/rotate-secret`, { body: {} });
           if (!rotated.ok) return rotated;
-          return said({ object: 'webhook', id: uuidOf(id), signing_secret: rotated.body.secret });
+          return success({ object: 'webhook', id: uuidOf(id), signing_secret: rotated.body.secret });
         }),
     }),
     ...eventEndpoints(deps),
