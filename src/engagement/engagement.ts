@@ -117,7 +117,7 @@ export function createTrackingLinks(options: LinkOptions): TrackingLinks {
 }
 
 const IV_BYTES = 16;
-/** Of the previous token format. */
+/** The previous token format. */
 const SIGNATURE_BYTES = 18;
 
 interface SealedText {

@@ -31,7 +31,7 @@ export interface MessageKey {
   messageId: string;
 }
 
-/** Of MessageRow. */
+/** The columns of MessageRow. */
 export const COLUMNS = `m.id, m.mode, m.status, w.leased, m.recipient, m.role, e.header_from, e.subject, e.tags, e.metadata,
    e.template_id, e.template_version, e.size_bytes, e.header_message_id, m.created_at, m.send_at, m.next_attempt_at,
    m.expires_at`;

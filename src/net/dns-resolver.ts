@@ -57,7 +57,7 @@ export interface Resolver {
 
 interface ResolverOptions {
   servers(): readonly DnsServer[];
-  /** Of the first try; the second takes up to twice as long. */
+  /** Timeout of the first try; the second takes up to twice as long. */
   timeoutMs: number;
   /** Per server. */
   tries: number;

@@ -76,7 +76,7 @@ export interface DnsOptions {
   servers: readonly string[];
   /** Whose AD bit is trusted: `off` for servers on this host only, `trust` for all. Default `off`. */
   dnssec?: 'off' | 'trust';
-  /** Of the first try; later tries wait longer. Default 3,000. */
+  /** Timeout of the first try in ms; later tries wait longer. Default 3,000. */
   timeoutMs?: number;
   /** Per server; default 2. */
   tries?: number;

@@ -5,7 +5,7 @@
  * row. Unknown names count like any other.
  *
  * From an address that the user has logged in from before, attempts count only for this user and address: guesses from elsewhere, or from
- * others behind the same address, cannot lock the user out.
+ * others with the same address, cannot lock the user out.
  */
 import { hash } from 'node:crypto';
 import { isIPv6 } from 'node:net';

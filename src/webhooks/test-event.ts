@@ -10,7 +10,7 @@ import type { Target } from './sign.ts';
 export async function sendTestEvent(test: {
   http: HttpClient;
   target: Target;
-  /** Of the endpoint; null for our own. */
+  /** The payload format of the endpoint; null for Postrider's own. */
   format: 'resend' | null;
   mode: Mode;
   nowMs: number;

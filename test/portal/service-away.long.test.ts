@@ -1,4 +1,4 @@
-/** The service restarts while somebody uses the portal: nothing that is typed is lost, and pages load by themselves when it is back. */
+/** The service restarts while the portal is open: drafts survive, and pages load automatically once it responds. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { noBrowser, setFirstPassword, signedIn, startBrowser } from '../kit/browser.ts';

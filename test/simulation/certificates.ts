@@ -19,7 +19,7 @@ function der(tag: number, ...content: Buffer[]): Buffer {
   return Buffer.concat([Buffer.from([tag, inside.length]), inside]);
 }
 
-/** Stands in for the SubjectPublicKeyInfo (RFC 5280 §4.1). */
+/** A replacement for the SubjectPublicKeyInfo (RFC 5280 §4.1). */
 const publicKey = (key: number): Buffer => der(SEQUENCE, der(OCTETS, Buffer.from(`key ${key}`)));
 
 /** In the form of X509Certificate. */

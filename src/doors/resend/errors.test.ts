@@ -5,7 +5,7 @@ import { catalogue, type FailureCode, failure, invalid } from '../../base/failur
 import { refusalAnswer } from '../../http/answer.ts';
 import { shape } from './errors.ts';
 
-/** Of the type definitions of the official SDK. */
+/** The error names in the type definitions of the official SDK. */
 const KNOWN = new Set(
   `invalid_idempotency_key validation_error missing_api_key restricted_api_key invalid_api_key not_found method_not_allowed
    invalid_idempotent_request concurrent_idempotent_requests invalid_attachment invalid_from_address invalid_access
@@ -53,7 +53,7 @@ test('an answer that is no refusal stays as it is', () => {
   assert.equal(shape(answer, request), answer);
 });
 
-test('an outage is told before what is not part of the interface', () => {
+test('an outage is reported even on paths that are not part of the interface', () => {
   const path = { routeName: 'unknown', url: '/resend/contacts' };
   assert.equal(shaped(failure('OVERLOADED'), path).statusCode, 503);
   assert.equal(shaped(failure('NOT_FOUND'), path).statusCode, 404);

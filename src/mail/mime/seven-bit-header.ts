@@ -23,7 +23,7 @@ const ADDRESS_FIELDS = new Set(
   `from sender reply-to to cc bcc resent-from resent-sender resent-reply-to resent-to resent-cc resent-bcc return-path
   disposition-notification-to return-receipt-to errors-to`.split(/\s+/),
 );
-/** Of these, fields whose addresses are only displayed or replied to. */
+/** Fields among these whose addresses are only displayed or replied to. */
 const SHOWN_FIELDS = new Set('reply-to to cc bcc resent-reply-to resent-to resent-cc resent-bcc'.split(' '));
 const ID_FIELDS = new Set(['message-id', 'in-reply-to', 'references', 'content-id', 'resent-message-id']);
 const PARAMETER_FIELDS = new Set(['content-type', 'content-disposition']);

@@ -9,7 +9,7 @@ import { useSearchState } from '../../router.tsx';
 export type MessageQuery = Query<'listMessages'>;
 
 export const TEXT_FILTERS = ['to', 'from', 'subject'] as const;
-/** Filters behind the button, which shows how many are set. */
+/** Filters that the button opens; it shows how many are set. */
 export const MORE_FILTERS = [...TEXT_FILTERS, 'template', 'tags', 'metadata'] as const;
 const ALL = ['q', 'status', 'range', 'since', 'until', ...MORE_FILTERS] as const;
 

@@ -1,4 +1,4 @@
-/** The page behind the links of the first start, of invitations and of resets: sets a password and logs the user in. */
+/** The page that the links of the first start, of invitations and of resets open: sets a password and logs the user in. */
 import { Alert, Anchor, Button, PasswordInput, Stack } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
