@@ -58,6 +58,7 @@ const SEEDS: Record<string, (service: Service) => Promise<string[]>> = {
     await made(api, '/send', { ...EMAIL, from: `a@${KEPT_DOMAIN}` }, 'messageId');
     return [await waitUntil('an incident', async () => (await api.get('/incidents')).body[0]?.incidentId)];
   },
+  'emails/id': async ({ sandboxApi }) => [await delivered(sandboxApi)],
   'messages/id': async ({ sandboxApi }) => {
     const sendAt = new Date(Date.now() + 3_600_000).toISOString();
     const scheduled = await made(sandboxApi, '/send', { ...EMAIL, sendAt }, 'messageId');
