@@ -4,14 +4,16 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { PLANTED, type Planted } from '../simulation/planted.ts';
 import { PLANTED_NODES } from '../simulation/planted-nodes.ts';
+import { PLANTED_OVERLAPPING } from '../simulation/planted-overlapping.ts';
 import { placesOf } from '../simulation/source-place.ts';
 
 const placesIn = ({ file, find }: Planted): number =>
   placesOf(readFileSync(new URL(`../../src/${file}`, import.meta.url), 'utf8'), find);
 
 test('each planted bug has exactly one place in the source', () => {
-  const changes = Object.entries({ ...PLANTED, ...PLANTED_NODES }).flatMap(([name, { also, ...planted }]) =>
-    [planted, ...(also ? [also] : [])].map((change) => [name, placesIn(change)] as const),
+  const changes = Object.entries({ ...PLANTED, ...PLANTED_NODES, ...PLANTED_OVERLAPPING }).flatMap(
+    ([name, { also, ...planted }]) =>
+      [planted, ...(also ? [also] : [])].map((change) => [name, placesIn(change)] as const),
   );
   assert.ok(changes.length > 60);
   assert.deepEqual(

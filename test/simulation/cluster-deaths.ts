@@ -1,12 +1,13 @@
 /**
  * Failures of nodes that share a database: each node dies, is stopped, is paused, loses the database or has its clock set, independently,
- * at a random step or just after a final dot; and the database server crashes.
+ * at a random step or just after a final dot; and the database server crashes, or another one becomes the primary.
  */
 import { absent } from './absences.ts';
 import type { Choices } from './choices.ts';
 import type { Cluster } from './cluster.ts';
 import { createCuts, type Death } from './cuts.ts';
 import type { SimulatedNode } from './node.ts';
+import { OverlappingServer } from './overlapping-server.ts';
 import type { Random } from './random.ts';
 import type { Process, Timeline } from './timeline.ts';
 
@@ -112,6 +113,7 @@ export function planClusterDeaths(world: Mortal): void {
     if (node && choices.has('freeze')) freeze(node);
   };
 
+  planFailovers(world);
   const deaths = draw.chance(0.25) ? 0 : 1 + draw.below(4);
   const drawn = Array.from({ length: deaths }, () => 400 + draw.below(draw.chance(0.7) ? 6_000 : 20_000));
   const atSteps = drawn.sort((a, b) => a - b);
@@ -134,5 +136,28 @@ export function planClusterDeaths(world: Mortal): void {
   dots.begun = (guest) => {
     begunLeft -= 1;
     if (begunLeft === 0) timeline.after(draw.between(0, 30), 'freeze', () => freezeSender(guest), timeline.world);
+  };
+}
+
+/** How many commits a world has before its first failover, and between two of them. */
+const COMMITS = 250;
+
+/** Changes of the primary during a commit or just after one: its answer is lost in most of them. */
+function planFailovers({ cluster: { server }, random, choices, timeline }: Mortal): void {
+  if (!(server instanceof OverlappingServer)) return;
+  const draw = random.stream('failovers');
+  let failoversLeft = draw.chance(0.35) ? 0 : 1 + draw.below(3);
+  let commitsLeft = 1 + draw.below(COMMITS);
+  const failOver = choices.each('failover', () => {
+    if (!server.isDown) server.failOver(draw.chance(0.7) ? draw.between(100, 5_000) : draw.between(5_000, 60_000));
+  });
+  server.onCommit = () => {
+    if (failoversLeft === 0) return;
+    commitsLeft -= 1;
+    if (commitsLeft > 0) return;
+    failoversLeft -= 1;
+    commitsLeft = 1 + draw.below(COMMITS);
+    if (draw.chance(0.3)) failOver();
+    else timeline.after(draw.between(0, 1), 'failover', failOver, timeline.world);
   };
 }

@@ -4,16 +4,25 @@
  */
 
 import type { Choices } from './choices.ts';
+import { DATABASE_ADDRESS, type DatabaseServer, databaseLink, type ServerOptions } from './database-server.ts';
 import { here } from './globals.ts';
 import type { Rows, SimulatedNode } from './node.ts';
+import { OverlappingEngine } from './overlapping-engine.ts';
+import { OverlappingServer } from './overlapping-server.ts';
 import type { PostgresEngine } from './postgres-engine.ts';
-import { DATABASE_ADDRESS, databaseLink, PostgresServer } from './postgres-server.ts';
+import { PostgresServer } from './postgres-server.ts';
 import type { Random } from './random.ts';
 import type { Process } from './timeline.ts';
 
+/** PostgreSQL in this process, which runs one transaction at a time, or a real server. */
+export type SharedEngine = PostgresEngine | OverlappingEngine;
+
+export const serverOf = (engine: SharedEngine, options: ServerOptions): PostgresServer | OverlappingServer =>
+  engine instanceof OverlappingEngine ? new OverlappingServer(engine, options) : new PostgresServer(engine, options);
+
 export interface Cluster extends SimulatedNode {
   readonly nodes: readonly SimulatedNode[];
-  readonly server: PostgresServer;
+  readonly server: DatabaseServer;
   /** Nothing from the node reaches the database for this time, or nothing from the database reaches the node. */
   cutOff(node: SimulatedNode, forMs: number): void;
   /** Whether a connection of the process to the database is silent. */
@@ -25,7 +34,7 @@ const NODES = [1, 2, 2, 2, 3, 3];
 const SKEW_MS = 600_000;
 
 export interface ClusterOptions {
-  engine: PostgresEngine;
+  engine: SharedEngine;
   random: Random;
   isCalm: boolean;
   choices: Choices;
@@ -38,8 +47,11 @@ export function createCluster({ engine, random, isCalm, choices, count, onFault,
   const { network, timeline } = here();
   engine.restore();
   const share = (most: number): number => (isCalm || random.chance(0.5) ? 0 : random.between(0, most));
-  const server = new PostgresServer({
-    ...{ engine, network, count, onFault, random: random.stream('server') },
+  const server = serverOf(engine, {
+    network,
+    count,
+    onFault,
+    random: random.stream('server'),
     faults: { stalls: share(0.02) },
   });
   const cut = new Set<Process>();
@@ -81,11 +93,15 @@ export function createCluster({ engine, random, isCalm, choices, count, onFault,
     for (const node of nodes) run(node);
   };
   return {
-    ...{ nodes, server, cutOff, isUnheard },
+    nodes,
+    server,
+    cutOff,
+    isUnheard,
     get rows() {
       return server.isFree ? rows : undefined;
     },
-    ...{ file: '', process: undefined },
+    file: '',
+    process: undefined,
     get isUp() {
       return nodes.some((node) => node.isUp);
     },

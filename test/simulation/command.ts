@@ -1,13 +1,6 @@
 /**
  * The simulation as a command: `npm run simulate -- --seeds 100000`. Runs worlds on all cores, shrinks a failing one, keeps it in the tree,
  * and prints the command that repeats it, and finally what was seen. Exits with 1 if a world failed.
- *
- *   --seeds N     number of worlds (default 1)            --seed S      the first seed (default 1)
- *   --all         continue after a failure                --trace       print every step of one world
- *   --only X      only these parts of a world             --planted B   plant a bug of planted.ts; its worlds are not kept
- *   --json        the sums as JSON                        --keep F      keep failing worlds in this folder
- *   --nodes       worlds of one to three nodes that share a PostgreSQL database
- *   --hours N     run for this time instead, also after failures, by default from a seed of the day on; print the branches reached
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
@@ -31,25 +24,71 @@ const SOURCES = path.join(import.meta.dirname, '../../src');
 /** Folders whose branches are counted. */
 const COUNTED = ['delivery', 'webhooks', 'send'];
 
-const { values } = parseArgs({
-  options: {
-    seeds: { type: 'string', default: '1' },
-    seed: { type: 'string' },
-    hours: { type: 'string' },
-    only: { type: 'string' },
-    planted: { type: 'string' },
-    keep: { type: 'string' },
-    all: { type: 'boolean', default: false },
-    trace: { type: 'boolean', default: false },
-    json: { type: 'boolean', default: false },
-    nodes: { type: 'boolean', default: false },
-  },
-});
+const USAGE = `Usage: npm run simulate -- [options]
+
+Simulates worlds on all cores. A failing world is shrunk, kept, and printed with the command that repeats it.
+
+  --seeds N      number of worlds (default 1)
+  --seed S       the first seed (default 1)
+  --hours N      run for this time instead, also after failures, by default from a seed of the day on,
+                 and print the branches reached
+  --all          continue after a failure
+  --nodes        worlds of one to three nodes that share a PostgreSQL database
+  --overlapping  the same, with transactions that overlap and a primary that changes
+  --only X       only these parts of a world, comma-separated
+  --planted B    plant a bug of planted.ts; its worlds are not kept
+  --keep FOLDER  keep failing worlds in this folder
+  --trace        print every step of one world
+  --json         print the sums as JSON
+  --help         print this text`;
+
+function readOptions() {
+  const { values } = parseArgs({
+    options: {
+      seeds: { type: 'string', default: '1' },
+      seed: { type: 'string' },
+      hours: { type: 'string' },
+      only: { type: 'string' },
+      planted: { type: 'string' },
+      keep: { type: 'string' },
+      all: { type: 'boolean', default: false },
+      trace: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+      nodes: { type: 'boolean', default: false },
+      overlapping: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  for (const name of ['seeds', 'hours'] as const) {
+    const value = values[name];
+    if (value !== undefined && !(Number(value) > 0))
+      throw new Error(`--${name} must be a positive number, not ${value}`);
+  }
+  if (values.seed !== undefined && !/^\d+$/.test(values.seed))
+    throw new Error(`--seed must be a whole number, not ${values.seed}`);
+  return values;
+}
+
+/** Returns the options; exits with 2 if one is invalid, and with 0 after the help. */
+function optionsOrExit(): ReturnType<typeof readOptions> {
+  try {
+    const values = readOptions();
+    if (!values.help) return values;
+    console.log(USAGE);
+    process.exit(0);
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${USAGE}`);
+    process.exit(2);
+  }
+}
+
+const values = optionsOrExit();
 const hours = values.hours === undefined ? undefined : Number(values.hours);
 const seeds = hours === undefined ? Number(values.seeds) : SEEDS_OF_DAY;
 const first = Number(values.seed ?? (hours === undefined ? 1 : firstOfDay(new Date())));
 const goesOn = values.all || hours !== undefined;
-const { planted } = values;
+const { planted, overlapping } = values;
+const kind = { nodes: values.nodes && !overlapping, overlapping };
 const cores = os.availableParallelism();
 const startedMs = performance.now();
 /** Sums of each process. */
@@ -67,17 +106,17 @@ const passedOn = [
   ...(values.only === undefined ? ['--shrink'] : ['--only', values.only]),
   ...(goesOn ? ['--all'] : []),
   ...(values.trace ? ['--trace'] : []),
-  ...(values.nodes ? ['--nodes'] : []),
+  ...(values.overlapping ? ['--overlapping'] : values.nodes ? ['--nodes'] : []),
 ];
 
 function onFailed(failed: Failed): void {
   const { seed, faults, parts, trace } = failed;
   console.log(`seed ${seed} (trace ${trace}):\n  ${faults.join('\n  ')}`);
   const isKept = values.only === undefined && (planted === undefined || values.keep !== undefined);
-  if (isKept) kept.push(keep(failed, { planted, nodes: values.nodes, folder: values.keep }));
+  if (isKept) kept.push(keep(failed, { planted, ...kind, folder: values.keep }));
   if (isKept) console.log(`  kept in ${kept.at(-1)}`);
   const bug = planted === undefined ? '' : ` --planted '${planted}'`;
-  const nodes = values.nodes ? '--nodes ' : '';
+  const nodes = overlapping ? '--overlapping ' : values.nodes ? '--nodes ' : '';
   console.log(`  repeat it with: npm run simulate -- ${nodes}--seed ${seed} --only ${onlyOf(parts)}${bug}`);
   if (!goesOn) stop();
 }

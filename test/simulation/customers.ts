@@ -36,6 +36,8 @@ export interface WantedMail {
   fileBytes: number;
   /** Content retention, if the customer sets it. */
   retain?: 'none' | '7d';
+  /** Has the header List-Unsubscribe with a link of its own for each recipient. */
+  hasUnsubscribe?: boolean;
   /** The template with its text, instead of its own text. */
   templateId?: string;
 }
@@ -162,6 +164,7 @@ export const requestOf = (mail: WantedMail, { domain }: Tenant) => ({
   metadata: { key: mail.key },
   ...(mail.sendAtMs !== undefined && { sendAt: new Date(mail.sendAtMs).toISOString() }),
   ...(mail.retain !== undefined && { retainContent: mail.retain }),
+  ...(mail.hasUnsubscribe && { listUnsubscribe: true }),
 });
 
 export interface Accepted {
@@ -304,6 +307,12 @@ export async function expectCode(code: string, reply: Promise<string>): Promise<
   return said;
 }
 
+const EIGHT_BIT_FIELDS = [
+  'MIME-Version: 1.0',
+  'Content-Type: text/plain; charset=utf-8',
+  'Content-Transfer-Encoding: 8bit',
+];
+
 async function sendSmtp(template: Template, entry: Entry): Promise<boolean> {
   const { mail, strange } = entry;
   const socket = here().network.connect({ host: OUR_ADDRESS, port: SMTP_PORT }, CUSTOMER_ADDRESS);
@@ -324,8 +333,11 @@ async function sendSmtp(template: Template, entry: Entry): Promise<boolean> {
     await expectCode('354', ask('DATA'));
     const header = [`From: orders@${SENDER_DOMAIN}`, `To: ${mail.to.join(', ')}`, `Subject: ${mail.key}`];
     const own = [`Idempotency-Key: ${mail.key}`, `Message-ID: <${mail.key}@${SENDER_DOMAIN}>`];
+    const isEightBit = mail.length % 2 === 1;
+    if (isEightBit) own.push(...EIGHT_BIT_FIELDS);
     const text = 'x'.repeat(LINE_LENGTH);
     const lines = Array.from({ length: lengthOf(mail) / LINE_LENGTH }, () => text);
+    if (isEightBit) lines.push('Grüße');
     const said = await expectCode('250', ask([...header, ...own, '', ...lines, '.'].join('\r\n')));
     const id = /queued as (msg_\w+)/.exec(said)?.[1];
     if (id === undefined) strange.push(said);

@@ -158,7 +158,9 @@ export class Disk {
           position += bytesRead;
           return { bytesRead };
         }),
-      ...{ sync, datasync: sync, close: () => this.#later('close', () => undefined) },
+      sync,
+      datasync: sync,
+      close: () => this.#later('close', () => undefined),
       stat: () => this.#later('stat', () => ({ mtimeMs: file.changedAtMs, size: file.bytes.length })),
       createReadStream: () => Readable.from([Buffer.from(file.bytes)]),
     };

@@ -47,7 +47,10 @@ export function createDns(
     const rcode = isFailure ? SERVER_FAILURE : known === undefined ? NAME_ERROR : 0;
     const answers = isFailure ? [] : (known ?? []).filter((one) => one.type === (type as RecordType));
     return encode({
-      ...{ type: 'response', id, flags: AUTHORITATIVE | (isSigned(asked) ? AUTHENTIC_DATA : 0) | rcode, questions },
+      type: 'response',
+      id,
+      flags: AUTHORITATIVE | (isSigned(asked) ? AUTHENTIC_DATA : 0) | rcode,
+      questions,
       answers: answers.map((one) => ({ ...one, name }) as Answer),
     });
   };

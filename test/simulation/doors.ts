@@ -18,6 +18,9 @@ import { SimSocket } from './network.ts';
 import { closeDoor } from './open-doors.ts';
 import { SimTlsSocket } from './tls.ts';
 
+/** Node's own class, for threads of the simulation itself. */
+export const RealWorker = workerThreads.Worker;
+
 /** The address of the simulated machine; every node of a world has its own port. */
 export const OUR_ADDRESS = '192.0.2.1';
 
@@ -255,8 +258,14 @@ Object.assign(tls, {
 });
 Object.assign(workerThreads, { Worker: startWorker });
 const modules = {
-  ...{ 'node:crypto': crypto, 'node:dgram': dgram, 'node:fs/promises': fsPromises, 'node:http': http, 'node:net': net },
-  ...{ 'node:timers/promises': timersPromises, 'node:tls': tls, 'node:worker_threads': workerThreads },
+  'node:crypto': crypto,
+  'node:dgram': dgram,
+  'node:fs/promises': fsPromises,
+  'node:http': http,
+  'node:net': net,
+  'node:timers/promises': timersPromises,
+  'node:tls': tls,
+  'node:worker_threads': workerThreads,
 };
 for (const [name, module] of Object.entries(modules)) closeDoor(name, module, isBeforeWorlds);
 syncBuiltinESMExports();

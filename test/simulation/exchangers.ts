@@ -55,7 +55,10 @@ export function startExchangers(world: {
     dns.set(
       domain,
       names.map((exchange, index) => ({
-        ...{ type: 'MX' as const, name: domain, ttl: TTL_SECONDS, data: { preference: 10 * index, exchange } },
+        type: 'MX' as const,
+        name: domain,
+        ttl: TTL_SECONDS,
+        data: { preference: 10 * index, exchange },
       })),
     );
     for (const [host, name] of names.entries()) {

@@ -55,8 +55,18 @@ export function drawFlood(random: Random, { isShared }: { isShared: boolean }): 
   const fromMs = isShared ? JOINED_MS : 0;
   const slow = mannersOf(kind, random, { fromMs, isShared });
   const mail = (key: string, more: Pick<WantedMail, 'by' | 'to'>): WantedMail => ({
-    ...{ key, via: 'http', expiresAfterSeconds: 1_200, requireTls: false, length: 100, sendAtMs: undefined },
-    ...{ cancelAfterMs: undefined, isDoubled: false, isImpatient: false, isReused: false, fileBytes: 0, ...more },
+    key,
+    via: 'http',
+    expiresAfterSeconds: 1_200,
+    requireTls: false,
+    length: 100,
+    sendAtMs: undefined,
+    cancelAfterMs: undefined,
+    isDoubled: false,
+    isImpatient: false,
+    isReused: false,
+    fileBytes: 0,
+    ...more,
   });
   const size = isShared ? 40 + random.below(50) : 30 + random.below(30);
   const to = (name: string, domain: string): string[] => [`${name}@${domain}`];

@@ -12,6 +12,7 @@ import timersPromises from 'node:timers/promises';
 import { promisify, types } from 'node:util';
 import type { Disk } from './disk.ts';
 import type { DnsWorld } from './dns.ts';
+import { keyPairOf } from './key-pairs.ts';
 import type { Network } from './network.ts';
 import { type Random, seededRandom } from './random.ts';
 import type { SimulatedThreads } from './threads.ts';
@@ -179,8 +180,12 @@ function replaceTime(): void {
   const setTimeout = startTimer(false);
   const setInterval = startTimer(true);
   const replaced = {
-    ...{ setTimeout, setInterval, setImmediate: startImmediate },
-    ...{ clearTimeout: stopTimer, clearInterval: stopTimer, clearImmediate: stopImmediate },
+    setTimeout,
+    setInterval,
+    setImmediate: startImmediate,
+    clearTimeout: stopTimer,
+    clearInterval: stopTimer,
+    clearImmediate: stopImmediate,
   };
   Object.assign(globalThis, replaced, { Date: SimulatedDate });
   Object.assign(timers, replaced);
@@ -249,10 +254,11 @@ function replaceRandomness(): void {
       if (!done) return signature;
       return inPool('sign', signature, done as Done<Buffer>);
     },
-    // Real keys from generateKeyPairSync: signing with them is replaced, but they have the right form.
     generateKeyPair: Object.assign(() => undefined, {
-      [promisify.custom]: (type: string, options = {}) =>
-        new Promise((resolve) => inPool('keys', realKeyPair(type, options), (_, pair) => resolve(pair))),
+      [promisify.custom]: (type: string, options = {}) => {
+        const pair = keyPairOf(type, randomness()) ?? realKeyPair(type, options);
+        return new Promise((resolve) => inPool('keys', pair, (_, one) => resolve(one)));
+      },
     }),
     argon2: (_: string, { message, nonce, tagLength }: Argon2, done: Done<Buffer>) =>
       inPool('argon2', cheapBytes(tagLength, message, nonce), done),
@@ -289,5 +295,8 @@ export const timesFilled = (): number => filled;
 const undiciTimers = createRequire(import.meta.url)('undici/lib/util/timers.js') as Record<string, unknown>;
 const [setSlow, stopSlow] = [startTimer(false), stopTimer];
 Object.assign(undiciTimers, {
-  ...{ setTimeout: setSlow, clearTimeout: stopSlow, setFastTimeout: setSlow, clearFastTimeout: stopSlow },
+  setTimeout: setSlow,
+  clearTimeout: stopSlow,
+  setFastTimeout: setSlow,
+  clearFastTimeout: stopSlow,
 });

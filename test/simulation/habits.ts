@@ -20,12 +20,15 @@ import {
 import { here } from './globals.ts';
 import { domainOf } from './policies.ts';
 import type { Random } from './random.ts';
+import { MOVED } from './receivers.ts';
 import type { Template } from './template.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 /** How long a key is kept. */
 const KEY_MS = 24 * HOUR_MS;
+/** A change on one node applies on the others within this time. */
+export const PROPAGATION_MS = 1_000;
 const FINAL = new Set(['delivered', 'bounced', 'suppressed', 'cancelled', 'complained']);
 
 /** An address that the customer suppressed, virtual ms. */
@@ -38,10 +41,19 @@ export interface Suppressed {
   removeAskedAtMs: number | undefined;
 }
 
+/** A webhook whose URL the customer changed. Times are virtual ms. */
+export interface MovedWebhook {
+  /** Its URL before. */
+  url: string;
+  /** When the response came. */
+  atMs: number;
+}
+
 /** Actions of customers that the oracle must know. */
 export interface Deeds {
   readonly faults: string[];
   readonly suppressed: Suppressed[];
+  readonly movedWebhooks: MovedWebhook[];
 }
 
 export interface Habit {
@@ -56,6 +68,8 @@ export interface Habit {
   rotate(): Promise<void>;
   /** Whether the wall clock is never set. */
   isSteady(): boolean;
+  /** Whether several nodes share the database: what one node changes applies on the others within `PROPAGATION_MS`. */
+  isShared: boolean;
   drawn(key: string): WantedMail;
   count(what: string): void;
 }
@@ -74,6 +88,7 @@ export function drawHabits(habit: Habit, choices: Choices): Run[] {
     ['mixed-batch', 0.1, sendMixedBatch],
     ['cancel-late', 0.1, cancelLate],
     ['rotate-keys', 0.08, ({ rotate }) => rotate()],
+    ['move-webhook', 0.12, moveWebhook],
   ];
   return habits.flatMap(([name, share, run]) => {
     const own = random.stream(name);
@@ -295,6 +310,7 @@ async function editTemplate(habit: Habit): Promise<void> {
       deeds.faults.push(`editing a template was answered ${edited?.status} ${edited?.body.slice(0, 100)}`);
       return;
     }
+    if (habit.isShared) await here().timeline.wait(PROPAGATION_MS);
   }
 }
 
@@ -302,6 +318,27 @@ async function idOfTemplate(habit: Habit): Promise<string> {
   const answer = await answered(habit, () => apiCall(habit.template.tenants.shop, 'GET', '/templates', undefined));
   const all = JSON.parse(answer?.body ?? '[]') as { templateId: string; name: string }[];
   return all.find(({ name }) => name === 'edited')?.templateId ?? '';
+}
+
+/** Changes the URL of a webhook between two messages. */
+async function moveWebhook(habit: Habit): Promise<void> {
+  const { template, random, deeds } = habit;
+  const { shop } = template.tenants;
+  const to = [`moved@${domainOf(random.below(3))}`];
+  await sendUntilAcknowledged(template, entryOf(habit, 'before-move', { to }), random);
+  const listed = await answered(habit, () => apiCall(shop, 'GET', '/webhooks', undefined));
+  const webhooks = JSON.parse(listed?.body ?? '[]') as { webhookId: string; url: string; events: string[] }[];
+  if (webhooks.length === 0) return;
+  const { webhookId, url, events } = random.pick(webhooks);
+  const changed = { url: `${url}?${MOVED}`, events };
+  const answer = await answered(habit, () => apiCall(shop, 'PUT', `/webhooks/${webhookId}`, changed));
+  if (answer?.status !== 200) {
+    if (answer) deeds.faults.push(`moving ${url} was answered ${answer.status} ${answer.body.slice(0, 100)}`);
+    return;
+  }
+  deeds.movedWebhooks.push({ url, atMs: now() });
+  await here().timeline.wait(random.between(0, 30 * MINUTE_MS));
+  await sendUntilAcknowledged(template, entryOf(habit, 'after-move', { to }), random);
 }
 
 /** Suppresses an address while a message to it is scheduled, and in half of the cases removes it before the next message. */

@@ -15,6 +15,8 @@ export interface Kept {
   fault: string;
   /** A world of several nodes. */
   nodes?: boolean;
+  /** A world whose transactions overlap. */
+  overlapping?: boolean;
   /** The bug that was planted. */
   planted?: string;
   /** Hash of the steps, with the code at that time. */
@@ -22,32 +24,37 @@ export interface Kept {
   date: string;
 }
 
-/** Reads the seeds of one node, or of several. */
-export function readKept({ nodes, folder = KEPT_FOLDER }: Omit<Keeping, 'planted'>): Kept[] {
+/** Reads the seeds of one kind of worlds. */
+export function readKept({ nodes, overlapping = false, folder = KEPT_FOLDER }: Omit<Keeping, 'planted'>): Kept[] {
   const names = readdirSync(folder).filter((name) => name.endsWith('.json'));
   const all = names.sort().map((name) => JSON.parse(readFileSync(path.join(folder, name), 'utf8')) as Kept);
-  return all.filter((one) => (one.nodes ?? false) === nodes);
+  return all.filter((one) => (one.nodes ?? false) === nodes && (one.overlapping ?? false) === overlapping);
 }
 
 export interface Keeping {
   planted?: string | undefined;
   nodes: boolean;
+  overlapping?: boolean;
   folder?: string | undefined;
 }
 
 /** Returns the name of the file. */
 export function keep(
   { seed, parts, faults, trace }: Failed,
-  { planted, nodes, folder = KEPT_FOLDER }: Keeping,
+  { planted, nodes, overlapping = false, folder = KEPT_FOLDER }: Keeping,
 ): string {
   const kept: Kept = {
-    ...{ seed, only: parts, fault: faults[0]! },
+    seed,
+    only: parts,
+    fault: faults[0]!,
     ...(nodes && { nodes }),
+    ...(overlapping && { overlapping }),
     ...(planted !== undefined && { planted }),
-    ...{ trace, date: new Date().toISOString().slice(0, 10) },
+    trace,
+    date: new Date().toISOString().slice(0, 10),
   };
   mkdirSync(folder, { recursive: true });
-  const file = path.join(folder, `${seed}${nodes ? '-nodes' : ''}.json`);
+  const file = path.join(folder, `${seed}${overlapping ? '-overlapping' : nodes ? '-nodes' : ''}.json`);
   writeFileSync(file, `${JSON.stringify(kept, undefined, 2)}\n`);
   return file;
 }

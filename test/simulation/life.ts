@@ -20,6 +20,7 @@ import { type Deeds, drawHabits } from './habits.ts';
 import type { Lives } from './lives.ts';
 import type { Network } from './network.ts';
 import type { SimulatedNode } from './node.ts';
+import { OverlappingServer } from './overlapping-server.ts';
 import type { Peer } from './peers.ts';
 import { domainOf, NOWHERE, PEERS, type Policies } from './policies.ts';
 import { FIRST_ID, MAX_AGE_SECONDS, type PolicyHost } from './policy-hosts.ts';
@@ -108,7 +109,10 @@ function drawMail(random: Random, at: number, { choices, extent, contentFaults, 
   const isOdd = (name: string, share: number): boolean =>
     further.chance(share) && via === 'http' && choices.has(`customers-${name}`);
   return {
-    ...{ key: `mail-${at}`, to, by: 'shop', via },
+    key: `mail-${at}`,
+    to,
+    by: 'shop',
+    via,
     expiresAfterSeconds: random.chance(0.6) ? 600 + random.below(extent.usualSeconds) : extent.longestSeconds,
     requireTls: via === 'http' && random.chance(0.15) && (isOdd('verified', 0.5) ? 'verified' : true),
     length: random.chance(contentFaults.largeShare) ? 200_000 : 20 + random.below(500),
@@ -119,6 +123,7 @@ function drawMail(random: Random, at: number, { choices, extent, contentFaults, 
     isImpatient: isOdd('impatient', 0.5),
     isReused: isOdd('reused', 0.1),
     ...(kept.chance(0.2) && via === 'http' && { retain: kept.pick(['none', '7d'] as const) }),
+    hasUnsubscribe: via === 'http' && random.stream('unsubscribe').chance(0.15),
   };
 }
 
@@ -174,6 +179,9 @@ export function live(world: World, template: Template): void {
   if (!cluster) planClock(world);
 }
 
+/** A key lasts 24 hours, and a customer may need hours until a batch is acknowledged. */
+const REPEATED_WITHIN_MS = 16 * HOUR_MS;
+
 /** Returns the period in which customers send, ms. */
 function spanOf(draw: Random, { extent, flood }: World): number {
   if (extent.isDay && !flood) return draw.between(1.01 * DAY_MS, extent.longestSpanMs);
@@ -215,14 +223,24 @@ function furtherMail(world: World, template: Template): (() => Promise<unknown>)
     count('mail in a batch');
     const entries = Array.from({ length: 2 + draw.below(3) }, (_, at) => entryOf(`batched-${at}`, {}));
     const again = draw.chance(0.3) ? 2 : 1;
+    let firstMs: number | undefined;
     for (let copy = 0; copy < again; copy += 1) {
       const own = draw.stream(`batch ${copy}`);
-      runs.push(() => batchUntilAcknowledged(template, entries, { key: 'batch', random: own }));
+      runs.push(async () => {
+        firstMs ??= world.timeline.nowMs;
+        // A batch that is repeated after the lifetime of its key is accepted again.
+        if (world.timeline.nowMs - firstMs > REPEATED_WITHIN_MS) return;
+        await batchUntilAcknowledged(template, entries, { key: 'batch', random: own });
+      });
     }
   }
   const fileBytes = 1_000 + draw.below(60_000);
   if (draw.chance(0.1) && choices.has('upload')) runs.push(one('uploaded', { to: [`up@${domainOf(0)}`], fileBytes }));
-  if (draw.chance(0.12) && choices.has('sandbox')) runs.push(one('sandboxed', { by: 'sandbox', sendAtMs: undefined }));
+  if (draw.chance(0.12) && choices.has('sandbox')) {
+    // Simulated by the local part.
+    const to = random.stream('simulated').chance(0.4) ? { to: [`bounced@${domainOf(0)}`] } : {};
+    runs.push(one('sandboxed', { by: 'sandbox', sendAtMs: undefined, ...to }));
+  }
   const nowhere = random.stream('nowhere');
   const to = [`x@${nowhere.pick(Object.values(NOWHERE))}`];
   if (nowhere.chance(0.08) && choices.has('nowhere')) runs.push(one('to-nobody', { to, sendAtMs: undefined }));
@@ -236,7 +254,19 @@ function habitsOf(world: World, template: Template): (() => Promise<unknown>)[] 
   const isSteady = (): boolean => clockSetAtMs.length === 0;
   const { rotate } = world.signing;
   return drawHabits(
-    { template, rotate, random: draw, ledger, deeds, startMs: START_MS, isSteady, drawn, count, share: extent.habits },
+    {
+      template,
+      random: draw,
+      ledger,
+      deeds,
+      startMs: START_MS,
+      share: extent.habits,
+      rotate,
+      isSteady,
+      isShared: world.cluster !== undefined,
+      drawn,
+      count,
+    },
     choices,
   );
 }
@@ -268,6 +298,17 @@ function planReading(world: World, template: Template): void {
   const longestMs = draw.pick([5_000, 600_000, 3 * 3_600_000]);
   for (let polls = draw.below(4); polls > 0; polls -= 1)
     begin(world, draw.between(0, longestMs), () => followOnce(reader));
+  if (world.cluster?.server instanceof OverlappingServer) begin(world, 0, () => followClosely(world, reader, draw));
+}
+
+/** Polls of a follower that is close to the end of the log, where transactions are in progress. */
+const CLOSE_POLLS = 120;
+
+async function followClosely({ timeline }: World, reader: Reader, draw: Random): Promise<void> {
+  for (let polls = draw.below(CLOSE_POLLS); polls > 0; polls -= 1) {
+    await timeline.wait(draw.chance(0.8) ? draw.between(1, 150) : draw.between(150, 5_000));
+    await followOnce(reader);
+  }
 }
 
 /** One read of new events, which may fail: the next one continues from the same cursor. */

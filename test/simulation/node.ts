@@ -22,8 +22,8 @@ import type { SqliteConnection } from '../../src/storage/sqlite/connection.ts';
 import { openSqliteDatabase } from '../../src/storage/sqlite/database.ts';
 import { recoverOperation } from '../../src/work/work.ts';
 import { absent } from './absences.ts';
+import { DATABASE_URL } from './database-server.ts';
 import { here } from './globals.ts';
-import { DATABASE_URL } from './postgres-server.ts';
 import { STORE } from './s3-store.ts';
 import type { Template } from './template.ts';
 import type { Process } from './timeline.ts';
@@ -84,9 +84,12 @@ const configOf = (
   { takesMail, resolver, contentDays }: Pick<NodeOptions, 'takesMail' | 'resolver' | 'contentDays'>,
 ): Config =>
   readConfig({
-    ...{ POSTRIDER_DATA_DIR: folder, POSTRIDER_HTTP_PORT: String(HTTP_PORT), POSTRIDER_SMTP_PORT: String(SMTP_PORT) },
-    ...{ POSTRIDER_HTTP_HOST: '0.0.0.0', POSTRIDER_SMTP_HOSTNAME: 'mail.postrider.example' },
-    ...{ POSTRIDER_DNS_SERVERS: resolver },
+    POSTRIDER_DATA_DIR: folder,
+    POSTRIDER_HTTP_PORT: String(HTTP_PORT),
+    POSTRIDER_SMTP_PORT: String(SMTP_PORT),
+    POSTRIDER_HTTP_HOST: '0.0.0.0',
+    POSTRIDER_SMTP_HOSTNAME: 'mail.postrider.example',
+    POSTRIDER_DNS_SERVERS: resolver,
     ...(contentDays !== undefined && { POSTRIDER_CONTENT_DAYS: String(contentDays) }),
     ...(takesMail && { POSTRIDER_BOUNCE_DOMAIN: BOUNCE_DOMAIN, POSTRIDER_INBOUND_PORT: String(INBOUND_PORT) }),
   });
@@ -118,7 +121,9 @@ export function createNode({
   const ends = (): void => void timeline.soon('ends', () => onBroken());
   const openFile = async (): Promise<Database> => {
     const database = await openSqliteDatabase({
-      ...{ file, operationsModule: '', log: log() },
+      file,
+      operationsModule: '',
+      log: log(),
       onBroken: ends,
     });
     await database.execute(recoverOperation, Date.now());
@@ -139,8 +144,15 @@ export function createNode({
     const overload = await watchOverload({ database, folders: [], minFreeBytes: 0, nowMs: () => shared.clock.now() });
     const store = usesStore ? openS3Blobs({ ...STORE, clock: shared.clock }) : undefined;
     const parts: Parts = {
-      ...{ ...shared, config, metrics: sharedMetrics(), database, dns, overload, hints },
-      ...{ directory, secretKey: template.secretKey },
+      ...shared,
+      config,
+      metrics: sharedMetrics(),
+      database,
+      dns,
+      overload,
+      hints,
+      directory,
+      secretKey: template.secretKey,
       blobs: store ?? openDiskBlobs('/simulated/blobs', { onBroken: ends }),
       stop: async () => {
         await overload.stop();

@@ -7,7 +7,7 @@ import { type Absence, mayBeLost } from './absences.ts';
 import { type Entry, fileOf, lengthOf } from './customers.ts';
 import { daneFaults } from './dane.ts';
 import { dialogueFaults } from './dialogue-oracle.ts';
-import type { Suppressed } from './habits.ts';
+import type { MovedWebhook, Suppressed } from './habits.ts';
 import type { Down } from './lives.ts';
 import type { Rows } from './node.ts';
 import type { Copy, Peer } from './peers.ts';
@@ -55,6 +55,7 @@ export interface Evidence {
   isDnsSteady: boolean;
   /** Addresses that customers suppressed. */
   manually: readonly Suppressed[];
+  movedWebhooks: readonly MovedWebhook[];
   /** Content is kept for only a day. */
   isContentShort: boolean;
   /** The wall clock at the end. */
@@ -101,7 +102,10 @@ const FINAL = new Set(['delivered', 'bounced', 'suppressed', 'cancelled', 'compl
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 const ENDS = new Set(['Delivery', 'Bounce', 'Reject']);
 const END: Record<string, string> = {
-  ...{ delivered: 'Delivery', bounced: 'Bounce', suppressed: 'Reject', cancelled: 'Reject' },
+  delivered: 'Delivery',
+  bounced: 'Bounce',
+  suppressed: 'Reject',
+  cancelled: 'Reject',
 };
 const MOST_CONNECTIONS = 20;
 const DAY_MS = 86_400_000;
@@ -231,6 +235,13 @@ function ofCopies(
     if (mail?.requireTls === 'verified' && !copy.isCertified && !dane.has(copy.peer))
       faults.push(`policy: ${copy.subject} asks for a certificate and came without`);
   }
+  for (const [link, own] of Map.groupBy(copies, (copy) => copy.unsubscribe)) {
+    if (link !== '' && new Set(own.map(({ recipient }) => recipient)).size > 1)
+      faults.push(`${own[0]!.subject} has the link of another recipient: ${link}`);
+  }
+  for (const { subject, unsubscribe } of copies) {
+    if (wanted.get(subject)?.hasUnsubscribe && unsubscribe === '') faults.push(`${subject} has no List-Unsubscribe`);
+  }
   const known = new Set(messages.map(nameOf));
   for (const [name] of byMessage) if (!known.has(name)) faults.push(`${name} came, and there is no such message`);
   const resent = new Map(ledger.map(({ mail, resends }) => [mail.key, resends]));
@@ -271,6 +282,8 @@ function ofStates({ database }: Evidence, messages: readonly MessageRow[]): stri
   }
   const { held } = database.get<{ held: number }>('SELECT count(*) AS held FROM work')!;
   if (held > 0) faults.push(`${held} rows of work are left for ever`);
+  for (const { subject } of database.all<{ subject: string }>('SELECT subject FROM simulated_crash'))
+    faults.push(`${subject} counts another crash, and only waited`);
   return faults;
 }
 
@@ -303,7 +316,13 @@ function ofBounces(
   const refused = new Set(peers.flatMap((peer) => [...peer.refused]));
   const isSenderRefused = peers.some(({ refusedSenders }) => refusedSenders > 0);
   const faults: string[] = [];
-  for (const { id, recipient, status, expires_at: expiresAt, created_at: createdAt } of messages) {
+  for (const { id, mode, recipient, status, expires_at: expiresAt, created_at: createdAt } of messages) {
+    if (mode === 'sandbox') {
+      const isSimulated = recipient.startsWith('bounced@');
+      if (isSimulated !== (status === 'bounced') && !isDeadly(id))
+        faults.push(`${id} to ${recipient} is ${status} in the sandbox`);
+      continue;
+    }
     // Late reports have separate checks.
     if (reports.some((one) => one.messageId === id && one.kind === 'bounce')) continue;
     if (status !== 'bounced' || refused.has(recipient) || isNowhere(recipient)) continue;
@@ -336,8 +355,10 @@ function ofMoves({ ledger }: Evidence, messages: readonly MessageRow[]): string[
   });
 }
 
-/** The lifetime of a message counts from the later of its acceptance and its scheduled time. */
+/** The lifetime of a message counts from the later of its acceptance and its scheduled time; from the latter alone once it was moved. */
 function ofLifetimes({ ledger }: Evidence, messages: readonly MessageRow[]): string[] {
+  // A message that is moved to now by a clock that was set back is due before it was accepted.
+  const moved = new Set(ledger.filter(({ movedToMs }) => movedToMs.length > 0).map(({ mail }) => mail.key));
   const seconds = new Map(
     ledger.flatMap(({ mail, resends }) =>
       mail.via === 'http' && resends === 0 ? [[mail.key, mail.expiresAfterSeconds] as const] : [],
@@ -345,7 +366,8 @@ function ofLifetimes({ ledger }: Evidence, messages: readonly MessageRow[]): str
   );
   return messages.flatMap(({ id, subject, expires_at: expiresAt, created_at: createdAt, send_at: sendAt }) => {
     const wanted = seconds.get(subject);
-    const own = (expiresAt - Math.max(createdAt, sendAt ?? 0)) / 1_000;
+    const countsFrom = sendAt !== null && moved.has(subject) ? sendAt : Math.max(createdAt, sendAt ?? 0);
+    const own = (expiresAt - countsFrom) / 1_000;
     return wanted === undefined || Math.abs(own - wanted) < 2 ? [] : [`${id} expires after ${own} s, of ${wanted}`];
   });
 }

@@ -10,6 +10,14 @@ import { drawRefusals, type Refusal, type RefusalKind, refusalOf, replyTo } from
 import type { Process } from './timeline.ts';
 import { SimTlsSocket } from './tls.ts';
 
+/** A DKIM signature of a message that arrived. */
+export interface Signature {
+  domain: string;
+  selector: string;
+  /** Whether its body hash matches the body that arrived (RFC 6376 §3.7). */
+  isOfBody: boolean;
+}
+
 /** A message that a server accepted at its dot, for one recipient. */
 export interface Copy {
   recipient: string;
@@ -18,10 +26,12 @@ export interface Copy {
   messageId: string;
   /** Characters of its text. */
   length: number;
+  /** Its List-Unsubscribe; empty without one. */
+  unsubscribe: string;
   /** MAIL FROM. */
   returnPath: string;
   /** DKIM (RFC 6376). */
-  signatures: readonly { domain: string; selector: string }[];
+  signatures: readonly Signature[];
   /** SHA-256 of its file, if there is one. */
   fileDigest: string | undefined;
   /** When its session started, when it was accepted, and when its dot arrived. */
@@ -45,6 +55,8 @@ export interface Manners {
   tls: 'good' | 'none' | 'broken' | 'refused';
   /** Whether its certificate is valid. */
   isCertified: boolean;
+  /** Whether it offers 8BITMIME (RFC 6152). */
+  isEightBit: boolean;
   connections: number;
   greylistMs: number;
   /** Shares of commands with this reply. */
@@ -100,6 +112,7 @@ export interface Peer {
 export const PERFECT: Manners = {
   tls: 'good',
   isCertified: true,
+  isEightBit: true,
   connections: 20,
   greylistMs: 0,
   temporary: 0,
@@ -119,6 +132,7 @@ export function drawManners(random: Random, { isOnly }: { isOnly: boolean }): Ma
   return {
     tls: is(0.6) ? 'good' : random.pick(['none', 'broken', 'refused'] as const),
     isCertified: random.stream('certificate').chance(0.85),
+    isEightBit: random.stream('eight bit').chance(0.7),
     connections: is(0.3) ? 1 + random.below(3) : 20,
     greylistMs: is(0.25) ? random.between(10_000, 400_000) : 0,
     temporary: is(0.4) ? random.between(0.05, 0.5) : 0,
@@ -165,7 +179,22 @@ function signaturesOf(lines: readonly string[]): Copy['signatures'] {
     .replace(/\r\n[ \t]+/g, ' ');
   const fields = header.split('\r\n').filter((line) => /^dkim-signature:/i.test(line));
   const tagOf = (field: string, name: string): string => new RegExp(`[;:\\s]${name}=([^;\\s]+)`).exec(field)?.[1] ?? '';
-  return fields.map((field) => ({ domain: tagOf(field, 'd'), selector: tagOf(field, 's') }));
+  if (fields.length === 0) return [];
+  const body = lines.slice(lines.indexOf('') + 1);
+  return fields.map((field) => {
+    const [, canonicalization = 'simple'] = tagOf(field, 'c').split('/');
+    const bytes = Buffer.from(canonicalBody(body, canonicalization === 'relaxed'), 'latin1');
+    const hash = createHash('sha256').update(bytes).digest('base64');
+    return { domain: tagOf(field, 'd'), selector: tagOf(field, 's'), isOfBody: tagOf(field, 'bh') === hash };
+  });
+}
+
+/** Returns the canonical form of a body in Latin-1 (RFC 6376 §3.4.3 and §3.4.4). */
+function canonicalBody(body: readonly string[], isRelaxed: boolean): string {
+  const lines = isRelaxed ? body.map((line) => line.replace(/[ \t]+/g, ' ').replace(/ $/, '')) : [...body];
+  while (lines.at(-1) === '') lines.pop();
+  if (lines.length > 0) return `${lines.join('\r\n')}\r\n`;
+  return isRelaxed ? '' : '\r\n';
 }
 
 export function startPeer(
@@ -211,6 +240,7 @@ export function startPeer(
     let isSenderRefused = false;
     let content: string[] | undefined;
     let isOver = false;
+    let hasHungUp = false;
     const isStalling = random.chance(manners.stalls);
     const closesAfter = random.chance(manners.closing) ? random.below(7) : -1;
     let commands = 0;
@@ -229,6 +259,7 @@ export function startPeer(
       if (!isOver && stream.writable) stream.write(`${text}\r\n`, onWritten);
     };
     const hangUp = (text?: string): void => {
+      hasHungUp = true;
       if (text !== undefined) say(text);
       stream.end();
       timeline.after(50, 'hang up', () => socket.destroy());
@@ -276,6 +307,17 @@ export function startPeer(
           .find((line) => line.toLowerCase().startsWith(`${header}:`))
           ?.slice(header.length + 1)
           .trim() ?? '';
+      const unfolded = (header: string): string => {
+        const start = lines.findIndex((line) => line.toLowerCase().startsWith(`${header}:`));
+        const end = lines.findIndex((line, at) => at > start && !/^[ \t]/.test(line));
+        return start === -1
+          ? ''
+          : lines
+              .slice(start, end)
+              .join('')
+              .slice(header.length + 1)
+              .trim();
+      };
       const isLost = random.chance(manners.lostAnswers);
       const text = lines.slice(lines.indexOf('')).filter((one) => /^x+=?$/.test(one));
       const length = text.join('').replaceAll('=', '').length;
@@ -293,6 +335,7 @@ export function startPeer(
           signatures,
           subject: find('subject'),
           messageId: find('message-id'),
+          unsubscribe: unfolded('list-unsubscribe'),
           returnPath: envelope.from,
           sinceMs,
           atMs: timeline.nowMs,
@@ -339,6 +382,8 @@ export function startPeer(
     };
 
     const command = (line: string): unknown => {
+      // Commands that were sent before its last reply arrived are not read.
+      if (hasHungUp) return undefined;
       commands += 1;
       if (commands === closesAfter) {
         count('421 in a session');
@@ -348,7 +393,8 @@ export function startPeer(
       const verb = line.slice(0, 4).toUpperCase();
       if (verb === 'EHLO' || verb === 'HELO') {
         const offers = manners.tls !== 'none' && stream === socket ? ['STARTTLS'] : [];
-        const lines = [name, 'PIPELINING', 'ENHANCEDSTATUSCODES', '8BITMIME', 'SIZE 50000000', ...offers];
+        if (manners.isEightBit) offers.push('8BITMIME');
+        const lines = [name, 'PIPELINING', 'ENHANCEDSTATUSCODES', 'SIZE 50000000', ...offers];
         return say(lines.map((one, at) => `250${at === lines.length - 1 ? ' ' : '-'}${one}`).join('\r\n'));
       }
       if (verb === 'STAR') return startTls();

@@ -39,9 +39,9 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     finds: /^key .* messages to/,
   },
   'the key of a mail is unique in the memory of a node': {
-    seed: 8,
+    seed: 12,
     file: 'send/acceptance.ts',
-    find: 'if (inUse.has(text)) return notStored();',
+    find: 'if (text !== undefined && inUse.has(text)) return notStored();',
     replace: 'if (inUse.has(text) && calls.length > 1) return notStored();',
     also: {
       file: 'send/acceptance.ts',
@@ -65,14 +65,14 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     finds: /another copy after|and it counts/,
   },
   'what a dead node held is never taken over': {
-    seed: 7,
+    seed: 4,
     file: 'work/store.ts',
     find: "${options.freeOnly ? `AND leased = ${FREE}` : ''}",
     replace: "${tx.dialect === 'postgres' ? `AND leased = ${FREE}` : ''}",
     finds: /not come to its end/,
   },
   'a pause is not shared': {
-    seed: 16,
+    seed: 2,
     file: 'delivery/destinations/shared-pauses.ts',
     find: '    if (unwritten.has(destination)) return;\n',
     replace: '    if (isLoaded) return;\n',

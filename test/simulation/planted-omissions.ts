@@ -47,7 +47,7 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
     finds: /is suppressed until null/,
   },
   'whatever is refused at RCPT suppresses its address': {
-    seed: 3,
+    seed: 2,
     file: 'delivery/outcome/outcome.ts',
     find: 'if (suppress === undefined || !isOfOne || !isAboutAddress(reading)) {',
     replace: 'if (!isOfOne) {',
@@ -113,7 +113,7 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
     finds: /asks for a certificate and came without/,
   },
   'the event of a change follows its commit': {
-    seed: 176,
+    seed: 11,
     file: 'messages/state-machine.ts',
     find: '  await appendEvents(tx, appended, seqs);',
     replace: '  setTimeout(() => void appendEvents(tx, appended), 5);',

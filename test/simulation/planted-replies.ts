@@ -10,7 +10,7 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /which is not in the DNS/,
   },
   'the next key signs as soon as it is made': {
-    seed: 98,
+    seed: 159,
     file: 'domains/store.ts',
     find: "state = 'active' AND (algorithm = 'rsa' OR published_at IS NOT NULL) ORDER",
     replace: "state IN ('active', 'next') AND (algorithm = 'rsa' OR published_at IS NOT NULL) ORDER",
@@ -64,21 +64,21 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /was refused with .*, and waits/,
   },
   'a dot of several recipients suppresses them': {
-    seed: 125,
+    seed: 526,
     file: 'delivery/outcome/outcome.ts',
     find: "(stage === 'dot' && recipientCount === 1);",
     replace: "(stage === 'dot' && recipientCount > 0);",
     finds: /suppressed without a reason|nothing speaks against/,
   },
   'a dot suppresses nobody': {
-    seed: 167,
+    seed: 94,
     file: 'delivery/outcome/outcome.ts',
     find: "(stage === 'dot' && recipientCount === 1);",
     replace: "(stage === 'dot' && recipientCount === 0);",
     finds: /and is not suppressed/,
   },
   'every bounce is a hard one': {
-    seed: 3,
+    seed: 2,
     file: 'delivery/record/results.ts',
     find: "kind: outcome.kind === 'permanent' ? explanations[outcome.category].bounce : 'soft',",
     replace: "kind: outcome.kind === 'permanent' ? 'hard' : 'soft',",
@@ -113,7 +113,7 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /applied (opportunistic|requireTls), of dane|came to .* in the clear, which has DANE|whose TLSA records are/,
   },
   'a pause lasts for three hours': {
-    seed: 22,
+    seed: 31,
     file: 'delivery/destinations/pause-steps.ts',
     find: 'return { beganMs, untilMs: beganMs + forMs, level, blockedMs };',
     replace: 'return { beganMs, untilMs: beganMs + 10_800_000, level, blockedMs };',

@@ -11,7 +11,7 @@ export const PLANTED_SCHEDULES: Readonly<Record<string, Planted>> = {
     finds: /are numbered/,
   },
   'a crash starts the schedule again': {
-    seed: 98,
+    seed: 21,
     file: 'work/store.ts',
     find: '`UPDATE work SET leased = 0, due = ?, crashes',
     replace: '`UPDATE work SET leased = 0, due = ?, attempts = 0, crashes',
@@ -76,8 +76,8 @@ export const PLANTED_SCHEDULES: Readonly<Record<string, Planted>> = {
   'Retry-After of an endpoint is overlooked': {
     seed: 3,
     file: 'webhooks/attempt.ts',
-    find: "const asked = outcome.ok ? retryAfterMs(outcome.headers['retry-after']",
-    replace: "const asked = outcome.ok ? retryAfterMs(outcome.headers['x-retry-after']",
+    find: "const requested = outcome.ok ? retryAfterMs(outcome.headers['retry-after']",
+    replace: "const requested = outcome.ok ? retryAfterMs(outcome.headers['x-retry-after']",
     finds: /came to .* before its time/,
   },
   'an event that was accepted slowly is sent again': {

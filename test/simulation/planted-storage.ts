@@ -29,7 +29,7 @@ export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
     finds: /^lost: |in no log|no such message/,
   },
   'a sync of content left out': {
-    seed: 4,
+    seed: 11,
     file: 'storage/blobs/disk.ts',
     find: '        await syncs.run(() => file.datasync());\n      } finally {\n        await file.close();\n      }\n      await named;',
     replace: '      } finally {\n        await file.close();\n      }\n      await named;',
@@ -50,14 +50,14 @@ export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
     finds: /is not what was accepted/,
   },
   'what a store refused counts as stored': {
-    seed: 315,
+    seed: 3,
     file: 'storage/blobs/s3-client.ts',
     find: 'if (!(error instanceof S3Error) || !error.again || over) throw error;',
     replace: 'if (over) return undefined;\n          if (!(error instanceof S3Error) || !error.again) throw error;',
     finds: /is named by a row, and gone|content of the message is missing/,
   },
   'the error behind the status of a completion is overlooked': {
-    seed: 380,
+    seed: 610,
     file: 'storage/blobs/s3-multipart.ts',
     find: 'if (!text.includes(`<${name}Result`))',
     replace: 'if (text.length > 99_999)',

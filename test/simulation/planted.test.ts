@@ -5,12 +5,13 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { PLANTED } from './planted.ts';
 import { PLANTED_NODES } from './planted-nodes.ts';
+import { PLANTED_OVERLAPPING } from './planted-overlapping.ts';
 import { placesOf } from './source-place.ts';
 
 const SOURCES = path.join(import.meta.dirname, '../../src');
 
 test('each planted bug finds its place in the source exactly once', () => {
-  const changes = Object.entries({ ...PLANTED, ...PLANTED_NODES }).flatMap(([name, bug]) =>
+  const changes = Object.entries({ ...PLANTED, ...PLANTED_NODES, ...PLANTED_OVERLAPPING }).flatMap(([name, bug]) =>
     [bug, ...(bug.also ? [bug.also] : [])].map(({ file, find }) => ({ name, file, find })),
   );
   const wrong = changes.filter(

@@ -33,7 +33,10 @@ export interface Policies {
 }
 
 export const NO_POLICIES: Policies = {
-  ...{ enforced: new Set(), publishing: new Map(), signed: new Set(), dane: new Map() },
+  enforced: new Set(),
+  publishing: new Map(),
+  signed: new Set(),
+  dane: new Map(),
   resolver: PUBLIC_RESOLVER,
   isCertified: () => true,
 };
@@ -53,7 +56,10 @@ export function drawPolicies(random: Random, { choices, isShared }: { choices: C
   const signed = new Set(isSigned ? DOMAINS.filter((one) => signing.chance(0.7) && !enforced.has(one)) : []);
   const hosts = [...signed].flatMap((domain) => HOSTS.map((host) => `${host}.${domain}`));
   return {
-    ...{ enforced, publishing, signed, dane: new Map(hosts.map((host) => [host, drawDane(signing)])) },
+    enforced,
+    publishing,
+    signed,
+    dane: new Map(hosts.map((host) => [host, drawDane(signing)])),
     resolver: isSigned ? VALIDATING_RESOLVER : PUBLIC_RESOLVER,
     isCertified: (host) => !invalid.has(host),
   };

@@ -6,6 +6,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { PGlite } from '@electric-sql/pglite';
+import { message, readRows, statement, type Value } from './postgres-protocol.ts';
 
 /** A node of Emscripten's in-memory file system, as far as it is restored. */
 interface FileNode {
@@ -55,8 +56,6 @@ async function openPglite(): Promise<PGlite> {
   });
 }
 
-type Value = string | number | null;
-
 export class PostgresEngine {
   readonly #pglite: PGlite;
   readonly #files: FileSystem;
@@ -104,6 +103,11 @@ export class PostgresEngine {
   /** Returns rows of a statement of the simulation itself; throws the server's error. */
   rows<T>(sql: string, ...params: Value[]): T[] {
     return readRows<T>(this.exec(statement(sql, params)));
+  }
+
+  /** Runs statements without parameters. */
+  run(sql: string): void {
+    readRows(this.exec(message('Q', sql)));
   }
 
   /** From now on `restore` returns to the current state. */
@@ -179,108 +183,4 @@ function linked(chain: readonly FileNode[]): FileNode | undefined {
     else delete node.name_next;
   }
   return chain[0];
-}
-
-const PARSE = 'P';
-const BIND = 'B';
-const DESCRIBE = 'D';
-const EXECUTE = 'E';
-const SYNC = 'S';
-
-/** Returns one message of the protocol. */
-export function message(type: string, ...parts: (string | Buffer)[]): Buffer {
-  const body = Buffer.concat(parts.map((one) => (typeof one === 'string' ? Buffer.from(`${one}\0`) : one)));
-  const head = Buffer.alloc(5);
-  head.write(type, 'latin1');
-  head.writeInt32BE(4 + body.length, 1);
-  return Buffer.concat([head, body]);
-}
-
-export const int16 = (...values: number[]): Buffer =>
-  Buffer.from(values.flatMap((one) => [(one >> 8) & 255, one & 255]));
-export function int32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeInt32BE(value);
-  return bytes;
-}
-
-function parameter(value: Value): Buffer {
-  if (value === null) return int32(-1);
-  const bytes = Buffer.from(String(value));
-  return Buffer.concat([int32(bytes.length), bytes]);
-}
-
-function statement(sql: string, params: readonly Value[]): Buffer {
-  let count = 0;
-  const text = sql.replaceAll('?', () => {
-    count += 1;
-    return `$${count}`;
-  });
-  return Buffer.concat([
-    message(PARSE, '', text, int16(0)),
-    message(BIND, '', '', int16(0, params.length), ...params.map(parameter), int16(0)),
-    message(DESCRIBE, Buffer.from('P'), ''),
-    message(EXECUTE, '', int32(0)),
-    message(SYNC),
-  ]);
-}
-
-export interface Message {
-  type: string;
-  /** Including type and length. */
-  bytes: Buffer;
-  body: Buffer;
-}
-
-/** Returns the complete messages in some bytes, and the remaining bytes. */
-export function messagesOf(bytes: Buffer): { messages: Message[]; rest: Buffer } {
-  const messages: Message[] = [];
-  let at = 0;
-  while (at + 5 <= bytes.length) {
-    const end = at + 1 + bytes.readInt32BE(at + 1);
-    if (end > bytes.length) break;
-    const type = String.fromCharCode(bytes[at]!);
-    messages.push({ type, bytes: bytes.subarray(at, end), body: bytes.subarray(at + 5, end) });
-    at = end;
-  }
-  return { messages, rest: bytes.subarray(at) };
-}
-
-export function textAt(body: Buffer, at: number): { text: string; next: number } {
-  const end = body.indexOf(0, at);
-  return { text: body.toString('utf8', at, end), next: end + 1 };
-}
-
-const NUMBERS = new Set([20, 21, 23, 1700]);
-
-function readRows<T>(said: Buffer): T[] {
-  let columns: { name: string; isNumber: boolean }[] = [];
-  const rows: T[] = [];
-  for (const { type, body } of messagesOf(said).messages) {
-    if (type === 'E') throw new Error(`the database: ${body.toString('utf8').replaceAll('\0', ' ')}`);
-    if (type === 'T') columns = columnsOf(body);
-    if (type !== 'D') continue;
-    let at = 2;
-    const row: Record<string, Value> = {};
-    for (const { name, isNumber } of columns) {
-      const length = body.readInt32BE(at);
-      at += 4;
-      const text = length < 0 ? null : body.toString('utf8', at, at + length);
-      if (length > 0) at += length;
-      row[name] = text !== null && isNumber ? Number(text) : text;
-    }
-    rows.push(row as T);
-  }
-  return rows;
-}
-
-function columnsOf(body: Buffer): { name: string; isNumber: boolean }[] {
-  const columns: { name: string; isNumber: boolean }[] = [];
-  let at = 2;
-  for (let count = body.readInt16BE(0); count > 0; count -= 1) {
-    const { text, next } = textAt(body, at);
-    columns.push({ name: text, isNumber: NUMBERS.has(body.readInt32BE(next + 6)) });
-    at = next + 18;
-  }
-  return columns;
 }

@@ -3,28 +3,21 @@
  * protocol's messages; those that need the engine wait until the server gives it to this session.
  */
 import type { SimSocket } from './network.ts';
-import { int32, type Message, message, messagesOf, textAt } from './postgres-engine.ts';
+import {
+  greeting,
+  type Message,
+  message,
+  type Request,
+  RequestReader,
+  ready,
+  refusal,
+  textAt,
+} from './postgres-protocol.ts';
 import type { Process, Timeline } from './timeline.ts';
 
 const IDLE = 'I';
 const ABORTED = 'E';
 const SETTINGS = /\b(lock_timeout|statement_timeout|idle_in_transaction_session_timeout) = (\d+)/g;
-
-/** Returns an ErrorResponse as a server sends it. */
-function refusal(severity: 'ERROR' | 'FATAL', code: string, text: string): Buffer {
-  const fields = [`S${severity}`, `V${severity}`, `C${code}`, `M${text}`];
-  return message('E', ...fields, Buffer.from([0]));
-}
-
-const ready = (status: string): Buffer => message('Z', Buffer.from(status));
-
-/** Messages up to a Sync, or a Query: they are answered together. */
-interface Request {
-  messages: Message[];
-  /** Text of a Query, or of the first parsed statement. */
-  text: string;
-  isQuery: boolean;
-}
 
 /** The part of the server that sessions use. */
 export interface Backend {
@@ -52,10 +45,8 @@ export class Session {
   readonly #server: Backend;
   readonly #socket: SimSocket;
   readonly #timeouts: Timeouts = { lock_timeout: 0, statement_timeout: 0, idle_in_transaction_session_timeout: 0 };
-  #rest: Buffer = Buffer.alloc(0);
-  #isStarted = false;
+  readonly #reader = new RequestReader();
   #isOver = false;
-  #partial: Message[] = [];
   readonly #requests: Request[] = [];
   #running = false;
   /** The state that the client sees: a BEGIN is not executed before a statement follows. */
@@ -112,43 +103,12 @@ export class Session {
   }
 
   #received(chunk: Buffer): void {
-    this.#rest = Buffer.concat([this.#rest, chunk]);
-    if (!this.#isStarted && !this.#start()) return;
-    const { messages, rest } = messagesOf(this.#rest);
-    this.#rest = rest;
-    for (const one of messages) this.#take(one);
+    const wasStarted = this.#reader.isStarted;
+    const { requests, isEnd } = this.#reader.read(chunk);
+    if (!wasStarted && this.#reader.isStarted) this.send(greeting(this.pid));
+    this.#requests.push(...requests);
+    if (isEnd) this.kill(undefined);
     this.#pump();
-  }
-
-  /** The startup packet has no type. No password is required. */
-  #start(): boolean {
-    if (this.#rest.length < 4 || this.#rest.length < this.#rest.readInt32BE(0)) return false;
-    this.#rest = this.#rest.subarray(this.#rest.readInt32BE(0));
-    this.#isStarted = true;
-    const parameters = { server_version: '18.6', client_encoding: 'UTF8', DateStyle: 'ISO, MDY', TimeZone: 'UTC' };
-    const said = Object.entries({ ...parameters, standard_conforming_strings: 'on', integer_datetimes: 'on' });
-    const key = message('K', int32(this.pid), int32(this.pid));
-    this.send(
-      Buffer.concat([
-        message('R', int32(0)),
-        ...said.map(([name, value]) => message('S', name, value)),
-        key,
-        ready(IDLE),
-      ]),
-    );
-    return true;
-  }
-
-  #take(one: Message): void {
-    if (one.type === 'X') this.kill(undefined);
-    this.#partial.push(one);
-    if (one.type !== 'Q' && one.type !== 'S') return;
-    const messages = this.#partial;
-    this.#partial = [];
-    const isQuery = one.type === 'Q';
-    const parse = messages.find(({ type }) => type === 'P');
-    const text = isQuery ? textAt(one.body, 0).text : parse ? textAt(parse.body, textAt(parse.body, 0).next).text : '';
-    this.#requests.push({ messages, text, isQuery });
   }
 
   #pump(): void {

@@ -21,6 +21,8 @@ export interface Received {
   /** When the response was written or the connection was cut; Infinity while it hangs. */
   endedMs: number;
   treatment: Treatment;
+  /** Whether it came to the URL that the customer changed the webhook to. */
+  isMoved: boolean;
   /** Its Retry-After; 0 without one. */
   retryAfterMs: number;
   isAccepted: boolean;
@@ -102,6 +104,8 @@ export function drawFurther(random: Random, share: number): EndpointPlan[] {
 
 export const RECEIVER_ADDRESS = '5.20.0.1';
 const PORT = 80;
+/** Query of a URL that the customer changed. */
+export const MOVED = 'moved';
 /** Target of redirects. */
 const ELSEWHERE = '/elsewhere';
 const LONGEST_RETRY_AFTER_SECONDS = 1_800;
@@ -180,7 +184,8 @@ export function startReceiver(network: Network, { plans, badUntilMs, random, cou
   };
 
   const take = (socket: SimSocket, path: string, head: string, body: string): void => {
-    const endpoint = endpoints.find(({ url }) => url.endsWith(path));
+    const [plain = '', query] = path.split('?');
+    const endpoint = endpoints.find(({ url }) => url.endsWith(plain));
     if (endpoint === undefined) {
       receiver.followed += 1;
       return;
@@ -195,6 +200,7 @@ export function startReceiver(network: Network, { plans, badUntilMs, random, cou
       atMs: timeline.nowMs,
       endedMs: Number.POSITIVE_INFINITY,
       treatment,
+      isMoved: query === MOVED,
       retryAfterMs: treatment === 429 ? 1_000 * (1 + random.below(LONGEST_RETRY_AFTER_SECONDS)) : 0,
       isAccepted: treatment === 200,
       heardAtMs: undefined,

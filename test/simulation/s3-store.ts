@@ -37,7 +37,10 @@ export function drawStoreFaults(random: Random): StoreFaults {
   const fromMs = random.between(0, random.chance(0.5) ? 3_000 : 600_000);
   const outage = { fromMs, untilMs: fromMs + random.between(1_000, 1_800_000) };
   return {
-    ...{ errors: share(0.25), silences: share(0.05), lost: share(0.2), lateErrors: share(0.5) },
+    errors: share(0.25),
+    silences: share(0.05),
+    lost: share(0.2),
+    lateErrors: share(0.5),
     outage: random.chance(0.3) ? outage : undefined,
   };
 }
@@ -210,7 +213,10 @@ export class ObjectStore {
     const id = `upload-${this.#nextUpload++}`;
     const kept = { 'x-amz-meta-write': headers['x-amz-meta-write'] ?? '' };
     this.#uploads.set(id, {
-      ...{ name, headers: kept, bytes: Buffer.alloc(0), writtenAtMs: this.#nowMs },
+      name,
+      headers: kept,
+      bytes: Buffer.alloc(0),
+      writtenAtMs: this.#nowMs,
       parts: new Map(),
     });
     return { status: 200, body: `<Begun><UploadId>${id}</UploadId></Begun>` };

@@ -20,7 +20,7 @@ const JITTER = 1 / 10;
 /** The longest pause of a server that asks for time, plus a tenth over which its messages return. */
 const LONGEST_PAUSE_MS = 1.1 * HOUR_MS;
 /** Maximum time from when a message is due to its attempt, and to its end if nothing fails. */
-const PROMPT_MS = MINUTE_MS;
+const PROMPT_MS = 1.25 * MINUTE_MS;
 /** Maximum duration of an attempt at a server that answers: a death may have interrupted one that started this long before. */
 const ATTEMPT_MS = 2 * MINUTE_MS;
 /** Rounding, and the time that a request takes. */
@@ -144,8 +144,8 @@ function ofEarly(evidence: ScheduleEvidence, { id, recipient, expires_at: expire
   if (evidence.clockSetAtMs.length > 0 || evidence.isShared) return [];
   const own = ownOf(evidence, id);
   /** A failed connection counts for all messages that wait for it, whenever they became due. */
-  const begins = ({ startedMs, at }: Attempt): number =>
-    evidence.attempts.some((one) => one.startedMs === startedMs && one.message_id !== id) ? at : startedMs;
+  const begins = ({ startedMs, at, host }: Attempt): number =>
+    evidence.attempts.some((one) => one.at === at && one.host === host && one.message_id !== id) ? at : startedMs;
   return own.flatMap((one, at) => {
     const next = own[at + 1];
     if (next === undefined) return [];
@@ -197,7 +197,9 @@ function ofLate(evidence: ScheduleEvidence, message: MessageRow): string[] {
       at + (1 + JITTER) * delayMs(number, isBlocked(one, recipient) ? 'blocked' : undefined),
     );
   }
-  if (status === 'bounced' && own.length === 0) faults.push(`${id} bounced untried`);
+  // The documented exception: the server had asked to wait until after the lifetime, or blocks the host.
+  const isPaused = restraints.some((ms) => ms <= expiresAtMs && expiresAtMs <= ms + LONGEST_PAUSE_MS);
+  if (status === 'bounced' && own.length === 0 && !isPaused) faults.push(`${id} bounced untried`);
   return faults;
 }
 

@@ -4,6 +4,7 @@ import { Disk } from './disk.ts';
 import { createDns } from './dns.ts';
 import { enterWorld } from './globals.ts';
 import { Network } from './network.ts';
+import { OverlappingEngine } from './overlapping-engine.ts';
 import { PostgresEngine } from './postgres-engine.ts';
 import { seededRandom } from './random.ts';
 import { kindOf, shrink } from './shrink.ts';
@@ -27,6 +28,8 @@ export interface SeedsOptions {
   worlds: Iterable<World>;
   /** Worlds of one to three nodes that share a PostgreSQL database. */
   nodes: boolean;
+  /** Whether that is a server whose transactions overlap, and whose primary changes. */
+  overlapping: boolean;
   /** Whether failing worlds are shrunk. */
   shrinks: boolean;
   onStep?: (line: string) => void;
@@ -37,8 +40,8 @@ export interface SeedsOptions {
 }
 
 /** Created in a separate world without faults. */
-async function templateOf(isShared: boolean): Promise<Template> {
-  const engine = isShared ? await PostgresEngine.start() : undefined;
+async function templateOf({ nodes, overlapping }: Pick<SeedsOptions, 'nodes' | 'overlapping'>): Promise<Template> {
+  const engine = overlapping ? new OverlappingEngine() : nodes ? await PostgresEngine.start() : undefined;
   const random = seededRandom('template');
   const timeline = new Timeline(random);
   const network = new Network(timeline, { random, faults: { resets: 0, silences: 0, blackHoles: 0 } });
@@ -81,16 +84,17 @@ async function shrunk(report: Report, options: RunOptions): Promise<Failed> {
   return smallest;
 }
 
-export async function runSeeds({ worlds, nodes, shrinks, onStep, onFailed, onProgress }: SeedsOptions): Promise<Sums> {
+export async function runSeeds(options: SeedsOptions): Promise<Sums> {
+  const { worlds, shrinks, onStep, onFailed, onProgress } = options;
   // Thousands of errors are thrown and caught here: long stack traces only when tracing.
   Error.stackTraceLimit = onStep ? 8 : 1;
-  const template = await templateOf(nodes);
+  const template = await templateOf(options);
   const sums = noSums();
   for (const { seed, only } of worlds) {
-    const options = { template, folder: template.folder, ...(only && { only }), ...(onStep && { onStep }) };
+    const run = { template, folder: template.folder, ...(only && { only }), ...(onStep && { onStep }) };
     const isTwice = seed % TWICE_EVERY === 0;
     const cpu = process.cpuUsage();
-    const report = isTwice ? await runTwice(seed, options) : await runSeed(String(seed), options);
+    const report = isTwice ? await runTwice(seed, run) : await runSeed(String(seed), run);
     const { user, system } = process.cpuUsage(cpu);
     const { steps, simulatedMs, counts, transitions, faults } = report;
     const failed = faults.length > 0 ? 1 : 0;
@@ -99,7 +103,7 @@ export async function runSeeds({ worlds, nodes, shrinks, onStep, onFailed, onPro
     onProgress(sums);
     if (failed === 0) continue;
     const canShrink = shrinks && !faults[0]!.startsWith(NOT_TWICE);
-    if (!onFailed(canShrink ? await shrunk(report, options) : report)) break;
+    if (!onFailed(canShrink ? await shrunk(report, run) : report)) break;
   }
   return sums;
 }

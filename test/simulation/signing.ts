@@ -96,7 +96,10 @@ export function startSigning(world: { dns: DnsWorld; random: Random; template: T
   };
 }
 
-/** Returns messages without a signature, or with one whose record does not exist. `isSteady`: no DNS query is lost, and no clock is set. */
+/**
+ * Returns messages without a signature, with the signature of another body, or with one whose record does not exist. `isSteady`: no DNS
+ * query is lost, and no clock is set.
+ */
 export function signingFaults(
   { published }: Signing,
   { copies, isSteady }: { copies: readonly Copy[]; isSteady: boolean },
@@ -107,6 +110,7 @@ export function signingFaults(
   return copies.flatMap(({ subject, signatures, atMs }) => {
     const own = signatures.filter(({ domain }) => domain === SENDER_DOMAIN);
     if (signatures.length === 0) return [`${subject} came without a signature`];
+    if (signatures.some(({ isOfBody }) => !isOfBody)) return [`${subject} came with the signature of another body`];
     const unknown = own.filter(({ selector }) => !isPublished(selector, atMs));
     return unknown.map(({ selector }) => `${subject} is signed by ${selector}, which is not in the DNS`);
   });

@@ -59,10 +59,16 @@ export function startSimulation(args: readonly string[], listening: Listening = 
 export const simulate = (args: readonly string[]): Promise<Ran> => startSimulation(args).ended;
 
 /** Simulates this many worlds from this seed on, which must all succeed; every fiftieth seed runs twice. */
-export async function simulateWell(first: number, seeds: number, ...more: ('--kept' | '--nodes')[]): Promise<Sums> {
+export async function simulateWell(
+  first: number,
+  seeds: number,
+  ...more: ('--kept' | '--nodes' | '--overlapping')[]
+): Promise<Sums> {
   const { sums, failed, output } = await simulate(['--seed', String(first), '--seeds', String(seeds), ...more]);
   assert.deepEqual(failed, [], output);
-  const kept = more.includes('--kept') ? readKept({ nodes: more.includes('--nodes') }) : [];
+  const kept = more.includes('--kept')
+    ? readKept({ nodes: more.includes('--nodes'), overlapping: more.includes('--overlapping') })
+    : [];
   const worlds = [...kept.map(({ seed }) => Number(seed)), ...Array.from({ length: seeds }, (_, at) => first + at)];
   assert.equal(sums?.seeds, worlds.length, output);
   assert.equal(sums.twice, worlds.filter((seed) => seed % 50 === 0).length);

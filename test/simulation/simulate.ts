@@ -7,6 +7,7 @@
  *   --trace       every step as a line of text            --kept        first run the kept seeds too
  *   --shrink      shrink failing worlds                   --all         continue after a failure
  *   --nodes       worlds of one to three nodes that share a PostgreSQL database
+ *   --overlapping the same, with transactions that overlap and a primary that changes
  */
 import './globals.ts';
 import './doors.ts';
@@ -34,6 +35,7 @@ const { values } = parseArgs({
     all: { type: 'boolean', default: false },
     kept: { type: 'boolean', default: false },
     nodes: { type: 'boolean', default: false },
+    overlapping: { type: 'boolean', default: false },
   },
 });
 const finds = values.planted === undefined ? /./ : plant(values.planted);
@@ -46,14 +48,19 @@ const { runSeeds } = await import('./seeds.ts');
 const say = (line: Line): void => void writeSync(1, `${JSON.stringify(line)}\n`);
 const only = values.only?.split(',');
 
+const { overlapping } = values;
+const kind = { nodes: values.nodes && !overlapping, overlapping };
+
 function* worlds(): Iterable<World> {
-  if (values.kept) for (const one of readKept(values)) yield { seed: Number(one.seed), only: one.only };
+  if (values.kept) for (const one of readKept(kind)) yield { seed: Number(one.seed), only: one.only };
   const first = Number(values.seed);
   for (let seed = first; seed < first + Number(values.seeds); seed += 1) yield { seed, ...(only && { only }) };
 }
 
 const sums = await runSeeds({
-  ...{ worlds: worlds(), shrinks: values.shrink, nodes: values.nodes },
+  worlds: worlds(),
+  shrinks: values.shrink,
+  ...kind,
   ...(values.trace && { onStep: (line) => void writeSync(1, `${line}\n`) }),
   onFailed: ({ seed, parts, faults, trace }) => {
     if (!faults.some((one) => finds.test(one))) return true;

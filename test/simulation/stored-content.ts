@@ -28,8 +28,13 @@ export interface ContentFaults {
 
 /** For worlds without such failures. */
 export const SAFE: ContentFaults = {
-  ...{ flips: false, inboundFlips: false, errors: 0, full: undefined, store: undefined },
-  ...{ largeShare: 0.1, largeReportShare: 0.1 },
+  flips: false,
+  inboundFlips: false,
+  errors: 0,
+  full: undefined,
+  store: undefined,
+  largeShare: 0.1,
+  largeReportShare: 0.1,
 };
 
 export function drawContentFaults(random: Random): ContentFaults {

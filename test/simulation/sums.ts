@@ -24,8 +24,14 @@ export interface Sums {
 }
 
 export const noSums = (): Sums => ({
-  ...{ seeds: 0, failed: 0, twice: 0, steps: 0, simulatedMs: 0, cpuMs: 0 },
-  ...{ counts: {}, transitions: {} },
+  seeds: 0,
+  failed: 0,
+  twice: 0,
+  steps: 0,
+  simulatedMs: 0,
+  cpuMs: 0,
+  counts: {},
+  transitions: {},
 });
 
 const NUMBERS = ['seeds', 'failed', 'twice', 'steps', 'simulatedMs', 'cpuMs'] as const;

@@ -16,9 +16,10 @@ import { migrateSqlite } from '../../src/storage/migrate.ts';
 import { openDirect, openSqlite } from '../../src/storage/sqlite/connection.ts';
 import '../../src/roles/operations.ts';
 import { openTlsIdentity } from '../../src/smtp/smtp.ts';
+import { HELD } from '../../src/work/enqueue.ts';
+import { type SharedEngine, serverOf } from './cluster.ts';
+import { DATABASE_ADDRESS, DATABASE_URL, databaseLink } from './database-server.ts';
 import { here } from './globals.ts';
-import { message, type PostgresEngine } from './postgres-engine.ts';
-import { DATABASE_ADDRESS, DATABASE_URL, databaseLink, PostgresServer } from './postgres-server.ts';
 import { seededRandom } from './random.ts';
 
 /** An account with a key of one mode, and its sending domain. */
@@ -45,13 +46,21 @@ export interface Template {
   /** Credential of the shop. */
   smtp: { username: string; password: string };
   /** For worlds with several nodes: the database server in its initial state. */
-  engine: PostgresEngine | undefined;
+  engine: SharedEngine | undefined;
 }
 
 export const SENDER_DOMAIN = 'shop.example';
 
-/** What the oracle knows about the states of messages; `synchronous` determines what the storage keeps after a power cut. */
+/**
+ * What the oracle knows about the states of messages, and which work gained a crash although it only waited and already had one;
+ * `synchronous` determines what the storage keeps after a power cut.
+ */
 const WITNESS = `
+  CREATE TABLE simulated_crash (seq INTEGER PRIMARY KEY, subject TEXT NOT NULL);
+  CREATE TRIGGER simulated_crash AFTER UPDATE OF crashes ON work
+  WHEN old.crashes > 0 AND old.leased = ${HELD} AND new.crashes > old.crashes BEGIN
+    INSERT INTO simulated_crash (subject) VALUES (new.subject);
+  END;
   CREATE TABLE simulated_change (seq INTEGER PRIMARY KEY, id TEXT NOT NULL, before TEXT, after TEXT NOT NULL);
   CREATE TRIGGER simulated_insert AFTER INSERT ON message BEGIN
     INSERT INTO simulated_change (id, before, after) VALUES (new.id, NULL, new.status);
@@ -69,6 +78,13 @@ const SHARED_WITNESS = `
   CREATE FUNCTION json_extract(content TEXT, path TEXT) RETURNS INTEGER LANGUAGE sql AS $$
     SELECT CASE content::jsonb #>> string_to_array(substr(path, 3), '.') WHEN 'true' THEN 1 END
   $$;
+  CREATE TABLE simulated_crash (seq BIGSERIAL PRIMARY KEY, subject TEXT NOT NULL);
+  CREATE FUNCTION simulated_crash() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO simulated_crash (subject) VALUES (new.subject);
+    RETURN NULL;
+  END $$;
+  CREATE TRIGGER simulated_crash AFTER UPDATE OF crashes ON work FOR EACH ROW
+    WHEN (old.crashes > 0 AND old.leased = ${HELD} AND new.crashes > old.crashes) EXECUTE FUNCTION simulated_crash();
   CREATE TABLE simulated_change (seq BIGSERIAL PRIMARY KEY, id TEXT NOT NULL, before TEXT, after TEXT NOT NULL);
   CREATE FUNCTION simulated_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     INSERT INTO simulated_change (id, before, after)
@@ -80,17 +96,17 @@ const SHARED_WITNESS = `
     WHEN (old.status <> new.status) EXECUTE FUNCTION simulated_change();`;
 
 /** With the product's own code, over a network without faults. */
-async function openShared(engine: PostgresEngine): Promise<Database> {
+async function openShared(engine: SharedEngine): Promise<Database> {
   const fail = (what: string): never => {
     throw new Error(what);
   };
   const { network } = here();
   const random = seededRandom('shared template');
-  new PostgresServer({ engine, network, random, faults: { stalls: 0 }, count: () => undefined, onFault: fail });
+  serverOf(engine, { network, random, faults: { stalls: 0 }, count: () => undefined, onFault: fail });
   network.links.set(DATABASE_ADDRESS, databaseLink(random));
   const options = { config: { databaseUrl: DATABASE_URL }, directory: { path: '', databaseFile: '', blobsFolder: '' } };
   const database = await openDatabase({ ...options, clock: systemClock, log: silentLog, onBroken: fail });
-  engine.exec(message('Q', SHARED_WITNESS));
+  engine.run(SHARED_WITNESS);
   return database;
 }
 
@@ -102,7 +118,7 @@ function openOwn(databaseFile: string): Database {
   return openDirect(databaseFile);
 }
 
-export async function makeTemplate(base: string, engine?: PostgresEngine): Promise<Template> {
+export async function makeTemplate(base: string, engine?: SharedEngine): Promise<Template> {
   const folder = scratchFolder(base);
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   const { databaseFile } = dataDirectory(folder);
@@ -129,7 +145,7 @@ export async function makeTemplate(base: string, engine?: PostgresEngine): Promi
   await database.close();
   if (engine) {
     await here().timeline.wait(1_000);
-    engine.exec(message('Q', 'DISCARD ALL'));
+    engine.run('DISCARD ALL');
     engine.keep();
   }
   const { username, password } = credential.value;

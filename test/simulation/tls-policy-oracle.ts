@@ -94,7 +94,7 @@ function ofRecords({ policies, peers, startMs }: AppliedEvidence, attempt: Attem
   const { host, reply, number, startedMs, message_id: id } = attempt;
   const dane = policies.dane.get(host ?? '');
   const isGood = peers.find(({ name }) => name === host)?.manners.tls === 'good';
-  if (dane === undefined || !isGood || !/TLSA|DANE/.test(reply ?? '')) return [];
+  if (dane === undefined || !isGood || !/TLSA|by DANE/.test(reply ?? '')) return [];
   const ms = startedMs - startMs;
   return ms > dane.untilMs + REMEMBERED_MS
     ? [`attempt ${number} of ${id} was held back by ${dane.kind} records of ${host}, which were over`]

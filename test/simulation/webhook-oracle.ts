@@ -4,9 +4,10 @@
  * recorded success, and an endpoint that returned 410 receives nothing more. Redirects are never followed.
  */
 import { mayBeLost, mayBeLostBetween } from './absences.ts';
+import { type MovedWebhook, PROPAGATION_MS } from './habits.ts';
 import type { Rows } from './node.ts';
 import type { EventRow } from './oracle.ts';
-import type { Endpoint, Received, Receiver } from './receivers.ts';
+import { type Endpoint, MOVED, type Received, type Receiver } from './receivers.ts';
 import type { Conditions } from './schedule-oracle.ts';
 
 const MINUTE_MS = 60_000;
@@ -40,6 +41,7 @@ const NO_MORE = /answered 410|the endpoint is disabled/;
 
 export interface WebhookEvidence {
   receiver: Receiver;
+  movedWebhooks: readonly MovedWebhook[];
   /** The account whose live events go to the endpoints. */
   subscriber: string;
   database: Rows;
@@ -60,6 +62,13 @@ export interface WebhookEvidence {
   recordMs: number;
 }
 
+interface WebhookRow {
+  id: string;
+  url: string;
+  enabled: number;
+  failing_since: number | null;
+}
+
 interface DeliveryRow {
   webhook_id: string;
   event_id: string;
@@ -70,29 +79,34 @@ interface DeliveryRow {
 
 export function webhookFaults(evidence: WebhookEvidence): string[] {
   const { receiver, database, events } = evidence;
-  const webhooks = database.all<{ id: string; url: string; enabled: number }>('SELECT id, url, enabled FROM webhook');
+  const webhooks = database.all<WebhookRow>('SELECT id, url, enabled, failing_since FROM webhook');
   const deliveries = database.all<DeliveryRow>(
     'SELECT webhook_id, event_id, status, attempts, error FROM webhook_delivery',
   );
   const faults = receiver.endpoints.flatMap((endpoint) => {
     // Two webhooks have one URL if the response to the creation of the first one was lost.
-    const own = webhooks.filter(({ url }) => url === endpoint.url);
+    const own = webhooks.filter(({ url }) => url.replace(`?${MOVED}`, '') === endpoint.url);
     const ids = new Set(own.map(({ id }) => id));
     const rows = deliveries.filter(({ webhook_id: id }) => ids.has(id));
     const goneMs = goneSince(evidence, endpoint);
     return [
       ...ofGivenUp(evidence, rows),
       ...ofReceived(evidence, endpoint, rows),
-      ...(goneMs === undefined
+      ...(goneMs === undefined || own.length > 1
         ? []
         : ofGone(evidence, { endpoint, goneMs, enabled: own.filter((one) => one.enabled) })),
       ...(own.length === 1 ? ofSchedule(evidence, endpoint) : []),
+      ...(own.length === 1 ? ofMoved(evidence, endpoint) : []),
+      ...(own.length === 1 ? ofHealth(evidence, endpoint, own[0]!) : []),
     ];
   });
   if (receiver.followed > 0) faults.push(`${receiver.followed} redirects of webhook endpoints were followed`);
-  const known = new Set(events.map(({ id }) => id));
+  const known = new Map(events.map((one) => [one.id, one]));
   for (const { eventId } of receiver.endpoints.flatMap(({ received }) => received)) {
-    if (!known.has(eventId)) faults.push(`an endpoint got ${eventId}, which is in no log`);
+    const event = known.get(eventId);
+    if (event === undefined) faults.push(`an endpoint got ${eventId}, which is in no log`);
+    else if (event.account_id !== evidence.subscriber || event.mode !== 'live')
+      faults.push(`a live endpoint got ${eventId}, of ${event.account_id} in mode ${event.mode}`);
   }
   return faults;
 }
@@ -153,13 +167,41 @@ function ofGone(
   return faults;
 }
 
+/** Attempts that begin after the customer changed the URL go to the new one. */
+function ofMoved({ movedWebhooks, recordMs }: WebhookEvidence, { url, received }: Endpoint): string[] {
+  const moved = movedWebhooks.find((one) => one.url === url);
+  if (moved === undefined) return [];
+  const untilMs = moved.atMs + PROPAGATION_MS + recordMs + TIMEOUT_MS + LATENCY_MS;
+  const after = received.filter(({ atMs, isMoved }) => !isMoved && atMs > untilMs);
+  return after.map(
+    ({ eventId, atMs }) => `${eventId} came to ${url} ${Math.round(atMs - moved.atMs)} ms after its change`,
+  );
+}
+
+/** An endpoint that accepted an event is not failing since an earlier time. */
+function ofHealth(
+  { clockSetAtMs, isShared, isRefused, startMs, recordMs }: WebhookEvidence,
+  { url, received }: Endpoint,
+  { enabled, failing_since: failingSince }: WebhookRow,
+): string[] {
+  if (failingSince === null || !enabled || clockSetAtMs.length > 0 || isShared || isRefused) return [];
+  const accepted = received.findLast(
+    (one) => one.isAccepted && one.heardAtMs !== undefined && !mayBeLost(one.sender, one.heardAtMs, recordMs),
+  );
+  // A failure that began before the success may be recorded after it.
+  const latestMs = startMs + (accepted?.atMs ?? Number.NEGATIVE_INFINITY) - TIMEOUT_MS - LATENCY_MS;
+  return failingSince < latestMs ? [`${url} counts as failing since before its success at ${accepted!.atMs}`] : [];
+}
+
 /** Compares the attempts of each event with the schedule. Attempts that did not reach the endpoint completely are not visible here. */
 function ofSchedule(evidence: WebhookEvidence, { url, received }: Endpoint): string[] {
   const { clockSetAtMs, isShared, isRefused, conditions, recordMs, events, startMs } = evidence;
   if (clockSetAtMs.length > 0 || isShared || isRefused) return [];
   const faults: string[] = [];
   const loggedMs = new Map(events.map(({ id, at }) => [id, at - startMs]));
-  for (const [id, own] of Map.groupBy(received, (one) => one.eventId)) {
+  // What arrives after the death of its sender may be overtaken by what the next process sends.
+  const inOrder = received.filter(({ sender, atMs }) => (sender?.endedMs ?? atMs) >= atMs);
+  for (const [id, own] of Map.groupBy(inOrder, (one) => one.eventId)) {
     const first = own[0]!.atMs - (loggedMs.get(id) ?? 0);
     if (conditions.isPerfect && first > PROMPT_MS) faults.push(`the event ${id} came to ${url} after ${first} ms`);
     /** Attempts that were certainly recorded; those that did not reach the endpoint add to them. */
@@ -194,6 +236,7 @@ function ofSchedule(evidence: WebhookEvidence, { url, received }: Endpoint): str
 /** Returns when an attempt ended for its sender: at the earliest, and at the latest if the connection worked. */
 function endOf({ treatment, atMs, endedMs, heardAtMs }: Received): { least: number; most: number } {
   if (treatment === 'hang') return { least: atMs + TIMEOUT_MS - LATENCY_MS, most: atMs + TIMEOUT_MS + ASLEEP_MS };
-  if (treatment === 'cut' || heardAtMs !== undefined) return { least: endedMs, most: endedMs + LATENCY_MS };
+  if (treatment === 'cut' || heardAtMs !== undefined)
+    return { least: endedMs, most: Math.max(endedMs + LATENCY_MS, heardAtMs ?? 0) };
   return { least: atMs - LATENCY_MS, most: atMs + TIMEOUT_MS + ASLEEP_MS };
 }

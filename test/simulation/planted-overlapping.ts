@@ -1,0 +1,19 @@
+/** Planted bugs that only overlapping transactions or a change of the primary can show. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of source text
+import type { Planted } from './planted.ts';
+
+export const PLANTED_OVERLAPPING: Readonly<Record<string, Planted>> = {
+  'a claim does not lock the rows that it chooses': {
+    seed: 1,
+    file: 'work/store.ts',
+    find: "${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ? ${skipLocked(tx)}",
+    replace: "${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ?",
+  },
+  'nodes wait for the rows of each other': {
+    seed: 1,
+    file: 'nodes/nodes.ts',
+    find: 'WHERE seen_at <= ? ${skipLocked(tx)}',
+    replace: 'WHERE seen_at <= ?',
+    finds: /a deadlock: DELETE FROM node/,
+  },
+};
