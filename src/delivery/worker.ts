@@ -25,11 +25,11 @@ import { Attempts } from './attempt/attempt.ts';
 import { type Connections, openConnections } from './attempt/connections.ts';
 import type { KeysFor } from './attempt/prepare.ts';
 import { type BlockedNotices, createBlockedNotices } from './destinations/blocked-notice.ts';
+import { type DeferredCounts, openDeferredCounts } from './destinations/deferred-counts.ts';
 import { type Limits, openLimits } from './destinations/limits.ts';
 import { openProbePermits } from './destinations/probe-permits.ts';
 import { PROVIDERS, type Providers } from './destinations/providers.ts';
 import { publishedOf } from './destinations/published.ts';
-import { openPutOffCounts, type PutOffCounts } from './destinations/put-off-counts.ts';
 import { Registry, SANDBOX } from './destinations/registry.ts';
 import { openResumes, type Resumes } from './destinations/resume.ts';
 import { openSharedPauses, type SharedPauses } from './destinations/shared-pauses.ts';
@@ -82,7 +82,7 @@ export interface DeliveryDeps extends EngineOptions {
   /** Results were recorded, and with them events. */
   onSettled?: () => void;
   /** Whether a domain accepted mail of an account in the last 30 days; by default none did. */
-  tookMailLately?: (accountId: string, domain: string) => Promise<boolean>;
+  acceptedMailLately?: (accountId: string, domain: string) => Promise<boolean>;
   /** Sends operators an email; resolves when it is queued, or if there is no recipient. */
   notifyOperators?: Notify<OperatorNotice>;
   /** This process's part of a connection limit, above 0 and at most 1. */
@@ -134,7 +134,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
   readonly schedule: Schedule;
   readonly connections: Connections;
   readonly warmUp: WarmUp;
-  readonly putOff: PutOffCounts;
+  readonly deferred: DeferredCounts;
   readonly remover: BlobRemover;
   readonly #deps: DeliveryDeps;
   readonly #pauses: SharedPauses;
@@ -173,7 +173,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
           });
     const hosts = openHostMemory(() => clock.now());
     this.#resumes = openResumes({ database, clock, registry: this.registry, sets: this.sets });
-    this.putOff = openPutOffCounts({ database, clock, registry: this.registry, sets: this.sets });
+    this.deferred = openDeferredCounts({ database, clock, registry: this.registry, sets: this.sets });
 
     // The queue, which decides whose turn it is.
     const { registry, sets } = this;
@@ -199,10 +199,17 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
       ...(deps.timeouts && { timeouts: deps.timeouts }),
     });
     this.remover = createBlobRemover({ blobs, log });
-    this.#results = new Results({ ...basics, metrics: deps.metrics, remover: this.remover, registry, random });
+    this.#results = new Results({
+      ...basics,
+      metrics: deps.metrics,
+      providers,
+      remover: this.remover,
+      registry,
+      random,
+    });
     const missingDomains = openMissingDomains({
       now: () => clock.now(),
-      tookMailLately: deps.tookMailLately ?? (() => Promise.resolve(false)),
+      acceptedMailLately: deps.acceptedMailLately ?? (() => Promise.resolve(false)),
       log,
     });
     const attempts = new Attempts({
@@ -307,7 +314,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     await this.#pauses.sync();
     for (const { destination, pause } of this.#apply.sharedChanges()) this.#resumes.began(destination.key, pause);
     if (await this.#resumes.bringForward()) this.engine.nudge();
-    await this.putOff.count();
+    await this.deferred.count();
     await this.warmUp.giveBack();
     if (this.registry.blocked().length > 0) await this.#notifyBlocked({ hurry: false });
   }

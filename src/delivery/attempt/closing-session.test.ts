@@ -19,7 +19,8 @@ async function waits(roomForIdle: number): Promise<number> {
   const connections = openConnections({
     routing: {
       route: { kind: 'relay', relay: { host: '127.0.0.1', port: sink.port, implicitTls: false } },
-      ...{ dns, sources: openSourceAddresses([]) },
+      dns,
+      sources: openSourceAddresses([]),
     },
     hosts: openHostMemory(() => 0),
     helo: 'test.example',

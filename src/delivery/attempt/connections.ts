@@ -133,8 +133,8 @@ export function openConnections(options: ConnectionOptions): Connections {
     return opened;
   };
 
-  const isFor = ({ domain, session }: PooledSession, asked: string): boolean =>
-    domain === asked || options.sets.serves(asked, session.remoteHost);
+  const isFor = ({ domain, session }: PooledSession, requested: string): boolean =>
+    domain === requested || options.sets.serves(requested, session.remoteHost);
 
   return {
     isFor,

@@ -38,7 +38,7 @@ export type AttemptResult =
   | Ended
   /** The result is final. */
   | { held: Held; kind: 'settled'; settlement: Settlement }
-  /** The message returns to the queue; no attempt is counted. */
+  /** The message returns to the queue; no attempt is counted unless an earlier host replied. */
   | { held: Held; kind: 'put back' }
   /** The message returns to the database: its account may not send now. */
   | { held: Held; kind: 'released' }
@@ -145,9 +145,15 @@ export function goesOn(one: AttemptResult, result: RecipientResult): boolean {
   return one.kind === 'ended' && goesToNextHost(one.outcome, result);
 }
 
-/** The later result counts, unless a host permanently refuses a message that a better one may still accept. */
+/**
+ * Returns the result that counts: the later one, with two exceptions. The earlier result is kept if the later host permanently refuses a
+ * message that the better host may still accept, and if the later host did not reply about the recipient, for example because its idle
+ * session turned out to be closed.
+ */
 export function laterResult(before: AttemptResult | undefined, now: AttemptResult): AttemptResult {
-  if (before?.kind !== 'ended' || now.kind !== 'ended' || now.outcome.kind !== 'permanent') return now;
+  if (before?.kind !== 'ended') return now;
+  if (now.kind === 'put back') return before;
+  if (now.kind !== 'ended' || now.outcome.kind !== 'permanent') return now;
   return { ...before, facts: { ...before.facts, dialogue: now.facts.dialogue } };
 }
 

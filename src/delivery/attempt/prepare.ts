@@ -211,7 +211,8 @@ function mayAskForComplaints(job: DeliveryJob, { signedFields }: PreparedDkim, d
 export function receivedField(job: DeliveryJob, hostname: string): string {
   const submitter = (job.options.receivedFrom ?? '').replace(/[^\x20-\x7e]/g, '').slice(0, 300);
   const from = submitter === '' ? '' : `from ${submitter}\r\n `;
-  const protocol = job.source === 'http' ? 'HTTP' : job.options.smtpUtf8 ? 'UTF8SMTPSA' : 'ESMTPSA';
+  const isHttp = job.source === 'http' || job.options.receivedOver === 'HTTP';
+  const protocol = isHttp ? 'HTTP' : job.options.smtpUtf8 ? 'UTF8SMTPSA' : 'ESMTPSA';
   return `Received: ${from}by ${hostname} (Postrider) with ${protocol} id ${job.messageId};\r\n ${formatDate(job.createdAt)}\r\n`;
 }
 

@@ -67,7 +67,10 @@ async function policyRig(mode: 'enforce' | 'testing'): Promise<PolicyRig> {
   let policies: ReturnType<typeof openTlsPolicies>;
   const rig = await deliveryRig({
     routing: {
-      ...{ route: { kind: 'mx' }, dns: resolver, mxPort: receivers.port, mxAllow: allow },
+      route: { kind: 'mx' },
+      dns: resolver,
+      mxPort: receivers.port,
+      mxAllow: allow,
       policies: { ofDomain: (domain) => policies.ofDomain(domain) },
     },
     deps: { timeouts: { tlsMs: 5_000 } },

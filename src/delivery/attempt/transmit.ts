@@ -13,7 +13,8 @@
  * - a planned stop cancels before the final dot;
  * - the lease of a recipient ended before the final dot: another node may have the message now.
  *
- * In none of these cases has the peer received a final dot. The number of times a recipient is put back is limited.
+ * In none of these cases has the peer received a final dot. If an earlier host of the attempt deferred the recipient, the attempt counts
+ * nevertheless, with the reply of that host. The number of times a recipient is put back is limited.
  */
 import type { SmtpContent, SmtpMessage } from '../../net/smtp-client.ts';
 import type { DayShares } from '../destinations/warm-up.ts';
@@ -357,9 +358,9 @@ export async function transmit(attempt: Transmitting): Promise<Transmission> {
     const pass: Pass = { pooled, sent, reused, earlier, clocked: elapsed() };
     learn(memory, pass, pending);
     const classified = classifyPass({ group: pending, destination }, pass);
-    const said = asConnectionLimit(signalOfPass(pass, classified), pooled, connections);
-    signal = laterSignal(signal, said);
-    const now = putBackRefused(said, classified);
+    const replySignal = asConnectionLimit(signalOfPass(pass, classified), pooled, connections);
+    signal = laterSignal(signal, replySignal);
+    const now = putBackRefused(replySignal, classified);
     returnShare(shares, pass, now);
     for (const one of now) results.set(one.held, laterResult(results.get(one.held), one));
 

@@ -155,21 +155,21 @@ export const blockNotifiedOperation = operation(
 );
 
 /** Mail deferred by a pause is due again between these times, Unix ms. */
-export interface PutOffSpan {
+export interface DeferredSpan {
   fromMs: number;
   untilMs: number;
 }
 
-export interface PutOffRow {
+export interface DeferredRow {
   seq: number;
   due: number;
   /** The recipient's domain, in A-labels. */
   domain: string;
 }
 
-export interface PutOffPage extends PutOffSpan {
+export interface DeferredPage extends DeferredSpan {
   /** The last row of the previous page; null for the first page. */
-  after: Pick<PutOffRow, 'seq' | 'due'> | null;
+  after: Pick<DeferredRow, 'seq' | 'due'> | null;
   limit: number;
 }
 
@@ -177,24 +177,24 @@ const PUT_OFF = `kind = ? AND held = 0 AND due >= ? AND due <= ? AND leased = 0 
 const DOMAIN = 'substr(lane, length(account_id) + 2)';
 
 /** Reads a page of the mail due within a span, earliest first. */
-export const putOffPageOperation = operation('delivery.putOffPage', 'read', (tx, page: PutOffPage) => {
+export const deferredPageOperation = operation('delivery.deferredPage', 'read', (tx, page: DeferredPage) => {
   const { due, seq } = page.after ?? { due: page.fromMs, seq: 0 };
-  return tx.all<PutOffRow>(
+  return tx.all<DeferredRow>(
     `SELECT seq, due, ${DOMAIN} AS domain FROM work WHERE ${PUT_OFF} AND (due > ? OR seq > ?) ORDER BY due, seq LIMIT ?`,
     ...[DELIVERY_WORK, due, page.untilMs, due, seq, page.limit],
   );
 });
 
-export interface PutOffCount extends PutOffSpan {
+export interface DeferredCount extends DeferredSpan {
   rows: number;
   domains: number;
 }
 
 /** Counts the mail due within a span by domain, largest first. */
-export const putOffByDomainOperation = operation(
-  'delivery.putOffByDomain',
+export const deferredByDomainOperation = operation(
+  'delivery.deferredByDomain',
   'read',
-  (tx, { fromMs, untilMs, rows, domains }: PutOffCount) =>
+  (tx, { fromMs, untilMs, rows, domains }: DeferredCount) =>
     tx.all<{ domain: string; count: number }>(
       `SELECT domain, count(*) AS count FROM
          (SELECT ${DOMAIN} AS domain FROM work WHERE ${PUT_OFF} ORDER BY due LIMIT ?) q
@@ -207,7 +207,7 @@ export const putOffByDomainOperation = operation(
 export const bringForwardOperation = operation(
   'delivery.bringForward',
   'write',
-  (tx, { seqs, fromMs, untilMs, nowMs }: PutOffSpan & { seqs: number[]; nowMs: number }) => {
+  (tx, { seqs, fromMs, untilMs, nowMs }: DeferredSpan & { seqs: number[]; nowMs: number }) => {
     const chosen = rowset(
       tx,
       'chosen',

@@ -4,10 +4,10 @@ import type { Connections } from '../attempt/connections.ts';
 import type { Schedule } from '../queue/schedule.ts';
 import type { ExchangerSets } from '../routing/exchanger-sets.ts';
 import { isRelay } from '../routing/route.ts';
+import { type DeferredCounts, PUBLISHED_PAUSED } from './deferred-counts.ts';
 import { withReply } from './last-replies.ts';
 import { limitReason } from './limit-reason.ts';
 import type { Limits } from './limits.ts';
-import { PUBLISHED_PAUSED, type PutOffCounts } from './put-off-counts.ts';
 import { type Destination, type Registry, SANDBOX } from './registry.ts';
 import type { WarmUp } from './warm-up.ts';
 
@@ -22,7 +22,7 @@ interface Publishing {
   connections: Connections;
   sets: ExchangerSets;
   warmUp: WarmUp;
-  putOff: PutOffCounts;
+  deferred: DeferredCounts;
   limits: Limits;
 }
 
@@ -62,8 +62,8 @@ export function publishedOf(worker: Publishing): PublishedDestination[] {
       messageMs: destination.messageMs ?? null,
       messagesPerMinute: limits.messagesPerMinute,
       pausedUntil: registry.pauseOf(key)?.untilMs ?? null,
-      asked: destination.pause !== undefined && destination.pause.outcome.smtpCode !== null,
-      putOff: worker.putOff.of(key),
+      requested: destination.pause !== undefined && destination.pause.outcome.smtpCode !== null,
+      deferred: worker.deferred.of(key),
       blockedSince: destination.pause?.blockedMs ?? null,
       fallback: registry.isDiverted(key),
       replies: repliesOf(destination),

@@ -38,19 +38,19 @@ async function putOff(t: TestContext, domains: number) {
 
 test('deferred messages are counted after a restart, with their reason, also for more domains than are listed', async (t) => {
   const { rig, shown } = await putOff(t, 120);
-  await waitUntil('all to be counted', () => (shown()?.putOff ?? 0) >= 120);
-  const { domains, asked, replies, pausedUntil } = shown()!;
+  await waitUntil('all to be counted', () => (shown()?.deferred ?? 0) >= 120);
+  const { domains, requested: asked, replies, pausedUntil } = shown()!;
   assert.deepEqual([domains!.length, asked, replies[0]?.reply], [100, true, SLOW_DOWN]);
   const node = { id: 'a', host: 'h', version: '1', roles: [], startedAt: 0, seenAt: 0 };
   const nodes = [1, 2].map(() => ({ ...node, state: { destinations: [shown()!] } }));
   const [view] = destinationsOf(nodes, [{ domain: domains![0]!, depth: 1, nextDueMs: null, failedSeq: null }], {
     isRelayed: false,
   });
-  assert.equal(view!.depth, shown()!.putOff, 'both nodes counted the same mail');
+  assert.equal(view!.depth, shown()!.deferred, 'both nodes counted the same mail');
   rig.clock.set(pausedUntil!);
   await waitUntil('the pause to be over', () => rig.delivery.state().pausedDestinations.length === 0);
   rig.clock.advance(COUNTED_EVERY_MS);
-  await waitUntil('none to be counted', () => (shown()?.putOff ?? 0) === 0);
+  await waitUntil('none to be counted', () => (shown()?.deferred ?? 0) === 0);
 });
 
 test('ending a pause after a restart sends the messages it deferred, and nothing else', async (t) => {

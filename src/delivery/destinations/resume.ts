@@ -5,9 +5,9 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Database } from '../../storage/database.ts';
 import { isRelay } from '../routing/route.ts';
+import { areKnown, type Sets, spanOf } from './deferred-counts.ts';
 import type { Pause } from './pause-steps.ts';
-import { bringForwardOperation, type PutOffPage, type PutOffSpan, putOffPageOperation } from './pause-store.ts';
-import { areKnown, type Sets, spanOf } from './put-off-counts.ts';
+import { bringForwardOperation, type DeferredPage, type DeferredSpan, deferredPageOperation } from './pause-store.ts';
 import type { Registry } from './registry.ts';
 
 const BROUGHT_FORWARD_AT_ONCE = 5_000;
@@ -27,8 +27,8 @@ interface ResumeDeps {
 }
 
 /** The position in the deferred mail. */
-interface Walk extends PutOffSpan, Pick<PutOffPage, 'after'> {
-  brought: number;
+interface Walk extends DeferredSpan, Pick<DeferredPage, 'after'> {
+  broughtForward: number;
 }
 
 export function openResumes({ database, clock, registry, sets }: ResumeDeps): Resumes {
@@ -37,8 +37,11 @@ export function openResumes({ database, clock, registry, sets }: ResumeDeps): Re
 
   const bringForward = async (key: string, walk: Walk): Promise<boolean> => {
     const { fromMs, untilMs, after } = walk;
-    const page = await database.execute(putOffPageOperation, {
-      ...{ fromMs, untilMs, after, limit: BROUGHT_FORWARD_AT_ONCE },
+    const page = await database.execute(deferredPageOperation, {
+      fromMs,
+      untilMs,
+      after,
+      limit: BROUGHT_FORWARD_AT_ONCE,
     });
     const domains = new Set(isRelay(key) ? [] : page.map(({ domain }) => domain));
     if (!areKnown(sets, domains)) return false;
@@ -46,18 +49,18 @@ export function openResumes({ database, clock, registry, sets }: ResumeDeps): Re
     const seqs = page.filter(({ domain }) => isOfIt(domain)).map(({ seq }) => seq);
     if (seqs.length > 0) {
       const mail = { seqs, fromMs, untilMs, nowMs: clock.now() };
-      walk.brought += await database.execute(bringForwardOperation, mail);
+      walk.broughtForward += await database.execute(bringForwardOperation, mail);
     }
     if (page.length === BROUGHT_FORWARD_AT_ONCE) walk.after = page.at(-1)!;
     // More mail may have been deferred while the pause was being ended: this is done when a complete pass finds none.
-    else if (walk.brought === 0) returning.delete(key);
-    else Object.assign(walk, { after: null, brought: 0 });
+    else if (walk.broughtForward === 0) returning.delete(key);
+    else Object.assign(walk, { after: null, broughtForward: 0 });
     return seqs.length > 0;
   };
 
   return {
     began: (key, pause) => {
-      returning.set(key, { ...spanOf(pause), after: null, brought: 0 });
+      returning.set(key, { ...spanOf(pause), after: null, broughtForward: 0 });
     },
     bringForward: async () => {
       let isDue = false;

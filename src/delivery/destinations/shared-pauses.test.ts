@@ -148,7 +148,10 @@ test('operators are notified of a block once a day', async () => {
   const node = openNode();
   const given: OperatorNotice[] = [];
   const notices = createBlockedNotices({
-    ...{ database: storage.database, clock, log: silentLog, hasFallback: false },
+    database: storage.database,
+    clock,
+    log: silentLog,
+    hasFallback: false,
     notifyOperators: async (notice) => void given.push(notice),
   });
   node.report(slowDown);

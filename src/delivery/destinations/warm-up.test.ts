@@ -172,8 +172,12 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
     const clock = fakeClock();
     const node = (): WarmUp =>
       openWarmUp({
-        ...{ database: storage.database, clock, log: silentLog, providerOf: PROVIDERS.byName },
-        ...{ starts: [begun(4)], sources: [] },
+        database: storage.database,
+        clock,
+        log: silentLog,
+        providerOf: PROVIDERS.byName,
+        starts: [begun(4)],
+        sources: [],
       });
     const nodes = [node(), node(), node()];
     const takeAll = async (): Promise<number> => {

@@ -127,7 +127,8 @@ export function openWarmUp({ database, clock, log, starts, sources, providerOf }
 
   const ask = async (day: Day, wanting: readonly InHand[], mails: number): Promise<void> => {
     const grants = await database.execute(takeWarmUpShareOperation, {
-      ...{ provider: day.provider, day: day.day },
+      provider: day.provider,
+      day: day.day,
       sources: wanting.map(({ source, share }) => ({ source, share, wanted: batchOf(share, mails) })),
     });
     for (const { source, granted, taken } of grants) {

@@ -4,7 +4,10 @@ import { test } from 'node:test';
 import { causeOf, causeText, type FailureFacts, normalizedReply, readCause } from './cause.ts';
 
 const SLOW: FailureFacts = {
-  ...{ category: 'rate-limited', owner: 'remote', smtpCode: 421, enhancedCode: '4.7.28' },
+  category: 'rate-limited',
+  owner: 'remote',
+  smtpCode: 421,
+  enhancedCode: '4.7.28',
   reply: '421 4.7.28 [192.0.2.7] Our system has detected an unusual rate of mail. x12-20020a05690c - gsmtp',
 };
 

@@ -74,7 +74,7 @@ for (const { stage, recipientCount, category, owner, suppress, isTemporary, sour
     const passes = isTemporary || PASSING.includes(category) || stage === 'starttls';
     const kind = reply.code >= 500 && !passes ? 'permanent' : 'temporary';
     assert.deepEqual(
-      { ...{ kind: outcome.kind, category: outcome.category, owner: outcome.owner }, suppress: suppressionOf(outcome) },
+      { kind: outcome.kind, category: outcome.category, owner: outcome.owner, suppress: suppressionOf(outcome) },
       { kind, category, owner, suppress },
     );
     assert.equal(outcome.smtpCode, reply.code);

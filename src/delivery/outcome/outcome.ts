@@ -200,7 +200,9 @@ export function classify(evidence: Evidence): Outcome {
 export function expired(last: Outcome): Outcome {
   const { owner, advice } = explanations.expired;
   return {
-    ...{ ...last, smtpCode: last.smtpCode ?? 550, enhancedCode: last.enhancedCode ?? '5.4.7' },
+    ...last,
+    smtpCode: last.smtpCode ?? 550,
+    enhancedCode: last.enhancedCode ?? '5.4.7',
     kind: 'permanent',
     category: 'expired',
     owner: last.owner ?? owner,

@@ -91,8 +91,8 @@ export function pauseByRule(
   outcome: Pick<Outcome, 'kind' | 'reply'>,
 ): PauseRequest | undefined {
   if (rules.length === 0 || outcome.kind !== 'temporary' || outcome.reply === null) return undefined;
-  const said = outcome.reply.toLowerCase();
-  const rule = rules.find(({ reply }) => said.includes(reply.toLowerCase()));
+  const lowered = outcome.reply.toLowerCase();
+  const rule = rules.find(({ reply }) => lowered.includes(reply.toLowerCase()));
   return rule && { ms: waitHintMs(outcome.reply) ?? rule.minutes * 60_000 };
 }
 

@@ -569,8 +569,8 @@ export function isAboutAddress(reading: Reading): boolean {
 
 /** Whether a refusal is about the number of recipients in the transaction: `552` and `550 5.5.3` then mean 452 (RFC 5321 §4.5.3.1.10). */
 export function isAboutRecipientCount(reading: Reading): boolean {
-  const isSaid = reading.detail === '5.3' || says(TOO_MANY_RECIPIENTS, reading);
-  return isSaid && !says(NOT_OF_ONE_TRANSACTION, reading);
+  const isNamed = reading.detail === '5.3' || says(TOO_MANY_RECIPIENTS, reading);
+  return isNamed && !says(NOT_OF_ONE_TRANSACTION, reading);
 }
 
 /** Whether the server itself asks for a retry. */

@@ -276,11 +276,11 @@ const words = (most: number): string =>
   `(?:[\\s,:=]+(?!${ELSEWHERE})[^\\s.,:;!?=]+(?:\\.[^\\s.,:;!?=]+)*){0,${most}}?[\\s,:=]*`;
 
 /** Matches the name of a mailbox followed, or directly preceded, by one of these words, in one language. */
-function near({ mailbox, unspaced }: Language, said: string): string {
-  if (unspaced) return `(?:${mailbox}).{0,20}?(?:${said})|(?:${said}).{0,6}?(?:${mailbox})`;
+function near({ mailbox, unspaced }: Language, phrase: string): string {
+  if (unspaced) return `(?:${mailbox}).{0,20}?(?:${phrase})|(?:${phrase}).{0,6}?(?:${mailbox})`;
   const [start, end] = ['(?<![\\p{L}\\d-])', '(?![\\p{L}\\d])'];
   const name = `${start}(?<!${NOT_OF_RECIPIENT} )(?:${mailbox})${end}`;
-  return `${name}${words(6)}${start}(?:${said})${end}|${start}(?:${said})${words(2)}${name}`;
+  return `${name}${words(6)}${start}(?:${phrase})${end}|${start}(?:${phrase})${words(2)}${name}`;
 }
 
 function inAllLanguages(patternsOf: (language: Language) => readonly (string | undefined)[]): RegExp {

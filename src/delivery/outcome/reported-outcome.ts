@@ -13,7 +13,7 @@ import { classify, expired, type Outcome } from './outcome.ts';
 import { explanations, REPORTED_BLOCK_ADVICE } from './outcome-words.ts';
 
 /** At which stage the reporting server was refused, in the wording of Postfix and Exim. Unknown counts as RCPT. */
-const STAGES: readonly [stage: SmtpStage, said: RegExp][] = [
+const STAGES: readonly [stage: SmtpStage, pattern: RegExp][] = [
   ['dot', /(?:in reply to|after) (?:the )?(?:end of data|end of message|data\b|pipelined end of data)|\(data\b/i],
   ['mail', /(?:in reply to|after) (?:pipelined )?mail from/i],
   ['rcpt', /(?:in reply to|after) (?:pipelined )?rcpt to/i],
@@ -53,17 +53,23 @@ function fittingStatus({ status }: Reported, code: number): string | undefined {
 }
 
 /** The code selects the row; the report's action decides whether the result is final. */
-function settled(action: Reported['action'], isReply: boolean, said: Outcome): Outcome {
-  const isBlock = said.category === 'blocked';
-  const owner = isBlock || said.category === 'internal' ? 'remote' : said.owner;
+function settled(action: Reported['action'], isReply: boolean, classified: Outcome): Outcome {
+  const isBlock = classified.category === 'blocked';
+  const owner = isBlock || classified.category === 'internal' ? 'remote' : classified.owner;
   if (action !== 'failed') {
-    return { ...said, kind: 'temporary', owner, advice: explanations[said.category].advice.temporary, suppress: false };
+    return {
+      ...classified,
+      kind: 'temporary',
+      owner,
+      advice: explanations[classified.category].advice.temporary,
+      suppress: false,
+    };
   }
-  const isDns = said.category === 'domain-not-found' && !isReply;
-  if ((said.smtpCode ?? 0) < 500 && !isDns) return expired({ ...said, owner });
-  if (isBlock) return { ...said, kind: 'permanent', owner, advice: REPORTED_BLOCK_ADVICE };
-  if (said.kind === 'permanent') return { ...said, owner };
-  return { ...said, kind: 'permanent', owner, advice: explanations[said.category].advice.permanent };
+  const isDns = classified.category === 'domain-not-found' && !isReply;
+  if ((classified.smtpCode ?? 0) < 500 && !isDns) return expired({ ...classified, owner });
+  if (isBlock) return { ...classified, kind: 'permanent', owner, advice: REPORTED_BLOCK_ADVICE };
+  if (classified.kind === 'permanent') return { ...classified, owner };
+  return { ...classified, kind: 'permanent', owner, advice: explanations[classified.category].advice.permanent };
 }
 
 function isNoAnswer({ smtpCode, status, diagnostic }: Reported): boolean {
@@ -82,17 +88,17 @@ export function reportedOutcome(reported: Reported): Outcome {
     const waits = classify({ stage: 'connect', relay: false, message: words });
     return { ...(reported.action === 'failed' ? expired(waits) : waits), ...shown };
   }
-  const stage = STAGES.find(([, said]) => said.test(words))?.[0] ?? 'rcpt';
+  const stage = STAGES.find(([, pattern]) => pattern.test(words))?.[0] ?? 'rcpt';
   const isReply = reported.smtpCode !== null;
   const recipient = reported.finalRecipient ?? undefined;
-  const said = classify({
+  const classified = classify({
     stage,
     reply,
     relay: false,
     recipientCount: UNKNOWN_COUNT,
     ...(recipient !== undefined && { recipient }),
   });
-  const outcome = settled(reported.action, isReply, said);
+  const outcome = settled(reported.action, isReply, classified);
   const ranOut = /^[45]\.4\.7$/.test(reported.status ?? '') || RAN_OUT.test(words);
   return { ...(ranOut && reported.action === 'failed' ? expired(outcome) : outcome), ...shown };
 }

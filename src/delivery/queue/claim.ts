@@ -78,7 +78,9 @@ async function load(tx: Transaction, rows: readonly Work[], nowMs: number): Prom
   );
   const messages = new Map(found.map((row) => [row.workSeq, row]));
   const addressOf = ({ accountId, mode, recipient }: LoadedRow): ListedAddress => ({
-    ...{ accountId, mode, email: sameAddressKey(recipient) },
+    accountId,
+    mode,
+    email: sameAddressKey(recipient),
   });
   const untilMs = await suppressedUntil(tx, found.map(addressOf));
   // A message and its row are written and removed together; a row without its message must still not block the claims.
@@ -92,7 +94,13 @@ async function load(tx: Transaction, rows: readonly Work[], nowMs: number): Prom
     const { workSeq: seq, clockOffsetMs, sendAt, accountStatus, protectionStatus, options, ...rest } = message;
     const { fence, attempts, crashes, lane } = row;
     const job: DeliveryJob = {
-      ...{ seq, fence, attempts, crashes, lane, ...rest, options: JSON.parse(options) as EmailOptions },
+      seq,
+      fence,
+      attempts,
+      crashes,
+      lane,
+      ...rest,
+      options: JSON.parse(options) as EmailOptions,
       ...(clockOffsetMs === 0 ? {} : { clockOffsetMs }),
       ...(untilMs(addressOf(message)) > nowMs ? { suppressed: true as const } : {}),
     };

@@ -6,13 +6,23 @@ import { lateComplaint, lateFailure } from './reported.ts';
 
 const NOW = Date.UTC(2026, 10, 20);
 const copy: SentCopy = {
-  ...{ accountId: 'acc_1', messageId: 'msg_1', recipient: 'Ann@Example.com', status: 'delivered', isBeingSent: false },
-  ...{ headerMessageId: '<a@b.example>', createdAt: NOW },
+  accountId: 'acc_1',
+  messageId: 'msg_1',
+  recipient: 'Ann@Example.com',
+  status: 'delivered',
+  isBeingSent: false,
+  headerMessageId: '<a@b.example>',
+  createdAt: NOW,
 };
 type Said = Parameters<typeof lateFailure>[1];
 const said = (change: Partial<Said>): Said => ({
-  ...{ finalRecipient: 'ann@example.com', originalRecipient: null, action: 'failed', status: null, smtpCode: null },
-  ...{ diagnostic: null, remoteHost: 'mx.example.com' },
+  finalRecipient: 'ann@example.com',
+  originalRecipient: null,
+  action: 'failed',
+  status: null,
+  smtpCode: null,
+  diagnostic: null,
+  remoteHost: 'mx.example.com',
   ...change,
 });
 
@@ -21,7 +31,8 @@ const CASES: [name: string, Partial<Said>, string][] = [
   [
     'Postfix behind the first server, at RCPT',
     {
-      ...{ status: '5.1.1', smtpCode: 550 },
+      status: '5.1.1',
+      smtpCode: 550,
       diagnostic:
         '550 5.1.1 <ann@example.com>: Recipient address rejected: User unknown in local recipient table (in reply to RCPT TO command)',
     },

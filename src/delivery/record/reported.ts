@@ -22,7 +22,8 @@ export function lateFailure(copy: SentCopy, reported: ReportedRecipient, nowMs: 
     ...(isFinal ? ({ type: 'Bounce', detail: { bounce: detail } } as const) : lateDelay(detail)),
     suppress: outcome.suppress
       ? {
-          ...{ email: sameAddressKey(copy.recipient), reason: 'bounce' },
+          email: sameAddressKey(copy.recipient),
+          reason: 'bounce',
           untilMs: days === undefined ? null : nowMs + days * DAY_MS,
         }
       : null,
@@ -33,7 +34,10 @@ const lateDelay = (deliveryDelay: Record<string, unknown>) =>
   ({ type: 'DeliveryDelay', detail: { deliveryDelay } }) as const;
 
 const lateOf = ({ accountId, messageId }: SentCopy, nowMs: number) => ({
-  ...{ accountId, messageId, atMs: nowMs, eventId: newId('evt', nowMs) },
+  accountId,
+  messageId,
+  atMs: nowMs,
+  eventId: newId('evt', nowMs),
 });
 
 const NAMED_ADVICE = 'The recipient reported this message as spam; stop sending to this address.';
@@ -48,8 +52,8 @@ export interface Complained {
   recipientIs: 'named' | 'the-only-one' | 'one-of-several';
 }
 
-export function lateComplaint(copy: SentCopy, said: Complained, nowMs: number): LateResult {
-  const { feedbackType, remoteHost, recipientIs } = said;
+export function lateComplaint(copy: SentCopy, complained: Complained, nowMs: number): LateResult {
+  const { feedbackType, remoteHost, recipientIs } = complained;
   const suppressed = recipientIs === 'named';
   const advice = suppressed ? NAMED_ADVICE : UNNAMED_ADVICE;
   return {

@@ -22,6 +22,7 @@ import type { BlobRemover } from '../../storage/blobs/remove.ts';
 import type { Database } from '../../storage/database.ts';
 import { timeOf } from '../../work/work.ts';
 import type { Pause } from '../destinations/pause-steps.ts';
+import type { Providers } from '../destinations/providers.ts';
 import type { Registry } from '../destinations/registry.ts';
 import { causeOf, causeText } from '../outcome/cause.ts';
 import { deadLettered, expired, type Outcome } from '../outcome/outcome.ts';
@@ -46,6 +47,8 @@ export interface ResultDeps {
   metrics?: ResultMetrics | undefined;
   remover: Pick<BlobRemover, 'add'>;
   registry: Pick<Registry, 'pauseOf'>;
+  /** The large providers, which metrics of bounces name; none by default. */
+  providers?: Pick<Providers, 'byHost'> | undefined;
   /** Uniform in [0, 1), for the jitter of retries. */
   random(): number;
 }
@@ -224,8 +227,20 @@ function suppressionOf(job: DeliveryJob, { suppress, suppressDays }: Outcome, no
 function untried(job: DeliveryJob, nowMs: number) {
   const { seq, fence, accountId, mode, messageId, emailSeq, retain, attempts } = job;
   return {
-    ...{ seq, fence, accountId, mode, messageId, emailSeq, retain, attempts, atMs: nowMs },
-    ...{ attempt: null, nextAttemptAtMs: null, suppress: null, followedBy: null, sandboxOutcome: null },
+    seq,
+    fence,
+    accountId,
+    mode,
+    messageId,
+    emailSeq,
+    retain,
+    attempts,
+    atMs: nowMs,
+    attempt: null,
+    nextAttemptAtMs: null,
+    suppress: null,
+    followedBy: null,
+    sandboxOutcome: null,
   };
 }
 
@@ -241,11 +256,18 @@ export function suppressedSettlementOf(job: DeliveryJob, nowMs: number, detail =
 
 export type ResultMetrics = Pick<
   Metrics,
-  'delivered' | 'bounced' | 'delayed' | 'suppressed' | 'deliverySeconds' | 'attemptSeconds' | 'attemptsByReply'
+  | 'delivered'
+  | 'bounced'
+  | 'delayed'
+  | 'suppressed'
+  | 'deliverySeconds'
+  | 'attemptSeconds'
+  | 'attemptsByReply'
+  | 'countBounce'
 >;
 
 function noteRecorded(
-  { metrics, log }: { metrics?: ResultMetrics | undefined; log: Log },
+  { metrics, providers, log }: Pick<ResultDeps, 'metrics' | 'providers' | 'log'>,
   settlement: Settlement,
 ): void {
   const { accountId, mode, messageId, to, attempt, attempts, event } = settlement;
@@ -257,6 +279,10 @@ function noteRecorded(
     }
     const delivery = event?.detail.delivery as { latencyMs: number } | undefined;
     if (delivery) metrics.deliverySeconds.observe(delivery.latencyMs / 1000);
+    const bounce = event?.detail.bounce as { category: string; remoteHost: string | null } | undefined;
+    if (bounce && mode === 'live') {
+      metrics.countBounce(bounce.category, providers?.byHost(bounce.remoteHost ?? '')?.name ?? 'other');
+    }
   }
   const tried =
     attempt === null

@@ -87,9 +87,14 @@ export const settleOperation = batch('delivery.settle', 'write', settleMany);
 /** Settles the lists of several calls. Throws, and settles nothing, if the state of a message does not allow it. */
 async function settleMany(tx: Transaction, calls: readonly Settlement[][]): Promise<SettleResult[]> {
   const settled = await settleLeases(tx, calls.flat(), ({ seq, fence, accountId, mode, ...one }) => ({
-    ...{ seq, fence, accountId, mode, tried: one.attempt !== null },
+    seq,
+    fence,
+    accountId,
+    mode,
+    tried: one.attempt !== null,
     againAtMs: one.to === 'delayed' ? (one.nextAttemptAtMs ?? one.atMs) : null,
-    ...{ cause: one.cause ?? null, failedAtMs: one.atMs },
+    cause: one.cause ?? null,
+    failedAtMs: one.atMs,
   }));
   const kept = new Set(settled);
   const changed = await transitionMany(tx, settled);
@@ -112,7 +117,11 @@ async function settleMany(tx: Transaction, calls: readonly Settlement[][]): Prom
       tx,
       ATTEMPT,
       tried.map(({ accountId, messageId, attempts: number, atMs: at, attempt }) => ({
-        ...{ accountId, messageId, number, at, record: JSON.stringify(attempt) },
+        accountId,
+        messageId,
+        number,
+        at,
+        record: JSON.stringify(attempt),
       })),
       'ON CONFLICT (account_id, message_id, number) DO UPDATE SET at = excluded.at, record = excluded.record',
     ),

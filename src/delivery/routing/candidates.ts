@@ -54,7 +54,9 @@ export const NO_FACTS = { host: null, address: null, tls: null, dialogue: [] };
 
 const NO_SOURCE = {
   evidence: { stage: 'connect' as const, cause: 'EADDRNOTAVAIL', relay: false },
-  ...{ facts: NO_FACTS, forNeed: false, noSource: true },
+  facts: NO_FACTS,
+  forNeed: false,
+  noSource: true,
 };
 
 /** Looks up the domain, unless candidates are left from earlier in the attempt, and returns the hosts to dial. */

@@ -19,7 +19,9 @@ function setUp() {
     return Promise.resolve(zone[domain] ?? { status: 'no-data', secure: false });
   };
   const sets = openExchangerSets({
-    ...{ dns: { resolveMx }, clock, providers: PROVIDERS },
+    dns: { resolveMx },
+    clock,
+    providers: PROVIDERS,
     onChanged: (domain, before) => changed.push(`${domain}: ${before} -> ${sets.destinationOf(domain)}`),
   });
   const mx = (domain: string, hosts: Record<string, number>): void => {

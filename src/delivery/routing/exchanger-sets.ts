@@ -123,8 +123,15 @@ export function openExchangerSets({ dns, clock, providers, onChanged }: Exchange
     if (!entry) {
       evict();
       entry = {
-        ...{ key: domain, best: new Set(), folded: new Set(), others: [], all: '', isPending: true, asking: 0 },
-        ...{ askedMs: clock.now(), freshMs: 0 },
+        key: domain,
+        best: new Set(),
+        folded: new Set(),
+        others: [],
+        all: '',
+        isPending: true,
+        asking: 0,
+        askedMs: clock.now(),
+        freshMs: 0,
       };
       keep(domain, entry);
     } else entries.delete(domain);
@@ -188,8 +195,14 @@ export function openExchangerSets({ dns, clock, providers, onChanged }: Exchange
 /** For a relay: no name is looked up, since all messages have one destination. */
 export function oneWay({ resolveMx }: Pick<Dns, 'resolveMx'>): ExchangerSets {
   return {
-    ...{ resolveMx, destinationOf: (domain) => domain, destinationAt: (domain) => domain, lookUp: () => undefined },
-    ...{ othersOf: () => [], isPending: () => false, serves: () => false },
-    ...{ areAlike: (one, other) => one === other, domainsOf: (key) => [key] },
+    resolveMx,
+    destinationOf: (domain) => domain,
+    destinationAt: (domain) => domain,
+    lookUp: () => undefined,
+    othersOf: () => [],
+    isPending: () => false,
+    serves: () => false,
+    areAlike: (one, other) => one === other,
+    domainsOf: (key) => [key],
   };
 }

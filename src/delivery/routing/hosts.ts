@@ -180,21 +180,21 @@ function isBrokenTls({ stage, cause, reply, tlsVersion }: SmtpError): boolean {
 }
 
 /** Returns the policy that attempts record: the domain's, the message's requirement, or that there was none. */
-export function tlsPolicyName(asked: HostPolicy | undefined, need: TlsNeed): TlsPolicyName {
-  if (asked?.mandatory) return asked.name;
-  return need ? 'requireTls' : (asked?.name ?? 'opportunistic');
+export function tlsPolicyName(requested: HostPolicy | undefined, need: TlsNeed): TlsPolicyName {
+  if (requested?.mandatory) return requested.name;
+  return need ? 'requireTls' : (requested?.name ?? 'opportunistic');
 }
 
 /** Opens a session; an error is that of the last connection. */
 export async function dial(candidate: Candidate, dialling: Dialling): Promise<OpenSmtpResult> {
   const { hosts, need, ...rest } = dialling;
-  const { host, policy: asked, allAddresses: _, ...peer } = candidate;
+  const { host, policy: requested, allAddresses: _, ...peer } = candidate;
   const options: OpenSmtpOptions = { ...peer, host, ...rest };
-  const policy = asked && underPolicy(asked, errorSentence);
-  if ((need || asked?.mandatory) && candidate.tls === 'opportunistic') options.tls = 'required';
-  if (need === 'verified' && !(asked?.mandatory && asked.check)) options.verifyCertificate = true;
+  const policy = requested && underPolicy(requested, errorSentence);
+  if ((need || requested?.mandatory) && candidate.tls === 'opportunistic') options.tls = 'required';
+  if (need === 'verified' && !(requested?.mandatory && requested.check)) options.verifyCertificate = true;
   if (policy?.inspect) options.inspect = policy.inspect;
-  if (asked?.serverName !== undefined) options.serverName = asked.serverName;
+  if (requested?.serverName !== undefined) options.serverName = requested.serverName;
   options.clearBecause = (address) => hosts.tlsFallback(host, address);
   options.mayPipeline = (address) => hosts.mayPipeline({ host, address });
   const first = await openSmtpSession(options);

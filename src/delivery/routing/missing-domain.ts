@@ -18,7 +18,7 @@ const MAX_ENTRIES = 10_000;
 export interface MissingDomainDeps {
   now(): number;
   /** Whether the domain accepted mail of this account in the last 30 days. */
-  tookMailLately(accountId: string, domain: string): Promise<boolean>;
+  acceptedMailLately(accountId: string, domain: string): Promise<boolean>;
   log: Log;
 }
 
@@ -29,7 +29,7 @@ export interface MissingDomains {
   exists(recipient: string): void;
 }
 
-export function openMissingDomains({ now, tookMailLately, log }: MissingDomainDeps): MissingDomains {
+export function openMissingDomains({ now, acceptedMailLately, log }: MissingDomainDeps): MissingDomains {
   const since = new Map<string, number>();
 
   const missingSince = (domain: string): number => {
@@ -42,9 +42,9 @@ export function openMissingDomains({ now, tookMailLately, log }: MissingDomainDe
   };
 
   /** If this cannot be determined, retry: waiting without success is better than losing a message. */
-  const tookMail = async (accountId: string, domain: string): Promise<boolean> => {
+  const acceptedMail = async (accountId: string, domain: string): Promise<boolean> => {
     try {
-      return await tookMailLately(accountId, domain);
+      return await acceptedMailLately(accountId, domain);
     } catch (error) {
       log.warn({ error: (error as Error).message }, 'lookup of recent deliveries to a domain failed');
       return true;
@@ -55,7 +55,7 @@ export function openMissingDomains({ now, tookMailLately, log }: MissingDomainDe
     evidenceFor: async (evidence, { accountId, recipient }) => {
       if (evidence.stage !== 'dns' || evidence.local?.enhanced !== '5.1.2') return evidence;
       const domain = domainOf(recipient);
-      if (now() - missingSince(domain) >= GRACE_MS || !(await tookMail(accountId, domain))) return evidence;
+      if (now() - missingSince(domain) >= GRACE_MS || !(await acceptedMail(accountId, domain))) return evidence;
       const message = `${evidence.local.text}, although it accepted mail in the last 30 days`;
       return { stage: 'dns', cause: 'ENOTFOUND', message, relay: evidence.relay };
     },

@@ -51,7 +51,10 @@ test('each recipient has a transaction alone, whose MAIL FROM names that copy', 
   assert.deepEqual(
     found,
     to.map((address, index) => ({
-      ...{ messageId: ids[index], isShared: false, domain: 'bounces.example', recipients: [address] },
+      messageId: ids[index],
+      isShared: false,
+      domain: 'bounces.example',
+      recipients: [address],
     })),
   );
 });

@@ -31,7 +31,7 @@ function dialogueOf(
   reply: SmtpReply,
   accepted: boolean,
 ): { atMs: number; direction: 'C' | 'S'; text: string }[] {
-  const said: ['C' | 'S', string][] = [
+  const lines: ['C' | 'S', string][] = [
     ['S', `220 ${HOST} ESMTP simulated`],
     ['C', 'EHLO (simulated)'],
     ['S', `250 ${HOST}`],
@@ -40,10 +40,10 @@ function dialogueOf(
     ['C', `RCPT TO:<${job.recipient}>`],
   ];
   if (accepted) {
-    said.push(['S', '250 2.1.5 OK'], ['C', 'DATA'], ['S', '354 go ahead'], ['C', `<${job.sizeBytes} bytes>`]);
+    lines.push(['S', '250 2.1.5 OK'], ['C', 'DATA'], ['S', '354 go ahead'], ['C', `<${job.sizeBytes} bytes>`]);
   }
-  said.push(['S', replyText(reply)]);
-  return said.map(([direction, text]) => ({ atMs: 0, direction, text }));
+  lines.push(['S', replyText(reply)]);
+  return lines.map(([direction, text]) => ({ atMs: 0, direction, text }));
 }
 
 /** Returns the simulated server's reply; if the text starts with no reply, its default one. */

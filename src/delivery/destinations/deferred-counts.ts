@@ -8,7 +8,7 @@ import { SPREAD } from '../record/results.ts';
 import type { ExchangerSets } from '../routing/exchanger-sets.ts';
 import { isRelay } from '../routing/route.ts';
 import type { Pause } from './pause-steps.ts';
-import { type PutOffSpan, putOffByDomainOperation } from './pause-store.ts';
+import { type DeferredSpan, deferredByDomainOperation } from './pause-store.ts';
 import type { Registry } from './registry.ts';
 
 /** Paused destinations that are counted, out of those that a node publishes. */
@@ -22,7 +22,7 @@ const LOOKED_UP_AT_ONCE = 500;
 export type Sets = Pick<ExchangerSets, 'destinationOf' | 'lookUp' | 'isPending'>;
 
 /** Returns when mail deferred by a pause is due again. */
-export function spanOf({ beganMs, mailDueMs }: Pick<Pause, 'beganMs' | 'mailDueMs'>): PutOffSpan {
+export function spanOf({ beganMs, mailDueMs }: Pick<Pause, 'beganMs' | 'mailDueMs'>): DeferredSpan {
   return { fromMs: mailDueMs, untilMs: mailDueMs + Math.round((mailDueMs - beganMs) * SPREAD) };
 }
 
@@ -41,21 +41,21 @@ function sumOf(found: readonly { count: number }[]): number {
   return found.reduce((sum, { count }) => sum + count, 0);
 }
 
-export interface PutOffCounts {
+export interface DeferredCounts {
   /** Call every second. Rejects if the storage fails; the next call counts again. */
   count(): Promise<void>;
   /** The last count. */
   of(key: string): number;
 }
 
-interface PutOffDeps {
+interface DeferredDeps {
   database: Database;
   clock: Clock;
   registry: Pick<Registry, 'paused'>;
   sets: Sets;
 }
 
-export function openPutOffCounts({ database, clock, registry, sets }: PutOffDeps): PutOffCounts {
+export function openDeferredCounts({ database, clock, registry, sets }: DeferredDeps): DeferredCounts {
   let counts = new Map<string, number>();
   let countedMs = Number.NEGATIVE_INFINITY;
 
@@ -64,7 +64,7 @@ export function openPutOffCounts({ database, clock, registry, sets }: PutOffDeps
     const left = { rows: COUNTED_ROWS, domains: COUNTED_DOMAINS };
     let isComplete = true;
     for (const { key, pause } of registry.paused().slice(0, PUBLISHED_PAUSED)) {
-      const found = await database.execute(putOffByDomainOperation, { ...spanOf(pause!), ...left });
+      const found = await database.execute(deferredByDomainOperation, { ...spanOf(pause!), ...left });
       const domains = isRelay(key) ? [] : found.map(({ domain }) => domain);
       if (!areKnown(sets, domains)) isComplete = false;
       const own = found.filter(({ domain }) => isRelay(key) || sets.destinationOf(domain) === key);

@@ -1,0 +1,35 @@
+/** Tests which of two results at the hosts of one attempt counts for a recipient. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { classify } from '../outcome/outcome.ts';
+import type { Held } from '../queue/held.ts';
+import type { AttemptFacts } from '../record/settle.ts';
+import { type AttemptResult, type Ended, laterResult } from './pass.ts';
+
+const held = {} as Held;
+
+const ended = (code: number, host: string): Ended => ({
+  held,
+  kind: 'ended',
+  outcome: classify({ stage: 'rcpt', reply: { code, text: 'reply', lines: ['reply'] }, relay: false }),
+  facts: { host, dialogue: [{ atMs: 0, direction: 'S', text: `${code} from ${host}` }] } as unknown as AttemptFacts,
+});
+
+const codeOf = (result: AttemptResult): number | null | undefined =>
+  result.kind === 'ended' ? result.outcome.smtpCode : undefined;
+
+test('the result at the later host counts', () => {
+  assert.equal(codeOf(laterResult(undefined, ended(451, 'mx1'))), 451);
+  assert.equal(codeOf(laterResult(ended(451, 'mx1'), ended(452, 'mx2'))), 452);
+});
+
+test('a permanent refusal by a later host does not outweigh the deferral of a better one, and is in the dialogue', () => {
+  const result = laterResult(ended(451, 'mx1'), ended(550, 'mx2'));
+  assert.equal(codeOf(result), 451);
+  assert.match(JSON.stringify(result), /550 from mx2/);
+});
+
+test('the reply of an earlier host is recorded if the later one did not reply about the recipient', () => {
+  assert.equal(codeOf(laterResult(ended(451, 'mx1'), { held, kind: 'put back' })), 451);
+  assert.equal(laterResult(undefined, { held, kind: 'put back' }).kind, 'put back');
+});
