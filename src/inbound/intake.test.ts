@@ -12,9 +12,17 @@ const RETURN_PATH: Use = { kind: 'return-path', copy: { messageId: 'msg_1', isSh
 function mailOf(change: Partial<NewInbound> = {}): NewInbound {
   const content = Buffer.from('mail');
   return {
-    ...{ id: newId('inb'), receivedAtMs: 1, envelopeFrom: '', recipient: 'b+x@bounces.example', use: RETURN_PATH },
-    ...{ client: { address: '192.0.2.1', helo: 'mx.example', tls: null }, sizeBytes: content.length, content },
-    ...{ blobKey: null, nowMs: 1, ...change },
+    id: newId('inb'),
+    receivedAtMs: 1,
+    envelopeFrom: '',
+    recipient: 'b+x@bounces.example',
+    use: RETURN_PATH,
+    client: { address: '192.0.2.1', helo: 'mx.example', tls: null },
+    sizeBytes: content.length,
+    content,
+    blobKey: null,
+    nowMs: 1,
+    ...change,
   };
 }
 

@@ -90,14 +90,16 @@ for (const dialect of DIALECTS)
     });
     const { text, ...shown } = one!;
     assert.deepEqual(shown, {
-      ...{
-        id,
-        receivedAtMs: r.clock.now(),
-        recipient: 'postmaster@bounces.example',
-        envelopeFrom: 'ann@provider.example',
-      },
-      ...{ client: { address: '198.51.100.7', helo: 'mx.provider.example', tls: null }, sizeBytes: LETTER.length },
-      ...{ from: 'Ann <ann@provider.example>', subject: 'Your mail ü', isWhole: true, forwarding: 'forwarded' },
+      id,
+      receivedAtMs: r.clock.now(),
+      recipient: 'postmaster@bounces.example',
+      envelopeFrom: 'ann@provider.example',
+      client: { address: '198.51.100.7', helo: 'mx.provider.example', tls: null },
+      sizeBytes: LETTER.length,
+      from: 'Ann <ann@provider.example>',
+      subject: 'Your mail ü',
+      isWhole: true,
+      forwarding: 'forwarded',
     });
     assert.equal(text.trim(), 'Please call me.');
     assert.equal(r.sent.length, 1);

@@ -76,8 +76,21 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
   };
   const deliver = async (jobs: DeliveryJob[]): Promise<void> => {
     const settled = jobs.map(({ seq, fence, mode, messageId, emailSeq, retain }) => ({
-      ...{ seq, fence, accountId, mode, messageId, emailSeq, retain, atMs: clock.now(), attempts: 1, attempt: null },
-      ...{ to: 'delivered' as const, nextAttemptAtMs: null, suppress: null, followedBy: null, sandboxOutcome: null },
+      seq,
+      fence,
+      accountId,
+      mode,
+      messageId,
+      emailSeq,
+      retain,
+      atMs: clock.now(),
+      attempts: 1,
+      attempt: null,
+      to: 'delivered' as const,
+      nextAttemptAtMs: null,
+      suppress: null,
+      followedBy: null,
+      sandboxOutcome: null,
       event: { id: newId('evt', clock.now()), type: 'Delivery' as const, detail: { delivery: { latencyMs: 1 } } },
     }));
     await database.execute(settleOperation, settled);
@@ -164,7 +177,11 @@ test('reports without proof, about other mail, or of another kind change nothing
   await r.receive(outOfOffice('ann@example.com'), [returnPath(ann)]);
   await r.receive(feedbackReport({ recipient: 'ann@example.com', headerMessageId, type: 'not-spam' }), [ABUSE]);
   assert.deepEqual(await r.counted(), {
-    ...{ unproven: 2, 'unknown-mail': 2, 'other-recipient': 1, 'auto-reply': 1, 'not-a-report': 1 },
+    unproven: 2,
+    'unknown-mail': 2,
+    'other-recipient': 1,
+    'auto-reply': 1,
+    'not-a-report': 1,
   });
   assert.deepEqual([await r.types(ann), await r.suppressed()], [['Send', 'Delivery'], []]);
   await r.receive(bounce, [returnPath(ann)]);

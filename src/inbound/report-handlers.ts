@@ -57,7 +57,9 @@ export function createReportHandlers(deps: ReportHandlerDeps): ReportHandlers {
   });
   const report = handlerOf((mail) => readFinding(deps, mail));
   return {
-    ...{ 'return-path': report, abuse: report, postmaster: report },
+    'return-path': report,
+    abuse: report,
+    postmaster: report,
     unsubscribe: handlerOf((mail) => readUnsubscribe(deps, mail)),
   };
 }
@@ -117,8 +119,13 @@ async function readUnsubscribe({ database, clock }: ReportHandlerDeps, mail: Inb
   const nowMs = clock.now();
   const { accountId, messageId, recipient } = copy;
   const unsubscribing: Unsubscribing = {
-    ...{ accountId, mode: 'live', messageId, email: sameAddressKey(recipient), method: 'mail' },
-    ...{ eventId: newId('evt', nowMs), nowMs },
+    accountId,
+    mode: 'live',
+    messageId,
+    email: sameAddressKey(recipient),
+    method: 'mail',
+    eventId: newId('evt', nowMs),
+    nowMs,
   };
   return { results: [], unsubscribing, ignored: [], letter: null };
 }
@@ -159,7 +166,10 @@ async function recordReports(deps: ReportHandlerDeps, found: readonly FoundRepor
   const blobKeys: string[] = [];
   for (const group of groupsOf(found)) {
     const meanings = group.map(({ lease, mail: { id: inboundId }, finding: { results, unsubscribing } }) => ({
-      ...{ inboundId, lease, results, unsubscribing },
+      inboundId,
+      lease,
+      results,
+      unsubscribing,
     }));
     const recorded = await deps.database.execute(recordReportsOperation, meanings);
     lost.push(...recorded.lost);

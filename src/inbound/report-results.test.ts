@@ -11,24 +11,37 @@ const OURS = '<mh1.x@shop.example>';
 
 function copy(name: string, change: Partial<SentCopy> = {}): SentCopy {
   return {
-    ...{ accountId: 'acc_1', messageId: `msg_${name}`, recipient: `${name}@example.com`, status: 'delivered' },
-    ...{ isBeingSent: false, headerMessageId: OURS, createdAt: NOW },
+    accountId: 'acc_1',
+    messageId: `msg_${name}`,
+    recipient: `${name}@example.com`,
+    status: 'delivered',
+    isBeingSent: false,
+    headerMessageId: OURS,
+    createdAt: NOW,
     ...change,
   };
 }
 
 function recipient(change: Partial<ReportedRecipient>): ReportedRecipient {
   return {
-    ...{ finalRecipient: null, originalRecipient: null, action: 'failed', status: '5.1.1', smtpCode: null },
-    ...{ diagnostic: null, remoteHost: null },
+    finalRecipient: null,
+    originalRecipient: null,
+    action: 'failed',
+    status: '5.1.1',
+    smtpCode: null,
+    diagnostic: null,
+    remoteHost: null,
     ...change,
   };
 }
 
 const bounce = (messageId: string | null, ...recipients: Partial<ReportedRecipient>[]) =>
   ({
-    ...{ kind: 'bounce', recipients: recipients.map(recipient) },
-    ...{ mail: { messageId, feedbackId: null, to: [] }, isForMachines: true, mentioned: [] as string[] },
+    kind: 'bounce',
+    recipients: recipients.map(recipient),
+    mail: { messageId, feedbackId: null, to: [] },
+    isForMachines: true,
+    mentioned: [] as string[],
   }) satisfies Report;
 
 /** The messages it changes, then the counts of the others. */
@@ -127,7 +140,9 @@ interface Said {
 
 const complaint = ({ recipients = [], feedbackId: id }: Said) =>
   ({
-    ...{ kind: 'complaint', feedbackType: 'abuse', recipients },
+    kind: 'complaint',
+    feedbackType: 'abuse',
+    recipients,
     mail: { messageId: OURS, feedbackId: id ?? null, to: [] },
     tokens: [],
   }) satisfies Report;

@@ -118,20 +118,20 @@ export function resultsOfComplaint(report: Complaint, context: ComplaintContext)
   const { proof, reporter, nowMs } = context;
   const copies = ofOneAccount(report, context.copies);
   if (copies.length === 0) return ignored(context.copies.length > 0 ? 'unproven' : 'unknown-mail');
-  const said = { feedbackType: report.feedbackType, remoteHost: reporter };
+  const facts = { feedbackType: report.feedbackType, remoteHost: reporter };
   const byAddress = copiesByAddress(copies);
   const isBelieved = proof !== 'message-id' || byAddress.size === 1;
   const recipients = isBelieved ? report.recipients : [];
   const named = new Set(recipients.flatMap((address) => byAddress.get(sameAddressKey(address)) ?? []));
   if (named.size === 0 && proof === 'copy') named.add(copies[0]!);
   const results = [...named].map(
-    (copy) => [copy, lateComplaint(copy, { ...said, recipientIs: 'named' }, nowMs)] as const,
+    (copy) => [copy, lateComplaint(copy, { ...facts, recipientIs: 'named' }, nowMs)] as const,
   );
   if (named.size === 0) {
     // One copy of the newest email represents all, so that a repeated report finds its event there.
     const [copy] = copies as [SentCopy];
     const recipientIs = copies.length === 1 ? 'the-only-one' : 'one-of-several';
-    results.push([copy, lateComplaint(copy, { ...said, recipientIs }, nowMs)]);
+    results.push([copy, lateComplaint(copy, { ...facts, recipientIs }, nowMs)]);
   }
   const isTooEarly = results.some(([copy]) => copy.isBeingSent);
   return { results: results.flatMap(([copy, one]) => (copy.isBeingSent ? [] : [one])), ignored: [], isTooEarly };

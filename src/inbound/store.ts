@@ -93,7 +93,12 @@ export async function storeInbound(tx: Transaction, mails: readonly NewInbound[]
   await enqueue(
     tx,
     mails.map((mail) => ({
-      ...{ kind: INBOUND_WORK, ...ownerOf(mail.use), subject: mail.id, ref: 0, lane: laneOf(mail), dueMs: mail.nowMs },
+      kind: INBOUND_WORK,
+      ...ownerOf(mail.use),
+      subject: mail.id,
+      ref: 0,
+      lane: laneOf(mail),
+      dueMs: mail.nowMs,
     })),
   );
 }
@@ -137,8 +142,12 @@ export interface MailRow {
 
 export function factsOf(row: Omit<MailRow, 'content' | 'blob_key'>): InboundFacts {
   return {
-    ...{ id: row.id, receivedAtMs: row.received_at, envelopeFrom: row.envelope_from, recipient: row.recipient },
-    ...{ use: JSON.parse(row.purpose) as Use, client: JSON.parse(row.client) as InboundFacts['client'] },
+    id: row.id,
+    receivedAtMs: row.received_at,
+    envelopeFrom: row.envelope_from,
+    recipient: row.recipient,
+    use: JSON.parse(row.purpose) as Use,
+    client: JSON.parse(row.client) as InboundFacts['client'],
     sizeBytes: row.size_bytes,
   };
 }
@@ -147,10 +156,10 @@ const COLUMNS = 'id, purpose, envelope_from, recipient, client, size_bytes, cont
 
 async function jobsOf(tx: Transaction, rows: readonly Work[]): Promise<InboundJob[]> {
   if (rows.length === 0) return [];
-  const asked = rowset(tx, 'asked', { subject: 'text' }, rows);
+  const requested = rowset(tx, 'asked', { subject: 'text' }, rows);
   const found = await tx.all<MailRow>(
-    `SELECT ${COLUMNS} FROM inbound_mail WHERE id IN (SELECT asked.subject FROM ${asked.sql})`,
-    ...asked.params,
+    `SELECT ${COLUMNS} FROM inbound_mail WHERE id IN (SELECT asked.subject FROM ${requested.sql})`,
+    ...requested.params,
   );
   const mails = new Map(found.map((row) => [row.id, row]));
   // Both are written and deleted together; a row without its message must still not stop the claims.
@@ -179,7 +188,8 @@ export const claimInboundOperation = operation(
       rows.filter((row) => !parked.includes(row)),
     );
     return {
-      ...{ jobs, taken: rows.length },
+      jobs,
+      taken: rows.length,
       overQuota: overQuota.filter((lane) => parked.some((row) => row.lane === lane)),
     };
   },
@@ -233,16 +243,16 @@ export interface Unread extends Lease {
 }
 
 /** Defers or quarantines messages; returns the rows whose lease was lost. */
-export const putOffInboundOperation = operation(
-  'inbound.putOff',
+export const deferInboundOperation = operation(
+  'inbound.defer',
   'write',
   async (tx, unread: readonly Unread[]): Promise<number[]> => {
     const held = await settleLeases(tx, unread, (one) => ({ ...one, tried: true }));
     const aside = held.filter((one) => one.againAtMs === null);
-    const asked = rowset(tx, 'asked', { inboundId: 'text' }, aside);
+    const requested = rowset(tx, 'asked', { inboundId: 'text' }, aside);
     await tx.run(
-      `UPDATE inbound_mail SET status = 'aside' WHERE id IN (SELECT asked.inbound_id FROM ${asked.sql})`,
-      ...asked.params,
+      `UPDATE inbound_mail SET status = 'aside' WHERE id IN (SELECT asked.inbound_id FROM ${requested.sql})`,
+      ...requested.params,
     );
     return unread.filter((one) => !held.includes(one)).map((one) => one.seq);
   },

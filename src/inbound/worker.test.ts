@@ -58,7 +58,14 @@ async function rig(dialect: Dialect, nodes = 1) {
     return id;
   };
   return {
-    ...{ database, clock, blobs, workers, start, store, read, lines },
+    database,
+    clock,
+    blobs,
+    workers,
+    start,
+    store,
+    read,
+    lines,
     onRead: (next: typeof reading) => {
       reading = next;
     },

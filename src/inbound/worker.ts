@@ -28,10 +28,10 @@ import { createInboundQueue, type InboundItem } from './queue.ts';
 import {
   claimInboundOperation,
   clampInboundOperation,
+  deferInboundOperation,
   INBOUND_WORK,
   type InboundJob,
   keepInboundOperation,
-  putOffInboundOperation,
   type Unread,
 } from './store.ts';
 
@@ -138,7 +138,9 @@ class InboundWork implements WorkKind<InboundItem, Result> {
     const { accountId, mode } = owner;
     if (againAtMs === null) this.#deps.log.error({ inboundId: job.mail.id, accountId }, 'inbound message quarantined');
     return {
-      ...{ seq: job.seq, fence: job.fence, kind: 'unread' },
+      seq: job.seq,
+      fence: job.fence,
+      kind: 'unread',
       unread: { ...leaseOf(job), accountId, mode, againAtMs },
     };
   }
@@ -154,7 +156,7 @@ class InboundWork implements WorkKind<InboundItem, Result> {
     const { database, handlers, blobs, onRecorded } = this.#deps;
     const lost: number[] = [];
     const unread = results.flatMap((one) => (one.kind === 'unread' ? [one.unread] : []));
-    if (unread.length > 0) lost.push(...(await database.execute(putOffInboundOperation, unread)));
+    if (unread.length > 0) lost.push(...(await database.execute(deferInboundOperation, unread)));
     const found = results.filter((one) => one.kind === 'found');
     for (const use of new Set(found.map((one) => one.use))) {
       const handler = handlers[use] as Handler<unknown>;

@@ -70,9 +70,9 @@ export function dnsCache(options: { maxEntries: number; maxBytes: number; now?: 
       }
       const underWay = asking.get(key);
       if (underWay) return underWay as Promise<Cached<T>>;
-      const asked = askOnce(key, ask);
-      asking.set(key, asked);
-      return asked;
+      const requested = askOnce(key, ask);
+      asking.set(key, requested);
+      return requested;
     },
     clear: () => {
       entries.clear();

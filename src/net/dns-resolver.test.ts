@@ -118,7 +118,12 @@ for (const [ttl, expectedMs] of ttls) {
   test(`a TTL of ${ttl} s counts as ${expectedMs / 1000} s, for every type`, async (t) => {
     const server = await serverOf(t, {
       'a.example': {
-        ...{ ...A, TXT: ['x'], MX: [[1, 'mx.example']], NS: ['ns.example'], TLSA: [[3, 1, 1, '00']], ttl },
+        ...A,
+        TXT: ['x'],
+        MX: [[1, 'mx.example']],
+        NS: ['ns.example'],
+        TLSA: [[3, 1, 1, '00']],
+        ttl,
       },
     });
     const dns = open(t, [server]);

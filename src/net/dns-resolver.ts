@@ -14,7 +14,7 @@ import type { Answer, DecodedPacket, MxData, TlsaData, TxtData } from 'dns-packe
 import { createSemaphore, type Semaphore } from '../base/semaphore.ts';
 import { toQueryName } from './dns-name.ts';
 import { type DnsServer, isOnThisHost } from './dns-servers.ts';
-import { askServer, type DnsQuestion, type Heard, NAME_ERROR, NO_ERROR, rcodeOf } from './dns-stub.ts';
+import { askServer, type DnsQuestion, NAME_ERROR, NO_ERROR, rcodeOf, type ServerResponse } from './dns-stub.ts';
 
 interface RecordData {
   A: string;
@@ -148,11 +148,11 @@ async function lookUpWith<T extends RecordType>(
   let secure = true;
   let ttlMs = MAX_TTL_MS;
   for (let ask = first; ; ask = next) {
-    const said = await ask(name, type);
-    if ('cause' in said) return { status: 'temporary', cause: said.cause };
-    const { packet } = said;
+    const answer = await ask(name, type);
+    if ('cause' in answer) return { status: 'temporary', cause: answer.cause };
+    const { packet } = answer;
     const answers = packet.answers ?? [];
-    secure &&= said.secure;
+    secure &&= answer.secure;
     const followed = type === 'CNAME' ? { name, ttlMs } : followAliases(answers, name, seen);
     if (followed === undefined) return { status: 'temporary', cause: 'ECNAMELOOP' };
     ttlMs = Math.min(ttlMs, followed.ttlMs);
@@ -199,7 +199,7 @@ async function askOnce(
   { permits, slow, signal }: Asker,
   question: DnsQuestion,
   { server, timeoutMs }: { server: DnsServer; timeoutMs: number },
-): Promise<Heard> {
+): Promise<ServerResponse> {
   await permits.acquire();
   let held: Semaphore | undefined = permits;
   const timer = setTimeout(async () => {
@@ -228,31 +228,31 @@ async function askAll(
   const unable = new Set<DnsServer>();
   const order = inTurn(servers, asker);
   let silence = 'ENOSERVER';
-  let said: string | undefined;
+  let answer: string | undefined;
   for (let round = 1; round <= options.tries; round += 1) {
     for (const server of order) {
       if (unable.has(server)) continue;
       const asking = { server, timeoutMs: options.timeoutMs * round };
-      const heard = await askOnce(asker, { ...question, recursion }, asking);
+      const response = await askOnce(asker, { ...question, recursion }, asking);
       if (signal.aborted) return { cause: 'ECANCELLED' };
-      if ('cause' in heard) {
-        silence = heard.cause;
+      if ('cause' in response) {
+        silence = response.cause;
         if (silentUntilMs.size >= MAX_SILENT) silentUntilMs.clear();
         silentUntilMs.set(keyOf(server), performance.now() + SILENT_MS);
         continue;
       }
       silentUntilMs.delete(keyOf(server));
-      const { packet } = heard;
+      const { packet } = response;
       const problem = problemOf(packet, recursion);
       if (problem === undefined) {
         const isTrusted = recursion && (options.trustEveryServer || isOnThisHost(server));
         return { packet, secure: isTrusted && packet.flag_ad };
       }
-      said = problem;
+      answer = problem;
       unable.add(server);
     }
   }
-  return { cause: said ?? silence };
+  return { cause: answer ?? silence };
 }
 
 export function openResolver(options: ResolverOptions): Resolver {

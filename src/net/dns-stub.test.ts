@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test';
 import { type FakeDns, fakeDns, truncated } from '../../test/kit/fake-dns.ts';
 import { freePort } from '../../test/kit/free-ports.ts';
 import { type DnsServer, parseDnsServer } from './dns-servers.ts';
-import { askServer, type Heard, rcodeOf } from './dns-stub.ts';
+import { askServer, rcodeOf, type ServerResponse } from './dns-stub.ts';
 
 const NAME = 'mail.letters.example';
 const ADDRESS = '192.0.2.7';
@@ -37,12 +37,12 @@ async function scripted(t: TestContext, tamper?: FakeDns['tamper']): Promise<{ d
 function ask(
   server: DnsServer,
   options: { timeoutMs?: number; signal?: AbortSignal; name?: string } = {},
-): Promise<Heard> {
+): Promise<ServerResponse> {
   const { timeoutMs = 5_000, signal = new AbortController().signal, name = NAME } = options;
   return askServer({ name, type: 'A', recursion: true }, server, { timeoutMs, signal });
 }
 
-function addressIn(heard: Heard): unknown {
+function addressIn(heard: ServerResponse): unknown {
   assert.ok('packet' in heard, JSON.stringify(heard));
   const [answer] = heard.packet.answers ?? [];
   return answer && 'data' in answer ? answer.data : undefined;

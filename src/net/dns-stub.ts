@@ -29,7 +29,7 @@ export interface DnsQuestion {
   recursion: boolean;
 }
 
-export type Heard = { packet: DecodedPacket } | { cause: string };
+export type ServerResponse = { packet: DecodedPacket } | { cause: string };
 
 interface Asking {
   /** For everything together. */
@@ -66,20 +66,26 @@ interface Query {
 }
 
 function buildQuery({ name, type, recursion }: DnsQuestion, server: DnsServer, edns: boolean): Query {
-  const asked = isOnThisHost(server) ? name : inRandomCase(name);
+  const requested = isOnThisHost(server) ? name : inRandomCase(name);
   const opt = {
-    ...{ type: 'OPT' as const, name: '.', udpPayloadSize: UDP_BYTES, flags: DNSSEC_OK },
-    ...{ extendedRcode: 0, ednsVersion: 0, flag_do: true, options: [] },
+    type: 'OPT' as const,
+    name: '.',
+    udpPayloadSize: UDP_BYTES,
+    flags: DNSSEC_OK,
+    extendedRcode: 0,
+    ednsVersion: 0,
+    flag_do: true,
+    options: [],
   };
   const bytes = encode({
     type: 'query',
     id: randomInt(65_536),
     // AD requests that the answer reports whether it was validated (RFC 6840 §5.7).
     flags: (recursion ? RECURSION_DESIRED : 0) | AUTHENTIC_DATA,
-    questions: [{ name: asked, type, class: 'IN' }],
+    questions: [{ name: requested, type, class: 'IN' }],
     additionals: edns ? [opt] : [],
   });
-  return { bytes, end: QUESTION_AT + asked.length + 2 + 4 };
+  return { bytes, end: QUESTION_AT + requested.length + 2 + 4 };
 }
 
 type Fit = 'none' | 'other-case' | 'exact' | 'no-question';
@@ -116,18 +122,18 @@ function codeOf(error: Error): string {
 /** Runs until the first end, the timeout, or the signal, and then releases its resources. */
 function until<T>(
   asking: Asking,
-  start: (end: (heard: T) => void) => { release(): void; late(): string },
+  start: (end: (response: T) => void) => { release(): void; late(): string },
 ): Promise<T | { cause: string }> {
   return new Promise((resolve) => {
     let running: ReturnType<typeof start> | undefined;
     let isOver = false;
-    const end = (heard: T | { cause: string }): void => {
+    const end = (response: T | { cause: string }): void => {
       if (isOver) return;
       isOver = true;
       clearTimeout(timer);
       asking.signal.removeEventListener('abort', cancel);
       running?.release();
-      resolve(heard);
+      resolve(response);
     };
     const cancel = (): void => end({ cause: 'ECANCELLED' });
     const timer = setTimeout(() => end({ cause: running?.late() ?? 'ETIMEOUT' }), asking.timeoutMs);
@@ -139,8 +145,8 @@ function until<T>(
 }
 
 /** `isCut`: truncated, to be asked over TCP. */
-function overUdp(query: Query, server: DnsServer, asking: Asking): Promise<Heard | { isCut: true }> {
-  return until<Heard | { isCut: true }>(asking, (end) => {
+function overUdp(query: Query, server: DnsServer, asking: Asking): Promise<ServerResponse | { isCut: true }> {
+  return until<ServerResponse | { isCut: true }>(asking, (end) => {
     const socket = dgram.createSocket(net.isIPv6(server.address) ? 'udp6' : 'udp4');
     let isUnreadable = false;
     let patience: NodeJS.Timeout | undefined;
@@ -170,8 +176,8 @@ function overUdp(query: Query, server: DnsServer, asking: Asking): Promise<Heard
   });
 }
 
-function overTcp(query: Query, server: DnsServer, asking: Asking): Promise<Heard> {
-  return until<Heard>(asking, (end) => {
+function overTcp(query: Query, server: DnsServer, asking: Asking): Promise<ServerResponse> {
+  return until<ServerResponse>(asking, (end) => {
     const socket = net.connect({ host: server.address, port: server.port });
     const length = Buffer.alloc(2);
     length.writeUInt16BE(query.bytes.length);
@@ -193,15 +199,15 @@ function overTcp(query: Query, server: DnsServer, asking: Asking): Promise<Heard
 }
 
 /** Returns this server's answer; never rejects. */
-export async function askServer(question: DnsQuestion, server: DnsServer, options: Asking): Promise<Heard> {
+export async function askServer(question: DnsQuestion, server: DnsServer, options: Asking): Promise<ServerResponse> {
   const endMs = performance.now() + options.timeoutMs;
   const asking = (): Asking => ({ ...options, timeoutMs: Math.max(1, endMs - performance.now()) });
   let query = buildQuery(question, server, true);
-  let heard = await overUdp(query, server, asking());
-  if ('packet' in heard && [FORMAT_ERROR, NOT_IMPLEMENTED].includes(rcodeOf(heard.packet))) {
+  let response = await overUdp(query, server, asking());
+  if ('packet' in response && [FORMAT_ERROR, NOT_IMPLEMENTED].includes(rcodeOf(response.packet))) {
     // RFC 6891 §7: the server predates EDNS.
     query = buildQuery(question, server, false);
-    heard = await overUdp(query, server, asking());
+    response = await overUdp(query, server, asking());
   }
-  return 'isCut' in heard ? overTcp(query, server, asking()) : heard;
+  return 'isCut' in response ? overTcp(query, server, asking()) : response;
 }

@@ -119,7 +119,10 @@ test('a CNAME is followed; a loop of them is temporary', async () => {
 
 test('addresses: IPv6 before IPv4, one family alone, none', async () => {
   assert.deepEqual(await dns.resolveAddresses('a.example.com'), {
-    ...{ status: 'found', secure: false, ttlMs: 60_000, canonicalName: 'a.example.com' },
+    status: 'found',
+    secure: false,
+    ttlMs: 60_000,
+    canonicalName: 'a.example.com',
     value: ['2001:db8::1', '192.0.2.1', '192.0.2.2'],
   });
   const alias = await dns.resolveAddresses('Alias-A.example');

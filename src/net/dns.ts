@@ -212,9 +212,9 @@ function questions(resolver: Pick<Resolver, 'lookUp'>, remember: Remember): Ques
     name: string,
     convert: (records: RecordOf<T>[]) => U,
   ): Promise<DnsAnswer<U>> => {
-    const asked = toQueryName(name);
-    if (asked === undefined) return NO_SUCH_NAME;
-    return remember(`${type} ${asked}`, async () => converted(await resolver.lookUp(asked, type), convert));
+    const requested = toQueryName(name);
+    if (requested === undefined) return NO_SUCH_NAME;
+    return remember(`${type} ${requested}`, async () => converted(await resolver.lookUp(requested, type), convert));
   };
   return {
     resolveMx: (domain) => ask('MX', domain, toMxAnswer),
@@ -269,8 +269,8 @@ export function openDns(options: DnsOptions): Dns {
     return name === undefined ? NO_SUCH_NAME : remember(`SYSTEM ${name}`, () => systemLookup(name));
   };
   const atServers: Dns['atServers'] = (servers) => {
-    const asked = resolver.at(servers.map(parseDnsServer));
-    return { ...questions(asked, never), lookupHost, atServers, close: () => undefined };
+    const requested = resolver.at(servers.map(parseDnsServer));
+    return { ...questions(requested, never), lookupHost, atServers, close: () => undefined };
   };
   return {
     ...usual,

@@ -91,15 +91,15 @@ export function openHttpClient(options: HttpClientOptions): HttpClient {
     return entry;
   };
 
-  const request = async (asked: HttpRequest): Promise<HttpOutcome> => {
-    const url = URL.parse(asked.url);
+  const request = async (requested: HttpRequest): Promise<HttpOutcome> => {
+    const url = URL.parse(requested.url);
     if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
       return { ok: false, kind: 'protocol', message: 'not an http or https URL', latencyMs: 0 };
     }
     const entry = entryOf(url.origin, await openPools());
     entry.inFlight += 1;
     try {
-      return await exchange(entry.pool, { origin: url.origin, path: url.pathname + url.search }, asked);
+      return await exchange(entry.pool, { origin: url.origin, path: url.pathname + url.search }, requested);
     } finally {
       entry.inFlight -= 1;
       entry.lastUsedMs = performance.now();
@@ -108,7 +108,7 @@ export function openHttpClient(options: HttpClientOptions): HttpClient {
 
   return {
     post: request,
-    get: (asked) => request({ ...asked, method: 'GET', headers: {}, body: null, keepBody: true }),
+    get: (requested) => request({ ...requested, method: 'GET', headers: {}, body: null, keepBody: true }),
     close: async () => {
       clearInterval(sweep);
       await Promise.all([...pools.values()].map((entry) => entry.pool.destroy()));

@@ -188,6 +188,7 @@ export async function openSmtpSession(options: OpenSmtpOptions): Promise<OpenSmt
     return { ok: true, session: makeSession(connection, session) };
   }
   const error = { ...greeting.error, ...tlsOf(connection), ...dialledOf(reached), dialogue: spoken() };
-  void sayGoodbye(connection, greeting.error);
+  // The server counts the connection until it is closed: the next attempt, or a session without TLS, must not begin before.
+  await sayGoodbye(connection, greeting.error);
   return { ok: false, error };
 }

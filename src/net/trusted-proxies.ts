@@ -1,6 +1,7 @@
 /**
  * The client's address behind reverse proxies that the operator trusts (POSTRIDER_TRUSTED_PROXIES). From a trusted proxy
- * `X-Forwarded-For` and `X-Forwarded-Proto` apply; from any other peer both are ignored, because a client can send them too.
+ * `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host` apply; from any other peer they are ignored, because a client can send
+ * them too.
  * Pure functions.
  */
 import type { IncomingHttpHeaders } from 'node:http';
@@ -13,6 +14,8 @@ export interface Client {
   address: string;
   /** The scheme that the client used with the outermost trusted proxy; undefined if no trusted proxy reported one. */
   scheme: 'http' | 'https' | undefined;
+  /** The host that the client requested from the outermost trusted proxy (X-Forwarded-Host); undefined if none reported one. */
+  host: string | undefined;
 }
 
 const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
@@ -62,11 +65,11 @@ function elementsOf(header: string | string[] | undefined): string[] {
 /**
  * Returns the client of a request from `peer`: the rightmost address of X-Forwarded-For that is not a trusted proxy. If all are trusted,
  * the leftmost one. An element that is not an address ends the walk at the proxy that reported it. The scheme is taken from the element of
- * X-Forwarded-Proto that the same proxy wrote, or from the leftmost if there are fewer.
+ * X-Forwarded-Proto that the same proxy wrote, or from the leftmost if there are fewer, and the host from X-Forwarded-Host accordingly.
  */
 export function clientOf(peer: string, headers: IncomingHttpHeaders, trusted: readonly Cidr[]): Client {
   let address = plainAddress(peer);
-  if (!isTrustedProxy(address, trusted)) return { address, scheme: undefined };
+  if (!isTrustedProxy(address, trusted)) return { address, scheme: undefined, host: undefined };
   let hops = 0;
   for (const element of elementsOf(headers['x-forwarded-for']).reverse()) {
     const next = forwardedAddress(element);
@@ -75,7 +78,14 @@ export function clientOf(peer: string, headers: IncomingHttpHeaders, trusted: re
     hops += 1;
     if (!isTrustedProxy(address, trusted)) break;
   }
-  const schemes = elementsOf(headers['x-forwarded-proto']).reverse();
-  const scheme = schemes[Math.min(Math.max(hops, 1), schemes.length) - 1]?.toLowerCase();
-  return { address, scheme: scheme === 'http' || scheme === 'https' ? scheme : undefined };
+  const reported = (name: 'x-forwarded-proto' | 'x-forwarded-host'): string | undefined => {
+    const values = elementsOf(headers[name]).reverse();
+    return values[Math.min(Math.max(hops, 1), values.length) - 1];
+  };
+  const scheme = reported('x-forwarded-proto')?.toLowerCase();
+  return {
+    address,
+    scheme: scheme === 'http' || scheme === 'https' ? scheme : undefined,
+    host: reported('x-forwarded-host'),
+  };
 }

@@ -96,14 +96,14 @@ function addRecipient(port: InboundPort, dialogue: Dialogue, argument: string): 
   });
 }
 
-interface Asked {
+interface Query {
   dialogue: Dialogue;
   envelope: InboundEnvelope;
   address: Address;
   taken: Taken | undefined;
 }
 
-function take({ isScarce, hourly }: InboundPort, { dialogue, envelope, address, taken }: Asked): undefined {
+function take({ isScarce, hourly }: InboundPort, { dialogue, envelope, address, taken }: Query): undefined {
   const { maxRecipients } = dialogue.services.limits;
   const { recipients, sizeBytes } = envelope;
   if (taken === undefined) return refuseRecipient(dialogue, NOBODY);
@@ -147,14 +147,19 @@ function beginData(port: InboundPort, dialogue: Dialogue): undefined {
     store: async ({ whole, report, receivedBytes }) => {
       const nowMs = services.clock.now();
       const facts: Omit<InboundFacts, 'id' | 'recipient' | 'use' | 'sizeBytes'> = {
-        ...{ receivedAtMs: nowMs, envelopeFrom: envelope.from },
+        receivedAtMs: nowMs,
+        envelopeFrom: envelope.from,
         client: { address, helo: helo ?? '', tls: tlsProtocol },
       };
       const mails = recipients.map((taken) => {
         const isWhole = receivedBytes <= wholeBytesOf(taken);
         const { address: recipient, use } = taken;
         return {
-          ...{ ...facts, ...contentOf((isWhole ? whole : report)!), id: newId('inb', nowMs), recipient, nowMs },
+          ...facts,
+          ...contentOf((isWhole ? whole : report)!),
+          id: newId('inb', nowMs),
+          recipient,
+          nowMs,
           use: isLetter(use) && !isWhole ? { ...use, receivedBytes } : use,
         };
       });

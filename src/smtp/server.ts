@@ -166,7 +166,10 @@ class ListeningServer implements SmtpServer {
     const isBeyond = already >= 2 * limits.maxConnectionsPerAddress || this.count() >= limits.maxConnections;
     if (refusal !== undefined && isBeyond) return void socket.destroy();
     const session: Session = new Session(socket, {
-      ...{ services: this.#services, address, isImplicitTls, refusal },
+      services: this.#services,
+      address,
+      isImplicitTls,
+      refusal,
       onMailOver: () => this.#onEnded(),
       onClosed: () => {
         if (!this.#sessions.remove(session, counted)) return;

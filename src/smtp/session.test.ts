@@ -47,7 +47,10 @@ test('revocation, suspension and a plan without SMTP are felt at the next MAIL o
   const mail = (): Promise<string> => talker.say(`MAIL FROM:<${SENDER}>`);
   const set = (change: { plan?: 'free' | 'paid'; status?: 'active' | 'suspended' }): Promise<unknown> =>
     rig.database.execute(setAccountOperation, {
-      ...{ id: rig.account.id, plan: null, status: null, approvedEmailBytes: null },
+      id: rig.account.id,
+      plan: null,
+      status: null,
+      approvedEmailBytes: null,
       ...change,
     });
   /** As felt after the time for which a look at the account is kept, by a session that is logged in. */

@@ -107,7 +107,8 @@ export class Session implements Dialogue {
     this.#deadlineMs = performance.now() + services.limits.idleMs;
     this.#refusal = refusal;
     this.#wire = new SessionWire(socket, {
-      ...{ log: this.log, address },
+      log: this.log,
+      address,
       events: {
         onData: (chunk) => this.#receive(chunk),
         onEnd: () => this.#receiveEnd(),

@@ -33,7 +33,8 @@ export function createSubmissionServer(options: SubmissionOptions): SmtpServer {
     ...rest
   } = options;
   return createSmtpServer({
-    ...{ ...OPEN, ...rest },
+    ...OPEN,
+    ...rest,
     profile: createSubmissionProfile({ authenticator, guard, submit, takeRate, ...(onRefused && { onRefused }) }),
     limits: { ...defaultLimits, ...limits },
   });
@@ -49,7 +50,8 @@ export function createInboundServer({
   ...rest
 }: Shared & InboundPort): SmtpServer {
   return createSmtpServer({
-    ...{ ...OPEN, ...rest },
+    ...OPEN,
+    ...rest,
     profile: createInboundProfile({ recipients, isScarce, hourly, store }),
     limits: { ...inboundLimits, ...limits },
   });

@@ -18,14 +18,25 @@ function mailWith(files: FileToCompose[], parts: Partial<MailToCompose> = {}): M
     return parsed.value;
   };
   return {
-    ...{ from: address('Shop <shop@example.com>'), to: [address('ann@example.org')], cc: [], replyTo: [] },
-    ...{ subject: 'Handover', text: 'See you.', html: '<p>See you.</p>', headers: [] },
-    ...{ messageId: '<1.abc@example.com>', dateMs: Date.UTC(2026, 10, 20, 9, 44), attachments: files, ...parts },
+    from: address('Shop <shop@example.com>'),
+    to: [address('ann@example.org')],
+    cc: [],
+    replyTo: [],
+    subject: 'Handover',
+    text: 'See you.',
+    html: '<p>See you.</p>',
+    headers: [],
+    messageId: '<1.abc@example.com>',
+    dateMs: Date.UTC(2026, 10, 20, 9, 44),
+    attachments: files,
+    ...parts,
   };
 }
 
 const invitation = (contentType: string, more: Partial<FileToCompose> = {}): FileToCompose => ({
-  ...{ name: 'invite.ics', contentType, content: ICS },
+  name: 'invite.ics',
+  contentType,
+  content: ICS,
   ...more,
 });
 /** The parser of this test makes the line ends of calendars its own. */

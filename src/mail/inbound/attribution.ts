@@ -115,7 +115,8 @@ function patternsOnce(): Patterns {
 const YEAR = /(?<!\d)(?:19|20|25)\d\d(?!\d)/;
 const NUMERIC_DATE = /(?<!\d)\d{1,4}(?:[./-]\s?\d{1,2}[./-]\s?\d{1,4}|年\s?\d{1,2}月|년\s?\d{1,2}월)/g;
 const TIME = /(?<!\d)\d{1,2}\s?(?:[:.٫hH時时点]\s?\d{2}|시|点|時|[AaPp]\.?[Mm])/;
-const ADDRESS = /[^\s<>()[\]"',;:]+@[^\s<>()[\]"',;:]+[\p{L}\p{N}]/u;
+/** The limits of RFC 5321 §4.5.3.1; they keep long words without an address cheap. */
+const ADDRESS = /[^\s<>()[\]"',;:]{1,64}@[^\s<>()[\]"',;:]{1,255}[\p{L}\p{N}]/u;
 /** A name and an address in brackets, or an address alone, at the start. */
 const NAME_AND_ADDRESS_FIRST = /^[^:<>@]{0,120}[<([]+(?:mailto:)?[^\s<>()]+@[^\s<>()]+|^[^\s<>()@]+@[^\s<>()@]+\s/u;
 const ADDRESS_LAST = /[<([]\s?(?:mailto:)?[^\s<>()]+@[^\s<>()]+\s?[>)\]]+$/u;

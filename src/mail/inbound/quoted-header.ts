@@ -39,10 +39,28 @@ export function isIntroduction(line: string): boolean {
   return words !== undefined && begins.has(words);
 }
 
-function labelOf(line: string): { kind: Kind; value: string } | undefined {
+interface ReadLine {
+  line: string;
+  label: { kind: Kind; value: string } | undefined;
+}
+
+/** A line can belong to a block that starts up to MOST_LINES lines before it, but is read only once. */
+const readLines = new WeakMap<readonly string[], Map<number, ReadLine>>();
+
+function readLine(lines: readonly string[], index: number): ReadLine {
+  let known = readLines.get(lines);
+  if (known === undefined) {
+    known = new Map();
+    readLines.set(lines, known);
+  }
+  const cached = known.get(index);
+  if (cached) return cached;
+  const line = plainLine(lines[index] ?? '');
   const match = LABEL.exec(line);
   const kind = match ? kinds.get(lower(match[1]!.trim())) : undefined;
-  return match && kind ? { kind, value: match[2]! } : undefined;
+  const read: ReadLine = { line, label: match && kind ? { kind, value: match[2]! } : undefined };
+  known.set(index, read);
+  return read;
 }
 
 /** Returns the index after the block of header fields that starts here; undefined if none starts. */
@@ -50,8 +68,7 @@ export function afterHeaderFields(lines: readonly string[], from: number): numbe
   const found = new Map<Kind, string>();
   let [end, last]: [number, Kind | undefined] = [from, undefined];
   for (let index = from; index < Math.min(lines.length, from + MOST_LINES); index += 1) {
-    const line = plainLine(lines[index]!);
-    const label = labelOf(line);
+    const { line, label } = readLine(lines, index);
     if (label) {
       if (!found.has(label.kind)) found.set(label.kind, label.value);
       last = label.kind;
@@ -70,8 +87,8 @@ function continues(
   lines: readonly string[],
   { index, line, last }: { index: number; line: string; last: Kind },
 ): boolean {
-  if (line === '' || /^[|\s:-]+$/.test(line)) return labelOf(plainLine(lines[index + 1] ?? '')) !== undefined;
-  if (last === 'subject') return /^\s/.test(lines[index]!) && labelOf(plainLine(lines[index + 1] ?? '')) !== undefined;
+  if (line === '' || /^[|\s:-]+$/.test(line)) return readLine(lines, index + 1).label !== undefined;
+  if (last === 'subject') return /^\s/.test(lines[index]!) && readLine(lines, index + 1).label !== undefined;
   return /^[<"'[(]|@/.test(line) || (last === 'date' && /^\d{1,2}[:.]\d{2}/.test(line));
 }
 

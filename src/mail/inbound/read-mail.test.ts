@@ -20,14 +20,16 @@ const address = (text: string) => {
 test('a mail with text, html, inline and attached files reads as it was written', async () => {
   const photo = randomBytes(100_003);
   const { content } = compose({
-    ...{ from: address('Änn <ann@example.com>'), to: [address('support@in.shop.example')], cc: [], replyTo: [] },
-    ...{
-      subject: 'Grüße — Bestellung 17',
-      text: 'Grüß Gott,\nes kam an.',
-      html: '<p>Grüß <img src="cid:a"></p>',
-      headers: [],
-    },
-    ...{ messageId: '<1@example.com>', dateMs: 0 },
+    from: address('Änn <ann@example.com>'),
+    to: [address('support@in.shop.example')],
+    cc: [],
+    replyTo: [],
+    subject: 'Grüße — Bestellung 17',
+    text: 'Grüß Gott,\nes kam an.',
+    html: '<p>Grüß <img src="cid:a"></p>',
+    headers: [],
+    messageId: '<1@example.com>',
+    dateMs: 0,
     attachments: [
       { name: 'Straße 1.jpg', contentType: 'image/jpeg', content: photo, contentId: 'a' },
       { name: 'notes.txt', contentType: 'text/plain', content: Buffer.from('attached text') },

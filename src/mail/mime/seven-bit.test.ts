@@ -50,7 +50,11 @@ async function shown(content: Uint8Array): Promise<unknown> {
     html: lines(mail.html ?? ''),
     parts: await Promise.all(
       mail.attachments.map(async ({ filename, mimeType, disposition, contentId, method, content: part }) => ({
-        ...{ filename, mimeType, disposition, contentId, method },
+        filename,
+        mimeType,
+        disposition,
+        contentId,
+        method,
         content:
           mimeType === 'message/rfc822'
             ? await shown(new Uint8Array(part as ArrayBuffer))

@@ -42,7 +42,7 @@ export function seemsAutomatic({ header, reportType }: ReceivedMail, text: strin
   if (CHALLENGE.test(text.slice(0, 4000))) return 'challenge';
   const submitted = header.first('auto-submitted').trim().toLowerCase();
   const precedence = `${header.first('precedence')} ${header.first('x-precedence')}`.toLowerCase();
-  const isSaid =
+  const isDeclared =
     (submitted !== '' && !submitted.startsWith('no')) ||
     AUTOMATIC_FIELDS.some((name) => header.first(name) !== '') ||
     /auto[-_]?reply/.test(precedence) ||
@@ -52,6 +52,6 @@ export function seemsAutomatic({ header, reportType }: ReceivedMail, text: strin
     reportType === 'disposition-notification';
   const isList = LIST_FIELDS.some((name) => header.first(name) !== '') || /\blist\b/.test(precedence);
   if (isList && !submitted.startsWith('auto-replied')) return 'list';
-  if (isSaid) return 'auto-reply';
+  if (isDeclared) return 'auto-reply';
   return /\b(?:bulk|junk)\b/.test(precedence) || AUTOMATIC_TEXT.test(text.slice(0, 1500)) ? 'auto-reply' : undefined;
 }

@@ -60,10 +60,10 @@ export interface Notice {
 const LOOKED_AT = 6000;
 
 export function readNotice(subject: string, text: string): Notice {
-  const said = withoutConditions(text.slice(0, LOOKED_AT));
-  const [title, words] = [folded(subject), folded(said)];
+  const body = withoutConditions(text.slice(0, LOOKED_AT));
+  const [title, words] = [folded(subject), folded(body)];
   const failed = { bySubject: FAILED.test(title), byText: FAILED.test(words) };
-  const reply = REPLY.test(said) ? 'full' : BARE_REPLY.test(said) ? 'bare' : undefined;
+  const reply = REPLY.test(body) ? 'full' : BARE_REPLY.test(body) ? 'bare' : undefined;
   const isWithoutFailure = !failed.bySubject && reply === undefined;
   const arrives = DELIVERED.test(title) || (DELIVERED.test(words) && !failed.byText);
   return {
@@ -72,7 +72,7 @@ export function readNotice(subject: string, text: string): Notice {
     delayed: isDelayNotice(subject, text),
     reply,
     isNoticeSubject: NOTICE_SUBJECT.test(subject),
-    hasWeakWords: FAILURE_TEXT.test(said),
+    hasWeakWords: FAILURE_TEXT.test(body),
   };
 }
 

@@ -4,9 +4,9 @@
  * `x.0.0` leaves open is taken from the reply that the diagnostic quotes.
  */
 
+import { addressIn, isVague, type QuotedReply, quotedReply, tidied } from './quoted-reply.ts';
 import { type Fields, fieldsOf } from './received.ts';
 import type { ReportedRecipient } from './report-types.ts';
-import { addressIn, isVague, type SaidReply, saidReply, tidied } from './said-reply.ts';
 
 const MAX_RECIPIENTS = 500;
 /** Including groups without a recipient. */
@@ -36,8 +36,8 @@ function addressOf(field: string): string | null {
   return addressIn(type === 'utf-8' || value.includes('\\x{') ? withoutEscapes(value) : value);
 }
 
-function actionOf(said: string, status: string | null): ReportedRecipient['action'] {
-  const word = /[a-z]+/.exec(said.toLowerCase())?.[0] ?? '';
+function actionOf(quoted: string, status: string | null): ReportedRecipient['action'] {
+  const word = /[a-z]+/.exec(quoted.toLowerCase())?.[0] ?? '';
   if (word.startsWith('fail') || word === 'expired' || word === 'undeliverable') return 'failed';
   if (word.startsWith('delay')) return 'delayed';
   if (word === 'delivered' || word === 'deliverable') return 'delivered';
@@ -47,11 +47,11 @@ function actionOf(said: string, status: string | null): ReportedRecipient['actio
 }
 
 /** The code in the quoted reply is more reliable than the one that the reporting server derived. */
-function bestStatus(stated: string | null, said: SaidReply): string | null {
-  const direct = /^[45]\d\d[ -]#?([45]\.\d{1,3}\.\d{1,3})\b/.exec(said.text)?.[1];
+function bestStatus(stated: string | null, quoted: QuotedReply): string | null {
+  const direct = /^[45]\d\d[ -]#?([45]\.\d{1,3}\.\d{1,3})\b/.exec(quoted.text)?.[1];
   if (direct !== undefined && !isVague(direct)) return direct;
-  if (stated === null) return said.status;
-  return isVague(stated) && said.status !== null && !isVague(said.status) ? said.status : stated;
+  if (stated === null) return quoted.status;
+  return isVague(stated) && quoted.status !== null && !isVague(quoted.status) ? quoted.status : stated;
 }
 
 function recipientOf(fields: Fields): ReportedRecipient {
@@ -61,8 +61,8 @@ function recipientOf(fields: Fields): ReportedRecipient {
   const { type, value } = typedValue(written);
   // The exit code of a local program is meaningless here.
   const diagnostic = type === 'x-unix' && /^\d{1,3}$/.test(value) ? '' : value;
-  const said = saidReply(diagnostic);
-  const status = bestStatus(stated, said);
+  const quoted = quotedReply(diagnostic);
+  const status = bestStatus(stated, quoted);
   const remote = typedValue(fields.first('remote-mta')).value;
   const final = addressOf(fields.first('final-recipient'));
   const original = addressOf(fields.first('original-recipient'));
@@ -72,7 +72,7 @@ function recipientOf(fields: Fields): ReportedRecipient {
     originalRecipient: original,
     action: actionOf(fields.first('action'), status),
     status,
-    smtpCode: said.smtpCode,
+    smtpCode: quoted.smtpCode,
     diagnostic: diagnostic === '' ? null : tidied(diagnostic),
     remoteHost: /^[^\s([]+/.exec(remote.slice(0, MAX_HOST))?.[0].replace(/\.$/, '') ?? null,
   };

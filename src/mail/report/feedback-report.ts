@@ -3,8 +3,9 @@
  * the recipient in a separate field. Many feedback loops redact the recipient; such an address is ignored. Reports of failed authentication
  * (RFC 6591) and of mail that is not spam are not complaints.
  */
+
+import { addressIn } from './quoted-reply.ts';
 import { type Fields, fieldsOf, type ReceivedMail } from './received.ts';
-import { addressIn } from './said-reply.ts';
 
 export interface Complaint {
   feedbackType: string;
@@ -53,6 +54,6 @@ export function readComplaint(mail: ReceivedMail, original: Fields | undefined):
   const fields = fieldsOf(part.latin1().replace(/^(?:[ \t]*\r\n)+/, ''));
   const feedbackType = /^[\w-]+/.exec(fields.first('feedback-type'))?.[0].toLowerCase() ?? '';
   if (!COMPLAINTS.has(feedbackType)) return 'none';
-  const said = BY_RECIPIENT.flatMap((name) => fields.all(name));
-  return { feedbackType, recipients: unique([...said, ...jmrp]) };
+  const named = BY_RECIPIENT.flatMap((name) => fields.all(name));
+  return { feedbackType, recipients: unique([...named, ...jmrp]) };
 }

@@ -3,8 +3,8 @@
  */
 import { inTimeSlice } from '../../base/time-slice.ts';
 import { saysAutomatic } from './automatic.ts';
+import { addressIn } from './quoted-reply.ts';
 import { readReceived, subjectOf } from './received.ts';
-import { addressIn } from './said-reply.ts';
 import { textsForPeople } from './texts.ts';
 
 /** The field of a mail that Postrider forwarded; a mail that has it, or quotes it, is not forwarded again. */

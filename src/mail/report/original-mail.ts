@@ -4,9 +4,9 @@
  */
 
 import { ORIGINAL_PARTS } from './condense.ts';
+import { addressesIn } from './quoted-reply.ts';
 import { type Fields, fieldsOf, type ReceivedMail } from './received.ts';
 import type { ReportedMail } from './report-types.ts';
-import { addressesIn } from './said-reply.ts';
 
 const MAX_TO = 100;
 const FIELD_LINE = /^([A-Za-z][A-Za-z0-9-]{1,60})[ \t]?:(?=[ \t<]|$)/;

@@ -8,7 +8,7 @@ import { decodeWords, fieldValue, type HeaderField, headerFields, headerText } f
 import { type Entity, parameterisedValue, parameterValue, walkThrough } from '../mime/mime-walk.ts';
 import { decodeQuotedPrintable } from '../mime/track-submitted.ts';
 import { CONDENSED_BYTES, condensed, MAX_DEPTH, MAX_PARTS } from './condense.ts';
-import { UNPRINTABLE } from './said-reply.ts';
+import { UNPRINTABLE } from './quoted-reply.ts';
 
 const MAX_FIELDS = 1000;
 /** Maximum number of fields with the same name. */

@@ -9,10 +9,10 @@ import { type Notice, readNotice, senderOf } from './bounce-words.ts';
 import { readDeliveryStatus } from './delivery-status.ts';
 import { readComplaint } from './feedback-report.ts';
 import { answeredMail, attachedOriginal, type QuotedHeader, quotedHeader, reportedMail } from './original-mail.ts';
+import { addressesIn, isVague } from './quoted-reply.ts';
 import { quotedTokens } from './quoted-tokens.ts';
 import { type Fields, type ReceivedMail, readReceived, subjectOf } from './received.ts';
 import type { Report, ReportedMail, ReportedRecipient } from './report-types.ts';
-import { addressesIn, isVague } from './said-reply.ts';
 import { type HumanText, namesRecipientFirst, readNamelessBounce, readTextBounce } from './text-bounce.ts';
 import { textsForPeople } from './texts.ts';
 
@@ -61,9 +61,9 @@ function completed(recipient: ReportedRecipient, more: ReportedRecipient | undef
 /** Completes each recipient with the text about it, or about the only one. */
 function completedAll(stated: readonly ReportedRecipient[], human: HumanText): ReportedRecipient[] {
   if (stated.every(isComplete)) return [...stated];
-  const said = readTextBounce(human);
-  const byAddress = new Map(said.toReversed().map((one) => [one.finalRecipient?.toLowerCase(), one]));
-  const only = said.length === 1 ? said[0] : undefined;
+  const listed = readTextBounce(human);
+  const byAddress = new Map(listed.toReversed().map((one) => [one.finalRecipient?.toLowerCase(), one]));
+  const only = listed.length === 1 ? listed[0] : undefined;
   return stated.map((one) => completed(one, byAddress.get(one.finalRecipient?.toLowerCase()) ?? only));
 }
 
@@ -158,8 +158,8 @@ function readByText(returned: Returned): ReportedRecipient[] {
   const others = human.to.filter((one) => !human.own.has(one.toLowerCase()));
   const ofOriginal = original === undefined ? [] : readTextBounce({ ...human, failed: others.slice(0, 1) });
   if (ofOriginal.length > 0) return ofOriginal;
-  const isSaid = notice.failed.byText || notice.delayed || (notice.reply !== undefined && !isAnswer(returned.mail));
-  return isSaid ? [readNamelessBounce(human)] : [];
+  const isBounce = notice.failed.byText || notice.delayed || (notice.reply !== undefined && !isAnswer(returned.mail));
+  return isBounce ? [readNamelessBounce(human)] : [];
 }
 
 /** Forwarded mail and replies are from people, whatever they quote. */

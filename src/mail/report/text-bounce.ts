@@ -5,8 +5,8 @@
  */
 
 import { isDelayNotice } from './bounce-words.ts';
+import { addressesIn, addressIn, type QuotedReply, quotedReply, tidied } from './quoted-reply.ts';
 import type { ReportedRecipient } from './report-types.ts';
-import { addressesIn, addressIn, type SaidReply, saidReply, tidied } from './said-reply.ts';
 
 const MAX_LINES = 1500;
 const MAX_RECIPIENTS = 100;
@@ -19,7 +19,7 @@ const MAX_HOST = 255;
 
 /** An address alone on its line, or before the text about it. */
 const ADDRESS_FIRST =
-  /^[ \t*•-]{0,12}(?:[<"'([]|&lt;|\S{1,60}:\d{1,12}:<){0,3}(?:mailto:|smtp:)?([^\s<>()[\]"',;:]{1,64}@[\p{L}\p{N}._-]{1,250})(?:[>"')\]]|&gt;){0,3}\s{0,5}(?:$|[:;,(.[<-]|\s)/iu;
+  /^[ \t*•-]{0,12}(?:[<"'([]|&lt;){0,3}(?:\S{1,60}:\d{1,12}:<)?(?:mailto:|smtp:)?([^\s<>()[\]"',;:]{1,64}@[\p{L}\p{N}._-]{1,250})(?:[>"')\]]|&gt;){0,3}\s{0,5}(?:$|[:;,(.[<-]|\s)/iu;
 /** From a session transcript: `550 5.1.1 <a@b.example>... User unknown`. */
 const REPLY_FIRST = /^[ \t]{0,12}(?=[45]\d\d[ -](?:[45]\.\d{1,3}\.\d{1,3} )?<([^<>\s]{3,320})>\.\.\.)/;
 /** A label before an address. */
@@ -60,6 +60,7 @@ function addressLines(lines: readonly string[], pattern: RegExp): Found[] {
   const found: Found[] = [];
   for (let line = 0; line < lines.length && found.length < MAX_RECIPIENTS; line += 1) {
     const text = inAscii(lines[line]!);
+    if (!text.includes('@')) continue;
     const match = NOT_A_RECIPIENT.test(text) ? null : pattern.exec(text);
     const address = match && addressIn(match[1]!);
     if (!match || !address) continue;
@@ -131,7 +132,7 @@ function paragraphOfReply(lines: readonly string[]): string {
   let vague = '';
   for (const [index, line] of lines.entries()) {
     if (start >= 0 || !MAY_BE_REPLY.test(line)) continue;
-    const { smtpCode, status } = saidReply(line);
+    const { smtpCode, status } = quotedReply(line);
     if (smtpCode !== null) start = index;
     else if (vague === '' && status !== null && !/^\s*status:/i.test(line)) vague = line;
   }
@@ -175,8 +176,8 @@ function reasonWithoutReply(block: readonly string[], inFront: string, common: (
   for (let from = 0; from < block.length; ) {
     const blank = block.findIndex((line, i) => i > from && line.trim() === '');
     const end = blank < 0 ? block.length : blank;
-    const said = telling(block.slice(from, end));
-    if (said.length > 3 && !said.endsWith(':')) return said;
+    const quoted = telling(block.slice(from, end));
+    if (quoted.length > 3 && !quoted.endsWith(':')) return quoted;
     from = end;
   }
   const { isNamed, text } = common();
@@ -206,9 +207,9 @@ export function readTextBounce(text: HumanText): ReportedRecipient[] {
     const block = blockOf(lines, one, found);
     const reply = paragraphOfReply(block) || (found.length === 1 ? paragraphOfReply(lines) : '');
     const inFront = one.line < 0 ? '' : tidied(lines[one.line]!.slice(0, one.behind));
-    const said = saidReply(reply === '' ? reasonWithoutReply(block, inFront, ofText.reason) : reply);
+    const quoted = quotedReply(reply === '' ? reasonWithoutReply(block, inFront, ofText.reason) : reply);
     const remoteHost = remoteHostIn(block.join(' ').slice(0, 2000));
-    return reported(ofText, said, { finalRecipient: one.address, remoteHost });
+    return reported(ofText, quoted, { finalRecipient: one.address, remoteHost });
   });
 }
 
@@ -216,8 +217,8 @@ export function readTextBounce(text: HumanText): ReportedRecipient[] {
 export function readNamelessBounce({ lines: all, subject }: HumanText): ReportedRecipient {
   const lines = all.slice(0, MAX_LINES);
   const ofText = aboutText(subject, lines);
-  const said = saidReply(paragraphOfReply(lines) || ofText.reason().text);
-  return reported(ofText, said, { finalRecipient: null, remoteHost: null });
+  const quoted = quotedReply(paragraphOfReply(lines) || ofText.reason().text);
+  return reported(ofText, quoted, { finalRecipient: null, remoteHost: null });
 }
 
 interface OfText {
@@ -238,16 +239,16 @@ function aboutText(subject: string, lines: readonly string[]): OfText {
 
 function reported(
   ofText: OfText,
-  said: SaidReply,
+  quoted: QuotedReply,
   { finalRecipient, remoteHost }: Pick<ReportedRecipient, 'finalRecipient' | 'remoteHost'>,
 ): ReportedRecipient {
   return {
     finalRecipient,
     originalRecipient: null,
     action: ofText.action,
-    status: said.status,
-    smtpCode: said.smtpCode,
-    diagnostic: said.text === '' ? null : said.text,
+    status: quoted.status,
+    smtpCode: quoted.smtpCode,
+    diagnostic: quoted.text === '' ? null : quoted.text,
     remoteHost: remoteHost ?? ofText.remoteHost,
   };
 }

@@ -4,7 +4,7 @@
  */
 import { trimmed } from '../../base/trim.ts';
 
-export interface SaidReply {
+export interface QuotedReply {
   smtpCode: number | null;
   status: string | null;
   /** From the code on; the complete text if there is none. */
@@ -72,16 +72,16 @@ export function tidied(text: string): string {
 const isFrame = (code: number): boolean => code <= 0x20 || '[]<>*-'.includes(String.fromCharCode(code));
 
 /** Returns the server reply that the text quotes. */
-export function saidReply(raw: string): SaidReply {
+export function quotedReply(raw: string): QuotedReply {
   const text = tidied(raw);
   CODE.lastIndex = 0;
   const found = CODE.exec(text);
   const smtpCode = found ? Number(found[1]) : null;
   const from = found ? text.slice(found.index + found[0].length - 3) : text;
   const status = statusOf(from, smtpCode) ?? statusOf(text, smtpCode);
-  const said =
+  const quoted =
     smtpCode === null ? from : from.replace(REPEATED, (all, code: string) => (Number(code) === smtpCode ? '' : all));
-  const reply = trimmed(said, isFrame);
+  const reply = trimmed(quoted, isFrame);
   const inFront = found && WITHOUT_WORDS.test(reply) ? trimmed(text.slice(0, found.index), isFrame) : '';
   return {
     smtpCode,
