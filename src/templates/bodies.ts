@@ -1,5 +1,6 @@
 /** Schemas of templates: saved and shown, and the request and response of a preview. */
 import { type Static, Type } from 'typebox';
+import { changeOf } from '../http/patch.ts';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 import type { Declaration } from './render.ts';
 import {
@@ -56,6 +57,8 @@ export const templateRequest = named('TemplateRequest', {
   ...sources,
 });
 export type TemplateRequest = Static<typeof templateRequest>;
+export const templateChange = changeOf('TemplateChange', templateRequest);
+export type TemplateChange = Static<typeof templateChange>;
 
 const shown = {
   templateId: Type.String(),
@@ -105,7 +108,9 @@ export function contentOf(body: RenderSourcesRequest & Pick<TemplateRequest, 'ty
     text: body.text || null,
     layoutId: body.layoutTemplateId ?? null,
     variables: (body.variables ?? []).map(({ name, type = 'string', required = false, default: value }) => ({
-      ...{ name, type, required },
+      name,
+      type,
+      required,
       ...(value !== undefined && value !== null && { default: value }),
     })),
   };

@@ -276,7 +276,9 @@ export class MailContext extends Context {
     super(values.variables, liquid.options, { sync: true, globals: values.globals }, limits);
     this.report = report;
     this.ofFilters = parent?.ofFilters ?? {
-      ...{ opts: this.opts, ownPropertyOnly: this.ownPropertyOnly, report },
+      opts: this.opts,
+      ownPropertyOnly: this.ownPropertyOnly,
+      report,
       memoryLimit: limiter((count) => budget.make(count)),
     };
   }

@@ -209,19 +209,19 @@ function entityHint(tag: string): string | undefined {
 }
 
 /** Returns what to write instead of the tag, as the rest of a sentence; undefined if no row matches. `said` is the parser's message. */
-export function foreignSyntaxHint(whole: string, said: string): string | undefined {
+export function foreignSyntaxHint(whole: string, message: string): string | undefined {
   const tag = whole.slice(0, MAX_COMPARED);
   const entity = entityHint(tag);
   if (entity !== undefined) return entity;
-  const filter = /^undefined filter: (\S+)/.exec(said)?.[1];
+  const filter = /^undefined filter: (\S+)/.exec(message)?.[1];
   if (filter !== undefined) {
     if (NEEDLESS_FILTERS.has(filter)) return `there is no filter ${filter}; HTML is always escaped, remove it`;
     const known = FILTERS[filter];
     return `there is no filter ${filter}${known === undefined ? '; docs/guides/templates.md lists the filters' : `; write ${known}`}`;
   }
-  const name = /^tag "([^"]*)" not found/.exec(said)?.[1];
+  const name = /^tag "([^"]*)" not found/.exec(message)?.[1];
   if (name !== undefined) return unknownTagHint(name, tag);
-  if (/^unexpected "if\b/.test(said)) return 'write {% elsif … %} instead of {% else if … %}';
+  if (/^unexpected "if\b/.test(message)) return 'write {% elsif … %} instead of {% else if … %}';
   const bare = tag.replaceAll(QUOTED, '""');
   return HINTS.find(({ pattern }) => pattern.test(bare))?.hint;
 }

@@ -66,12 +66,12 @@ function placed(sentence: string, line: number, column: number): Omit<Issue, 'fi
 }
 
 function sentenceOf(error: LiquidError): string {
-  const said = (error.originalError?.message ?? error.message).replace(/, line:\d+, col:\d+$/, '').slice(0, 200);
-  const limit = limitSentence(said);
+  const problem = (error.originalError?.message ?? error.message).replace(/, line:\d+, col:\d+$/, '').slice(0, 200);
+  const limit = limitSentence(problem);
   if (limit !== undefined) return limit;
   const tag = error.name === 'RenderError' ? undefined : tagAround(error.token);
-  const hint = tag === undefined ? undefined : foreignSyntaxHint(tag, said);
-  return hint === undefined ? `is not a valid template: ${said}` : `has an invalid tag ${shownTag(tag!)}: ${hint}`;
+  const hint = tag === undefined ? undefined : foreignSyntaxHint(tag, problem);
+  return hint === undefined ? `is not a valid template: ${problem}` : `has an invalid tag ${shownTag(tag!)}: ${hint}`;
 }
 
 /** Returns the complete tag that contains a token. */
@@ -82,8 +82,8 @@ function tagAround({ input, begin }: LiquidError['token']): string | undefined {
 }
 
 /** Returns the message for a time limit, which may also occur outside of any tag and then has no position. */
-function limitSentence(said: string): string | undefined {
-  if (said !== RENDER_LIMIT_EXCEEDED) return undefined;
+function limitSentence(problem: string): string | undefined {
+  if (problem !== RENDER_LIMIT_EXCEEDED) return undefined;
   return `takes longer than ${RENDER_LIMIT_MS} ms to render; loop over fewer items, or compute values before the send`;
 }
 

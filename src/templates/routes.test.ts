@@ -26,8 +26,13 @@ test('a template is made, shown, replaced and deleted; every replacement is a ve
   assert.match(made.templateId, /^tpl_[0-9A-Za-z]{21}$/);
   const { templateId, createdAt, updatedAt, ...rest } = made;
   assert.deepEqual(rest, {
-    ...{ name: 'welcome', type: 'transactional', subject: 'Hi {{name}}', html: '<p>{{name}}</p>', text: null },
-    ...{ variables, version: 1 },
+    name: 'welcome',
+    type: 'transactional',
+    subject: 'Hi {{name}}',
+    html: '<p>{{name}}</p>',
+    text: null,
+    variables,
+    version: 1,
   });
   assert.equal(createdAt, updatedAt);
   assert.deepEqual((await api.get(`/templates/${templateId}`)).body, made);
@@ -36,8 +41,15 @@ test('a template is made, shown, replaced and deleted; every replacement is a ve
   assert.equal(put.status, 200, put.text);
   const { updatedAt: later, ...replaced } = put.body;
   assert.deepEqual(replaced, {
-    ...{ templateId, name: 'hello', type: 'marketing', subject: null, html: null, text: 'Hi', variables: [] },
-    ...{ version: 2, createdAt },
+    templateId,
+    name: 'hello',
+    type: 'marketing',
+    subject: null,
+    html: null,
+    text: 'Hi',
+    variables: [],
+    version: 2,
+    createdAt,
   });
   assert.ok(later > updatedAt);
   const restored = await api.post(`/templates/${templateId}/versions/1/restore`);
@@ -415,4 +427,40 @@ test('a sandbox key changes no live template, and what it makes exists in the sa
     /^The layout of this template was deleted/,
   );
   assert.equal((await sandbox.delete(hidden)).status, 200);
+});
+
+test('PATCH changes only the given fields, as a new version if one differs', async () => {
+  const variables = [{ name: 'n', type: 'number', required: false, default: 12345678901234567890n }];
+  const made = await make({ name: 'patched', subject: 's', html: '<p>{{n}}</p>', text: 't', variables });
+  const path = `/templates/${made.templateId}`;
+  const patch = (body: JsonObject, query = '') => api.call({ method: 'PATCH', path: `${path}${query}`, body });
+  clock.advance(1_000);
+  const first = await patch({ subject: 'Hello' });
+  assert.equal(first.status, 200, first.text);
+  assert.match(first.text, /"default":12345678901234567890\b/);
+  assert.deepEqual({ ...first.body, updatedAt: made.updatedAt }, { ...made, subject: 'Hello', version: 2 });
+  for (const same of [{}, { subject: 'Hello' }, { name: null, html: null, variables: null }, first.body]) {
+    const { version, updatedAt } = (await patch(same === first.body ? { ...same, variables } : same)).body;
+    assert.deepEqual([version, updatedAt], [2, first.body.updatedAt], JSON.stringify(same));
+  }
+  assert.equal((await patch({ ...first.body, variables, text: '' })).body.text, null);
+  const draft = (await patch({ text: 'later' }, '?publish=false')).body;
+  assert.deepEqual([draft.version, draft.publishedVersion, draft.html], [4, 3, '<p>{{n}}</p>']);
+  const issues = await refused(patch({ subject: 5, html: '{{', colour: 'red' }), 400, 'INVALID_REQUEST');
+  assert.deepEqual(fields(issues).sort(), ['colour', 'html', 'subject']);
+  await refused(patch({ html: '', text: '' }), 400, 'INVALID_REQUEST');
+  await refused(patch({ layoutTemplateId: made.templateId }), 409, 'CONFLICT');
+  const sandbox = app.api('acc_one', 'sandbox');
+  await refused(sandbox.call({ method: 'PATCH', path, body: {} }), 403, 'FORBIDDEN');
+  await refused(app.api('acc_two').call({ method: 'PATCH', path, body: {} }), 404, 'NOT_FOUND');
+});
+
+test('concurrent PATCHes of different fields of a template are all kept', async () => {
+  const { templateId } = await make({ name: 'concurrent', subject: 's', html: '<p>h</p>', text: 't' });
+  const path = `/templates/${templateId}`;
+  const changes = [{ subject: 'S' }, { html: '<p>H</p>' }, { text: 'T' }, { name: 'together' }];
+  const answers = await Promise.all(changes.map((body) => api.call({ method: 'PATCH', path, body })));
+  assert.deepEqual(answers.map(({ body }) => body.version).sort(), [2, 3, 4, 5]);
+  const { subject, html, text, name } = (await api.get(path)).body;
+  assert.deepEqual({ subject, html, text, name }, Object.assign({}, ...changes));
 });

@@ -12,6 +12,7 @@ import { type Failure, failure, type Issue, ok, type Result, refuse } from '../b
 import { newId } from '../base/ids.ts';
 import { timeSlice, yieldToEventLoop } from '../base/time-slice.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { merge, outdated, whileOutdated } from '../http/patch.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, confirmationSchema } from '../http/validate.ts';
 import { limitReached } from '../limits/limits.ts';
@@ -24,7 +25,9 @@ import {
   renderRequest,
   renderResponse,
   renderSourcesRequest,
+  type TemplateChange,
   type TemplateRequest,
+  templateChange,
   templateRequest,
   templateSchema,
   versionSchema,
@@ -68,7 +71,7 @@ export interface TemplateRouteDeps {
 
 type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
 type PageQuery = { limit?: number; cursor?: string };
-type WriteRequest = Request<TemplateRequest, Static<typeof writeQuery>>;
+type WriteRequest<B = TemplateRequest> = Request<B, Static<typeof writeQuery>>;
 
 const noSuchTemplate = refuse(failure('NOT_FOUND', { message: 'No template has this id.' }));
 const noSuchVersion = refuse(failure('NOT_FOUND', { message: 'No template has this id and version.' }));
@@ -91,6 +94,7 @@ const REFUSALS: Record<TemplateRefusal, Failure> = {
   'layout-has-layout': conflict('layoutTemplateId', 'A template that has a layout itself cannot be one.'),
   'is-layout': conflict('layoutTemplateId', 'Other templates use this one as their layout, so it cannot have one.'),
   'slot-needed': conflict('html', 'Other templates use this one as their layout; its html needs {{ content }}.'),
+  outdated: outdated.failure,
   'in-use': conflict('templateId', 'Other templates use this one as their layout; change or delete them first.'),
 };
 
@@ -122,7 +126,10 @@ function listAnswer<T>(
 function readRoutes({ database }: TemplateRouteDeps): RouteDefinition<Caller>[] {
   return [
     defineRoute({
-      ...{ method: 'GET', path: '/templates', tag: 'templates', auth: 'key' },
+      method: 'GET',
+      path: '/templates',
+      tag: 'templates',
+      auth: 'key',
       operationId: 'listTemplates',
       summary: 'List templates, newest first',
       description:
@@ -134,13 +141,16 @@ function readRoutes({ database }: TemplateRouteDeps): RouteDefinition<Caller>[] 
         if (!page.ok) return page;
         const { after, limit } = page.value;
         const before = after === undefined ? null : String(after[0]);
-        const asked = { ...ownerOf(request), before, limit };
-        const list = await database.execute(listTemplatesOperation, asked);
+        const requested = { ...ownerOf(request), before, limit };
+        const list = await database.execute(listTemplatesOperation, requested);
         return listAnswer(request, list, { after, keyOf: (row) => row.id, show: templateBody });
       },
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/templates/:id', tag: 'templates', auth: 'key' },
+      method: 'GET',
+      path: '/templates/:id',
+      tag: 'templates',
+      auth: 'key',
       operationId: 'getTemplate',
       summary: 'Get the current version of a template',
       description: 'By id; a send can also use the name.',
@@ -180,6 +190,16 @@ function furtherIssues(fields: Partial<TemplateRequest>, malformed: ReadonlySet<
   ];
 }
 
+/** Returns issues of the valid fields of a change. Fields that it omits are not known here. */
+function furtherChangeIssues({ name, ...parts }: Partial<TemplateChange>): Issue[] {
+  return [...(name === undefined ? [] : nameIssues(name)), ...furtherContentIssues(parts)];
+}
+
+/** Returns the body of the PUT that leaves a template unchanged. */
+function storedFields({ name, type, subject, html, text, layoutId, variables }: Template): TemplateRequest {
+  return { name, type, subject, html, text, layoutTemplateId: layoutId, variables };
+}
+
 function furtherContentIssues({ variables = [], ...parts }: RenderSourcesRequest): Issue[] {
   return contentIssues({ ...contentOf(parts), variables: declarationsLeft(variables) });
 }
@@ -187,56 +207,97 @@ function furtherContentIssues({ variables = [], ...parts }: RenderSourcesRequest
 function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock } = deps;
   const write = async (
-    request: WriteRequest,
-    wish: { templateId: string; operation: typeof createTemplateOperation },
-  ): Promise<RouteAnswer> => {
+    request: WriteRequest<unknown>,
+    wish: { body: TemplateRequest; templateId: string; operation: typeof createTemplateOperation; basis?: number },
+  ): Promise<RouteAnswer | 'outdated'> => {
     const owner = ownerOf(request);
     await timeSlice();
-    const content = contentOf(request.body);
-    const valid = validateContent(content, request.body);
+    const { body, operation, ...target } = wish;
+    const content = contentOf(body);
+    const valid = validateContent(content, body);
     if (!valid.ok) return valid;
     const within = await validateWithin(deps, owner, content);
     if (!within.ok) return within;
-    const { templateId } = wish;
     const isDraft = request.query.publish === false;
-    const made = { ...owner, templateId, name: request.body.name, content, isDraft, nowMs: clock.now() };
-    return writtenAnswer(
-      deps,
-      owner.accountId,
-      await requestedChanges(database, request, clock.now()).execute(wish.operation, made),
-    );
+    const made = { ...owner, ...target, name: body.name, content, isDraft, nowMs: clock.now() };
+    const written = await requestedChanges(database, request, clock.now()).execute(operation, made);
+    if ('refused' in written && written.refused === 'outdated') return 'outdated';
+    return writtenAnswer(deps, owner.accountId, written);
   };
   const shared = {
     tag: 'templates',
     auth: 'key',
-    body: templateRequest,
     query: writeQuery,
     maxBodyBytes: MAX_TEMPLATE_BYTES,
-    furtherIssues,
   } as const;
   return [
     defineRoute({
-      ...{ ...shared, method: 'POST', path: '/templates' },
+      ...shared,
+      method: 'POST',
+      path: '/templates',
+      body: templateRequest,
+      furtherIssues,
       operationId: 'createTemplate',
       summary: 'Create a template',
       description: 'The content uses the Liquid language; errors are reported with line and column.',
       refusals: ['TEMPLATE_INVALID', 'NOT_FOUND', 'CONFLICT', 'LIMIT_REACHED'],
       response: { status: 201, schema: templateSchema },
       handle: (request: WriteRequest) =>
-        write(request, { templateId: newId('tpl', clock.now()), operation: createTemplateOperation }),
+        whileOutdated(() =>
+          write(request, {
+            body: request.body,
+            templateId: newId('tpl', clock.now()),
+            operation: createTemplateOperation,
+          }),
+        ),
     }),
     defineRoute({
-      ...{ ...shared, method: 'PUT', path: '/templates/:id' },
+      ...shared,
+      method: 'PUT',
+      path: '/templates/:id',
+      body: templateRequest,
+      furtherIssues,
       operationId: 'replaceTemplate',
       summary: 'Replace a template, as a new version',
       description: 'Replaces the complete template. New sends use the new version; accepted messages do not change.',
       refusals: ['TEMPLATE_INVALID', 'FORBIDDEN', 'NOT_FOUND', 'CONFLICT'],
       response: { status: 200, schema: templateSchema },
       handle: (request: WriteRequest) =>
-        write(request, { templateId: keyOf(request).templateId, operation: replaceTemplateOperation }),
+        whileOutdated(() =>
+          write(request, {
+            body: request.body,
+            templateId: keyOf(request).templateId,
+            operation: replaceTemplateOperation,
+          }),
+        ),
     }),
     defineRoute({
-      ...{ method: 'DELETE', path: '/templates/:id', tag: 'templates', auth: 'key' },
+      ...shared,
+      method: 'PATCH',
+      path: '/templates/:id',
+      body: templateChange,
+      furtherIssues: furtherChangeIssues,
+      operationId: 'updateTemplate',
+      summary: 'Change fields of a template, as a new version',
+      description:
+        'Changes the fields in the request; omitted fields and null leave the stored value. "" removes html or text; to remove layoutTemplateId, replace the template with PUT. If nothing changes, there is no new version.',
+      refusals: ['TEMPLATE_INVALID', 'FORBIDDEN', 'NOT_FOUND', 'CONFLICT'],
+      response: { status: 200, schema: templateSchema },
+      handle: (request: WriteRequest<TemplateChange>) =>
+        whileOutdated(async () => {
+          const key = keyOf(request);
+          const present = await database.execute(findTemplateOperation, key);
+          if (!present) return noSuchTemplate;
+          const body = merge<TemplateRequest>(storedFields(present), request.body);
+          const { templateId } = key;
+          return write(request, { body, templateId, operation: replaceTemplateOperation, basis: present.version });
+        }),
+    }),
+    defineRoute({
+      method: 'DELETE',
+      path: '/templates/:id',
+      tag: 'templates',
+      auth: 'key',
       operationId: 'deleteTemplate',
       summary: 'Delete a template and all its versions',
       description:
@@ -258,10 +319,13 @@ function versionRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock } = deps;
   return [
     defineRoute({
-      ...{ method: 'GET', path: '/templates/:id/versions', tag: 'templates', auth: 'key' },
+      method: 'GET',
+      path: '/templates/:id/versions',
+      tag: 'templates',
+      auth: 'key',
       operationId: 'listTemplateVersions',
       summary: 'List the versions of a template, newest first',
-      description: 'Every PUT and every restore creates one.',
+      description: 'Every PUT, every PATCH that changes something, and every restore creates one.',
       refusals: ['NOT_FOUND'],
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(versionSchema) },
@@ -276,7 +340,10 @@ function versionRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     defineRoute({
-      ...{ method: 'POST', path: '/templates/:id/versions/:version/restore', tag: 'templates', auth: 'key' },
+      method: 'POST',
+      path: '/templates/:id/versions/:version/restore',
+      tag: 'templates',
+      auth: 'key',
       operationId: 'restoreTemplateVersion',
       summary: 'Restore a version, as a new version',
       description: 'The template keeps its current name.',
@@ -304,12 +371,16 @@ function versionRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
 function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
   const { database, templates, render, previewUnsubscribeUrl } = deps;
   const depsFor = (caller: Caller) => ({
-    ...{ render, unsubscribeUrl: previewUnsubscribeUrl() },
+    render,
+    unsubscribeUrl: previewUnsubscribeUrl(),
     ownVariables: caller.account.settings.variables,
   });
   return [
     defineRoute({
-      ...{ method: 'POST', path: '/templates/:id/render', tag: 'templates', auth: 'key' },
+      method: 'POST',
+      path: '/templates/:id/render',
+      tag: 'templates',
+      auth: 'key',
       operationId: 'renderTemplate',
       summary: 'Preview a template',
       description: 'Variables without a value are left empty and listed.',
@@ -329,7 +400,10 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     defineRoute({
-      ...{ method: 'POST', path: '/templates/render', tag: 'templates', auth: 'key' },
+      method: 'POST',
+      path: '/templates/render',
+      tag: 'templates',
+      auth: 'key',
       operationId: 'renderTemplateSources',
       summary: 'Preview an unsaved template',
       description: 'Variables without a value are left empty and listed.',

@@ -87,9 +87,9 @@ export function createTemplateSource({ database, clock }: { database: Database; 
     maxAgeMs: FRESH_MS,
     limit: HEADS_KEPT,
     absentLimit: 0,
-    read: async (asked) => {
-      const head = await database.execute(templateHeadOperation, asked);
-      return head && { accountId: asked.accountId, head };
+    read: async (requested) => {
+      const head = await database.execute(templateHeadOperation, requested);
+      return head && { accountId: requested.accountId, head };
     },
   });
 

@@ -8,6 +8,7 @@ import { parseExactJson } from '../base/exact-json.ts';
 import type { Mode } from '../base/mode.ts';
 import { checkLimit, type LimitReached } from '../limits/limits.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
+import { isSameRow } from '../storage/rows.ts';
 import {
   type DeclaredVariable,
   hasSlot,
@@ -137,7 +138,8 @@ export type TemplateRefusal =
   | 'layout-has-layout'
   | 'is-layout'
   | 'slot-needed'
-  | 'in-use';
+  | 'in-use'
+  | 'outdated';
 
 export type Written = { template: Template } | { refused: TemplateRefusal } | LimitReached;
 
@@ -212,6 +214,8 @@ export interface TemplateToWrite extends TemplateKey {
   content: TemplateContent;
   /** The version is not used by sends until it is published. */
   isDraft?: boolean;
+  /** The version that the content was derived from: 'outdated' if it is not the current one, and no new version without a change. */
+  basis?: number;
   nowMs: number;
 }
 
@@ -260,13 +264,24 @@ async function addVersion(tx: Transaction, changed: TemplateToWrite): Promise<Wr
   return { template: (await findTemplate(tx, changed)) as Template };
 }
 
+function isUnchanged({ name, ...present }: Template, changed: TemplateToWrite): boolean {
+  const { type, subject, html, text, layoutId, variables } = present;
+  const content: TemplateContent = { type, subject, html, text, layoutId, variables };
+  return name === changed.name && isSameRow(content, changed.content);
+}
+
 /** Replaces the content of a template; the previous content is kept as a version. */
 export const replaceTemplateOperation = change(
   'templates.replace',
   async (tx, changed: TemplateToWrite): Promise<Written> => {
     await holdAccount(tx, changed.accountId);
     const present = await findToChange(tx, changed);
-    return typeof present === 'string' ? { refused: present } : addVersion(tx, changed);
+    if (typeof present === 'string') return { refused: present };
+    if (changed.basis !== undefined) {
+      if (changed.basis !== present.version) return { refused: 'outdated' };
+      if (isUnchanged(present, changed)) return { template: present };
+    }
+    return addVersion(tx, changed);
   },
   { ...TEMPLATE_TRAIL, action: 'template.replace', where: ({ templateId }) => ({ id: templateId }) },
 );
@@ -317,16 +332,16 @@ export interface HeadRequest {
   isPresent?: boolean;
 }
 
-export const templateHeadOperation = operation('templates.head', 'read', (tx, asked: HeadRequest) =>
+export const templateHeadOperation = operation('templates.head', 'read', (tx, requested: HeadRequest) =>
   tx.get<TemplateHead>(
-    `SELECT t.id, ${asked.isPresent === true ? 't.version' : 'coalesce(t.published_version, t.version)'} AS version, t.layout_id AS "layoutId",
+    `SELECT t.id, ${requested.isPresent === true ? 't.version' : 'coalesce(t.published_version, t.version)'} AS version, t.layout_id AS "layoutId",
          coalesce(l.published_version, l.version) AS "layoutVersion"
        FROM template t LEFT JOIN template l ON l.id = t.layout_id AND l.account_id = t.account_id
          AND l.mode IN ('live', t.mode)
-       WHERE t.account_id = ? AND ${isTemplateId(asked.reference) ? 't.id' : 't.name'} = ? AND t.mode IN ('live', ?)
-         ${asked.isPresent === true ? '' : 'AND coalesce(t.published_version, t.version) > 0'}
+       WHERE t.account_id = ? AND ${isTemplateId(requested.reference) ? 't.id' : 't.name'} = ? AND t.mode IN ('live', ?)
+         ${requested.isPresent === true ? '' : 'AND coalesce(t.published_version, t.version) > 0'}
        ORDER BY t.mode DESC LIMIT 1`,
-    ...[asked.accountId, asked.reference, asked.mode],
+    ...[requested.accountId, requested.reference, requested.mode],
   ),
 );
 
@@ -354,13 +369,13 @@ const EXTRA = 'id, version, published_version AS "publishedVersion", extra';
 export const findExtrasOperation = operation(
   'templates.extras',
   'read',
-  async (tx, asked: { accountId: string; mode: Mode; references: string[] }): Promise<TemplateExtra[]> => {
+  async (tx, requested: { accountId: string; mode: Mode; references: string[] }): Promise<TemplateExtra[]> => {
     const found: TemplateExtra[] = [];
-    for (const reference of asked.references) {
+    for (const reference of requested.references) {
       const row = await tx.get<TemplateExtra>(
         `SELECT ${EXTRA} FROM template WHERE account_id = ? AND ${isTemplateId(reference) ? 'id' : 'name'} = ?
            AND mode IN ('live', ?) ORDER BY mode DESC LIMIT 1`,
-        ...[asked.accountId, reference, asked.mode],
+        ...[requested.accountId, reference, requested.mode],
       );
       if (row) found.push(row);
     }

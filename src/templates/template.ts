@@ -75,7 +75,8 @@ export function templateBody(template: Template): Record<string, unknown> {
   return {
     ...contentBody(template),
     ...(publishedVersion !== null && { publishedVersion }),
-    ...{ createdAt: iso(createdAt), updatedAt: iso(updatedAt) },
+    createdAt: iso(createdAt),
+    updatedAt: iso(updatedAt),
   };
 }
 

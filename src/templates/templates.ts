@@ -4,6 +4,8 @@
  */
 
 export { threadTimeMs } from './context.ts';
+export { type Check, ConversionError, convertTemplate, type Dialect } from './conversion/conversion.ts';
+export { fromLiquid, toLiquid } from './conversion/resend.ts';
 export { UNSUBSCRIBE_VARIABLE } from './language.ts';
 export { namesLink } from './parse.ts';
 export {
@@ -17,4 +19,5 @@ export {
 } from './render.ts';
 export { createTemplateSource, type TemplateSource, type UsableTemplate } from './source.ts';
 export { describeTemplateOperation, findExtrasOperation, type TemplateExtra } from './store.ts';
-export { validateSources } from './validate.ts';
+export { MAX_SOURCE_LENGTH, type TemplateContent } from './template.ts';
+export { validateContent, validateSources } from './validate.ts';
