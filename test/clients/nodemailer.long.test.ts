@@ -103,7 +103,10 @@ test('addresses, content, attachments, headers and the fields of the API', async
 test('a large attachment goes by an upload', async () => {
   const content = someBytes(3_000_000);
   const info = await nodemailer.createTransport(transport).sendMail({
-    ...{ from: 'orders@shop.example', to: 'large@example.com', subject: 'Files', text: 'See the file.' },
+    from: 'orders@shop.example',
+    to: 'large@example.com',
+    subject: 'Files',
+    text: 'See the file.',
     attachments: [{ filename: 'plan.pdf', content }],
   });
   assert.equal(info.accepted[0], 'large@example.com');

@@ -70,7 +70,10 @@ for (const [name, fault] of Object.entries(FAULTS)) {
 test('a service that says nothing is left after timeoutMs, and the retry yields one message', async () => {
   proxy.set({ kind: 'silent' }, { methods: ['POST'], times: 1 });
   const sent = await clientOf({ timeoutMs: 2_000 }).emails.send({
-    ...{ from, to: 'silent@example.com', subject: 'Once', text: 'x' },
+    from,
+    to: 'silent@example.com',
+    subject: 'Once',
+    text: 'x',
   });
   await arrivedOnce('silent@example.com', sent.messageId);
   proxy.set({ kind: 'silent' });
@@ -171,7 +174,11 @@ test('large attachments are uploaded with progress, through a connection that br
   const seen: number[] = [];
   const sent = await clientOf().emails.send(
     {
-      ...{ from, to: '"Doe, Ann" <large@example.com>', subject: 'Files', text: 'See the file.', cc: [] },
+      from,
+      to: '"Doe, Ann" <large@example.com>',
+      subject: 'Files',
+      text: 'See the file.',
+      cc: [],
       attachments: [{ name: 'plan.pdf', contentType: 'application/pdf', content }],
     },
     {

@@ -62,7 +62,11 @@ test('emails are sent, one by one and many at once, and tried dry', async () => 
 
 test('lists come item by item over all pages, and page by page', async () => {
   const messages = Array.from({ length: 7 }, (_, index) => ({
-    ...{ from, to: 'ann@example.com', text: 'x', tags: ['paged'], metadata: { number: String(index) } },
+    from,
+    to: 'ann@example.com',
+    text: 'x',
+    tags: ['paged'],
+    metadata: { number: String(index) },
     subject: `Paged ${index}`,
   }));
   const sent = await client.emails.sendBatch(messages);
@@ -104,7 +108,10 @@ test('what is refused is one error with code, status, details and request id, an
 test('messages are looked up, moved, cancelled and sent again', async () => {
   const later = new Date(Date.now() + 3_600_000);
   const { messageId } = await client.emails.send({
-    ...{ from, to: 'ann@example.com', subject: 'Later', text: 'x' },
+    from,
+    to: 'ann@example.com',
+    subject: 'Later',
+    text: 'x',
     sendAt: later.toISOString(),
   });
   const moved = await client.messages.reschedule(messageId, new Date(later.getTime() + 60_000));
@@ -131,13 +138,15 @@ test('templates, with versions and previews', async () => {
   const made = await client.templates.create({ name: 'receipt', subject: 'Order {{ number }}', text: 'Thanks' });
   const { templateId } = made;
   assert.equal((await client.templates.replace(templateId, { name: 'receipt', subject: 'New', text: 'x' })).version, 2);
-  assert.equal((await client.templates.restore(templateId, 1)).version, 3);
+  const changed = await client.templates.update(templateId, { text: 'y' });
+  assert.deepEqual([changed.subject, changed.text, changed.version], ['New', 'y', 3]);
+  assert.equal((await client.templates.restore(templateId, 1)).version, 4);
   assert.equal((await client.templates.render(templateId, { templateVariables: { number: 1 } })).subject, 'Order 1');
   assert.equal(
     (await client.templates.renderSources({ subject: '{{ a }}', templateVariables: { a: 'b' } })).subject,
     'b',
   );
-  assert.equal((await listed(client.templates.versions(templateId))).length, 3);
+  assert.equal((await listed(client.templates.versions(templateId))).length, 4);
   assert.deepEqual(
     (await listed(client.templates.list())).map((one) => one.templateId),
     [templateId],
@@ -183,6 +192,7 @@ test('domains, suppressions, account', async () => {
   assert.equal((await client.account.get()).accountId, service.live.accountId);
   assert.equal(typeof (await client.account.health()).status, 'string');
   const key = await client.account.apiKeys.create({ scope: 'send' });
+  assert.ok(key.apiKey);
   const sender = new Postrider({ url: service.url, accountId: service.live.accountId, apiKey: key.apiKey });
   assert.equal(await codeOf(sender.messages.get('msg_x')), 'FORBIDDEN');
   await client.account.apiKeys.revoke(key.keyId);

@@ -5,6 +5,7 @@
 import { type Static, Type } from 'typebox';
 import { ok, type Result } from '../../base/failure.ts';
 import type { HttpClient } from '../../net/http-client.ts';
+import { typeOfFile } from '../file-types.ts';
 import { invalidField, open } from './endpoint.ts';
 
 /** Limit of all files of an email together; the complete email has a limit of its own. */
@@ -32,31 +33,6 @@ export interface SendAttachment {
   contentType: string;
   content: string;
   contentId?: string;
-}
-
-const TYPES: Readonly<Record<string, string>> = {
-  csv: 'text/csv',
-  docx: 'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
-  gif: 'image/gif',
-  html: 'text/html',
-  ics: 'text/calendar',
-  jpeg: 'image/jpeg',
-  jpg: 'image/jpeg',
-  json: 'application/json',
-  md: 'text/markdown',
-  mp4: 'video/mp4',
-  pdf: 'application/pdf',
-  png: 'image/png',
-  svg: 'image/svg+xml',
-  txt: 'text/plain',
-  webp: 'image/webp',
-  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
-  xml: 'application/xml',
-  zip: 'application/zip',
-};
-
-function typeOf(name: string): string {
-  return TYPES[/\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? ''] ?? 'application/octet-stream';
 }
 
 /** Returns the bytes of a Buffer serialized as JSON; undefined if an element is not a byte. */
@@ -123,7 +99,7 @@ export async function readAttachments(http: HttpClient, given: readonly Given[])
     const name = named ?? ((path === undefined ? '' : nameInUrl(path)) || `attachment-${index + 1}`);
     read.push({
       name,
-      contentType: contentType ?? typeOf(name),
+      contentType: contentType ?? typeOfFile(name),
       content: base64,
       ...(contentId !== undefined && { contentId: contentId.replace(/^<(.*)>$/, '$1') }),
     });

@@ -17,6 +17,7 @@ const request = {
   routeName: 'POST /resend/emails',
   method: 'POST',
   url: '/resend/emails',
+  requestId: 'req_1',
   headers: { authorization: 'Bearer x' },
 };
 

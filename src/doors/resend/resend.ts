@@ -10,8 +10,8 @@ import { failure, type Result, refuse } from '../../base/failure.ts';
 import type { Door } from '../../http/door.ts';
 import { createIdentify } from '../../http/identify.ts';
 import type { RouteDefinition } from '../../http/route.ts';
+import { type DoorDocument, documentRoute } from '../document.ts';
 import { apiKeyEndpoints } from './api-keys.ts';
-import { documentRoute } from './document.ts';
 import { domainEndpoints } from './domains.ts';
 import { emailEndpoints } from './emails.ts';
 import { PREFIX, type ResendDoorDeps } from './endpoint.ts';
@@ -31,11 +31,31 @@ interface ResendDoor {
   routes: RouteDefinition<Caller>[];
 }
 
+const text = { type: 'string' };
+const DOCUMENT: DoorDocument = {
+  name: 'resend',
+  title: 'Postrider: Resend interface',
+  prefix: PREFIX,
+  error: {
+    type: 'object',
+    required: ['statusCode', 'name', 'message'],
+    properties: { statusCode: { type: 'integer' }, name: text, message: text },
+  },
+  securityScheme: { type: 'http', scheme: 'bearer', description: 'A Postrider API key.' },
+  listParameters: [
+    { name: 'limit', in: 'query', schema: { type: 'integer', minimum: 1, maximum: 100, default: 20 } },
+    { name: 'after', in: 'query', schema: text, description: 'ID of the last entry of the previous page.' },
+    { name: 'before', in: 'query', schema: text, description: 'ID of the first entry of the next page.' },
+  ],
+  mailParameters: [{ name: 'Idempotency-Key', in: 'header', schema: { type: 'string', maxLength: 256 } }],
+  tagOf: (path) => path.split('/')[1] ?? '',
+};
+
 const BEARER = /^Bearer +(\S+) *$/i;
 const UNAUTHORIZED = refuse(failure('UNAUTHORIZED'));
 /** Postrider's own paths that need no API key and may be requested with a bearer token: by probes, uploading clients, and pages. */
 const OURS =
-  /^\/(?:metrics|health|ready|mcp|openapi|openapi\.json|docs|uploads|inbound-files|shared|unsubscribe|t|\.well-known)(?:[/?]|$)/;
+  /^\/(?:metrics|health|ready|mcp|openapi|openapi\.json|llms\.txt|llms-full\.txt|docs|uploads|inbound-files|shared|unsubscribe|t|\.well-known)(?:[/?]|$)/;
 
 function tokenOf(authorization: string | undefined): string | undefined {
   return BEARER.exec(authorization ?? '')?.[1];
@@ -67,5 +87,5 @@ export function createResendDoor(deps: ResendDoorDeps & { callers: Authenticator
     ...templateEndpoints(deps),
     fileRoute(deps),
   ];
-  return { door, routes: [...routes, documentRoute(routes, deps.linkBase)] };
+  return { door, routes: [...routes, documentRoute(routes, DOCUMENT, deps.linkBase)] };
 }

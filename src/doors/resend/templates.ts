@@ -9,7 +9,13 @@ import { iso } from '../../base/clock.ts';
 import { failure, ok, type Result, refuse } from '../../base/failure.ts';
 import { idOfUuid, isUuid, uuidAt, uuidOf } from '../../base/uuid-id.ts';
 import type { RouteDefinition } from '../../http/route.ts';
-import { describeTemplateOperation, findExtrasOperation, type TemplateExtra } from '../../templates/templates.ts';
+import {
+  describeTemplateOperation,
+  findExtrasOperation,
+  fromLiquid,
+  type TemplateExtra,
+  toLiquid,
+} from '../../templates/templates.ts';
 import {
   type EndpointAnswer,
   type EndpointContext,
@@ -20,7 +26,6 @@ import {
   success,
 } from './endpoint.ts';
 import { keyOf, list, listBody } from './lists.ts';
-import { fromLiquid, toLiquid } from './template-syntax.ts';
 
 /** Fields that only this interface has, stored with the template as JSON. */
 interface Extra {

@@ -1,19 +1,28 @@
 /**
- * GET /openapi/resend.json: this interface as OpenAPI 3.1, generated from its routes. Request bodies are described by the schemas that
- * validate them; responses are plain objects, described in Resend's public documentation.
+ * The interface of another service as OpenAPI 3.1 (GET /openapi/<name>.json), generated from its routes. Request bodies are described by the
+ * schemas that validate them; responses are plain objects, described in the public documentation of that service.
  */
-import type { Caller } from '../../accounts/accounts.ts';
-import type { RouteDefinition } from '../../http/route.ts';
-import { defineRoute } from '../../http/route.ts';
-import { PREFIX } from './endpoint.ts';
+import type { Caller } from '../accounts/accounts.ts';
+import type { RouteDefinition } from '../http/route.ts';
+import { defineRoute } from '../http/route.ts';
 
 type Json = Record<string, unknown>;
 
-const ERROR = {
-  type: 'object',
-  required: ['statusCode', 'name', 'message'],
-  properties: { statusCode: { type: 'integer' }, name: { type: 'string' }, message: { type: 'string' } },
-};
+export interface DoorDocument {
+  /** Name in the path of the document. */
+  name: string;
+  title: string;
+  /** Prefix of the paths of the routes; the document has them without it. */
+  prefix: string;
+  /** Schema of the body of an error. */
+  error: Json;
+  securityScheme: Json;
+  /** Parameters of routes that return a list, and of routes that accept mail. */
+  listParameters: readonly Json[];
+  mailParameters: readonly Json[];
+  /** Returns the tag of a path, which groups operations. */
+  tagOf(path: string): string;
+}
 
 /** Returns the schema to publish, which can differ from the one that validates. */
 function shown(schema: unknown): unknown {
@@ -33,7 +42,7 @@ function operationId(method: string, path: string): string {
   return `${method.toLowerCase()}${name[0]!.toUpperCase()}${name.slice(1)}`;
 }
 
-function parameters({ path, method, idempotencyKey }: RouteDefinition<Caller>): Json[] {
+function parameters({ path, method, idempotencyKey }: RouteDefinition<Caller>, document: DoorDocument): Json[] {
   const text = { type: 'string' };
   const inPath = [...path.matchAll(/:([^/]+)/g)].map(([, name]) => ({
     name,
@@ -42,15 +51,8 @@ function parameters({ path, method, idempotencyKey }: RouteDefinition<Caller>): 
     schema: text,
   }));
   const isList = method === 'GET' && !path.endsWith('/metrics') && !/:\w+$/.test(path);
-  const inQuery = isList
-    ? [
-        { name: 'limit', in: 'query', schema: { type: 'integer', minimum: 1, maximum: 100, default: 20 } },
-        { name: 'after', in: 'query', schema: text, description: 'ID of the last entry of the previous page.' },
-        { name: 'before', in: 'query', schema: text, description: 'ID of the first entry of the next page.' },
-      ]
-    : [];
-  const key = { name: 'Idempotency-Key', in: 'header', schema: { type: 'string', maxLength: 256 } };
-  return [...inPath, ...inQuery, ...(idempotencyKey ? [key] : [])];
+  const inQuery = isList ? document.listParameters : [];
+  return [...inPath, ...inQuery, ...(idempotencyKey ? document.mailParameters : [])];
 }
 
 /** Returns whether the body has fields. Routes without fields accept `{}`, which some clients send with every request. */
@@ -59,14 +61,14 @@ function hasFields({ body }: RouteDefinition<Caller>): boolean {
   return type === 'array' || Object.keys(properties).length > 0;
 }
 
-function operation(route: RouteDefinition<Caller>): Json {
-  const path = route.path.slice(PREFIX.length);
+function operation(route: RouteDefinition<Caller>, document: DoorDocument): Json {
+  const path = route.path.slice(document.prefix.length);
   const content = (schema: unknown): Json => ({ 'application/json': { schema } });
-  const found = parameters(route);
+  const found = parameters(route, document);
   return {
     operationId: operationId(route.method, path),
     summary: route.summary,
-    tags: [path.split('/')[1]],
+    tags: [document.tagOf(path)],
     ...(found.length > 0 && { parameters: found }),
     ...(hasFields(route) && {
       requestBody: {
@@ -81,40 +83,41 @@ function operation(route: RouteDefinition<Caller>): Json {
   };
 }
 
-/** Returns the document of these routes, except those that need no key. */
-function documentOf(routes: readonly RouteDefinition<Caller>[], serverUrl: string): Json {
+/** Returns the document of these routes, except hidden ones and those that need no key. */
+function documentOf(routes: readonly RouteDefinition<Caller>[], document: DoorDocument, serverUrl: string): Json {
   const paths: Record<string, Json> = {};
   for (const route of routes) {
-    if (route.auth !== 'key') continue;
-    const path = route.path.slice(PREFIX.length).replace(/:([^/]+)/g, '{$1}');
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route) };
+    if (route.auth !== 'key' || route.hidden) continue;
+    const path = route.path.slice(document.prefix.length).replace(/:([^/]+)/g, '{$1}');
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, document) };
   }
   return {
     openapi: '3.1.0',
-    info: { title: 'Postrider: Resend interface', version: '1' },
+    info: { title: document.title, version: '1' },
     servers: [{ url: serverUrl }],
     security: [{ key: [] }],
     paths: Object.fromEntries(Object.entries(paths).sort(([a], [b]) => (a < b ? -1 : 1))),
     components: {
-      schemas: { Error: ERROR },
-      securitySchemes: { key: { type: 'http', scheme: 'bearer', description: 'A Postrider API key.' } },
+      schemas: { Error: document.error },
+      securitySchemes: { key: document.securityScheme },
     },
   };
 }
 
 export function documentRoute(
   routes: readonly RouteDefinition<Caller>[],
+  document: DoorDocument,
   linkBase: { readonly baseUrl: string },
 ): RouteDefinition<Caller> {
   return defineRoute<Caller>({
     method: 'GET',
-    path: '/openapi/resend.json',
+    path: `/openapi/${document.name}.json`,
     tag: 'service',
     auth: 'none',
     hidden: true,
     ownQuery: true,
-    summary: 'Get the OpenAPI document of the Resend interface',
+    summary: 'Get the OpenAPI document of an interface',
     response: { status: 200 },
-    handle: () => ({ ok: true, body: documentOf(routes, linkBase.baseUrl) }),
+    handle: () => ({ ok: true, body: documentOf(routes, document, linkBase.baseUrl) }),
   });
 }

@@ -1,0 +1,255 @@
+/**
+ * SendEmail and SendBulkEmail: converts their requests into those of POST /send and POST /send/batch, which do everything else. Every
+ * attempt of one call of an SDK has the same id, so retries create one email.
+ */
+import { setTimeout } from 'node:timers/promises';
+import { type Static, Type } from 'typebox';
+import type { Caller } from '../../accounts/accounts.ts';
+import { type Failure, failure, ok, type Result, refuse } from '../../base/failure.ts';
+import type { InnerAnswer } from '../../http/inner-calls.ts';
+import type { RouteDefinition } from '../../http/route.ts';
+import {
+  content,
+  destination,
+  headers,
+  metadataOf,
+  recipientFields,
+  type SendFields,
+  simpleFields,
+  tags,
+  template,
+  templateFields,
+  templateSource,
+  templateVariables,
+} from './content.ts';
+import {
+  defined,
+  invalidField,
+  type Operated,
+  open,
+  operation,
+  repeatKey,
+  type SesContext,
+  type SesDoorDeps,
+} from './endpoint.ts';
+import { awsErrorOf, templateMissing } from './errors.ts';
+import { sendRaw } from './raw.ts';
+
+const text = (maxLength: number) => Type.Optional(Type.String({ maxLength }));
+const IGNORED = 'Has no effect.';
+
+/** Fields that have no effect on the email, or that Postrider refuses. */
+const SENDING_OPTIONS = {
+  ConfigurationSetName: Type.Optional(Type.String({ maxLength: 256, description: IGNORED })),
+  EndpointId: Type.Optional(Type.String({ maxLength: 256, description: IGNORED })),
+  TenantName: Type.Optional(Type.String({ maxLength: 256, description: IGNORED })),
+  FromEmailAddressIdentityArn: Type.Optional(Type.String({ maxLength: 2_048, description: IGNORED })),
+  FeedbackForwardingEmailAddress: Type.Optional(Type.String({ maxLength: 1_000, description: IGNORED })),
+  FeedbackForwardingEmailAddressIdentityArn: Type.Optional(Type.String({ maxLength: 2_048, description: IGNORED })),
+  ListManagementOptions: Type.Optional(Type.Unknown({ description: 'Refused: Postrider has no contact lists.' })),
+} as const;
+
+const addresses = Type.Optional(Type.Array(Type.String({ maxLength: 1_000 }), { maxItems: 50 }));
+
+const emailBody = open({
+  FromEmailAddress: text(1_000),
+  Destination: Type.Optional(destination),
+  ReplyToAddresses: addresses,
+  Content: content,
+  EmailTags: tags,
+  ...SENDING_OPTIONS,
+});
+type EmailBody = Static<typeof emailBody>;
+
+const LOOK_EVERY_MS = 50;
+/** How long a repeat waits for the first attempt, which is still being stored. */
+const WAIT_FOR_FIRST_MS = 5_000;
+
+/** Makes a call under the key of the request; waits for an earlier attempt of the same call. */
+async function callOnce(context: SesContext, path: '/send' | '/send/batch', body: object): Promise<InnerAnswer> {
+  const key = repeatKey(context);
+  const call = () =>
+    context.call('POST', path, { body, ...(key !== undefined && { headers: { 'idempotency-key': key } }) });
+  let answer = await call();
+  for (let waitedMs = 0; waitedMs < WAIT_FOR_FIRST_MS; waitedMs += LOOK_EVERY_MS) {
+    if (answer.ok || answer.failure.code !== 'DUPLICATE_REQUEST_IN_PROGRESS') break;
+    await setTimeout(LOOK_EVERY_MS);
+    answer = await call();
+  }
+  return answer;
+}
+
+/** A missing template has its own error. Its name is the only thing that POST /send can fail to find. */
+function withTemplateName(refusal: Failure, { templateId }: SendFields): Failure {
+  return refusal.code === 'NOT_FOUND' && typeof templateId === 'string' ? templateMissing(templateId) : refusal;
+}
+
+/** Sends an email with the fields of POST /send. */
+export async function sendFields(context: SesContext, fields: SendFields): Promise<Operated> {
+  const sent = await callOnce(context, '/send', defined(fields));
+  return sent.ok ? ok({ MessageId: sent.body.data.messageId }) : refuse(withTemplateName(sent.failure, fields));
+}
+
+function given<T>(list: T[] | undefined): T[] | undefined {
+  return list === undefined || list.length === 0 ? undefined : list;
+}
+
+function contentFields({ Simple, Template }: EmailBody['Content']): Result<SendFields> {
+  if (Simple !== undefined) return simpleFields(Simple);
+  const variables = templateVariables(Template?.TemplateData, 'TemplateData');
+  if (!variables.ok) return variables;
+  const source = templateSource(Template ?? {});
+  return source.ok ? templateFields(Template ?? {}, source.value, variables.value) : source;
+}
+
+const NO_LISTS = 'is not supported: Postrider has no contact lists';
+
+async function sendEmail(deps: SesDoorDeps, context: SesContext, body: EmailBody): Promise<Operated> {
+  const { Content, FromEmailAddress: from, Destination, ReplyToAddresses, EmailTags } = body;
+  if (body.ListManagementOptions !== undefined) return invalidField('ListManagementOptions', NO_LISTS);
+  if ([Content.Simple, Content.Raw, Content.Template].filter((one) => one !== undefined).length !== 1)
+    return invalidField('Content', 'needs exactly one of Simple, Raw, and Template');
+  const metadata = metadataOf(EmailTags);
+  if (!metadata.ok) return metadata;
+  if (Content.Raw !== undefined) {
+    const { ToAddresses = [], CcAddresses = [], BccAddresses = [] } = Destination ?? {};
+    return sendRaw(deps, context, {
+      data: Content.Raw.Data,
+      field: 'Content.Raw.Data',
+      from,
+      recipients: [...ToAddresses, ...CcAddresses, ...BccAddresses],
+      metadata: metadata.value,
+    });
+  }
+  const fields = contentFields(Content);
+  if (!fields.ok) return fields;
+  return sendFields(context, {
+    from,
+    ...recipientFields(Destination),
+    replyTo: given(ReplyToAddresses),
+    ...fields.value,
+    metadata: metadata.value,
+  });
+}
+
+const MOST_ENTRIES = 50;
+
+const bulkBody = open({
+  FromEmailAddress: text(1_000),
+  ReplyToAddresses: addresses,
+  DefaultContent: open({ Template: Type.Optional(template) }),
+  DefaultEmailTags: tags,
+  BulkEmailEntries: Type.Array(
+    open({
+      Destination: destination,
+      ReplacementTags: tags,
+      ReplacementHeaders: headers,
+      ReplacementEmailContent: Type.Optional(
+        open({ ReplacementTemplate: Type.Optional(open({ ReplacementTemplateData: text(262_144) })) }),
+      ),
+    }),
+    { minItems: 1, maxItems: MOST_ENTRIES },
+  ),
+  ...SENDING_OPTIONS,
+});
+export type BulkBody = Static<typeof bulkBody>;
+type BulkEntry = BulkBody['BulkEmailEntries'][number];
+
+/** Adds the entries of a list that replace those with the same name. */
+function replaced<T extends { Name: string }>(defaults: T[] | undefined, others: T[] | undefined): T[] {
+  return [...new Map([...(defaults ?? []), ...(others ?? [])].map((one) => [one.Name, one])).values()];
+}
+
+function bulkEmail(body: BulkBody, source: SendFields, index: number): Result<SendFields> {
+  const entry = body.BulkEmailEntries[index] as BulkEntry;
+  const { Template = {} } = body.DefaultContent;
+  const data = entry.ReplacementEmailContent?.ReplacementTemplate?.ReplacementTemplateData;
+  const defaults = templateVariables(Template.TemplateData, 'DefaultContent.Template.TemplateData');
+  if (!defaults.ok) return defaults;
+  const own = templateVariables(data, `BulkEmailEntries[${index}].ReplacementTemplateData`);
+  if (!own.ok) return own;
+  const Headers = replaced(Template.Headers, entry.ReplacementHeaders);
+  const fields = templateFields({ ...Template, Headers }, source, { ...defaults.value, ...own.value });
+  if (!fields.ok) return fields;
+  const metadata = metadataOf(replaced(body.DefaultEmailTags, entry.ReplacementTags));
+  if (!metadata.ok) return metadata;
+  return ok({
+    from: body.FromEmailAddress,
+    ...recipientFields(entry.Destination),
+    replyTo: given(body.ReplyToAddresses),
+    ...fields.value,
+    metadata: metadata.value,
+  });
+}
+
+/** Status of an entry by Postrider's code; FAILED for all others. */
+const STATUSES: Readonly<Record<string, string>> = {
+  INVALID_REQUEST: 'INVALID_PARAMETER',
+  TEMPLATE_VARIABLE_MISSING: 'INVALID_PARAMETER',
+  TEMPLATE_INVALID: 'INVALID_PARAMETER',
+  UNSUPPORTED_FILE_TYPE: 'MESSAGE_REJECTED',
+  EMAIL_SIZE_EXCEEDED: 'MESSAGE_REJECTED',
+  SENDER_NOT_VERIFIED: 'MAIL_FROM_DOMAIN_NOT_VERIFIED',
+  NOT_FOUND: 'TEMPLATE_NOT_FOUND',
+  ACCOUNT_SUSPENDED: 'ACCOUNT_SUSPENDED',
+  RATE_LIMITED: 'ACCOUNT_THROTTLED',
+  QUOTA_EXCEEDED: 'ACCOUNT_DAILY_QUOTA_EXCEEDED',
+  OVERLOADED: 'TRANSIENT_FAILURE',
+  UNAVAILABLE: 'TRANSIENT_FAILURE',
+};
+
+export interface BulkResult {
+  Status: string;
+  Error?: string;
+  MessageId?: string;
+}
+
+type BatchResult =
+  | { data: { messageId: string } }
+  | { error: { code: Parameters<typeof failure>[0]; message: string; details: Failure['details'] } };
+
+/** Sends one email per entry; returns a result for each, in order. Fails if the request itself is not valid. */
+export async function sendBulk(context: SesContext, body: BulkBody): Promise<Result<BulkResult[]>> {
+  if (body.ListManagementOptions !== undefined) return invalidField('ListManagementOptions', NO_LISTS);
+  const source = templateSource(body.DefaultContent.Template ?? {});
+  if (!source.ok) return source;
+  const emails: SendFields[] = [];
+  for (const index of body.BulkEmailEntries.keys()) {
+    const fields = bulkEmail(body, source.value, index);
+    if (!fields.ok) return fields;
+    emails.push(defined(fields.value));
+  }
+  const sent = await callOnce(context, '/send/batch', { messages: emails });
+  if (!sent.ok) return sent;
+  return ok(
+    (sent.body.results as BatchResult[]).map((result, index): BulkResult => {
+      if ('data' in result) return { Status: 'SUCCESS', MessageId: result.data.messageId };
+      const { code, ...rest } = result.error;
+      const refusal = withTemplateName(failure(code, rest), emails[index]!);
+      return { Status: STATUSES[code] ?? 'FAILED', Error: awsErrorOf(refusal).message };
+    }),
+  );
+}
+
+export function sendOperations(deps: SesDoorDeps): RouteDefinition<Caller>[] {
+  const shared = { method: 'POST', scope: 'send', acceptsMail: true } as const;
+  return [
+    operation(deps, {
+      ...shared,
+      path: '/outbound-emails',
+      summary: 'SendEmail',
+      body: emailBody,
+      handle: (context, body) => sendEmail(deps, context, body),
+    }),
+    operation(deps, {
+      ...shared,
+      path: '/outbound-bulk-emails',
+      summary: 'SendBulkEmail',
+      body: bulkBody,
+      handle: async (context, body) => {
+        const sent = await sendBulk(context, body);
+        return sent.ok ? ok({ BulkEmailEntryResults: sent.value }) : sent;
+      },
+    }),
+  ];
+}
