@@ -7,7 +7,7 @@ import type { Actor } from '../base/actor.ts';
 import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import type { MemberRole } from '../http/route.ts';
-import type { Limits } from '../limits/limits.ts';
+import type { SetLimits } from '../limits/limits.ts';
 import { type Address, domainToAscii, parseAddress, sameAddressKey } from '../mail/address.ts';
 import type { Transaction } from '../storage/operation.ts';
 
@@ -42,7 +42,7 @@ export interface Account {
   approvedEmailBytes: number;
   settings: AccountSettings;
   /** Limits that an operator has set for this account; the standard limits apply to all others. */
-  limits: Partial<Limits>;
+  limits: SetLimits;
   /** Unix ms. */
   createdAt: number;
 }
@@ -59,6 +59,8 @@ export interface Caller {
   /** Addresses and domains that the key or credential is restricted to; empty means unrestricted. */
   allowedSenders: readonly string[];
   actor: Actor;
+  /** Unix ms at which the key or credential stops being valid; absent or null for never. */
+  expiresAt?: number | null;
   /** Set for an SMTP credential. */
   deliveryReports?: DeliveryReports;
   /** Role of a logged-in user in the account; keys and credentials have no role. */
@@ -90,7 +92,7 @@ export function accountOf(row: AccountRow): Account {
     status: row.status,
     approvedEmailBytes: row.approved_email_bytes,
     settings: JSON.parse(row.settings) as AccountSettings,
-    limits: JSON.parse(row.limits) as Partial<Limits>,
+    limits: JSON.parse(row.limits) as SetLimits,
     createdAt: row.created_at,
   };
 }
@@ -173,8 +175,8 @@ export function maySendAs(allowed: readonly string[], from: Address): boolean {
 }
 
 /** Returns the senders of a key that a restricted key creates: by default the same ones, and never more (FORBIDDEN). */
-export function handedOn(own: readonly string[], asked: readonly string[] | undefined): Result<readonly string[]> {
-  const wanted = readAllowedSenders(asked ?? own);
+export function handedOn(own: readonly string[], requested: readonly string[] | undefined): Result<readonly string[]> {
+  const wanted = readAllowedSenders(requested ?? own);
   if (!wanted.ok || own.length === 0) return wanted;
   if (wanted.value.length > 0 && wanted.value.every((one) => covers(own, one))) return wanted;
   return refuse(

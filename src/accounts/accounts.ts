@@ -20,6 +20,20 @@ export {
   type SubmissionPorts,
 } from './account.ts';
 export {
+  type AgentRequest,
+  type AgentRequestKey,
+  agentRequestOperation,
+  agentRequestsOperation,
+  askAgentRequestOperation,
+  callerOfKeyOperation,
+  type Decision,
+  decideAgentRequestOperation,
+  finishAgentRequestOperation,
+  MOST_PENDING,
+  removeAgentRequestsOperation,
+  type Undecided,
+} from './agent-request-store.ts';
+export {
   type Authenticator,
   apiKeyHash,
   createAuthenticator,
@@ -29,14 +43,24 @@ export {
   type KnownLogins,
   keyIdOf,
   type SmtpAuthenticator,
+  signingSecretOf,
 } from './authenticate.ts';
-export { createAccount, createKey, createSmtpCredential, newAccount, newKeyRow, newPassword } from './create.ts';
+export {
+  createAccount,
+  createKey,
+  createSigningKey,
+  createSmtpCredential,
+  newAccount,
+  newKeyRow,
+  newPassword,
+} from './create.ts';
 export {
   insertCredential,
   insertKey,
   type NewCredentialRow,
   type NewKeyRow,
   revokeKeyOperation,
+  type SigningKeyHolder,
 } from './credential-store.ts';
 export { hashPassword, NOBODYS_PASSWORD, verifyPassword } from './passwords.ts';
 export {

@@ -23,8 +23,12 @@ before(async () => {
   const authenticator = createAuthenticator({ database, clock });
   const routes = [
     ...accountRoutes({
-      ...{ database, clock, callers: authenticator, logins: createSmtpAuthenticator({ database, clock }) },
+      database,
+      clock,
+      callers: authenticator,
+      logins: createSmtpAuthenticator({ database, clock }),
       submissionPorts: () => ({ port: 587, tlsPort: 465 }),
+      signingSecretKey: undefined,
       nudge: () => undefined,
     }),
     ...approvalRoutes({ database, clock }),

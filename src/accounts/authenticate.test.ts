@@ -168,6 +168,7 @@ test('logins, and what ends their validity', async (t) => {
     allowedSenders: [],
     actor: { kind: 'credential', id: created.value.smtpCredentialId, name: created.value.smtpCredentialId },
     deliveryReports: 'off',
+    expiresAt: null,
   });
   assert.deepEqual(await smtp.logIn(username, password), first);
 

@@ -15,9 +15,16 @@ import { failure, ok, type Result, refuse } from '../base/failure.ts';
 import { createFreshCache } from '../base/fresh-cache.ts';
 import { newId, randomText } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
+import { open, seal } from '../base/seal.ts';
 import type { Database } from '../storage/database.ts';
 import type { Caller } from './account.ts';
-import { type CredentialHolder, findCredentialOperation, findKeyOperation } from './credential-store.ts';
+import {
+  type CredentialHolder,
+  findCredentialOperation,
+  findKeyOperation,
+  findSigningKeyOperation,
+  type SigningKeyHolder,
+} from './credential-store.ts';
 import { NOBODYS_PASSWORD, verifyPassword } from './passwords.ts';
 import { isHeldOperation } from './protection-store.ts';
 
@@ -26,6 +33,9 @@ const FRESH_MS = 700;
 const KEYS_KEPT = 10_000;
 /** Longer than any key. Only this many characters of a longer text are hashed; it is then refused like any unknown key. */
 const LONGEST_KEY = 256;
+
+const hasExpired = ({ expiresAt }: Pick<Caller, 'expiresAt'>, clock: Clock): boolean =>
+  expiresAt !== undefined && expiresAt !== null && expiresAt <= clock.now();
 
 const unauthorized = refuse(failure('UNAUTHORIZED'));
 const suspended = refuse(failure('ACCOUNT_SUSPENDED'));
@@ -41,6 +51,11 @@ export interface Authenticator extends KnownCallers {
   (apiKey: string | undefined, accountId: string | undefined): Result<Caller> | Promise<Result<Caller>>;
   /** The same for a key that names no account: the caller is the key's own account. */
   ofKey(apiKey: string): Result<Caller> | Promise<Result<Caller>>;
+  /**
+   * Returns the holder of a key that signs requests; undefined if no active key has this id, which is public. The caller must verify a
+   * signature before it uses the result.
+   */
+  ofAccessKey(accessKeyId: string): Promise<SigningKeyHolder | undefined>;
 }
 
 interface Known {
@@ -59,9 +74,20 @@ export function createAuthenticator(options: { database: Database; clock: Clock 
     read: async ({ keyId, digest }) => {
       const secretHash = Buffer.from(digest, 'base64');
       const caller = await options.database.execute(findKeyOperation, { keyId, secretHash });
-      if (!caller) return undefined;
+      if (!caller || hasExpired(caller, options.clock)) return undefined;
       const { account } = caller;
       return { accountId: account.id, keyId, result: account.status === 'active' ? ok(caller) : suspended };
+    },
+  });
+
+  const signing = createFreshCache<string, SigningKeyHolder>({
+    clock: options.clock,
+    maxAgeMs: FRESH_MS,
+    limit: KEYS_KEPT,
+    absentLimit: 0,
+    read: async (accessKeyId) => {
+      const holder = await options.database.execute(findSigningKeyOperation, accessKeyId);
+      return holder && !hasExpired(holder.caller, options.clock) ? holder : undefined;
     },
   });
 
@@ -91,8 +117,15 @@ export function createAuthenticator(options: { database: Database; clock: Clock 
       if (known instanceof Promise) return known.then((late) => late?.result ?? unauthorized);
       return known?.result ?? afterLookUp();
     },
-    evictKey: (keyId: string) => cache.evictWhere((known) => known.keyId === keyId),
-    evictAccount: (accountId: string) => cache.evictWhere((known) => known.accountId === accountId),
+    ofAccessKey: async (accessKeyId: string) => signing.get(accessKeyId, accessKeyId),
+    evictKey: (keyId: string) => {
+      cache.evictWhere((known) => known.keyId === keyId);
+      signing.evictWhere(({ caller }) => caller.keyId === keyId);
+    },
+    evictAccount: (accountId: string) => {
+      cache.evictWhere((known) => known.accountId === accountId);
+      signing.evictWhere(({ caller }) => caller.account.id === accountId);
+    },
   });
 }
 
@@ -112,6 +145,40 @@ export function newApiKey(mode: Mode, nowMs: number): NewApiKey {
   const keyId = newId('key', nowMs);
   const apiKey = `${PREFIXES[mode]}${keyId.slice('key_'.length)}_${randomText(32)}`;
   return { keyId, apiKey, secretHash: apiKeyHash(apiKey) };
+}
+
+const ACCESS_KEY_PREFIXES: Record<Mode, string> = { live: 'AKIAPRL', sandbox: 'AKIAPRT' };
+const ACCESS_KEY_RANDOM = 13;
+const SIGNING_SECRET_LENGTH = 40;
+/** Characters of access key ids, as AWS writes them. */
+const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
+
+const signingContext = (keyId: string): string => `signing-key:${keyId}`;
+
+interface NewSigningKey {
+  keyId: string;
+  accessKeyId: string;
+  /** Returned only once. */
+  secretAccessKey: string;
+  secretSealed: Uint8Array;
+}
+
+/** Creates a key for AWS Signature Version 4: an id of 20 characters in AWS's form, and a secret of 40 characters (238 bits). */
+export function newSigningKey(mode: Mode, nowMs: number, secretKey: Uint8Array): NewSigningKey {
+  const keyId = newId('key', nowMs);
+  const secretAccessKey = randomText(SIGNING_SECRET_LENGTH);
+  const random = [...randomBytes(ACCESS_KEY_RANDOM)].map((byte) => BASE32[byte % BASE32.length]);
+  return {
+    keyId,
+    accessKeyId: `${ACCESS_KEY_PREFIXES[mode]}${random.join('')}`,
+    secretAccessKey,
+    secretSealed: seal(secretKey, secretAccessKey, signingContext(keyId)),
+  };
+}
+
+/** Returns the secret of a key that signs requests; throws if it was sealed with another secret key. */
+export function signingSecretOf({ caller, secretSealed }: SigningKeyHolder, secretKey: Uint8Array): string {
+  return open(secretKey, secretSealed, signingContext(caller.keyId)).toString('utf8');
 }
 
 /** Returns the SHA-256 of the complete key, the only form that is stored. */
@@ -175,14 +242,15 @@ export interface SmtpAuthenticator extends KnownLogins {
   stillAllowed(username: string, caller?: Caller): Result<Caller> | Promise<Result<Caller>>;
 }
 
-function eligible(holder: CredentialHolder | undefined): holder is CredentialHolder {
-  return holder !== undefined && holder.account.status === 'active' && holder.account.plan !== 'free';
+function eligible(holder: CredentialHolder | undefined, clock: Clock): holder is CredentialHolder {
+  if (holder === undefined || hasExpired(holder, clock)) return false;
+  return holder.account.status === 'active' && holder.account.plan !== 'free';
 }
 
 function callerOf(holder: CredentialHolder): Caller {
-  const { account, mode, allowedSenders, deliveryReports, credentialId: keyId } = holder;
+  const { account, mode, allowedSenders, deliveryReports, expiresAt, credentialId: keyId } = holder;
   const actor: Actor = { kind: 'credential', id: keyId, name: keyId };
-  return { account, mode, scope: 'send', keyId, allowedSenders, actor, deliveryReports };
+  return { account, mode, scope: 'send', keyId, allowedSenders, expiresAt, actor, deliveryReports };
 }
 
 /**
@@ -213,11 +281,11 @@ export function createSmtpAuthenticator(options: { database: Database; clock: Cl
   return {
     recall: async (username, password) => {
       const holder = await holderOf(username);
-      return eligible(holder) && isProven(password, holder) ? callerOf(holder) : undefined;
+      return eligible(holder, options.clock) && isProven(password, holder) ? callerOf(holder) : undefined;
     },
     logIn: async (username, password) => {
       const holder = await holderOf(username);
-      const may = eligible(holder);
+      const may = eligible(holder, options.clock);
       if (may && isProven(password, holder)) return ok(callerOf(holder));
       const right = await verifyPassword(password.slice(0, LONGEST), holder?.passwordHash ?? NOBODYS_PASSWORD);
       if (!may || !right || password.length > LONGEST) return refused;
@@ -228,7 +296,7 @@ export function createSmtpAuthenticator(options: { database: Database; clock: Cl
     },
     stillAllowed: (username) => {
       const check = (holder: CredentialHolder | undefined): Result<Caller> =>
-        eligible(holder) ? ok(callerOf(holder)) : refused;
+        eligible(holder, options.clock) ? ok(callerOf(holder)) : refused;
       const holder = holders.get(username, username);
       return holder instanceof Promise ? holder.then(check) : check(holder);
     },

@@ -33,6 +33,12 @@ const limitShape: Record<LimitName, TInteger> = {
   inboundMailPerHour: Type.Integer({ description: 'Messages from outside for inbound routes. More are deferred.' }),
 };
 
+const quota = (period: string) =>
+  Type.Unsafe<number | null>({
+    type: ['integer', 'null'],
+    description: `Messages per ${period} (UTC), in each mode; every recipient is one message. More are refused with 429. Null: unlimited.`,
+  });
+
 export const accountSchema = named('Account', {
   accountId: Type.String(),
   name: Type.String(),
@@ -45,6 +51,8 @@ export const accountSchema = named('Account', {
     maximumFinalMimeBytes: Type.Integer({ description: 'Highest size that can be approved.' }),
     recipientsPerEmail: Type.Integer(),
     ...limitShape,
+    messagesPerDay: quota('day'),
+    messagesPerMonth: quota('month'),
   }),
   usage: closed({
     messagesToday: Type.Integer({ description: "Since midnight UTC, in this key's mode." }),
@@ -145,27 +153,44 @@ export const resumeRequest = named('ResumeSendingRequest', {
 const allowedSenders = Type.Array(Type.String(), {
   description: 'Addresses and domains (including subdomains) that it can send from. Empty: any sender of the account.',
 });
+const keyKind = oneOf(['api-key', 'sigv4'], {
+  description:
+    'api-key: sent in X-Api-Key. sigv4: an access key id and a secret that sign requests to the SES interface (AWS Signature Version 4).',
+});
+const expiresAt = Type.Unsafe<string | null>({
+  type: ['string', 'null'],
+  format: 'date-time',
+  description: 'When it stops being valid; null for never.',
+});
 const keyFields = {
   keyId: Type.String(),
+  kind: Type.Optional(Type.Literal('sigv4', { description: 'Of a key that signs requests to the SES interface.' })),
+  accessKeyId: Type.Optional(Type.String({ description: 'Of a key of kind sigv4.' })),
   mode,
   scope,
   allowedSenders,
   name: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
+  expiresAt,
   createdAt: time,
 };
 export const keySchema = named('ApiKey', keyFields);
 export const newKeySchema = named('NewApiKey', {
   ...keyFields,
-  apiKey: Type.String({ description: 'Returned only in this response.' }),
+  apiKey: Type.Optional(Type.String({ description: 'Returned only in this response; absent for kind sigv4.' })),
+  secretAccessKey: Type.Optional(
+    Type.String({ description: 'Of a key of kind sigv4. Returned only in this response.' }),
+  ),
 });
 
 export function keyBody(key: Omit<ApiKeyRecord, 'accountId'>): Record<string, unknown> {
   return {
     keyId: key.id,
+    ...(key.accessKeyId !== null && { kind: 'sigv4', accessKeyId: key.accessKeyId }),
     mode: key.mode,
     scope: key.scope,
     allowedSenders: key.allowedSenders,
     name: key.name,
+    expiresAt: key.expiresAt === null ? null : iso(key.expiresAt),
     createdAt: iso(key.createdAt),
   };
 }
@@ -180,6 +205,7 @@ const credentialFields = {
   mode,
   allowedSenders,
   deliveryReports,
+  expiresAt,
   createdAt: time,
 };
 export const credentialSchema = named('SmtpCredential', credentialFields);
@@ -195,6 +221,7 @@ export function credentialBody(row: Omit<CredentialRecord, 'accountId'>): Record
     mode: row.mode,
     allowedSenders: row.allowedSenders,
     deliveryReports: row.deliveryReports,
+    expiresAt: row.expiresAt === null ? null : iso(row.expiresAt),
     createdAt: iso(row.createdAt),
   };
 }
@@ -207,10 +234,21 @@ const sendersWanted = Type.Optional(
   }),
 );
 
+const expiryWanted = Type.Optional(
+  Type.String({
+    format: 'date-time',
+    maxLength: 64,
+    description:
+      'When it stops being valid, in the future. By default when the key that creates it does, otherwise never.',
+  }),
+);
+
 export const newKeyRequest = named('ApiKeyRequest', {
   mode: Type.Optional(mode),
+  kind: Type.Optional(keyKind),
   scope: Type.Optional(scope),
   allowedSenders: sendersWanted,
+  expiresAt: expiryWanted,
   name: Type.Optional(Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f]*$' })),
 });
 export const renameKeyRequest = named('RenameApiKeyRequest', {
@@ -219,5 +257,6 @@ export const renameKeyRequest = named('RenameApiKeyRequest', {
 export const newCredentialRequest = named('SmtpCredentialRequest', {
   mode: Type.Optional(mode),
   allowedSenders: sendersWanted,
+  expiresAt: expiryWanted,
   deliveryReports: Type.Optional(deliveryReports),
 });

@@ -17,7 +17,7 @@ import {
   type Scope,
   STANDARD_EMAIL_BYTES,
 } from './account.ts';
-import { newApiKey } from './authenticate.ts';
+import { apiKeyHash, newApiKey, newSigningKey } from './authenticate.ts';
 import { createCredentialOperation, createKeyOperation, type NewKeyRow } from './credential-store.ts';
 import { hashPassword } from './passwords.ts';
 import { createAccountOperation } from './store.ts';
@@ -51,13 +51,15 @@ export function newAccount(name: string, plan: Plan, nowMs: number): Account {
   };
 }
 
-interface NewKey {
+export interface NewKey {
   accountId: string;
   mode: Mode;
   scope: Scope;
   name: string | null;
   /** Unrestricted if absent. */
   allowedSenders?: readonly string[];
+  /** Unix ms; valid until it is revoked if absent. */
+  expiresAt?: number | null;
 }
 
 export function newKeyRow(wanted: NewKey, nowMs: number): { row: NewKeyRow; apiKey: string } {
@@ -78,18 +80,40 @@ export async function createAccount(
   return { account, apiKey: live.apiKey, sandboxApiKey: sandbox.apiKey };
 }
 
+/** Creates a key that signs requests, as createKey does. `secretKey` is the service's secret key, which seals the secret. */
+export async function createSigningKey(
+  context: AccountContext,
+  { secretKey, ...wanted }: NewKey & { secretKey: Uint8Array },
+): Promise<Result<{ keyId: string; accessKeyId: string; secretAccessKey: string; createdAt: number }>> {
+  const createdAt = context.clock.now();
+  const { keyId, accessKeyId, secretAccessKey, secretSealed } = newSigningKey(wanted.mode, createdAt, secretKey);
+  const added = await addKey(context, {
+    ...wanted,
+    id: keyId,
+    secretHash: apiKeyHash(secretAccessKey),
+    signing: { accessKeyId, secretSealed },
+    createdAt,
+  });
+  return added.ok ? ok({ keyId, accessKeyId, secretAccessKey, createdAt }) : added;
+}
+
 /** Creates an API key; NOT_FOUND if the account does not exist, INVALID_REQUEST for invalid senders, or LIMIT_REACHED. */
 export async function createKey(
   context: AccountContext,
   wanted: NewKey,
 ): Promise<Result<{ keyId: string; apiKey: string; createdAt: number }>> {
-  const senders = readAllowedSenders(wanted.allowedSenders ?? []);
+  const { row, apiKey } = newKeyRow(wanted, context.clock.now());
+  const added = await addKey(context, row);
+  return added.ok ? ok({ keyId: row.id, apiKey, createdAt: row.createdAt }) : added;
+}
+
+async function addKey({ database }: AccountContext, row: NewKeyRow): Promise<Result<undefined>> {
+  const senders = readAllowedSenders(row.allowedSenders ?? []);
   if (!senders.ok) return senders;
-  const { row, apiKey } = newKeyRow({ ...wanted, allowedSenders: senders.value }, context.clock.now());
-  const outcome = await context.database.execute(createKeyOperation, row);
+  const outcome = await database.execute(createKeyOperation, { ...row, allowedSenders: senders.value });
   if (outcome === 'unknown-account') return refuse(failure('NOT_FOUND'));
   if (outcome !== 'created') return refuse(limitReached(outcome));
-  return ok({ keyId: row.id, apiKey, createdAt: row.createdAt });
+  return ok(undefined);
 }
 
 interface CreatedCredential {
@@ -108,6 +132,8 @@ export async function createSmtpCredential(
     allowedSenders?: readonly string[];
     /** `off` when absent. */
     deliveryReports?: DeliveryReports;
+    /** Unix ms; valid until it is revoked if absent. */
+    expiresAt?: number | null;
   },
 ): Promise<Result<CreatedCredential>> {
   const senders = readAllowedSenders(wanted.allowedSenders ?? []);

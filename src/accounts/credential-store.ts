@@ -30,14 +30,18 @@ export interface NewKeyRow {
   name: string | null;
   /** Unrestricted if absent. */
   allowedSenders?: readonly string[];
+  /** Unix ms; valid until it is revoked if absent. */
+  expiresAt?: number | null;
   secretHash: Uint8Array;
+  /** For keys that sign requests. */
+  signing?: { accessKeyId: string; secretSealed: Uint8Array };
   createdAt: number;
 }
 
 export async function insertKey(tx: Transaction, key: NewKeyRow): Promise<void> {
   await tx.run(
-    `INSERT INTO api_key (id, account_id, mode, scope, name, allowed_senders, secret_hash, created_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO api_key (id, account_id, mode, scope, name, allowed_senders, secret_hash, access_key_id, signing_secret_sealed,
+       created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     key.id,
     key.accountId,
     key.mode,
@@ -45,7 +49,10 @@ export async function insertKey(tx: Transaction, key: NewKeyRow): Promise<void> 
     key.name,
     sendersColumn(key.allowedSenders),
     key.secretHash,
+    key.signing?.accessKeyId ?? null,
+    key.signing?.secretSealed ?? null,
     key.createdAt,
+    key.expiresAt ?? null,
   );
 }
 
@@ -56,12 +63,23 @@ export interface ApiKeyRecord {
   scope: Scope;
   name: string | null;
   allowedSenders: readonly string[];
+  /** Null for keys that are sent with a request. */
+  accessKeyId: string | null;
+  expiresAt: number | null;
   createdAt: number;
 }
 
+/** Neither revoked nor expired at a time. */
+const VALID = 'revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)';
+
+type KeyRow = Omit<ApiKeyRecord, 'allowedSenders'> & { senders: string | null };
+
+const KEY_COLUMNS = `id, account_id AS "accountId", mode, scope, name, allowed_senders AS senders, access_key_id AS "accessKeyId",
+  expires_at AS "expiresAt", created_at AS "createdAt"`;
+
 const KEY_TRAIL = {
   table: 'api_key',
-  shows: ['mode', 'scope', 'name', 'allowed_senders', 'created_at', 'revoked_at'],
+  shows: ['mode', 'scope', 'name', 'allowed_senders', 'access_key_id', 'created_at', 'expires_at', 'revoked_at'],
 };
 
 export const createKeyOperation = change(
@@ -69,8 +87,9 @@ export const createKeyOperation = change(
   async (tx, key: NewKeyRow): Promise<'created' | 'unknown-account' | LimitReached> => {
     const { accountId } = key;
     if (!(await tx.get('SELECT 1 AS found FROM account WHERE id = ?', accountId))) return 'unknown-account';
-    const inForce = 'SELECT count(*) AS n FROM api_key WHERE account_id = ? AND revoked_at IS NULL';
-    const reached = await checkLimit(tx, { accountId, limit: 'apiKeys', count: [inForce, accountId] });
+    const inForce = `SELECT count(*) AS n FROM api_key WHERE account_id = ? AND ${VALID}`;
+    const count = [inForce, accountId, key.createdAt] as const;
+    const reached = await checkLimit(tx, { accountId, limit: 'apiKeys', count });
     if (reached) return reached;
     await insertKey(tx, key);
     return 'created';
@@ -82,8 +101,8 @@ export const keysOperation = operation(
   'accounts.keys',
   'read',
   async (tx, args: PageRequest & { accountId: string }): Promise<ApiKeyRecord[]> => {
-    const rows = await tx.all<Omit<ApiKeyRecord, 'allowedSenders'> & { senders: string | null }>(
-      `SELECT id, account_id AS "accountId", mode, scope, name, allowed_senders AS senders, created_at AS "createdAt"
+    const rows = await tx.all<KeyRow>(
+      `SELECT ${KEY_COLUMNS}
        FROM api_key WHERE account_id = ? AND revoked_at IS NULL AND id < ? ORDER BY id DESC LIMIT ?`,
       args.accountId,
       args.before ?? 'key_~',
@@ -97,8 +116,8 @@ export const keysOperation = operation(
 export const renameKeyOperation = change(
   'accounts.renameKey',
   async (tx, { id, accountId, mode, name }: Omit<Revocation, 'nowMs'> & { name: string }): Promise<Renamed> => {
-    const row = await tx.get<Omit<ApiKeyRecord, 'allowedSenders'> & { senders: string | null }>(
-      `SELECT id, account_id AS "accountId", mode, scope, name, allowed_senders AS senders, created_at AS "createdAt"
+    const row = await tx.get<KeyRow>(
+      `SELECT ${KEY_COLUMNS}
        FROM api_key WHERE id = ? AND account_id = ? AND revoked_at IS NULL`,
       ...[id, accountId],
     );
@@ -129,27 +148,62 @@ export const findKeyOperation = operation(
   'accounts.findKey',
   'read',
   async (tx, args: { keyId: string; secretHash: Uint8Array }): Promise<Caller | null> => {
-    const row = await tx.get<{
-      id: string;
-      account_id: string;
-      mode: Mode;
-      scope: Scope;
-      name: string | null;
-      allowed_senders: string | null;
-      secret_hash: Uint8Array;
-      revoked_at: number | null;
-    }>(
-      `SELECT id, account_id, mode, scope, name, allowed_senders, secret_hash, revoked_at
+    const row = await tx.get<HolderRow & { secret_hash: Uint8Array; revoked_at: number | null }>(
+      `SELECT id, account_id, mode, scope, name, allowed_senders, secret_hash, revoked_at, expires_at
        FROM api_key WHERE id <= ? ORDER BY id DESC LIMIT 1`,
       args.keyId,
     );
     const same = timingSafeEqual(row?.secret_hash ?? DUMMY_HASH, args.secretHash);
     if (!row || row.id !== args.keyId || !same || row.revoked_at !== null) return null;
-    const account = await readAccount(tx, row.account_id);
-    if (!account) return null;
-    const allowedSenders = sendersOf(row.allowed_senders);
-    const actor: Actor = { kind: 'key', id: row.id, name: row.name ?? row.id };
-    return { account, mode: row.mode, scope: row.scope, keyId: row.id, allowedSenders, actor };
+    return holderOf(tx, row);
+  },
+);
+
+interface HolderRow {
+  id: string;
+  account_id: string;
+  mode: Mode;
+  scope: Scope;
+  name: string | null;
+  allowed_senders: string | null;
+  /** Unix ms; null for never. */
+  expires_at: number | null;
+}
+
+async function holderOf(tx: Transaction, row: HolderRow): Promise<Caller | null> {
+  const account = await readAccount(tx, row.account_id);
+  if (!account) return null;
+  const allowedSenders = sendersOf(row.allowed_senders);
+  const actor: Actor = { kind: 'key', id: row.id, name: row.name ?? row.id };
+  return {
+    account,
+    mode: row.mode,
+    scope: row.scope,
+    keyId: row.id,
+    allowedSenders,
+    expiresAt: row.expires_at,
+    actor,
+  };
+}
+
+/** The holder of a key that signs requests, and the sealed secret that verifies its signatures. */
+export interface SigningKeyHolder {
+  caller: Caller;
+  secretSealed: Uint8Array;
+}
+
+/** Finds the holder of an active key by its access key id, which is public. */
+export const findSigningKeyOperation = operation(
+  'accounts.findSigningKey',
+  'read',
+  async (tx, accessKeyId: string): Promise<SigningKeyHolder | null> => {
+    const row = await tx.get<HolderRow & { signing_secret_sealed: Uint8Array }>(
+      `SELECT id, account_id, mode, scope, name, allowed_senders, expires_at, signing_secret_sealed
+       FROM api_key WHERE access_key_id = ? AND revoked_at IS NULL`,
+      accessKeyId,
+    );
+    const caller = row && (await holderOf(tx, row));
+    return row && caller ? { caller, secretSealed: row.signing_secret_sealed } : null;
   },
 );
 
@@ -162,14 +216,16 @@ export interface NewCredentialRow {
   allowedSenders?: readonly string[];
   /** `off` when absent. */
   deliveryReports?: DeliveryReports;
+  /** Unix ms; valid until it is revoked if absent. */
+  expiresAt?: number | null;
   passwordHash: string;
   createdAt: number;
 }
 
 export async function insertCredential(tx: Transaction, row: NewCredentialRow): Promise<void> {
   await tx.run(
-    `INSERT INTO smtp_credential (id, account_id, mode, username, allowed_senders, delivery_reports, password_hash, created_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO smtp_credential (id, account_id, mode, username, allowed_senders, delivery_reports, password_hash, created_at, expires_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     row.id,
     row.accountId,
     row.mode,
@@ -178,6 +234,7 @@ export async function insertCredential(tx: Transaction, row: NewCredentialRow): 
     row.deliveryReports === 'failures' ? 'failures' : null,
     row.passwordHash,
     row.createdAt,
+    row.expiresAt ?? null,
   );
 }
 
@@ -188,6 +245,7 @@ export interface CredentialRecord {
   username: string;
   allowedSenders: readonly string[];
   deliveryReports: DeliveryReports;
+  expiresAt: number | null;
   createdAt: number;
 }
 
@@ -195,7 +253,7 @@ type CredentialOutcome = 'created' | 'unknown-account' | 'plan-not-eligible' | L
 
 const CREDENTIAL_TRAIL = {
   table: 'smtp_credential',
-  shows: ['mode', 'allowed_senders', 'delivery_reports', 'created_at', 'revoked_at'],
+  shows: ['mode', 'allowed_senders', 'delivery_reports', 'created_at', 'expires_at', 'revoked_at'],
 };
 
 export const createCredentialOperation = change(
@@ -205,8 +263,9 @@ export const createCredentialOperation = change(
     const account = await readAccount(tx, accountId);
     if (!account) return 'unknown-account';
     if (account.plan === 'free') return 'plan-not-eligible';
-    const inForce = 'SELECT count(*) AS n FROM smtp_credential WHERE account_id = ? AND revoked_at IS NULL';
-    const reached = await checkLimit(tx, { accountId, limit: 'smtpCredentials', count: [inForce, accountId] });
+    const inForce = `SELECT count(*) AS n FROM smtp_credential WHERE account_id = ? AND ${VALID}`;
+    const count = [inForce, accountId, row.createdAt] as const;
+    const reached = await checkLimit(tx, { accountId, limit: 'smtpCredentials', count });
     if (reached) return reached;
     await insertCredential(tx, row);
     return 'created';
@@ -220,7 +279,7 @@ export const credentialsOperation = operation(
   async (tx, args: PageRequest & { accountId: string }): Promise<CredentialRecord[]> => {
     const rows = await tx.all<Omit<CredentialRecord, 'allowedSenders'> & { senders: string | null }>(
       `SELECT id, account_id AS "accountId", mode, username, allowed_senders AS senders,
-         coalesce(delivery_reports, 'off') AS "deliveryReports", created_at AS "createdAt"
+         coalesce(delivery_reports, 'off') AS "deliveryReports", expires_at AS "expiresAt", created_at AS "createdAt"
        FROM smtp_credential WHERE account_id = ? AND revoked_at IS NULL AND id < ? ORDER BY id DESC LIMIT ?`,
       args.accountId,
       args.before ?? 'smtp_~',
@@ -242,6 +301,7 @@ export interface CredentialHolder {
   mode: Mode;
   allowedSenders: readonly string[];
   deliveryReports: DeliveryReports;
+  expiresAt: number | null;
   passwordHash: string;
   account: Account;
 }
@@ -257,8 +317,10 @@ export const findCredentialOperation = operation(
       allowed_senders: string | null;
       delivery_reports: DeliveryReports;
       password_hash: string;
+      expires_at: number | null;
     }>(
-      `SELECT id, account_id, mode, allowed_senders, coalesce(delivery_reports, 'off') AS delivery_reports, password_hash
+      `SELECT id, account_id, mode, allowed_senders, coalesce(delivery_reports, 'off') AS delivery_reports, password_hash,
+         expires_at
        FROM smtp_credential WHERE username = ? AND revoked_at IS NULL`,
       username,
     );
@@ -270,6 +332,7 @@ export const findCredentialOperation = operation(
       mode: row.mode,
       allowedSenders,
       deliveryReports: row.delivery_reports,
+      expiresAt: row.expires_at,
       passwordHash: row.password_hash,
       account,
     };

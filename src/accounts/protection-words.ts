@@ -20,7 +20,8 @@ export function reasonText({ rate, share, answered, periodDays, threshold }: Pro
 
 export function protectionBody({ status, sinceMs, reason, countedFrom }: SendingProtection) {
   return {
-    ...{ status, since: sinceMs === null ? null : iso(sinceMs) },
+    status,
+    since: sinceMs === null ? null : iso(sinceMs),
     reason: reason === null ? null : reasonText(reason),
     countedSince: countedFrom === null ? null : iso(countedFrom.atMs),
   };

@@ -1,5 +1,6 @@
 /** HTTP routes of the account: settings, keys, credentials, and refusals. */
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import test, { type TestContext } from 'node:test';
 import { type Called, serveRoutes } from '../../test/kit/call-routes.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
@@ -8,7 +9,7 @@ import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { cursorOf } from '../http/paging.ts';
 import { acceptOperation } from '../send/acceptance.ts';
 import type { Plan } from './account.ts';
-import { createAuthenticator, createSmtpAuthenticator } from './authenticate.ts';
+import { createAuthenticator, createSmtpAuthenticator, signingSecretOf } from './authenticate.ts';
 import { createAccount } from './create.ts';
 import { accountRoutes } from './routes.ts';
 import { createUsageReader, healthOf } from './usage.ts';
@@ -22,8 +23,16 @@ async function setup(t: TestContext, plan: Plan = 'paid') {
   const other = await createAccount(making, { name: 'Two', plan: 'paid' });
   const authenticator = createAuthenticator(making);
   const logins = createSmtpAuthenticator(making);
+  const signingSecretKey = randomBytes(32);
   const submissionPorts = () => ({ port: 2587, tlsPort: null });
-  const routes = accountRoutes({ ...making, callers: authenticator, logins, submissionPorts, nudge: () => undefined });
+  const routes = accountRoutes({
+    ...making,
+    callers: authenticator,
+    logins,
+    submissionPorts,
+    signingSecretKey,
+    nudge: () => undefined,
+  });
   const server = await serveRoutes({ ...making, routes, authenticator });
   t.after(server.close);
   const own = { key: made.apiKey, id: made.account.id };
@@ -34,6 +43,7 @@ async function setup(t: TestContext, plan: Plan = 'paid') {
     ...making,
     authenticator,
     logins,
+    signingSecretKey,
     call,
     server,
     foreign: { key: other.apiKey, id: other.account.id },
@@ -58,9 +68,18 @@ test('GET /account returns plan, limits, usage, and settings', async (t) => {
       approvedEmailBytes: 2_000_000,
       maximumFinalMimeBytes: 40_000_000,
       recipientsPerEmail: 50,
-      ...{ webhooks: 100, domains: 1_000, templates: 5_000, apiKeys: 200, smtpCredentials: 200 },
-      ...{ inboundRoutes: 100, openSubmissions: 1_000, eventStreams: 20, inboxWaits: 50 },
+      webhooks: 100,
+      domains: 1_000,
+      templates: 5_000,
+      apiKeys: 200,
+      smtpCredentials: 200,
+      inboundRoutes: 100,
+      openSubmissions: 1_000,
+      eventStreams: 20,
+      inboxWaits: 50,
       inboundMailPerHour: 10_000,
+      messagesPerDay: null,
+      messagesPerMonth: null,
     },
     usage: { messagesToday: 0, messagesLast30Days: 0, queued: 0 },
     smtp: { port: 2587, tlsPort: null },
@@ -167,6 +186,7 @@ test('API keys are created, returned once, listed in pages, and revoked, but nev
     scope: 'send',
     allowedSenders: [],
     name: 'ci',
+    expiresAt: null,
     createdAt: new Date(clock.now()).toISOString(),
   });
   const plain = await call('POST', '/api-keys');
@@ -203,6 +223,7 @@ test('SMTP credentials are created, returned once, listed, and revoked; none on 
     'allowedSenders',
     'createdAt',
     'deliveryReports',
+    'expiresAt',
     'mode',
     'password',
     'smtpCredentialId',
@@ -283,4 +304,99 @@ test('a revoked credential is refused over SMTP immediately, and a changed setti
   assert.equal(await logins.recall(username, password), undefined);
   assert.equal((await logins.logIn(username, password)).ok, false);
   assert.ok(await logins.recall(other.username, other.password));
+});
+
+test('a key of kind sigv4 has an access key id and a secret that is returned once and stored sealed', async (t) => {
+  const { call, database, authenticator, signingSecretKey, clock, server, foreign } = await setup(t);
+  const made = await call('POST', '/api-keys', {
+    kind: 'sigv4',
+    mode: 'sandbox',
+    scope: 'send',
+    name: 'aws',
+    allowedSenders: ['shop.example'],
+  });
+  assert.equal(made.status, 201);
+  const { keyId, accessKeyId, secretAccessKey, createdAt, ...rest } = made.body;
+  assert.deepEqual(rest, {
+    kind: 'sigv4',
+    mode: 'sandbox',
+    scope: 'send',
+    name: 'aws',
+    allowedSenders: ['shop.example'],
+    expiresAt: null,
+  });
+  assert.match(accessKeyId, /^AKIA[A-Z2-7]{16}$/);
+  assert.match(secretAccessKey, /^[A-Za-z0-9]{40}$/);
+  const { body: list } = await call('GET', '/api-keys');
+  const listed = list.find((one: { keyId: string }) => one.keyId === keyId);
+  assert.deepEqual(listed, { ...rest, keyId, accessKeyId, createdAt });
+
+  const holder = await authenticator.ofAccessKey(accessKeyId);
+  assert.ok(holder);
+  assert.deepEqual(
+    [holder.caller.keyId, holder.caller.mode, holder.caller.scope, holder.caller.allowedSenders],
+    [keyId, 'sandbox', 'send', ['shop.example']],
+  );
+  assert.ok(!Buffer.from(holder.secretSealed).includes(secretAccessKey));
+  assert.equal(signingSecretOf(holder, signingSecretKey), secretAccessKey);
+  assert.throws(() => signingSecretOf(holder, randomBytes(32)), /does not open/);
+
+  const renamed = await call('PATCH', `/api-keys/${keyId}`, { name: 'new' });
+  assert.deepEqual([renamed.status, renamed.body.name, renamed.body.accessKeyId], [200, 'new', accessKeyId]);
+  assert.equal((await server.call('DELETE', `/api-keys/${keyId}`, foreign)).status, 404);
+  assert.equal((await call('DELETE', `/api-keys/${keyId}`)).status, 200);
+  assert.equal(await authenticator.ofAccessKey(accessKeyId), undefined);
+  const other = createAuthenticator({ database, clock });
+  assert.equal(await other.ofAccessKey(accessKeyId), undefined);
+});
+
+test('the secret of a key of kind sigv4 is not accepted as an API key, and unknown kinds are refused', async (t) => {
+  const { call, server, account } = await setup(t);
+  const made = await call('POST', '/api-keys', { kind: 'sigv4' });
+  for (const key of [made.body.secretAccessKey, made.body.accessKeyId]) {
+    assert.equal((await server.call('GET', '/account', { key, id: account.id })).status, 401);
+  }
+  const unknown = await call('POST', '/api-keys', { kind: 'hmac' });
+  assert.deepEqual([unknown.status, fields(unknown)], [400, ['kind']]);
+});
+
+test('a key and a credential with expiresAt are refused from that time on, and create nothing that outlives them', async (t) => {
+  const { call, server, account, clock, logins } = await setup(t);
+  const at = (ms: number) => new Date(clock.now() + ms).toISOString();
+  const HOUR = 3_600_000;
+  const expiresAt = at(HOUR);
+  assert.equal((await call('POST', '/api-keys', {})).body.expiresAt, null);
+  for (const wrong of [at(0), at(-HOUR), '2020-01-01T00:00:00Z', 'tomorrow', 5]) {
+    for (const path of ['/api-keys', '/smtp-credentials']) {
+      const refused = await call('POST', path, { expiresAt: wrong });
+      assert.deepEqual([refused.status, fields(refused)], [400, ['expiresAt']], `${path} ${wrong}`);
+    }
+  }
+  const made = (await call('POST', '/api-keys', { expiresAt })).body;
+  assert.equal(made.expiresAt, expiresAt);
+  const listed = (await call('GET', '/api-keys')).body.find((one: { keyId: string }) => one.keyId === made.keyId);
+  assert.equal(listed.expiresAt, expiresAt);
+  const own = { key: made.apiKey, id: account.id };
+  const later = await server.call('POST', '/api-keys', { ...own, json: { expiresAt: at(2 * HOUR) } });
+  assert.deepEqual([later.status, code(later)], [403, 'FORBIDDEN']);
+  const byDefault = await server.call('POST', '/smtp-credentials', { ...own, json: {} });
+  assert.deepEqual([byDefault.status, byDefault.body.expiresAt], [201, expiresAt], 'the expiry of its creator');
+  const sooner = await server.call('POST', '/api-keys', { ...own, json: { expiresAt: at(HOUR / 2) } });
+  assert.equal(sooner.status, 201);
+  const { username, password } = byDefault.body;
+  assert.ok((await logins.logIn(username, password)).ok);
+  clock.advance(HOUR - 1);
+  assert.equal((await server.call('GET', '/account', own)).status, 200);
+  assert.equal((await server.call('GET', '/account', { ...own, key: sooner.body.apiKey })).status, 401);
+  clock.advance(1_000);
+  const expired = await server.call('GET', '/account', own);
+  const unknown = await server.call('GET', '/account', { ...own, key: `${made.apiKey}x` });
+  assert.deepEqual(
+    [expired.status, expired.body.error],
+    [401, unknown.body.error],
+    'the same refusal as for an unknown key',
+  );
+  assert.equal((await logins.logIn(username, password)).ok, false);
+  assert.equal(await logins.recall(username, password), undefined);
+  assert.equal((await logins.stillAllowed(username)).ok, false, 'an open session');
 });

@@ -7,12 +7,12 @@
 import { type TSchema, Type } from 'typebox';
 import { requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso } from '../base/clock.ts';
-import { failure, refuse } from '../base/failure.ts';
+import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { type Page, type PartShape, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, NO_LIVE_POWER, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
-import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
+import { closed, confirmationSchema, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import { resumeSending } from '../reputation/reputation.ts';
 import type { Database } from '../storage/database.ts';
 import {
@@ -29,7 +29,7 @@ import {
 } from './account.ts';
 import type { KnownCallers, KnownLogins } from './authenticate.ts';
 import * as bodies from './bodies.ts';
-import { createKey, createSmtpCredential } from './create.ts';
+import { createKey, createSigningKey, createSmtpCredential, type NewKey } from './create.ts';
 import {
   credentialsOperation,
   keysOperation,
@@ -86,6 +86,8 @@ interface AccountRouteOptions {
   callers: KnownCallers;
   logins: KnownLogins;
   submissionPorts(): SubmissionPorts;
+  /** The service's secret key, which seals the secrets of keys that sign requests; undefined if the SES interface is off. */
+  signingSecretKey: Uint8Array | undefined;
   /** Wakes the delivery, because mail may be due. */
   nudge(): void;
 }
@@ -180,8 +182,51 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
   ];
 }
 
+/** Returns the issues of a new key or credential that its schema cannot find. */
+function grantIssues(
+  { allowedSenders = [], expiresAt }: { allowedSenders?: readonly (string | undefined)[]; expiresAt?: string },
+  clock: Clock,
+): Issue[] {
+  return [...allowedSenderIssues(allowedSenders), ...expiryIssues(expiresAt, clock)];
+}
+
+function expiryIssues(expiresAt: string | undefined, clock: Clock): Issue[] {
+  if (expiresAt === undefined || isoTimeMs(expiresAt) > clock.now()) return [];
+  return [{ field: 'expiresAt', message: 'must be in the future' }];
+}
+
+/** A key that expires cannot create one that outlives it (FORBIDDEN); by default the new one expires with it. */
+function expiryOf({ expiresAt }: Caller, asked: string | undefined, clock: Clock): Result<number | null> {
+  const issues = expiryIssues(asked, clock);
+  if (issues.length > 0) return refuse(invalid(issues));
+  const own = expiresAt ?? null;
+  const wanted = asked === undefined ? own : isoTimeMs(asked);
+  if (own === null || (wanted !== null && wanted <= own)) return ok(wanted);
+  const message = `This key expires at ${iso(own)} and cannot create keys or credentials that expire later. Set expiresAt to that time or earlier.`;
+  return refuse(failure('FORBIDDEN', { message }));
+}
+
+type WantedKey = NewKey & { allowedSenders: readonly string[]; expiresAt: number | null };
+
+async function keyAnswer(context: { database: Database; clock: Clock }, wanted: WantedKey): Promise<RouteAnswer> {
+  const made = await createKey(context, wanted);
+  if (!made.ok) return made;
+  const { keyId, apiKey, createdAt } = made.value;
+  return answer({ ...bodies.keyBody({ ...wanted, id: keyId, accessKeyId: null, createdAt }), apiKey });
+}
+
 function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
-  const { database, clock } = options;
+  const { database, clock, signingSecretKey: secretKey } = options;
+  const signingKeyAnswer: typeof keyAnswer = async (context, wanted) => {
+    if (secretKey === undefined)
+      return refuse(
+        invalid([{ field: 'kind', message: 'sigv4 requires the SES interface; set POSTRIDER_DOORS to ses' }]),
+      );
+    const made = await createSigningKey(context, { ...wanted, secretKey });
+    if (!made.ok) return made;
+    const { keyId, accessKeyId, secretAccessKey, createdAt } = made.value;
+    return answer({ ...bodies.keyBody({ ...wanted, id: keyId, accessKeyId, createdAt }), secretAccessKey });
+  };
   return [
     route({
       method: 'GET',
@@ -209,26 +254,30 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       operationId: 'createApiKey',
       summary: 'Create an API key',
       description:
-        "The key itself is returned only in this response. By default it has the caller's mode and full scope. A sandbox key can create sandbox keys only.",
+        "The secret is returned only in this response. By default the key has the caller's mode and full scope. A sandbox key can create sandbox keys only. Kind sigv4 requires the SES interface (POSTRIDER_DOORS).",
       body: bodies.newKeyRequest,
-      furtherIssues: ({ allowedSenders = [] }) => allowedSenderIssues(allowedSenders),
+      furtherIssues: (body) => grantIssues(body, clock),
       bodyOptional: true,
       refusals: ['LIMIT_REACHED'],
       response: { status: 201, schema: bodies.newKeySchema },
       handle: async (request) => {
         const { caller, body } = request;
-        const { mode = caller.mode, scope = 'full', name = null } = body;
+        const { mode = caller.mode, scope = 'full', name = null, kind = 'api-key' } = body;
         if (!mayManage(caller, mode)) return refuse(NO_LIVE_POWER);
         const senders = handedOn(caller.allowedSenders, body.allowedSenders);
         if (!senders.ok) return senders;
-        const wanted = { mode, scope, name, allowedSenders: senders.value };
-        const made = await createKey(
-          { database: requestedChanges(database, request, clock.now()), clock },
-          { ...wanted, accountId: caller.account.id },
-        );
-        if (!made.ok) return made;
-        const { keyId, apiKey, createdAt } = made.value;
-        return answer({ ...bodies.keyBody({ ...wanted, id: keyId, createdAt }), apiKey });
+        const expiry = expiryOf(caller, body.expiresAt, clock);
+        if (!expiry.ok) return expiry;
+        const wanted = {
+          mode,
+          scope,
+          name,
+          allowedSenders: senders.value,
+          expiresAt: expiry.value,
+          accountId: caller.account.id,
+        };
+        const context = { database: requestedChanges(database, request, clock.now()), clock };
+        return kind === 'sigv4' ? signingKeyAnswer(context, wanted) : keyAnswer(context, wanted);
       },
     }),
     route({
@@ -315,7 +364,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       description:
         "The password is returned only in this response. By default the credential has the caller's mode. A sandbox key can create sandbox credentials only.",
       body: bodies.newCredentialRequest,
-      furtherIssues: ({ allowedSenders = [] }) => allowedSenderIssues(allowedSenders),
+      furtherIssues: (body) => grantIssues(body, clock),
       bodyOptional: true,
       refusals: ['PLAN_NOT_ELIGIBLE', 'LIMIT_REACHED'],
       response: { status: 201, schema: bodies.newCredentialSchema },
@@ -326,7 +375,9 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
         const senders = handedOn(caller.allowedSenders, body.allowedSenders);
         if (!senders.ok) return senders;
         const { deliveryReports = 'off' } = body;
-        const wanted = { mode, allowedSenders: senders.value, deliveryReports };
+        const expiry = expiryOf(caller, body.expiresAt, clock);
+        if (!expiry.ok) return expiry;
+        const wanted = { mode, allowedSenders: senders.value, deliveryReports, expiresAt: expiry.value };
         const made = await createSmtpCredential(
           { database: requestedChanges(database, request, clock.now()), clock },
           { ...wanted, accountId: caller.account.id },

@@ -5,7 +5,7 @@
  */
 import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
-import type { LimitName } from '../limits/limits.ts';
+import { type LimitName, QUOTA_NAMES, type QuotaName, recountQuotas, type SetLimits } from '../limits/limits.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import {
   ACCOUNT_COLUMNS,
@@ -66,11 +66,11 @@ export interface AccountChange {
   plan: Plan | null;
   status: AccountStatus | null;
   approvedEmailBytes: number | null;
-  /** Limits by name; null restores the standard limit. */
-  limits?: Partial<Record<LimitName, number | null>>;
+  /** Limits by name; null restores the standard limit, and removes a quota. */
+  limits?: Partial<Record<LimitName | QuotaName, number | null>>;
   /** Thresholds of sending protection; they replace all earlier ones. */
   thresholds?: SetThresholds;
-  /** Unix ms; if set, mail on hold because of a suspension becomes due now. */
+  /** Unix ms; if set, mail on hold because of a suspension becomes due now. Required with a quota, which counts from the start of its period. */
   nowMs?: number;
 }
 
@@ -100,7 +100,9 @@ export const setAccountOperation = change(
   async (tx, change: AccountChange): Promise<Account | null> => {
     const before = await readAccount(tx, change.id, locked(tx));
     if (!before) return null;
-    const limits = Object.entries({ ...before.limits, ...change.limits }).filter(([, most]) => most !== null);
+    const limits = Object.fromEntries(
+      Object.entries({ ...before.limits, ...change.limits }).filter(([, most]) => most !== null),
+    ) as SetLimits;
     await tx.run(
       `UPDATE account SET plan = coalesce(?, plan), status = coalesce(?, status),
          approved_email_bytes = coalesce(?, approved_email_bytes), limits = ?,
@@ -108,10 +110,13 @@ export const setAccountOperation = change(
       change.plan,
       change.status,
       change.approvedEmailBytes,
-      JSON.stringify(Object.fromEntries(limits)),
+      JSON.stringify(limits),
       change.thresholds === undefined ? null : JSON.stringify(change.thresholds),
       change.id,
     );
+    if (change.nowMs !== undefined && QUOTA_NAMES.some((name) => change.limits?.[name] !== undefined)) {
+      await recountQuotas(tx, { accountId: change.id, limits, nowMs: change.nowMs });
+    }
     if (change.status === 'active' && change.nowMs !== undefined) await wakeMail(tx, change.id, change.nowMs);
     return (await readAccount(tx, change.id)) ?? null;
   },

@@ -13,8 +13,15 @@ import { auditOperation } from './store.ts';
 const row = "INTO audit (id, at, actor_kind, action, resource) VALUES ('aud_1', 0, 'user', 'a.b', 'a')";
 const DAY = 86_400_000;
 const everything = {
-  ...{ accountId: null, mode: null, action: null, resource: null, resourceId: null, actorId: null },
-  ...{ fromId: '', belowId: 'aud_~', limit: 10 },
+  accountId: null,
+  mode: null,
+  action: null,
+  resource: null,
+  resourceId: null,
+  actorId: null,
+  fromId: '',
+  belowId: 'aud_~',
+  limit: 10,
 };
 
 for (const dialect of DIALECTS) {
@@ -36,7 +43,9 @@ for (const dialect of DIALECTS) {
     try {
       const record = (atMs: number) =>
         changedBy(temp.database, systemOrigin(atMs, 'acc_1')).execute(recordChangeOperation, {
-          ...{ action: 'webhook.replay', resourceId: 'whk_1', asked: { since: 'then' } },
+          action: 'webhook.replay',
+          resourceId: 'whk_1',
+          requested: { since: 'then' },
         });
       await record(Date.now());
       await record(Date.now() - 399 * DAY);

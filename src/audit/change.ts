@@ -106,7 +106,7 @@ export const changeOperation = operation('audit.change', 'write', async (tx, { n
   if (JSON.stringify(before) === JSON.stringify(after)) return result;
   const row = rowAfter ?? rowBefore;
   const resourceId = resourceIdOf(trail, args, result);
-  await append(tx, { ...{ id, by, action: actionOf(trail, args), resourceId, before, after }, ...ownerOf(row, by) });
+  await append(tx, { id, by, action: actionOf(trail, args), resourceId, before, after, ...ownerOf(row, by) });
   return result;
 });
 
@@ -175,8 +175,15 @@ async function append(tx: Transaction, { by, action, before, after, ...row }: En
   const { actor, atMs: at, address, requestId } = by;
   await insertMany(tx, AUDIT, [
     {
-      ...{ ...row, at, address, requestId, action, resource: action.slice(0, action.indexOf('.')) },
-      ...{ actorKind: actor.kind, actorId: actor.id || null, actorName: actor.name || null },
+      ...row,
+      at,
+      address,
+      requestId,
+      action,
+      resource: action.slice(0, action.indexOf('.')),
+      actorKind: actor.kind,
+      actorId: actor.id || null,
+      actorName: actor.name || null,
       beforeChange: before === undefined ? null : JSON.stringify(before),
       afterChange: after === undefined ? null : JSON.stringify(after),
     },
@@ -186,10 +193,10 @@ async function append(tx: Transaction, { by, action, before, after, ...row }: En
 /** Writes an audit entry alone, for a change that spans many transactions. */
 export const recordChangeOperation = change(
   'audit.record',
-  (_tx, _asked: { action: string; resourceId: string | null; asked: Shown }) => undefined,
+  (_tx, _asked: { action: string; resourceId: string | null; requested: Shown }) => undefined,
   {
     action: ({ action }) => action,
     resourceId: ({ resourceId }) => resourceId,
-    did: ({ asked }) => asked,
+    did: ({ requested }) => requested,
   },
 );

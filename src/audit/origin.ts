@@ -6,7 +6,7 @@ import type { Database } from '../storage/database.ts';
 import { changedBy, type Origin } from './change.ts';
 
 /** The parts of an API request that identify its origin. */
-export interface AskedBy {
+export interface Requester {
   readonly caller: {
     readonly actor: Actor;
     readonly account: { readonly id: string };
@@ -17,20 +17,19 @@ export interface AskedBy {
 }
 
 /** Returns the origin of an API request. */
-export function requestOrigin({ caller, remoteAddress, requestId }: AskedBy, nowMs: number): Origin {
+export function requestOrigin({ caller, remoteAddress, requestId }: Requester, nowMs: number): Origin {
   return {
-    ...{
-      atMs: nowMs,
-      actor: caller.actor,
-      accountId: caller.account.id,
-      mode: caller.mode,
-    },
-    ...{ address: remoteAddress, requestId },
+    atMs: nowMs,
+    actor: caller.actor,
+    accountId: caller.account.id,
+    mode: caller.mode,
+    address: remoteAddress,
+    requestId,
   };
 }
 
 /** Returns the database for the changes of this request, which are recorded with its origin. */
-export function requestedChanges(database: Database, request: AskedBy, nowMs: number): Database {
+export function requestedChanges(database: Database, request: Requester, nowMs: number): Database {
   return changedBy(database, requestOrigin(request, nowMs));
 }
 

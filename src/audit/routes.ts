@@ -35,7 +35,7 @@ const shown = Type.Unsafe<Record<string, unknown> | null>({
 
 const auditSchema = named('AuditEntry', {
   auditId: Type.String(),
-  time: Type.String(),
+  time: Type.String({ format: 'date-time' }),
   accountId: nullable(),
   mode: nullable(Type.String({ description: 'Null if the change concerns both modes.' })),
   actor: closed({
@@ -55,7 +55,10 @@ const auditSchema = named('AuditEntry', {
 function auditBody(row: AuditRow) {
   const { id, at, actorKind, actorId, actorName, beforeChange, afterChange, ...others } = row;
   return {
-    ...{ auditId: id, time: iso(at), ...others, actor: { kind: actorKind, id: actorId, name: actorName } },
+    auditId: id,
+    time: iso(at),
+    ...others,
+    actor: { kind: actorKind, id: actorId, name: actorName },
     before: beforeChange === null ? null : (JSON.parse(beforeChange) as object),
     after: afterChange === null ? null : (JSON.parse(afterChange) as object),
   };
@@ -152,7 +155,10 @@ interface LogRoutes<C> {
 
 export function auditRoutes<C extends AuditCaller>({ database }: { database: Database }): RouteDefinition<C>[] {
   return logRoutes<C>(database, {
-    ...{ auth: 'key', tag: 'audit', path: '/audit', noun: 'Audit' },
+    auth: 'key',
+    tag: 'audit',
+    path: '/audit',
+    noun: 'Audit',
     summary: 'List changes, newest first',
     description:
       'Returns one entry per change of this account: who made it (user, key, command line, or the service itself), from where, and the values before and after. Entries cannot be changed and are kept for 400 days.',
@@ -163,7 +169,10 @@ export function auditRoutes<C extends AuditCaller>({ database }: { database: Dat
 /** The log of all accounts, for operators. */
 export function operatorAuditRoutes<C>({ database }: { database: Database }): RouteDefinition<C>[] {
   return logRoutes<C>(database, {
-    ...{ auth: 'operator', tag: 'operator', path: '/operator/audit', noun: 'ServiceAudit' },
+    auth: 'operator',
+    tag: 'operator',
+    path: '/operator/audit',
+    noun: 'ServiceAudit',
     summary: 'List changes in all accounts, newest first',
     description: 'Like GET /audit, for all accounts and the service itself.',
     of: () => ({ accountId: null, mode: null }),
@@ -174,7 +183,13 @@ function logRoutes<C>(database: Database, log: LogRoutes<C>): RouteDefinition<C>
   const { auth, tag, path, noun, summary, description, of } = log;
   return [
     defineRoute({
-      ...{ method: 'GET', path, tag, auth, operationId: `list${noun}Entries`, summary, description },
+      method: 'GET',
+      path,
+      tag,
+      auth,
+      operationId: `list${noun}Entries`,
+      summary,
+      description,
       query: closed({ ...auditFilters, ...pageFields }),
       response: { status: 200, schema: Type.Array(auditSchema) },
       handle: (request: RouteRequest<C, undefined, AuditFilters & { limit?: number; cursor?: string }>) =>
@@ -182,14 +197,18 @@ function logRoutes<C>(database: Database, log: LogRoutes<C>): RouteDefinition<C>
     }),
     ...EXPORTS.map(({ format, contentType, name }) =>
       defineRoute({
-        ...{ method: 'GET', path: `${path}.${format}`, tag, auth },
+        method: 'GET',
+        path: `${path}.${format}`,
+        tag,
+        auth,
         operationId: `export${noun}As${format === 'csv' ? 'Csv' : 'JsonLines'}`,
         summary: `Export the audit log as ${name}`,
         description: `Returns the same entries as GET ${path}, with the same filters and without pagination.`,
         query: closed(auditFilters),
         response: { status: 200, contentType },
         handle: ({ caller, query }: RouteRequest<C, undefined, AuditFilters>) => ({
-          ...{ ok: true as const, contentType },
+          ok: true as const,
+          contentType,
           headers: { 'Content-Disposition': `attachment; filename="audit.${format}"` },
           content: auditExport(database, of(caller), { filters: query, format }),
         }),

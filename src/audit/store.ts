@@ -52,10 +52,10 @@ export const auditOperation = operation('audit.list', 'read', async (tx, page: A
     ['resource_id = ?', page.resourceId],
     ['actor_id = ?', page.actorId],
   ];
-  const asked = wanted.filter(([, value]) => value !== null);
+  const requested = wanted.filter(([, value]) => value !== null);
   return tx.all<AuditRow>(
-    `SELECT ${COLUMNS} FROM audit WHERE ${asked.map(([condition]) => condition).join(' AND ')} ORDER BY id DESC LIMIT ?`,
-    ...asked.map(([, value]) => value),
+    `SELECT ${COLUMNS} FROM audit WHERE ${requested.map(([condition]) => condition).join(' AND ')} ORDER BY id DESC LIMIT ?`,
+    ...requested.map(([, value]) => value),
     page.limit,
   );
 });

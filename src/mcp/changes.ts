@@ -1,0 +1,321 @@
+/**
+ * Changes that agents make. A change of the sandbox is made immediately. A change of live data is stored and waits for a person: one who is
+ * signed in to the portal, or the user of the client if it can ask. It runs at most once, within ten minutes, for exactly the call that was
+ * displayed, with the permissions of the agent's key at that moment.
+ */
+import { createHmac, hash, timingSafeEqual } from 'node:crypto';
+import {
+  type AgentRequest,
+  agentRequestOperation,
+  askAgentRequestOperation,
+  type Caller,
+  callerOfKeyOperation,
+  type Decision,
+  decideAgentRequestOperation,
+  finishAgentRequestOperation,
+  MOST_PENDING,
+  type Undecided,
+} from '../accounts/accounts.ts';
+import { requestedChanges } from '../audit/audit.ts';
+import type { Actor } from '../base/actor.ts';
+import { type Clock, iso } from '../base/clock.ts';
+import { type Failure, failure, OutcomeUnknown, type Result, refuse, Unavailable } from '../base/failure.ts';
+import { newId } from '../base/ids.ts';
+import type { InnerAnswer, InnerCall, InnerCalls, OuterRequest } from '../http/inner-calls.ts';
+import type { Database } from '../storage/database.ts';
+import type { Client } from './protocol.ts';
+
+/** How long a request waits for a decision. */
+export const APPROVAL_MS = 600_000;
+/** Larger calls are not displayed by clients; the portal displays every size. */
+const MOST_ASKED_CHARACTERS = 8_000;
+
+export interface ChangeDeps {
+  database: Database;
+  clock: Clock;
+  /** Calls routes of Postrider's API. */
+  call: InnerCalls<Caller>;
+  secretKey: Uint8Array;
+  readonly baseUrl: string;
+  /** Why mail cannot be accepted at the moment. */
+  mailRefusal(): Failure | undefined;
+}
+
+export interface Change {
+  tool: string;
+  call: ChangeCall;
+}
+
+export type ChangeCall = Pick<InnerCall, 'method' | 'path' | 'query' | 'body'> & {
+  /** Of sends; the id of the request by default. */
+  idempotencyKey?: string | undefined;
+};
+
+/** A change that was made, refused, or waits for a person; `asking` for the client's user, else in the portal. */
+export type Changed =
+  | { ok: true; data: Record<string, unknown> }
+  | { ok: false; failure: Failure }
+  | { ok: 'asking'; message: string; state: string };
+
+/** The agent's request, and what its client sent in reply to a question. */
+export interface Asking {
+  request: OuterRequest<Caller>;
+  client: Client;
+  state: string | undefined;
+  reply: { action?: unknown; content?: unknown } | undefined;
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).filter(([, member]) => member !== undefined);
+  return Object.fromEntries(
+    entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, member]) => [name, sorted(member)]),
+  );
+}
+
+/** Returns a call as JSON in one form, whatever the order of its fields. */
+export function callText(call: ChangeCall): string {
+  return JSON.stringify(sorted(call));
+}
+
+export function callDigest(text: string): string {
+  return hash('sha256', text, 'hex');
+}
+
+function list(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return Array.isArray(value) ? value.map(String) : [];
+}
+
+/** Returns every recipient of a send, in full. */
+export function recipientsOf(call: ChangeCall): string[] {
+  if (call.path !== '/send') return [];
+  const { to, cc, bcc } = (call.body ?? {}) as Record<string, unknown>;
+  return [...list(to), ...list(cc), ...list(bcc)];
+}
+
+function isSend({ method, path }: ChangeCall): boolean {
+  return method === 'POST' && path === '/send';
+}
+
+async function make(
+  deps: ChangeDeps,
+  outer: OuterRequest<Caller>,
+  { call, id }: { call: ChangeCall; id?: string },
+): Promise<InnerAnswer> {
+  const { idempotencyKey = id, ...rest } = call;
+  if (!isSend(call)) return deps.call(outer, rest);
+  const refusal = deps.mailRefusal();
+  if (refusal !== undefined) return refuse(refusal);
+  const headers = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey };
+  return deps.call(outer, { ...rest, headers, submitted: { ok: true, value: rest.body } });
+}
+
+/** Returns the state of a request, for the agent. */
+function stateOf(deps: ChangeDeps, request: AgentRequest): Changed {
+  const { id: approvalId, status, expiresAt, digest, tool } = request;
+  const isExpired = status === 'pending' && expiresAt <= deps.clock.now();
+  if (status === 'pending' && !isExpired) {
+    const next = `Nothing was changed yet. A person signed in to the portal must approve ${tool} at ${deps.baseUrl}/app/live/agents before ${iso(expiresAt)}. Then call ${tool} with this approvalId only, to get the result.`;
+    return { ok: true, data: { status: 'pending_approval', approvalId, expiresAt: iso(expiresAt), digest, next } };
+  }
+  const result = request.result === null ? null : (JSON.parse(request.result) as unknown);
+  const { decidedBy } = request;
+  return { ok: true, data: { status: isExpired ? 'expired' : status, approvalId, decidedBy, result } };
+}
+
+export interface Approver {
+  actor: Actor;
+  /** As recorded with the request. */
+  name: string;
+  remoteAddress: string;
+  requestId: string;
+}
+
+const UNKNOWN = failure('NOT_FOUND', { message: 'No request of an agent has this id.' });
+
+function decisionFailure(decided: Undecided): Failure {
+  if (decided.outcome === 'unknown') return UNKNOWN;
+  const { status } = decided.request;
+  const messages = {
+    'already-decided': `The request is already ${status === 'declined' ? 'declined' : 'approved'}.`,
+    expired: 'The request expired. The agent must ask again.',
+    'other-call': 'The digest is not that of the stored request. Reload it and check it again.',
+  };
+  return failure('CONFLICT', { message: messages[decided.outcome] });
+}
+
+interface Deciding {
+  id: string;
+  accountId: string;
+  digest: string;
+  approver: Approver;
+}
+
+function decide(deps: ChangeDeps, deciding: Deciding, status: 'running' | 'declined'): Promise<Decision> {
+  const { id, accountId, digest, approver } = deciding;
+  const { actor, name, remoteAddress, requestId } = approver;
+  const nowMs = deps.clock.now();
+  const by = { caller: { actor, account: { id: accountId }, mode: 'live' as const }, remoteAddress, requestId };
+  return requestedChanges(deps.database, by, nowMs).execute(decideAgentRequestOperation, {
+    id,
+    accountId,
+    mode: 'live',
+    digest,
+    status,
+    decidedBy: name,
+    nowMs,
+  });
+}
+
+/** Declines a request. */
+export async function declineChange(deps: ChangeDeps, deciding: Deciding): Promise<Result<AgentRequest>> {
+  const decided = await decide(deps, deciding, 'declined');
+  return decided.outcome === 'decided'
+    ? { ok: true, value: { ...decided.request, call: '' } }
+    : refuse(decisionFailure(decided));
+}
+
+/** Runs an approved call with the key's current permissions; changes are recorded with the approver as their actor. */
+async function runApproved(
+  deps: ChangeDeps,
+  outer: Omit<OuterRequest<Caller>, 'caller'>,
+  { request, actor }: { request: AgentRequest; actor: Actor },
+): Promise<InnerAnswer> {
+  const { id, accountId, keyId, call, digest } = request;
+  if (callDigest(call) !== digest) return refuse(failure('CONFLICT', { message: 'The stored request was altered.' }));
+  const caller = await deps.database.execute(callerOfKeyOperation, { keyId, accountId, nowMs: deps.clock.now() });
+  if (caller === null)
+    return refuse(failure('FORBIDDEN', { message: 'The API key of the agent was revoked or has expired.' }));
+  if (caller.account.status !== 'active') return refuse(failure('ACCOUNT_SUSPENDED'));
+  const { requestId, remoteAddress, isSecure, signal, log, rawBody, backPressure } = outer;
+  const inner = {
+    requestId,
+    remoteAddress,
+    isSecure,
+    signal,
+    log,
+    rawBody,
+    backPressure,
+    caller: { ...caller, actor },
+  };
+  try {
+    return await make(deps, inner, { call: JSON.parse(call) as ChangeCall, id });
+  } catch (error) {
+    if (error instanceof OutcomeUnknown)
+      return refuse(
+        failure('INTERNAL_ERROR', {
+          message: 'Postrider cannot tell whether the change was made. Check before you ask again.',
+        }),
+      );
+    if (error instanceof Unavailable) return refuse(failure(error.failureCode));
+    throw error;
+  }
+}
+
+/** Approves a request, once, and runs it. Returns the request with its result. */
+export async function approveChange(
+  deps: ChangeDeps,
+  outer: Omit<OuterRequest<Caller>, 'caller'>,
+  deciding: Deciding,
+): Promise<Result<AgentRequest>> {
+  const decided = await decide(deps, deciding, 'running');
+  if (decided.outcome !== 'decided') return refuse(decisionFailure(decided));
+  const { request } = decided;
+  const answered = await runApproved(deps, outer, { request, actor: deciding.approver.actor });
+  const status = answered.ok ? 'done' : 'failed';
+  const { code, message, details } = answered.ok ? { code: '', message: '', details: [] } : answered.failure;
+  const result = JSON.stringify(answered.ok ? (answered.body ?? {}) : { error: { code, message, details } });
+  await deps.database.execute(finishAgentRequestOperation, { id: request.id, status, result });
+  return { ok: true, value: { ...request, status, result, call: '' } };
+}
+
+/** Proof that the server asked the user of this client about this request. */
+function stateProof(deps: ChangeDeps, { id, keyId, digest }: AgentRequest): string {
+  return createHmac('sha256', deps.secretKey).update(`mcp-elicitation\n${id}\n${keyId}\n${digest}`).digest('base64url');
+}
+
+function askUser(deps: ChangeDeps, request: AgentRequest, client: Client): Changed {
+  const call = JSON.parse(request.call) as ChangeCall;
+  const recipients = recipientsOf(call);
+  const lines = [
+    `${client.name} wants to run ${request.tool} on live data. Approve exactly this call?`,
+    ...(recipients.length === 0 ? [] : [`Recipients (${recipients.length}): ${recipients.join(', ')}`]),
+    JSON.stringify(call, null, 2),
+  ];
+  return { ok: 'asking', message: lines.join('\n\n'), state: `${request.id}.${stateProof(deps, request)}` };
+}
+
+const BAD_STATE = refuse(
+  failure('INVALID_REQUEST', { message: '`requestState` is not valid for this call. Call the tool again without it.' }),
+);
+
+/** Handles the reply of the client's user. */
+async function answered(deps: ChangeDeps, asking: Asking, digest: string): Promise<Changed> {
+  const { request, client, state = '', reply } = asking;
+  const { account, keyId, actor } = request.caller;
+  const [id = '', proof = ''] = state.split('.');
+  const stored = await deps.database.execute(agentRequestOperation, { id, accountId: account.id, mode: 'live' });
+  if (stored === null || stored.keyId !== keyId || stored.digest !== digest) return BAD_STATE;
+  const expected = Buffer.from(stateProof(deps, stored));
+  const given = Buffer.from(proof);
+  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return BAD_STATE;
+  if (stored.status !== 'pending' || stored.expiresAt <= deps.clock.now()) return stateOf(deps, stored);
+  if (reply === undefined) return askUser(deps, stored, client);
+  const name = `the user of ${client.name}`;
+  const { remoteAddress, requestId } = request;
+  const deciding = { id, accountId: account.id, digest, approver: { actor, name, remoteAddress, requestId } };
+  const isApproved = reply.action === 'accept' && (reply.content as { approve?: unknown } | null)?.approve === true;
+  const decided = isApproved ? await approveChange(deps, request, deciding) : await declineChange(deps, deciding);
+  return decided.ok ? stateOf(deps, decided.value) : decided;
+}
+
+/** Makes a change, or stores it for approval. */
+export async function requestChange(deps: ChangeDeps, asking: Asking, { tool, call }: Change): Promise<Changed> {
+  const { request, client } = asking;
+  const { account, keyId, mode } = request.caller;
+  if (mode === 'sandbox') {
+    const made = await make(deps, request, { call });
+    return made.ok ? { ok: true, data: { status: 'done', result: made.body ?? null } } : made;
+  }
+  const text = callText(call);
+  const digest = callDigest(text);
+  if (asking.state !== undefined) return answered(deps, asking, digest);
+  const nowMs = deps.clock.now();
+  const id = newId('agr', nowMs);
+  const asked: AgentRequest = {
+    id,
+    accountId: account.id,
+    mode,
+    keyId,
+    client: client.name,
+    tool,
+    call: text,
+    digest,
+    status: 'pending',
+    createdAt: nowMs,
+    expiresAt: nowMs + APPROVAL_MS,
+    decidedAt: null,
+    decidedBy: null,
+    result: null,
+  };
+  const stored = await requestedChanges(deps.database, request, nowMs).execute(askAgentRequestOperation, {
+    request: asked,
+    mostPending: MOST_PENDING,
+    id,
+  });
+  if (stored === null) {
+    const message = `${MOST_PENDING} requests of agents wait for approval in this account. Wait until people have decided on them.`;
+    return refuse(failure('LIMIT_REACHED', { message }));
+  }
+  const isAsked = client.canAsk && stored.call.length <= MOST_ASKED_CHARACTERS;
+  return isAsked ? askUser(deps, stored, client) : stateOf(deps, stored);
+}
+
+/** Returns the state of a request of this key. */
+export async function changeState(deps: ChangeDeps, caller: Caller, id: string): Promise<Changed> {
+  const key = { id, accountId: caller.account.id, mode: caller.mode };
+  const stored = await deps.database.execute(agentRequestOperation, key);
+  return stored === null || stored.keyId !== caller.keyId ? refuse(UNKNOWN) : stateOf(deps, stored);
+}

@@ -1,0 +1,97 @@
+/**
+ * The interface for AI agents: `POST /mcp`, the Model Context Protocol over HTTP, with an API key as bearer token. Its tools translate to
+ * routes of Postrider's API: the same keys, checks, transactions, events, and audit log. No tool creates keys or credentials.
+ */
+import type { Authenticator, Caller } from '../accounts/accounts.ts';
+import { failure, type Result, refuse } from '../base/failure.ts';
+import type { Door } from '../http/door.ts';
+import { createIdentify, type IdentifiedRequest } from '../http/identify.ts';
+import { defineRoute, type HttpAnswer, type RouteDefinition } from '../http/route.ts';
+import { createDocs, searchDocs } from './docs.ts';
+import { createEndpoint, type EndpointDeps } from './endpoint.ts';
+import { CODES } from './protocol.ts';
+import { ACCOUNT_TOOLS } from './tools-account.ts';
+import { MAIL_TOOLS } from './tools-mail.ts';
+
+export type { ChangeDeps } from './changes.ts';
+export { createDocs, type DocsIndex, docsTextRoutes, llmsFullText, llmsText, readDocs } from './docs.ts';
+
+const PREFIX = '/mcp';
+const BEARER = /^Bearer +(\S+) *$/i;
+const UNAUTHORIZED = refuse(failure('UNAUTHORIZED'));
+const FOREIGN_ORIGIN = refuse(
+  failure('FORBIDDEN', { message: 'The Origin of this request is not the origin of this service.' }),
+);
+
+/** Returns whether a page of this origin may call the endpoint. The Host header proves nothing: with DNS rebinding it is the page's own. */
+function isAllowedOrigin({ headers: { origin, host } }: IdentifiedRequest, baseUrl: string): boolean {
+  if (origin === undefined) return true;
+  if (origin === new URL(baseUrl).origin) return true;
+  return /^https?:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/.test(origin) && origin.endsWith(`//${host}`);
+}
+
+function single(value: string | string[] | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** Returns a refusal of the pipeline as an error of JSON-RPC, with the status and headers it has. */
+function shape(answer: HttpAnswer): HttpAnswer {
+  const { refusal } = answer;
+  if (refusal === undefined) return answer;
+  const { code, message, details } = refusal;
+  const error = { code: CODES.refused, message, data: { code, details } };
+  const challenge = answer.status === 401 ? { 'WWW-Authenticate': 'Bearer realm="postrider"' } : {};
+  return {
+    ...answer,
+    content: JSON.stringify({ jsonrpc: '2.0', id: null, error }),
+    headers: { ...answer.headers, ...challenge },
+  };
+}
+
+export type McpDeps = Omit<EndpointDeps, 'tools'> & { callers: Authenticator };
+
+export interface Mcp {
+  door: Door;
+  routes: RouteDefinition<Caller>[];
+}
+
+export function createMcp(deps: McpDeps): Mcp {
+  const tools = [...MAIL_TOOLS, ...ACCOUNT_TOOLS, searchDocs(createDocs())];
+  const endpoint = createEndpoint({
+    ...deps,
+    get baseUrl() {
+      return deps.baseUrl;
+    },
+    tools,
+  });
+  const identify = createIdentify<Caller>({
+    authenticate: ({ authorization, 'x-api-key': apiKey }): Result<Caller> | Promise<Result<Caller>> => {
+      const key = BEARER.exec(authorization ?? '')?.[1] ?? single(apiKey);
+      return key === undefined ? UNAUTHORIZED : deps.callers.ofKey(key);
+    },
+  });
+  return {
+    door: {
+      prefix: PREFIX,
+      takes: () => false,
+      identify: async (request, access) =>
+        isAllowedOrigin(request, deps.baseUrl) ? identify(request, access) : FOREIGN_ORIGIN,
+      shape,
+    },
+    routes: [
+      defineRoute<Caller>({
+        method: 'POST',
+        path: PREFIX,
+        tag: 'mcp',
+        auth: 'key',
+        scope: 'send',
+        hidden: true,
+        ownQuery: true,
+        rawFirst: true,
+        summary: 'Call the tools for AI agents (Model Context Protocol)',
+        response: { status: 200 },
+        handle: (request) => endpoint.handle(request as Parameters<typeof endpoint.handle>[0]),
+      }),
+    ],
+  };
+}

@@ -1,0 +1,175 @@
+/** /agent-requests: live changes that agents asked for, and the decision of a signed-in person on each. */
+import { type TSchema, Type } from 'typebox';
+import { type AgentRequest, agentRequestOperation, agentRequestsOperation, type Caller } from '../accounts/accounts.ts';
+import { iso } from '../base/clock.ts';
+import { failure, type Result, refuse } from '../base/failure.ts';
+import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { closed, named, oneOf } from '../http/validate.ts';
+import { approveChange, type ChangeCall, type ChangeDeps, declineChange, recipientsOf } from './changes.ts';
+
+const nullable = <S extends TSchema>(schema: S) => Type.Union([schema, Type.Null()]);
+
+const agentRequestSchema = named('AgentRequest', {
+  agentRequestId: Type.String(),
+  tool: Type.String(),
+  client: Type.String({ description: 'Name of the client, as it reports itself.' }),
+  keyId: Type.String({ description: 'The API key that the agent used.' }),
+  status: oneOf(['pending', 'declined', 'running', 'done', 'failed', 'expired'], {
+    description: 'running: approved, and the result is not known yet.',
+  }),
+  digest: Type.String({ description: 'SHA-256 of the call, in hexadecimal.' }),
+  createdAt: Type.String({ format: 'date-time' }),
+  expiresAt: Type.String({ format: 'date-time', description: 'Until when it can be approved.' }),
+  decidedAt: nullable(Type.String()),
+  decidedBy: nullable(Type.String()),
+  recipients: Type.Array(Type.String(), { description: 'Every recipient of an email that waits for approval.' }),
+  call: Type.Unsafe<Record<string, unknown> | null>({
+    type: ['object', 'null'],
+    additionalProperties: true,
+    description:
+      'The API call that an approval makes: method, path, query, and body. Null once the request is decided.',
+  }),
+  result: Type.Unsafe<unknown>({ description: 'The response of the call; null if it was not made.' }),
+});
+
+const decisionRequest = named('AgentRequestDecision', {
+  digest: Type.String({
+    minLength: 64,
+    maxLength: 64,
+    description: 'The digest of the request that you checked; another one is refused.',
+  }),
+});
+
+const UNKNOWN = refuse(failure('NOT_FOUND', { message: 'No request of an agent has this id.' }));
+
+function bodyOf(request: AgentRequest, nowMs: number): Record<string, unknown> {
+  const { id, tool, client, keyId, digest, createdAt, expiresAt, decidedAt, decidedBy } = request;
+  const isExpired = request.status === 'pending' && expiresAt <= nowMs;
+  const call = request.call === '' || isExpired ? null : (JSON.parse(request.call) as ChangeCall);
+  return {
+    agentRequestId: id,
+    tool,
+    client,
+    keyId,
+    status: isExpired ? 'expired' : request.status,
+    digest,
+    createdAt: iso(createdAt),
+    expiresAt: iso(expiresAt),
+    decidedAt: decidedAt === null ? null : iso(decidedAt),
+    decidedBy,
+    recipients: call === null ? [] : recipientsOf(call),
+    call,
+    result: request.result === null ? null : (JSON.parse(request.result) as unknown),
+  };
+}
+
+const common = { tag: 'agents', auth: 'key' } as const;
+const idParams = { path: '/agent-requests/:id' } as const;
+
+function readRoutes({ database, clock }: ChangeDeps): RouteDefinition<Caller>[] {
+  return [
+    defineRoute({
+      ...common,
+      method: 'GET',
+      path: '/agent-requests',
+      operationId: 'listAgentRequests',
+      summary: 'List changes that AI agents asked for, newest first',
+      description:
+        'An agent that calls a tool with a live key changes nothing until a person approves the call. `call` is null in this list; GET /agent-requests/{id} returns it.',
+      query: closed({
+        status: Type.Optional(oneOf(['pending'], { description: 'Only requests that can still be decided.' })),
+        ...pageFields,
+      }),
+      response: { status: 200, schema: Type.Array(agentRequestSchema) },
+      handle: async (
+        request: RouteRequest<Caller, undefined, { status?: 'pending'; limit?: number; cursor?: string }>,
+      ) => {
+        const page = readPage(request.query, ['agr_']);
+        if (!page.ok) return page;
+        const { account, mode } = request.caller;
+        const nowMs = clock.now();
+        const rows = await database.execute(agentRequestsOperation, {
+          accountId: account.id,
+          mode,
+          before: (page.value.after?.[0] as string | undefined) ?? null,
+          limit: page.value.limit + 1,
+          pendingAtMs: request.query.status === 'pending' ? nowMs : null,
+        });
+        // Calls can be as large as an email.
+        const show = (row: AgentRequest) => ({ ...bodyOf(row, nowMs), call: null });
+        return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show });
+      },
+    }),
+    defineRoute({
+      ...common,
+      ...idParams,
+      method: 'GET',
+      operationId: 'getAgentRequest',
+      summary: 'Get a change that an AI agent asked for',
+      description: 'With the exact API call that an approval makes.',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: agentRequestSchema },
+      handle: async ({ caller, params }: RouteRequest<Caller>) => {
+        const { account, mode } = caller;
+        const key = { id: params.id ?? '', accountId: account.id, mode };
+        const stored = await database.execute(agentRequestOperation, key);
+        return stored === null ? UNKNOWN : answer(bodyOf(stored, clock.now()));
+      },
+    }),
+  ];
+}
+
+function decisionRoutes(deps: ChangeDeps): RouteDefinition<Caller>[] {
+  type Decide = (
+    request: RouteRequest<Caller, { digest: string }>,
+    deciding: Parameters<typeof declineChange>[1],
+  ) => Promise<Result<AgentRequest>>;
+  const decided =
+    (decide: Decide) =>
+    async (request: RouteRequest<Caller, { digest: string }>): Promise<RouteAnswer> => {
+      const { caller, params, body, remoteAddress, requestId } = request;
+      const { actor, account } = caller;
+      const approver = { actor, name: actor.name, remoteAddress, requestId };
+      const result = await decide(request, {
+        id: params.id ?? '',
+        accountId: account.id,
+        digest: body.digest,
+        approver,
+      });
+      return result.ok ? answer(bodyOf(result.value, deps.clock.now())) : result;
+    };
+  const route = {
+    ...common,
+    changesShared: true,
+    peopleOnly: true,
+    body: decisionRequest,
+    response: { status: 200, schema: agentRequestSchema as TSchema },
+    refusals: ['NOT_FOUND', 'CONFLICT'],
+  } as const;
+  return [
+    defineRoute({
+      ...route,
+      method: 'POST',
+      path: '/agent-requests/:id/approve',
+      operationId: 'approveAgentRequest',
+      summary: 'Approve a change that an AI agent asked for, and make it',
+      description:
+        'Only for people who are signed in. The call runs once, with the permissions that the key of the agent has now. `status` is failed if the call was refused; `result` has the reason.',
+      handle: decided((request, deciding) => approveChange(deps, request, deciding)),
+    }),
+    defineRoute({
+      ...route,
+      method: 'POST',
+      path: '/agent-requests/:id/decline',
+      operationId: 'declineAgentRequest',
+      summary: 'Decline a change that an AI agent asked for',
+      description: 'Only for people who are signed in. Nothing is changed.',
+      handle: decided((_request, deciding) => declineChange(deps, deciding)),
+    }),
+  ] as RouteDefinition<Caller>[];
+}
+
+export function agentRequestRoutes(deps: ChangeDeps): RouteDefinition<Caller>[] {
+  return [...readRoutes(deps), ...decisionRoutes(deps)];
+}

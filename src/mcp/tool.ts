@@ -1,0 +1,97 @@
+/** Defines the tools. A tool translates its arguments to calls of Postrider's API, which do all checks. */
+import type { Static, TObject } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import { type Failure, failure, type Result, refuse } from '../base/failure.ts';
+import type { InnerAnswer, InnerCall } from '../http/inner-calls.ts';
+import type { Method } from '../http/route.ts';
+import type { Change, Changed } from './changes.ts';
+import { fits, type ResultOptions } from './result.ts';
+
+export interface ToolContext {
+  caller: Caller;
+  /** Whether only tools and actions that change nothing are offered. */
+  isReadOnly: boolean;
+  /** The current time in Unix ms. */
+  now(): number;
+  call(method: Method, path: string, rest?: Omit<InnerCall, 'method' | 'path'>): Promise<InnerAnswer>;
+  /** Makes a change of the sandbox, or has a change of live data approved first. */
+  change(change: Change): Promise<Changed>;
+  /** Returns the state of a change that was asked for earlier. */
+  changed(id: string): Promise<Changed>;
+  /** Why mail cannot be accepted at the moment. */
+  mailRefusal(): Failure | undefined;
+}
+
+export type ToolAnswer =
+  | { ok: true; data: Record<string, unknown>; options?: ResultOptions }
+  | { ok: false; failure: Failure }
+  | Changed;
+
+export interface ToolDefinition<S extends TObject = TObject> {
+  name: string;
+  title: string;
+  description: string;
+  schema: S;
+  /** Absent for tools that change nothing. A tool with a `readSchema` is also offered without its changes. */
+  change?: { isDestructive: boolean; readSchema?: TObject };
+  /** The tool reaches other systems than this service. */
+  isOpenWorld?: true;
+  run(context: ToolContext, args: Static<S>): Promise<ToolAnswer>;
+}
+
+export function defineTool<S extends TObject>(definition: ToolDefinition<S>): ToolDefinition {
+  return definition as unknown as ToolDefinition;
+}
+
+export const found = (data: Record<string, unknown>, options?: ResultOptions): ToolAnswer =>
+  options === undefined ? { ok: true, data } : { ok: true, data, options };
+
+export const invalidArgument = (message: string): { ok: false; failure: Failure } =>
+  refuse(failure('INVALID_REQUEST', { message }));
+
+/** Returns the JSON object of a successful call. */
+export function objectOf(answered: InnerAnswer): ToolAnswer {
+  return answered.ok ? found(answered.body as Record<string, unknown>) : answered;
+}
+
+export type Query = NonNullable<InnerCall['query']>;
+
+/** Reads a page of a list, as large as fits into a result. */
+export async function listOf(
+  context: Pick<ToolContext, 'call'>,
+  path: string,
+  query: Query,
+  { limit = 20, pick = (item: unknown): unknown => item } = {},
+): Promise<ToolAnswer> {
+  let most = limit;
+  for (;;) {
+    const answered = await context.call('GET', path, { query: { ...query, limit: most } });
+    if (!answered.ok) return answered;
+    const data = {
+      items: (answered.body as unknown[]).map(pick),
+      nextCursor: (answered.headers['X-Next-Cursor'] as string | undefined) ?? null,
+    };
+    if (most === 1 || fits(data)) return found(data);
+    most = Math.max(1, Math.floor(Math.min(most, data.items.length) / 2));
+  }
+}
+
+/** Reads all elements of a list, up to a number of pages. */
+export async function everyOf(
+  context: Pick<ToolContext, 'call'>,
+  path: string,
+  { query = {}, pages = 10 }: { query?: Query; pages?: number } = {},
+): Promise<Result<Record<string, unknown>[]>> {
+  const all: Record<string, unknown>[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < pages; page += 1) {
+    const answered: InnerAnswer = await context.call('GET', path, { query: { ...query, limit: 100, cursor } });
+    if (!answered.ok) return answered;
+    all.push(...(answered.body as Record<string, unknown>[]));
+    cursor = answered.headers['X-Next-Cursor'] as string | undefined;
+    if (cursor === undefined || answered.headers.Link === undefined) break;
+  }
+  return { ok: true, value: all };
+}
+
+export const segment = (text: string): string => encodeURIComponent(text);
