@@ -13,6 +13,7 @@ import {
   allApprovalsOperation,
   createAccount,
   createKey,
+  createSigningKey,
   createSmtpCredential,
   type Decided,
   type DeliveryReports,
@@ -37,7 +38,7 @@ import {
   verifyDomain,
   zoneServers,
 } from '../domains/domains.ts';
-import { HIGHEST_LIMIT, LIMIT_NAMES, limitsOf } from '../limits/limits.ts';
+import { HIGHEST_LIMIT, HIGHEST_QUOTA, LIMIT_NAMES, limitsOf, QUOTA_NAMES } from '../limits/limits.ts';
 import { parseAddress } from '../mail/address.ts';
 import { openDns } from '../net/dns.ts';
 import { createUser, resetPassword } from '../users/users.ts';
@@ -126,18 +127,21 @@ function emailBytes(text: string | undefined): number | null {
   );
 }
 
-/** `webhooks=500`, `webhooks=standard`. */
-function limitsAsked(asked: string[]): NonNullable<AccountChange['limits']> {
+/** `webhooks=500`, `webhooks=standard`, `messagesPerDay=none`. */
+function limitsAsked(requested: string[]): NonNullable<AccountChange['limits']> {
   const limits: NonNullable<AccountChange['limits']> = {};
-  for (const one of asked) {
-    const [, name, value = ''] = /^(\w+)=(\d{1,7}|standard)$/.exec(one) ?? [];
-    const limit = LIMIT_NAMES.find((known) => known === name);
-    if (limit === undefined || Number(value) > HIGHEST_LIMIT) {
+  for (const one of requested) {
+    const [, name, value = ''] = /^(\w+)=(\d{1,10}|standard|none)$/.exec(one) ?? [];
+    const quota = QUOTA_NAMES.find((known) => known === name);
+    const limit = quota ?? LIMIT_NAMES.find((known) => known === name);
+    const isUnset = value === (quota === undefined ? 'standard' : 'none');
+    const highest = quota === undefined ? HIGHEST_LIMIT : HIGHEST_QUOTA;
+    if (limit === undefined || !(isUnset || Number(value) <= highest)) {
       throw new UsageError(
-        `--limit must be NAME=NUMBER (at most ${HIGHEST_LIMIT}) or NAME=standard, where NAME is one of ${LIMIT_NAMES.join(', ')}`,
+        `--limit=${JSON.stringify(one)} is not valid: use NAME=NUMBER (at most ${HIGHEST_LIMIT}) or NAME=standard, where NAME is one of ${LIMIT_NAMES.join(', ')}; or NAME=NUMBER (at most ${HIGHEST_QUOTA}) or NAME=none, where NAME is one of ${QUOTA_NAMES.join(', ')}`,
       );
     }
-    limits[limit] = value === 'standard' ? null : Number(value);
+    limits[limit] = isUnset ? null : Number(value);
   }
   return limits;
 }
@@ -151,12 +155,24 @@ interface SmtpCredentialOptions extends CredentialOptions {
   deliveryReports: DeliveryReports;
 }
 
-export async function makeKey(call: CommandCall<CredentialOptions & { scope: Scope }>): Promise<CommandOutcome> {
+interface KeyOptions extends CredentialOptions {
+  scope: Scope;
+  kind: 'api-key' | 'sigv4';
+}
+
+export async function makeKey(call: CommandCall<KeyOptions>): Promise<CommandOutcome> {
   const [accountId = ''] = call.args;
-  const { mode, scope, allowedSender: allowedSenders = [] } = call.options;
-  const made = await withStore(call, (store) =>
-    createKey(store, { accountId, mode, scope, name: null, allowedSenders }),
-  );
+  const { mode, scope, kind, allowedSender: allowedSenders = [] } = call.options;
+  const wanted = { accountId, mode, scope, name: null, allowedSenders };
+  if (kind === 'sigv4') {
+    const made = await withStore(call, async (store) =>
+      createSigningKey(store, { ...wanted, secretKey: await store.secretKey() }),
+    );
+    const { keyId, accessKeyId, secretAccessKey } = successOf(made, unknownAccount(accountId));
+    const data = { keyId, accessKeyId, secretAccessKey };
+    return { data, text: `${columns(data)}\nStore the secret now: it cannot be displayed again.` };
+  }
+  const made = await withStore(call, (store) => createKey(store, wanted));
   const { keyId, apiKey } = successOf(made, unknownAccount(accountId));
   return {
     data: { keyId, apiKey },

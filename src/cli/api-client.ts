@@ -162,12 +162,16 @@ const TIMEOUT_MS = 60_000;
 export interface ApiAnswer {
   status: number;
   body: Record<string, unknown>;
+  /** Of a list that continues. */
+  nextCursor?: string | undefined;
 }
 
 interface HttpCall {
-  method: 'GET' | 'POST';
+  method: 'GET' | 'POST' | 'PUT';
   path: string;
   body?: string;
+  /** Of the body; JSON by default. */
+  contentType?: string | undefined;
   idempotencyKey?: string | undefined;
 }
 
@@ -200,13 +204,14 @@ export function apiClient(target: ApiTarget): ApiClient {
     base,
     accountId,
     isSandbox: target.apiKey.startsWith('pr_test_'),
-    call: async ({ method, path, body, idempotencyKey }) => {
+    call: async ({ method, path, body, contentType: bodyType = 'application/json', idempotencyKey }) => {
       const headers = apiHeaders(target);
-      if (body !== undefined) headers['Content-Type'] = 'application/json';
+      if (body !== undefined) headers['Content-Type'] = bodyType;
       if (idempotencyKey !== undefined) headers['Idempotency-Key'] = idempotencyKey;
       let status: number;
       let contentType: string | null;
       let text: string;
+      let nextCursor: string | undefined;
       try {
         const signal = AbortSignal.timeout(TIMEOUT_MS);
         const response = await fetch(base + path, {
@@ -219,13 +224,14 @@ export function apiClient(target: ApiTarget): ApiClient {
         });
         status = response.status;
         contentType = response.headers.get('content-type');
+        nextCursor = response.headers.get('x-next-cursor') ?? undefined;
         text = await response.text();
       } catch (error) {
         throw new CommandError('NO_ANSWER', networkError(base, error));
       }
       const answer = jsonBody(text);
       if (answer === undefined) throw new CommandError('NO_ANSWER', notTheApi(`${base}${path}`, status, contentType));
-      return { status, body: answer };
+      return { status, body: answer, nextCursor };
     },
   };
 }

@@ -6,24 +6,21 @@
 import { Command, CommanderError, Help } from 'commander';
 import { systemClock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
-import { ConfigError, PortInUse, readConfig, VERSION } from '../config.ts';
+import { ConfigError, examineConfig, PortInUse, VERSION } from '../config.ts';
 import {
   CommandError,
-  type CommandFunction,
   type CommandOutcome,
   descendantsOf,
   type Environment,
+  EX_CONFIG,
   type Streams,
   UsageError,
   wordsOf,
 } from './command.ts';
 import { type Definition, SECTIONS } from './commands.ts';
 
-/** Runs the function that `load` resolves to with the arguments of the command. */
-type Launch = (
-  load: () => Promise<CommandFunction<never>>,
-  given: { args: string[]; options: never; program: Command },
-) => Promise<void>;
+/** Runs a command with its arguments. */
+type Launch = (definition: Definition, given: { args: string[]; options: never; program: Command }) => Promise<void>;
 
 /** Creates the program, which passes commands to `launch`, and help and version to `show`; everything else is thrown. */
 function buildProgram(launch: Launch, show: (text: string) => void): Command {
@@ -58,7 +55,7 @@ function withoutCommands(command: Command, help: Help): string {
 }
 
 function addCommand(program: Command, definition: Definition, launch: Launch): void {
-  const { usage, summary, required = [], options = [], notes, examples, load } = definition;
+  const { usage, summary, required = [], options = [], notes, examples } = definition;
   const [first = '', ...rest] = usage.split(' ');
   const isGrouped = /^[a-z]/.test(rest[0] ?? '');
   const parent = isGrouped ? (program.commands.find((one) => one.name() === first) ?? program.command(first)) : program;
@@ -75,7 +72,7 @@ function addCommand(program: Command, definition: Definition, launch: Launch): v
     // Required options are checked here, because commander would report them before a mistyped option.
     const missing = required.find((one) => given[one.attributeName()] === undefined);
     if (missing) throw new UsageError(`${missing.long} is required; ${seeHelp(command)}`);
-    return launch(load, { args: command.args, options: given as never, program });
+    return launch(definition, { args: command.args, options: given as never, program });
   });
 }
 
@@ -112,9 +109,6 @@ function usageError(command: Command, error: CommanderError): UsageError {
   return new UsageError(`postrider ${wordsOf(command)} needs a subcommand, one of: ${words.join(', ')}`);
 }
 
-/** EX_CONFIG of sysexits.h: a restart cannot help. The systemd unit does not restart after it (RestartPreventExitStatus). */
-const EX_CONFIG = 78;
-
 interface Refusal {
   code: string;
   message: string;
@@ -138,10 +132,13 @@ export async function runCommandLine(argv: string[], environment: Environment, s
   let outcome: CommandOutcome = {};
   /** Help and version, which are also objects with --json. */
   let shown = '';
-  const launch: Launch = async (load, given) => {
-    const config = readConfig(environment);
+  const launch: Launch = async ({ load, acceptsInvalidSettings }, given) => {
+    const examined = examineConfig(environment);
+    const [problem] = examined.problems;
+    if (problem && acceptsInvalidSettings !== true) throw problem;
     const run = await load();
-    outcome = await run({ config, environment, clock: systemClock, streams, ...given, json });
+    const { config } = examined;
+    outcome = await run({ config, examined, environment, clock: systemClock, streams, ...given, json });
   };
   const program = buildProgram(launch, (text) => {
     shown += text;

@@ -7,7 +7,10 @@ import path from 'node:path';
 import type { Command } from 'commander';
 import type { Clock } from '../base/clock.ts';
 import type { Failure, Result } from '../base/failure.ts';
-import type { Config } from '../config.ts';
+import type { Config, ExaminedConfig } from '../config.ts';
+
+/** EX_CONFIG of sysexits.h: a restart cannot help. The systemd unit does not restart after it (RestartPreventExitStatus). */
+export const EX_CONFIG = 78;
 
 export interface Streams {
   /** Writes to stdout and stderr unchanged; callers add line ends. */
@@ -23,6 +26,8 @@ export type Environment = Record<string, string | undefined>;
 
 export interface CommandCall<Options = unknown> {
   config: Config;
+  /** The settings with their problems; there are none unless the command accepts invalid settings. */
+  examined: ExaminedConfig;
   environment: Environment;
   clock: Clock;
   streams: Streams;

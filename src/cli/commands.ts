@@ -19,6 +19,8 @@ export interface Definition {
   examples: string[];
   /** Additional sentences for its help. */
   notes?: string;
+  /** Runs although settings are not valid. */
+  acceptsInvalidSettings?: boolean;
   load(): Promise<CommandFunction<never>>;
 }
 
@@ -75,6 +77,15 @@ const SERVICE: Section = {
       load: async () => (await import('./doctor.ts')).doctor,
     },
     {
+      usage: 'config check',
+      summary: 'Check all settings of the environment without starting the service',
+      notes:
+        'Reads environment variables, secret files, TLS files, and the provider file; opens no data. Exits with code 78 if a setting is not valid.',
+      acceptsInvalidSettings: true,
+      examples: ['config check', 'config check --json'],
+      load: async () => (await import('./config-check.ts')).checkConfig,
+    },
+    {
       usage: 'version',
       summary: 'Print the version',
       examples: ['version'],
@@ -100,7 +111,8 @@ const STORAGE: Section = {
     {
       usage: 'migrate',
       summary: 'Create the database or migrate it to this version',
-      examples: ['migrate'],
+      options: [flag('--status', 'List applied and pending migrations without applying any')],
+      examples: ['migrate', 'migrate --status --json'],
       load: async () => (await import('./store.ts')).migrateDatabase,
     },
     {
@@ -168,12 +180,16 @@ const ACCOUNTS: Section = {
         choice('--plan <plan>', 'Plan of the account', PLANS),
         text('--email-limit <bytes>', 'Largest approved email, in bytes or with a unit (40MB)'),
         choice('--status <status>', 'Status of the account', ['active', 'suspended']),
-        several('--limit <name=number>', 'Limit to set, or name=standard to reset it (can be repeated)'),
+        several(
+          '--limit <name=number>',
+          'Limit to set, or name=standard to reset it (can be repeated); messagesPerDay and messagesPerMonth are quotas, which name=none removes',
+        ),
       ],
       examples: [
         'account set acc_123 --plan enterprise --email-limit 20MB',
         'account set acc_123 --status suspended',
         'account set acc_123 --limit webhooks=500 --limit eventStreams=standard',
+        'account set acc_123 --limit messagesPerDay=10000 --limit messagesPerMonth=none',
       ],
       load: async () => (await import('./accounts.ts')).setAccount,
     },
@@ -183,9 +199,16 @@ const ACCOUNTS: Section = {
       options: [
         choice('--mode <mode>', 'live sends real email, sandbox delivers nothing', MODES).default('live'),
         choice('--scope <scope>', 'send allows sending only, full allows every call', ['send', 'full']).default('full'),
+        choice('--kind <kind>', 'sigv4 makes an access key for the SES interface', ['api-key', 'sigv4']).default(
+          'api-key',
+        ),
         several('--allowed-sender <sender>', 'Address or domain that it can send from (can be repeated)'),
       ],
-      examples: ['key create acc_123', 'key create acc_123 --scope send --allowed-sender billing@example.com'],
+      examples: [
+        'key create acc_123',
+        'key create acc_123 --scope send --allowed-sender billing@example.com',
+        'key create acc_123 --kind sigv4',
+      ],
       load: async () => (await import('./accounts.ts')).makeKey,
     },
     {
@@ -325,6 +348,24 @@ const CLIENT: Section = {
       load: async () => (await import('./send.ts')).send,
     },
     {
+      usage: 'import-from <service> <file...>',
+      summary: 'Import suppressions, domains, and templates exported from another service; prints what would change',
+      options: [
+        flag('--yes', 'Import (without it nothing is changed)'),
+        choice('--list <name>', 'List of a SendGrid file whose rows do not tell', ['bounces', 'blocks']),
+        flag('--groups', 'Also suppress addresses that unsubscribed from one group or tag only'),
+        flag('--replace', 'Replace templates that have the same name'),
+        ...API_OPTIONS,
+      ],
+      notes: `Services: resend, postmark, sendgrid, mailgun, ses, postal. Files are JSON or CSV as the service exports them, recognized by their content.\nThe command can be repeated: entries that exist are kept.\nTemplates become Liquid. One with a construct that cannot be converted is saved as a draft.\n${API_NOTES}`,
+      examples: [
+        'import-from postmark suppressions.json --live',
+        'import-from sendgrid bounces.csv --list bounces --live --yes',
+        'import-from sendgrid template.json --live --yes --replace',
+      ],
+      load: async () => (await import('./import-from.ts')).importFrom,
+    },
+    {
       usage: 'listen',
       summary: 'Forward the events of an account to a local URL as they happen, signed like a webhook',
       required: [text('--forward <url>', 'URL that events are posted to')],
@@ -332,6 +373,14 @@ const CLIENT: Section = {
       notes: `${API_NOTES}\nWith --json each line is one object. Press Ctrl-C to stop.`,
       examples: ['listen --forward http://localhost:4000/hook'],
       load: async () => (await import('./listen.ts')).listen,
+    },
+    {
+      usage: 'mcp',
+      summary: 'Connect an AI agent over stdin and stdout (Model Context Protocol) to a service',
+      options: [...API_OPTIONS, flag('--read', 'Offer only tools that change nothing')],
+      notes: `${API_NOTES}\nThe service needs POSTRIDER_MCP=read or on. Changes of live data wait for approval in the portal.`,
+      examples: ['mcp', 'mcp --read', 'mcp --url https://mail.example.com --id acc_123 --key pr_test_123'],
+      load: async () => (await import('./mcp.ts')).mcp,
     },
   ],
 };

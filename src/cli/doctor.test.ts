@@ -127,9 +127,11 @@ test('offline, by option or setting, no network check runs; otherwise the config
   const dns = await fakeDns({});
   t.after(() => dns.close());
   const settings = {
-    ...{ POSTRIDER_DNS_SERVERS: dns.server, POSTRIDER_SMTP_HOSTNAME: 'mail.shop.example' },
-    ...{ POSTRIDER_DOCTOR_DOMAINS: 'big.example', POSTRIDER_DOCTOR_BLOCKLISTS: 'list.example' },
-    ...{ POSTRIDER_DOCTOR_CLOCK_URL: 'http://clock.example' },
+    POSTRIDER_DNS_SERVERS: dns.server,
+    POSTRIDER_SMTP_HOSTNAME: 'mail.shop.example',
+    POSTRIDER_DOCTOR_DOMAINS: 'big.example',
+    POSTRIDER_DOCTOR_BLOCKLISTS: 'list.example',
+    POSTRIDER_DOCTOR_CLOCK_URL: 'http://clock.example',
   };
   const off = [
     await run(['doctor', '--offline'], settings),

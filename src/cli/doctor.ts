@@ -83,7 +83,8 @@ export async function doctor(call: CommandCall<DoctorOptions>): Promise<CommandO
   const { config, clock, options } = call;
   if (options.sendTest !== undefined) return sendTest(call, options.sendTest);
   const { healthy, checks } = await examine({
-    ...{ config, clock },
+    config,
+    clock,
     database: () => checkDatabase(config, clock),
     probeBlobs: () => probeBlobs(config, clock),
     network: config.doctorNetwork === 'on' && options.offline !== true,

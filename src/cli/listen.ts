@@ -53,14 +53,14 @@ interface Forwarded {
 
 async function post(url: string, headers: Record<string, string>, body: string): Promise<Forwarded> {
   const began = performance.now();
-  const took = (): number => Math.round(performance.now() - began);
+  const elapsedMs = (): number => Math.round(performance.now() - began);
   try {
     const signal = AbortSignal.timeout(FORWARD_TIMEOUT_MS);
     const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal });
     await response.body?.cancel();
-    return { status: response.status, error: null, latencyMs: took() };
+    return { status: response.status, error: null, latencyMs: elapsedMs() };
   } catch (error) {
-    return { status: null, error: networkReason(error), latencyMs: took() };
+    return { status: null, error: networkReason(error), latencyMs: elapsedMs() };
   }
 }
 

@@ -8,17 +8,21 @@ const UNTIL = Date.UTC(2026, 10, 14, 14, 5);
 
 function published(key: string, more: Partial<PublishedDestination>): PublishedDestination {
   return {
-    ...{
-      key,
-      domains: [`${key}.example`],
-      waiting: 0,
-      connections: 0,
-      limit: 5,
-      limitReason: 'the most',
-      messageMs: 100,
-    },
-    ...{ messagesPerMinute: null, pausedUntil: null, asked: false, putOff: 0, blockedSince: null, fallback: false },
-    ...{ replies: [], ...more },
+    key,
+    domains: [`${key}.example`],
+    waiting: 0,
+    connections: 0,
+    limit: 5,
+    limitReason: 'the most',
+    messageMs: 100,
+    messagesPerMinute: null,
+    pausedUntil: null,
+    requested: false,
+    deferred: 0,
+    blockedSince: null,
+    fallback: false,
+    replies: [],
+    ...more,
   };
 }
 
@@ -26,7 +30,7 @@ test('a paused destination comes first with all deferred mail, and one can be se
   const { json, run, store } = commandFolder(t);
   await json('migrate');
   const busy = Array.from({ length: 12 }, (_, index) => published(`busy${index}`, { waiting: 400 + index }));
-  const google = published('google', { ...{ domains: ['gmail.com'], pausedUntil: UNTIL, asked: true, putOff: 312 } });
+  const google = published('google', { domains: ['gmail.com'], pausedUntil: UNTIL, requested: true, deferred: 312 });
   const state = JSON.stringify({ destinations: [...busy, google] });
   const sign = { id: 'a', host: 'h', version: '1', roles: 'delivery', state, nowMs: Date.now(), silentMs: 10_000 };
   await store(({ database }) => database.execute(beatOperation, sign));

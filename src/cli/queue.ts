@@ -17,20 +17,24 @@ import { withStore } from './store.ts';
 const DESTINATIONS_SHOWN = 10;
 
 export async function status(call: CommandCall): Promise<CommandOutcome> {
-  const [asked] = call.args;
+  const [requested] = call.args;
   const isRelayed = call.config.route.kind !== 'mx';
   const { oldestDueMs, shown, replies, ...counts } = await withStore(call, async ({ database, clock }) => {
     const all = await destinationsIn(database, { isRelayed });
-    const shown = asked === undefined ? all.slice(0, DESTINATIONS_SHOWN) : all.filter((one) => isAbout(one, asked));
+    const shown =
+      requested === undefined ? all.slice(0, DESTINATIONS_SHOWN) : all.filter((one) => isAbout(one, requested));
     const replies = await lastRepliesOf(database, shown);
     return { ...(await database.execute(queueStatusOperation, clock.now())), shown, replies };
   });
-  if (asked !== undefined && shown.length === 0) {
-    throw notFound(`${asked} has no queued mail and is not paused; see postrider queue status`);
+  if (requested !== undefined && shown.length === 0) {
+    throw notFound(`${requested} has no queued mail and is not paused; see postrider queue status`);
   }
   const bodies = shown.map((one) => destinationBody(one, replies));
   const destinations = bodies.map(({ destinationId, depth, pausedUntil, explanation }) => ({
-    ...{ destinationId, waiting: depth, pausedUntil, explanation },
+    destinationId,
+    waiting: depth,
+    pausedUntil,
+    explanation,
   }));
   const oldestDueAt = oldestDueMs === null ? null : new Date(oldestDueMs).toISOString();
   const figures = { ...counts, oldestDueAt };
@@ -42,15 +46,16 @@ export async function status(call: CommandCall): Promise<CommandOutcome> {
 async function destinationsIn(database: Database, options: { isRelayed: boolean }): Promise<DestinationView[]> {
   const nodes = await database.execute(nodesOperation, null);
   const published = nodes.map((node) => ({
-    ...{ ...node, roles: node.roles.split(',') },
+    ...node,
+    roles: node.roles.split(','),
     state: JSON.parse(node.state) as NodeState,
   }));
   return readDestinations(database, published, options);
 }
 
 /** Matches a destination by its name, or by a domain that belongs to it. */
-function isAbout({ key, domains }: DestinationView, asked: string): boolean {
-  return key === asked.toLowerCase() || domains.includes(asked.toLowerCase());
+function isAbout({ key, domains }: DestinationView, requested: string): boolean {
+  return key === requested.toLowerCase() || domains.includes(requested.toLowerCase());
 }
 
 const sending = (id: string): CommandError =>
@@ -81,7 +86,9 @@ export async function cancel(call: CommandCall): Promise<CommandOutcome> {
     if (!holder) throw unknown;
     const nowMs = clock.now();
     const outcome = await database.execute(cancelMessageOperation, {
-      ...{ ...holder, messageId, nowMs },
+      ...holder,
+      messageId,
+      nowMs,
       eventId: newId('evt', nowMs),
     });
     if (outcome.changed) {

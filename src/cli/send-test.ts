@@ -93,7 +93,9 @@ export async function sendTest(call: CommandCall<SendTestOptions>, to: string): 
     throw new UsageError('--send-test requires a live key, because the sandbox does not deliver email');
   const from = options.from ?? (await defaultSender(api));
   const mail = {
-    ...{ from, to, subject: 'Test of the mail service' },
+    from,
+    to,
+    subject: 'Test of the mail service',
     text: `This test email was sent at ${new Date(clock.now()).toISOString()} to check delivery. No action is required.\n`,
     tags: ['doctor'],
   };

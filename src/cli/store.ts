@@ -5,7 +5,7 @@
  */
 import { existsSync } from 'node:fs';
 import { changedBy, commandOrigin } from '../audit/audit.ts';
-import type { Clock } from '../base/clock.ts';
+import { type Clock, iso } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import type { Config } from '../config.ts';
 import { openBlobStore } from '../roles/blob-store.ts';
@@ -13,12 +13,18 @@ import '../roles/operations.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { type DataDirectory, dataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
-import { listMigrations, migrateSqlite } from '../storage/migrate.ts';
+import {
+  type AppliedMigration,
+  listMigrations,
+  migrateSqlite,
+  pendingMigration,
+  recordedSqlite,
+} from '../storage/migrate.ts';
 import { shownAddress } from '../storage/postgres/url.ts';
 import { loadSecretKey } from '../storage/secret-key.ts';
 import { openDirect, openSqlite, type SqliteConnection } from '../storage/sqlite/connection.ts';
 
-import { type CommandCall, CommandError, type CommandOutcome } from './command.ts';
+import { type CommandCall, CommandError, type CommandOutcome, table } from './command.ts';
 
 export interface CommandStore {
   directory: DataDirectory;
@@ -109,25 +115,54 @@ export async function migrate(config: Config, nowMs: number): Promise<string[]> 
   }
 }
 
-/** `postrider migrate`: creates the database if needed and applies pending migrations. */
-export async function migrateDatabase({ config, clock }: CommandCall): Promise<CommandOutcome> {
-  const applied = await migrate(config, clock.now());
+interface MigrateOptions {
+  status?: boolean;
+}
+
+/** `postrider migrate`: creates the database if needed and applies pending migrations; with --status it only lists them. */
+export async function migrateDatabase({
+  config,
+  clock,
+  options,
+}: CommandCall<MigrateOptions>): Promise<CommandOutcome> {
   const database = config.databaseUrl ? shownAddress(config.databaseUrl) : dataDirectory(config.dataDir).databaseFile;
+  if (options.status) return migrationStatus(config, database);
+  const applied = await migrate(config, clock.now());
   const text = applied.length > 0 ? `applied ${applied.join(', ')}` : 'the database is up to date';
   return { data: { database, applied }, text };
 }
 
+/** Lists applied and pending migrations. Throws if a newer version or another program has migrated the database. */
+async function migrationStatus(config: Config, database: string): Promise<CommandOutcome> {
+  const known = listMigrations(config.databaseUrl ? 'postgres' : 'sqlite');
+  const recorded = await recordedMigrations(config, dataDirectory(config.dataDir));
+  pendingMigration(known, recorded);
+  const applied = recorded.map(({ name, appliedAtMs }) => ({ name, appliedAt: iso(appliedAtMs) }));
+  const pending = known.slice(recorded.length).map(({ name }) => name);
+  const rows = [
+    ...applied.map(({ name, appliedAt }): [string, string] => [name, `applied ${appliedAt}`]),
+    ...pending.map((name): [string, string] => [name, 'pending']),
+  ];
+  const summary = `${applied.length} applied, ${pending.length} pending in ${database}`;
+  return { data: { database, applied, pending }, text: `${table(rows)}\n${summary}` };
+}
+
 /** Returns the number of pending migrations; negative if the database has a newer version. */
 export async function pendingMigrations(config: Config, directory: DataDirectory): Promise<number> {
+  const known = listMigrations(config.databaseUrl ? 'postgres' : 'sqlite');
+  return known.length - (await recordedMigrations(config, directory)).length;
+}
+
+async function recordedMigrations(config: Config, directory: DataDirectory): Promise<AppliedMigration[]> {
   if (config.databaseUrl !== undefined) {
-    const { pendingPostgres } = await import('../storage/postgres/migrate.ts');
-    return pendingPostgres({ address: config.databaseUrl, log: silentLog });
+    const { recordedPostgres } = await import('../storage/postgres/migrate.ts');
+    return recordedPostgres({ address: config.databaseUrl, log: silentLog });
   }
+  // Opening a database that does not exist would create it.
+  if (!existsSync(directory.databaseFile)) return [];
   const connection = openSqlite(directory.databaseFile, { readOnly: false });
   try {
-    const table = connection.get("SELECT 1 AS found FROM sqlite_master WHERE name = 'migration'");
-    const done = table ? (connection.get('SELECT count(*) AS n FROM migration') as { n: number }).n : 0;
-    return listMigrations('sqlite').length - done;
+    return recordedSqlite(connection);
   } finally {
     connection.close();
   }

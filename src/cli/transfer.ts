@@ -9,7 +9,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { timeOfId } from '../base/ids.ts';
 import { silentLog } from '../base/log.ts';
 import type { Config } from '../config.ts';
-import { makePartitionsOperation, PARTITION_MS } from '../messages/messages.ts';
+import { makePartitions, PARTITION_MS } from '../messages/messages.ts';
 import { openBlobStore } from '../roles/blob-store.ts';
 import { countAll } from '../statistics/statistics.ts';
 import { dataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
@@ -187,7 +187,7 @@ function importEmbedded({ config, clock }: CommandCall, source: string): Command
 }
 
 /** Creates partitions for all weeks of the file and for new mail; a partition cannot be created after rows exist for its week. */
-async function makePartitions(address: PostgresAddress, file: PortableFile): Promise<void> {
+async function preparePartitions(address: PostgresAddress, file: PortableFile): Promise<void> {
   const { openPostgresDatabase } = await import('../storage/postgres/database.ts');
   const database = await openPostgresDatabase({ address, log: silentLog, poolSize: 1 });
   try {
@@ -196,7 +196,7 @@ async function makePartitions(address: PostgresAddress, file: PortableFile): Pro
       const madeMs = timeOfId(String(id));
       if (madeMs !== undefined) weeks.add(Math.floor(madeMs / PARTITION_MS) * PARTITION_MS);
     }
-    await database.execute(makePartitionsOperation, { nowMs: database.clock!.now(), importedMs: [...weeks] });
+    await makePartitions(database, { nowMs: database.clock!.now(), importedMs: [...weeks] });
   } finally {
     await database.close();
   }
@@ -215,7 +215,7 @@ async function importServer(call: CommandCall, source: string): Promise<CommandO
     const check = file.raw.prepare("SELECT value FROM meta WHERE key = 'secret-key-check'").get()?.value;
     assertSecretKeyFits({ directory, configured: config.secretKey }, typeof check === 'string' ? check : null);
     await migrate(config, clock.now());
-    await makePartitions(config.databaseUrl!, file);
+    await preparePartitions(config.databaseUrl!, file);
     const store = await openBlobStore(config, { directory, clock });
     const connection = await connectPostgres(config.databaseUrl!);
     try {

@@ -1,0 +1,221 @@
+/**
+ * Reads exported files of other services as rows with their line numbers. The first character decides between JSON and CSV, never the name.
+ * CSV is read as a stream: comma, semicolon, or tab, with quotes, and with a first line that names the columns. JSON is one value or several
+ * in a row, such as pages of a list, and is limited to 200 MB because it is parsed at once.
+ */
+import { closeSync, createReadStream, openSync, readSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { CommandError } from './command.ts';
+import { fieldName, type Row } from './import-sources.ts';
+
+const MAX_JSON_BYTES = 200_000_000;
+const MAX_CSV_LINE = 1_000_000;
+
+export interface FileRow {
+  /** `line 7` of a CSV file, `item 7` of a JSON file, from 1. */
+  place: string;
+  row: Row;
+}
+
+function unreadable(file: string, message: string): CommandError {
+  return new CommandError('UNREADABLE', `${file}: ${message}`);
+}
+
+/** Returns the first character that is not white space; undefined for an empty file. */
+function firstCharacter(file: string): string | undefined {
+  try {
+    if (!statSync(file).isFile()) throw unreadable(file, 'is not a file');
+    const handle = openSync(file, 'r');
+    try {
+      const buffer = Buffer.alloc(4_096);
+      return buffer
+        .toString('utf8', 0, readSync(handle, buffer))
+        .replace(/^\uFEFF/, '')
+        .trimStart()[0];
+    } finally {
+      closeSync(handle);
+    }
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    throw unreadable(file, isMissing ? 'does not exist' : (error as Error).message);
+  }
+}
+
+/** Returns the rows of a file in order. Throws a CommandError that names file and line if it cannot be read. */
+export async function* fileRows(file: string): AsyncGenerator<FileRow> {
+  const first = firstCharacter(file);
+  if (first === undefined) throw unreadable(file, 'is empty');
+  if (first === '{' || first === '[') yield* jsonRows(file);
+  else yield* csvRows(file);
+}
+
+function rowOf(value: unknown): Row {
+  if (typeof value === 'string') {
+    // A list of addresses (a SendGrid group), or of identities (SES v1).
+    return value.includes('@') ? { email: value, groupid: '' } : { identityname: value, identitytype: 'DOMAIN' };
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return {};
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [fieldName(name), member]));
+}
+
+/** The members in which services put the items of a list. */
+const LISTS = [
+  'Suppressions',
+  'Bounces',
+  'Domains',
+  'SenderSignatures',
+  'SuppressedDestinationSummaries',
+  'EmailIdentities',
+  'Identities',
+  'Templates',
+  'TemplatesMetadata',
+  'templates',
+  'items',
+  'data',
+  'result',
+];
+
+/** Returns the items of an answer: of a list, a page of a list, or a single object. */
+function itemsOf(value: unknown): unknown[] {
+  if (Array.isArray(value)) {
+    const isPages = value.some((one) => listIn(one) !== undefined || templateIn(one) !== undefined);
+    return isPages ? value.flatMap(itemsOf) : value;
+  }
+  return listIn(value) ?? [templateIn(value) ?? value];
+}
+
+/** SES and Mailgun put a single template in a member of its own. */
+function templateIn(value: unknown): unknown {
+  const { Template, template } = (value ?? {}) as Record<string, unknown>;
+  return [Template, template].find((one) => typeof one === 'object' && one !== null);
+}
+
+function listIn(value: unknown): unknown[] | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const members = value as Record<string, unknown>;
+  const name = LISTS.find((one) => Array.isArray(members[one]));
+  return name === undefined ? undefined : (members[name] as unknown[]);
+}
+
+/** Returns the JSON values of a text that has one, or several after each other. */
+function jsonValues(file: string, text: string): unknown[] {
+  try {
+    return [JSON.parse(text)];
+  } catch (error) {
+    const values: unknown[] = [];
+    let pending = '';
+    let startedAt = 1;
+    for (const [index, line] of text.split('\n').entries()) {
+      if (pending.trim() === '') {
+        pending = '';
+        startedAt = index + 1;
+      }
+      pending += `${line}\n`;
+      // Only a line that closes a value can end it, so each value is parsed about once.
+      if (!/^(?:[\]}]|[[{].*[\]}])\s*$/.test(line)) continue;
+      try {
+        values.push(JSON.parse(pending));
+        pending = '';
+      } catch {
+        // The value continues.
+      }
+    }
+    if (pending.trim() === '') return values;
+    const where = values.length === 0 ? '' : ` from line ${startedAt} on`;
+    throw unreadable(file, `is not valid JSON${where}: ${(error as Error).message}`);
+  }
+}
+
+async function* jsonRows(file: string): AsyncGenerator<FileRow> {
+  const { size } = statSync(file);
+  if (size > MAX_JSON_BYTES) {
+    throw unreadable(file, `has ${size} bytes; a JSON file can have at most ${MAX_JSON_BYTES}. Try: split it`);
+  }
+  const text = (await readFile(file, 'utf8')).replace(/^\uFEFF/, '');
+  let number = 0;
+  for (const value of jsonValues(file, text)) {
+    for (const item of itemsOf(value)) {
+      number += 1;
+      yield { place: `item ${number}`, row: rowOf(item) };
+    }
+  }
+}
+
+interface Line {
+  number: number;
+  text: string;
+}
+
+/** Returns the records of a CSV file: lines, joined while a quote is open. */
+async function* records(file: string): AsyncGenerator<Line> {
+  let rest = '';
+  let number = 1;
+  let record = '';
+  let startedAt = 1;
+  const take = (line: string): Line | undefined => {
+    if (record === '') startedAt = number;
+    record += record === '' ? line : `\n${line}`;
+    number += 1;
+    if (record.length > MAX_CSV_LINE)
+      throw unreadable(file, `line ${startedAt}: has an unclosed quote, or is too long`);
+    if ((record.split('"').length - 1) % 2 === 1) return undefined;
+    const done = { number: startedAt, text: record.replace(/\r$/, '') };
+    record = '';
+    return done;
+  };
+  for await (const chunk of createReadStream(file, { encoding: 'utf8' })) {
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop()!;
+    for (const line of lines) {
+      const done = take(line);
+      if (done && done.text.trim() !== '') yield done;
+    }
+  }
+  const last = take(rest);
+  if (last === undefined) throw unreadable(file, `line ${startedAt}: has an unclosed quote`);
+  if (last.text.trim() !== '') yield last;
+}
+
+function cellsOf(text: string, separator: string): string[] {
+  const cells: string[] = [];
+  let at = 0;
+  while (at <= text.length) {
+    const quoted = /^[ ]*"((?:[^"]|"")*)"[ ]*/.exec(text.slice(at));
+    if (quoted) {
+      cells.push(quoted[1]!.replaceAll('""', '"'));
+      at += quoted[0].length;
+      if (text[at] !== separator && at < text.length) at = text.indexOf(separator, at);
+      if (at === -1) break;
+      at += 1;
+      continue;
+    }
+    const end = text.indexOf(separator, at);
+    cells.push(text.slice(at, end === -1 ? undefined : end).trim());
+    if (end === -1) break;
+    at = end + 1;
+  }
+  return cells;
+}
+
+/** Columns of a file without a first line of names: the format that SES imports. */
+const UNNAMED = ['emailaddress', 'reason'];
+
+async function* csvRows(file: string): AsyncGenerator<FileRow> {
+  let names: string[] | undefined;
+  let separator = ',';
+  for await (const { number, text } of records(file)) {
+    if (names === undefined) {
+      const head = text.replace(/^\uFEFF/, '');
+      separator = [',', '\t', ';'].find((one) => head.includes(one)) ?? ',';
+      const cells = cellsOf(head, separator);
+      if (!cells.some((cell) => cell.includes('@'))) {
+        names = cells.map(fieldName);
+        continue;
+      }
+      names = UNNAMED;
+    }
+    const cells = cellsOf(text.replace(/^\uFEFF/, ''), separator);
+    yield { place: `line ${number}`, row: Object.fromEntries(names.map((name, i) => [name, cells[i] ?? ''])) };
+  }
+}

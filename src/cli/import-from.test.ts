@@ -1,0 +1,357 @@
+/** Imports from other services, against a running service: real shapes of exports, repetition, invalid files, and long files. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { commandHere } from '../../test/kit/command-here.ts';
+import { type Service, startService } from '../../test/kit/start-service.ts';
+import { fileRows } from './import-files.ts';
+
+let service: Service;
+const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-import-'));
+
+before(async () => {
+  service = await startService();
+});
+after(async () => {
+  await service.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function file(name: string, content: unknown): string {
+  const target = path.join(folder, name);
+  writeFileSync(target, typeof content === 'string' ? content : JSON.stringify(content, null, 2));
+  return target;
+}
+
+const run = (...args: string[]) =>
+  commandHere(['import-from', ...args], { ...process.env, POSTRIDER_DATA_DIR: service.dataDir });
+
+async function json(...args: string[]) {
+  const ran = await run(...args, '--json');
+  assert.equal(ran.code, 0, ran.stdout + ran.stderr);
+  return JSON.parse(ran.stdout);
+}
+
+interface Case {
+  service: string;
+  content: unknown;
+  options?: string[];
+  kind: string;
+  /** Addresses and reasons. */
+  suppressed?: Record<string, string>;
+  skipped?: number;
+}
+
+const CASES: Case[] = [
+  {
+    service: 'resend',
+    kind: 'suppressions',
+    content: {
+      object: 'list',
+      has_more: false,
+      data: [
+        {
+          id: 'e169aa45',
+          email: 'r1@x.test',
+          origin: 'bounce',
+          source_id: '4ef9',
+          created_at: '2026-10-06 23:47:56+00',
+        },
+        { id: 'e169aa46', email: 'r2@x.test', origin: 'complaint', source_id: null, created_at: '2026-10-06' },
+      ],
+    },
+    suppressed: { 'r1@x.test': 'bounce', 'r2@x.test': 'complaint' },
+  },
+  {
+    service: 'resend',
+    kind: 'contacts',
+    content: 'id,email,first_name,last_name,unsubscribed\n1,r3@x.test,Ann,"Lee, PhD",true\n2,r4@x.test,Bo,,false\n',
+    suppressed: { 'r3@x.test': 'unsubscribe' },
+    skipped: 1,
+  },
+  {
+    service: 'postmark',
+    kind: 'suppressions',
+    content: {
+      Suppressions: [
+        {
+          EmailAddress: 'p1@x.test',
+          SuppressionReason: 'HardBounce',
+          Origin: 'Recipient',
+          CreatedAt: '2019-12-10T08:58:33-05:00',
+        },
+        { EmailAddress: 'p2@x.test', SuppressionReason: 'SpamComplaint', Origin: 'Recipient', CreatedAt: '2019-12-10' },
+        { EmailAddress: 'p3@x.test', SuppressionReason: 'ManualSuppression', Origin: 'Customer', CreatedAt: '' },
+        { EmailAddress: 'p4@x.test', SuppressionReason: 'ManualSuppression', Origin: 'Recipient', CreatedAt: '' },
+      ],
+    },
+    suppressed: {
+      'p1@x.test': 'bounce',
+      'p2@x.test': 'complaint',
+      'p3@x.test': 'manual',
+      'p4@x.test': 'unsubscribe',
+    },
+  },
+  {
+    service: 'postmark',
+    kind: 'suppressions',
+    content:
+      '\uFEFF"Email Address","Suppression Reason","Origin","Created At"\r\n"P5@X.test","HardBounce","Recipient","x"\r\n',
+    suppressed: { 'p5@x.test': 'bounce' },
+  },
+  {
+    service: 'postmark',
+    kind: 'bounces',
+    content: {
+      TotalCount: 2,
+      Bounces: [
+        { ID: 1, Type: 'HardBounce', TypeCode: 1, Email: 'p6@x.test', Inactive: true, CanActivate: true },
+        { ID: 2, Type: 'Transient', TypeCode: 2, Email: 'p7@x.test', Inactive: false, CanActivate: false },
+      ],
+    },
+    suppressed: { 'p6@x.test': 'bounce' },
+    skipped: 1,
+  },
+  {
+    service: 'sendgrid',
+    kind: 'bounces or blocks',
+    options: ['--list', 'bounces'],
+    content: [{ created: 1443651125, email: 's1@x.test', reason: '550 5.1.1 no such user', status: '5.1.1' }],
+    suppressed: { 's1@x.test': 'bounce' },
+  },
+  {
+    service: 'sendgrid',
+    kind: 'bounces or blocks',
+    options: ['--list', 'blocks'],
+    content: 'status,reason,email,created\n5.7.1,"550 5.7.1 blocked, sorry",s2@x.test,1443651125\n',
+    suppressed: {},
+    skipped: 1,
+  },
+  {
+    service: 'sendgrid',
+    kind: 'spam reports',
+    content: [{ created: 1443651141, email: 's3@x.test', ip: '10.63.202.100' }],
+    suppressed: { 's3@x.test': 'complaint' },
+  },
+  {
+    service: 'sendgrid',
+    kind: 'invalid emails',
+    content: 'reason,email,created\nMail domain mentioned in email address is unknown,s4@x.test,1433800303\n',
+    suppressed: { 's4@x.test': 'bounce' },
+  },
+  {
+    service: 'sendgrid',
+    kind: 'global unsubscribes',
+    content: 'email,created\ns5@x.test,1443651141\n',
+    suppressed: { 's5@x.test': 'unsubscribe' },
+  },
+  {
+    service: 'sendgrid',
+    kind: 'group unsubscribes',
+    content: ['s6@x.test', 's7@x.test'],
+    suppressed: {},
+    skipped: 2,
+  },
+  {
+    service: 'sendgrid',
+    kind: 'group unsubscribes',
+    options: ['--groups'],
+    content: [{ email: 's8@x.test', group_id: 1, group_name: 'Weekly News', created_at: 1410986704 }],
+    suppressed: { 's8@x.test': 'unsubscribe' },
+  },
+  {
+    service: 'mailgun',
+    kind: 'bounces',
+    // Two pages, one after the other.
+    content: `${JSON.stringify(
+      {
+        items: [
+          { address: 'm1@x.test', code: '550', error: 'No such mailbox', created_at: 'Fri, 21 Oct 2011 11:02:55 GMT' },
+        ],
+        paging: { first: 'u', next: 'u', previous: 'u', last: 'u' },
+      },
+      null,
+      2,
+    )}\n${JSON.stringify({ items: [{ address: 'm2@x.test', code: '550', error: 'x', created_at: 'x' }], paging: {} })}\n`,
+    suppressed: { 'm1@x.test': 'bounce', 'm2@x.test': 'bounce' },
+  },
+  {
+    service: 'mailgun',
+    kind: 'complaints',
+    content: { items: [{ address: 'm3@x.test', created_at: 'Fri, 21 Oct 2011 11:02:55 GMT' }], paging: {} },
+    suppressed: { 'm3@x.test': 'complaint' },
+  },
+  {
+    service: 'mailgun',
+    kind: 'unsubscribes',
+    content: {
+      items: [
+        { address: 'm4@x.test', tags: ['*'], created_at: 'Fri, 21 Oct 2011 11:02:55 GMT' },
+        { address: 'm5@x.test', tags: ['newsletter'], created_at: 'Fri, 21 Oct 2011 11:02:55 GMT' },
+      ],
+      paging: {},
+    },
+    suppressed: { 'm4@x.test': 'unsubscribe' },
+    skipped: 1,
+  },
+  {
+    service: 'mailgun',
+    kind: 'unsubscribes',
+    content: 'address,tags,created_at\nm6@x.test,*,"Fri, 21 Oct 2011 11:02:55 GMT"\n',
+    suppressed: { 'm6@x.test': 'unsubscribe' },
+  },
+  {
+    service: 'ses',
+    kind: 'suppressions',
+    content: {
+      SuppressedDestinationSummaries: [
+        { EmailAddress: 'a1@x.test', Reason: 'COMPLAINT', LastUpdateTime: '2026-04-10T21:03:05+00:00' },
+        { EmailAddress: 'a2@x.test', Reason: 'BOUNCE', LastUpdateTime: 1586552585.077 },
+      ],
+      NextToken: 'x',
+    },
+    suppressed: { 'a1@x.test': 'complaint', 'a2@x.test': 'bounce' },
+  },
+  { service: 'ses', kind: 'suppressions', content: 'a3@x.test,BOUNCE\n', suppressed: { 'a3@x.test': 'bounce' } },
+  {
+    service: 'ses',
+    kind: 'suppressions',
+    content: '{"emailAddress":"a4@x.test","reason":"BOUNCE"}\n{"emailAddress":"a5@x.test","reason":"COMPLAINT"}\n',
+    suppressed: { 'a4@x.test': 'bounce', 'a5@x.test': 'complaint' },
+  },
+  {
+    service: 'postal',
+    kind: 'suppressions',
+    content:
+      'id\ttype\taddress\treason\ttimestamp\tkeep_until\n' +
+      '1\trecipient\to1@x.test\ttoo many hard fails\t1764200000.5\t4102444800.25\n' +
+      '2\trecipient\to2@x.test\ttoo many soft fails\t1600000000.5\t1600100000.25\n',
+    suppressed: { 'o1@x.test': 'bounce' },
+    skipped: 1,
+  },
+];
+
+for (const [index, one] of CASES.entries()) {
+  test(`${one.service}: ${one.kind} (${index + 1}): recognized by content, imported once`, async () => {
+    // The name tells nothing.
+    const name = file(`export-${index}`, one.content);
+    const args = [one.service, name, ...(one.options ?? [])];
+    const wanted = Object.keys(one.suppressed ?? {});
+    const planned = await json(...args);
+    assert.equal(planned.dryRun, true);
+    assert.equal(planned.files[0].kind, one.kind);
+    for (const email of wanted) assert.equal((await service.sandboxApi.get(`/suppressions/${email}`)).status, 404);
+    const done = await json(...args, '--yes');
+    assert.equal(done.suppressions.added, wanted.length);
+    assert.equal(
+      done.skipped.reduce((sum: number, { rows }: { rows: number }) => sum + rows, 0),
+      one.skipped ?? 0,
+    );
+    for (const [email, reason] of Object.entries(one.suppressed ?? {})) {
+      const found = await service.sandboxApi.get(`/suppressions/${email}`);
+      assert.equal(found.body.reason, reason);
+    }
+    const again = await json(...args, '--yes');
+    assert.deepEqual([again.suppressions.added, again.suppressions.strengthened], [0, 0]);
+    assert.equal(again.suppressions.present, wanted.length);
+  });
+}
+
+test('the time until which Postal keeps an entry is its expiry', async () => {
+  const found = await service.sandboxApi.get('/suppressions/o1@x.test');
+  assert.equal(found.body.expiresAt, '2100-01-01T00:00:00.250Z');
+});
+
+test('the strongest reason of all files wins, also over an entry of Postrider', async () => {
+  await service.sandboxApi.post('/suppressions', { email: 'w1@x.test', reason: 'manual' });
+  await service.sandboxApi.post('/suppressions', { email: 'w2@x.test', reason: 'complaint' });
+  const bounces = file('w-bounces', 'address,code,error\nw1@x.test,550,x\nw2@x.test,550,x\nw3@x.test,550,x\n');
+  const complaints = file('w-complaints', 'address,created_at\nw3@x.test,x\nW1@x.test,x\n');
+  const done = await json('mailgun', bounces, complaints, '--yes');
+  assert.deepEqual(done.suppressions, { added: 1, reasons: { complaint: 1 }, strengthened: 1, present: 1 });
+  for (const email of ['w1@x.test', 'w2@x.test', 'w3@x.test']) {
+    assert.equal((await service.sandboxApi.get(`/suppressions/${email}`)).body.reason, 'complaint');
+  }
+});
+
+const DOMAINS: [service: string, content: unknown, domains: string[]][] = [
+  ['resend', { data: [{ id: '1', name: 'resend.test', status: 'verified', region: 'eu-west-1' }] }, ['resend.test']],
+  ['postmark', { TotalCount: 1, Domains: [{ ID: 1, Name: 'Postmark.test', DKIMVerified: true }] }, ['postmark.test']],
+  [
+    'postmark',
+    { SenderSignatures: [{ Domain: 'signature.test', EmailAddress: 'a@signature.test', Confirmed: true }] },
+    ['signature.test'],
+  ],
+  ['sendgrid', [{ id: 1, domain: 'sendgrid.test', subdomain: 'em1', valid: true, dns: {} }], ['sendgrid.test']],
+  ['mailgun', { items: [{ name: 'mailgun.test', state: 'active' }], total_count: 1 }, ['mailgun.test']],
+  [
+    'ses',
+    {
+      EmailIdentities: [
+        { IdentityType: 'DOMAIN', IdentityName: 'ses.test', SendingEnabled: true },
+        { IdentityType: 'EMAIL_ADDRESS', IdentityName: 'a@b.test', SendingEnabled: true },
+      ],
+    },
+    ['ses.test'],
+  ],
+  ['postal', 'id,name,verification_token\n1,postal.test,abc\n', ['postal.test']],
+];
+
+test('domains are added once, with the live key', async () => {
+  for (const [name, content, domains] of DOMAINS) {
+    const args = [name, file(`domains-${name}`, content), '--live'];
+    assert.deepEqual((await json(...args)).domains.added, domains);
+    await json(...args, '--yes');
+    assert.deepEqual((await json(...args, '--yes')).domains, { added: [], present: domains.length });
+  }
+  const refused = await run('mailgun', file('more', { items: [{ name: 'more.test', state: 'active' }] }), '--yes');
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /403 FORBIDDEN/);
+});
+
+const MALFORMED: [service: string, content: string, code: number, message: RegExp][] = [
+  ['postmark', '', 1, /is empty/],
+  ['postmark', '{"Suppressions": [', 1, /is not valid JSON/],
+  ['ses', '{"emailAddress":"a@x.test","reason":"BOUNCE"}\n{"emailAddress":', 1, /is not valid JSON from line 2 on/],
+  ['mailgun', 'address,error\n"a@x.test,x\n', 1, /line 2: has an unclosed quote/],
+  ['mailgun', 'address,error\na@x.test,x\nnobody,x\n', 1, /line 3: the address "nobody" has no @|line 3: the address/],
+  [
+    'ses',
+    '{"SuppressedDestinationSummaries":[{"EmailAddress":"a@x.test","Reason":"MOOD"}]}',
+    1,
+    /item 1: reason is "MOOD"/,
+  ],
+  ['postal', 'type,address,keep_until\nrecipient,a@x.test,soon\n', 1, /line 2: keep_until is "soon"/],
+  ['postmark', 'name,color\na,b\n', 1, /line 2 has the fields name, color, which is no export of Postmark/],
+  ['sendgrid', 'status,reason,email,created\n5.1.1,x,a@x.test,1\n', 2, /add --list bounces or --list blocks/],
+  ['hotmail', 'address,error\na@x.test,x\n', 2, /hotmail is not a service; it must be one of: resend/],
+];
+
+test('an invalid file is named with its line and field, and changes nothing', async () => {
+  for (const [index, [name, content, code, message]] of MALFORMED.entries()) {
+    const invalid = file(`invalid-${index}`, content);
+    const valid = file('valid', 'address,error\nuntouched@x.test,x\n');
+    const files = name === 'mailgun' ? [valid, invalid] : [invalid];
+    const ran = await run(name, ...files, '--yes');
+    assert.equal(ran.code, code, ran.stderr);
+    assert.match(ran.stderr, message);
+    if (code === 1) assert.ok(ran.stderr.includes(invalid));
+  }
+  assert.equal((await service.sandboxApi.get('/suppressions/untouched@x.test')).status, 404);
+  assert.match((await run('ses', path.join(folder, 'missing'))).stderr, /missing: does not exist/);
+});
+
+test('a file of 100,000 lines is read as a stream, a row at a time', async () => {
+  const long = path.join(folder, 'long');
+  const lines = Array.from({ length: 100_000 }, (_, i) => `long-${i}@x.test,550,"No such, mailbox"`);
+  writeFileSync(long, `address,code,error\n${lines.join('\n')}\n`);
+  let rows = 0;
+  for await (const { place, row } of fileRows(long)) {
+    rows += 1;
+    assert.equal(place, `line ${rows + 1}`);
+    assert.equal(row.error, 'No such, mailbox');
+  }
+  assert.equal(rows, 100_000);
+});

@@ -1,0 +1,337 @@
+/**
+ * `postrider import-from`: imports suppressions, domains, and templates that another service exported, over the HTTP API. Without
+ * --yes it only prints what would change. The kind of a file is recognized by its content. All files are read before the first change, and
+ * an invalid row stops the command. It can be repeated: what exists is left as it is, and only a stronger reason replaces a weaker one.
+ */
+import { parseAddress, sameAddressKey } from '../mail/address.ts';
+import type { SuppressionReason } from '../suppressions/suppressions.ts';
+import { type ApiClient, type ApiOptions, apiClient, apiTarget, refusal } from './api-client.ts';
+import { type CommandCall, CommandError, type CommandOutcome, table, UsageError } from './command.ts';
+import { fileRows } from './import-files.ts';
+import { type Choices, kindOf, type Meaning, type RowKind, SOURCES, type Source } from './import-sources.ts';
+import { type ExportedTemplate, planTemplates, type TemplatePlan, templateRequestOf } from './import-templates.ts';
+
+/** Addresses per request: far below the limits of the API, so that an import does not delay sending. */
+const BATCH = 5_000;
+const PROBLEMS_LISTED = 20;
+
+const STRENGTH: Record<SuppressionReason, number> = { manual: 1, bounce: 2, unsubscribe: 3, complaint: 3 };
+
+export interface ImportOptions extends ApiOptions, Choices {
+  yes?: boolean;
+  /** Templates replace existing ones of the same name. */
+  replace?: boolean;
+}
+
+interface Entry {
+  reason: SuppressionReason;
+  /** ISO 8601; undefined: until it is removed. */
+  expiresAt: string | undefined;
+}
+
+interface FileReport {
+  file: string;
+  kind: string;
+  rows: number;
+}
+
+/** What the files ask for. */
+interface Wanted {
+  files: FileReport[];
+  suppressions: Map<string, Entry>;
+  domains: Set<string>;
+  templates: Map<string, ExportedTemplate>;
+  /** Numbers of rows that are not imported, by the reason. */
+  skipped: Map<string, number>;
+}
+
+function stronger(a: Entry, b: Entry): Entry {
+  const winner = STRENGTH[b.reason] > STRENGTH[a.reason] ? b : a;
+  const isEndless = a.expiresAt === undefined || b.expiresAt === undefined;
+  const expiresAt = isEndless ? undefined : [a.expiresAt!, b.expiresAt!].sort().at(-1);
+  return { reason: winner.reason, expiresAt };
+}
+
+/** Adds a row to what is wanted; returns a problem with the name of the field. */
+function addRow(wanted: Wanted, meaning: Meaning, nowMs: number): string | undefined {
+  const skip = (reason: string): void => {
+    wanted.skipped.set(reason, (wanted.skipped.get(reason) ?? 0) + 1);
+  };
+  if ('problem' in meaning) return `${meaning.field} ${meaning.problem}`;
+  if ('skip' in meaning) {
+    skip(meaning.skip);
+    return undefined;
+  }
+  if ('domain' in meaning) {
+    if (!/^[^\s@/]+\.[^\s@/]+$/.test(meaning.domain)) return `the domain "${meaning.domain}" is not a domain name`;
+    wanted.domains.add(meaning.domain.toLowerCase());
+    return undefined;
+  }
+  if ('template' in meaning) {
+    const { name } = meaning.template;
+    if (wanted.templates.has(name)) return `the name "${name}" is that of another template in the files`;
+    wanted.templates.set(name, meaning.template);
+    return undefined;
+  }
+  const address = parseAddress(meaning.suppress);
+  if (!address.ok) return `the address "${meaning.suppress}" ${address.reason}`;
+  const { reason, expiresAt } = meaning;
+  if (expiresAt !== undefined && Date.parse(expiresAt) <= nowMs) {
+    skip('entries that have expired');
+    return undefined;
+  }
+  const key = sameAddressKey(address.value);
+  const known = wanted.suppressions.get(key);
+  wanted.suppressions.set(key, known ? stronger(known, { reason, expiresAt }) : { reason, expiresAt });
+  return undefined;
+}
+
+function unknownKind(source: Source, place: string, fields: string[]): CommandError {
+  const kinds = source.kinds.map(({ name }) => name).join(', ');
+  const found = fields.length === 0 ? 'no fields' : `the fields ${fields.slice(0, 12).join(', ')}`;
+  return new CommandError(
+    'UNKNOWN_FORMAT',
+    `${place} has ${found}, which is no export of ${source.title} that can be imported (${kinds})`,
+  );
+}
+
+function chosen(kind: RowKind, file: string, { list }: Choices): void {
+  if (!kind.lists || (list !== undefined && kind.lists.includes(list))) return;
+  const options = kind.lists.map((name) => `--list ${name}`).join(' or ');
+  throw new UsageError(`${file} has ${kind.name}, which have the same fields; add ${options}`);
+}
+
+async function readFile(wanted: Wanted, source: Source, { file, choices, nowMs }: FileCall): Promise<string[]> {
+  const problems: string[] = [];
+  const report: FileReport = { file, kind: '', rows: 0 };
+  wanted.files.push(report);
+  for await (const { place, row } of fileRows(file)) {
+    const kind = kindOf(source, row);
+    if (!kind) throw unknownKind(source, `${file}: ${place}`, Object.keys(row));
+    if (report.kind !== kind.name) {
+      chosen(kind, file, choices);
+      report.kind = kind.name;
+    }
+    report.rows += 1;
+    const problem = addRow(wanted, kind.read(row, choices), nowMs);
+    if (problem !== undefined) problems.push(`${file}: ${place}: ${problem}`);
+  }
+  if (report.kind === '') report.kind = 'nothing';
+  return problems;
+}
+
+interface FileCall {
+  file: string;
+  choices: Choices;
+  nowMs: number;
+}
+
+async function readAll(source: Source, files: string[], choices: Choices, nowMs: number): Promise<Wanted> {
+  const wanted: Wanted = {
+    files: [],
+    suppressions: new Map(),
+    domains: new Set(),
+    templates: new Map(),
+    skipped: new Map(),
+  };
+  const problems: string[] = [];
+  for (const file of files) problems.push(...(await readFile(wanted, source, { file, choices, nowMs })));
+  if (problems.length === 0) return wanted;
+  const more = problems.length > PROBLEMS_LISTED ? `\n  and ${problems.length - PROBLEMS_LISTED} more` : '';
+  const listed = problems.slice(0, PROBLEMS_LISTED).map((one) => `\n  ${one}`);
+  throw new CommandError(
+    'INVALID_FILE',
+    `nothing was imported: ${problems.length} invalid rows${listed.join('')}${more}`,
+  );
+}
+
+/** A response that ends the command. */
+class Refused extends Error {
+  readonly outcome: CommandOutcome;
+
+  constructor(outcome: CommandOutcome) {
+    super('refused');
+    this.outcome = outcome;
+  }
+}
+
+/** Returns all items of a list of the API. */
+async function* listed<T>(api: ApiClient, path: string): AsyncGenerator<T> {
+  let cursor = '';
+  do {
+    const answer = await api.call({ method: 'GET', path: `${path}?limit=100${cursor}` });
+    if (answer.status !== 200) throw new Refused(refusal(answer));
+    yield* answer.body as unknown as T[];
+    cursor = answer.nextCursor === undefined ? '' : `&cursor=${encodeURIComponent(answer.nextCursor)}`;
+  } while (cursor !== '');
+}
+
+interface Plan {
+  /** Not on the list. */
+  added: [string, Entry][];
+  /** On the list with a weaker reason, or until an earlier time. */
+  strengthened: [string, Entry][];
+  present: number;
+  newDomains: string[];
+  presentDomains: number;
+  templates: TemplatePlan[];
+}
+
+async function planOf(api: ApiClient, wanted: Wanted, isReplacing: boolean): Promise<Plan> {
+  const { suppressions, domains } = wanted;
+  const plan: Plan = { added: [], strengthened: [], present: 0, newDomains: [], presentDomains: 0, templates: [] };
+  const left = new Map(suppressions);
+  if (left.size > 0) {
+    for await (const { email, reason, expiresAt } of listed<Listed>(api, '/suppressions')) {
+      const entry = left.get(email);
+      if (!entry) continue;
+      left.delete(email);
+      const isLonger = expiresAt !== null && (entry.expiresAt === undefined || entry.expiresAt > expiresAt);
+      if (isLonger || STRENGTH[entry.reason] > STRENGTH[reason]) plan.strengthened.push([email, entry]);
+      else plan.present += 1;
+    }
+  }
+  plan.added = [...left];
+  const known = new Set<string>();
+  if (domains.size > 0) for await (const { domain } of listed<{ domain: string }>(api, '/domains')) known.add(domain);
+  plan.newDomains = [...domains].filter((one) => !known.has(one));
+  plan.presentDomains = domains.size - plan.newDomains.length;
+  if (wanted.templates.size === 0) return plan;
+  plan.templates = planTemplates([...wanted.templates.values()], await templateIds(api), isReplacing);
+  return plan;
+}
+
+/** Returns the ids of the account's templates by name. */
+async function templateIds(api: ApiClient): Promise<Map<string, string>> {
+  const ids = new Map<string, string>();
+  for await (const { name, templateId } of listed<{ name: string; templateId: string }>(api, '/templates')) {
+    if (!ids.has(name)) ids.set(name, templateId);
+  }
+  return ids;
+}
+
+interface Listed {
+  email: string;
+  reason: SuppressionReason;
+  expiresAt: string | null;
+}
+
+async function writeTemplates(api: ApiClient, plans: readonly TemplatePlan[]): Promise<void> {
+  if (plans.length === 0) return;
+  const ids = await templateIds(api);
+  for (const plan of plans) {
+    if (plan.action !== 'add' && plan.action !== 'replace') continue;
+    const isNew = plan.action === 'add';
+    const answer = await api.call({
+      method: isNew ? 'POST' : 'PUT',
+      path: `/templates${isNew ? '' : `/${plan.templateId}`}${plan.isDraft ? '?publish=false' : ''}`,
+      body: templateRequestOf(plan, plan.layout === null ? undefined : ids.get(plan.layout)),
+    });
+    if (answer.status > 201) throw new Refused(refusal(answer));
+    ids.set(plan.name, (answer.body as { templateId: string }).templateId);
+  }
+}
+
+async function carryOut(api: ApiClient, { added, strengthened, newDomains, templates }: Plan): Promise<void> {
+  const post = async (path: string, body: string, contentType?: string): Promise<void> => {
+    const answer = await api.call({ method: 'POST', path, body, contentType });
+    if (answer.status > 201) throw new Refused(refusal(answer));
+  };
+  for (let i = 0; i < added.length; i += BATCH) {
+    const lines = added.slice(i, i + BATCH).map(([email, { reason, expiresAt = '' }]) => {
+      return `"${email.replaceAll('"', '""')}",${reason},${expiresAt}`;
+    });
+    await post('/suppressions/import', `email,reason,expiresAt\n${lines.join('\n')}\n`, 'text/csv');
+  }
+  for (const [email, { reason, expiresAt }] of strengthened) {
+    await post('/suppressions', JSON.stringify({ email, reason, expiresAt }));
+  }
+  for (const domain of newDomains) await post('/domains', JSON.stringify({ domain }));
+  await writeTemplates(api, templates);
+}
+
+const namesOf = (plans: readonly TemplatePlan[], ...actions: TemplatePlan['action'][]): string[] =>
+  plans.filter(({ action }) => actions.includes(action)).map(({ name }) => name);
+
+/** Returns what happens to templates, and what a person must check in those that are imported. */
+function templateOutcome(plans: readonly TemplatePlan[]) {
+  const imported = plans.filter(({ action }) => action === 'add' || action === 'replace');
+  const failed = plans.filter(({ action }) => action === 'refuse');
+  return {
+    added: namesOf(plans, 'add'),
+    replaced: namesOf(plans, 'replace'),
+    present: namesOf(plans, 'keep'),
+    drafts: imported.filter(({ isDraft }) => isDraft).map(({ name }) => name),
+    refused: failed.map(({ name, problem = '' }) => ({ name, problem })),
+    checks: imported.flatMap(({ checks }) => checks),
+  };
+}
+
+function templateLines(outcome: ReturnType<typeof templateOutcome>, will: string): [string, unknown][] {
+  const { added, replaced, present, drafts, refused, checks } = outcome;
+  const lines: [string, unknown][] = [['templates', `${added.length} ${will}added: ${added.join(', ') || '-'}`]];
+  if (replaced.length > 0) lines.push(['', `${replaced.length} ${will}replaced: ${replaced.join(', ')}`]);
+  if (present.length > 0) {
+    lines.push(['', `${present.length} kept, because the name exists (--replace to replace): ${present.join(', ')}`]);
+  }
+  if (drafts.length > 0) lines.push(['', `${drafts.length} of them as drafts: ${drafts.join(', ')}`]);
+  for (const { name, problem } of refused) lines.push(['not imported', `template ${name}: ${problem}`]);
+  for (const { template, part, line, what, why, isConverted } of checks) {
+    lines.push([isConverted ? 'check' : 'not converted', `${template}, ${part}, line ${line}: ${what} ${why}`]);
+  }
+  return lines;
+}
+
+function outcomeOf(wanted: Wanted, plan: Plan, { isDone, isSandbox }: { isDone: boolean; isSandbox: boolean }) {
+  const reasons: Record<string, number> = {};
+  for (const [, { reason }] of plan.added) reasons[reason] = (reasons[reason] ?? 0) + 1;
+  const data = {
+    dryRun: !isDone,
+    mode: isSandbox ? 'sandbox' : 'live',
+    files: wanted.files,
+    suppressions: {
+      added: plan.added.length,
+      reasons,
+      strengthened: plan.strengthened.length,
+      present: plan.present,
+    },
+    domains: { added: plan.newDomains, present: plan.presentDomains },
+    templates: templateOutcome(plan.templates),
+    skipped: [...wanted.skipped].map(([reason, rows]) => ({ reason, rows })),
+  };
+  const will = isDone ? '' : 'would be ';
+  const details = Object.entries(reasons).map(([reason, count]) => `${count} ${reason}`);
+  const lines: [string, unknown][] = wanted.files.map(({ file, kind, rows }) => [file, `${rows} rows: ${kind}`]);
+  if (wanted.suppressions.size > 0) {
+    const what = details.length === 0 ? '' : ` (${details.join(', ')})`;
+    lines.push(['suppressions', `${plan.added.length} ${will}added${what}`]);
+    lines.push(['', `${plan.strengthened.length} ${will}changed to a stronger reason or a later expiry`]);
+    lines.push(['', `${plan.present} already on the ${data.mode} list`]);
+  }
+  if (wanted.domains.size > 0) {
+    lines.push(['domains', `${plan.newDomains.length} ${will}added: ${plan.newDomains.join(', ') || '-'}`]);
+    lines.push(['', `${plan.presentDomains} already in the account`]);
+  }
+  if (wanted.templates.size > 0) lines.push(...templateLines(data.templates, will));
+  for (const { reason, rows } of data.skipped) lines.push(['not imported', `${rows} ${reason}`]);
+  const hint = isDone ? '' : '\n\nNothing was changed. Add --yes to import.';
+  return { data, text: table(lines) + hint };
+}
+
+/** `postrider import-from SERVICE FILE…`. */
+export async function importFrom(call: CommandCall<ImportOptions>): Promise<CommandOutcome> {
+  const [name = '', ...files] = call.args;
+  const source = Object.hasOwn(SOURCES, name) ? SOURCES[name] : undefined;
+  if (!source) throw new UsageError(`${name} is not a service; it must be one of: ${Object.keys(SOURCES).join(', ')}`);
+  const { yes = false, replace = false, ...choices } = call.options;
+  const api = apiClient(apiTarget(call));
+  const wanted = await readAll(source, files, choices, call.clock.now());
+  try {
+    const plan = await planOf(api, wanted, replace);
+    if (yes) await carryOut(api, plan);
+    return outcomeOf(wanted, plan, { isDone: yes, isSandbox: api.isSandbox });
+  } catch (error) {
+    if (error instanceof Refused) return error.outcome;
+    throw error;
+  }
+}

@@ -1,0 +1,211 @@
+/**
+ * Reads templates that another service exported, converts them to Liquid, and decides what to do with each. A template
+ * with a construct that cannot be converted becomes a draft, which sends do not use. One that cannot be read, or that Postrider would
+ * refuse, is not imported.
+ */
+import {
+  type Check,
+  ConversionError,
+  convertTemplate,
+  type Dialect,
+  type TemplateContent,
+  validateContent,
+} from '../templates/templates.ts';
+
+/** A template as the other service wrote it. */
+export interface ExportedTemplate {
+  name: string;
+  dialect: Dialect;
+  subject: string | null;
+  html: string | null;
+  text: string | null;
+  /** The name of the template's layout. */
+  layout: string | null;
+  variables: TemplateContent['variables'];
+  /** The service says that the template is in another language. */
+  isForeign: boolean;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** A row of an export is a template, is not imported for a reason, or has an invalid field. */
+type Reading = { template: ExportedTemplate } | { skip: string } | { field: string; problem: string };
+
+const membersOf = (value: unknown): Members =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Members) : {};
+const nameOf = (...values: unknown[]): string => String(values.find((one) => textIn(one) !== null) ?? '').trim();
+const textIn = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
+
+function meaningOf(dialect: Dialect, name: string, found: Partial<ExportedTemplate>): Reading {
+  if (name === '') return { field: 'name', problem: 'is empty; a template needs a name' };
+  if (!found.html && !found.text) {
+    return { skip: 'templates without content (a list has none; export each template by its id or name)' };
+  }
+  const template: ExportedTemplate = {
+    name,
+    dialect,
+    subject: found.subject ?? null,
+    html: found.html ?? null,
+    text: found.text ?? null,
+    layout: found.layout ?? null,
+    variables: found.variables ?? [],
+    isForeign: found.isForeign ?? false,
+  };
+  return { template };
+}
+
+/** `GET /v3/templates/{id}`; the active version counts. */
+export function sendgridTemplate(row: Members): Reading {
+  const versions = Array.isArray(row.versions) ? row.versions.map(membersOf) : [];
+  const active = versions.find((version) => Number(version.active) === 1) ?? {};
+  if (versions.length > 0 && Object.keys(active).length === 0) return { skip: 'templates without an active version' };
+  return meaningOf('sendgrid', nameOf(row.name), {
+    subject: textIn(active.subject),
+    html: textIn(active.html_content),
+    text: active.generate_plain_content === true ? null : textIn(active.plain_content),
+    isForeign: row.generation === 'legacy',
+  });
+}
+
+/** `GET /templates/{id}` of Postmark. */
+export function postmarkTemplate(row: Members): Reading {
+  return meaningOf('postmark', nameOf(row.alias, row.name), {
+    subject: textIn(row.subject),
+    html: textIn(row.htmlbody),
+    text: textIn(row.textbody),
+    layout: textIn(row.layouttemplate),
+  });
+}
+
+/** `GetTemplate` of version 1, and `GetEmailTemplate` of version 2. */
+export function sesTemplate(row: Members): Reading {
+  const content = membersOf(row.templatecontent);
+  return meaningOf('ses', nameOf(row.templatename, row.name), {
+    subject: textIn(row.subjectpart) ?? textIn(content.Subject),
+    html: textIn(row.htmlpart) ?? textIn(content.Html),
+    text: textIn(row.textpart) ?? textIn(content.Text),
+  });
+}
+
+/** `GET /v3/{domain}/templates?active=yes`. */
+export function mailgunTemplate(row: Members): Reading {
+  const version = membersOf(row.version);
+  const headers = membersOf(version.headers);
+  const engine = textIn(version.engine);
+  return meaningOf('mailgun', nameOf(row.name), {
+    subject: textIn(headers.Subject) ?? textIn(headers.subject),
+    html: textIn(version.template),
+    isForeign: engine !== null && engine !== 'handlebars',
+  });
+}
+
+/** `GET /templates/{id}` of Resend. */
+export function resendTemplate(row: Members): Reading {
+  const variables = (Array.isArray(row.variables) ? row.variables : []).map(membersOf).map((one) => {
+    const fallback = one.fallback_value ?? undefined;
+    return {
+      name: String(one.key),
+      type: one.type === 'number' ? ('number' as const) : ('string' as const),
+      required: fallback === undefined,
+      ...(fallback !== undefined && { default: fallback }),
+    };
+  });
+  return meaningOf('resend', nameOf(row.alias, row.name), {
+    subject: textIn(row.subject),
+    html: textIn(row.html),
+    text: textIn(row.text),
+    variables,
+  });
+}
+
+/** Something in a part of a template that a person must look at. */
+export interface TemplateCheck extends Check {
+  template: string;
+  part: 'subject' | 'html' | 'text';
+}
+
+/** The action that an import takes for a template, and its conversion. */
+export interface TemplatePlan {
+  name: string;
+  layout: string | null;
+  content: Pick<TemplateContent, 'subject' | 'html' | 'text' | 'variables'>;
+  checks: TemplateCheck[];
+  action: 'add' | 'replace' | 'keep' | 'refuse';
+  isDraft: boolean;
+  /** Why it is not imported. */
+  problem: string | undefined;
+  /** The id of the existing template of this name. */
+  templateId: string | undefined;
+}
+
+/** Returns what to do with each template, layouts first. `existing` are the ids of the account's templates by name. */
+export function planTemplates(
+  templates: readonly ExportedTemplate[],
+  existing: ReadonlyMap<string, string>,
+  isReplacing: boolean,
+): TemplatePlan[] {
+  const isLayout = new Set(templates.map(({ layout }) => layout));
+  const ordered = [...templates].sort((a, b) => Number(isLayout.has(b.name)) - Number(isLayout.has(a.name)));
+  const plans = new Map<string, TemplatePlan>();
+  for (const template of ordered) {
+    const plan = converted(template);
+    plan.templateId = existing.get(template.name);
+    const layout = template.layout === null ? undefined : plans.get(template.layout);
+    const isReady = template.layout === null || existing.has(template.layout) || (layout && layout.action !== 'refuse');
+    if (plan.templateId !== undefined && !isReplacing) plan.action = 'keep';
+    else if (plan.problem !== undefined) plan.action = 'refuse';
+    else if (!isReady) {
+      plan.action = 'refuse';
+      plan.problem = `needs the layout "${template.layout}", which is neither in the files nor in the account`;
+    } else plan.action = plan.templateId === undefined ? 'add' : 'replace';
+    if (layout?.isDraft && layout.action !== 'keep') plan.isDraft = true;
+    plans.set(template.name, plan);
+  }
+  return [...plans.values()];
+}
+
+function converted(template: ExportedTemplate): TemplatePlan {
+  const { name, dialect, layout, variables } = template;
+  const checks: TemplateCheck[] = [];
+  const content: TemplatePlan['content'] = { subject: null, html: null, text: null, variables };
+  const plan: TemplatePlan = {
+    name,
+    layout,
+    content,
+    checks,
+    action: 'add',
+    isDraft: false,
+    problem: undefined,
+    templateId: undefined,
+  };
+  for (const part of ['subject', 'html', 'text'] as const) {
+    const source = template[part];
+    if (source === null) continue;
+    try {
+      const made = convertTemplate(source, dialect, part === 'html' ? 'html' : 'text');
+      content[part] = made.source;
+      checks.push(...made.checks.map((check) => ({ template: name, part, ...check })));
+    } catch (error) {
+      if (!(error instanceof ConversionError)) throw error;
+      plan.problem = `${part} ${error.message}`;
+      return plan;
+    }
+  }
+  if (template.isForeign) {
+    const why = 'is in an older language of the service, which is not converted; write its variables in Liquid';
+    checks.push({ template: name, part: 'html', line: 1, what: 'the template', why, isConverted: false });
+  }
+  const valid = validateContent({ ...content, variables }, { name });
+  if (!valid.ok) {
+    const [issue] = valid.failure.details;
+    plan.problem = issue === undefined ? valid.failure.message : `${issue.field} ${issue.message}`;
+  }
+  plan.isDraft = checks.some((check) => !check.isConverted);
+  return plan;
+}
+
+/** Returns the body of `POST /templates`. */
+export function templateRequestOf(plan: TemplatePlan, layoutTemplateId: string | undefined): string {
+  const { subject, html, text, variables } = plan.content;
+  return JSON.stringify({ name: plan.name, subject, html, text, variables, layoutTemplateId });
+}
