@@ -23,8 +23,15 @@ type Make = (database: Database, accountId: string, mode: Mode) => Promise<unkno
 const MAKE: Partial<Record<LimitName, Make>> = {
   webhooks: ({ execute }, accountId, mode) =>
     execute(createEndpointOperation, {
-      ...{ id: newId('whk'), accountId, mode, url: 'https://a.example', events: '["Send"]', description: null },
-      ...{ enabled: true, secretSealed: Buffer.from([1]), nowMs: NOW },
+      id: newId('whk'),
+      accountId,
+      mode,
+      url: 'https://a.example',
+      events: '["Send"]',
+      description: null,
+      enabled: true,
+      secretSealed: Buffer.from([1]),
+      nowMs: NOW,
     }),
   domains: ({ execute }, accountId) => {
     const id = newId('dom');
@@ -38,7 +45,13 @@ const MAKE: Partial<Record<LimitName, Make>> = {
   },
   apiKeys: ({ execute }, accountId, mode) =>
     execute(createKeyOperation, {
-      ...{ id: newId('key'), accountId, mode, scope: 'full', name: null, secretHash: Buffer.alloc(32), createdAt: NOW },
+      id: newId('key'),
+      accountId,
+      mode,
+      scope: 'full',
+      name: null,
+      secretHash: Buffer.alloc(32),
+      createdAt: NOW,
     }),
   smtpCredentials: ({ execute }, accountId, mode) => {
     const id = newId('smtp');
@@ -46,9 +59,19 @@ const MAKE: Partial<Record<LimitName, Make>> = {
   },
   openSubmissions: ({ execute }, accountId, mode) =>
     execute(registerOperation, {
-      ...{ id: newId('sub'), accountId, mode, idempotencyKey: null, manifestHash: Buffer.from('m'), nowMs: NOW },
-      ...{ expiresAtMs: NOW + 60_000, countedBytes: 1, maximumUnsentBytes: 1_000, keepUnsentMs: 1, fits: true },
-      ...{ keysFromMs: 0, files: [] },
+      id: newId('sub'),
+      accountId,
+      mode,
+      idempotencyKey: null,
+      manifestHash: Buffer.from('m'),
+      nowMs: NOW,
+      expiresAtMs: NOW + 60_000,
+      countedBytes: 1,
+      maximumUnsentBytes: 1_000,
+      keepUnsentMs: 1,
+      fits: true,
+      keysFromMs: 0,
+      files: [],
     }),
 };
 
@@ -63,7 +86,10 @@ for (const dialect of DIALECTS) {
     await database.execute(createAccountOperation, { account, keys: [] });
     const set = (limits: Partial<Limits>) =>
       database.execute(setAccountOperation, {
-        ...{ id: account.id, plan: null, status: null, approvedEmailBytes: null },
+        id: account.id,
+        plan: null,
+        status: null,
+        approvedEmailBytes: null,
         limits,
       });
     for (const [name, make] of Object.entries(MAKE) as [LimitName, Make][]) {

@@ -4,9 +4,18 @@ import type { Account, SendingProtection, Usage } from '../accounts/accounts.ts'
 import { MAXIMUM_EMAIL_BYTES, protectionBody, STANDARD_EMAIL_BYTES, thresholdsOf } from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
-import { HIGHEST_LIMIT, LIMIT_NAMES, type LimitName, type Limits, limitsOf } from '../limits/limits.ts';
+import {
+  HIGHEST_LIMIT,
+  HIGHEST_QUOTA,
+  LIMIT_NAMES,
+  type LimitName,
+  type Limits,
+  limitsOf,
+  QUOTA_NAMES,
+  type QuotaName,
+} from '../limits/limits.ts';
 import type { LivingNode } from '../nodes/nodes.ts';
-import type { AccountQueue, AskedApproval, Credentials, QueueFigures, SentMail } from './store.ts';
+import type { AccountQueue, Credentials, QueueFigures, RequestedApproval, SentMail } from './store.ts';
 
 const time = Type.String({ format: 'date-time' });
 const nullable = (description: string) => Type.Unsafe<string | null>({ type: ['string', 'null'], description });
@@ -18,8 +27,16 @@ const isoOrNull = (ms: number | null): string | null => (ms === null ? null : is
 const plan = oneOf(['free', 'paid', 'enterprise']);
 const status = oneOf(['active', 'suspended']);
 const emailBytes = (description: string) => Type.Integer({ description });
+const quota = Type.Unsafe<number | null>({ type: ['integer', 'null'], description: 'Null: unlimited.' });
 const limits = closed(
-  Object.fromEntries(LIMIT_NAMES.map((name) => [name, Type.Integer()])) as Record<LimitName, ReturnType<typeof count>>,
+  {
+    ...(Object.fromEntries(LIMIT_NAMES.map((name) => [name, Type.Integer()])) as Record<
+      LimitName,
+      ReturnType<typeof count>
+    >),
+    messagesPerDay: quota,
+    messagesPerMonth: quota,
+  },
   { description: 'The limits of the account.' },
 );
 
@@ -111,18 +128,18 @@ export const newAccountSchema = named('NewAccount', {
   sandboxApiKey: Type.String({ description: 'Shown only once.' }),
 });
 
-const limitChange = Type.Optional(
-  Type.Unsafe<number | null>({
-    type: ['integer', 'null'],
-    minimum: 0,
-    maximum: HIGHEST_LIMIT,
-    description: 'null restores the standard limit.',
-  }),
+const limitChange = (maximum: number, description: string) =>
+  Type.Optional(Type.Unsafe<number | null>({ type: ['integer', 'null'], minimum: 0, maximum, description }));
+type LimitChange = ReturnType<typeof limitChange>;
+const resourceChange = limitChange(HIGHEST_LIMIT, 'null restores the standard limit.');
+const quotaChange = limitChange(
+  HIGHEST_QUOTA,
+  'Messages per UTC day or month, including those already accepted in it; null removes the quota.',
 );
-const changedLimits = Object.fromEntries(LIMIT_NAMES.map((name) => [name, limitChange])) as Record<
-  LimitName,
-  typeof limitChange
->;
+const changedLimits = {
+  ...(Object.fromEntries(LIMIT_NAMES.map((name) => [name, resourceChange])) as Record<LimitName, LimitChange>),
+  ...(Object.fromEntries(QUOTA_NAMES.map((name) => [name, quotaChange])) as Record<QuotaName, LimitChange>),
+};
 const share = Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: '0 disables this level.' }));
 const setThreshold = Type.Optional(
   closed({
@@ -204,7 +221,7 @@ const shareOf = (part: number, { delivered, bounced }: SentMail): number =>
   delivered + bounced === 0 ? 0 : Math.round((part / (delivered + bounced)) * 10_000) / 10_000;
 
 /** A complaint follows a delivery, and is already included there. */
-export function approvalBody({ account, mail, ...approval }: AskedApproval) {
+export function approvalBody({ account, mail, ...approval }: RequestedApproval) {
   return {
     approvalId: approval.id,
     accountId: approval.accountId,

@@ -61,9 +61,9 @@ export function destinationsOf(
     for (const { domain } of own) unnamed.delete(domain);
     const held = on.reduce((sum, one) => sum + one.waiting, 0);
     // All nodes count the same mail.
-    const putOff = Math.max(0, ...on.map((one) => one.putOff ?? 0));
+    const deferred = Math.max(0, ...on.map((one) => one.deferred ?? 0));
     const view = viewOf(key, domains, own);
-    return { ...view, depth: Math.max(view.depth, held + putOff), nodes: on };
+    return { ...view, depth: Math.max(view.depth, held + deferred), nodes: on };
   });
   for (const one of unnamed.values()) views.push({ ...viewOf(one.domain, [one.domain], [one]), nodes: [] });
   return views.sort(compare);

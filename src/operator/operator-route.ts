@@ -33,17 +33,21 @@ export function operatorRoute<B extends TSchema | undefined = undefined, Q exten
   return defineRoute<CallerKey, B, Q>({ ...definition, auth: 'operator', tag: 'operator' }) as RouteDefinition<never>;
 }
 
-type AskedByOperator = Pick<RouteRequest<CallerKey>, 'caller' | 'remoteAddress' | 'requestId'>;
+type OperatorRequester = Pick<RouteRequest<CallerKey>, 'caller' | 'remoteAddress' | 'requestId'>;
 
 /** The database with changes in the operator's name; audit log rows belong to the changed account. */
 export function operatorChanges(
   { database, clock }: Pick<OperatorRouteDeps, 'database' | 'clock'>,
-  { caller, remoteAddress, requestId }: AskedByOperator,
+  { caller, remoteAddress, requestId }: OperatorRequester,
   accountId: string | null,
 ): Database {
   const { actor } = caller;
   return changedBy(database, {
-    ...{ actor, accountId, mode: null, atMs: clock.now() },
-    ...{ address: remoteAddress, requestId },
+    actor,
+    accountId,
+    mode: null,
+    atMs: clock.now(),
+    address: remoteAddress,
+    requestId,
   });
 }

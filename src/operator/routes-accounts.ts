@@ -44,7 +44,8 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
   const reader = createUsageReader(deps);
   return [
     operatorRoute({
-      ...{ method: 'GET', path: '/operator/accounts' },
+      method: 'GET',
+      path: '/operator/accounts',
       operationId: 'listAccounts',
       summary: 'List accounts, newest first',
       description: 'Filtered by part of the name (case-insensitive), status, and plan.',
@@ -60,14 +61,18 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
         if (!page.ok) return page;
         const { name, status = null, plan = null } = request.query;
         const rows = await database.execute(accountPageOperation, {
-          ...{ name: name?.toLowerCase() ?? null, status, plan, limit: page.value.limit + 1 },
+          name: name?.toLowerCase() ?? null,
+          status,
+          plan,
+          limit: page.value.limit + 1,
           before: (page.value.after?.[0] as string | undefined) ?? null,
         });
         return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show: bodies.accountBody });
       },
     }),
     operatorRoute({
-      ...{ method: 'GET', path: '/operator/accounts/:id' },
+      method: 'GET',
+      path: '/operator/accounts/:id',
       operationId: 'getOperatorAccount',
       summary: 'Get an account: plan, limits, usage, health',
       description: 'Usage and health cover live mail.',
@@ -86,7 +91,8 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     operatorRoute({
-      ...{ method: 'GET', path: '/operator/accounts/:id/suspension' },
+      method: 'GET',
+      path: '/operator/accounts/:id/suspension',
       operationId: 'previewSuspension',
       summary: 'Preview the effect of suspending an account',
       description:
@@ -98,7 +104,10 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
         if (!account.ok) return account;
         const accountId = account.value.id;
         const rows = await database.execute(messageCountsOperation, {
-          ...{ accountId, mode: 'live', recentMs: 0, limit: COUNTED_AT_MOST },
+          accountId,
+          mode: 'live',
+          recentMs: 0,
+          limit: COUNTED_AT_MOST,
           fromId: idFloor('msg', clock.now() - WAITING_DAYS * DAY_MS),
         });
         const credentials = await database.execute(credentialCountsOperation, { accountId, nowMs: clock.now() });
@@ -115,7 +124,8 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
   const { clock, callers, logins, nudge } = deps;
   return [
     operatorRoute({
-      ...{ method: 'POST', path: '/operator/accounts' },
+      method: 'POST',
+      path: '/operator/accounts',
       operationId: 'createAccount',
       summary: 'Create an account with a live and a sandbox key',
       description: 'The keys are shown only in this response. The default plan is paid.',
@@ -132,7 +142,8 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     operatorRoute({
-      ...{ method: 'PATCH', path: '/operator/accounts/:id' },
+      method: 'PATCH',
+      path: '/operator/accounts/:id',
       operationId: 'setAccount',
       summary: 'Change plan, status, email size, limits, or thresholds of an account',
       description:
@@ -151,8 +162,8 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
         } = request.body as Static<typeof bodies.accountChangeRequest>;
         const issues = thresholdIssues(sendingProtection ?? {});
         if (issues.length > 0) return refuse(invalid(issues));
-        const asked = { ...(limits && { limits }), ...(sendingProtection && { thresholds: sendingProtection }) };
-        const change = { id, plan, status, approvedEmailBytes, ...asked, nowMs: clock.now() };
+        const requested = { ...(limits && { limits }), ...(sendingProtection && { thresholds: sendingProtection }) };
+        const change = { id, plan, status, approvedEmailBytes, ...requested, nowMs: clock.now() };
         const account = await operatorChanges(deps, request, id).execute(setAccountOperation, change);
         if (account === null) return UNKNOWN;
         callers.evictAccount(id);
@@ -162,12 +173,14 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     operatorRoute({
-      ...{ method: 'POST', path: '/operator/accounts/:id/resume-sending' },
+      method: 'POST',
+      path: '/operator/accounts/:id/resume-sending',
       operationId: 'resumeSendingOfAccount',
       summary: 'Release held live mail of an account',
       description:
         'Sends the live mail that sending protection holds, and counts bounces and complaints from zero. 409 if no mail is held.',
-      ...{ body: closed({}), bodyOptional: true },
+      body: closed({}),
+      bodyOptional: true,
       response: { status: 200, schema: confirmationSchema },
       refusals: ['NOT_FOUND', 'CONFLICT'],
       handle: async (request) => {

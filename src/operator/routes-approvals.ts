@@ -23,7 +23,8 @@ export function approvalRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>
   };
   return [
     operatorRoute({
-      ...{ method: 'GET', path: '/operator/approvals' },
+      method: 'GET',
+      path: '/operator/approvals',
       operationId: 'listApprovalRequests',
       summary: 'List requests for a larger email size of all accounts, newest first',
       description: 'Each with the history of the account: age, mail and rates of 30 days, earlier requests.',
@@ -36,7 +37,9 @@ export function approvalRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>
         const page = readPage(request.query, ['apr_']);
         if (!page.ok) return page;
         const rows = await read({
-          ...{ id: null, status: request.query.status ?? null, limit: page.value.limit + 1 },
+          id: null,
+          status: request.query.status ?? null,
+          limit: page.value.limit + 1,
           before: (page.value.after?.[0] as string | undefined) ?? null,
         });
         return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show: approvalBody });
@@ -56,9 +59,9 @@ function decisionRoutes(
   ): Promise<RouteAnswer> => {
     const id = request.params.id ?? '';
     const page = { id, status: null, before: null, limit: 1 };
-    const [asked] = await read(page);
-    if (asked === undefined) return UNKNOWN;
-    const { accountId } = asked;
+    const [requested] = await read(page);
+    if (requested === undefined) return UNKNOWN;
+    const { accountId } = requested;
     const changes = operatorChanges(deps, request, accountId);
     const decided = await changes.execute(decideApprovalOperation, { id, ...decision, nowMs: deps.clock.now() });
     if (decided === null) return UNKNOWN;
@@ -74,14 +77,18 @@ function decisionRoutes(
   } as const;
   return [
     operatorRoute({
-      ...{ ...common, method: 'POST', path: '/operator/approvals/:id/approve' },
+      ...common,
+      method: 'POST',
+      path: '/operator/approvals/:id/approve',
       operationId: 'approveRequest',
       summary: 'Approve a larger email size',
       description: 'Applies immediately; a larger size that the account already has is kept.',
       handle: (request) => decide(request, { status: 'approved', reason: null }),
     }),
     operatorRoute({
-      ...{ ...common, method: 'POST', path: '/operator/approvals/:id/reject' },
+      ...common,
+      method: 'POST',
+      path: '/operator/approvals/:id/reject',
       operationId: 'rejectRequest',
       summary: 'Reject a larger email size',
       description: 'The account can read the reason.',

@@ -50,7 +50,8 @@ export function postmasterRoutes(deps: OperatorRouteDeps): RouteDefinition<Calle
   const find = (id: string | undefined) => database.execute(findOperatorMailOperation, id ?? '');
   return [
     operatorRoute({
-      ...{ method: 'GET', path: '/operator/postmaster-mail' },
+      method: 'GET',
+      path: '/operator/postmaster-mail',
       operationId: 'listPostmasterMail',
       summary: 'List messages to postmaster and abuse, newest first',
       description:
@@ -68,7 +69,8 @@ export function postmasterRoutes(deps: OperatorRouteDeps): RouteDefinition<Calle
       },
     }),
     operatorRoute({
-      ...{ method: 'GET', path: '/operator/postmaster-mail/:id' },
+      method: 'GET',
+      path: '/operator/postmaster-mail/:id',
       operationId: 'getPostmasterMail',
       summary: 'Get a message to postmaster or abuse, with its text',
       description: 'The fields of the list, and its text.',
@@ -80,7 +82,8 @@ export function postmasterRoutes(deps: OperatorRouteDeps): RouteDefinition<Calle
       },
     }),
     operatorRoute({
-      ...{ method: 'GET', path: '/operator/postmaster-mail/:id/content' },
+      method: 'GET',
+      path: '/operator/postmaster-mail/:id/content',
       operationId: 'getPostmasterMailContent',
       summary: 'Download a message to postmaster or abuse',
       description: 'As received, or without its files if `isWhole` is false.',

@@ -35,7 +35,8 @@ export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] 
   const show = async (view: DestinationView) => destinationBody(view, await lastRepliesOf(database, [view]));
   return [
     operatorRoute({
-      ...{ method: 'GET', path: '/operator/queue' },
+      method: 'GET',
+      path: '/operator/queue',
       operationId: 'getQueue',
       summary: 'Get queue depth, in total and by account',
       description: 'Counts up to 50,000 messages, those that are due first; depth covers the complete queue.',
@@ -47,7 +48,8 @@ export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] 
       },
     }),
     operatorRoute({
-      ...{ method: 'GET', path: '/operator/destinations' },
+      method: 'GET',
+      path: '/operator/destinations',
       operationId: 'listDestinations',
       summary: 'List destinations, paused ones first, then by queue depth',
       description:
@@ -64,7 +66,8 @@ export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] 
       },
     }),
     operatorRoute({
-      ...{ method: 'GET', path: '/operator/destinations/:id' },
+      method: 'GET',
+      path: '/operator/destinations/:id',
       operationId: 'getDestination',
       summary: 'Explain the sending rate of a destination',
       description: 'The fields of the list; `explanation` states what the limits allow, and which rule sets them.',
@@ -76,7 +79,8 @@ export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] 
       },
     }),
     operatorRoute({
-      ...{ method: 'POST', path: '/operator/destinations/:id/resume' },
+      method: 'POST',
+      path: '/operator/destinations/:id/resume',
       operationId: 'resumeDestination',
       summary: 'End the pause of a destination',
       description:

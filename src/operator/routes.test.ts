@@ -106,7 +106,11 @@ test('previews the effect of a suspension, which then refuses keys', async () =>
   await database.execute(acceptOperation, later);
   await database.execute(acceptOperation, acceptance({ accountId, mode: 'sandbox' }));
   assert.deepEqual((await operator.get(`${path}/suspension`)).body, {
-    ...{ accountId, status: 'active', apiKeys: 2, smtpCredentials: 0, sessions: 1 },
+    accountId,
+    status: 'active',
+    apiKeys: 2,
+    smtpCredentials: 0,
+    sessions: 1,
     mail: { queued: 2, scheduled: 1, delayed: 0, sending: 0, isComplete: true },
   });
   const detail = (await operator.get(path)).body as Row & { usage: Row; health: Row };
@@ -203,7 +207,11 @@ test('with support access an operator reads an account for an hour, changes noth
     assert.match(String((await read(method, at)).body.error?.message), /Your role in this account is viewer/, at);
   assert.deepEqual((await operator.get('/session')).body.accounts, [
     {
-      ...{ accountId, name: 'Looked at', role: 'viewer', plan: 'paid', status: 'active' },
+      accountId,
+      name: 'Looked at',
+      role: 'viewer',
+      plan: 'paid',
+      status: 'active',
       supportAccessUntil: access.body.expiresAt,
     },
   ]);

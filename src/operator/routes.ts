@@ -25,7 +25,8 @@ export function operatorRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>
 function serviceRoutes({ nodes, doctor }: OperatorRouteDeps): RouteDefinition<Caller>[] {
   return [
     operatorRoute({
-      ...{ method: 'GET', path: '/operator/nodes' },
+      method: 'GET',
+      path: '/operator/nodes',
       operationId: 'listNodes',
       summary: 'List the nodes that share the database',
       description: 'The nodes with a heartbeat in the last ten seconds: version, roles, and work in progress.',
@@ -33,7 +34,8 @@ function serviceRoutes({ nodes, doctor }: OperatorRouteDeps): RouteDefinition<Ca
       handle: async () => ({ ok: true, body: (await nodes.list()).map(nodeBody) }),
     }),
     operatorRoute({
-      ...{ method: 'GET', path: '/operator/doctor' },
+      method: 'GET',
+      path: '/operator/doctor',
       operationId: 'examineService',
       summary: 'Run the doctor checks',
       description:

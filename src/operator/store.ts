@@ -43,8 +43,11 @@ export const accountPageOperation = operation('operator.accounts', 'read', async
 
 /** Combines the conditions that have a value. */
 function allOf(conditions: readonly [sql: string, value: SqlValue][]): { sql: string; params: SqlValue[] } {
-  const asked = conditions.filter(([, value]) => value !== null);
-  return { sql: ['1 = 1', ...asked.map(([sql]) => sql)].join(' AND '), params: asked.map(([, value]) => value) };
+  const requested = conditions.filter(([, value]) => value !== null);
+  return {
+    sql: ['1 = 1', ...requested.map(([sql]) => sql)].join(' AND '),
+    params: requested.map(([, value]) => value),
+  };
 }
 
 /** Returns Unix ms at which the account's newest message was created, in either mode; null without one. */
@@ -92,7 +95,7 @@ export interface SentMail {
   complained: number;
 }
 
-export interface AskedApproval extends Approval {
+export interface RequestedApproval extends Approval {
   account: Account;
   mail: SentMail;
   /** Requests of the account that were approved before this one was made. */
@@ -119,13 +122,13 @@ const APPROVAL = `p.id, p.account_id AS "accountId", p.requested_email_bytes AS 
 export const approvalPageOperation = operation(
   'operator.approvals',
   'read',
-  async (tx, page: ApprovalPage): Promise<AskedApproval[]> => {
+  async (tx, page: ApprovalPage): Promise<RequestedApproval[]> => {
     const { sql, params } = allOf([
       ['p.id = ?', page.id],
       ['p.id < ?', page.before],
       ['p.status = ?', page.status],
     ]);
-    const rows = await tx.all<Omit<AskedApproval, 'account' | 'mail'>>(
+    const rows = await tx.all<Omit<RequestedApproval, 'account' | 'mail'>>(
       `SELECT ${APPROVAL} FROM approval p WHERE ${sql} ORDER BY p.id DESC LIMIT ?`,
       ...params,
       page.limit,
@@ -141,7 +144,7 @@ export const approvalPageOperation = operation(
   },
 );
 
-function asked(tx: Transaction, ids: readonly string[]) {
+function requested(tx: Transaction, ids: readonly string[]) {
   return rowset(
     tx,
     'asked',
@@ -151,7 +154,7 @@ function asked(tx: Transaction, ids: readonly string[]) {
 }
 
 async function accountsOf(tx: Transaction, ids: readonly string[]): Promise<Map<string, Account>> {
-  const wanted = asked(tx, ids);
+  const wanted = requested(tx, ids);
   const rows = await tx.all<AccountRow>(
     `SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id IN (SELECT asked.id FROM ${wanted.sql})`,
     ...wanted.params,
@@ -161,7 +164,7 @@ async function accountsOf(tx: Transaction, ids: readonly string[]): Promise<Map<
 
 /** As the statistics count it. */
 async function sentMailOf(tx: Transaction, ids: readonly string[], sinceMs: number): Promise<Map<string, SentMail>> {
-  const wanted = asked(tx, ids);
+  const wanted = requested(tx, ids);
   const sum = (columns: string, name: string): string => `CAST(sum(${columns}) AS BIGINT) AS "${name}"`;
   const rows = await tx.all<SentMail & { accountId: string }>(
     `SELECT s.account_id AS "accountId", ${sum('s.accepted', 'accepted')}, ${sum('s.delivered', 'delivered')},
@@ -196,7 +199,7 @@ export interface AccountQueue extends QueueFigures {
   name: string | null;
 }
 
-export interface QueueLook {
+export interface QueueQuery {
   nowMs: number;
   /** Rows to read, those that are due first. */
   rows: number;
@@ -206,7 +209,7 @@ export interface QueueLook {
 export const queueByAccountOperation = operation(
   'operator.queue',
   'read',
-  async (tx, { nowMs, rows }: QueueLook): Promise<AccountQueue[]> =>
+  async (tx, { nowMs, rows }: QueueQuery): Promise<AccountQueue[]> =>
     tx.all<AccountQueue>(
       `SELECT q.account_id AS "accountId", a.name, count(*) AS depth,
          sum(CASE WHEN leased = 0 AND held = 0 AND due <= ? THEN 1 ELSE 0 END) AS due,
@@ -235,7 +238,7 @@ export interface DomainQueue {
 export const queueByDomainOperation = operation(
   'operator.queueByDomain',
   'read',
-  async (tx, { rows }: Pick<QueueLook, 'rows'>): Promise<DomainQueue[]> =>
+  async (tx, { rows }: Pick<QueueQuery, 'rows'>): Promise<DomainQueue[]> =>
     tx.all<DomainQueue>(
       `SELECT domain, count(*) AS depth, min(CASE WHEN leased = 0 THEN due END) AS "nextDueMs",
          max(CASE WHEN failed_at IS NOT NULL THEN seq END) AS "failedSeq" FROM

@@ -1,0 +1,3 @@
+-- When an API key or an SMTP credential stops being valid (Unix ms); null for never.
+ALTER TABLE api_key ADD COLUMN expires_at INTEGER;
+ALTER TABLE smtp_credential ADD COLUMN expires_at INTEGER;
