@@ -14,11 +14,9 @@ export interface TlsRecord {
 export function tlsRecordsOf(bounceDomain: string): TlsRecord[] {
   const policyAt = `_mta-sts.${bounceDomain}`;
   const policy = {
-    ...{
-      name: policyAt,
-      kind: /^v=STSv1/,
-      shape: /^v=STSv1[ \t]*;(?:.*;)?[ \t]*id[ \t]*=[ \t]*[A-Za-z0-9]{1,32}[ \t]*(?:;|$)/,
-    },
+    name: policyAt,
+    kind: /^v=STSv1/,
+    shape: /^v=STSv1[ \t]*;(?:.*;)?[ \t]*id[ \t]*=[ \t]*[A-Za-z0-9]{1,32}[ \t]*(?:;|$)/,
     more: `The policy itself is a file at https://mta-sts.${bounceDomain}/.well-known/mta-sts.txt.`,
   };
   const reportsAt = `_smtp._tls.${bounceDomain}`;
@@ -29,11 +27,15 @@ export function tlsRecordsOf(bounceDomain: string): TlsRecord[] {
   };
   return [
     {
-      ...{ purpose: 'mta-sts', name: policyAt, value: 'v=STSv1; id=1;' },
+      purpose: 'mta-sts',
+      name: policyAt,
+      value: 'v=STSv1; id=1;',
       classify: (answer) => findingOf(answer, policy),
     },
     {
-      ...{ purpose: 'tls-rpt', name: reportsAt, value: `v=TLSRPTv1; rua=mailto:postmaster@${bounceDomain}` },
+      purpose: 'tls-rpt',
+      name: reportsAt,
+      value: `v=TLSRPTv1; rua=mailto:postmaster@${bounceDomain}`,
       classify: (answer) => findingOf(answer, reports),
     },
   ];

@@ -33,19 +33,26 @@ before(async () => {
   }
   const generated = await generateDkimKeys();
   const key = (algorithm: 'rsa' | 'ed25519', selector: string): DomainKey => ({
-    ...{ algorithm, selector, publicKey: generated[algorithm].dnsValue, state: 'active' },
-    ...{ publishedAt: null, shownSince: null, createdAt: 0, retiredAt: null },
+    algorithm,
+    selector,
+    publicKey: generated[algorithm].dnsValue,
+    state: 'active',
+    publishedAt: null,
+    shownSince: null,
+    createdAt: 0,
+    retiredAt: null,
   });
   rsa = generated.rsa.dnsValue;
   domain = {
-    ...{ id: 'dom_1', accountId: 'acc_1', domain: 'mail.shop.example', status: 'pending' },
-    ...{
-      createdAt: 0,
-      checkedAt: null,
-      failingSince: null,
-      tracking: null,
-      keys: [key('rsa', 's1'), key('ed25519', 's2')],
-    },
+    id: 'dom_1',
+    accountId: 'acc_1',
+    domain: 'mail.shop.example',
+    status: 'pending',
+    createdAt: 0,
+    checkedAt: null,
+    failingSince: null,
+    tracking: null,
+    keys: [key('rsa', 's1'), key('ed25519', 's2')],
   };
   lookUp = { dns: freshly(resolver), sendingHost: HOST };
 });
@@ -286,8 +293,8 @@ test('servers that differ are listed', async () => {
 
 test('unresponsive servers are listed; if none responds, the resolver is used', async () => {
   const half = await keyAt([[rsa], null], [rsa]);
-  assert.deepEqual([half.record.status, half.isEverywhere, half.unheard], ['verified', true, ['ns2.shop.example']]);
-  assert.deepEqual((await keyAt([null, null], [rsa])).unheard?.length, 2);
+  assert.deepEqual([half.record.status, half.isEverywhere, half.unanswered], ['verified', true, ['ns2.shop.example']]);
+  assert.deepEqual((await keyAt([null, null], [rsa])).unanswered?.length, 2);
   assert.equal((await keyAt([null, null], [rsa])).record.status, 'verified');
   assert.equal((await keyAt([null, null], [])).record.status, 'missing');
   assert.equal((await keyAt([null, null], null)).record.status, 'unknown');
@@ -324,7 +331,7 @@ test('the servers of the closest zone are found, and queried at their addresses'
     asked.length > 0 && asked.every((one) => one.length === 1 && /^198\.41\.0\.[12]$/.test(one[0]!)),
     String(asked),
   );
-  assert.deepEqual((await find([[rsa], [rsa]])).unheard, ['ns3.shop.example'], 'not asked in our own network');
+  assert.deepEqual((await find([[rsa], [rsa]])).unanswered, ['ns3.shop.example'], 'not asked in our own network');
   const half = await find([[rsa], []]);
   assert.match(half.record.note!, /ns2\.shop\.example does not show it yet/);
   assert.equal((await find([[], []])).record.status, 'missing');
@@ -348,7 +355,7 @@ test('servers after the eighth, unresolvable ones, and those of an unknown zone 
   const { dns, asked } = resolverWithServers();
   const unheard = async (zone: FakeZone) => {
     resolver.zone = { [NAME]: { TXT: [rsa] }, ...zone };
-    return (await checkRecords(domain, { ...lookUp, dns, serversOf: zoneServers(dns) }))[0]!.unheard;
+    return (await checkRecords(domain, { ...lookUp, dns, serversOf: zoneServers(dns) }))[0]!.unanswered;
   };
   const many = Array.from({ length: 10 }, (_, index) => `ns${index}.gone.example`);
   assert.deepEqual(await unheard({ 'shop.example': { NS: many } }), many.slice(8));

@@ -67,7 +67,7 @@ export interface CheckedRecord {
   isEverywhere: boolean;
   isSomewhere: boolean;
   /** Servers of the zone that did not respond. */
-  unheard?: string[];
+  unanswered?: string[];
   /** State of a tracking host; undefined if unknown. */
   tracking?: TrackingState | null | undefined;
 }
@@ -179,8 +179,8 @@ const noServers: FindServers = async () => [];
 function publishedAs<F extends Finding>(record: DnsRecord, { finding, ...where }: Publication<F>): CheckedRecord {
   // Whether the record of a retired key is published requires no action, so its finding is omitted.
   const notes = record.keyState === 'retired' ? [record.note] : [finding.note, record.keyState ? record.note : null];
-  if (record.keyState === 'next' && where.isEverywhere && where.unheard.length > 0) {
-    notes.push(`No response from ${where.unheard.join(', ')}. Postrider waits for it for up to a day.`);
+  if (record.keyState === 'next' && where.isEverywhere && where.unanswered.length > 0) {
+    notes.push(`No response from ${where.unanswered.join(', ')}. Postrider waits for it for up to a day.`);
   }
   const note = notes.filter((one) => one !== null).join(' ');
   return { record: { ...record, ...finding, note: note === '' ? null : note }, ...where };

@@ -26,14 +26,14 @@ const FRESH_MS = 700;
 const SENDERS_KEPT = 10_000;
 const DOMAINS_KEPT = 5_000;
 
-interface Asked {
+interface SendingQuery {
   accountId: string;
   domain: string;
 }
 
 function findSending(
   database: Database,
-  { accountId, domain }: Asked,
+  { accountId, domain }: SendingQuery,
   failingAfterMs: number | null,
 ): Promise<SendingDomain | null> {
   const names = coveringDomains(domainToAscii(domain) ?? '');
@@ -47,14 +47,14 @@ export interface SenderCheck {
 }
 
 export function createSenderCheck({ database, clock }: { database: Database; clock: Clock }): SenderCheck {
-  const mayStillSend = async (asked: Asked): Promise<boolean> =>
-    (await findSending(database, asked, clock.now() - SENDS_WHILE_FAILING_MS)) !== null;
-  const cache = createFreshCache<Asked, string>({
+  const mayStillSend = async (requested: SendingQuery): Promise<boolean> =>
+    (await findSending(database, requested, clock.now() - SENDS_WHILE_FAILING_MS)) !== null;
+  const cache = createFreshCache<SendingQuery, string>({
     clock,
     maxAgeMs: FRESH_MS,
     limit: SENDERS_KEPT,
     absentLimit: 0,
-    read: async (asked) => ((await mayStillSend(asked)) ? asked.accountId : undefined),
+    read: async (requested) => ((await mayStillSend(requested)) ? requested.accountId : undefined),
   });
   onDomainChange(database, ({ accountId }) => cache.evictWhere((known) => known === accountId));
   return {
@@ -99,17 +99,17 @@ export function createDkimKeyring(options: { database: Database; clock: Clock; s
   };
 
   // The absence of keys is never cached: mail accepted just after the verification must be signed.
-  const cache = createFreshCache<Asked, { accountId: string; signing: SigningKeys }>({
+  const cache = createFreshCache<SendingQuery, { accountId: string; signing: SigningKeys }>({
     clock,
     maxAgeMs: FRESH_MS,
     limit: SENDERS_KEPT,
     absentLimit: 0,
-    read: async (asked) => {
-      const found = await findSending(database, asked, null);
+    read: async (requested) => {
+      const found = await findSending(database, requested, null);
       if (!found) return undefined;
       const keys = await parse(found);
       const returnPath = found.hasReturnPath ? RETURN_PATH_LABEL + found.domain : undefined;
-      return { accountId: asked.accountId, signing: { domain: found.domain, keys, returnPath } };
+      return { accountId: requested.accountId, signing: { domain: found.domain, keys, returnPath } };
     },
   });
   onDomainChange(database, ({ accountId, domainId }) => {

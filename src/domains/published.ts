@@ -21,7 +21,7 @@ export interface Publication<F extends Finding> {
   /** Whether every responding server has the expected record. */
   isEverywhere: boolean;
   /** Servers that did not respond or were not queried. */
-  unheard: string[];
+  unanswered: string[];
   /** Whether at least one server has the expected record. */
   isSomewhere: boolean;
 }
@@ -39,28 +39,29 @@ export async function lookUpPublished<F extends Finding>(question: Question<F>):
   const { name, dns, serversOf, classify } = question;
   const [resolved, servers] = await Promise.all([dns.resolveTxt(name), serversOf(name)]);
   const seen = await classify(resolved);
-  const asked = await Promise.all(
+  const requested = await Promise.all(
     servers.map(async ({ host, dns: own }) => {
       const finding = own && (await classify(await own.resolveTxt(name)));
       return { host, finding };
     }),
   );
-  const own = asked.flatMap(({ host, finding }) => (finding && finding.found !== null ? [{ host, finding }] : []));
-  const unheard = asked.map(({ host }) => host).filter((host) => !own.some((one) => one.host === host));
+  const own = requested.flatMap(({ host, finding }) => (finding && finding.found !== null ? [{ host, finding }] : []));
+  const unanswered = requested.map(({ host }) => host).filter((host) => !own.some((one) => one.host === host));
   const isThere = ({ status }: Finding): boolean => status === 'verified';
-  if (own.length === 0) return { finding: seen, isEverywhere: isThere(seen), isSomewhere: isThere(seen), unheard };
+  if (own.length === 0)
+    return { finding: seen, isEverywhere: isThere(seen), isSomewhere: isThere(seen), unanswered: unanswered };
   const without = own.filter(({ finding }) => !isThere(finding));
   const [first] = without;
   if (first === undefined) {
-    return { finding: laterSeen(own[0]!.finding, seen), isEverywhere: true, isSomewhere: true, unheard };
+    return { finding: laterSeen(own[0]!.finding, seen), isEverywhere: true, isSomewhere: true, unanswered: unanswered };
   }
   if (without.length < own.length) {
     const hosts = without.map(({ host }) => host).join(', ');
     const note = `Not every server of the zone has the record at ${name}: ${hosts} ${without.length === 1 ? 'does' : 'do'} not show it yet.`;
     const finding: F = { ...first.finding, status: 'different', note };
-    return { finding, isEverywhere: false, isSomewhere: true, unheard };
+    return { finding, isEverywhere: false, isSomewhere: true, unanswered: unanswered };
   }
-  return { finding: earlierSeen(first.finding, seen), isEverywhere: false, isSomewhere: false, unheard };
+  return { finding: earlierSeen(first.finding, seen), isEverywhere: false, isSomewhere: false, unanswered: unanswered };
 }
 
 function laterSeen<F extends Finding>(own: F, seen: Finding): F {

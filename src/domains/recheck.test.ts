@@ -50,7 +50,13 @@ async function setup(t: TestContext) {
   const mails: { key: string; subject: string; text: string }[] = [];
   const notifying = { fails: false };
   const checks = startDomainChecks({
-    ...{ database, clock, log: silentLog, secretKey, freshDns, sendingHost: 'mail.sender.example', roundMs: 1e9 },
+    database,
+    clock,
+    log: silentLog,
+    secretKey,
+    freshDns,
+    sendingHost: 'mail.sender.example',
+    roundMs: 1e9,
     notify: async (notice) => {
       if (notifying.fails) throw new Error('no name to write from');
       assert.equal(notice.accountId, account.id);
@@ -81,8 +87,21 @@ async function setup(t: TestContext) {
   publish(servers, await records('active'));
   assert.equal((await verify()).success, true);
   return {
-    ...{ database, clock, secretKey, resolver, first, second, servers, checks, mails, notifying },
-    ...{ domain, verify, keys, records, publish },
+    database,
+    clock,
+    secretKey,
+    resolver,
+    first,
+    second,
+    servers,
+    checks,
+    mails,
+    notifying,
+    domain,
+    verify,
+    keys,
+    records,
+    publish,
     maySend: () => sender.isVerified(account.id, 'shop.example'),
     signs: async () => (await keyring.keysFor(account.id, 'mail.shop.example'))?.keys.map(({ selector }) => selector),
     /** A round after this time. */
@@ -329,7 +348,13 @@ test('a process that is not responsible does nothing', async (t) => {
   publish(servers, {});
   clock.advance(HOUR);
   const idle = startDomainChecks({
-    ...{ database, clock, log: silentLog, secretKey, sendingHost: 'a.example', roundMs: 1e9, isChosen: () => false },
+    database,
+    clock,
+    log: silentLog,
+    secretKey,
+    sendingHost: 'a.example',
+    roundMs: 1e9,
+    isChosen: () => false,
     freshDns: () => assert.fail('nobody is asked'),
     notify: () => assert.fail('nobody is notified'),
   });

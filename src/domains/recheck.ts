@@ -48,7 +48,9 @@ export interface DomainChecksOptions extends RecordSettings {
 export function startDomainChecks(options: DomainChecksOptions): Rounds {
   const { log, isChosen = () => true, roundMs = ROUND_MS } = options;
   return startRounds({
-    ...{ name: 'checks of domains', everyMs: roundMs, log },
+    name: 'checks of domains',
+    everyMs: roundMs,
+    log,
     round: async (isStopping) => {
       if (!isChosen()) return;
       await checkDue(options, isStopping);

@@ -20,7 +20,10 @@ test('a domain is added, published, verified, listed, and deleted', async (t) =>
   const { account, apiKey } = await createAccount({ database, clock }, { name: 'One', plan: 'paid' });
   const other = await createAccount({ database, clock }, { name: 'Two', plan: 'paid' });
   const routes = domainRoutes({
-    ...{ database, clock, secretKey: new Uint8Array(32), sendingHost: 'mail.sender.test' },
+    database,
+    clock,
+    secretKey: new Uint8Array(32),
+    sendingHost: 'mail.sender.test',
     freshDns: () => openDns({ servers: [dns.server] }),
   });
   const sender = createSenderCheck({ database, clock });
@@ -73,6 +76,7 @@ test('a domain is added, published, verified, listed, and deleted', async (t) =>
   const verified = await server.call('POST', `${path}/verify`, own);
   assert.deepEqual(verified.body, { success: true, message: 'example.com is verified.' });
   assert.deepEqual(await sends('mail.example.com'), [true, 'example.com']);
+  assert.equal((await server.call('GET', path, own)).body.verifiedBy, 'dns');
   const records = await server.call('GET', `${path}/dns-records`, own);
   assert.deepEqual(
     records.body.map((one: { purpose: string; status: string }) => [one.purpose, one.status]),

@@ -19,6 +19,7 @@ import {
   deleteDomainOperation,
   domainOperation,
   domainsOperation,
+  isVouched,
   SENDS_WHILE_FAILING_MS,
   senderDomainName,
 } from './store.ts';
@@ -65,6 +66,12 @@ const domainSchema = named('Domain', {
     description:
       'pending: not verified yet; verified: its DKIM record was found, or an operator marked it as verified; failing: it was verified, but the last check did not find the record. It can send for another 24 hours.',
   }),
+  verifiedBy: Type.Unsafe<'dns' | 'operator' | null>({
+    type: ['string', 'null'],
+    enum: ['dns', 'operator', null],
+    description:
+      'Why a domain is `verified`. dns: its DKIM record was found. operator: an operator marked it as verified, and no check has found the record, so receivers cannot verify signatures. null: the domain is not verified.',
+  }),
   dnsRecords: Type.Array(recordSchema),
   createdAt: Type.String({ format: 'date-time' }),
   checkedAt: Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time' }),
@@ -88,6 +95,11 @@ export interface DomainRouteOptions extends RecordSettings {
   isServed?: IsServed;
 }
 
+function verifiedBy(domain: SenderDomain): 'dns' | 'operator' | null {
+  if (domain.status !== 'verified') return null;
+  return isVouched(domain) ? 'operator' : 'dns';
+}
+
 /** Functions that the routes share. */
 function shared(options: DomainRouteOptions) {
   const { database, sendingHost, bounceDomain, baseUrl, freshDns, isServed } = options;
@@ -98,6 +110,7 @@ function shared(options: DomainRouteOptions) {
       domainId: domain.id,
       domain: domain.domain,
       status: domain.status,
+      verifiedBy: verifiedBy(domain),
       dnsRecords: knownRecords(domain, settings),
       createdAt: iso(domain.createdAt),
       checkedAt: domain.checkedAt === null ? null : iso(domain.checkedAt),
@@ -134,7 +147,11 @@ export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Calle
 
 function addRoute(deps: Shared, method: Method): RouteDefinition<Caller> {
   return route({
-    ...{ method, path: '/domains', tag: 'domains', auth: 'key', changesShared: true },
+    method,
+    path: '/domains',
+    tag: 'domains',
+    auth: 'key',
+    changesShared: true,
     operationId: method === 'PUT' ? 'putDomain' : 'addDomain',
     summary: method === 'PUT' ? 'Add a sender domain, or find the one that was added' : 'Add a sender domain',
     description:
@@ -159,7 +176,10 @@ function addRoute(deps: Shared, method: Method): RouteDefinition<Caller> {
 function readRoutes({ database, body, find }: Shared): RouteDefinition<Caller>[] {
   return [
     route({
-      ...{ method: 'GET', path: '/domains', tag: 'domains', auth: 'key' },
+      method: 'GET',
+      path: '/domains',
+      tag: 'domains',
+      auth: 'key',
       operationId: 'listDomains',
       summary: 'List sending domains, newest first',
       description: 'Includes the DNS records of each domain and the result of the last verification.',
@@ -177,7 +197,10 @@ function readRoutes({ database, body, find }: Shared): RouteDefinition<Caller>[]
       },
     }),
     route({
-      ...{ method: 'GET', path: '/domains/:id', tag: 'domains', auth: 'key' },
+      method: 'GET',
+      path: '/domains/:id',
+      tag: 'domains',
+      auth: 'key',
       operationId: 'getDomain',
       summary: 'Get a sending domain',
       description: 'Includes the DNS records to publish and the result of the last verification.',
@@ -193,7 +216,11 @@ function readRoutes({ database, body, find }: Shared): RouteDefinition<Caller>[]
 
 function removeRoute({ database, clock }: Shared): RouteDefinition<Caller> {
   return route({
-    ...{ method: 'DELETE', path: '/domains/:id', tag: 'domains', auth: 'key', changesShared: true },
+    method: 'DELETE',
+    path: '/domains/:id',
+    tag: 'domains',
+    auth: 'key',
+    changesShared: true,
     operationId: 'deleteDomain',
     summary: 'Delete a sending domain and its keys',
     description:
@@ -211,7 +238,11 @@ function removeRoute({ database, clock }: Shared): RouteDefinition<Caller> {
 
 function rotateRoute({ find, body, ...deps }: Shared): RouteDefinition<Caller> {
   return route({
-    ...{ method: 'POST', path: '/domains/:id/rotate-keys', tag: 'domains', auth: 'key', changesShared: true },
+    method: 'POST',
+    path: '/domains/:id/rotate-keys',
+    tag: 'domains',
+    auth: 'key',
+    changesShared: true,
     operationId: 'rotateDomainKeys',
     summary: 'Rotate the DKIM keys of a domain',
     description:
@@ -232,7 +263,10 @@ function dnsRoutes(deps: Shared): RouteDefinition<Caller>[] {
   const { find, withDns, database, clock } = deps;
   return [
     route({
-      ...{ method: 'GET', path: '/domains/:id/dns-records', tag: 'domains', auth: 'key' },
+      method: 'GET',
+      path: '/domains/:id/dns-records',
+      tag: 'domains',
+      auth: 'key',
       operationId: 'getDomainDnsRecords',
       summary: 'Get the DNS records to publish, and check them now',
       description:
@@ -245,7 +279,11 @@ function dnsRoutes(deps: Shared): RouteDefinition<Caller>[] {
       },
     }),
     route({
-      ...{ method: 'POST', path: '/domains/:id/verify', tag: 'domains', auth: 'key', changesShared: true },
+      method: 'POST',
+      path: '/domains/:id/verify',
+      tag: 'domains',
+      auth: 'key',
+      changesShared: true,
       operationId: 'verifyDomain',
       summary: 'Verify a domain by its DKIM record',
       description: '`success` is true if the domain is verified; otherwise `message` names what is missing.',

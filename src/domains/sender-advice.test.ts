@@ -42,7 +42,12 @@ test('missing or unpublished records, strict policies, and a return path that fa
   const check = (status: DomainStatus, isPublished: boolean) => {
     const found = [{ selector: keys[0]!.selector, isPublished, isEverywhere: isPublished }];
     return database.execute(recordCheckOperation, {
-      ...{ id, status, nowMs: clock.now(), keys: found, isReturnPath: null, promotes: false },
+      id,
+      status,
+      nowMs: clock.now(),
+      keys: found,
+      isReturnPath: null,
+      promotes: false,
     });
   };
   assert.deepEqual(await codes('shop.example', GOOD), ['DKIM_NOT_VERIFIED']);

@@ -49,17 +49,17 @@ export function createSenderAdvice(options: SenderAdviceOptions): SenderAdvice {
     const sending = await database.execute(sendingDomainOperation, { accountId, names, failingAfterMs: null });
     const domain = sending && (await database.execute(domainOperation, { id: sending.id, accountId }));
     if (!domain) return [];
-    const asked: SenderWarning[] = [];
+    const requested: SenderWarning[] = [];
     const ask = async (look: Promise<SenderWarning | undefined>): Promise<void> => {
       const warning = await look;
-      if (warning) asked.push(warning);
+      if (warning) requested.push(warning);
     };
     const looks = Promise.all([
       ask(unalignedSignature(from, domain, options.dns)),
       ask(returnPath(from, sending, options)),
     ]);
     await within(looks, performance.now() + DNS_LIMIT_MS);
-    return [...recordWarnings(domain), ...asked];
+    return [...recordWarnings(domain), ...requested];
   };
 }
 

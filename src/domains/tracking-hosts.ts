@@ -68,7 +68,9 @@ export function openTrackingHosts(options: {
   const known = new Map<string, { domain: string; state: TrackingState }>();
   let readToMs = 0;
   const rounds = startRounds({
-    ...{ name: 'hosts of links', everyMs: READ_MS, log },
+    name: 'hosts of links',
+    everyMs: READ_MS,
+    log,
     round: async () => {
       const nowMs = clock.now();
       const changes = await database.execute(trackingChangesOperation, Math.max(0, readToMs - OVERLAP_MS));

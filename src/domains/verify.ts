@@ -157,7 +157,7 @@ export async function verifyDomain(verifying: Verifying, domain: SenderDomain): 
   const promotes = next?.isEverywhere === true && (isGone(present) || shownForMs(next, nowMs) >= SHOWN_MS);
   const decisive = promotes ? next : present;
   const status = statusAfter(domain, decisive);
-  const keys = found.flatMap(({ key, record, isSomewhere, isEverywhere, unheard = [] }) => {
+  const keys = found.flatMap(({ key, record, isSomewhere, isEverywhere, unanswered = [] }) => {
     if (!key) return [];
     const isPublished = record.status === 'verified';
     const isUnknown = record.status === 'unknown';
@@ -167,7 +167,7 @@ export async function verifyDomain(verifying: Verifying, domain: SenderDomain): 
         selector: key.selector,
         isPublished: isUnsure ? null : isPublished,
         isEverywhere: isUnknown ? null : isEverywhere,
-        isWaitedFor: unheard.length > 0,
+        isWaitedFor: unanswered.length > 0,
       },
     ];
   });
@@ -175,7 +175,13 @@ export async function verifyDomain(verifying: Verifying, domain: SenderDomain): 
   const changes = changedBy(database, verifying.by ?? systemOrigin(nowMs));
   const tracking = found.find(({ record }) => record.purpose === 'tracking')?.tracking;
   await changes.execute(recordCheckOperation, {
-    ...{ id: domain.id, status, nowMs, keys, isReturnPath, promotes, tracking },
+    id: domain.id,
+    status,
+    nowMs,
+    keys,
+    isReturnPath,
+    promotes,
+    tracking,
   });
   domainChanged(database, { accountId: domain.accountId, domainId: domain.id });
   const success = decisive.record.status === 'verified';

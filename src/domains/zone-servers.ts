@@ -25,9 +25,9 @@ export function zoneServers(dns: Dns): FindServers {
 }
 
 async function serversAt(dns: Dns, hosts: readonly string[]): Promise<ZoneServer[]> {
-  const asked = await Promise.all(hosts.slice(0, MAX_SERVERS).map((host) => serverAt(dns, host)));
+  const requested = await Promise.all(hosts.slice(0, MAX_SERVERS).map((host) => serverAt(dns, host)));
   const others = hosts.slice(MAX_SERVERS).map((host) => ({ host, dns: undefined }));
-  return [...asked.filter((one) => one !== undefined), ...others];
+  return [...requested.filter((one) => one !== undefined), ...others];
 }
 
 async function serverAt(dns: Dns, host: string): Promise<ZoneServer | undefined> {

@@ -209,7 +209,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
       const isCutOff = exchange.isGivenUp && answer.status >= 400;
       const whole = isCutOff ? refusalAnswer({ failure: stopping() }, exchange.requestId) : answer;
       const final = exchange.door?.shape(whole, exchange) ?? whole;
-      metrics?.countHttp(exchange.routeName, final.status);
+      metrics?.countHttp(exchange.routeName, final.status, (performance.now() - exchange.startedMs) / 1000);
       if (final.refusal !== undefined && exchange.acceptsMail) noteRefused(exchange, final.status, final.refusal);
       if (final.refusal !== undefined && exchange.caller !== undefined)
         onRefused(exchange, final.status, final.refusal);

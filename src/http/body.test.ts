@@ -16,7 +16,12 @@ const body = closed({
 let shell: Shell;
 before(async () => {
   const checked = defineRoute<CallerKey, typeof body>({
-    ...{ method: 'POST', path: '/checked', summary: 'Checked twice', tag: 'notes', auth: 'key', body },
+    method: 'POST',
+    path: '/checked',
+    summary: 'Checked twice',
+    tag: 'notes',
+    auth: 'key',
+    body,
     response: { status: 200 },
     furtherIssues: ({ email, lines }, malformed): Issue[] => [
       ...(lines ?? []).flatMap((line, index) =>

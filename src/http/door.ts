@@ -15,6 +15,20 @@ export interface DoorRequest {
   readonly headers: IncomingHttpHeaders;
   /** The URL with the prefix. */
   readonly url: string;
+  readonly requestId: string;
+}
+
+/** A request whose caller is to be identified. */
+export interface ArrivedRequest extends IdentifiedRequest {
+  /** The host that the client requested, if a trusted proxy reports it. */
+  readonly forwardedHost: string | undefined;
+  /** Returns all values of this header. */
+  headerValues(name: string): string[];
+  /**
+   * Reads the body, up to the limit of the route. Call this only for requests that probably have valid credentials, because the body is in
+   * memory from then on. Resolves with a failure if the body cannot be read.
+   */
+  readBody(): Promise<Result<Buffer>>;
 }
 
 export interface Door {
@@ -22,7 +36,9 @@ export interface Door {
   prefix: string;
   /** Returns whether a request at the root is for this door. */
   takes(request: Pick<IncomingMessage, 'headers' | 'url'>): boolean;
-  identify(request: IdentifiedRequest, access: Access): Promise<Result<CallerKey>>;
+  identify(request: ArrivedRequest, access: Access): Promise<Result<CallerKey>>;
+  /** Header that identifies the repeats of a request, if the door accepts mail under another than Idempotency-Key. */
+  repeatHeader?: string;
   /** Returns the response in the form of that service; called for every response. */
   shape(answer: HttpAnswer, request: DoorRequest): HttpAnswer;
 }

@@ -26,7 +26,12 @@ function closed(port: number, bytes: string): Promise<void> {
 }
 
 const always = defineRoute({
-  ...{ method: 'GET', path: '/alive', summary: 'Always', tag: 'service', auth: 'none', always: true },
+  method: 'GET',
+  path: '/alive',
+  summary: 'Always',
+  tag: 'service',
+  auth: 'none',
+  always: true,
   response: { status: 200 },
   handle: () => ({ ok: true, body: {} }),
 });
@@ -140,7 +145,12 @@ test('the deadline cuts the remaining requests', async (t) => {
 });
 
 const upload = defineRoute({
-  ...{ method: 'PUT', path: '/slow/:id', summary: 'Streamed', tag: 'notes', auth: 'none', bodyType: 'stream' },
+  method: 'PUT',
+  path: '/slow/:id',
+  summary: 'Streamed',
+  tag: 'notes',
+  auth: 'none',
+  bodyType: 'stream',
   response: { status: 200 },
   handle: ({ stream }) =>
     new Promise((resolve) => {
@@ -181,7 +191,12 @@ test('a long poll that starts to wait while the service stops does not delay it'
   });
   let asked = 0;
   const waits = defineRoute({
-    ...{ method: 'GET', path: '/wait', summary: 'Waits', tag: 'notes', auth: 'key', waits: true },
+    method: 'GET',
+    path: '/wait',
+    summary: 'Waits',
+    tag: 'notes',
+    auth: 'key',
+    waits: true,
     response: { status: 200 },
     async handle(request) {
       if (!request.signal.aborted) await new Promise((resolve) => request.signal.addEventListener('abort', resolve));

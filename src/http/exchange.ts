@@ -158,6 +158,11 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
     return this.client.address;
   }
 
+  /** The host that the client requested, if a trusted proxy reports it (X-Forwarded-Host). */
+  get forwardedHost(): string | undefined {
+    return this.client.host;
+  }
+
   get isSecure(): boolean {
     return this.client.scheme === 'https' || this.request.socket instanceof TLSSocket;
   }

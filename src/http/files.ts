@@ -44,8 +44,8 @@ async function load(file: StaticFile): Promise<Loaded> {
   return { etag, contents: { identity: bytes, br, gzip: zipped } };
 }
 
-function answerOf(file: StaticFile, { etag, contents }: Loaded, asked: IncomingHttpHeaders): ContentAnswer {
-  const accepted = acceptedEncodings(asked['accept-encoding']?.toString());
+function answerOf(file: StaticFile, { etag, contents }: Loaded, requested: IncomingHttpHeaders): ContentAnswer {
+  const accepted = acceptedEncodings(requested['accept-encoding']?.toString());
   const encoding = (['br', 'gzip'] as const).find((one) => one in contents && accepted.includes(one)) ?? 'identity';
   const tag = `"${etag}-${encoding}"`;
   const headers = {
@@ -55,7 +55,7 @@ function answerOf(file: StaticFile, { etag, contents }: Loaded, asked: IncomingH
     Vary: 'Accept-Encoding',
     ...(encoding === 'identity' ? {} : { 'Content-Encoding': encoding }),
   };
-  const known = (asked['if-none-match'] ?? '').split(',').map((one) => one.trim().replace(/^W\//, ''));
+  const known = (requested['if-none-match'] ?? '').split(',').map((one) => one.trim().replace(/^W\//, ''));
   const isKnown = known.includes(tag) || known.includes('*');
   const { contentType } = file;
   if (isKnown) return { ok: true, status: 304, contentType, content: '', headers };
@@ -67,8 +67,15 @@ export function staticRoutes<C>(files: readonly StaticFile[]): RouteDefinition<C
   return files.map((file) => {
     let loading: Promise<Loaded> | undefined;
     return defineRoute<C>({
-      ...{ method: 'GET', path: file.path, summary: 'Download a static file', tag: 'service', auth: 'none' },
-      ...{ hidden: true, ownQuery: true, bodyType: 'raw', maxBodyBytes: 0 },
+      method: 'GET',
+      path: file.path,
+      summary: 'Download a static file',
+      tag: 'service',
+      auth: 'none',
+      hidden: true,
+      ownQuery: true,
+      bodyType: 'raw',
+      maxBodyBytes: 0,
       response: { status: 200, contentType: file.contentType },
       async handle({ headers }) {
         loading ??= load(file).catch((error: unknown) => {

@@ -9,7 +9,9 @@ import { type CallerKey, MEMBER_ROLES, type MemberRole } from './route.ts';
 
 const BASE = 'https://mail.example.com';
 const caller = (keyId: string, mode: 'live' | 'sandbox' = 'live'): CallerKey => ({
-  ...{ keyId, mode, scope: 'full' },
+  keyId,
+  mode,
+  scope: 'full',
   actor: { kind: keyId.startsWith('usr') ? 'user' : 'key', id: keyId, name: keyId },
 });
 const READ: Access = { method: 'GET', auth: 'key' };

@@ -18,7 +18,10 @@ export interface IdentifiedRequest {
 }
 
 /** The parts of a route that define who can call it. */
-export type Access = Pick<RouteDefinition, 'method' | 'auth' | 'role' | 'scope' | 'changesShared' | 'accountInQuery'>;
+export type Access = Pick<
+  RouteDefinition,
+  'method' | 'auth' | 'role' | 'scope' | 'changesShared' | 'peopleOnly' | 'accountInQuery'
+>;
 
 /** Authenticates a caller with a key; 401, or 403 for the account. */
 export type Authenticate<C> = (headers: IncomingHttpHeaders) => Result<C> | Promise<Result<C>>;
@@ -49,6 +52,9 @@ export function roleFor({ method, role }: Pick<RouteDefinition, 'method' | 'role
 }
 
 const UNAUTHORIZED = refuse(failure('UNAUTHORIZED'));
+const PEOPLE_ONLY = failure('FORBIDDEN', {
+  message: 'Only a person who is signed in to the portal can make this call, not an API key.',
+});
 
 /** Returns the caller of a route that requires one, or 401, 403, or 404 for the account. */
 export function createIdentify<C extends CallerKey>(
@@ -91,6 +97,8 @@ export function createIdentify<C extends CallerKey>(
 export function notPermitted({ scope, mode, role }: CallerKey, access: Access): Failure | undefined {
   if (access.auth !== 'key') return undefined;
   if (access.scope !== 'send' && scope !== 'full') return failure('FORBIDDEN');
+  // Keys have no role.
+  if (access.peopleOnly && role === undefined) return PEOPLE_ONLY;
   const least = roleFor(access);
   if (role !== undefined && MEMBER_ROLES.indexOf(role) < MEMBER_ROLES.indexOf(least)) {
     const message = `This call requires the role ${least}. Your role in this account is ${role}.`;

@@ -40,14 +40,20 @@ interface InnerSuccess {
 
 export type InnerAnswer = InnerSuccess | { ok: false; failure: Failure };
 
+/** The parts of the outer request that inner calls take over. */
+export type OuterRequest<C> = Pick<
+  RouteRequest<C>,
+  'caller' | 'backPressure' | 'requestId' | 'remoteAddress' | 'isSecure' | 'signal' | 'log' | 'rawBody'
+>;
+
 /** Makes a call on behalf of the outer request. Throws what handlers throw. */
-export type InnerCalls<C> = (outer: RouteRequest<C>, call: InnerCall) => Promise<InnerAnswer>;
+export type InnerCalls<C> = (outer: OuterRequest<C>, call: InnerCall) => Promise<InnerAnswer>;
 
 const NOTHING = Buffer.alloc(0);
 const NO_FIELDS = Buffer.from('{}');
 
 class InnerRequest<C> implements RouteRequest<C> {
-  readonly #outer: RouteRequest<C>;
+  readonly #outer: OuterRequest<C>;
   readonly #call: InnerCall;
   readonly method: string;
   readonly url: string;
@@ -57,7 +63,7 @@ class InnerRequest<C> implements RouteRequest<C> {
   body: unknown = undefined;
   parser: Compiled<C>['parse'] | undefined = undefined;
 
-  constructor(outer: RouteRequest<C>, call: InnerCall, url: string) {
+  constructor(outer: OuterRequest<C>, call: InnerCall, url: string) {
     this.#outer = outer;
     this.#call = call;
     this.method = call.method;
@@ -129,7 +135,9 @@ function issuesOf<C>(inner: InnerRequest<C>, route: Compiled<C>, search: string)
 }
 
 export function createInnerCalls<C extends CallerKey>(routes: readonly RouteDefinition<C>[]): InnerCalls<C> {
-  const router = createRouter(routes.map((definition) => compileRoute(definition, routes)));
+  // Routes for users and operators do not check the permissions of a key.
+  const reachable = routes.filter(({ auth }) => auth === 'key' || auth === 'none');
+  const router = createRouter(reachable.map((definition) => compileRoute(definition, routes)));
   return async (outer, call) => {
     const match = router(call.method, call.path);
     if (!match.found) return refuse(failure('NOT_FOUND'));

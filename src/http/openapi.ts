@@ -52,6 +52,7 @@ const text = { type: 'string' } as const;
 
 class Components {
   readonly schemas: Record<string, Json> = {};
+  readonly responses: Record<string, Json> = {};
   readonly #examples: Readonly<Record<string, unknown>>;
   readonly #contents: Readonly<Record<string, string>>;
 
@@ -74,6 +75,14 @@ class Components {
     if (known !== undefined && !isDeepStrictEqual(known, component)) throw new Error(`two schemas are named ${title}`);
     this.schemas[title] = component;
     return { $ref: `#/components/schemas/${title}` };
+  }
+
+  /** Describes a response once; operations with the same response refer to it. The name is that of its codes. */
+  shareResponse(name: string, response: Json): Json {
+    const known = this.responses[name];
+    if (known !== undefined && !isDeepStrictEqual(known, response)) throw new Error(`two responses are named ${name}`);
+    this.responses[name] = response;
+    return { $ref: `#/components/responses/${name}` };
   }
 
   /** `content` of a response that is not JSON. Binary content has no schema. */
@@ -156,7 +165,9 @@ function openPath(path: string): string {
 function parameter(name: string, where: 'path' | 'query', required: boolean, described: Json): Json {
   const { description, example, ...schema } = described;
   return {
-    ...{ name, in: where, required },
+    name,
+    in: where,
+    required,
     ...(description === undefined ? {} : { description }),
     schema,
     ...(example === undefined ? {} : { example }),
@@ -254,6 +265,11 @@ const WAITS: ReadonlySet<FailureCode> = new Set([
   'DUPLICATE_REQUEST_IN_PROGRESS',
 ]);
 
+/** `NOT_FOUND` as `NotFound`. */
+function pascalCase(code: string): string {
+  return code.toLowerCase().replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
 function responses<C>(route: RouteDefinition<C>, components: Components): Json {
   const byStatus = new Map<number, FailureCode[]>();
   for (const code of refusalCodes(route)) {
@@ -270,19 +286,19 @@ function responses<C>(route: RouteDefinition<C>, components: Components): Json {
       ...(codes.some((code) => WAITS.has(code)) ? ['Retry-After'] : []),
       ...(codes.includes('RATE_LIMITED') ? RATE_LIMIT : []),
     ];
-    all[refused] = { description: codes.join(', '), headers: headers(...names), content };
+    const refusal = { description: codes.join(', '), headers: headers(...names), content };
+    all[refused] = components.shareResponse(codes.map(pascalCase).join('Or'), refusal);
   }
   const others = headers('X-Request-Id', 'Retry-After', 'Allow');
-  all.default = { description: 'All other errors have the same shape.', headers: others, content };
+  const description = 'All other errors have the same shape.';
+  all.default = components.shareResponse('OtherError', { description, headers: others, content });
   return all;
 }
 
+const OF_MEMBERS: Json[] = [{ session: [], accountId: [] }];
 const SECURITY: Record<RouteDefinition['auth'], Json[]> = {
   none: [],
-  key: [
-    { apiKey: [], accountId: [] },
-    { session: [], accountId: [] },
-  ],
+  key: [{ apiKey: [], accountId: [] }, ...OF_MEMBERS],
   user: [{ session: [] }],
   operator: [{ session: [] }],
 };
@@ -295,7 +311,7 @@ function operation<C>(route: RouteDefinition<C>, components: Components, options
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
     tags: [route.tag],
-    security: SECURITY[route.auth],
+    security: route.peopleOnly ? OF_MEMBERS : SECURITY[route.auth],
     ...(found.length === 0 ? {} : { parameters: found }),
     ...(body === undefined ? {} : { requestBody: body }),
     responses: responses(route, components),
@@ -337,7 +353,12 @@ const WEBHOOK_HEADERS = [
 function webhooks({ schema, types }: NonNullable<OpenapiOptions['events']>, components: Components): Json {
   const used = components.use(plain(schema));
   const parameters = WEBHOOK_HEADERS.map(([name, description, example]) => ({
-    ...{ name, in: 'header', required: true, description, schema: text, example },
+    name,
+    in: 'header',
+    required: true,
+    description,
+    schema: text,
+    example,
   }));
   const answers = {
     '2XX': { description: 'Accepted. Postrider retries after any other response, or if there is none within 15 s.' },
@@ -367,8 +388,8 @@ export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], options:
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, components, options) };
   }
   const further = [...new Set(shown.map((route) => route.tag))].filter((tag) => !tags.some(({ name }) => name === tag));
-  const schemasOf = (): Json =>
-    Object.fromEntries(Object.entries(components.schemas).sort(([a], [b]) => (a < b ? -1 : 1)));
+  const sorted = (named: Record<string, Json>): Json =>
+    Object.fromEntries(Object.entries(named).sort(([a], [b]) => (a < b ? -1 : 1)));
   return {
     openapi: '3.1.0',
     info: about,
@@ -377,13 +398,16 @@ export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], options:
     paths,
     ...(events === undefined ? {} : { webhooks: webhooks(events, components) }),
     components: {
-      schemas: schemasOf(),
+      schemas: sorted(components.schemas),
+      responses: sorted(components.responses),
       parameters: REQUEST_HEADERS,
       headers: ANSWER_HEADERS,
       securitySchemes: {
         apiKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key', description: 'pr_live_… or pr_test_….' },
         session: {
-          ...{ type: 'apiKey', in: 'cookie', name: 'postrider_session' },
+          type: 'apiKey',
+          in: 'cookie',
+          name: 'postrider_session',
           description:
             'Of a signed-in user; calls that change something also carry X-Requested-With: postrider and an Origin.',
         },

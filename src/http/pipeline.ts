@@ -11,6 +11,7 @@ import { type Failure, failure, type Issue, invalid, ok, type Result, refuse } f
 import { compileBody } from './absent-fields.ts';
 import { refusalAnswer, routeAnswer } from './answer.ts';
 import { type BodyBudget, type BodyRules, checkBody, compileQuery, type QueryReader, readBody } from './body.ts';
+import type { ArrivedRequest } from './door.ts';
 import type { Exchange, Load } from './exchange.ts';
 import { createIdentify, type IdentifyOptions, notPermitted } from './identify.ts';
 import type { RateLimiter } from './rate-limit.ts';
@@ -143,13 +144,15 @@ interface PipelineOptions<C extends CallerKey> extends IdentifyOptions<C> {
 
 /**
  * Returns fields that only the GET response of this path has: ids, versions, times, status. PUT ignores them, so a client can send back a
- * resource with one value changed.
+ * resource with one value changed; so does the PATCH of a resource that has a PUT.
  */
 function readOnlyFields<C>(
   { method, path, body }: RouteDefinition<C>,
   routes: readonly RouteDefinition<C>[],
 ): string[] {
-  if (method !== 'PUT' || body === undefined) return [];
+  const isWhole =
+    method === 'PUT' || (method === 'PATCH' && routes.some((one) => one.method === 'PUT' && one.path === path));
+  if (!isWhole || body === undefined) return [];
   const shown = routes.find((route) => route.method === 'GET' && route.path === path)?.response.schema;
   const writable = propertiesOf(body);
   return Object.keys(propertiesOf(shown)).filter((name) => !(name in writable));
@@ -222,9 +225,39 @@ function unrouted(allow: string[]): Failure {
 }
 
 /** Returns whether this may be a repeat with a stored response, or a call that stores nothing (a dry run); the handler refuses others. */
-function mayBeAnswered<C>({ request, url }: Exchange, { idempotencyKey, query }: RouteDefinition<C>): boolean {
+function mayBeAnswered<C>({ request, url, door }: Exchange, { idempotencyKey, query }: RouteDefinition<C>): boolean {
   if (!idempotencyKey) return false;
-  return request.headers['idempotency-key'] !== undefined || (query !== undefined && url.includes('?'));
+  const header = door?.repeatHeader ?? 'idempotency-key';
+  return request.headers[header] !== undefined || (query !== undefined && url.includes('?'));
+}
+
+/** Reads the body of a request; later calls return the same result. */
+type BodyReader = () => ReturnType<typeof readBody>;
+
+function once<T>(read: () => T): () => T {
+  let result: { value: T } | undefined;
+  return () => {
+    result ??= { value: read() };
+    return result.value;
+  };
+}
+
+/** Returns the request as doors see it before the caller is known. */
+function arrivedRequest(exchange: Exchange, body: BodyReader): ArrivedRequest {
+  const { method, url, headers, isSecure, forwardedHost } = exchange;
+  return {
+    method,
+    url,
+    headers,
+    isSecure,
+    forwardedHost,
+    headerValues: (name) => exchange.headerValues(name),
+    readBody: async () => {
+      const bytes = await body();
+      if (bytes === undefined) return refuse(failure('UNAUTHORIZED'));
+      return 'failure' in bytes ? refuse(bytes.failure) : ok(bytes);
+    },
+  };
 }
 
 /** Handles one request; resolves with undefined if the client disconnected before it was complete. Rethrows errors of handlers. */
@@ -238,8 +271,15 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
   const identify = createIdentify(options);
 
   /** 401, 403 and 429; sets the caller. */
-  async function admit(exchange: Exchange, definition: RouteDefinition<C>): Promise<Failure | undefined> {
-    const identified = await (exchange.door?.identify ?? identify)(exchange.request, definition);
+  async function admit(
+    exchange: Exchange,
+    definition: RouteDefinition<C>,
+    body: BodyReader,
+  ): Promise<Failure | undefined> {
+    const { door } = exchange;
+    const identified = await (door === undefined
+      ? identify(exchange.request, definition)
+      : door.identify(arrivedRequest(exchange, body), definition));
     if (!identified.ok) return identified.failure;
     const caller = identified.value;
     exchange.caller = caller;
@@ -264,10 +304,11 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     exchange.ownLoad = route.ownLoad;
     exchange.acceptsMail = definition.acceptsMail === true;
     exchange.maxJsonValues = definition.maxJsonValues;
+    const body = once(() => readBody(exchange, route.body, options.budget));
     const overload = definition.always ? undefined : options.overloaded(exchange);
     if (overload !== undefined) return refused(exchange, overload);
     if (definition.auth !== 'none') {
-      const stranger = await admit(exchange, definition);
+      const stranger = await admit(exchange, definition, body);
       if (stranger !== undefined) return refused(exchange, stranger);
     }
     const closed = definition.acceptsMail ? options.backPressure?.() : undefined;
@@ -276,8 +317,7 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
       exchange.backPressure = failure(code, { message: `Nothing was accepted: ${reason}. Retry later.` });
       if (!mayBeAnswered(exchange, definition)) return refused(exchange, exchange.backPressure);
     }
-    const bytes =
-      definition.bodyType === 'stream' ? exchange.rawBody : await readBody(exchange, route.body, options.budget);
+    const bytes = definition.bodyType === 'stream' ? exchange.rawBody : await body();
     if (bytes === undefined) return undefined;
     if ('failure' in bytes) return refused(exchange, bytes);
     exchange.rawBody = bytes;

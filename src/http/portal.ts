@@ -87,7 +87,10 @@ function builtPage(folder: string): Page | undefined {
 
 function fileOf(folder: string, name: string, cacheControl: string): StaticFile {
   return {
-    ...{ path: `/${name}`, contentType: CONTENT_TYPES[path.extname(name)]!, cacheControl, headers: ALIKE },
+    path: `/${name}`,
+    contentType: CONTENT_TYPES[path.extname(name)]!,
+    cacheControl,
+    headers: ALIKE,
     read: () => readFile(path.join(folder, name)),
   };
 }
@@ -101,8 +104,15 @@ interface PageAnswer {
 
 function pageRoute<C>(at: string, answer: () => PageAnswer): RouteDefinition<C> {
   return defineRoute<C>({
-    ...{ method: 'GET', path: at, summary: 'Open a page of the portal', tag: 'service', auth: 'none' },
-    ...{ hidden: true, ownQuery: true, bodyType: 'raw', maxBodyBytes: 0 },
+    method: 'GET',
+    path: at,
+    summary: 'Open a page of the portal',
+    tag: 'service',
+    auth: 'none',
+    hidden: true,
+    ownQuery: true,
+    bodyType: 'raw',
+    maxBodyBytes: 0,
     response: { status: 200, contentType: HTML },
     handle() {
       const { status = 200, html, headers } = answer();

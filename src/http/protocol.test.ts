@@ -50,7 +50,11 @@ async function assertRefusedOnce(
 
 test('a client that does not read its response is cut off, and one that waits for it is not', async (t) => {
   const endless = defineRoute<CallerKey>({
-    ...{ method: 'GET', path: '/endless', summary: 'Has no end', tag: 'notes', auth: 'none' },
+    method: 'GET',
+    path: '/endless',
+    summary: 'Has no end',
+    tag: 'notes',
+    auth: 'none',
     response: { status: 200, contentType: 'text/plain' },
     handle: () => ({ ok: true, contentType: 'text/plain', content: Readable.from(pieces(), { objectMode: false }) }),
   });

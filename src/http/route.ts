@@ -184,6 +184,8 @@ export interface RouteDefinition<
   scope?: Scope;
   /** Changes a resource that both modes share: refused to sandbox keys. */
   changesShared?: boolean;
+  /** Requires a person: an API key is refused. */
+  peopleOnly?: boolean;
   body?: B;
   /** An empty body is read as {}. */
   bodyOptional?: boolean;

@@ -16,7 +16,11 @@ import { type NotReady, serviceRoutes } from './service-routes.ts';
 import { closed, named } from './validate.ts';
 
 const noteRoute = defineRoute({
-  ...{ method: 'PUT', path: '/notes/:id', summary: 'Replaces a note', tag: 'notes', auth: 'key' },
+  method: 'PUT',
+  path: '/notes/:id',
+  summary: 'Replaces a note',
+  tag: 'notes',
+  auth: 'key',
   operationId: 'replaceNote',
   body: named('Note', { text: Type.String({ maxLength: 50 }) }),
   query: closed({ dryRun: Type.Optional(Type.Boolean()) }),
@@ -78,6 +82,10 @@ test('metrics require loopback or the token, and a proxy is not loopback', async
   assert.match(text, /^postrider_accept_duration_seconds_bucket\{le="0.0025"\} 1$/m);
   assert.match(text, /^postrider_accept_duration_seconds_bucket\{le="0.001"\} 0$/m);
   assert.match(text, /^postrider_http_requests_total\{route="GET \/notes\/:id",status="401",class="4xx"\} 1$/m);
+  assert.match(
+    text,
+    /^postrider_http_request_duration_seconds_count\{method="GET",route="\/notes\/:id",class="4xx"\} 1$/m,
+  );
   for (const name of ['process_resident_memory_bytes', 'process_open_fds', 'nodejs_eventloop_lag_p99_seconds']) {
     assert.match(text, new RegExp(`^${name} \\S+$`, 'm'));
   }

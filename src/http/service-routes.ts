@@ -63,7 +63,12 @@ async function reasonsOf(options: ServiceOptions): Promise<NotReady[]> {
 export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] {
   return [
     defineRoute({
-      ...{ method: 'GET', path: '/health', tag: 'service', auth: 'none', always: true, ownQuery: true },
+      method: 'GET',
+      path: '/health',
+      tag: 'service',
+      auth: 'none',
+      always: true,
+      ownQuery: true,
       operationId: 'getHealth',
       summary: 'Check whether the process is alive',
       description: 'Confirms only that the process responds. Use /ready for traffic decisions.',
@@ -71,7 +76,12 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
       handle: () => ({ ok: true, body: { status: 'ok' } }),
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/ready', tag: 'service', auth: 'none', always: true, ownQuery: true },
+      method: 'GET',
+      path: '/ready',
+      tag: 'service',
+      auth: 'none',
+      always: true,
+      ownQuery: true,
       operationId: 'getReady',
       summary: 'Check whether the service accepts traffic',
       description:
@@ -99,7 +109,12 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
       },
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/metrics', tag: 'service', auth: 'none', always: true, ownQuery: true },
+      method: 'GET',
+      path: '/metrics',
+      tag: 'service',
+      auth: 'none',
+      always: true,
+      ownQuery: true,
       operationId: 'getMetrics',
       summary: 'Get metrics for Prometheus',
       description: 'In the Prometheus text format. Only for loopback, or with POSTRIDER_METRICS_TOKEN as bearer token.',
@@ -122,7 +137,11 @@ const anything = Type.Object({}, { additionalProperties: true });
 function openapiRoute<C>(describe: () => unknown): RouteDefinition<C> {
   let openapi: string | undefined;
   return defineRoute({
-    ...{ method: 'GET', path: '/openapi.json', tag: 'service', auth: 'none', ownQuery: true },
+    method: 'GET',
+    path: '/openapi.json',
+    tag: 'service',
+    auth: 'none',
+    ownQuery: true,
     operationId: 'getOpenapi',
     summary: 'Get the OpenAPI 3.1 document of this API',
     description: 'Generated from the schemas that validate requests. GET /docs displays it in a browser.',

@@ -2,7 +2,7 @@
 import type { Clock } from '../base/clock.ts';
 import { coveringDomains, SENDS_WHILE_FAILING_MS } from '../domains/domains.ts';
 import type { FindRoute } from '../inbound/inbound.ts';
-import { type Limits, limitsOf } from '../limits/limits.ts';
+import { limitsOf, type SetLimits } from '../limits/limits.ts';
 import { domainToAscii } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';
 import { type Covering, hasRoutesOperation, matchRoutesOperation } from './store.ts';
@@ -25,7 +25,7 @@ export function createFindRoute({ database, clock }: { database: Database; clock
     const found = await database.execute(matchRoutesOperation, { local, domain: ascii, covering });
     if (!found) return undefined;
     const { accountId, routeId, maxBytes, limits } = found;
-    const { inboundMailPerHour: mailPerHour } = limitsOf(JSON.parse(limits) as Partial<Limits>);
+    const { inboundMailPerHour: mailPerHour } = limitsOf(JSON.parse(limits) as SetLimits);
     return { use: { kind: 'route', accountId, mode: 'live', routeId }, maxBytes, mailPerHour };
   };
 }

@@ -28,11 +28,11 @@ const TOKEN = /^(inb_[0-9A-Za-z]{21})-(raw|0|[1-9][0-9]{0,3})-([0-9a-z]{1,11})-(
 /** `secretKey` is the service's key (32 bytes); `baseUrl` is read on each use. */
 export function createInboundLinks(base: { readonly secretKey: Uint8Array; readonly baseUrl: string }): InboundLinks {
   const key = Buffer.from(hkdfSync('sha256', base.secretKey, '', 'postrider inbound files', 32));
-  const sign = (said: string): string => createHmac('sha256', key).update(said).digest('base64url');
+  const sign = (payload: string): string => createHmac('sha256', key).update(payload).digest('base64url');
   return {
     url: ({ inboundId, file, expiresAtMs }) => {
-      const said = `${inboundId}-${file}-${expiresAtMs.toString(36)}`;
-      return `${base.baseUrl}${FILES_PATH}${said}-${sign(said)}`;
+      const payload = `${inboundId}-${file}-${expiresAtMs.toString(36)}`;
+      return `${base.baseUrl}${FILES_PATH}${payload}-${sign(payload)}`;
     },
     open: (token, nowMs) => {
       const [, inboundId, file, expires, signature] = TOKEN.exec(token) ?? [];

@@ -135,19 +135,21 @@ async function recordOne(tx: Transaction, mail: ReadInbound): Promise<Recorded> 
   const own = { recipient, from: headerFrom, subject, tags: [], metadata: {} };
   await insertMany(tx, INBOUND_MESSAGE, [
     {
-      ...{
-        id,
-        accountId,
-        mode,
-        routeId,
-        outcome,
-        receivedAt: at,
-        envelopeFrom: mail.envelopeFrom,
-        recipient,
-        headerFrom,
-        subject,
-      },
-      ...{ sizeBytes: mail.sizeBytes, inReplyTo, toEvents: route?.events ?? 0, files: mail.files, hasContent: 1 },
+      id,
+      accountId,
+      mode,
+      routeId,
+      outcome,
+      receivedAt: at,
+      envelopeFrom: mail.envelopeFrom,
+      recipient,
+      headerFrom,
+      subject,
+      sizeBytes: mail.sizeBytes,
+      inReplyTo,
+      toEvents: route?.events ?? 0,
+      files: mail.files,
+      hasContent: 1,
       detail: JSON.stringify({ ...own, inbound: { ...mail.content, inReplyTo } }),
     },
   ]);
@@ -266,10 +268,10 @@ export const forgetInboundOperation = operation(
       ...[beforeMs, limit],
     );
     const changed = rows.map(({ id, detail }) => ({ id, detail: withoutContent(detail) }));
-    const asked = rowset(tx, 'asked', { id: 'text', detail: 'text' }, changed);
+    const requested = rowset(tx, 'asked', { id: 'text', detail: 'text' }, changed);
     await tx.run(
-      `UPDATE inbound_message SET detail = asked.detail, has_content = 0 FROM ${asked.sql} WHERE inbound_message.id = asked.id`,
-      ...asked.params,
+      `UPDATE inbound_message SET detail = asked.detail, has_content = 0 FROM ${requested.sql} WHERE inbound_message.id = asked.id`,
+      ...requested.params,
     );
     return rows.length;
   },

@@ -77,7 +77,10 @@ export async function readInbound(
   const headerMessageId = first(mail, 'message-id').match(MESSAGE_ID)?.[0] ?? null;
   const isAutomatic = isAutoReply(mail);
   const attachments = mail.files.map(({ name, contentType, sizeBytes, contentId }, index) => ({
-    ...{ name, contentType, sizeBytes, contentId },
+    name,
+    contentType,
+    sizeBytes,
+    contentId,
     url: links.url({ inboundId: source.id, file: index, expiresAtMs }),
   }));
   return {
@@ -86,8 +89,11 @@ export async function readInbound(
     subject: first(mail, 'subject').slice(0, 998).toWellFormed(),
     sizeBytes: content.length,
     content: {
-      ...{ inboundId: source.id, inboundRouteId: source.routeId },
-      ...{ envelope: { from: source.envelopeFrom, to: source.recipient }, headers, headerMessageId },
+      inboundId: source.id,
+      inboundRouteId: source.routeId,
+      envelope: { from: source.envelopeFrom, to: source.recipient },
+      headers,
+      headerMessageId,
       text,
       html,
       replyText: replyOf(mail),
@@ -96,7 +102,10 @@ export async function readInbound(
       attachments,
       rawUrl: links.url({ inboundId: source.id, file: 'raw', expiresAtMs }),
       linksExpireAt: iso(expiresAtMs),
-      ...{ sizeBytes: content.length, autoReply: isAutomatic, authentication: await authentication, unreadable },
+      sizeBytes: content.length,
+      autoReply: isAutomatic,
+      authentication: await authentication,
+      unreadable,
     },
     files: JSON.stringify(mail.files),
     eventId: newId('evt', source.receivedAtMs),

@@ -48,7 +48,11 @@ async function setup(t: TestContext) {
   const createMany = async (count: number): Promise<void> => {
     const limits = { inboundRoutes: HIGHEST_LIMIT };
     await database.execute(setAccountOperation, {
-      ...{ id: account.id, plan: null, status: null, approvedEmailBytes: null, limits },
+      id: account.id,
+      plan: null,
+      status: null,
+      approvedEmailBytes: null,
+      limits,
     });
     await Promise.all(Array.from({ length: count }, (_, index) => make(`a@n${index}.shop.example`)));
   };

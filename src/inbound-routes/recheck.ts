@@ -34,7 +34,9 @@ interface RouteChecksOptions {
 export function startRouteChecks(options: RouteChecksOptions): Rounds {
   const { database, clock, log, isChosen = () => true, roundMs = ROUND_MS } = options;
   return startRounds({
-    ...{ name: 'checks of inbound routes', everyMs: roundMs, log },
+    name: 'checks of inbound routes',
+    everyMs: roundMs,
+    log,
     round: async (isStopping) => {
       if (!isChosen()) return;
       for (;;) {

@@ -110,7 +110,10 @@ function listRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
   const { database } = deps;
   return [
     defineRoute({
-      ...{ method: 'GET', path: '/inbound', tag: 'inbound', auth: 'key' },
+      method: 'GET',
+      path: '/inbound',
+      tag: 'inbound',
+      auth: 'key',
       operationId: 'listInboundMail',
       summary: 'List inbound messages, newest first',
       description: 'Lists the inbound messages in the mode of the key, including those without an event.',
@@ -121,7 +124,9 @@ function listRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
         if (!page.ok) return page;
         const { caller } = request;
         const rows = await database.execute(listInboundOperation, {
-          ...{ accountId: caller.account.id, mode: caller.mode, limit: page.value.limit + 1 },
+          accountId: caller.account.id,
+          mode: caller.mode,
+          limit: page.value.limit + 1,
           before: page.value.after === undefined ? null : String(page.value.after[0]),
           routeId: request.query.inboundRouteId ?? null,
           outcome: (request.query.outcome ?? null) as InboundMessage['outcome'] | null,
@@ -130,7 +135,10 @@ function listRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
       },
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/inbound/:id', tag: 'inbound', auth: 'key' },
+      method: 'GET',
+      path: '/inbound/:id',
+      tag: 'inbound',
+      auth: 'key',
       operationId: 'getInboundMail',
       summary: 'Get an inbound message',
       description: 'Includes the content of its event, with new links.',
@@ -149,7 +157,10 @@ function listRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
 function byteRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
   return [
     defineRoute({
-      ...{ method: 'GET', path: '/inbound/:id/content', tag: 'inbound', auth: 'key' },
+      method: 'GET',
+      path: '/inbound/:id/content',
+      tag: 'inbound',
+      auth: 'key',
       operationId: 'getInboundMailContent',
       summary: 'Download an inbound message',
       description: 'Returns the message as received. 404 once it is no longer kept.',
@@ -161,7 +172,10 @@ function byteRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
       },
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/inbound/:id/attachments/:number', tag: 'inbound', auth: 'key' },
+      method: 'GET',
+      path: '/inbound/:id/attachments/:number',
+      tag: 'inbound',
+      auth: 'key',
       operationId: 'getInboundAttachment',
       summary: 'Download an attachment of an inbound message',
       description: 'Returns the decoded attachment. Numbers are positions in the list of attachments, from 0.',
@@ -201,7 +215,11 @@ function createReaders() {
 function linkRoute(deps: InboundMailDeps): RouteDefinition<Caller> {
   const counted = createReaders();
   return defineRoute<Caller>({
-    ...{ method: 'GET', path: `${FILES_PATH}:token`, tag: 'inbound', auth: 'none', atOnce: READERS_AT_ONCE },
+    method: 'GET',
+    path: `${FILES_PATH}:token`,
+    tag: 'inbound',
+    auth: 'none',
+    atOnce: READERS_AT_ONCE,
     operationId: 'getInboundFile',
     summary: 'Download the file of a link in an event',
     description: `Returns a message or one of its attachments without a key, until linksExpireAt. Up to ${READERS_OF_AN_ACCOUNT} downloads per account at the same time.`,

@@ -158,28 +158,34 @@ export function playInboundRoute(deps: PlayInboundDeps): RouteDefinition<Caller>
     if (!content.ok) return content;
     if (content.value.length > route.maxBytes) return refuse(tooLarge(content.value.length, route.maxBytes));
     const source = {
-      ...{ id: newId('inb', nowMs), accountId, mode: 'sandbox' as const, routeId: route.routeId, receivedAtMs: nowMs },
-      ...{ envelopeFrom: from.ok ? from.value.address : '', recipient: to.value.address },
+      id: newId('inb', nowMs),
+      accountId,
+      mode: 'sandbox' as const,
+      routeId: route.routeId,
+      receivedAtMs: nowMs,
+      envelopeFrom: from.ok ? from.value.address : '',
+      recipient: to.value.address,
     };
     const authentication = playedResults(body.authentication);
     const mail = await readInbound(source, { content: content.value, authentication }, deps.links);
     const isInline = content.value.length <= INLINE_BYTES;
     const stored = {
-      ...{
-        id: source.id,
-        receivedAtMs: nowMs,
-        nowMs: clock.now(),
-        envelopeFrom: source.envelopeFrom,
-        recipient: source.recipient,
-      },
+      id: source.id,
+      receivedAtMs: nowMs,
+      nowMs: clock.now(),
+      envelopeFrom: source.envelopeFrom,
+      recipient: source.recipient,
       use: { kind: 'route' as const, accountId, mode: source.mode, routeId: route.routeId },
       client: { address: request.remoteAddress, helo: 'sandbox', tls: null },
-      ...{ sizeBytes: content.value.length, content: isInline ? content.value : null },
+      sizeBytes: content.value.length,
+      content: isInline ? content.value : null,
       blobKey: isInline ? null : await deps.blobs.put(content.value),
     };
     const recorded = await database.execute(playInboundOperation, { stored, mail });
     await requestedChanges(database, request, clock.now()).execute(recordChangeOperation, {
-      ...{ action: 'inbound.play', resourceId: source.id, asked: { to: source.recipient, from: source.envelopeFrom } },
+      action: 'inbound.play',
+      resourceId: source.id,
+      requested: { to: source.recipient, from: source.envelopeFrom },
     });
     deps.nudge();
     const { outcome, eventId, inReplyTo } = recorded;
@@ -187,7 +193,11 @@ export function playInboundRoute(deps: PlayInboundDeps): RouteDefinition<Caller>
   };
 
   return defineRoute({
-    ...{ method: 'POST', path: '/sandbox/inbound', tag: 'sandbox', auth: 'key', acceptsMail: true },
+    method: 'POST',
+    path: '/sandbox/inbound',
+    tag: 'sandbox',
+    auth: 'key',
+    acceptsMail: true,
     operationId: 'playInboundMail',
     summary: 'Simulate an inbound message in the sandbox',
     description:
@@ -239,17 +249,18 @@ async function contentOf(database: Database, { caller, body, nowMs }: Composing)
     );
   const headers = (body.headers ?? []).map(({ name, value }) => [name, value] as const);
   const composed = compose({
-    ...{ from: from.value, to: [to.value] },
-    ...{
-      cc: [],
-      replyTo: [],
-      subject: body.subject ?? '',
-      text: body.text ?? (body.html === undefined ? '' : undefined),
-      html: body.html,
-    },
+    from: from.value,
+    to: [to.value],
+    cc: [],
+    replyTo: [],
+    subject: body.subject ?? '',
+    text: body.text ?? (body.html === undefined ? '' : undefined),
+    html: body.html,
     headers: answered === '' ? headers : [...headers, ['In-Reply-To', answered], ['References', answered]],
     attachments: (body.attachments ?? []).map(({ name, contentType, content, contentId }) => ({
-      ...{ name, contentType, content: Buffer.from(content, 'base64') },
+      name,
+      contentType,
+      content: Buffer.from(content, 'base64'),
       ...(contentId !== undefined && { contentId }),
     })),
     messageId: `<${randomText(20)}@sandbox.example>`,

@@ -31,7 +31,10 @@ async function world(t: { after(run: () => unknown): void }, dialect: Dialect = 
   const checkUrl = async (url: string) => (url.includes('10.') ? 'must be public' : undefined);
   const routes = [
     ...inboundRouteRoutes({
-      ...{ database, clock, secretKey, checkUrl },
+      database,
+      clock,
+      secretKey,
+      checkUrl,
       mx: { host: 'mail.sender.test', alsoHosts: ['bounce.sender.test'] },
       freshDns: () => openDns({ servers: [dns.server] }),
     }),
@@ -175,8 +178,53 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
     assert.equal(await mailPerHour(), 10_000);
     const limits = { inboundMailPerHour: 7 };
     await database.execute(setAccountOperation, {
-      ...{ id: two.id, plan: null, status: null, approvedEmailBytes: null, limits },
+      id: two.id,
+      plan: null,
+      status: null,
+      approvedEmailBytes: null,
+      limits,
     });
     assert.equal(await mailPerHour(), 7, 'what an operator has set for the account');
+  });
+}
+
+for (const dialect of ['sqlite', 'postgres'] as const) {
+  test(`PATCH changes only the given fields of a route, and PUT keeps its webhook's description: ${dialect}`, async (t) => {
+    const { call, one, two, dns, verify } = await world(t, dialect);
+    await verify(one.id, 'shop.example');
+    dns.zone['in.shop.example'] = { MX: [[5, 'bounce.sender.test']] };
+    const created = { match: 'a@in.shop.example', url: 'https://shop.example/hook', maxBytes: 5_000 };
+    const { body: made } = await call('POST', '/inbound-routes', { ...one.live, json: created });
+    const { inboundRouteId: id, webhookId } = made;
+    const patch = (json: object, by = one.live) => call('PATCH', `/inbound-routes/${id}`, { ...by, json });
+    const described = { ...one.live, json: { description: 'support mail' } };
+    assert.equal((await call('PATCH', `/webhooks/${webhookId}`, described)).status, 200);
+
+    const changed = await patch({ match: 'b@in.shop.example' });
+    const { secret: _, updatedAt: __, ...before } = made;
+    const { updatedAt: ___, ...after } = changed.body;
+    assert.deepEqual(after, { ...before, match: 'b@in.shop.example' });
+    const { maxBytes, url } = (await patch({ events: true, url: null, maxBytes: null })).body;
+    assert.deepEqual([maxBytes, url], [5_000, created.url]);
+    const whole = await patch({ ...(await call('GET', `/inbound-routes/${id}`, one.live)).body, maxBytes: 6_000 });
+    assert.deepEqual([whole.status, whole.body.events, whole.body.maxBytes], [200, true, 6_000]);
+    const put = { ...one.live, json: { ...created, url: 'https://shop.example/new' } };
+    assert.equal((await call('PUT', `/inbound-routes/${id}`, put)).status, 200);
+    const webhook = (await call('GET', `/webhooks/${webhookId}`, one.live)).body;
+    assert.deepEqual([webhook.description, webhook.url], ['support mail', 'https://shop.example/new']);
+
+    assert.equal((await patch({ colour: 'red' })).status, 400);
+    assert.equal((await patch({ url: 'https://10.0.0.1/' })).body.error.details[0].field, 'url');
+    assert.equal((await patch({ match: 'a@other.example' })).body.error.code, 'SENDER_NOT_VERIFIED');
+    assert.equal((await patch({}, two.live)).status, 404);
+    assert.equal((await patch({}, one.sandbox)).status, 404);
+    const changes = [{ events: true }, { maxBytes: 7_000 }, { match: 'c@in.shop.example' }];
+    const answers = await Promise.all(changes.map((change) => patch(change)));
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 200, 200],
+    );
+    const last = (await call('GET', `/inbound-routes/${id}`, one.live)).body;
+    assert.deepEqual([last.events, last.maxBytes, last.match], [true, 7_000, 'c@in.shop.example']);
   });
 }

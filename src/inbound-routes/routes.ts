@@ -10,7 +10,8 @@ import { type Clock, iso } from '../base/clock.ts';
 import { type Failure, failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
-import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { changeOf, merge, whileOutdated } from '../http/patch.ts';
+import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
 import { limitReached } from '../limits/limits.ts';
 import type { Dns } from '../net/dns.ts';
@@ -33,6 +34,7 @@ import {
   recordMxOperation,
   removeRouteOperation,
   replaceRouteOperation,
+  type Written,
 } from './store.ts';
 
 export interface InboundRouteDeps {
@@ -71,6 +73,7 @@ const routeRequest = named('InboundRouteRequest', {
   ),
 });
 type Fields = Static<typeof routeRequest>;
+const routeChange = changeOf('InboundRouteChange', routeRequest);
 
 const time = Type.String({ format: 'date-time' });
 const routeShape = {
@@ -157,7 +160,10 @@ function readRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
   const body = createBody(deps);
   return [
     defineRoute({
-      ...{ method: 'GET', path: '/inbound-routes', tag: 'inbound', auth: 'key' },
+      method: 'GET',
+      path: '/inbound-routes',
+      tag: 'inbound',
+      auth: 'key',
       operationId: 'listInboundRoutes',
       summary: 'List inbound routes, newest first',
       description: 'Lists the routes in the mode of the key, each with its MX record and the result of the last check.',
@@ -173,7 +179,10 @@ function readRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/inbound-routes/:id', tag: 'inbound', auth: 'key' },
+      method: 'GET',
+      path: '/inbound-routes/:id',
+      tag: 'inbound',
+      auth: 'key',
       operationId: 'getInboundRoute',
       summary: 'Get an inbound route',
       description: 'Includes its MX record and the result of the last check.',
@@ -197,10 +206,14 @@ function furtherIssues({ url, ...fields }: Partial<Fields>): Issue[] {
   return [...matchIssues(fields), ...(issue === undefined ? [] : [{ field: 'url', message: issue }])];
 }
 
-/** Validates what a schema cannot express; returns the match as stored. */
-async function validate(deps: InboundRouteDeps, { match, url }: Fields): Promise<Result<Match>> {
+/** Validates what a schema cannot express; returns the match as stored. An unchanged URL is not looked up again. */
+async function validate(
+  deps: InboundRouteDeps,
+  { match, url }: Fields,
+  present?: InboundRoute,
+): Promise<Result<Match>> {
   const parsed = parseMatch(match);
-  const refused = url == null ? undefined : await deps.checkUrl(url);
+  const refused = url == null || url === present?.url ? undefined : await deps.checkUrl(url);
   if (parsed.ok && refused === undefined) return ok(parsed.match);
   return refuse(
     invalid([...matchIssues({ match }), ...(refused === undefined ? [] : [{ field: 'url', message: refused }])]),
@@ -216,6 +229,11 @@ async function lookUp({ freshDns, clock, mx }: InboundRouteDeps, { mode }: Route
   } finally {
     dns.close();
   }
+}
+
+/** Returns the body of the PUT that leaves a route unchanged. */
+function storedFields(route: InboundRoute): Fields {
+  return { match: matchText(route), url: route.url, events: route.events === 1, maxBytes: route.maxBytes };
 }
 
 function writeRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
@@ -244,22 +262,36 @@ function writeRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
     };
   };
   const write = async (
-    request: Request<Fields>,
-    wish: { key: RouteKey; operation: typeof createRouteOperation | typeof replaceRouteOperation },
-  ) => {
-    const valid = await validate(deps, request.body);
+    request: Request<unknown>,
+    wish: { key: RouteKey; fields: Fields; present?: InboundRoute },
+  ): Promise<RouteAnswer | 'outdated'> => {
+    const { key, fields, present } = wish;
+    const valid = await validate(deps, fields, present);
     if (!valid.ok) return valid;
-    const { made, secret, webhookId } = await fieldsOf(wish.key, request.body, valid.value);
-    const written = await requestedChanges(database, request, clock.now()).execute(wish.operation, made);
+    const { made, secret, webhookId } = await fieldsOf(key, fields, valid.value);
+    const changes = requestedChanges(database, request, clock.now());
+    const written: Written | 'outdated' | undefined = await (present === undefined
+      ? changes.execute(createRouteOperation, made)
+      : changes.execute(replaceRouteOperation, { ...made, basis: present }));
     if (written === undefined) return noSuchRoute;
+    if (written === 'outdated') return written;
     if ('limit' in written) return refuse(limitReached(written));
     if ('refused' in written) return refuse(REFUSALS[written.refused]);
     return answer({ ...body(written), ...(written.webhookId === webhookId && { secret }) });
   };
-  const shared = { tag: 'inbound', auth: 'key', body: routeRequest, furtherIssues } as const;
+  const replace = (request: Request<unknown>, fieldsFor: (present: InboundRoute) => Fields) =>
+    whileOutdated(async () => {
+      const key = keyOf(request);
+      const present = await database.execute(findRouteOperation, key);
+      return present ? write(request, { key, fields: fieldsFor(present), present }) : noSuchRoute;
+    });
+  const shared = { tag: 'inbound', auth: 'key', furtherIssues } as const;
   return [
     defineRoute({
-      ...{ ...shared, method: 'POST', path: '/inbound-routes' },
+      ...shared,
+      method: 'POST',
+      path: '/inbound-routes',
+      body: routeRequest,
       operationId: 'createInboundRoute',
       summary: 'Create an inbound route',
       description:
@@ -267,28 +299,46 @@ function writeRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
       refusals: ['SENDER_NOT_VERIFIED', 'CONFLICT', 'LIMIT_REACHED'],
       response: { status: 201, schema: writtenSchema },
       handle: (request: Request<Fields>) =>
-        write(request, { key: { ...keyOf(request), id: newId('inr', clock.now()) }, operation: createRouteOperation }),
+        whileOutdated(() =>
+          write(request, { key: { ...keyOf(request), id: newId('inr', clock.now()) }, fields: request.body }),
+        ),
     }),
     defineRoute({
-      ...{ ...shared, method: 'PUT', path: '/inbound-routes/:id' },
+      ...shared,
+      method: 'PUT',
+      path: '/inbound-routes/:id',
+      body: routeRequest,
       operationId: 'replaceInboundRoute',
       summary: 'Replace an inbound route',
       description:
         'Replaces the complete route. An existing webhook keeps its secret as long as there is a url. The secret of a new webhook is in this response.',
       refusals: ['NOT_FOUND', 'SENDER_NOT_VERIFIED', 'CONFLICT', 'LIMIT_REACHED'],
       response: { status: 200, schema: writtenSchema },
-      async handle(request: Request<Fields>) {
-        const key = keyOf(request);
-        if (!(await database.execute(findRouteOperation, key))) return noSuchRoute;
-        return write(request, { key, operation: replaceRouteOperation });
-      },
+      handle: (request: Request<Fields>) => replace(request, () => request.body),
+    }),
+    defineRoute({
+      ...shared,
+      method: 'PATCH',
+      path: '/inbound-routes/:id',
+      body: routeChange,
+      operationId: 'updateInboundRoute',
+      summary: 'Change fields of an inbound route',
+      description:
+        'Changes the fields in the request; omitted fields and null leave the stored value. To remove url, replace the route with PUT. The secret of a new webhook is in this response.',
+      refusals: ['NOT_FOUND', 'SENDER_NOT_VERIFIED', 'CONFLICT', 'LIMIT_REACHED'],
+      response: { status: 200, schema: writtenSchema },
+      handle: (request: Request<Static<typeof routeChange>>) =>
+        replace(request, (present) => merge(storedFields(present), request.body)),
     }),
   ];
 }
 
 function removeRoute({ database, clock }: InboundRouteDeps): RouteDefinition<Caller> {
   return defineRoute({
-    ...{ method: 'DELETE', path: '/inbound-routes/:id', tag: 'inbound', auth: 'key' },
+    method: 'DELETE',
+    path: '/inbound-routes/:id',
+    tag: 'inbound',
+    auth: 'key',
     operationId: 'deleteInboundRoute',
     summary: 'Delete an inbound route and its webhook',
     description: 'New mail for it is rejected. Messages already received stay in GET /inbound.',
@@ -312,7 +362,11 @@ function verifyRoute(deps: InboundRouteDeps): RouteDefinition<Caller> {
   const { database, clock } = deps;
   const body = createBody(deps);
   return defineRoute({
-    ...{ method: 'POST', path: '/inbound-routes/:id/verify', tag: 'inbound', auth: 'key', bodyOptional: true },
+    method: 'POST',
+    path: '/inbound-routes/:id/verify',
+    tag: 'inbound',
+    auth: 'key',
+    bodyOptional: true,
     body: closed({}),
     operationId: 'verifyInboundRoute',
     summary: 'Verify an inbound route by its MX record',

@@ -17,6 +17,7 @@ import {
   runWithin,
   type Transaction,
 } from '../storage/operation.ts';
+import { isSameRow } from '../storage/rows.ts';
 import type {
   createEndpointOperation,
   removeEndpointOperation,
@@ -98,12 +99,14 @@ export interface RouteFields extends Match {
   maxBytes: number;
   mx: MxCheck;
   nowMs: number;
+  /** The route that the fields were derived from; 'outdated' if it has changed since. */
+  basis?: InboundRoute;
   /** Target of the route's own webhook; null for none. `id` and `secretSealed` are for a new one. */
   endpoint: { id: string; url: string; secretSealed: Uint8Array } | null;
 }
 
 export type RouteRefusal = 'domain-not-verified' | 'taken' | 'taken-elsewhere';
-type Written = InboundRoute | LimitReached | { refused: RouteRefusal };
+export type Written = InboundRoute | LimitReached | { refused: RouteRefusal };
 
 async function readRoute(tx: Transaction, { id, accountId, mode }: RouteKey): Promise<InboundRoute | undefined> {
   return tx.get<InboundRoute>(
@@ -114,13 +117,17 @@ async function readRoute(tx: Transaction, { id, accountId, mode }: RouteKey): Pr
   );
 }
 
+async function lockAccount(tx: Transaction, { accountId }: RouteKey): Promise<void> {
+  await tx.get(`SELECT 1 AS found FROM account WHERE id = ? ${locked(tx)}`, accountId);
+}
+
 /** Returns why the account cannot use the match; undefined if it can. Locks the account until the transaction ends. */
 async function refusalOf(
   tx: Transaction,
   key: RouteKey,
   { local, domain, covering }: RouteFields,
 ): Promise<RouteRefusal | undefined> {
-  await tx.get(`SELECT 1 AS found FROM account WHERE id = ? ${locked(tx)}`, key.accountId);
+  await lockAccount(tx, key);
   const own = await tx.get(
     'SELECT 1 AS found FROM inbound_route WHERE account_id = ? AND mode = ? AND domain = ? AND local_part = ? AND id <> ?',
     ...[key.accountId, key.mode, domain, local, key.id],
@@ -165,17 +172,24 @@ type WithEndpoint = RouteFields & { endpoint: NonNullable<RouteFields['endpoint'
 
 function makeEndpoint(tx: Transaction, { id, accountId, mode }: RouteKey, { endpoint, nowMs }: WithEndpoint) {
   return runWithin(tx, endpoints.create(), {
-    ...{ ...endpoint, accountId, mode, nowMs, inboundRouteId: id },
-    ...{ events: '["Inbound"]', description: null, enabled: null },
+    ...endpoint,
+    accountId,
+    mode,
+    nowMs,
+    inboundRouteId: id,
+    events: '["Inbound"]',
+    enabled: null,
   });
 }
 
 /** Replaces a route; undefined if it does not exist. Its webhook stays the same as long as there is a url. */
 export const replaceRouteOperation = change(
   'inboundRoutes.replace',
-  async (tx, changed: RouteKey & RouteFields): Promise<Written | undefined> => {
+  async (tx, changed: RouteKey & RouteFields): Promise<Written | 'outdated' | undefined> => {
+    await lockAccount(tx, changed);
     const present = await readRoute(tx, changed);
     if (!present) return undefined;
+    if (changed.basis !== undefined && !isSameRow(present, changed.basis)) return 'outdated';
     const refused = await refusalOf(tx, changed, changed);
     if (refused) return { refused };
     const webhookId = await endpointAfter(tx, present, changed);
@@ -206,8 +220,14 @@ async function endpointAfter(
     return 'limit' in made ? made : endpoint.id;
   }
   await runWithin(tx, endpoints.replace(), {
-    ...{ id: webhookId, accountId, mode, nowMs, url: endpoint.url },
-    ...{ events: '["Inbound"]', description: null, enabled: null, secretSealed: null },
+    id: webhookId,
+    accountId,
+    mode,
+    nowMs,
+    url: endpoint.url,
+    events: '["Inbound"]',
+    enabled: null,
+    secretSealed: null,
   });
   return webhookId;
 }

@@ -85,7 +85,11 @@ async function world(t: { after(run: () => unknown): void }, dialect: Dialect = 
     }
   };
   return {
-    ...{ begin, store, damage, clock, lines },
+    begin,
+    store,
+    damage,
+    clock,
+    lines,
     reads: () => reads,
     counted: async () => (await metrics.text()).match(/^postrider_inbound_\w+\{.*\} [1-9].*$/gm),
     find: (id: string) => database.execute(findInboundMessageOperation, id),

@@ -142,7 +142,9 @@ function shownSignature({ status, signingDomain, selector }: Signatures['results
   };
   const unsigned = underSized ? `the last ${underSized} bytes of the body are not signed (l=)` : undefined;
   return {
-    ...{ result, domain: shownDomain(signingDomain), selector: shownDomain(selector) },
+    result,
+    domain: shownDomain(signingDomain),
+    selector: shownDomain(selector),
     reason: shortened(unsigned ?? comment ?? policy?.['dkim-rules']),
   };
 }
@@ -155,12 +157,16 @@ interface DmarcInput {
 
 async function verifyDmarc({ spfResult, dkim, resolve }: DmarcInput): Promise<AuthenticationResults['dmarc']> {
   const found = await dmarc({
-    ...{ headerFrom: dkim.headerFrom, fromFields: dkim.fromFields, resolver: resolve as never, strict: true },
+    headerFrom: dkim.headerFrom,
+    fromFields: dkim.fromFields,
+    resolver: resolve as never,
+    strict: true,
     spfDomains: spfResult.result === 'pass' && spfResult.domain !== null ? [spfResult.domain] : [],
     dkimDomains: dkim.results
       .filter(({ status }) => status.result === 'pass')
       .map(({ id, signingDomain: domain, status: { underSized } }) => ({
-        ...{ id, domain },
+        id,
+        domain,
         ...(underSized !== undefined && { underSized }),
       })),
   } as Parameters<typeof dmarc>[0]);

@@ -51,8 +51,8 @@ export function classify(answer: AnswerFacts): Classification {
   if (outcome.ok && outcome.status === 410) return { kind: 'gone', nextAttemptMs: null };
   const delayMs = webhookDelayMs(answer.attempts);
   if (delayMs === undefined) return { kind: 'failed', nextAttemptMs: null };
-  const asked = outcome.ok ? retryAfterMs(outcome.headers['retry-after'], answer.realNowMs ?? nowMs) : 0;
-  return { kind: 'retry', nextAttemptMs: nowMs + Math.max(jitter(delayMs, answer.random), asked) };
+  const requested = outcome.ok ? retryAfterMs(outcome.headers['retry-after'], answer.realNowMs ?? nowMs) : 0;
+  return { kind: 'retry', nextAttemptMs: nowMs + Math.max(jitter(delayMs, answer.random), requested) };
 }
 
 /** Returns the milliseconds that a Retry-After header (RFC 9110 §10.2.3: seconds or a date) asks for; 0 if it has no valid value. */
@@ -100,7 +100,7 @@ export interface EventRequest {
 export function postEvent({ http, target, event, nowMs }: EventRequest): Promise<HttpOutcome> {
   return http.post({
     url: target.url,
-    headers: signedHeaders(event, target.keys(nowMs), systemClock.now()),
+    headers: { ...target.headers, ...signedHeaders(event, target.keys(nowMs), systemClock.now()) },
     body: event.body,
     timeoutMs: TIMEOUT_MS,
   });

@@ -127,10 +127,10 @@ async function wasPosted(tx: Transaction, { webhookId }: WebhookJob, event: Even
 async function readClockOffsets(tx: Transaction, rows: readonly queue.Work[]): Promise<Map<number, number>> {
   const ofSandbox = rows.filter((row) => row.mode === 'sandbox');
   if (ofSandbox.length === 0) return new Map();
-  const asked = rowset(tx, 'w', { seq: 'int', account_id: 'text', mode: 'text' }, ofSandbox);
+  const requested = rowset(tx, 'w', { seq: 'int', account_id: 'text', mode: 'text' }, ofSandbox);
   const found = await tx.all<{ seq: number; offset: number }>(
-    `SELECT w.seq, ${queue.clockOffsetSql('w')} AS "offset" FROM ${asked.sql}`,
-    ...asked.params,
+    `SELECT w.seq, ${queue.clockOffsetSql('w')} AS "offset" FROM ${requested.sql}`,
+    ...requested.params,
   );
   return new Map(found.map((row) => [row.seq, row.offset]));
 }
@@ -143,15 +143,15 @@ function jobOf(row: queue.Work, clockOffsetMs = 0): WebhookJob {
 type StoredTarget = EndpointTarget & { enabled: number };
 
 async function readTargets(tx: Transaction, ids: string[]): Promise<Map<string, StoredTarget>> {
-  const asked = rowset(
+  const requested = rowset(
     tx,
     'asked',
     { id: 'text' },
     ids.map((id) => ({ id })),
   );
   const rows = await tx.all<StoredTarget>(
-    `SELECT ${TARGET}, enabled FROM webhook WHERE id IN (SELECT asked.id FROM ${asked.sql})`,
-    ...asked.params,
+    `SELECT ${TARGET}, enabled FROM webhook WHERE id IN (SELECT asked.id FROM ${requested.sql})`,
+    ...requested.params,
   );
   return new Map(rows.map((row) => [row.id, row]));
 }
@@ -162,7 +162,7 @@ export async function readEventTexts(
   seqs: number[],
   { withMail }: { withMail: boolean },
 ): Promise<Map<number, EventText>> {
-  const asked = rowset(
+  const requested = rowset(
     tx,
     'asked',
     { seq: 'int' },
@@ -170,13 +170,13 @@ export async function readEventTexts(
   );
   const rows = await tx.all<EventRow>(
     `SELECT v.seq, v.id, v.type, v.message_id, v.mode, v.at, ${withMail ? 'coalesce(i.detail, v.detail)' : 'v.detail'} AS detail, m.recipient, e.header_from, e.subject,
-       e.tags, e.metadata, e.dsn
-     FROM ${asked.sql} JOIN event v ON v.seq = asked.seq
+       e.header_message_id, e.tags, e.metadata, e.dsn
+     FROM ${requested.sql} JOIN event v ON v.seq = asked.seq
        LEFT JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
        LEFT JOIN email e ON e.seq = m.email_seq
        LEFT JOIN inbound_message i ON v.type = 'Inbound' AND i.id = v.message_id
      ORDER BY v.seq`,
-    ...asked.params,
+    ...requested.params,
   );
   return new Map(
     rows.map(({ seq, id, type, at, ...rest }) => {

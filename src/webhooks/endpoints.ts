@@ -31,7 +31,15 @@ export interface EndpointRow {
   format: 'resend' | null;
   /** JSON array of that service's event names. */
   format_events: string | null;
+  /** JSON array of the names of the customer's headers; null without any. */
+  header_names: string | null;
 }
+
+/** What the API returns for the value of each header. */
+export const HEADER_MASK = '********';
+
+export const headerNamesOf = ({ header_names }: Pick<EndpointRow, 'header_names'>): string[] =>
+  JSON.parse(header_names ?? '[]') as string[];
 
 export function endpointBody(row: EndpointRow): Record<string, unknown> {
   const body: Record<string, unknown> = {
@@ -39,6 +47,7 @@ export function endpointBody(row: EndpointRow): Record<string, unknown> {
     url: row.url,
     events: JSON.parse(row.events),
     description: row.description,
+    headers: Object.fromEntries(headerNamesOf(row).map((name) => [name, HEADER_MASK])),
     enabled: row.enabled === 1,
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),

@@ -58,7 +58,12 @@ test('a notice is tried until it is given, always under one key, and not given o
 
   const enable = {
     ...key,
-    ...{ url: hook.url, events: '["Send"]', description: null, enabled: true, secretSealed: null, nowMs: clock.now() },
+    url: hook.url,
+    events: '["Send"]',
+    description: null,
+    enabled: true,
+    secretSealed: null,
+    nowMs: clock.now(),
   };
   await w.db.database.execute(replaceEndpointOperation, enable);
   await disable();

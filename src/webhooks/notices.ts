@@ -38,7 +38,7 @@ function noticeOf(due: DueNotice): Notice {
       'The webhook receives no events, but Postrider stores them. Once the endpoint works again, enable the webhook',
       'and replay the missed events: in the portal under Webhooks, or with the API:',
       '',
-      `PUT /webhooks/${webhookId} with "enabled": true`,
+      `PATCH /webhooks/${webhookId} with "enabled": true`,
       `POST /webhooks/${webhookId}/replay`,
       '',
     ].join('\n'),

@@ -9,8 +9,12 @@ import { countReplay, createReplay, type Replay } from './replay.ts';
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const whole = (accountId: string): Replay => ({
-  ...{ accountId, mode: 'live', webhookId: `whk_${accountId}`, eventTypes: ['Send'] },
-  ...{ sinceMs: NOW_MS, untilMs: NOW_MS + 1_000 },
+  accountId,
+  mode: 'live',
+  webhookId: `whk_${accountId}`,
+  eventTypes: ['Send'],
+  sinceMs: NOW_MS,
+  untilMs: NOW_MS + 1_000,
 });
 
 for (const dialect of DIALECTS)

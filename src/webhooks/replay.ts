@@ -83,7 +83,9 @@ async function choose({ database, mostWaiting = MOST_WAITING }: ReplayDeps, repl
     do {
       const part: ReplayChoice = await database.execute(chooseForReplayOperation, {
         ...replay,
-        ...{ range, after, scan: SCAN },
+        range,
+        after,
+        scan: SCAN,
       });
       for (const { seq } of part.chosen) if (!waiting.has(seq)) chosen.push(seq);
       if (chosen.length > 0 && waiting.size + chosen.length > mostWaiting) return refuse(tooMany(mostWaiting));

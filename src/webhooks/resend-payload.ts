@@ -176,7 +176,7 @@ export async function readResendPayloads(
   seqs: readonly number[],
 ): Promise<Map<number, ResendPayload>> {
   if (seqs.length === 0) return new Map();
-  const asked = rowset(
+  const requested = rowset(
     tx,
     'asked',
     { seq: 'int' },
@@ -188,11 +188,11 @@ export async function readResendPayloads(
        e.template_id AS "templateId", e.created_at AS "acceptedAt", m.send_at AS "sendAt",
        (SELECT min(o.id) FROM email f JOIN message o ON o.account_id = f.account_id AND o.mode = f.mode
           AND o.email_seq = f.seq WHERE ${sameEmail('f', 'e')}) AS "firstId"
-     FROM ${asked.sql} JOIN event v ON v.seq = asked.seq
+     FROM ${requested.sql} JOIN event v ON v.seq = asked.seq
        LEFT JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
        LEFT JOIN email e ON e.seq = m.email_seq
        LEFT JOIN inbound_message i ON v.type = 'Inbound' AND i.id = v.message_id`,
-    ...asked.params,
+    ...requested.params,
   );
   const payloads = rows.map((row) => [row.seq, resendPayload(row)] as const);
   return new Map(payloads.filter((one): one is readonly [number, ResendPayload] => one[1] !== undefined));

@@ -41,8 +41,8 @@ const deliverySchema = named('WebhookDelivery', {
   responseStart: nullable(Type.String()),
   error: nullable(Type.String()),
   latencyMs: Type.Union([Type.Integer(), Type.Null()]),
-  nextAttemptAt: nullable(Type.String()),
-  createdAt: Type.String(),
+  nextAttemptAt: nullable(Type.String({ format: 'date-time' })),
+  createdAt: Type.String({ format: 'date-time' }),
 });
 
 const replayFields = named('ReplayRequest', {
@@ -61,7 +61,10 @@ export function webhookDeliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<C
   const replay = createReplay(deps);
   return [
     defineRoute({
-      ...{ method: 'GET', path: '/webhooks/:id/deliveries', tag: 'webhooks', auth: 'key' },
+      method: 'GET',
+      path: '/webhooks/:id/deliveries',
+      tag: 'webhooks',
+      auth: 'key',
       operationId: 'listWebhookDeliveries',
       summary: 'List the deliveries of a webhook, newest event first',
       description:
@@ -72,8 +75,8 @@ export function webhookDeliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<C
         const page = readPage(request.query, ['del_']);
         if (!page.ok) return page;
         const before = page.value.after === undefined ? null : String(page.value.after[0]);
-        const asked = { ...keyOf(request), before, limit: page.value.limit + 1 };
-        const found = await database.execute(listDeliveriesOperation, asked);
+        const requested = { ...keyOf(request), before, limit: page.value.limit + 1 };
+        const found = await database.execute(listDeliveriesOperation, requested);
         if (!found) return noSuchEndpoint;
         const { rows, stoppedAt } = found;
         return pageAnswer(request, {
@@ -86,11 +89,15 @@ export function webhookDeliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<C
       },
     }),
     defineRoute({
-      ...{ method: 'POST', path: '/webhooks/:id/deliveries/:deliveryId/retry', tag: 'webhooks', auth: 'key' },
+      method: 'POST',
+      path: '/webhooks/:id/deliveries/:deliveryId/retry',
+      tag: 'webhooks',
+      auth: 'key',
       operationId: 'retryWebhookDelivery',
       summary: 'Resend an event to a webhook',
       description: 'Sends the event immediately, even if its retry schedule has ended. The webhook-id stays the same.',
-      ...{ body: closed({}), bodyOptional: true },
+      body: closed({}),
+      bodyOptional: true,
       refusals: ['CONFLICT'],
       response: { status: 200, schema: deliverySchema },
       async handle(request: Request<object>) {
@@ -107,7 +114,10 @@ export function webhookDeliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<C
       },
     }),
     defineRoute({
-      ...{ method: 'POST', path: '/webhooks/:id/replay', tag: 'webhooks', auth: 'key' },
+      method: 'POST',
+      path: '/webhooks/:id/replay',
+      tag: 'webhooks',
+      auth: 'key',
       operationId: 'replayWebhookEvents',
       summary: 'Replay the events of a period to a webhook',
       description:
@@ -130,13 +140,15 @@ async function replayAsAsked(deps: WebhookRouteDeps, replay: ReturnType<typeof c
   if (sinceMs > untilMs) return refuse(invalid([{ field: 'since', message: 'must not be later than until' }]));
   if (endpoint.enabled === 0) return isDisabled;
   const eventTypes = request.body.eventTypes ?? (JSON.parse(endpoint.events) as EventType[]);
-  const asked = { ...ownerOf(request), webhookId: key.id, sinceMs, untilMs, eventTypes };
-  if (request.query.dryRun) return replayAnswer(await countReplay(deps, asked), ['would be', 'would be']);
+  const requested = { ...ownerOf(request), webhookId: key.id, sinceMs, untilMs, eventTypes };
+  if (request.query.dryRun) return replayAnswer(await countReplay(deps, requested), ['would be', 'would be']);
   const { since, until } = request.body;
   await requestedChanges(deps.database, request, deps.clock.now()).execute(recordChangeOperation, {
-    ...{ action: 'webhook.replay', resourceId: key.id, asked: { since, until, eventTypes } },
+    action: 'webhook.replay',
+    resourceId: key.id,
+    requested: { since, until, eventTypes },
   });
-  const queued = await replay(asked);
+  const queued = await replay(requested);
   if (queued.ok) deps.nudge();
   return replayAnswer(queued, ['is queued to be', 'are queued to be']);
 }

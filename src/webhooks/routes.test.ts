@@ -37,7 +37,11 @@ before(async () => {
   app = await featureApp(({ database }) => {
     worker = startWebhooks({ database, http, clock: systemClock, log: silentLog, secretKey, pollMs: 50 });
     return webhookRoutes({
-      ...{ database, http, clock: systemClock, secretKey, nudge: () => worker.nudge() },
+      database,
+      http,
+      clock: systemClock,
+      secretKey,
+      nudge: () => worker.nudge(),
       checkUrl: (url) => checkUrl(url, guard),
     });
   });
@@ -200,7 +204,9 @@ test('deliveries are listed, retried and replayed', async () => {
   const { request } = all[0];
   const sent = hook.requests.find((one) => one.headers['webhook-id'] === all[0].eventId)!;
   assert.deepEqual(request, {
-    ...{ method: 'POST', url: hook.url, body: sent.body },
+    method: 'POST',
+    url: hook.url,
+    body: sent.body,
     headers: { 'content-type': 'application/json', 'webhook-id': all[0].eventId },
   });
   assert.ok(!JSON.stringify(all).includes('whsec_'));
@@ -225,4 +231,118 @@ test('deliveries are listed, retried and replayed', async () => {
   assert.equal((await owner.post(`${one}/retry`)).status, 409);
   for (const call of ['replay', 'replay?dryRun=true'])
     assert.equal((await owner.post(`${path}/${call}`, span)).status, 409);
+});
+
+test("the customer's headers are added to each request, encrypted at rest, and returned as a mask", async () => {
+  const owner = app.api('acc_headers');
+  const headers = { Authorization: 'Bearer s3cret-token', 'X-Tenant': 'shop 1' };
+  const made = await owner.post('/webhooks', { url: hook.url, events: ['Send'], headers });
+  assert.equal(made.status, 201, made.text);
+  const masked = { Authorization: '********', 'X-Tenant': '********' };
+  assert.deepEqual(made.body.headers, masked);
+  const path = `/webhooks/${made.body.webhookId}`;
+  const shown = await owner.get(path);
+  assert.deepEqual(shown.body.headers, masked);
+  assert.ok(!`${shown.text}${(await owner.get('/webhooks')).text}`.includes('s3cret'));
+  const sent = async () => {
+    const before = hook.requests.length;
+    assert.equal((await owner.post(`${path}/test`)).body.success, true);
+    const { authorization, 'x-tenant': tenant, 'webhook-id': id } = hook.requests[before]!.headers;
+    assert.match(String(id), /^evt_/);
+    return [authorization, tenant];
+  };
+  assert.deepEqual(await sent(), ['Bearer s3cret-token', 'shop 1']);
+  assert.equal((await owner.put(path, shown.body)).status, 200, 'PUT accepts the body of GET');
+  assert.deepEqual(await sent(), ['Bearer s3cret-token', 'shop 1']);
+  const plain = { url: hook.url, events: ['Send'] };
+  const changed = await owner.put(path, { ...plain, headers: { authorization: '********', 'x-tenant': 'b' } });
+  assert.deepEqual(changed.body.headers, { authorization: '********', 'x-tenant': '********' });
+  assert.deepEqual(await sent(), ['Bearer s3cret-token', 'b']);
+  assert.equal((await owner.put(path, plain)).status, 200);
+  assert.deepEqual(await sent(), ['Bearer s3cret-token', 'b'], 'left as they are if omitted');
+  assert.deepEqual((await owner.put(path, { ...plain, headers: {} })).body.headers, {});
+  assert.deepEqual(await sent(), [undefined, undefined]);
+});
+
+test('headers that HTTP or Postrider sets, and values that would inject others, are refused by name', async () => {
+  const owner = app.api('acc_headers');
+  const refusedFields = async (headers: Record<string, unknown>) => {
+    const answer = await owner.post('/webhooks', { url: 'https://8.8.8.8/hook', events: ['Send'], headers });
+    assert.equal(answer.status, 400, answer.text);
+    return answer.body.error.details.map(({ field }: { field: string }) => field);
+  };
+  for (const name of [
+    ...['Host', 'content-type', 'Content-Length', 'Content-Encoding', 'Transfer-Encoding', 'Connection', 'Upgrade'],
+    ...['TE', 'Trailer', 'Expect', 'Keep-Alive', 'Proxy-Authorization', 'User-Agent', 'Webhook-Signature'],
+    ...['webhook-id', 'SVIX-Signature', 'svix-timestamp', 'X Tenant', 'X:Tenant', 'Größe', 'a\r\nb', ''],
+  ]) {
+    assert.deepEqual(await refusedFields({ [name]: 'x' }), [`headers.${name}`], name);
+  }
+  for (const value of ['a\r\nX-Other: b', 'a\nb', '\u0000', 'é', '', ' ', 'a ', '********', 'x'.repeat(2_001)])
+    assert.deepEqual(await refusedFields({ 'X-Tenant': value }), ['headers.X-Tenant'], JSON.stringify(value));
+  assert.deepEqual(await refusedFields({ 'X-Tenant': 'a', 'x-tenant': 'b' }), ['headers.x-tenant']);
+  const eleven = Object.fromEntries(Array.from({ length: 11 }, (_, index) => [`X-${index}`, 'a']));
+  assert.deepEqual(await refusedFields(eleven), ['headers']);
+});
+
+const patch = (id: string, body: unknown) => api.call({ method: 'PATCH', path: `/webhooks/${id}`, body });
+
+test('PATCH changes only the given fields of an endpoint', async () => {
+  const headers = { Authorization: 'Bearer 1' };
+  const { body: made } = await api.post('/webhooks', { url: hook.url, ...known, headers });
+  const id = made.webhookId;
+  const changed = await patch(id, { events: ['Bounce'] });
+  assert.equal(changed.status, 200, changed.text);
+  const { secret: _, updatedAt: __, ...before } = made;
+  const { updatedAt, ...after } = changed.body;
+  assert.deepEqual(after, { ...before, events: ['Bounce'] });
+  assert.equal((await patch(id, { description: null, enabled: null, url: null })).body.description, 'orders');
+  assert.equal((await patch(id, { description: '' })).body.description, '');
+  const returned = (await api.get(`/webhooks/${id}`)).body;
+  const whole = await patch(id, { ...returned, enabled: false });
+  assert.equal(whole.status, 200, whole.text);
+  assert.deepEqual([whole.body.enabled, whole.body.headers], [false, { Authorization: '********' }]);
+  assert.deepEqual((await patch(id, {})).body.enabled, false);
+  assert.deepEqual((await patch(id, { headers: {} })).body.headers, {});
+  assert.ok(updatedAt >= made.updatedAt);
+  for (const [body, field] of [
+    [{ colour: 'red' }, 'colour'],
+    [{ url: 'http://10.0.0.1/' }, 'url'],
+    [{ events: [] }, 'events'],
+    [{ secret: 'short' }, 'secret'],
+    [{ formatEvents: ['email.sent'] }, 'formatEvents'],
+  ] as const) {
+    const refused = await patch(id, body);
+    assert.equal(refused.status, 400, JSON.stringify(body));
+    assert.equal(refused.body.error.details[0].field, field);
+  }
+  assert.equal((await patch('whk_none', { enabled: false })).status, 404);
+  assert.equal((await app.api('acc_two').call({ method: 'PATCH', path: `/webhooks/${id}`, body: {} })).status, 404);
+});
+
+test('PATCH of a format keeps the event names that it omits', async () => {
+  const { body: made } = await api.post('/webhooks', {
+    url: hook.url,
+    events: ['Send', 'Delivery', 'Bounce'],
+    format: 'resend',
+    formatEvents: ['email.sent', 'email.delivered'],
+  });
+  const id = made.webhookId;
+  const names = async (body: unknown) => (await patch(id, body)).body.formatEvents;
+  assert.deepEqual(await names({ format: 'resend' }), ['email.sent', 'email.delivered']);
+  assert.deepEqual(await names({ description: 'x' }), ['email.sent', 'email.delivered']);
+  assert.deepEqual(await names({ events: ['Send'] }), ['email.sent']);
+  assert.deepEqual(await names({ formatEvents: ['email.delivered'] }), ['email.delivered']);
+});
+
+test('concurrent PATCHes of different fields are all kept', async () => {
+  const { body: made } = await api.post('/webhooks', { url: hook.url, ...known });
+  const changes = [{ events: ['Open'] }, { description: 'both' }, { enabled: false }, { url: `${hook.url}/later` }];
+  const answers = await Promise.all(changes.map((change) => patch(made.webhookId, change)));
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 200, 200, 200],
+  );
+  const { events, description, enabled, url } = (await api.get(`/webhooks/${made.webhookId}`)).body;
+  assert.deepEqual({ events, description, enabled, url }, Object.assign({}, ...changes));
 });

@@ -13,11 +13,13 @@ import { newId } from '../base/ids.ts';
 import { open, seal } from '../base/seal.ts';
 import { EVENT_TYPES, type EventType } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
-import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
+import { changeOf, merge, whileOutdated } from '../http/patch.ts';
+import { answer, defineRoute, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
 import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
 import { limitReached } from '../limits/limits.ts';
 import { urlIssue } from '../net/guarded-connector.ts';
-import { type EndpointRow, endpointBody, ROTATION_MS, sealContext } from './endpoints.ts';
+import { type EndpointRow, endpointBody, headerNamesOf, ROTATION_MS, sealContext } from './endpoints.ts';
+import { type OwnHeaders, ownHeaderIssues, ownHeadersRequest, ownHeadersShape, sealOwnHeaders } from './own-headers.ts';
 import { resendNamesOf } from './resend-payload.ts';
 import { webhookDeliveryRoutes } from './routes-deliveries.ts';
 import { createTargets, newSecret, secretKeyOf } from './sign.ts';
@@ -64,19 +66,25 @@ const endpointFields = named('WebhookRequest', {
       description: 'The event names of that service to post. By default all that `events` covers.',
     }),
   ),
+  headers: Type.Optional(ownHeadersRequest),
   secret: Type.Optional(
     Type.String({ maxLength: 100, description: 'whsec_ and the Base64 of 24 to 64 bytes; generated if omitted.' }),
   ),
 });
+
+type EndpointRequest = Static<typeof endpointFields>;
+const endpointChange = changeOf('WebhookChange', endpointFields);
+type EndpointChange = Static<typeof endpointChange>;
 
 const endpointShape = {
   webhookId: Type.String(),
   url: Type.String(),
   events: Type.Array(eventName),
   description: nullable(Type.String()),
+  headers: ownHeadersShape,
   enabled: Type.Boolean(),
-  createdAt: Type.String(),
-  updatedAt: Type.String(),
+  createdAt: Type.String({ format: 'date-time' }),
+  updatedAt: Type.String({ format: 'date-time' }),
   disabledReason: Type.Optional(Type.String()),
   inboundRouteId: Type.Optional(
     Type.String({ description: 'Set if the webhook receives the mail of one inbound route and nothing else.' }),
@@ -93,16 +101,21 @@ const DROP_AT_ONCE = 5_000;
 async function validateFields(
   deps: WebhookRouteDeps,
   fields: Static<typeof endpointFields>,
+  present?: EndpointRow,
 ): Promise<Result<undefined>> {
   const issues: Issue[] = [];
-  const refused = await deps.checkUrl(fields.url);
+  // An unchanged URL is not looked up again: an endpoint can be disabled while its name does not resolve.
+  const refused = fields.url === present?.url ? undefined : await deps.checkUrl(fields.url);
   if (refused !== undefined) issues.push({ field: 'url', message: refused });
-  issues.push(...ownIssues(fields));
+  issues.push(...ownIssues(fields, present));
   return issues.length === 0 ? ok(undefined) : refuse(invalid(issues));
 }
 
-function ownIssues({ secret, format, formatEvents }: Partial<Static<typeof endpointFields>>): Issue[] {
-  const issues: Issue[] = [];
+function ownIssues(
+  { secret, format, formatEvents, headers }: Partial<Static<typeof endpointFields>>,
+  present?: EndpointRow,
+): Issue[] {
+  const issues = ownHeaderIssues(headers, present && headerNamesOf(present));
   if (secret !== undefined && !secretKeyOf(secret))
     issues.push({ field: 'secret', message: 'must be whsec_ followed by the Base64 of 24 to 64 bytes' });
   if (formatEvents !== undefined && format === undefined)
@@ -124,6 +137,17 @@ async function isPresentSecret(deps: WebhookRouteDeps, key: EndpointKey, secret:
   const given = secretKeyOf(secret);
   if (!present || !given || present.length !== given.length) return false;
   return timingSafeEqual(present, given);
+}
+
+/** Returns the headers to store; nothing if the request leaves them unchanged. */
+async function givenHeaders(
+  { database, secretKey }: WebhookRouteDeps,
+  key: EndpointKey,
+  given: Readonly<Record<string, string>> | undefined,
+): Promise<{ headers?: OwnHeaders }> {
+  if (given === undefined) return {};
+  const target = await database.execute(findTargetOperation, key);
+  return { headers: sealOwnHeaders(secretKey, key.id, { given, stored: target?.headers_sealed ?? null }) };
 }
 
 function storedFields(fields: Static<typeof endpointFields>) {
@@ -156,15 +180,55 @@ function formatOf(name: 'resend', { events, formatEvents }: Static<typeof endpoi
   return { name, events: JSON.stringify(formatEvents ?? resendNamesOf(events)) };
 }
 
+/** Returns the body of the PUT that has the effect of a PATCH. */
+function mergedFields(present: EndpointRow, given: EndpointChange): EndpointRequest {
+  const { description } = present;
+  const stored: EndpointRequest = { url: present.url, events: JSON.parse(present.events) as EventType[], description };
+  const { format = present.format ?? undefined, formatEvents, ...fields } = given;
+  // A format is replaced together with its events, so it is given to the PUT only if one of the two changes.
+  const isFormatChanged = formatEvents !== undefined || format !== (present.format ?? undefined);
+  return merge(stored, isFormatChanged ? { ...fields, format, formatEvents } : fields);
+}
+
+/** Replaces the endpoint of the request by the fields that `fieldsOf` returns for the stored one. */
+function replaceEndpoint(
+  deps: WebhookRouteDeps,
+  request: Request<unknown>,
+  fieldsOf: (present: EndpointRow) => EndpointRequest,
+): Promise<RouteAnswer> {
+  const { database, clock, secretKey } = deps;
+  const key = keyOf(request);
+  return whileOutdated(async () => {
+    const present = await database.execute(findEndpointOperation, key);
+    if (!present) return noSuchEndpoint;
+    const body = fieldsOf(present);
+    if (present.inbound_route_id !== null && body.events.join() !== 'Inbound') return isOfRoute;
+    const valid = await validateFields(deps, body, present);
+    if (!valid.ok) return valid;
+    const { secret } = body;
+    const isRotation = secret !== undefined && !(await isPresentSecret(deps, key, secret));
+    const secretSealed = isRotation ? seal(secretKey, secret, sealContext(key.id)) : null;
+    const headers = await givenHeaders(deps, key, body.headers);
+    const fields = { ...storedFields(body), ...keptFormat(present, body), ...headers };
+    const change = { ...key, ...fields, secretSealed, nowMs: clock.now(), basis: present };
+    const row = await requestedChanges(database, request, clock.now()).execute(replaceEndpointOperation, change);
+    if (row === 'outdated') return row;
+    return row ? answer(endpointBody(row)) : noSuchEndpoint;
+  });
+}
+
 export function webhookRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
-  return [...endpointRoutes(deps), ...secretRoutes(deps), ...webhookDeliveryRoutes(deps)];
+  return [...endpointRoutes(deps), removeRoute(deps), ...secretRoutes(deps), ...webhookDeliveryRoutes(deps)];
 }
 
 function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock, secretKey } = deps;
   return [
     defineRoute({
-      ...{ method: 'GET', path: '/webhooks', tag: 'webhooks', auth: 'key' },
+      method: 'GET',
+      path: '/webhooks',
+      tag: 'webhooks',
+      auth: 'key',
       operationId: 'listWebhooks',
       summary: 'List webhooks',
       description: 'Returns the webhooks in the mode of the API key, without their secrets.',
@@ -180,7 +244,10 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     defineRoute({
-      ...{ method: 'POST', path: '/webhooks', tag: 'webhooks', auth: 'key' },
+      method: 'POST',
+      path: '/webhooks',
+      tag: 'webhooks',
+      auth: 'key',
       operationId: 'createWebhook',
       summary: 'Create a webhook',
       description: 'The response contains the secret that signs its requests. It is not returned again.',
@@ -194,13 +261,23 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
         const id = newId('whk', clock.now());
         const secret = request.body.secret ?? newSecret();
         const secretSealed = seal(secretKey, secret, sealContext(id));
-        const made = { ...ownerOf(request), ...storedFields(request.body), id, secretSealed, nowMs: clock.now() };
+        const made = {
+          ...ownerOf(request),
+          ...storedFields(request.body),
+          headers: sealOwnHeaders(secretKey, id, { given: request.body.headers ?? {}, stored: null }),
+          id,
+          secretSealed,
+          nowMs: clock.now(),
+        };
         const row = await requestedChanges(database, request, clock.now()).execute(createEndpointOperation, made);
         return 'limit' in row ? refuse(limitReached(row)) : answer({ ...endpointBody(row), secret });
       },
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/webhooks/:id', tag: 'webhooks', auth: 'key' },
+      method: 'GET',
+      path: '/webhooks/:id',
+      tag: 'webhooks',
+      auth: 'key',
       operationId: 'getWebhook',
       summary: 'Get a webhook',
       description: 'Returns the webhook without its secret. disabledReason is set if Postrider disabled the webhook.',
@@ -211,51 +288,62 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     defineRoute({
-      ...{ method: 'PUT', path: '/webhooks/:id', tag: 'webhooks', auth: 'key' },
+      method: 'PUT',
+      path: '/webhooks/:id',
+      tag: 'webhooks',
+      auth: 'key',
       operationId: 'replaceWebhook',
       summary: 'Replace a webhook',
       description:
-        'secret and enabled stay unchanged if omitted. A new secret is a rotation: the previous secret also signs for 24 h.',
+        'secret, headers, and enabled stay unchanged if omitted. A new secret is a rotation: the previous secret also signs for 24 h.',
       body: endpointFields,
       furtherIssues,
       refusals: ['CONFLICT'],
       response: { status: 200, schema: endpointSchema },
-      async handle(request: Request<Static<typeof endpointFields>>) {
-        const key = keyOf(request);
-        const present = await database.execute(findEndpointOperation, key);
-        if (!present) return noSuchEndpoint;
-        if (present.inbound_route_id !== null && request.body.events.join() !== 'Inbound') return isOfRoute;
-        const valid = await validateFields(deps, request.body);
-        if (!valid.ok) return valid;
-        const { secret } = request.body;
-        const isRotation = secret !== undefined && !(await isPresentSecret(deps, key, secret));
-        const secretSealed = isRotation ? seal(secretKey, secret, sealContext(key.id)) : null;
-        const fields = { ...storedFields(request.body), ...keptFormat(present, request.body) };
-        const change = { ...key, ...fields, secretSealed, nowMs: clock.now() };
-        const row = await requestedChanges(database, request, clock.now()).execute(replaceEndpointOperation, change);
-        return row ? answer(endpointBody(row)) : noSuchEndpoint;
-      },
+      handle: (request: Request<EndpointRequest>) => replaceEndpoint(deps, request, () => request.body),
     }),
     defineRoute({
-      ...{ method: 'DELETE', path: '/webhooks/:id', tag: 'webhooks', auth: 'key' },
-      operationId: 'deleteWebhook',
-      summary: 'Delete a webhook and its delivery history',
+      method: 'PATCH',
+      path: '/webhooks/:id',
+      tag: 'webhooks',
+      auth: 'key',
+      operationId: 'updateWebhook',
+      summary: 'Change fields of a webhook',
       description:
-        'Postrider sends no more events to it, including retries. A webhook that belongs to an inbound route is deleted with the route.',
+        'Changes the fields in the request; omitted fields and null leave the stored value. headers replaces all headers, and "" clears description. The URL is checked only if it changes.',
+      body: endpointChange,
+      furtherIssues: ({ formatEvents: _, ...fields }) => furtherIssues(fields),
       refusals: ['CONFLICT'],
-      response: { status: 200, schema: confirmationSchema },
-      async handle(request: Request) {
-        const key = keyOf(request);
-        const present = await database.execute(findEndpointOperation, key);
-        if (present && present.inbound_route_id !== null) return isOfRoute;
-        if (!(await requestedChanges(database, request, clock.now()).execute(removeEndpointOperation, key)))
-          return noSuchEndpoint;
-        const drop = { webhookId: key.id, limit: DROP_AT_ONCE };
-        while ((await database.execute(dropDeliveriesOperation, drop)) === DROP_AT_ONCE);
-        return answer({ message: 'Webhook deleted.' });
-      },
+      response: { status: 200, schema: endpointSchema },
+      handle: (request: Request<EndpointChange>) =>
+        replaceEndpoint(deps, request, (present) => mergedFields(present, request.body)),
     }),
   ];
+}
+
+function removeRoute({ database, clock }: WebhookRouteDeps): RouteDefinition<Caller> {
+  return defineRoute({
+    method: 'DELETE',
+    path: '/webhooks/:id',
+    tag: 'webhooks',
+    auth: 'key',
+    operationId: 'deleteWebhook',
+    summary: 'Delete a webhook and its delivery history',
+    description:
+      'Postrider sends no more events to it, including retries. A webhook that belongs to an inbound route is deleted with the route.',
+    refusals: ['CONFLICT'],
+    response: { status: 200, schema: confirmationSchema },
+    async handle(request: Request) {
+      const key = keyOf(request);
+      const present = await database.execute(findEndpointOperation, key);
+      if (present && present.inbound_route_id !== null) return isOfRoute;
+      if (!(await requestedChanges(database, request, clock.now()).execute(removeEndpointOperation, key)))
+        return noSuchEndpoint;
+      const drop = { webhookId: key.id, limit: DROP_AT_ONCE };
+      while ((await database.execute(dropDeliveriesOperation, drop)) === DROP_AT_ONCE);
+      return answer({ message: 'Webhook deleted.' });
+    },
+  });
 }
 
 function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
@@ -263,12 +351,16 @@ function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
   const targets = createTargets(secretKey);
   return [
     defineRoute({
-      ...{ method: 'POST', path: '/webhooks/:id/rotate-secret', tag: 'webhooks', auth: 'key' },
+      method: 'POST',
+      path: '/webhooks/:id/rotate-secret',
+      tag: 'webhooks',
+      auth: 'key',
       operationId: 'rotateWebhookSecret',
       summary: 'Rotate the secret; the old one also signs for 24 h',
       description:
         'During that time every request has a signature for each secret. The new secret is returned only in this response.',
-      ...{ body: closed({}), bodyOptional: true },
+      body: closed({}),
+      bodyOptional: true,
       response: {
         status: 200,
         schema: named('WebhookWithNewSecret', {
@@ -292,11 +384,15 @@ function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     defineRoute({
-      ...{ method: 'POST', path: '/webhooks/:id/test', tag: 'webhooks', auth: 'key' },
+      method: 'POST',
+      path: '/webhooks/:id/test',
+      tag: 'webhooks',
+      auth: 'key',
       operationId: 'testWebhook',
       summary: 'Send a signed test event and return the result',
       description: 'The event is a Delivery with "test": true. It is sent once, even if the webhook is disabled.',
-      ...{ body: closed({}), bodyOptional: true },
+      body: closed({}),
+      bodyOptional: true,
       response: {
         status: 200,
         schema: named('WebhookTestResult', {

@@ -44,9 +44,23 @@ export function untriedOf(
 ): Settled {
   const { seq, fence, accountId, mode, webhookId, eventSeq } = job;
   return {
-    ...{ seq, fence, accountId, mode, webhookId, eventSeq, eventId: event.id, eventType: event.type },
-    ...{ result: 'failed', tried: false, url: null, nextAttemptMs: null },
-    ...{ responseStatus: null, responseStart: null, latencyMs: null, error, atMs },
+    seq,
+    fence,
+    accountId,
+    mode,
+    webhookId,
+    eventSeq,
+    eventId: event.id,
+    eventType: event.type,
+    result: 'failed',
+    tried: false,
+    url: null,
+    nextAttemptMs: null,
+    responseStatus: null,
+    responseStart: null,
+    latencyMs: null,
+    error,
+    atMs,
   };
 }
 
@@ -103,7 +117,11 @@ export const settleOperation = operation(
   'write',
   async (tx, request: SettleRequest): Promise<SettleAnswer> => {
     const held = await settleLeases(tx, request.settled, ({ seq, fence, accountId, mode, ...one }) => ({
-      ...{ seq, fence, accountId, mode, tried: true },
+      seq,
+      fence,
+      accountId,
+      mode,
+      tried: true,
       againAtMs: one.result === 'retry' ? (one.nextAttemptMs ?? one.atMs) : null,
     }));
     // The statements are pipelined to the database.

@@ -5,6 +5,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { open, seal } from '../base/seal.ts';
 import { sealContext } from './endpoints.ts';
+import { openOwnHeaders } from './own-headers.ts';
 import type { EndpointTarget } from './store.ts';
 
 const PREFIX = 'whsec_';
@@ -76,6 +77,8 @@ const KEPT = 20_000;
 
 export interface Target {
   url: string;
+  /** The customer's own headers. */
+  headers: Readonly<Record<string, string>>;
   /** Returns the keys that sign at this time, the current one first. */
   keys(nowMs: number): readonly Buffer[];
 }
@@ -93,11 +96,14 @@ function openKey(secretKey: Uint8Array, webhookId: string, sealed: Uint8Array): 
   return key;
 }
 
+const NONE = new Uint8Array();
+
 function isSame(a: EndpointTarget, b: EndpointTarget): boolean {
   return (
     a.url === b.url &&
     a.previous_secret_until === b.previous_secret_until &&
-    Buffer.compare(a.secret_sealed, b.secret_sealed) === 0
+    Buffer.compare(a.secret_sealed, b.secret_sealed) === 0 &&
+    Buffer.compare(a.headers_sealed ?? NONE, b.headers_sealed ?? NONE) === 0
   );
 }
 
@@ -112,6 +118,7 @@ export function createTargets(secretKey: Uint8Array): Targets {
     const made: Kept = {
       row,
       url: row.url,
+      headers: openOwnHeaders(secretKey, row.id, row.headers_sealed),
       keys: (nowMs) => (nowMs < (row.previous_secret_until ?? 0) ? both : alone),
     };
     kept.set(row.id, made);

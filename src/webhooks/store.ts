@@ -6,7 +6,8 @@ import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
 import { inboundTopic } from '../events/events.ts';
 import { checkLimit, type LimitReached } from '../limits/limits.ts';
-import { operation, type Transaction } from '../storage/operation.ts';
+import { locked, operation, type Transaction } from '../storage/operation.ts';
+import { isSameRow } from '../storage/rows.ts';
 import { type EndpointRow, ROTATION_MS } from './endpoints.ts';
 
 export interface Owner {
@@ -15,17 +16,20 @@ export interface Owner {
 }
 
 const SHOWN =
-  'id, mode, url, events, description, enabled, disabled_reason, inbound_route_id, created_at, updated_at, format, format_events';
+  'id, mode, url, events, description, enabled, disabled_reason, inbound_route_id, created_at, updated_at, format, format_events, header_names';
 
 export interface EndpointFields {
   url: string;
   /** JSON array. */
   events: string;
-  description: string | null;
+  /** Left unchanged, and null in a new endpoint, unless given. */
+  description?: string | null;
   /** Null leaves it unchanged; a new endpoint is enabled. */
   enabled: boolean | null;
   /** The service whose payload it receives; left as it is, and ours in a new endpoint, unless given. */
   format?: EndpointFormat;
+  /** The customer's headers; left as they are, and none in a new endpoint, unless given. */
+  headers?: { names: string | null; sealed: Uint8Array | null };
 }
 
 /** The payload of another service. */
@@ -44,7 +48,10 @@ export type NewEndpoint = Owner &
     inboundRouteId?: string;
   };
 
-const ENDPOINT = { table: 'webhook', shows: ['url', 'events', 'description', 'enabled', 'previous_secret_until'] };
+const ENDPOINT = {
+  table: 'webhook',
+  shows: ['url', 'events', 'description', 'enabled', 'header_names', 'previous_secret_until'],
+};
 
 export const createEndpointOperation = change(
   'webhooks.create',
@@ -54,14 +61,15 @@ export const createEndpointOperation = change(
     const reached = await checkLimit(tx, { accountId, limit: 'webhooks', count });
     if (reached) return reached;
     const row = await tx.get<EndpointRow>(
-      `INSERT INTO webhook (id, account_id, mode, url, events, description, enabled, secret_sealed, created_at, updated_at, inbound_route_id, format, format_events)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING ${SHOWN}`,
+      `INSERT INTO webhook (id, account_id, mode, url, events, description, enabled, secret_sealed, created_at, updated_at, inbound_route_id, format, format_events, header_names,
+         headers_sealed)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING ${SHOWN}`,
       made.id,
       made.accountId,
       made.mode,
       made.url,
       made.events,
-      made.description,
+      made.description ?? null,
       made.enabled === false ? 0 : 1,
       made.secretSealed,
       made.nowMs,
@@ -69,6 +77,8 @@ export const createEndpointOperation = change(
       made.inboundRouteId ?? null,
       made.format?.name ?? null,
       made.format?.events ?? null,
+      made.headers?.names ?? null,
+      made.headers?.sealed ?? null,
     );
     await subscribe(tx, { ...made, enabled: made.enabled === false ? 0 : 1 });
     return row as EndpointRow;
@@ -93,9 +103,9 @@ export const listEndpointsOperation = operation(
 export type EndpointKey = Owner & { id: string };
 
 /** Returns the row, or undefined if this account does not have this id in this mode. */
-export async function findEndpoint(tx: Transaction, key: EndpointKey): Promise<EndpointRow | undefined> {
+export async function findEndpoint(tx: Transaction, key: EndpointKey, lock = ''): Promise<EndpointRow | undefined> {
   return tx.get<EndpointRow>(
-    `SELECT ${SHOWN} FROM webhook WHERE id = ? AND account_id = ? AND mode = ?`,
+    `SELECT ${SHOWN} FROM webhook WHERE id = ? AND account_id = ? AND mode = ? ${lock}`,
     key.id,
     key.accountId,
     key.mode,
@@ -117,9 +127,11 @@ export interface EndpointTarget {
   format: EndpointFormat['name'] | null;
   /** JSON array of that service's event names. */
   format_events: string | null;
+  headers_sealed: Uint8Array | null;
 }
 
-export const TARGET = 'id, url, secret_sealed, previous_secret_sealed, previous_secret_until, format, format_events';
+export const TARGET =
+  'id, url, secret_sealed, previous_secret_sealed, previous_secret_until, format, format_events, headers_sealed';
 
 /** Returns what a test event needs: its URL and secrets. */
 export const findTargetOperation = operation('webhooks.target', 'read', (tx, key: EndpointKey) =>
@@ -131,22 +143,33 @@ export const findTargetOperation = operation('webhooks.target', 'read', (tx, key
   ),
 );
 
-export type Replacement = EndpointKey & EndpointFields & { secretSealed: Uint8Array | null; nowMs: number };
+export type Replacement = EndpointKey &
+  EndpointFields & {
+    secretSealed: Uint8Array | null;
+    nowMs: number;
+    /** The endpoint that the fields were derived from; 'outdated' if it has changed since. */
+    basis?: EndpointRow;
+  };
 
 /** Replaces the endpoint; a new secret is a rotation. Enabling clears the reason for the disabling. Undefined if not found. */
 export const replaceEndpointOperation = change(
   'webhooks.replace',
-  async (tx, change: Replacement): Promise<EndpointRow | undefined> => {
+  async (tx, change: Replacement): Promise<EndpointRow | 'outdated' | undefined> => {
+    if (change.basis !== undefined) {
+      const present = await findEndpoint(tx, change, locked(tx));
+      if (!present || !isSameRow(present, change.basis)) return present && 'outdated';
+    }
     const enabled = change.enabled === null ? null : change.enabled ? 1 : 0;
     const row = await tx.get<EndpointRow>(
-      `UPDATE webhook SET url = ?, events = ?, description = ?, enabled = coalesce(?, enabled), updated_at = ?,
+      `UPDATE webhook SET url = ?, events = ?, description = CASE WHEN CAST(? AS INTEGER) = 1 THEN CAST(? AS TEXT) ELSE description END, enabled = coalesce(?, enabled), updated_at = ?,
          format = coalesce(?, format), format_events = coalesce(?, format_events),
          failing_since = CASE WHEN CAST(? AS INTEGER) = 1 THEN NULL ELSE failing_since END,
          disabled_reason = CASE WHEN CAST(? AS INTEGER) IS NULL THEN disabled_reason ELSE NULL END
        WHERE id = ? AND account_id = ? AND mode = ? RETURNING ${SHOWN}`,
       change.url,
       change.events,
-      change.description,
+      change.description === undefined ? 0 : 1,
+      change.description ?? null,
       enabled,
       change.nowMs,
       change.format?.name ?? null,
@@ -157,6 +180,13 @@ export const replaceEndpointOperation = change(
       change.accountId,
       change.mode,
     );
+    if (row && change.headers) {
+      await tx.run(
+        'UPDATE webhook SET header_names = ?, headers_sealed = ? WHERE id = ?',
+        ...[change.headers.names, change.headers.sealed, change.id],
+      );
+      row.header_names = change.headers.names;
+    }
     if (row) {
       const inboundRouteId = row.inbound_route_id ?? undefined;
       await subscribe(tx, { ...change, enabled: row.enabled, inboundRouteId });

@@ -25,6 +25,7 @@ export async function sendTestEvent(test: {
 const RECIPIENT = 'recipient@example.com';
 const FROM = 'sender@example.com';
 const SUBJECT = 'A test of this webhook';
+const HEADER_MESSAGE_ID = '<test@postrider.invalid>';
 const DELIVERY = { remoteHost: 'mx.example.com', reply: '250 2.0.0 OK', tls: 'TLSv1.3', attempts: 1, latencyMs: 1 };
 
 function resendBody(nowMs: number): string {
@@ -39,7 +40,7 @@ function resendBody(nowMs: number): string {
     headerFrom: FROM,
     subject: SUBJECT,
     metadata: '{"test":"true"}',
-    headerMessageId: '<test@postrider.invalid>',
+    headerMessageId: HEADER_MESSAGE_ID,
     templateId: null,
     acceptedAt: nowMs,
     sendAt: null,
@@ -58,6 +59,7 @@ function ownBody(id: string, mode: Mode, nowMs: number): string {
     recipient: RECIPIENT,
     from: FROM,
     subject: SUBJECT,
+    headerMessageId: HEADER_MESSAGE_ID,
     tags: [],
     metadata: {},
     delivery: DELIVERY,

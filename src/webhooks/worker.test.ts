@@ -61,7 +61,9 @@ test('during a rotation both secrets sign, and after 24 h only the new one', asy
   const { id, secret: old } = await w.endpoint(hook.url);
   const fresh = newSecret();
   await w.db.database.execute(rotateSecretOperation, {
-    ...{ id, accountId: w.accountId, mode: 'live' },
+    id,
+    accountId: w.accountId,
+    mode: 'live',
     secretSealed: seal(secretKey, fresh, sealContext(id)),
     nowMs: clock.now(),
   });
@@ -229,8 +231,12 @@ test('a stop loses and repeats nothing; a replay sends the selected events again
   assert.equal(new Set(hook.requests.map((one) => one.headers['webhook-id'])).size, 300);
   const replay = createReplay({ database: w.db.database, clock: systemClock });
   const answer = await replay({
-    ...{ accountId: w.accountId, mode: 'live', webhookId: id, eventTypes: ['Send'] },
-    ...{ sinceMs: 0, untilMs: Date.now() },
+    accountId: w.accountId,
+    mode: 'live',
+    webhookId: id,
+    eventTypes: ['Send'],
+    sinceMs: 0,
+    untilMs: Date.now(),
   });
   assert.deepEqual(answer, { ok: true, value: 300 });
   next.nudge();
@@ -281,7 +287,12 @@ test('an endpoint whose secret does not open spoils no delivery of another', asy
   const hook = await w.catcher();
   const bad = newId('whk');
   await w.db.database.execute(createEndpointOperation, {
-    ...{ id: bad, accountId: w.accountId, mode: 'live', url: hook.url, description: null, enabled: true },
+    id: bad,
+    accountId: w.accountId,
+    mode: 'live',
+    url: hook.url,
+    description: null,
+    enabled: true,
     events: '["Send"]',
     secretSealed: seal(randomBytes(32), newSecret(), sealContext(bad)),
     nowMs: Date.now(),
