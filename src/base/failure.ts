@@ -121,6 +121,11 @@ export const catalogue = {
     smtp: '550 5.6.0',
     text: 'The uploaded bytes differ from the manifest in size or SHA-256. Nothing was stored. Upload the file again.',
   },
+  QUOTA_EXCEEDED: {
+    status: 429,
+    smtp: '451 4.7.0',
+    text: 'The account has used up its messages for this day or month. Retry after the number of seconds in Retry-After, or ask your operator to raise the limit.',
+  },
   RATE_LIMITED: {
     status: 429,
     smtp: '451 4.7.0',

@@ -21,6 +21,20 @@ function setup(limit = 10, absentLimit = 10) {
   return { clock, source, reads, get: (key: string) => cache.get(key, key), cache };
 }
 
+/** A cache whose reads end when the test says. */
+function heldReads() {
+  const clock = fakeClock();
+  const answers: ((value: string) => void)[] = [];
+  const cache = createFreshCache<null, string>({
+    clock,
+    maxAgeMs: 700,
+    limit: 10,
+    absentLimit: 10,
+    read: () => new Promise((resolve) => answers.push(resolve)),
+  });
+  return { clock, cache, answers };
+}
+
 test('a hit is synchronous, and never older than the maximum age', async () => {
   const { clock, source, reads, get } = setup();
   source.set('a', 1);
@@ -52,6 +66,21 @@ test('concurrent reads of one key are one read', async () => {
   source.set('a', 1);
   assert.deepEqual(await Promise.all([get('a'), get('a'), get('a')]), [1, 1, 1]);
   assert.equal(reads.length, 1);
+});
+
+test('a read that began too long ago is not joined, and does not replace what a later one found', async () => {
+  const { clock, cache, answers } = heldReads();
+  const first = cache.get('session', null);
+  clock.advance(500);
+  const joined = cache.get('session', null);
+  clock.advance(500);
+  const second = cache.get('session', null);
+  assert.equal(answers.length, 2);
+  answers[1]!('revoked');
+  assert.equal(await second, 'revoked');
+  answers[0]!('valid');
+  assert.deepEqual(await Promise.all([first, joined]), ['valid', 'valid']);
+  assert.equal(cache.get('session', null), 'revoked');
 });
 
 test('a flood of absent keys does not evict known values', async () => {

@@ -1,7 +1,8 @@
 /**
  * A bounded cache of values that must not be older than a given age. A hit returns without a promise. A value past half its age is still
- * returned and read again in the background, so busy keys never wait. Only one read per key is in progress at a time. Absent keys can be
- * cached too, in a small map of their own, so that a flood of unknown keys neither reaches the source each time nor evicts known values.
+ * returned and read again in the background, so busy keys never wait. A read in progress is joined unless it began too long ago, since what
+ * it returns may be as old as its start. Absent keys can be cached too, in a small map of their own, so that a flood of unknown keys neither
+ * reaches the source each time nor evicts known values.
  */
 import type { Clock } from './clock.ts';
 
@@ -37,7 +38,7 @@ export function createFreshCache<A, V>(options: FreshCacheOptions<A, V>): FreshC
   const { clock, maxAgeMs } = options;
   const known = new Map<string, Entry<V>>();
   const absent = new Map<string, Entry<V>>();
-  const reading = new Map<string, Promise<V | undefined>>();
+  const reading = new Map<string, { result: Promise<V | undefined>; startedAtMs: number }>();
 
   const keep = (map: Map<string, Entry<V>>, limit: number, key: string, entry: Entry<V>): void => {
     map.delete(key);
@@ -45,29 +46,32 @@ export function createFreshCache<A, V>(options: FreshCacheOptions<A, V>): FreshC
     if (map.size > limit) map.delete(map.keys().next().value as string);
   };
 
+  // A clock that was set back makes every value doubtful.
+  const isFresh = (ageMs: number): boolean => ageMs >= 0 && ageMs <= maxAgeMs;
+
   const read = (key: string, argument: A): Promise<V | undefined> => {
-    const under = reading.get(key);
-    if (under) return under;
     // The age counts from the start of the read: the value may be that old.
-    const readAtMs = clock.now();
-    const started = options
+    const startedAtMs = clock.now();
+    const inProgress = reading.get(key);
+    if (inProgress && isFresh(startedAtMs - inProgress.startedAtMs)) return inProgress.result;
+    const result = options
       .read(argument)
       .then((value) => {
-        if (reading.get(key) !== started) return value;
+        if (reading.get(key)?.result !== result) return value;
         if (value === undefined) {
           known.delete(key);
-          keep(absent, options.absentLimit, key, { value, readAtMs });
+          keep(absent, options.absentLimit, key, { value, readAtMs: startedAtMs });
         } else {
           absent.delete(key);
-          keep(known, options.limit, key, { value, readAtMs });
+          keep(known, options.limit, key, { value, readAtMs: startedAtMs });
         }
         return value;
       })
       .finally(() => {
-        if (reading.get(key) === started) reading.delete(key);
+        if (reading.get(key)?.result === result) reading.delete(key);
       });
-    reading.set(key, started);
-    return started;
+    reading.set(key, { result, startedAtMs });
+    return result;
   };
 
   return {
@@ -75,8 +79,7 @@ export function createFreshCache<A, V>(options: FreshCacheOptions<A, V>): FreshC
       const entry = known.get(key) ?? absent.get(key);
       if (entry === undefined) return read(key, argument);
       const ageMs = clock.now() - entry.readAtMs;
-      // A clock that was set back makes every value doubtful.
-      if (ageMs < 0 || ageMs > maxAgeMs) return read(key, argument);
+      if (!isFresh(ageMs)) return read(key, argument);
       if (ageMs > maxAgeMs / 2 && !reading.has(key)) read(key, argument).catch(() => undefined);
       return entry.value;
     },

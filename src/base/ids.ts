@@ -18,6 +18,7 @@ export type IdPrefix =
   | 'key'
   | 'smtp'
   | 'apr'
+  | 'agr'
   | 'usr'
   | 'ses'
   | 'req'

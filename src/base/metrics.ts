@@ -61,8 +61,12 @@ export interface Metrics {
   attemptSeconds: Histogram;
   /** From an event's time to its first successful webhook delivery. */
   webhookLagSeconds: Histogram;
-  /** Counts one HTTP response; route is the pattern, never the path. */
-  countHttp(route: string, status: number): void;
+  /** From the call of a database operation to its result, including the wait for a connection or a group; by mode. */
+  operationSeconds: Record<OperationKind, Histogram>;
+  /** Counts one bounce of live mail; both are names of bounded sets. */
+  countBounce(category: string, provider: string): void;
+  /** Counts one HTTP response and its time; route is the method and the pattern (`GET /notes/:id`), never the path. */
+  countHttp(route: string, status: number, seconds: number): void;
   /** Sets the source of queue depth and age, which is read on each scrape; if it fails, both are omitted. */
   readQueueFrom(read: () => QueueState | Promise<QueueState>): void;
   /** Sets the source of labeled gauges, which is read on each scrape. */
@@ -71,10 +75,15 @@ export interface Metrics {
   readonly contentType: string;
 }
 
+const OPERATION_KINDS = ['read', 'search', 'write'] as const;
+type OperationKind = (typeof OPERATION_KINDS)[number];
+
 type Labels = Record<string, string | number>;
 interface Sample {
   labels: Labels;
   value: number;
+  /** The name of the metric with the suffix of a histogram's sample. */
+  metricName?: string;
 }
 
 /** Registers samples next to prom-client's own metrics; the registry only calls get(). */
@@ -113,6 +122,108 @@ function counters<K extends string>(
     keys.map((key) => ({ labels: { [about.label]: key }, value: all[key].value })),
   );
   return all;
+}
+
+const ROUTE_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
+const OPERATION_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
+
+interface PlainHistogram extends Histogram {
+  samples(name: string, labels: Labels): Sample[];
+}
+
+/** A histogram in plain numbers. The last count is for values above all buckets. */
+function plainHistogram(buckets: readonly number[]): PlainHistogram {
+  const counts = new Array<number>(buckets.length + 1).fill(0);
+  let sum = 0;
+  return {
+    observe: (seconds) => {
+      let at = 0;
+      while (at < buckets.length && seconds > buckets[at]!) at += 1;
+      counts[at]! += 1;
+      sum += seconds;
+    },
+    samples: (name, labels) => {
+      let total = 0;
+      const cumulative = counts.map((count, at): Sample => {
+        total += count;
+        const le = buckets[at] ?? '+Inf';
+        return { metricName: `${name}_bucket`, labels: { ...labels, le }, value: total };
+      });
+      return [
+        ...cumulative,
+        { metricName: `${name}_sum`, labels, value: sum },
+        { metricName: `${name}_count`, labels, value: total },
+      ];
+    },
+  };
+}
+
+/** HTTP responses and their times, by route. Routes are patterns, so their number is that of the routes and classes. */
+function httpMetrics(registry: Registry): Metrics['countHttp'] {
+  const name = 'postrider_http_request_duration_seconds';
+  const routes = new Map<string, { byStatus: Map<number, number>; byClass: Map<number, PlainHistogram> }>();
+  register(registry, 'counter', 'postrider_http_requests_total', 'HTTP requests answered.', () =>
+    [...routes].flatMap(([route, { byStatus }]) =>
+      [...byStatus].map(([status, value]) => ({
+        labels: { route, status, class: `${Math.floor(status / 100)}xx` },
+        value,
+      })),
+    ),
+  );
+  register(registry, 'histogram', name, 'Time from an HTTP request to its response, by route.', () =>
+    [...routes].flatMap(([route, { byClass }]) => {
+      const [method, path = method] = route.split(' ');
+      return [...byClass].flatMap(([status, one]) =>
+        one.samples(name, { method: method!, route: path!, class: `${status}xx` }),
+      );
+    }),
+  );
+  return (route, status, seconds) => {
+    let one = routes.get(route);
+    if (!one) {
+      one = { byStatus: new Map(), byClass: new Map() };
+      routes.set(route, one);
+    }
+    one.byStatus.set(status, (one.byStatus.get(status) ?? 0) + 1);
+    const statusClass = Math.floor(status / 100);
+    let histogram = one.byClass.get(statusClass);
+    if (!histogram) {
+      histogram = plainHistogram(ROUTE_BUCKETS);
+      one.byClass.set(statusClass, histogram);
+    }
+    histogram.observe(seconds);
+  };
+}
+
+function operationSeconds(registry: Registry): Metrics['operationSeconds'] {
+  const name = 'postrider_database_operation_duration_seconds';
+  const all = {
+    read: plainHistogram(OPERATION_BUCKETS),
+    search: plainHistogram(OPERATION_BUCKETS),
+    write: plainHistogram(OPERATION_BUCKETS),
+  };
+  register(registry, 'histogram', name, 'Time from the call of a database operation to its result, by mode.', () =>
+    OPERATION_KINDS.flatMap((mode) => all[mode].samples(name, { mode })),
+  );
+  return all;
+}
+
+function bounceCounters(registry: Registry): Metrics['countBounce'] {
+  const byCategory = new Map<string, Map<string, number>>();
+  const help = 'Live messages that bounced during delivery, by category and provider of the receiving server.';
+  register(registry, 'counter', 'postrider_messages_bounced_by_category_total', help, () =>
+    [...byCategory].flatMap(([category, byProvider]) =>
+      [...byProvider].map(([provider, value]) => ({ labels: { category, provider }, value })),
+    ),
+  );
+  return (category, provider) => {
+    let byProvider = byCategory.get(category);
+    if (!byProvider) {
+      byProvider = new Map();
+      byCategory.set(category, byProvider);
+    }
+    byProvider.set(provider, (byProvider.get(provider) ?? 0) + 1);
+  };
 }
 
 function plainCounters(
@@ -212,15 +323,6 @@ export function createMetrics(): Metrics {
   const registry = new Registry();
   const byMode = (what: string, help: string) =>
     counters(registry, { name: `postrider_messages_${what}_total`, help, label: 'mode' }, MODES);
-  const http = new Map<string, Map<number, number>>();
-  register(registry, 'counter', 'postrider_http_requests_total', 'HTTP requests answered.', () =>
-    [...http].flatMap(([route, byStatus]) =>
-      [...byStatus].map(([status, value]) => ({
-        labels: { route, status, class: `${Math.floor(status / 100)}xx` },
-        value,
-      })),
-    ),
-  );
   const accepted = byMode('accepted', 'Messages accepted, one per recipient.');
   const delivered = byMode('delivered', 'Messages that the receiving server accepted.');
   const bounced = byMode('bounced', 'Messages that bounced, by a permanent rejection or by expiry.');
@@ -264,14 +366,26 @@ export function createMetrics(): Metrics {
   // process_* and nodejs_*, which standard dashboards use.
   collectDefaultMetrics({ register: registry });
   return {
-    ...{ accepted, delivered, bounced, delayed, suppressed, attemptsByReply, webhookAttempts },
-    ...{ ...inboundCounters(registry), acceptedBySource, smtpSessions, smtpAuthFailures, refusedRequestsDropped },
-    ...{ acceptSeconds, deliverySeconds, attemptSeconds, webhookLagSeconds, readQueueFrom },
-    countHttp: (route, status) => {
-      const byStatus = http.get(route) ?? new Map<number, number>();
-      if (byStatus.size === 0) http.set(route, byStatus);
-      byStatus.set(status, (byStatus.get(status) ?? 0) + 1);
-    },
+    accepted,
+    delivered,
+    bounced,
+    delayed,
+    suppressed,
+    attemptsByReply,
+    webhookAttempts,
+    ...inboundCounters(registry),
+    acceptedBySource,
+    smtpSessions,
+    smtpAuthFailures,
+    refusedRequestsDropped,
+    acceptSeconds,
+    deliverySeconds,
+    attemptSeconds,
+    webhookLagSeconds,
+    readQueueFrom,
+    operationSeconds: operationSeconds(registry),
+    countBounce: bounceCounters(registry),
+    countHttp: httpMetrics(registry),
     readGaugeFrom: ({ name, help }, read) => register(registry, 'gauge', name, help, read),
     text: () => registry.metrics(),
     contentType: registry.contentType,

@@ -20,16 +20,17 @@ const TABLE: Record<Who, string> = {
     GET /suppressions.csv · GET /suppressions/:email · GET /templates · GET /templates/:id · GET /templates/:id/versions · GET /domains · GET /domains/:id
     GET /domains/:id/dns-records · GET /sandbox/inbox · GET /sandbox/inbox/:id · GET /sandbox/inbox/wait · GET /account
     GET /account/health · GET /audit · GET /audit.csv · GET /audit.jsonl · GET /api-keys · GET /smtp-credentials · GET /approvals · GET /users · GET /attachments/:submissionId
-    GET /incidents · GET /incidents/:id · GET /inbound-routes · GET /inbound-routes/:id
+    GET /incidents · GET /incidents/:id · GET /inbound-routes · GET /inbound-routes/:id · GET /agent-requests · GET /agent-requests/:id
     GET /inbound · GET /inbound/:id · GET /inbound/:id/content · GET /inbound/:id/attachments/:number`,
   member: `
     POST /send · POST /send/batch · POST /attachments · PATCH /messages/:id · POST /messages/:id/cancel
-    POST /messages/:id/resend · POST /messages/:id/share · POST /webhooks · PUT /webhooks/:id · DELETE /webhooks/:id · POST /webhooks/:id/rotate-secret
+    POST /messages/:id/resend · POST /messages/:id/share · POST /webhooks · PUT /webhooks/:id · PATCH /webhooks/:id · DELETE /webhooks/:id · POST /webhooks/:id/rotate-secret
     POST /webhooks/:id/test · POST /webhooks/:id/deliveries/:deliveryId/retry · POST /webhooks/:id/replay
     POST /suppressions · POST /suppressions/import · DELETE /suppressions/:email · POST /sandbox/inbox/:id/outcome
-    POST /sandbox/clock/advance · POST /sandbox/clock/reset · DELETE /sandbox/inbox · POST /templates · PUT /templates/:id · DELETE /templates/:id
+    POST /sandbox/clock/advance · POST /sandbox/clock/reset · DELETE /sandbox/inbox · POST /templates · PUT /templates/:id · PATCH /templates/:id · DELETE /templates/:id
     POST /templates/:id/versions/:version/restore · POST /templates/:id/render · POST /templates/render
-    POST /sandbox/inbound · POST /inbound-routes · PUT /inbound-routes/:id · DELETE /inbound-routes/:id · POST /inbound-routes/:id/verify
+    POST /sandbox/inbound · POST /inbound-routes · PUT /inbound-routes/:id · PATCH /inbound-routes/:id · DELETE /inbound-routes/:id · POST /inbound-routes/:id/verify
+    POST /agent-requests/:id/approve · POST /agent-requests/:id/decline
     POST /domains · PUT /domains · POST /domains/:id/verify · POST /domains/:id/rotate-keys · DELETE /domains/:id · POST /incidents/:id/retry`,
   owner: `
     PATCH /account · POST /account/resume-sending · POST /approvals · POST /api-keys · PATCH /api-keys/:keyId · DELETE /api-keys/:keyId

@@ -26,6 +26,7 @@ const SUMMARIES: Record<EventType, string> = {
 /** Ids in paths. */
 const PATH_PARAMETERS: OpenapiOptions['pathParameters'] = {
   'accounts/id': { description: 'The accountId.', example: 'acc_2zAbCdEfGhIjKlMnOpQrStU' },
+  'agent-requests/id': { description: 'The agentRequestId.', example: 'agr_2zAbCdEfGhIjKlMnOpQrStU' },
   'api-keys/keyId': { description: 'The keyId.', example: 'key_2zAbCdEfGhIjKlMnOpQrStU' },
   'approvals/id': { description: 'The approvalId.', example: 'apr_2zAbCdEfGhIjKlMnOpQrStU' },
   'attachments/submissionId': {
@@ -79,6 +80,7 @@ export const API_DOCUMENT: Omit<OpenapiOptions, 'serverUrl'> = {
     { name: 'sandbox', description: 'The virtual inbox of sandbox keys, its outcomes and its clock.' },
     { name: 'account', description: 'Settings, limits, keys, SMTP credentials, approvals.' },
     { name: 'audit', description: 'Who changed what, when and from where.' },
+    { name: 'agents', description: 'Changes that AI agents request, and that people approve or decline.' },
     { name: 'users', description: 'The members of the account and their roles.' },
     { name: 'session', description: 'Login sessions, an alternative to API keys; passwords and second factors.' },
     { name: 'operator', description: 'Accounts, approvals, queue, destinations and nodes, for logged-in operators.' },

@@ -35,6 +35,7 @@ const common = {
   recipient: ANN,
   from: SHOP,
   subject: SUBJECT,
+  headerMessageId: '<2zAb01CdEfGhIjKlMnOpQr@shop.example>',
   tags: ['receipt'],
   metadata: { order: '17' },
 };
@@ -133,13 +134,14 @@ const member: Record<EventType, object> = {
   Click: { click: { url: 'https://shop.example/orders/17', ...reader } },
   Unsubscribe: { unsubscribe: { method: 'one-click' } },
   Inbound: {
-    ...{
-      messageId: ids.inbound,
-      recipient: 'support@in.shop.example',
-      from: `Ann <${ANN}>`,
-      subject: `Re: ${SUBJECT}`,
-    },
-    ...{ tags: [], metadata: {}, inbound: INBOUND_EXAMPLE },
+    messageId: ids.inbound,
+    recipient: 'support@in.shop.example',
+    from: `Ann <${ANN}>`,
+    subject: `Re: ${SUBJECT}`,
+    headerMessageId: INBOUND_EXAMPLE.headerMessageId,
+    tags: [],
+    metadata: {},
+    inbound: INBOUND_EXAMPLE,
   },
 };
 

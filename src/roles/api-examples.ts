@@ -41,6 +41,7 @@ const recipient = { email: ANN, role: 'to', status: 'queued', messageId: ids.mes
 const sendResult = {
   message: 'queued',
   messageId: ids.message,
+  headerMessageId: '<2zAb01CdEfGhIjKlMnOpQr@shop.example>',
   from: SHOP,
   status: 'queued',
   totalRecipients: 1,
@@ -71,6 +72,7 @@ const webhook = {
   url: 'https://shop.example/hooks/mail',
   events: ['Delivery', 'Bounce'],
   description: 'Orders',
+  headers: { Authorization: '********' },
   enabled: true,
   createdAt: DAY_BEFORE,
   updatedAt: DAY_BEFORE,
@@ -115,7 +117,7 @@ const statisticsBucket = {
 };
 
 const allowedSenders = ['shop@example.com'];
-const bound = { mode: 'live', allowedSenders, createdAt: DAY_BEFORE };
+const bound = { mode: 'live', allowedSenders, expiresAt: null, createdAt: DAY_BEFORE };
 const apiKey = { keyId: ids.key, scope: 'send', name: 'web shop', ...bound };
 const credential = {
   smtpCredentialId: ids.credential,
@@ -188,6 +190,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   Event: EVENT_EXAMPLES.Delivery,
   StatisticsBucket: statisticsBucket,
   Statistics: { buckets: [statisticsBucket] },
+  WebhookChange: { enabled: true },
   WebhookRequest: { url: webhook.url, events: webhook.events, description: 'Orders' },
   Webhook: webhook,
   WebhookWithSecret: { ...webhook, secret: SECRET },
@@ -223,6 +226,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   ReplayResult: { message: 'The events are sent again.', events: 12 },
   TemplateVariable: variable,
   TemplateVariableRequest: variable,
+  TemplateChange: { subject: 'Your receipt for order {{ orderId }}' },
   TemplateRequest: templateRequest,
   Template: { ...templateVersion, updatedAt: TIME },
   TemplateVersion: templateVersion,
@@ -239,6 +243,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     dnsRecords: [record],
     createdAt: DAY_BEFORE,
     checkedAt: TIME,
+    verifiedBy: 'dns',
     sendingStopsAt: null,
   },
   DomainVerification: { success: true, message: 'The domain is verified.' },
@@ -313,6 +318,22 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   SmtpCredentialRequest: { mode: 'live', deliveryReports: 'failures' },
   SmtpCredential: credential,
   NewSmtpCredential: { ...credential, password: '…' },
+  AgentRequest: {
+    agentRequestId: 'agr_2zAb0DCdEfGhIjKlMnOpQr',
+    tool: 'send_email',
+    client: 'Support agent',
+    keyId: ids.key,
+    status: 'pending',
+    digest: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+    createdAt: TIME,
+    expiresAt: '2026-11-20T09:54:00.123Z',
+    decidedAt: null,
+    decidedBy: null,
+    recipients: [ANN],
+    call: { method: 'POST', path: '/send', body: { from: SHOP, to: [ANN], subject: SUBJECT, text: 'Thank you, Ann.' } },
+    result: null,
+  },
+  AgentRequestDecision: { digest: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08' },
   ApprovalRequest: { requestedEmailBytes: 20_000_000, reason: 'We send printed catalogues to our customers.' },
   Approval: {
     approvalId: ids.approval,
@@ -322,14 +343,18 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     createdAt: TIME,
   },
   AuditEntry: {
-    ...{ auditId: 'aud_0VnX3kQ9aB1cD2eF3gH4i', time: '2026-11-20T09:44:00.123Z', accountId: ids.account, mode: 'live' },
+    auditId: 'aud_0VnX3kQ9aB1cD2eF3gH4i',
+    time: '2026-11-20T09:44:00.123Z',
+    accountId: ids.account,
+    mode: 'live',
     actor: { kind: 'key', id: ids.key, name: 'web shop' },
-    ...{ address: '192.0.2.10', requestId: 'req_0VnX3kQ9aB1cD2eF3gH4i', action: 'account.update', resource: 'account' },
-    ...{
-      resourceId: ids.account,
-      before: { status: 'active', plan: 'free' },
-      after: { status: 'active', plan: 'paid' },
-    },
+    address: '192.0.2.10',
+    requestId: 'req_0VnX3kQ9aB1cD2eF3gH4i',
+    action: 'account.update',
+    resource: 'account',
+    resourceId: ids.account,
+    before: { status: 'active', plan: 'free' },
+    after: { status: 'active', plan: 'paid' },
   },
   DeliveryIncident: incident,
   DeliveryIncidentDetail: {
@@ -392,5 +417,5 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   ...USER_EXAMPLES,
   Health: { status: 'ok' },
   Readiness: { status: 'ready', reasons: [] },
-  Openapi: { openapi: '3.1.0', info: { title: 'Postrider', version: '0.1.0' }, paths: {} },
+  Openapi: { openapi: '3.1.0', info: { title: 'Postrider', version: '1.0.0' }, paths: {} },
 };

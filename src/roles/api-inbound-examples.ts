@@ -2,8 +2,13 @@
 import { ANN, AUTHENTICATION_EXAMPLE, DAY_BEFORE, INBOUND_EXAMPLE, ids, SUBJECT, TIME } from './api-event-examples.ts';
 
 const inboundRecord = {
-  ...{ type: 'MX', name: 'in.shop.example', value: 'mail.shop.example', priority: 10 },
-  ...{ status: 'verified', found: ['10 mail.shop.example'], note: null },
+  type: 'MX',
+  name: 'in.shop.example',
+  value: 'mail.shop.example',
+  priority: 10,
+  status: 'verified',
+  found: ['10 mail.shop.example'],
+  note: null,
 };
 const inboundRoute = {
   inboundRouteId: ids.inboundRoute,
@@ -38,19 +43,20 @@ export const INBOUND_EXAMPLES = {
   InboundMail: mail,
   InboundMailWithContent: { ...mail, eventId: ids.event, contentKept: true, content: INBOUND_EXAMPLE },
   PlayInboundRequest: {
-    ...{ to: 'support@in.shop.example', from: ANN, subject: `Re: ${SUBJECT}` },
+    to: 'support@in.shop.example',
+    from: ANN,
+    subject: `Re: ${SUBJECT}`,
     text: 'Thank you, it came today.',
     authentication: { dmarc: { result: 'fail', domain: 'example.com', policy: 'reject' } },
   },
   PlayedInbound: {
-    ...{
-      inboundId: ids.inbound,
-      inboundRouteId: ids.inboundRoute,
-      outcome: 'event',
-      eventId: ids.event,
-      inReplyTo: null,
-    },
+    inboundId: ids.inbound,
+    inboundRouteId: ids.inboundRoute,
+    outcome: 'event',
+    eventId: ids.event,
+    inReplyTo: null,
   },
+  InboundRouteChange: { maxBytes: 2_000_000 },
   InboundRouteRequest: { match: inboundRoute.match, url: inboundRoute.url },
   InboundRoute: inboundRoute,
   InboundRouteWritten: { ...inboundRoute, secret: 'whsec_…' },

@@ -17,10 +17,11 @@ import { createUploadUrls } from '../attachments/attachments.ts';
 import { attachmentRoutes } from '../attachments/routes.ts';
 import { auditRoutes, operatorAuditRoutes } from '../audit/routes.ts';
 import { type Failure, failure, refuse } from '../base/failure.ts';
+import { VERSION } from '../config.ts';
 import { createPlayByHand, createSandboxDeliveries } from '../delivery/delivery.ts';
 import { createHostProbe, createSenderAdvice, createSenderCheck, type SenderCheck } from '../domains/domains.ts';
 import { domainRoutes } from '../domains/routes.ts';
-import { createResendDoor } from '../doors/doors.ts';
+import { createResendDoor, createSesDoor } from '../doors/doors.ts';
 import { createTrackingLinks, createUnsubscribeLinks } from '../engagement/engagement.ts';
 import { trackingRoutes, unsubscribeRoutes } from '../engagement/routes.ts';
 import type { Followers } from '../events/events.ts';
@@ -28,6 +29,7 @@ import { eventRoutes } from '../events/routes.ts';
 import { createHttpApp, type HttpApp } from '../http/app.ts';
 import { basePathOf } from '../http/base-path.ts';
 import { docsRoutes } from '../http/docs.ts';
+import { guideRoutes } from '../http/guide.ts';
 import { type Authenticate, createIdentify } from '../http/identify.ts';
 import { createInnerCalls } from '../http/inner-calls.ts';
 import { createOpenapi } from '../http/openapi.ts';
@@ -43,6 +45,8 @@ import { incidentRoutes } from '../incidents/routes.ts';
 import { createConcurrencyLimiter } from '../limits/limits.ts';
 import { parseAddress } from '../mail/address.ts';
 import { htmlToText } from '../mail/html/html-text.ts';
+import { createDocs, createMcp, docsTextRoutes, type Mcp } from '../mcp/mcp.ts';
+import { agentRequestRoutes } from '../mcp/routes-agent-requests.ts';
 import type { DirectDispatch } from '../messages/messages.ts';
 import { messageRoutes } from '../messages/routes.ts';
 import { shareRoutes } from '../messages/routes-share.ts';
@@ -55,7 +59,7 @@ import { refusedRequestRoutes } from '../refused-requests/routes.ts';
 import { sandboxRoutes } from '../sandbox/routes.ts';
 import { sandboxPlayRoutes } from '../sandbox/routes-play.ts';
 import { createSendRoutes } from '../send/routes.ts';
-import { senderFailure } from '../send/send.ts';
+import { createSubmit, type Submit, senderFailure } from '../send/send.ts';
 import type { TlsIdentity } from '../smtp/smtp.ts';
 import { statisticsRoutes } from '../statistics/routes.ts';
 import { createSearches, type Searches } from '../storage/searches.ts';
@@ -128,7 +132,7 @@ export function apiRoutes(setup: RouteSetup): RouteDefinition<Caller>[] {
     nudgeWebhooks();
   };
   const context: RouteContext = { ...setup, searches: createSearches(), nudge };
-  return [
+  const routes = [
     ...mailRoutes(context),
     ...logRoutes(context),
     ...sandboxTools(context),
@@ -136,6 +140,27 @@ export function apiRoutes(setup: RouteSetup): RouteDefinition<Caller>[] {
     ...peopleRoutes(context),
     ...operatorTools(context),
   ];
+  return [...routes, ...agentRequestRoutes(agentChanges(setup, routes))];
+}
+
+/** What changes of AI agents need; `routes` are those that an approved change can call. */
+function agentChanges({ parts, linkBase }: Pick<RouteSetup, 'parts' | 'linkBase'>, routes: RouteDefinition<Caller>[]) {
+  const { database, clock, overload, secretKey } = parts;
+  return {
+    database,
+    clock,
+    secretKey,
+    call: createInnerCalls(routes),
+    get baseUrl() {
+      return linkBase.baseUrl;
+    },
+    mailRefusal: () => {
+      const [first] = overload.reasons();
+      if (first === undefined) return undefined;
+      const code = first.part === 'storage' ? ('UNAVAILABLE' as const) : ('OVERLOADED' as const);
+      return failure(code, { message: `Nothing was accepted: ${first.message}. Retry later.` });
+    },
+  };
 }
 
 /** Routes for sending: also recipient pages, templates, and uploads. */
@@ -159,7 +184,9 @@ function mailRoutes({ parts, options, linkBase, searches, nudge, ...given }: Rou
       inFlight,
       isVerified: senders.isVerified,
       senderAdvice: createSenderAdvice({
-        ...{ database, dns: parts.dns, bounceDomain: config.bounceDomain },
+        database,
+        dns: parts.dns,
+        bounceDomain: config.bounceDomain,
         sendingHost: config.route.kind === 'mx' ? config.smtpHostname : undefined,
       }),
       render,
@@ -229,7 +256,10 @@ function sandboxTools({ parts, options, linkBase, nudge }: RouteContext): RouteD
   const deliveries = createSandboxDeliveries({ database, blobs, clock, log, metrics });
   return [
     ...sandboxRoutes({
-      ...{ database, blobs, clock, followers: options.followers },
+      database,
+      blobs,
+      clock,
+      followers: options.followers,
       waits: createConcurrencyLimiter('inboxWaits', options.rateShare),
       isStopping: () => parts.overload.reasons().some((reason) => reason.part === 'service'),
     }),
@@ -268,7 +298,10 @@ function settingRoutes({
     }),
     ...inboundMailRoutes({ database, blobs, clock, links: createInboundLinks(linkBase) }),
     ...inboundRouteRoutes({
-      ...{ database, clock, secretKey, freshDns },
+      database,
+      clock,
+      secretKey,
+      freshDns,
       mx: mxOf(config),
       checkUrl: (url) => checkUrl(url, { lookup: dns.lookupHost, allow: ranges(config.webhookAllow) }),
     }),
@@ -276,8 +309,13 @@ function settingRoutes({
     ...incidentRoutes({ database, clock, nudge }),
     ...refusedRequestRoutes({ database, clock, refusedRequests: options.refusedRequests }),
     ...accountRoutes({
-      ...{ database, clock, callers, logins: options.logins, nudge },
+      database,
+      clock,
+      callers,
+      logins: options.logins,
+      nudge,
       submissionPorts: options.submissionPorts,
+      signingSecretKey: config.doors.includes('ses') ? secretKey : undefined,
     }),
     ...approvalRoutes({ database, clock }),
     ...auditRoutes<Caller>({ database }),
@@ -288,15 +326,13 @@ function settingRoutes({
 function peopleRoutes({ parts, options, sessions, linkBase }: RouteContext): RouteDefinition<Caller>[] {
   const { database, clock, log } = parts;
   return userRoutes({
-    ...{
-      database,
-      clock,
-      log,
-      secretKey: linkBase.secretKey,
-      sessions,
-      mail: options.mail,
-      oidc: oidcSettings(parts.config),
-    },
+    database,
+    clock,
+    log,
+    secretKey: linkBase.secretKey,
+    sessions,
+    mail: options.mail,
+    oidc: oidcSettings(parts.config),
     get baseUrl() {
       return linkBase.baseUrl;
     },
@@ -317,7 +353,13 @@ function operatorTools({ parts, options, callers, nudge }: RouteContext): RouteD
   const { database, blobs, clock, config, overload } = parts;
   return [
     ...operatorRoutes({
-      ...{ database, blobs, clock, callers, logins: options.logins, nodes: options.nodes, nudge },
+      database,
+      blobs,
+      clock,
+      callers,
+      logins: options.logins,
+      nodes: options.nodes,
+      nudge,
       doctor: createDoctor(parts),
       queueDepth: () => overload.queue().depth,
       isRelayed: config.route.kind !== 'mx',
@@ -340,35 +382,37 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
   };
   const basePath = basePathOf(linkBase.baseUrl);
   const sessions = createSessions({
-    ...{ database, clock, log },
+    database,
+    clock,
+    log,
     get baseUrl() {
       return linkBase.baseUrl;
     },
   });
   const templates = createTemplateSource({ database, clock });
   const routes = apiRoutes({ parts, templates, options, callers: authenticator, sessions, linkBase });
-  const doors = config.doors.includes('resend')
-    ? [
-        createResendDoor({
-          ...{ database, blobs: parts.blobs, clock, http: options.http, linkBase, callers: authenticator },
-          call: createInnerCalls(routes),
-          templatesChanged: (accountId) => templates.changed(accountId),
-        }),
-      ]
-    : [];
+  const doors = doorsOf({ parts, options, templates, linkBase, callers: authenticator, routes });
+  const agents = agentInterface({ parts, routes, linkBase, callers: authenticator });
   const service = serviceRoutes<Caller>({ ...stateOf(parts), openapi: () => openapi() });
   const openapi = (): unknown =>
     createOpenapi([...routes, ...service], { ...API_DOCUMENT, serverUrl: linkBase.baseUrl });
   app = createHttpApp({
-    ...{ host: config.httpHost, port: config.httpPort, tls: tlsPortOf(parts, options), log, metrics },
+    host: config.httpHost,
+    port: config.httpPort,
+    tls: tlsPortOf(parts, options),
+    log,
+    metrics,
     trustedProxies: ranges(config.trustedProxies),
     onUntrustedProxy: createUntrustedProxyNote(parts),
     routes: [
       ...[...routes, ...service, ...challenges(parts), ...doors.flatMap((one) => one.routes)],
+      ...agents.flatMap((one) => one.routes),
       ...docsRoutes<Caller>(openapi, { basePath }),
+      ...guideRoutes<Caller>({ basePath }),
+      ...docsTextRoutes<Caller>(createDocs(), { basePath }),
       ...portalRoutes<Caller>({ hasIdentityProvider: oidcSettings(config) !== undefined, basePath }),
     ],
-    doors: doors.map((one) => one.door),
+    doors: [...agents, ...doors].map((one) => one.door),
     authenticate: byHeaders(authenticator),
     sessions,
     basePath,
@@ -381,6 +425,70 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     ...(config.rateLimit === undefined ? {} : { rateLimitPerSecond: config.rateLimit, rateShare: options.rateShare }),
   });
   return app;
+}
+
+interface DoorSetup extends Pick<RouteSetup, 'parts' | 'options' | 'callers' | 'linkBase'> {
+  templates: TemplateSource;
+  routes: readonly RouteDefinition<Caller>[];
+}
+
+/** Returns the interfaces of other services that the operator turned on. */
+function doorsOf({ parts, options, templates, linkBase, callers, routes }: DoorSetup) {
+  const { config, database, blobs, clock } = parts;
+  if (config.doors.length === 0) return [];
+  const call = createInnerCalls(routes);
+  const open = {
+    resend: () =>
+      createResendDoor({
+        database,
+        blobs,
+        clock,
+        http: options.http,
+        linkBase,
+        callers,
+        call,
+        templatesChanged: (accountId) => templates.changed(accountId),
+      }),
+    ses: () =>
+      createSesDoor({
+        clock,
+        linkBase,
+        callers,
+        call,
+        submit: submitOf(parts, options, linkBase),
+        hostname: config.smtpHostname,
+        rateLimit: config.rateLimit,
+      }),
+  };
+  return config.doors.map((name) => open[name]());
+}
+
+/** Accepts complete emails that arrive over HTTP. */
+function submitOf(parts: Parts, options: ApiOptions, linkBase: LinkBase): Submit {
+  const { database, blobs, clock } = parts;
+  return createSubmit({
+    database,
+    blobs,
+    clock,
+    directDispatch: options.directDispatch,
+    inFlight: createInFlightKeys(),
+    trackingLinks: createTrackingLinks(linkBase),
+    isVerified: createSenderCheck({ database, clock }).isVerified,
+    onAccepted: (accepted) => noteAccepted(parts, options, accepted),
+  });
+}
+
+/** Returns the endpoint for AI agents, if it is on. */
+function agentInterface(setup: {
+  parts: Parts;
+  routes: RouteDefinition<Caller>[];
+  linkBase: LinkBase;
+  callers: Authenticator;
+}): Mcp[] {
+  const { parts, routes, callers } = setup;
+  const { mcp: access } = parts.config;
+  if (access === 'off') return [];
+  return [createMcp(Object.assign(agentChanges(setup, routes), { access, callers, version: VERSION }))];
 }
 
 /** Routes that certificate authorities call, if certificates are ordered. */
@@ -396,7 +504,10 @@ function tlsPortOf({ config }: Parts, { tls }: ApiOptions): { port: number; cont
 export function createServicePort(parts: Parts): HttpApp {
   const { config, log, metrics } = parts;
   return createHttpApp<Caller>({
-    ...{ host: config.httpHost, port: config.httpPort, log, metrics },
+    host: config.httpHost,
+    port: config.httpPort,
+    log,
+    metrics,
     trustedProxies: ranges(config.trustedProxies),
     routes: [...serviceRoutes<Caller>(stateOf(parts)), ...challenges(parts)],
     authenticate: () => refuse(failure('UNAUTHORIZED')),

@@ -69,6 +69,13 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
     async () =>
       live.put(`/webhooks/${(await made(live.post('/webhooks', hook))).webhookId}`, { ...hook, description: 'new' }),
   ],
+  'PATCH /webhooks/:id': [
+    'webhook.replace',
+    async () => {
+      const { webhookId } = await made(live.post('/webhooks', hook));
+      return live.call({ method: 'PATCH', path: `/webhooks/${webhookId}`, body: { description: 'new' } });
+    },
+  ],
   'DELETE /webhooks/:id': [
     'webhook.delete',
     async () => live.delete(`/webhooks/${(await made(live.post('/webhooks', hook))).webhookId}`),
@@ -117,6 +124,13 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
       return live.put(`/templates/${templateId}`, { name: 'b', subject: 's', text: 'u' });
     },
   ],
+  'PATCH /templates/:id': [
+    'template.replace',
+    async () => {
+      const { templateId } = await made(live.post('/templates', { name: 'e', subject: 's', text: 't' }));
+      return live.call({ method: 'PATCH', path: `/templates/${templateId}`, body: { text: 'u' } });
+    },
+  ],
   'POST /templates/:id/versions/:version/restore': [
     'template.restore-version',
     async () => {
@@ -147,6 +161,13 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
     async () => {
       const { inboundRouteId } = await made(sandbox.post('/inbound-routes', { match: 'b@in.shop.example' }));
       return sandbox.put(`/inbound-routes/${inboundRouteId}`, { match: '*@in.shop.example' });
+    },
+  ],
+  'PATCH /inbound-routes/:id': [
+    'inbound-route.replace',
+    async () => {
+      const { inboundRouteId } = await made(sandbox.post('/inbound-routes', { match: 'd@in.shop.example' }));
+      return sandbox.call({ method: 'PATCH', path: `/inbound-routes/${inboundRouteId}`, body: { maxBytes: 2_000 } });
     },
   ],
   'DELETE /inbound-routes/:id': [
@@ -260,6 +281,9 @@ test('every route that changes something is in the table, and writes its row', a
     ...Object.keys(ROUTES),
     'POST /webhooks/:id/deliveries/:deliveryId/retry',
     'POST /incidents/:id/retry',
+    // People decide, with a session: src/mcp/approvals.test.ts.
+    'POST /agent-requests/:id/approve',
+    'POST /agent-requests/:id/decline',
   ];
   assert.deepEqual(changing.sort(), tabled.sort());
   for (const [name, [action, call]] of Object.entries(ROUTES)) {

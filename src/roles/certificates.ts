@@ -85,8 +85,15 @@ function createOrders(
     return undefined;
   }
   return createAcme({
-    ...{ database, clock, log, secretKey, onCertificate, names: () => [...new Set([...names, ...further()])] },
-    ...{ directory: config.acmeDirectory, email: config.acmeEmail, userAgent: `postrider/${VERSION}` },
+    database,
+    clock,
+    log,
+    secretKey,
+    onCertificate,
+    names: () => [...new Set([...names, ...further()])],
+    directory: config.acmeDirectory,
+    email: config.acmeEmail,
+    userAgent: `postrider/${VERSION}`,
   });
 }
 

@@ -10,7 +10,12 @@ export function startReports(
   const { route, fallbackRoute, smtpHostname: hostname } = config;
   const relays = [route.kind === 'relay' ? route.relay.host : undefined, fallbackRoute?.host];
   return startDeliveryReports({
-    ...{ database, blobs, clock, log, mail, hostname },
+    database,
+    blobs,
+    clock,
+    log,
+    mail,
+    hostname,
     relays: relays.filter((host) => host !== undefined),
   });
 }

@@ -38,12 +38,18 @@ export function createDoctor({ config, directory, database, blobs, clock }: Part
     }
   };
   const subject: Subject = {
-    ...{ config, clock, database: checkDatabase, probeBlobs: () => probeBlobStore(blobs) },
+    config,
+    clock,
+    database: checkDatabase,
+    probeBlobs: () => probeBlobStore(blobs),
     network: config.doctorNetwork === 'on',
     answered: rememberWell(clock),
   };
   const cache = createFreshCache<null, Diagnosis>({
-    ...{ clock, maxAgeMs: KEPT_MS, limit: 1, absentLimit: 0 },
+    clock,
+    maxAgeMs: KEPT_MS,
+    limit: 1,
+    absentLimit: 0,
     read: () => examine(subject),
   });
   return async () => (await cache.get('', null))!;

@@ -76,14 +76,21 @@ export async function startInboundRole(
     onRecorded,
   });
   const server = createInboundServer({
-    ...{ hostname: config.smtpHostname, blobs, tls, clock, log, metrics },
+    hostname: config.smtpHostname,
+    blobs,
+    tls,
+    clock,
+    log,
+    metrics,
     limits: { maxConnectionsPerAddress: config.inboundMaxConnectionsPerAddress },
     trustedProxies: ranges(config.trustedProxies),
     closedToMail: () => overload.reasons()[0]?.message,
     closedToContent: () => overload.reasons().find((reason) => reason.part !== 'service')?.message,
     recipients: createRecipients({
       tokens: createTokenAddresses(parts.secretKey),
-      ...{ clock, bounceDomain: config.bounceDomain, hostname: config.smtpHostname },
+      clock,
+      bounceDomain: config.bounceDomain,
+      hostname: config.smtpHostname,
       isReturnPath: (domain) => database.execute(isReturnPathOperation, domain),
       findRoute: createFindRoute({ database, clock }),
     }),
@@ -124,7 +131,8 @@ export function mxOf({ smtpHostname, bounceDomain }: Parts['config']): MxSetting
 /** Recognizes mail to this host and its destination. `inboundPort` is this process's port, once it listens. */
 export function ownHostOf({ config, database, clock }: Parts, inboundPort: () => number | undefined): Routing['own'] {
   return {
-    ...{ name: config.smtpHostname, addresses: ranges(ownExchangerAddresses(config)) },
+    name: config.smtpHostname,
+    addresses: ranges(ownExchangerAddresses(config)),
     hasRoutes: createHasRoutes({ database, clock }),
     inbound: () => {
       const port = inboundPort();
@@ -162,7 +170,12 @@ export function startInboundWork(
   };
   const verifier = createMailVerifier({ dns, log, hostname: config.smtpHostname });
   const worker = startInboundWorker({
-    ...{ database, blobs, clock, log, onRecorded, random: Math.random },
+    database,
+    blobs,
+    clock,
+    log,
+    onRecorded,
+    random: Math.random,
     handlers: {
       ...reportHandlersOf(parts, { postmaster: config.postmaster, forward, mayForward }),
       route: createRouteHandler({ database, verifier, metrics, links: createInboundLinks(linkBase) }),

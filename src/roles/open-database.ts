@@ -6,7 +6,7 @@ import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Config } from '../config.ts';
-import { hasWeeksOperation, makePartitionsOperation } from '../messages/messages.ts';
+import { hasWeeksOperation, makePartitions } from '../messages/messages.ts';
 import { assertDatabaseNotLost, type DataDirectory } from '../storage/data-directory.ts';
 import { type Database, type Hints, noHints } from '../storage/database.ts';
 import { alignEventOrderOperation } from '../storage/meta-store.ts';
@@ -43,7 +43,7 @@ export async function openDatabase(options: OpenDatabaseOptions): Promise<Databa
   try {
     const isRestored = await database.execute(alignEventOrderOperation, null);
     if (isRestored) log.warn('database restored into another cluster; new events continue after the existing ones');
-    await makePartitions(database, (database.clock ?? clock).now(), log);
+    await preparePartitions(database, (database.clock ?? clock).now(), log);
     return database;
   } catch (error) {
     await database.close();
@@ -55,10 +55,10 @@ export async function openDatabase(options: OpenDatabaseOptions): Promise<Databa
  * Creates the partitions of the coming weeks. A locked table (a dump, a vacuum, another node that creates them) does not prevent the start:
  * if the current rows have a partition, housekeeping creates the others later; if not, rows go to the default partition after some tries.
  */
-async function makePartitions(database: Database, nowMs: number, log: Log): Promise<void> {
+async function preparePartitions(database: Database, nowMs: number, log: Log): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {
-      await database.execute(makePartitionsOperation, { nowMs });
+      await makePartitions(database, { nowMs });
       return;
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error;

@@ -17,10 +17,12 @@ import '../messages/late-store.ts';
 import '../messages/partition-store.ts';
 import '../storage/meta-store.ts';
 
+import '../limits/quota-store.ts';
 import '../audit/store.ts';
 import '../accounts/store.ts';
 import '../accounts/credential-store.ts';
 import '../accounts/protection-store.ts';
+import '../accounts/agent-request-store.ts';
 import '../users/store.ts';
 import '../users/member-store.ts';
 import '../users/session-store.ts';

@@ -25,6 +25,7 @@ import { loadSecretKey } from '../storage/secret-key.ts';
 import { backlogOperation } from '../work/work.ts';
 import { checkBlobStore, openBlobStore } from './blob-store.ts';
 import { openDatabase, openHints } from './open-database.ts';
+import { measureBuild, measureDatabase } from './process-metrics.ts';
 
 export interface Parts extends Running {
   config: Config;
@@ -75,13 +76,15 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     );
     const hold = holdDataDirectory(directory);
     opened.push({ stop: async () => hold.release() });
-    const database = await openDatabase({
+    const metrics = createMetrics();
+    const openedDatabase = await openDatabase({
       config,
       directory,
       clock: options.clock ?? systemClock,
       log,
       onBroken: options.onBroken,
     });
+    const database = measureDatabase(openedDatabase, metrics);
     opened.push({ stop: () => database.close() });
     if (config.databaseUrl === undefined) hold.noteDatabase();
     const clock = options.clock ?? database.clock ?? systemClock;
@@ -90,7 +93,6 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     const secretKey = await loadSecretKey({ directory, database, configured: config.secretKey });
     const dns = openDns({ servers: config.dnsServers, dnssec: config.dnssec });
     opened.push({ stop: async () => dns.close() });
-    const metrics = createMetrics();
     const overload = await watchOverload({
       database,
       folders: watchedFolders(config, directory),
@@ -99,6 +101,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     });
     opened.push(overload);
     metrics.readQueueFrom(() => overload.queue());
+    measureBuild(metrics);
     const disk = { name: 'postrider_disk_free_bytes', help: 'Free disk space where accepted mail is stored.' };
     metrics.readGaugeFrom(disk, () => overload.freeBytes());
     const store = await openBlobStore(config, { directory, clock, onBroken: options.onBroken });

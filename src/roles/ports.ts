@@ -161,6 +161,12 @@ export async function assertSourceAddresses({ sourceAddresses }: Pick<Config, 's
   }
 }
 
+/** Returns whether this process opens a port with TLS or STARTTLS. */
+export function hasTlsPort({ roles, httpsPort }: Pick<Config, 'roles' | 'httpsPort'>): boolean {
+  const isHttps = roles.includes('api') && httpsPort !== undefined;
+  return isHttps || roles.includes('smtp') || roles.includes('inbound');
+}
+
 /** Returns undefined if no files are configured; throws an error for the operator if they cannot be used. */
 export function checkTlsFiles({
   smtpTlsCert: certFile,

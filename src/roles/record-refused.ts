@@ -24,18 +24,16 @@ export function recordCall(to: Recorder, clock: Clock, refused: RefusedCall<Call
   if (!isRecorded(caller)) return;
   const { code, message, details } = refusal;
   to.record({
-    ...{
-      ...ownerOf(caller),
-      requestId,
-      atMs: clock.now(),
-      source: 'api',
-      call,
-      status,
-      code,
-      message,
-      details,
-      address,
-    },
+    ...ownerOf(caller),
+    requestId,
+    atMs: clock.now(),
+    source: 'api',
+    call,
+    status,
+    code,
+    message,
+    details,
+    address,
   });
 }
 
@@ -50,8 +48,16 @@ export function recordItem(to: Recorder, clock: Clock, { request, index, refusal
   if (!isRecorded(caller)) return;
   const { code, message } = refusal;
   to.record({
-    ...{ ...ownerOf(caller), requestId, atMs: clock.now(), source: 'api', call: 'POST /send/batch' },
-    ...{ status: catalogue[code].status, code, message, details: detailsOfItem(index, refusal), address },
+    ...ownerOf(caller),
+    requestId,
+    atMs: clock.now(),
+    source: 'api',
+    call: 'POST /send/batch',
+    status: catalogue[code].status,
+    code,
+    message,
+    details: detailsOfItem(index, refusal),
+    address,
   });
 }
 
@@ -62,7 +68,15 @@ export function recordCommand(to: Recorder, clock: Clock, { caller, address, ver
   const [, status, code = '', message = reply] = REPLY.exec(reply) ?? [];
   const atMs = clock.now();
   to.record({
-    ...{ ...ownerOf(caller), requestId: newId('req', atMs), atMs, source: 'smtp', call: verb },
-    ...{ status: Number(status ?? reply.slice(0, 3)), code, message, details: [], address },
+    ...ownerOf(caller),
+    requestId: newId('req', atMs),
+    atMs,
+    source: 'smtp',
+    call: verb,
+    status: Number(status ?? reply.slice(0, 3)),
+    code,
+    message,
+    details: [],
+    address,
   });
 }

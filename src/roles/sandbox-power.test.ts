@@ -28,12 +28,15 @@ const POWERS: Record<string, Power> = {
   'POST /messages/:id/share': 'own',
   'POST /webhooks': 'own',
   'PUT /webhooks/:id': 'own',
+  'PATCH /webhooks/:id': 'own',
   'DELETE /webhooks/:id': 'own',
   'POST /webhooks/:id/rotate-secret': 'own',
   'POST /webhooks/:id/test': 'none',
   'POST /webhooks/:id/deliveries/:deliveryId/retry': 'own',
   'POST /webhooks/:id/replay': 'own',
   'POST /incidents/:id/retry': 'own',
+  'POST /agent-requests/:id/approve': 'refused',
+  'POST /agent-requests/:id/decline': 'refused',
   'POST /suppressions': 'own',
   'POST /suppressions/import': 'own',
   'DELETE /suppressions/:email': 'own',
@@ -44,6 +47,7 @@ const POWERS: Record<string, Power> = {
   'DELETE /sandbox/inbox': 'own',
   'POST /templates': 'own',
   'PUT /templates/:id': 'own',
+  'PATCH /templates/:id': 'own',
   'DELETE /templates/:id': 'own',
   'POST /templates/:id/versions/:version/restore': 'own',
   'POST /templates/:id/render': 'none',
@@ -64,6 +68,7 @@ const POWERS: Record<string, Power> = {
   'POST /inbound-routes': 'own',
   'POST /inbound-routes/:id/verify': 'own',
   'PUT /inbound-routes/:id': 'own',
+  'PATCH /inbound-routes/:id': 'own',
   'DELETE /inbound-routes/:id': 'own',
   'POST /unsubscribe/:token': 'no key',
   'POST /users': 'refused',
@@ -72,6 +77,8 @@ const POWERS: Record<string, Power> = {
 };
 
 const BODIES: Record<string, unknown> = {
+  'POST /agent-requests/:id/approve': { digest: '0'.repeat(64) },
+  'POST /agent-requests/:id/decline': { digest: '0'.repeat(64) },
   'POST /account/resume-sending': { confirm: true },
   'POST /domains': { domain: 'new.example.com' },
   'PUT /domains': { domain: 'other.example.com' },
@@ -117,6 +124,9 @@ function liveRows(): Record<string, unknown[]> {
 
 const nameOf = ({ method, path: at }: Pick<RouteDefinition, 'method' | 'path'>): string => `${method} ${at}`;
 
+/** People with a session decide on the requests of agents; no key can. */
+const isForPeople = (name: string): boolean => name.includes('/agent-requests/');
+
 async function callAs(api: Api, name: string, id = 'none'): Promise<Answer> {
   const [method = '', pattern = ''] = name.split(' ');
   const body = method === 'DELETE' ? undefined : (BODIES[name] ?? {});
@@ -143,12 +153,12 @@ test('a sandbox key cannot change what both modes share; a live key can', async 
   for (const name of refused) {
     const answer = await callAs(sandbox, name, domainId);
     assert.equal(code(answer), '403 FORBIDDEN', name);
-    assert.match(answer.body.error.message, /live key/, name);
+    assert.match(answer.body.error.message, isForPeople(name) ? /Only a person/ : /live key/, name);
     assert.deepEqual(liveRows(), before, name);
   }
   for (const name of ['/account', '/domains', '/approvals', '/api-keys', '/smtp-credentials', '/templates'])
     assert.equal((await sandbox.get(name)).status, 200, `${name} may be read`);
-  for (const name of refused) {
+  for (const name of refused.filter((one) => !isForPeople(one))) {
     const control = await callAs(live, name, domainId);
     assert.ok(control.status < 300 || control.status === 404, `${name}: ${code(control)}`);
     if (control.status < 300 && name !== 'POST /domains/:id/verify')

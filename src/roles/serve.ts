@@ -15,7 +15,7 @@ import { hasEverServed } from '../storage/data-directory.ts';
 import { type FirstRun, firstRun } from '../users/users.ts';
 import { assertPublicNames } from './certificate-names.ts';
 import { openParts, type Parts } from './parts.ts';
-import { assertPortsFree, assertSourceAddresses, checkTlsFiles } from './ports.ts';
+import { assertPortsFree, assertSourceAddresses, checkTlsFiles, hasTlsPort } from './ports.ts';
 import { openProviderFile } from './provider-file.ts';
 import { type Roles, startRoles } from './start-roles.ts';
 
@@ -46,10 +46,8 @@ export async function serve(
   log: Log = createLog(config.logLevel),
 ): Promise<Serving> {
   const broken = Promise.withResolvers<string>();
-  const has = (role: Config['roles'][number]): boolean => config.roles.includes(role);
-  const hasTls = has('smtp') || has('inbound') || (has('api') && config.httpsPort !== undefined);
   assertPublicNames(config);
-  const tlsFiles = hasTls ? checkTlsFiles(config) : undefined;
+  const tlsFiles = hasTlsPort(config) ? checkTlsFiles(config) : undefined;
   if (config.roles.includes('delivery')) await assertSourceAddresses(config);
   const providerFile = openProviderFile(config);
   if (!hasEverServed(config.dataDir)) await assertPortsFree(config);
@@ -64,7 +62,11 @@ export async function serve(
     const first = await firstRun({ database, clock, directory, baseUrl: publicUrl(config) });
     if (first) onFirstRun(first);
     const nodes = await joinNodes({
-      ...{ database, clock, log, host: config.smtpHostname, version: VERSION },
+      database,
+      clock,
+      log,
+      host: config.smtpHostname,
+      version: VERSION,
       roles: config.roles,
     });
     opened.push(nodes);

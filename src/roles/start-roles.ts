@@ -20,6 +20,7 @@ import { startHousekeeping } from '../housekeeping/housekeeping.ts';
 import type { HttpApp } from '../http/app.ts';
 import { INBOUND_WORK, type InboundWorker, inboundBlobsOperation } from '../inbound/inbound.ts';
 import { startRouteChecks } from '../inbound-routes/inbound-routes.ts';
+import { startQuotaNotices } from '../limits/limits.ts';
 import { DELIVERY_WORK } from '../messages/messages.ts';
 import { openDns } from '../net/dns.ts';
 import { openHttpClient } from '../net/http-client.ts';
@@ -29,7 +30,7 @@ import { createRefusedRequests, type RefusedRequests } from '../refused-requests
 import { startSendingProtection } from '../reputation/reputation.ts';
 import { createSystemMail, SYSTEM_ACCOUNT, type SystemMailer } from '../send/send.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
-import { startRollUp, tookMailOperation } from '../statistics/statistics.ts';
+import { acceptedMailOperation, startRollUp } from '../statistics/statistics.ts';
 import { openTlsPolicies } from '../tls-policy/tls-policy.ts';
 import { startWebhooks } from '../webhooks/webhooks.ts';
 import { createApi, createServicePort } from './api.ts';
@@ -93,7 +94,11 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
   };
   try {
     const { httpPort, httpsPort } = await openPorts(parts, ports, {
-      ...{ nodes: options.nodes, workers, refusedRequests, certificates, trackingHosts },
+      nodes: options.nodes,
+      workers,
+      refusedRequests,
+      certificates,
+      trackingHosts,
     });
     certificates.start();
     const { port: smtpPort, implicitTlsPort: smtpsPort } = ports.smtp ?? {};
@@ -144,7 +149,8 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
   if (webhooks) wakeUps.onWake(WEBHOOK_WORK, () => webhooks.nudge());
   const delivery = config.roles.includes('delivery')
     ? startDeliveryRole(parts, {
-        ...{ providers, inboundPort },
+        providers,
+        inboundPort,
         notifyOperators: (notice) => mail.notify({ accountId: SYSTEM_ACCOUNT, ...notice }),
         onSettled: nudgeWebhooks,
         connectionShare: () => nodes.share('delivery'),
@@ -174,7 +180,9 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
     startInbound: (baseUrl: string): void => {
       if (!config.roles.includes('delivery')) return;
       const work = startInboundWork(parts, {
-        ...{ baseUrl, onRecorded: nudgeWebhooks, forward: mail.forward },
+        baseUrl,
+        onRecorded: nudgeWebhooks,
+        forward: mail.forward,
         share: () => nodes.share('delivery'),
       });
       wakeUps.onWake(INBOUND_WORK, () => work.nudge());
@@ -219,7 +227,10 @@ async function openPorts(
   const shared = { ...workers, logins, refusedRequests, trackingUrlOf: trackingHosts.urlOf };
   ports.app = hasApi
     ? createApi(parts, {
-        ...{ ...shared, nodes, rateShare: () => nodes.share('api'), tls: certificates.https },
+        ...shared,
+        nodes,
+        rateShare: () => nodes.share('api'),
+        tls: certificates.https,
         submissionPorts: () => ({
           port: ports.smtp?.port ?? config.smtpPort ?? STANDARD_SMTP_PORT,
           tlsPort: ports.smtp?.implicitTlsPort ?? config.smtpsPort ?? null,
@@ -233,13 +244,18 @@ async function openPorts(
   if (certificates.smtp && config.roles.includes('smtp')) {
     const rateShare = (): number => nodes.share('smtp');
     ports.smtp = await startSmtpRole(parts, {
-      ...{ ...shared, tls: certificates.smtp, baseUrl, rateShare },
+      ...shared,
+      tls: certificates.smtp,
+      baseUrl,
+      rateShare,
       logins: config.doors.includes('resend') ? withForeignNames(logins, createAuthenticator(parts)) : logins,
     });
   }
   if (certificates.smtp && config.roles.includes('inbound')) {
     ports.inbound = await startInboundRole(parts, {
-      ...{ tls: certificates.smtp, onStored: workers.nudgeInbound, onRecorded: workers.nudgeReaders },
+      tls: certificates.smtp,
+      onStored: workers.nudgeInbound,
+      onRecorded: workers.nudgeReaders,
       share: () => nodes.share('inbound'),
     });
   }
@@ -346,9 +362,9 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     keysFor: createKeysFor(parts),
     ...(config.bounceDomain !== undefined && { returnPaths: returnPathsOf(parts, config.bounceDomain) }),
     isSuspended: createSuspensionCheck({ database, clock }),
-    tookMailLately: (accountId, domain) => {
+    acceptedMailLately: (accountId, domain) => {
       const untilMs = clock.now();
-      return database.execute(tookMailOperation, { accountId, domain, fromMs: untilMs - LATELY_MS, untilMs });
+      return database.execute(acceptedMailOperation, { accountId, domain, fromMs: untilMs - LATELY_MS, untilMs });
     },
     metrics: parts.metrics,
     notifyOperators: options.notifyOperators,
@@ -385,19 +401,29 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
   };
 }
 
-/** Starts the checks that one node runs for all: domains, inbound routes, reputation. */
+/** Starts the checks that one node runs for all: domains, inbound routes, reputation, quotas. */
 function startChecks(parts: Parts, { isFirstNode: isChosen, notify, isServed }: DeliveryRoleOptions): Running {
   const { config, database, clock, log, secretKey } = parts;
   const freshDns = () => openDns({ servers: config.dnsServers, dnssec: config.dnssec });
   const domainChecks = startDomainChecks({
-    ...{ database, clock, log, secretKey, notify, isChosen, isServed, freshDns },
-    ...{ sendingHost: config.smtpHostname, bounceDomain: config.bounceDomain, baseUrl: config.baseUrl },
+    database,
+    clock,
+    log,
+    secretKey,
+    notify,
+    isChosen,
+    isServed,
+    freshDns,
+    sendingHost: config.smtpHostname,
+    bounceDomain: config.bounceDomain,
+    baseUrl: config.baseUrl,
   });
   const routeChecks = startRouteChecks({ database, clock, log, mx: mxOf(config), freshDns, isChosen });
   const protection = startSendingProtection({ database, clock, log, notify, isChosen });
+  const quotaNotices = startQuotaNotices({ database, log, notify, isChosen });
   return {
     stop: async () => {
-      await Promise.all([domainChecks.stop(), routeChecks.stop(), protection.stop()]);
+      await Promise.all([domainChecks.stop(), routeChecks.stop(), protection.stop(), quotaNotices.stop()]);
     },
   };
 }

@@ -20,7 +20,12 @@ export function openTlsReports(parts: Parts, mail: Pick<SystemMailer, 'sendRepor
   const counters = openTlsCounters({ database, clock, log });
   const http = openHttpClient({ lookup: dns.lookupHost, allow: ranges(config.mxAllow), connectionsPerOrigin: 2 });
   const reporter = startReporter({
-    ...{ database, clock, log, dns, http, submitter },
+    database,
+    clock,
+    log,
+    dns,
+    http,
+    submitter,
     isVerified: async () => (await database.execute(signingAccountOperation, submitter)) !== null,
     sendMail: mail.sendReport,
   });

@@ -27,7 +27,10 @@ test('records, lists and what may be missing come out as they went in', () => {
     key: { id: string } | null;
   }
   const codec = record<Thing>({
-    ...{ name: 'text', size: 'int?', content: 'bytes?', isOld: 'json' },
+    name: 'text',
+    size: 'int?',
+    content: 'bytes?',
+    isOld: 'json',
     parts: list(record<Thing['parts'][number]>({ digest: 'bytes' })),
     key: nullable(record<{ id: string }>({ id: 'text' })),
   });
@@ -41,7 +44,9 @@ test('records, lists and what may be missing come out as they went in', () => {
   const carried = new UnpackedBytes(bytes.joined());
   const hex = (value: Uint8Array | null): string | null => value && Buffer.from(value).toString('hex');
   const comparable = ({ content, parts, ...rest }: Thing) => ({
-    ...{ ...rest, content: hex(content), parts: parts.map(({ digest }) => hex(digest)) },
+    ...rest,
+    content: hex(content),
+    parts: parts.map(({ digest }) => hex(digest)),
   });
   assert.deepEqual(
     packed.map((one) => comparable(codec.unpack(JSON.parse(one), carried))),

@@ -17,11 +17,24 @@ export interface DatabaseState {
   readyForMs?: number;
 }
 
+/** Connections of this process to a database server. */
+export interface PoolState {
+  /** The most connections that it opens. */
+  max: number;
+  /** Connections that run an operation, or are opening. */
+  inUse: number;
+  idle: number;
+  /** Operations that wait for a connection. */
+  waiting: number;
+}
+
 export interface Database {
   readonly dialect: 'sqlite' | 'postgres';
   /** Runs an operation; rejects with Unavailable if storage currently cannot (OutcomeUnknown is a subclass). */
   execute<A, R>(op: Operation<A, R>, args: A): Promise<R>;
   state(): DatabaseState;
+  /** The connections to the server; SQLite has none. */
+  pool?(): PoolState;
   /** The clock that nodes sharing a server agree on; SQLite has none. */
   readonly clock?: Clock;
   /** Finishes submitted operations, then closes. */
@@ -32,7 +45,7 @@ export interface Hints extends Running {
   /** Notifies the other nodes of new work of this kind. */
   notify(kind: string): void;
   /** Calls back when another node notified of this kind, or may have done so while the connection was down. */
-  listen(kind: string, heard: () => void): void;
+  listen(kind: string, onHint: () => void): void;
 }
 
 /** For a process that has its database to itself. */

@@ -11,6 +11,13 @@ export interface Migration {
   sql: string;
 }
 
+/** A migration that the database records. */
+export interface AppliedMigration {
+  number: number;
+  name: string;
+  appliedAtMs: number;
+}
+
 const folder = new URL('../../migrations/', import.meta.url);
 
 /** Returns the migrations of a dialect in order; throws if a number is missing or duplicated. */
@@ -60,6 +67,14 @@ export function migrateSqlite(connection: SqliteConnection, nowMs: number): stri
       throw error;
     }
   }
+}
+
+/** Returns the migrations that a SQLite database records, in order; none if it is empty. Changes nothing. */
+export function recordedSqlite(connection: SqliteConnection): AppliedMigration[] {
+  if (!connection.get("SELECT 1 AS found FROM sqlite_master WHERE name = 'migration'")) return [];
+  return connection.all(
+    'SELECT number, name, applied_at AS "appliedAtMs" FROM migration ORDER BY number',
+  ) as unknown as AppliedMigration[];
 }
 
 /** Returns the next one to apply; throws an error for the operator if the recorded history does not match the files. */

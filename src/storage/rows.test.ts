@@ -37,7 +37,8 @@ async function open(
 
 const THING = table('thing', { seq: 'int', itsName: 'text', size: 'int?', content: 'bytes?' });
 const at = (index: number) => ({
-  ...{ itsName: `n "${index}" ü`, size: index % 3 === 0 ? null : index },
+  itsName: `n "${index}" ü`,
+  size: index % 3 === 0 ? null : index,
   content: index % 2 === 0 ? null : Buffer.from([0, index]),
 });
 
@@ -64,7 +65,10 @@ for (const dialect of DIALECTS) {
         );
         assert.deepEqual(
           found.map(({ seq, its_name: itsName, size, content }) => ({
-            ...{ seq, itsName, size, content: content && Buffer.from(content) },
+            seq,
+            itsName,
+            size,
+            content: content && Buffer.from(content),
           })),
           rows,
         );

@@ -266,3 +266,8 @@ export function timeSeqFloor(ms: number): number {
 export function numbersBefore(tx: Transaction, ms: number): number {
   return tx.dialect === 'postgres' ? timeSeqFloor(ms) : Number.MAX_SAFE_INTEGER;
 }
+
+/** Returns whether two rows that were read by the same statement are equal. */
+export function isSameRow(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}

@@ -8,7 +8,10 @@ test('one search runs at a time, and the accounts take turns', async () => {
   const order: string[] = [];
   let running = 0;
   const search = (name: string): Search<string, number> => ({
-    ...{ accountId: name[0]!, limit: 1, from: null, signal: new AbortController().signal },
+    accountId: name[0]!,
+    limit: 1,
+    from: null,
+    signal: new AbortController().signal,
     read: async () => {
       running += 1;
       assert.equal(running, 1);
@@ -45,7 +48,10 @@ interface Numbers {
 function numbers(options: Numbers): Search<number, number> {
   const { accountId = 'a', from = null, limit, divisor = 3, reads, onRead } = options;
   return {
-    ...{ accountId, limit, from, signal: options.signal ?? new AbortController().signal },
+    accountId,
+    limit,
+    from,
+    signal: options.signal ?? new AbortController().signal,
     read: async ({ from, rows, limit: wanted }) => {
       const first = (from ?? 0) + 1;
       const last = first + rows - 1;

@@ -27,16 +27,16 @@ export interface Owner {
 export async function clockOffsets(tx: Transaction, owners: readonly Owner[]): Promise<(owner: Owner) => number> {
   const ids = new Set(owners.flatMap((one) => (one.mode === 'sandbox' ? [one.accountId] : [])));
   if (ids.size === 0) return () => 0;
-  const asked = rowset(
+  const requested = rowset(
     tx,
     'asked',
     { accountId: 'text' },
     [...ids].map((accountId) => ({ accountId })),
   );
   const rows = await tx.all<{ account_id: string; ahead_ms: number }>(
-    `SELECT account_id, ahead_ms FROM sandbox_clock WHERE account_id IN (SELECT asked.account_id FROM ${asked.sql})
+    `SELECT account_id, ahead_ms FROM sandbox_clock WHERE account_id IN (SELECT asked.account_id FROM ${requested.sql})
      ORDER BY account_id ${shared(tx)}`,
-    ...asked.params,
+    ...requested.params,
   );
   const offsets = new Map(rows.map((row) => [row.account_id, row.ahead_ms]));
   return ({ accountId, mode }) => (mode === 'live' ? 0 : (offsets.get(accountId) ?? 0));

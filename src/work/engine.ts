@@ -77,21 +77,29 @@ export class Engine<I extends Item, R extends Lease> {
     this.#leases = new Leases(database, clock);
     const now = (): number => clock.now();
     this.#settler = new Settler<R>({
-      ...{ database, log, now },
+      database,
+      log,
+      now,
       record: (results) => kind.record(results),
       isFinal: (result) => kind.isFinal(result),
       onDone: (seqs) => this.#recorded(seqs),
       onPaused: (isPaused) => !isPaused && kind.start(),
     });
     this.#poison = openPoisonGuard<I>({
-      ...{ database, log, watchMs: deps.crashWatchMs },
+      database,
+      log,
+      watchMs: deps.crashWatchMs,
       isOpen: () => this.isOpen,
       onCleared: (items) => {
         for (const item of items) this.#leaveQuarantine(item);
       },
     });
     this.#backPressure = new BackPressure<I>({
-      ...{ kind: kind.kind, queue: kind.queue, database, log, now },
+      kind: kind.kind,
+      queue: kind.queue,
+      database,
+      log,
+      now,
       size: () => this.size,
       onResumed: () => this.#wakeUp.nudge(),
     });
@@ -262,7 +270,9 @@ export class Engine<I extends Item, R extends Lease> {
 
   async #tickLoop(): Promise<void> {
     const repairClock = watchClock({
-      ...{ clock: this.#deps.clock, log: this.#deps.log, kind: this.#kind.kind },
+      clock: this.#deps.clock,
+      log: this.#deps.log,
+      kind: this.#kind.kind,
       repair: (options) => this.#kind.repairSchedule(options),
     });
     while (!this.#isStopping) {

@@ -196,7 +196,12 @@ export async function reschedule(tx: Transaction, rows: readonly Rescheduled[]):
     'lease',
     { ...LEASE, due: 'int', tried: 'int', cause: 'text?', failedAt: 'int?' },
     inOrder(rows).map(({ seq, fence, dueMs, tried, cause = null, failedAtMs: failedAt = null }) => ({
-      ...{ seq, fence, due: dueMs, tried: tried ? 1 : 0, cause, failedAt },
+      seq,
+      fence,
+      due: dueMs,
+      tried: tried ? 1 : 0,
+      cause,
+      failedAt,
     })),
   );
   const changed = await tx.all<{ seq: number }>(

@@ -1,6 +1,7 @@
 /** Behavior specific to files; test/contract/blobs.long.test.ts covers every store of blobs. */
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -15,14 +16,29 @@ function temporaryFolder(t: TestContext): string {
   return folder;
 }
 
+/** Returns the paths of the files that this process has open. */
+function openFiles(): string[] {
+  return readdirSync('/proc/self/fd').flatMap((fd) => {
+    try {
+      return [readlinkSync(`/proc/self/fd/${fd}`)];
+    } catch {
+      // It was closed since.
+      return [];
+    }
+  });
+}
+
 test('content that is given up before its first piece leaves no file open', async (t) => {
   const folder = temporaryFolder(t);
   const blobs = openDiskBlobs(folder);
   const key = await blobs.put(Buffer.alloc(100_000));
-  const open = () => readdirSync('/proc/self/fd').length;
-  const before = open();
+  const open = () => openFiles().filter((file) => file.startsWith(folder));
+  const reading = (await blobs.read(key))!;
+  await once(reading, 'readable');
+  assert.equal(open().length, 1, 'control: an open file is seen');
+  reading.destroy();
   for (let i = 0; i < 50; i += 1) (await blobs.read(key))!.destroy();
-  await waitUntil('the files to be closed', () => open() <= before + 2);
+  await waitUntil('the files to be closed', () => open().length === 0);
 });
 
 test('removes files of crashed writes after an hour, and nothing else', async (t) => {

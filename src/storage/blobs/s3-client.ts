@@ -71,8 +71,8 @@ export class S3Error extends Unavailable {
 export function errorFromAnswer(call: string, answer: { status: number; body: string; region?: string }): S3Error {
   const { status, body, region } = answer;
   const code = xmlText(body, 'Code');
-  const said = xmlText(body, 'Message')?.replace(/\s+/g, ' ').slice(0, 200);
-  const words = [String(status), code, said].filter((one) => one !== undefined && one !== '').join(' ');
+  const detail = xmlText(body, 'Message')?.replace(/\s+/g, ' ').slice(0, 200);
+  const words = [String(status), code, detail].filter((one) => one !== undefined && one !== '').join(' ');
   const elsewhere = region === undefined ? '' : ` (the bucket is in region ${region})`;
   return new S3Error(`${call} was answered with ${words}${elsewhere}`, {
     status,
@@ -168,7 +168,12 @@ function createSigner({ location, credentials }: S3ClientOptions) {
     const headers = { ...call.headers };
     if (!presign) headers['x-amz-content-sha256'] = call.bodySha256 ?? 'UNSIGNED-PAYLOAD';
     const signer = new AwsV4Signer({
-      ...{ method: call.method, url: url.href, headers, service: 's3', region: location.region, cache: signingKeys },
+      method: call.method,
+      url: url.href,
+      headers,
+      service: 's3',
+      region: location.region,
+      cache: signingKeys,
       ...credentials,
       datetime: new Date(nowMs).toISOString().replace(/[:-]|\.\d{3}/g, ''),
       signQuery: presign !== undefined,
@@ -199,7 +204,7 @@ export function openS3Client(options: S3ClientOptions): S3Client {
     });
     let got: Dispatcher.ResponseData;
     try {
-      const asked = request(signed.url, {
+      const requested = request(signed.url, {
         method: call.method,
         headers: {
           ...Object.fromEntries(signed.headers as unknown as Iterable<[string, string]>),
@@ -211,11 +216,11 @@ export function openS3Client(options: S3ClientOptions): S3Client {
         headersTimeout: answerMs,
         signal: cut.signal,
       });
-      asked.then(
+      requested.then(
         (late) => cut.signal.aborted && discardBody(late),
         () => undefined,
       );
-      got = await Promise.race([asked, overdue]);
+      got = await Promise.race([requested, overdue]);
     } catch (error) {
       throw unansweredError(call.name, error);
     } finally {

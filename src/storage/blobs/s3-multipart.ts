@@ -92,7 +92,10 @@ export async function uploadInParts(client: S3Client, key: string, parts: AsyncI
   const mark = randomText(26);
   const created = await client.run(
     {
-      ...{ name: 'CreateMultipartUpload', method: 'POST', key, query: { uploads: '' } },
+      name: 'CreateMultipartUpload',
+      method: 'POST',
+      key,
+      query: { uploads: '' },
       headers: { 'content-type': 'application/octet-stream', [MARK]: mark },
     },
     (answer) => textOf('CreateMultipartUpload', answer),

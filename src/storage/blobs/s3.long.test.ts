@@ -165,8 +165,12 @@ test('where the clocks differ, calls are signed with the time of the store', asy
   await blobs.put(CONTENT);
   assert.equal(requests.length, 3, 'and kept');
   const { url } = await blobs.presignPut({
-    ...{ key: KEY, sizeBytes: 1, contentType: 'text/plain', sha256: Buffer.alloc(32) },
-    ...{ expiresInSeconds: 60, nowMs: clock.now() },
+    key: KEY,
+    sizeBytes: 1,
+    contentType: 'text/plain',
+    sha256: Buffer.alloc(32),
+    expiresInSeconds: 60,
+    nowMs: clock.now(),
   });
   assert.match(url, /X-Amz-Date=20261123T0944/);
 });

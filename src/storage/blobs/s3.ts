@@ -46,7 +46,11 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
     const key = given ?? newBlobKey(digest);
     await client.run(
       {
-        ...{ name: 'PutObject', method: 'PUT', key, body: content, bodySha256: digest.toString('hex') },
+        name: 'PutObject',
+        method: 'PUT',
+        key,
+        body: content,
+        bodySha256: digest.toString('hex'),
         headers: { 'content-type': BINARY, 'x-amz-checksum-sha256': digest.toString('base64') },
       },
       (answer) => drained('PutObject', answer),

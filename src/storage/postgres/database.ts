@@ -35,10 +35,10 @@ function createServerClock(): ServerClock {
   return {
     now: () => Math.round(performance.now() + offsetMs),
     observe: (serverMs, askedAtMs, answeredAtMs) => {
-      const took = answeredAtMs - askedAtMs;
-      if (took > Math.max(tookMs, ROUGH_MS) && answeredAtMs - observedAtMs < OLD_MS) return;
+      const durationMs = answeredAtMs - askedAtMs;
+      if (durationMs > Math.max(tookMs, ROUGH_MS) && answeredAtMs - observedAtMs < OLD_MS) return;
       offsetMs = serverMs - (askedAtMs + answeredAtMs) / 2;
-      tookMs = took;
+      tookMs = durationMs;
       observedAtMs = answeredAtMs;
     },
   };
@@ -242,6 +242,7 @@ export async function openPostgresDatabase(options: PostgresOptions): Promise<Da
     execute: <A, R>(op: Operation<A, R>, args: A) =>
       operations.execute(op as unknown as AnyOperation, args) as Promise<R>,
     state: () => pool.state(),
+    pool: () => pool.counts(),
     close: async () => {
       stopClock();
       await operations.drain();

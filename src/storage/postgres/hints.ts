@@ -22,7 +22,7 @@ export function openPostgresHints({ address, log }: { address: PostgresAddress; 
   let stopping = false;
 
   const hear = (kind: string): void => {
-    for (const heard of listeners.get(kind) ?? []) heard();
+    for (const onHint of listeners.get(kind) ?? []) onHint();
   };
 
   const connect = async (): Promise<void> => {
@@ -68,8 +68,8 @@ export function openPostgresHints({ address, log }: { address: PostgresAddress; 
       timer.unref();
       pending.set(kind, timer);
     },
-    listen: (kind, heard) => {
-      listeners.set(kind, [...(listeners.get(kind) ?? []), heard]);
+    listen: (kind, onHint) => {
+      listeners.set(kind, [...(listeners.get(kind) ?? []), onHint]);
     },
     stop: async () => {
       stopping = true;

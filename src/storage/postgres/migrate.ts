@@ -3,7 +3,7 @@
  * together one migrates and the others find it done. Refuses the same as migrateSqlite. Waits for a server that is still starting.
  */
 import type { Log } from '../../base/log.ts';
-import { listMigrations, pendingMigration } from '../migrate.ts';
+import { type AppliedMigration, listMigrations, pendingMigration } from '../migrate.ts';
 import { connectPostgres, type PostgresConnection } from './connection.ts';
 import { passesByItself } from './errors.ts';
 import { type PostgresAddress, shownAddress } from './url.ts';
@@ -80,14 +80,16 @@ export async function migratePostgres(migration: PostgresMigration): Promise<str
   }
 }
 
-/** Returns how many migrations are pending; negative if the database is from a newer version. */
-export async function pendingPostgres(target: { address: PostgresAddress; log: Log }): Promise<number> {
+/** Returns the migrations that the database records, in order; none if it is empty. Changes nothing. */
+export async function recordedPostgres(target: { address: PostgresAddress; log: Log }): Promise<AppliedMigration[]> {
   const connection = await connectPatiently(target);
   try {
     const table = await connection.client.query("SELECT to_regclass('migration') IS NOT NULL AS found");
-    if (!(table.rows[0] as { found: string }).found.startsWith('t')) return listMigrations('postgres').length;
-    const done = await connection.client.query<{ n: number }>('SELECT count(*) AS n FROM migration');
-    return listMigrations('postgres').length - (done.rows[0] as { n: number }).n;
+    if (!(table.rows[0] as { found: string }).found.startsWith('t')) return [];
+    const recorded = await connection.client.query<AppliedMigration>(
+      'SELECT number, name, applied_at AS "appliedAtMs" FROM migration ORDER BY number',
+    );
+    return recorded.rows;
   } finally {
     connection.destroy();
   }

@@ -10,7 +10,7 @@
  */
 import { Unavailable } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
-import type { DatabaseState } from '../database.ts';
+import type { DatabaseState, PoolState } from '../database.ts';
 import { connectForOperations, type PostgresConnection } from './connection.ts';
 import { UnsuitableServer } from './errors.ts';
 import { type PostgresAddress, shownAddress } from './url.ts';
@@ -59,6 +59,11 @@ export class PostgresPool {
 
   state(): DatabaseState {
     return this.#state.ready ? { ready: true, readyForMs: performance.now() - this.#wholeSinceMs } : this.#state;
+  }
+
+  counts(): PoolState {
+    const idle = this.#idle.length;
+    return { max: this.#options.size, inUse: this.#open - idle, idle, waiting: this.#waiting.length };
   }
 
   /** Returns a connection for the caller's exclusive use, to be released; rejects with Unavailable if there is none. */

@@ -155,8 +155,8 @@ function parseHosts(authority: string, options: ReadonlyMap<string, string>): Po
 
 function chooseSslMode(options: ReadonlyMap<string, string>): SslMode {
   const rootCert = options.get('sslrootcert');
-  const asked = options.get('sslmode') ?? { true: 'require', false: 'disable' }[options.get('ssl') ?? ''];
-  const mode = (asked ?? (rootCert === 'system' ? 'verify-full' : 'disable')) as SslMode;
+  const requested = options.get('sslmode') ?? { true: 'require', false: 'disable' }[options.get('ssl') ?? ''];
+  const mode = (requested ?? (rootCert === 'system' ? 'verify-full' : 'disable')) as SslMode;
   // As in libpq: any public authority signs for anyone, so the name must be checked too.
   if (rootCert === 'system' && mode !== 'verify-full') refuse('sslrootcert=system needs sslmode=verify-full');
   const file = ['sslrootcert', 'sslcert', 'channel_binding'].find(

@@ -28,7 +28,10 @@ function logged(t: TestContext) {
   connection.close();
   const bytes = readFileSync(`${left}-wal`);
   return {
-    ...{ bytes, ends, left, lastFrom: ends.at(-2)! },
+    bytes,
+    ends,
+    left,
+    lastFrom: ends.at(-2)!,
     with: (change: (copy: Buffer) => void): (() => void) => {
       const copy = Buffer.from(bytes);
       change(copy);
