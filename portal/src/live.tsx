@@ -14,6 +14,8 @@ export type Connection = 'off' | 'connecting' | 'live';
 interface Live {
   subscribe(listener: (event: Event) => void): () => void;
   state: Connection;
+  /** Unix ms at which the open stream was requested. Responses from before then may lack an event. */
+  requestedAt(): number;
 }
 
 const LiveContext = createContext<Live | undefined>(undefined);
@@ -29,13 +31,13 @@ function useVisible(): boolean {
 }
 
 /** Reports when a connection is opening and when it is open: lists are read again then, so that no event is missed. */
-function watched(caller: Caller, say: (state: Connection) => void): Caller {
+function watched(caller: Caller, report: (state: Connection) => void): Caller {
   return {
     ...caller,
     async open(...given) {
-      say('connecting');
+      report('connecting');
       const response = await caller.open(...given);
-      say('live');
+      report('live');
       return response;
     },
   };
@@ -48,16 +50,18 @@ export function LiveProvider({ children }: { children: ReactNode }) {
   const [wanted, setWanted] = useState(0);
   const [state, setState] = useState<Connection>('off');
   const last = useRef<{ name: string; id: string | undefined }>({ name, id: undefined });
+  const requestedAtMs = useRef(0);
   const isOpen = wanted > 0 && isVisible && account !== undefined;
 
   useEffect(() => {
     if (!isOpen) return;
     if (last.current.name !== name) last.current = { name, id: undefined };
     const ended = new AbortController();
-    const stream = eventsOf(watched(caller, setState)).stream(
-      {},
-      { signal: ended.signal, lastEventId: last.current.id },
-    );
+    const report = (next: Connection): void => {
+      if (next === 'connecting') requestedAtMs.current = Date.now();
+      setState(next);
+    };
+    const stream = eventsOf(watched(caller, report)).stream({}, { signal: ended.signal, lastEventId: last.current.id });
     void (async () => {
       for await (const event of stream) {
         last.current.id = stream.lastEventId;
@@ -72,6 +76,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
   }, [isOpen, caller, name]);
 
   const [live] = useState(() => ({
+    requestedAt: () => requestedAtMs.current,
     subscribe(listener: (event: Event) => void) {
       listeners.current.add(listener);
       setWanted((count) => count + 1);
@@ -104,6 +109,7 @@ export function useFresh(
   delayMs = 300,
 ): Connection {
   const queries = useQueryClient();
+  const live = useContext(LiveContext);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const refresh = (afterMs: number): void => {
     timer.current ??= setTimeout(() => {
@@ -112,9 +118,15 @@ export function useFresh(
     }, afterMs);
   };
   const state = useEvents((event) => concerns(event) && refresh(delayMs));
-  // Covers events between the first response and the start of the stream.
+  // A response from before the stream may lack an event; one that was requested together with the stream does not.
   useEffect(() => {
-    if (state === 'live') refresh(1_000);
+    const beforeMs = live?.requestedAt() ?? 0;
+    if (state === 'live')
+      for (const one of operations)
+        void queries.invalidateQueries({
+          queryKey: [one],
+          predicate: ({ state: { dataUpdatedAt, fetchStatus } }) => fetchStatus === 'idle' && dataUpdatedAt < beforeMs,
+        });
     return () => {
       clearTimeout(timer.current);
       timer.current = undefined;

@@ -1,15 +1,13 @@
 /** Starts the portal in the page. */
 import './mantine.css';
-import '@mantine/notifications/styles.css';
 import './theme.css';
 import { MantineProvider } from '@mantine/core';
-import { Notifications } from '@mantine/notifications';
 import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { createRoot } from 'react-dom/client';
 import { PostriderError } from './api.ts';
 import { createPortalRouter } from './router.tsx';
-import { sessionQuery, setPerson } from './session.tsx';
+import { followTabs, sessionQuery, setPerson } from './session.tsx';
 import { cssVariables, theme } from './theme.ts';
 
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
@@ -27,6 +25,8 @@ const queries: QueryClient = new QueryClient({
   defaultOptions: { queries: { retry: false, staleTime: 5_000 }, mutations: { retry: false } },
 });
 
+followTabs(queries);
+
 createRoot(document.getElementById('root')!).render(
   <MantineProvider
     theme={theme}
@@ -35,7 +35,6 @@ createRoot(document.getElementById('root')!).render(
     getStyleNonce={() => nonce}
   >
     <QueryClientProvider client={queries}>
-      <Notifications position="bottom-right" autoClose={6000} />
       <RouterProvider router={createPortalRouter(queries)} />
     </QueryClientProvider>
   </MantineProvider>,

@@ -16,7 +16,6 @@ import { type ComponentType, lazy } from 'react';
 import { basePath } from './base-path.ts';
 import { ContentError, Loading, NoContent, NoPage, PageError } from './parts/states.tsx';
 import { sessionQuery } from './session.tsx';
-import { Shell } from './shell/shell.tsx';
 
 type Search = Record<string, string | undefined>;
 type Load<N extends string> = () => Promise<Record<N, ComponentType>>;
@@ -57,7 +56,8 @@ const root = createRootRoute({
 const open = {
   home: (queries: QueryClient) =>
     createRoute({
-      ...{ getParentRoute: () => root, path: '/' },
+      getParentRoute: () => root,
+      path: '/',
       beforeLoad: async () => {
         const person = await queries.ensureQueryData(sessionQuery);
         if (person === null) throw redirect({ to: '/sign-in' });
@@ -67,24 +67,32 @@ const open = {
       errorComponent: PageError,
     }),
   signIn: createRoute({
-    ...{ getParentRoute: () => root, path: '/sign-in' },
+    getParentRoute: () => root,
+    path: '/sign-in',
     ...page(() => import('./pages/sign-in/sign-in.tsx'), 'SignInPage'),
   }),
   welcome: createRoute({
-    ...{ getParentRoute: () => root, path: '/welcome' },
+    getParentRoute: () => root,
+    path: '/welcome',
     ...page(() => import('./pages/sign-in/set-password.tsx'), 'WelcomePage'),
   }),
   reset: createRoute({
-    ...{ getParentRoute: () => root, path: '/reset' },
+    getParentRoute: () => root,
+    path: '/reset',
     ...page(() => import('./pages/sign-in/set-password.tsx'), 'ResetPage'),
   }),
   shared: createRoute({
-    ...{ getParentRoute: () => root, path: '/shared' },
+    getParentRoute: () => root,
+    path: '/shared',
     ...page(() => import('./pages/messages/shared.tsx'), 'SharedMessagePage'),
   }),
 };
 
-const app = createRoute({ getParentRoute: () => root, path: '/app', component: Shell });
+const app = createRoute({
+  getParentRoute: () => root,
+  path: '/app',
+  ...page(() => import('./shell/shell.tsx'), 'Shell'),
+});
 const operator = createRoute({ getParentRoute: () => app, path: '/operator', notFoundComponent: NoContent });
 const mode = createRoute({ getParentRoute: () => app, path: '/$mode', notFoundComponent: NoContent });
 
@@ -111,6 +119,7 @@ const ofAccount = [
   { path: '/domains/$id', ...page(() => import('./pages/domains/domain.tsx'), 'DomainPage') },
   { path: '/suppressions', ...page(() => import('./pages/suppressions/suppressions.tsx'), 'SuppressionsPage') },
   { path: '/keys', ...page(() => import('./pages/keys/keys.tsx'), 'KeysPage') },
+  { path: '/agents', ...page(() => import('./pages/agents/agents.tsx'), 'AgentsPage') },
   { path: '/approvals', ...page(() => import('./pages/approvals/approvals.tsx'), 'ApprovalsPage') },
   { path: '/team', ...page(() => import('./pages/team/team.tsx'), 'TeamPage') },
   { path: '/settings', ...page(() => import('./pages/settings/settings.tsx'), 'SettingsPage') },

@@ -5,6 +5,7 @@ import { type QueryClient, queryOptions, useQuery } from '@tanstack/react-query'
 import { Navigate, useLocation, useParams } from '@tanstack/react-router';
 import { type ReactNode, useMemo, useState } from 'react';
 import { callerOf, type Mode, PostriderError } from './api.ts';
+import { serviceUrl } from './base-path.ts';
 import { ErrorState, Loading } from './parts/states.tsx';
 import { type AccountOfPerson, type Person, type Scope, ScopeContext } from './scope.ts';
 
@@ -21,10 +22,29 @@ export const sessionQuery = queryOptions({
   staleTime: 60_000,
 });
 
-/** After login or logout, nothing of the previous user is kept. */
+/** The other tabs of this browser. A message is the id of the user who is signed in now, or null. */
+const tabs = new BroadcastChannel(`postrider.session ${serviceUrl}`);
+
+/** After login or logout, nothing of the previous user is kept, in this tab and in the others. */
 export function setPerson(queries: QueryClient, person: Person | null): void {
+  changePerson(queries, person);
+  tabs.postMessage(person?.userId ?? null);
+}
+
+function changePerson(queries: QueryClient, person: Person | null): void {
+  if (person === null) sessionStorage.clear();
   queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'getSession' });
   queries.setQueryData(sessionQuery.queryKey, person);
+}
+
+/** Follows a logout in another tab, and a login there as another user. */
+export function followTabs(queries: QueryClient): void {
+  tabs.onmessage = ({ data: userId }: MessageEvent<string | null>) => {
+    const known = queries.getQueryData(sessionQuery.queryKey);
+    if (!known || known.userId === userId) return;
+    if (userId === null) changePerson(queries, null);
+    else location.reload();
+  };
 }
 
 const STORED = 'postrider.account';
@@ -62,7 +82,9 @@ function Scoped({ person, children }: { person: Person; children: ReactNode }) {
     const account = accountOf(person, accountId);
     const role = account?.role;
     return {
-      ...{ person, account, mode },
+      person,
+      account,
+      mode,
       caller: callerOf(account?.accountId, mode),
       name: `${account?.accountId} ${mode}`,
       mayWrite: role === 'owner' || role === 'member',

@@ -13,15 +13,16 @@ const WINDOWS = {
   'light zoom': { colorScheme: 'light', viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 },
 } as const;
 
-test('every page, everywhere', { skip: noBrowser(), timeout: 890_000 }, async (t) => {
+// The windows are examined at the same time: most of each is spent waiting for pages.
+test('every page, everywhere', { skip: noBrowser(), timeout: 890_000, concurrency: true }, async (t) => {
   const visitors = await startBrowser();
   t.after(() => visitors.close());
   const service = await startService({ env: SEED_ENV });
   t.after(() => service.close());
   await setFirstPassword(service);
   const pages = everyPage(await seed(service));
-  for (const [name, window] of Object.entries(WINDOWS)) {
-    await t.test(name, async (within) => {
+  const examined = Object.entries(WINDOWS).map(([name, window]) =>
+    t.test(name, async (within) => {
       const visit = await signedIn(within, visitors, service, { ...window, reducedMotion: 'reduce' });
       const faults: Record<string, string[]> = {};
       for (const at of pages) {
@@ -31,6 +32,7 @@ test('every page, everywhere', { skip: noBrowser(), timeout: 890_000 }, async (t
       }
       assert.deepEqual(faults, {});
       visit.assertClean();
-    });
-  }
+    }),
+  );
+  await Promise.all(examined);
 });

@@ -14,8 +14,15 @@ import {
 
 const KEY = `v=DKIM1; k=rsa; p=${'A'.repeat(392)}`;
 const record = (change: Partial<DnsRecord> = {}): DnsRecord => ({
-  ...{ purpose: 'dkim', type: 'TXT', name: 's1._domainkey.mail.shop.example', value: KEY },
-  ...{ status: 'missing', found: [], required: true, note: null, ...change },
+  purpose: 'dkim',
+  type: 'TXT',
+  name: 's1._domainkey.mail.shop.example',
+  value: KEY,
+  status: 'missing',
+  found: [],
+  required: true,
+  note: null,
+  ...change,
 });
 const SPF = record({ purpose: 'spf', name: 'mail.shop.example', value: 'v=spf1 a:out.example ~all', required: false });
 

@@ -57,8 +57,12 @@ export async function seed(service: Service, text = 'Your order has shipped'): P
   for (const recipient of RECIPIENTS) {
     const { data } = await made(
       sandbox.post('/send', {
-        ...{ from: 'Shop <orders@shop.example>', to: `${recipient}@example.com`, subject: text, html },
-        ...{ tags: ['order'], metadata: { note: text.slice(0, 100) } },
+        from: 'Shop <orders@shop.example>',
+        to: `${recipient}@example.com`,
+        subject: text,
+        html,
+        tags: ['order'],
+        metadata: { note: text.slice(0, 100) },
       }),
     );
     ids['sandbox/messages'] ??= data.messageId;

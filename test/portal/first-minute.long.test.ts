@@ -125,8 +125,12 @@ test('examples, the list of what is missing, and roles', { skip: noBrowser(), ti
     await item('Sending health').getByText('Not checked').waitFor();
     await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
     await page.reload();
-    await item('Verify a domain').getByText('Done').waitFor();
+    // Without its DKIM record in the DNS, the domain may send but is not done.
+    await item('Verify a domain').getByText('An operator marked shop.example as verified').waitFor();
+    await item('Verify a domain').getByText('To do').waitFor();
     const node = panel(page, 'System health');
+    assert.equal(await node.getByText('Set POSTRIDER_BASE_URL').isVisible(), false);
+    await node.getByText(/^\d+ checks need attention$/).click();
     await node.getByText('Set POSTRIDER_BASE_URL').waitFor();
     assert.ok((await node.getByText('To do').count()) > 0);
     assert.deepEqual(await faultsOf(page), []);

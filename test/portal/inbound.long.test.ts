@@ -80,7 +80,9 @@ async function read(stage: Stage): Promise<void> {
   await page.goto('/app/sandbox/inbound');
   await page.getByText('No inbound emails yet').waitFor();
   const id = await play(stage, {
-    ...{ to: `reply+${data.messageId}@in.shop.example`, from: 'ann@example.com', subject: 'Re: Order 17' },
+    to: `reply+${data.messageId}@in.shop.example`,
+    from: 'ann@example.com',
+    subject: 'Re: Order 17',
     text: 'It came, thank you.\n\nOn Mon, 23 Nov 2026 at 10:00, Shop <shop@shop.example> wrote:\n> It is on its way.\n',
     html: '<p>It <b>came</b>.</p><script>parent.document.title = "hacked"</script><img src="http://elsewhere.example/x.png">',
     attachments: [{ name: 'Bill 17.pdf', contentType: 'application/pdf', content: ATTACHED.toString('base64') }],
@@ -200,7 +202,9 @@ async function viewerReads({ page, context, assertClean }: Visit, { service }: S
   await title(page, 'reply+*@in.shop.example').waitFor();
   for (const name of ['Edit', 'Delete', 'Create route']) assert.equal(await button(page, name).count(), 0, name);
   const headers = {
-    ...{ 'X-Requested-With': 'postrider', 'X-Id': service.live.accountId, 'X-Mode': 'sandbox' },
+    'X-Requested-With': 'postrider',
+    'X-Id': service.live.accountId,
+    'X-Mode': 'sandbox',
     Origin: service.url,
   };
   const answer = await context.request.delete(`/inbound-routes/${routeId}`, { headers, data: { confirm: true } });

@@ -19,7 +19,9 @@ test('why a mail bounced, and its bounces sent again', { skip: noBrowser(), time
   const visitors = await startBrowser();
   closing.push(() => visitors.close());
   const receiver = await smtpSink({
-    ...{ host: '127.0.0.2', tls: 'starttls', certificate: testCertificate(['mx.shop.example']) },
+    host: '127.0.0.2',
+    tls: 'starttls',
+    certificate: testCertificate(['mx.shop.example']),
     script: { rcpt: ({ line }) => (line.includes('nobody@') ? REFUSAL : undefined) },
   });
   closing.push(() => receiver.close());

@@ -166,10 +166,7 @@ describe('how mail fares', { skip: noBrowser() }, () => {
     await page.waitForURL('**/usage?by=recipientDomain');
     await page.getByRole('row', { name: /^good\.example 3 60%/ }).waitFor();
     await page.getByRole('row', { name: /^slow\.example 2 40%/ }).waitFor();
-    const domains = page
-      .getByRole('table')
-      .last()
-      .getByRole('row', { name: /^Domains/ });
+    const domains = page.getByRole('region', { name: 'Limits' }).getByRole('row', { name: /^Domains/ });
     await domains.getByRole('cell', { name: '1,000' }).waitFor();
     await domains.getByRole('cell', { name: '1', exact: true }).waitFor();
     await accessible();

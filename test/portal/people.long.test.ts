@@ -100,7 +100,9 @@ test('settings are changed one by one, and variables merged', { skip }, async (t
   await page.getByText('Settings saved').first().waitFor();
   assert.deepEqual(await settings(), {
     variables: { old: '1', kept: '<b>2</b>' },
-    ...{ missingVariables: 'keep', retainContent: '7d', defaultFrom: 'Shop <orders@shop.example>' },
+    missingVariables: 'keep',
+    retainContent: '7d',
+    defaultFrom: 'Shop <orders@shop.example>',
   });
 
   const variables = page.getByRole('region', { name: 'Account variables' });
@@ -229,8 +231,12 @@ test('a passkey is added, signs in, and is removed', { skip }, async (t) => {
   await session.send('WebAuthn.enable');
   await session.send('WebAuthn.addVirtualAuthenticator', {
     options: {
-      ...{ protocol: 'ctap2', transport: 'internal', hasResidentKey: true, hasUserVerification: true },
-      ...{ isUserVerified: true, automaticPresenceSimulation: true },
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+      automaticPresenceSimulation: true,
     },
   });
   await signInAs(visit, eva);

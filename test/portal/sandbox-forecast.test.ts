@@ -22,8 +22,18 @@ test('attempts, scheduled mail and expiry are counted up to the time that is cho
 });
 
 const event = (eventId: string, timestamp: string, further: Partial<Event> = {}): Event => ({
-  ...{ eventId, timestamp, eventType: 'Send', messageId: 'msg_1', mode: 'sandbox', recipient: 'Ann@example.com' },
-  ...{ from: 'a@b.example', subject: 'Hello', tags: ['a', 'b'], metadata: {}, ...further },
+  eventId,
+  timestamp,
+  eventType: 'Send',
+  messageId: 'msg_1',
+  mode: 'sandbox',
+  recipient: 'Ann@example.com',
+  from: 'a@b.example',
+  subject: 'Hello',
+  headerMessageId: '<1@b.example>',
+  tags: ['a', 'b'],
+  metadata: {},
+  ...further,
 });
 
 test('the log and the stream are one list, the newest first', () => {

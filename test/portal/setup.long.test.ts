@@ -111,6 +111,28 @@ test('a domain is added, is seen in the DNS without a click, and is removed unle
   assertClean();
 });
 
+test('a domain that only an operator marked as verified is not shown as signed until its record is found', {
+  skip,
+}, async (t) => {
+  const { domainId } = await service.cli('domain', 'add', service.live.accountId, 'marked.example', '--verified');
+  const { page, assertClean } = await visit(t, '/app/live/domains');
+  await page.getByRole('row', { name: /marked\.example DKIM not verified Publish its DKIM record/ }).waitFor();
+  await page.goto(`/app/live/domains/${domainId}`);
+  await seen(page, /^An operator marked this domain as verified, so you can send\./);
+  await page.getByRole('heading', { level: 1 }).locator('..').getByText('DKIM not verified').waitFor();
+  assert.equal(await page.getByText('is signed with DKIM').count(), 0);
+
+  const { verifiedBy, dnsRecords } = (await service.api.get(`/domains/${domainId}`)).body;
+  assert.equal(verifiedBy, 'operator');
+  dns.zone[dnsRecords[0].name] = { TXT: [dnsRecords[0].value] };
+  await button(page, 'Verify DNS records').click();
+  await seen(page, /^Email from marked\.example and its subdomains is signed with DKIM\./);
+  await page.getByRole('heading', { level: 1 }).locator('..').getByText('Verified').waitFor();
+  assert.equal((await service.api.get(`/domains/${domainId}`)).body.verifiedBy, 'dns');
+  await service.api.delete(`/domains/${domainId}`);
+  assertClean();
+});
+
 test('an address is suppressed, found, and lifted', { skip }, async (t) => {
   const { page, assertClean } = await visit(t, '/app/sandbox/suppressions');
   await button(page, 'Add address').click();
@@ -168,7 +190,10 @@ test('a key is made, works, and is replaced by another', { skip }, async (t) => 
   const statusOf = async (apiKey: string): Promise<number> => {
     const api = apiClient(() => service.url, { accountId: service.live.accountId, apiKey });
     const { status } = await api.post('/send?dryRun=true', {
-      ...{ from: 'orders@shop.example', to: 'ann@example.com', subject: 'Hello', text: 'It works.' },
+      from: 'orders@shop.example',
+      to: 'ann@example.com',
+      subject: 'Hello',
+      text: 'It works.',
     });
     api.close();
     return status;

@@ -1,5 +1,5 @@
 /** The API call of a page as curl, Node and Python, with the current values. */
-import { Button, Modal, Text } from '@mantine/core';
+import { ActionIcon, Modal, Text, Tooltip } from '@mantine/core';
 import { useState } from 'react';
 import { routes } from '../../../clients/typescript/src/schema.ts';
 import type { Input, OperationId } from '../api.ts';
@@ -84,9 +84,11 @@ export function AsCode<O extends OperationId>({
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <Button variant="default" leftSection={<IconTerminal2 size={14} />} onClick={() => setOpen(true)}>
-        {copying.asCode}
-      </Button>
+      <Tooltip label={copying.asCode}>
+        <ActionIcon size="md" aria-label={copying.asCode} onClick={() => setOpen(true)}>
+          <IconTerminal2 size={16} />
+        </ActionIcon>
+      </Tooltip>
       <Modal opened={isOpen} onClose={() => setOpen(false)} title={copying.asCodeTitle} size="lg">
         <Text c="dimmed" mb="sm">
           {copying.asCodeHint}

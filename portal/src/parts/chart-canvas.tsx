@@ -6,6 +6,8 @@ import { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import type { ChartProps, Series } from './chart.tsx';
+import { ticksUpTo } from './chart-scale.ts';
+import { formatOf } from './time.tsx';
 
 interface CanvasProps extends ChartProps {
   hidden: ReadonlySet<string>;
@@ -14,16 +16,15 @@ interface CanvasProps extends ChartProps {
 }
 
 const DASHES: Record<NonNullable<Series['stroke']>, number[]> = { solid: [], dashed: [6, 4], dotted: [2, 3] };
-const MARKS = [1, 2, 5].flatMap((one) => Array.from({ length: 9 }, (_, power) => one * 10 ** power));
-const FONT = '11px "Inter Variable", Inter, system-ui, sans-serif';
+const FONT = '11px system-ui, sans-serif';
 /** A value without neighbors is drawn as a point. */
 const hasGaps = ({ values }: Series): boolean => values.includes(null);
 
 const variable = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' });
-const hour = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
-const midnight = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' });
+const day = formatOf({ month: 'short', day: 'numeric', timeZone: 'UTC' });
+const hour = formatOf({ hour: '2-digit', minute: '2-digit' });
+const midnight = formatOf({ month: 'short', day: 'numeric' });
 
 function mark(unit: ChartProps['unit'], seconds: number): string {
   const at = new Date(seconds * 1_000);
@@ -38,31 +39,43 @@ function lineOf(series: Series): uPlot.Series {
     stroke: () => variable(color),
     // The variables are #rrggbb.
     ...(isFilled && { fill: () => `${variable(color)}1a` }),
-    ...{ width: 1.75, dash: DASHES[stroke], spanGaps: true },
+    width: 1.75,
+    dash: DASHES[stroke],
+    spanGaps: true,
     points: { show: hasGaps(series), size: 5, fill: () => variable(color) },
   };
 }
 
 function optionsOf(props: CanvasProps, width: number, height: number): uPlot.Options {
   const { unit, series, format, isCount = false } = props;
+  const kind = isCount ? 'count' : 'seconds';
   const dimmed = (): string => variable('--mantine-color-dimmed');
   return {
-    ...{ width, height },
+    width,
+    height,
     padding: [8, 20, 0, 0],
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false, setScale: false }, points: { size: 7 } },
     ...(unit === 'day' && { tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1_000), 'UTC') }),
-    scales: { y: { range: (_, __, most) => [0, (most || (isCount ? 1 : 0.1)) * 1.08] } },
+    scales: { y: { range: (_, __, largest) => [0, ticksUpTo(largest, kind).at(-1)!] } },
     axes: [
       {
-        ...{ stroke: dimmed, font: FONT, grid: { show: false }, ticks: { show: false }, space: 64, size: 24 },
+        stroke: dimmed,
+        font: FONT,
+        grid: { show: false },
+        ticks: { show: false },
+        space: 64,
+        size: 24,
         incrs: (unit === 'day' ? [1, 2, 7, 14] : [1 / 24, 1 / 8, 1 / 4, 1 / 2, 1, 2]).map((days) => days * 86_400),
         values: (_, splits) => splits.map((seconds) => mark(unit, seconds)),
       },
       {
-        ...{ stroke: dimmed, font: FONT, ticks: { show: false }, space: 36 },
+        stroke: dimmed,
+        font: FONT,
+        ticks: { show: false },
+        space: 36,
         grid: { stroke: () => variable('--line'), width: 1 },
-        ...(isCount && { incrs: MARKS }),
+        splits: (_, __, ___, top) => ticksUpTo(top, kind),
         values: (_, splits) => splits.map(format),
         size: (_, values) => 14 + 6.5 * Math.max(2, ...(values ?? []).map((one) => one.length)),
       },

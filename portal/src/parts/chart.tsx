@@ -6,6 +6,7 @@ import { Skeleton, Switch, Table } from '@mantine/core';
 import { lazy, type ReactNode, Suspense, useState } from 'react';
 import { charts } from '../texts/parts.ts';
 import classes from './chart.module.css';
+import { formatOf } from './time.tsx';
 
 const ChartCanvas = lazy(() => import('./chart-canvas.tsx'));
 
@@ -36,10 +37,8 @@ export interface ChartProps {
   span: string;
 }
 
-const dayName = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' });
-const hourName = new Intl.DateTimeFormat(undefined, {
-  ...{ month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' },
-});
+const dayName = formatOf({ dateStyle: 'medium', timeZone: 'UTC' });
+const hourName = formatOf({ month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' });
 
 const nameOf = (unit: ChartProps['unit'], at: number): string => (unit === 'day' ? dayName : hourName).format(at);
 

@@ -52,6 +52,17 @@ function show(frame: HTMLIFrameElement, html: string, withImages: boolean): void
   document.scrollingElement?.scrollTo({ top });
 }
 
+const BORDERS = 2;
+const LEAST_HEIGHT = 120;
+/** A mail whose height depends on that of the frame would grow without end. */
+const LARGEST_HEIGHT = 4_000;
+
+function heightOf({ documentElement: root }: Document): number {
+  // The root is as high as the content; what overflows it counts only if the frame is too small for it.
+  const overflow = root.scrollHeight > root.clientHeight ? root.scrollHeight : 0;
+  return Math.min(LARGEST_HEIGHT, Math.max(LEAST_HEIGHT, Math.ceil(root.offsetHeight), overflow));
+}
+
 const hasRemoteImages = (html: string): boolean =>
   /(?:src|background|srcset)\s*=\s*["']?\s*(?:https?:)?\/\/|url\(\s*["']?(?:https?:)?\/\//i.test(html);
 
@@ -63,11 +74,23 @@ export function MailPreview({ html, height = 480 }: { html: string; height?: num
     setWithImages(true);
   };
   const frame = useRef<HTMLIFrameElement>(null);
+  const [mailHeight, setMailHeight] = useState(height);
   // Until its page is loaded, the frame has another policy.
   const isLoaded = useRef(false);
+  const sizes = useRef<ResizeObserver>(undefined);
+  const showIn = (element: HTMLIFrameElement): void => {
+    show(element, html, withImages);
+    const mail = element.contentDocument;
+    if (mail === null) return;
+    sizes.current?.disconnect();
+    // In the next frame, because the change of the height changes what is observed.
+    sizes.current = new ResizeObserver(() => requestAnimationFrame(() => setMailHeight(heightOf(mail) + BORDERS)));
+    sizes.current.observe(mail.documentElement);
+  };
   useEffect(() => {
-    if (isLoaded.current && frame.current !== null) show(frame.current, html, withImages);
+    if (isLoaded.current && frame.current !== null) showIn(frame.current);
   }, [html, withImages]);
+  useEffect(() => () => sizes.current?.disconnect(), []);
   return (
     <div>
       <Group justify="space-between" mb="xs">
@@ -91,20 +114,22 @@ export function MailPreview({ html, height = 480 }: { html: string; height?: num
           </Group>
         )}
       </Group>
-      <iframe
-        key={`${withImages}`}
-        ref={frame}
-        title={preview.title}
-        className={classes.frame}
-        style={{ height, maxWidth: width === 'phone' ? 376 : undefined }}
-        sandbox="allow-same-origin allow-popups allow-popups-to-escape-sandbox"
-        referrerPolicy="no-referrer"
-        src={`${basePath}${withImages ? '/app-frame-with-images' : '/app-frame'}`}
-        onLoad={({ currentTarget }) => {
-          isLoaded.current = true;
-          show(currentTarget, html, withImages);
-        }}
-      />
+      <div className={classes.mat}>
+        <iframe
+          key={`${withImages}`}
+          ref={frame}
+          title={preview.title}
+          className={classes.frame}
+          style={{ height: mailHeight, maxWidth: width === 'phone' ? 376 : undefined }}
+          sandbox="allow-same-origin allow-popups allow-popups-to-escape-sandbox"
+          referrerPolicy="no-referrer"
+          src={`${basePath}${withImages ? '/app-frame-with-images' : '/app-frame'}`}
+          onLoad={({ currentTarget }) => {
+            isLoaded.current = true;
+            showIn(currentTarget);
+          }}
+        />
+      </div>
     </div>
   );
 }

@@ -1,5 +1,5 @@
 /**
- * A list as a real table with virtual scrolling, so that hundreds of thousands of rows scroll smoothly. On a phone each row becomes a card.
+ * A list as a real table with virtual scrolling, so that hundreds of thousands of rows scroll smoothly. On a phone each row has two lines or becomes a card.
  * The next page is loaded before the end is reached.
  */
 import { Button, Group, Skeleton, Stack, Text } from '@mantine/core';
@@ -22,6 +22,11 @@ export interface Column<T> {
   /** For example '9rem'. */
   width?: string;
   atEnd?: boolean;
+  /**
+   * The place on a phone, where a row has two lines: title and time, then detail and badge. If a list places some of its columns, the others
+   * are not shown there; a list that places none shows each column on a line with its name.
+   */
+  phone?: 'title' | 'time' | 'detail' | 'badge';
 }
 
 export interface RowsProps<T> {
@@ -93,7 +98,13 @@ function Table<T>({ rows, columns, label, keyOf, href, onOpen, ...props }: RowsP
   const after = virtual.getTotalSize() - ((items.at(-1)?.end ?? top) - top);
   return (
     <>
-      <table className={classes.list} ref={body} aria-label={label} aria-rowcount={hasMore ? -1 : rows.length}>
+      <table
+        className={classes.list}
+        data-lines={columns.some(({ phone }) => phone !== undefined) || undefined}
+        ref={body}
+        aria-label={label}
+        aria-rowcount={hasMore ? -1 : rows.length}
+      >
         <thead>
           <tr>
             {columns.map(({ name, width, atEnd }) => (
@@ -108,7 +119,8 @@ function Table<T>({ rows, columns, label, keyOf, href, onOpen, ...props }: RowsP
           {items.map(({ index, key }) => (
             <Row
               key={key}
-              {...{ index, columns }}
+              index={index}
+              columns={columns}
               row={rows[index]!}
               href={href?.(rows[index]!)}
               onOpen={onOpen}
@@ -128,7 +140,7 @@ function Table<T>({ rows, columns, label, keyOf, href, onOpen, ...props }: RowsP
               {lists.more}
             </Button>
           )}
-          {csvName !== undefined && <CsvButton {...props} {...{ rows, columns, csvName }} />}
+          {csvName !== undefined && <CsvButton {...props} rows={rows} columns={columns} csvName={csvName} />}
         </Group>
       </Group>
     </>
@@ -185,6 +197,7 @@ function Row<T>({ row, index, columns, href, onOpen, measure }: RowProps<T>) {
         <td
           key={column.name}
           data-label={at === 0 ? undefined : column.name}
+          data-phone={column.phone}
           className={column.atEnd ? classes.end : undefined}
         >
           {at === 0 ? first(column.cell(row)) : column.cell(row)}

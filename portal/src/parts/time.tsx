@@ -1,4 +1,4 @@
-/** Times, numbers and sizes. Dates and numbers have the format of the browser's locale, hours a 24-hour clock. */
+/** Times, numbers and sizes. Dates and numbers have the format of the browser's first language, hours a 24-hour clock. */
 import { Tooltip } from '@mantine/core';
 import { useSyncExternalStore } from 'react';
 
@@ -11,14 +11,15 @@ const STEPS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ['second', 1_000],
 ];
 const relative = new Intl.RelativeTimeFormat(LANGUAGE, { numeric: 'auto' });
-const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long', hourCycle: 'h23' });
-const short = new Intl.DateTimeFormat(undefined, {
-  month: 'short',
-  day: 'numeric',
-  hour: '2-digit',
-  minute: '2-digit',
-  hourCycle: 'h23',
-});
+/** The languages of the user. Without them, Intl uses the language of the browser's menus. */
+const LOCALES = [...navigator.languages];
+export const formatOf = (options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat =>
+  new Intl.DateTimeFormat(LOCALES, { hourCycle: 'h23', ...options });
+const absolute = formatOf({ dateStyle: 'medium', timeStyle: 'long' });
+const clock = formatOf({ hour: '2-digit', minute: '2-digit' });
+const DAY_AND_TIME = { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' } as const;
+const thisYear = formatOf(DAY_AND_TIME);
+const anyYear = formatOf({ ...DAY_AND_TIME, year: 'numeric' });
 
 /** One clock for all times of the page. */
 const listeners = new Set<() => void>();
@@ -46,13 +47,26 @@ export function ago(atMs: number, now: number): string {
   return 'now';
 }
 
+/** Date, time to the second, and time zone. */
 export const exactTime = (at: string): string => absolute.format(new Date(at));
+
+/** Day and time, with the year unless it is the current one. */
+export function dayAndTime(atMs: number, now: number): string {
+  const isThisYear = new Date(atMs).getFullYear() === new Date(now).getFullYear();
+  return (isThisYear ? thisYear : anyYear).format(atMs);
+}
+
+/** The time alone if it is today, otherwise also the day. */
+export function shortTime(at: string, now: number): string {
+  const isToday = new Date(at).toDateString() === new Date(now).toDateString();
+  return isToday ? clock.format(new Date(at)) : dayAndTime(Date.parse(at), now);
+}
 
 /** `exact` shows the date and time, with the relative time as a tooltip. */
 export function Time({ at, exact = false }: { at: string; exact?: boolean }) {
   const now = useNow();
   const atMs = Date.parse(at);
-  const [shown, hidden] = exact ? [short.format(atMs), ago(atMs, now)] : [ago(atMs, now), exactTime(at)];
+  const [shown, hidden] = exact ? [dayAndTime(atMs, now), ago(atMs, now)] : [ago(atMs, now), exactTime(at)];
   return (
     <Tooltip label={exact ? `${exactTime(at)} (${hidden})` : hidden}>
       <time dateTime={at} style={{ whiteSpace: 'nowrap' }}>
@@ -62,10 +76,10 @@ export function Time({ at, exact = false }: { at: string; exact?: boolean }) {
   );
 }
 
-const counted = new Intl.NumberFormat();
+const counted = new Intl.NumberFormat(LOCALES);
 export const count = (value: number): string => counted.format(value);
 export const percent = (share: number): string =>
-  new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: share < 0.1 ? 2 : 1 }).format(share);
+  new Intl.NumberFormat(LOCALES, { style: 'percent', maximumFractionDigits: share < 0.1 ? 2 : 1 }).format(share);
 
 /** 1 MB = 1,000,000 bytes, as in the API. */
 export function size(bytes: number): string {

@@ -47,8 +47,8 @@ export function withUndo({ message, run, onUndo }: Undoable): void {
     withCloseButton: false,
     message: (
       <Group justify="space-between" wrap="nowrap">
-        {message}
-        <Button variant="light" onClick={undo}>
+        <span>{message}</span>
+        <Button variant="light" onClick={undo} flex="none">
           {undoing.undo}
         </Button>
       </Group>

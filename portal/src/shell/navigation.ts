@@ -14,6 +14,7 @@ import {
   IconKey,
   IconMail,
   IconMailDown,
+  IconRobot,
   IconRoute,
   IconSend,
   IconServer,
@@ -77,6 +78,7 @@ export const ACCOUNT_PAGES: readonly NavigationGroup[] = [
     name: navigation.administration,
     pages: [
       { name: navigation.usage, path: '/usage', icon: IconChartBar },
+      { name: navigation.agents, path: '/agents', icon: IconRobot, isFor: ({ mode }) => mode === 'live' },
       { name: navigation.sizeLimit, path: '/approvals', icon: IconClipboardCheck },
       { name: navigation.team, path: '/team', icon: IconUsers },
       { name: navigation.audit, path: '/audit', icon: IconHistory },

@@ -8,6 +8,8 @@ import {
   useMantineColorScheme,
 } from '@mantine/core';
 import { useHotkeys } from '@mantine/hooks';
+import { Notifications } from '@mantine/notifications';
+import '@mantine/notifications/styles.css';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useId, useRef, useState } from 'react';
@@ -23,11 +25,13 @@ import { AccountIcon, OperatorIcon, placeOf } from './navigation.ts';
 import classes from './shell.module.css';
 import { SupportAccess } from './support-access.tsx';
 
+const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const Palette = lazy(() => import('./palette.tsx'));
 
 export function Shell() {
   return (
     <SignedIn>
+      <Notifications position="bottom-right" autoClose={6000} />
       <LiveProvider>
         <Frame />
       </LiveProvider>
@@ -105,7 +109,7 @@ function Side({ onSearch }: { onSearch(): void }) {
   const { base, groups } = placeOf(pathname, scope);
   return (
     <>
-      {base !== '/app/operator' && <AccountAndMode />}
+      {base === '/app/operator' ? <div className={classes.operator}>{shell.operator}</div> : <AccountAndMode />}
       <button type="button" className={classes.searchButton} onClick={onSearch}>
         <IconSearch size={14} aria-hidden />
         {shell.search}
@@ -165,6 +169,7 @@ function AccountAndMode() {
   };
   return (
     <>
+      {person.accounts.length === 1 && <div className={classes.account}>{account?.name}</div>}
       {person.accounts.length > 1 && (
         <NativeSelect
           size="xs"
@@ -209,6 +214,10 @@ function PersonMenu({ isOperators }: { isOperators: boolean }) {
           {isOperators ? shell.backToAccount : shell.operator}
         </Link>
       )}
+      <a href={`${basePath}/docs`} className={classes.link}>
+        <IconFileText size={16} stroke={1.7} aria-hidden />
+        {shell.documentation}
+      </a>
       <button type="button" className={classes.link} popoverTarget={id}>
         <IconUserCircle size={16} stroke={1.7} aria-hidden />
         {person.email}
@@ -218,10 +227,7 @@ function PersonMenu({ isOperators }: { isOperators: boolean }) {
           <IconUserCircle size={16} stroke={1.7} aria-hidden />
           {shell.profile}
         </Link>
-        <a href={`${basePath}/docs`} className={classes.link}>
-          <IconFileText size={16} stroke={1.7} aria-hidden />
-          {shell.documentation}
-        </a>
+        <p className={classes.heading}>{shell.zone(ZONE)}</p>
         <p className={classes.heading}>{shell.theme}</p>
         <SegmentedControl
           fullWidth

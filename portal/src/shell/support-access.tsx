@@ -4,12 +4,13 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { useChange } from '../api.ts';
+import { formatOf } from '../parts/time.tsx';
 import { failed } from '../parts/undo.tsx';
 import { useScope } from '../scope.ts';
 import { supportAccess } from '../texts/operator.ts';
 import classes from './shell.module.css';
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+const clock = formatOf({ hour: '2-digit', minute: '2-digit' });
 
 export function SupportAccess() {
   const { account } = useScope();

@@ -13,6 +13,8 @@ export const domains = {
   next: 'Next step',
   checked: 'Last checked',
   never: 'Never',
+  /** Status of a domain that an operator marked as verified, and whose DKIM record was not found. */
+  unsigned: 'DKIM not verified',
   added: 'Added',
   emptyTitle: 'No domains yet',
   emptyHint: 'Add the domain you send from, then publish its DNS records. It takes about ten minutes.',
@@ -20,6 +22,7 @@ export const domains = {
   nextOf: {
     pending: 'Publish its DNS records',
     verified: 'None: ready to send',
+    unsigned: 'Publish its DKIM record',
     failing: 'Republish the DKIM record',
   },
 };
@@ -39,7 +42,8 @@ export const domainPage = {
   pending: 'Add the records below at your DNS provider. Changes can take up to an hour to propagate.',
   verified: (domain: string) => `Email from ${domain} and its subdomains is signed with DKIM. No action needed.`,
   recommended: 'Publish the remaining records below to improve deliverability.',
-  vouched: 'Your operator approved this domain, so you can send. Emails fail DKIM until you publish the records below.',
+  vouched:
+    'An operator marked this domain as verified, so you can send. Emails fail DKIM until you publish the records below.',
   failing:
     'The DKIM record is missing, so receiving servers can’t verify your signatures. Republish it: Postrider rejects email from this domain 24 hours after the record disappeared.',
   records: 'DNS records',

@@ -22,6 +22,8 @@ export const errorCodes: Readonly<Record<string, string>> = {
     'Postrider is overloaded or stopping and did not accept the request. Retry after the number of seconds in Retry-After.',
   PAYLOAD_TOO_LARGE: 'The request body exceeds the size limit of this call.',
   PLAN_NOT_ELIGIBLE: 'SMTP requires the plan paid or enterprise. Ask your operator to change the plan of the account.',
+  QUOTA_EXCEEDED:
+    'The account has used up its messages for this day or month. Retry after the number of seconds in Retry-After, or ask your operator to raise the limit.',
   RATE_LIMITED: 'Too many requests. Retry after the number of seconds in Retry-After.',
   SENDER_NOT_VERIFIED: "The sender's domain is not verified for this account. Add and verify the domain first.",
   SUBMISSION_ALREADY_USED: 'The attachment submission has already been sent. Create a new one with POST /attachments.',

@@ -118,6 +118,8 @@ export const account = {
     eventStreams: 'Concurrent event streams',
     inboxWaits: 'Concurrent inbox waits',
     inboundMailPerHour: 'Inbound emails per hour',
+    messagesPerDay: 'Messages per day',
+    messagesPerMonth: 'Messages per month',
   },
   save: 'Save',
   saved: 'Account saved',

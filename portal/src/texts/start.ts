@@ -43,10 +43,14 @@ export const checklist = {
   serviceHint: 'Only operators see these checks.',
   looking: 'Checking…',
   states: { done: 'Done', todo: 'To do', unknown: 'Not checked' },
+  attention: (number: number) =>
+    number === 0 ? 'No checks need attention' : `${number} ${number === 1 ? 'check needs' : 'checks need'} attention`,
   progress: (done: number, all: number) => `${done} of ${all} done`,
 
   domain: 'Verify a domain',
   domainDone: (name: string) => `${name} is verified.`,
+  domainUnsigned: (name: string) =>
+    `An operator marked ${name} as verified, but its DKIM record wasn’t found. Publish it.`,
   domainPending: (name: string) => `${name} is pending. Publish its DNS records.`,
   domainFailing: (name: string) => `The DKIM record for ${name} is missing. Republish it.`,
   domainNone: 'Add your sending domain and publish its DNS records.',

@@ -23,12 +23,14 @@ const DOCS = `${basePath}/docs#/attachments/registerAttachments`;
 
 const COLUMNS: readonly Column<Approval>[] = [
   {
-    ...{ name: approvals.asked, width: '7rem' },
+    name: approvals.asked,
+    width: '7rem',
     cell: ({ requestedEmailBytes }) => size(requestedEmailBytes),
     text: ({ requestedEmailBytes }) => requestedEmailBytes,
   },
   {
-    ...{ name: approvals.status, width: '7rem' },
+    name: approvals.status,
+    width: '7rem',
     cell: ({ status }) => <StatusBadge status={status} />,
     text: ({ status }) => status,
   },
@@ -39,7 +41,8 @@ const COLUMNS: readonly Column<Approval>[] = [
   },
   { name: approvals.why, cell: ({ reason }) => reason, text: ({ reason }) => reason },
   {
-    ...{ name: approvals.when, width: '8rem' },
+    name: approvals.when,
+    width: '8rem',
     cell: ({ createdAt }) => <Time at={createdAt} exact />,
     text: ({ createdAt }) => createdAt,
   },

@@ -44,7 +44,7 @@ function timeOf(day: string | undefined, clock: string): string | undefined {
 function useFilters(): Query<'exportAuditAsCsv'> {
   const [{ action, resource, resourceId, actorId, since, until }] = useSearchState();
   const times = { since: timeOf(since, '00:00:00'), until: timeOf(until, '23:59:59.999') };
-  return { ...{ action, resource, resourceId, actorId }, ...times };
+  return { action, resource, resourceId, actorId, ...times };
 }
 
 export function AuditPage() {

@@ -5,7 +5,6 @@ import { useState } from 'react';
 import { type Answer, useCall, useChange } from '../../api.ts';
 import { IconRefresh, IconTrash } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
-import { StatusBadge } from '../../parts/badge.tsx';
 import { LiveOnly, Notice } from '../../parts/notice.tsx';
 import { Page, Panel } from '../../parts/page.tsx';
 import { useRemoval } from '../../parts/removal.ts';
@@ -13,6 +12,7 @@ import { ErrorState, Loading } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { domainPage, domains } from '../../texts/domains.ts';
+import { DomainStatus } from './domain-status.tsx';
 import classes from './domains.module.css';
 import { ExportRecords } from './export-records.tsx';
 import { PROVIDERS, type ProviderId, providerOf } from './providers.ts';
@@ -41,7 +41,6 @@ function Shown({ domain }: { domain: Domain }) {
   const records = watch.records.data ?? domain.dnsRecords;
   const actions = (
     <>
-      <AsCode operation="verifyDomain" input={{ path: { id: domain.domainId } }} />
       {watch.mayVerify && (
         <>
           <Rotate domain={domain} />
@@ -51,20 +50,21 @@ function Shown({ domain }: { domain: Domain }) {
           </Button>
         </>
       )}
+      <AsCode operation="verifyDomain" input={{ path: { id: domain.domainId } }} />
     </>
   );
   return (
     <Page
       title={domain.domain}
-      badge={<StatusBadge status={domain.status} />}
+      badge={<DomainStatus domain={domain} />}
       parent={{ href: `/app/${mode}/domains`, name: domains.title }}
       actions={actions}
     >
       <LiveOnly>{domains.sandbox}</LiveOnly>
       {watch.error !== null && <Notice tone="bad">{watch.error.message}</Notice>}
       <div className={classes.stack}>
-        <State {...watch} {...{ domain, records }} />
-        <Records {...{ domain, records }} />
+        <State {...watch} domain={domain} records={records} />
+        <Records domain={domain} records={records} />
       </div>
     </Page>
   );
@@ -107,10 +107,10 @@ interface StateProps {
   isChecking: boolean;
 }
 
-function sentenceOf({ domain: { domain, status, checkedAt }, records, mayVerify }: StateProps): string {
+function sentenceOf({ domain: { domain, status, verifiedBy }, records, mayVerify }: StateProps): string {
   const isFound = records.some((record) => record.required && record.status === 'verified');
   if (status !== 'verified') return isFound && !mayVerify ? domainPage.foundElsewhere : domainPage[status];
-  if (checkedAt === null && !isFound) return domainPage.vouched;
+  if (verifiedBy === 'operator' && !isFound) return domainPage.vouched;
   const isWhole = records.every((record) => record.status === 'verified');
   return isWhole ? domainPage.verified(domain) : `${domainPage.verified(domain)} ${domainPage.recommended}`;
 }
@@ -179,7 +179,7 @@ function Records({ domain: { domain }, records }: { domain: Domain; records: rea
         ))}
       </ol>
       {records.map((record) => (
-        <Record key={`${record.purpose} ${record.name}`} {...{ record, provider, zone }} />
+        <Record key={`${record.purpose} ${record.name}`} record={record} provider={provider} zone={zone} />
       ))}
     </Panel>
   );

@@ -4,7 +4,6 @@ import { useState } from 'react';
 import { type Answer, usePages } from '../../api.ts';
 import { IconPlus } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
-import { StatusBadge } from '../../parts/badge.tsx';
 import { LiveOnly } from '../../parts/notice.tsx';
 import { Page } from '../../parts/page.tsx';
 import { useRemoval } from '../../parts/removal.ts';
@@ -13,24 +12,34 @@ import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { domains } from '../../texts/domains.ts';
 import { AddDomain } from './add-domain.tsx';
+import { DomainStatus } from './domain-status.tsx';
 
 type Domain = Answer<'listDomains'>[number];
 
 const COLUMNS: readonly Column<Domain>[] = [
-  { name: domains.name, cell: ({ domain }) => domain, text: ({ domain }) => domain },
+  { name: domains.name, cell: ({ domain }) => domain, text: ({ domain }) => domain, phone: 'title' },
   {
-    ...{ name: domains.status, width: '8rem' },
-    cell: ({ status }) => <StatusBadge status={status} />,
+    name: domains.status,
+    phone: 'badge',
+    width: '11rem',
+    cell: (domain) => <DomainStatus domain={domain} />,
     text: ({ status }) => status,
   },
-  { name: domains.next, cell: ({ status }) => domains.nextOf[status] },
   {
-    ...{ name: domains.checked, width: '9rem' },
+    name: domains.next,
+    phone: 'detail',
+    cell: ({ status, verifiedBy }) => domains.nextOf[verifiedBy === 'operator' ? 'unsigned' : status],
+  },
+  {
+    name: domains.checked,
+    phone: 'time',
+    width: '9rem',
     cell: ({ checkedAt }) => (checkedAt === null ? domains.never : <Time at={checkedAt} />),
     text: ({ checkedAt }) => checkedAt,
   },
   {
-    ...{ name: domains.added, width: '9rem' },
+    name: domains.added,
+    width: '9rem',
     cell: ({ createdAt }) => <Time at={createdAt} exact />,
     text: ({ createdAt }) => createdAt,
   },
@@ -48,8 +57,8 @@ export function DomainsPage() {
   );
   const actions = (
     <>
-      <AsCode operation="listDomains" />
       {add}
+      <AsCode operation="listDomains" />
     </>
   );
   return (

@@ -17,11 +17,15 @@ interface Format {
 const FORMATS: readonly Format[] = [
   { value: 'zone', label: domainPage.zoneFile, ending: 'zone', of: zoneFileOf },
   {
-    ...{ value: 'cloudflare', label: domainPage.cloudflare, ending: 'tf' },
+    value: 'cloudflare',
+    label: domainPage.cloudflare,
+    ending: 'tf',
     of: (domain, records) => terraformOf('cloudflare', domain, records),
   },
   {
-    ...{ value: 'route53', label: domainPage.route53, ending: 'tf' },
+    value: 'route53',
+    label: domainPage.route53,
+    ending: 'tf',
     of: (domain, records) => terraformOf('route53', domain, records),
   },
 ];

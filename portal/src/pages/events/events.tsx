@@ -49,7 +49,6 @@ function EventsOfScope() {
       badge={<Badge tone={feed.state === 'live' ? 'good' : 'calm'}>{shell.connection[feed.state]}</Badge>}
       actions={
         <>
-          <AsCode operation="listEvents" input={{ query: filter }} />
           <Button
             variant="default"
             leftSection={isPaused ? <IconPlayerPlay size={14} /> : <IconPlayerPause size={14} />}
@@ -57,6 +56,7 @@ function EventsOfScope() {
           >
             {isPaused ? events.resume : events.pause}
           </Button>
+          <AsCode operation="listEvents" input={{ query: filter }} />
         </>
       }
     >
@@ -76,23 +76,27 @@ const names = events.columns;
 const COLUMNS: Column<Event>[] = [
   {
     name: names.event,
+    phone: 'badge',
     width: '9rem',
     cell: ({ eventType }) => <StatusBadge status={eventType} />,
     text: ({ eventType }) => eventType,
   },
   {
     name: names.recipient,
+    phone: 'title',
     cell: ({ recipient }) => <span className={classes.clipped}>{recipient}</span>,
     text: ({ recipient }) => recipient,
   },
   {
     name: names.subject,
+    phone: 'detail',
     cell: ({ subject }) => <span className={classes.clipped}>{visible(subject) || events.noSubject}</span>,
     text: ({ subject }) => subject,
   },
   { name: names.said, cell: (event) => <span className={classes.clipped}>{said(event)}</span>, text: said },
   {
     name: names.time,
+    phone: 'time',
     width: '8rem',
     cell: ({ timestamp }) => <Time at={timestamp} />,
     text: ({ timestamp }) => timestamp,

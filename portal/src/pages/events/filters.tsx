@@ -9,7 +9,10 @@ import type { EventFilter } from './feed.ts';
 const TYPES = ['Send', 'Delivery', 'DeliveryDelay', 'Bounce', 'Complaint', 'Reject', 'Open', 'Click', 'Unsubscribe'];
 const DAY_MS = 86_400_000;
 const SINCE_MS: Readonly<Record<string, number>> = {
-  ...{ '1h': DAY_MS / 24, '1d': DAY_MS, '7d': 7 * DAY_MS, '30d': 30 * DAY_MS },
+  '1h': DAY_MS / 24,
+  '1d': DAY_MS,
+  '7d': 7 * DAY_MS,
+  '30d': 30 * DAY_MS,
 };
 /** A time in the URL is absolute, so a link shows the same events tomorrow; a span starts when the page was opened. */
 function sinceOf(text: string | undefined): string | undefined {
@@ -64,7 +67,11 @@ export function Filters({ isFiltered }: { isFiltered: boolean }) {
             variant="subtle"
             onClick={() =>
               setSearch({
-                ...{ type: undefined, recipient: undefined, tag: undefined, message: undefined, since: undefined },
+                type: undefined,
+                recipient: undefined,
+                tag: undefined,
+                message: undefined,
+                since: undefined,
               })
             }
           >

@@ -9,7 +9,12 @@ import { authentication as texts } from '../../texts/inbound.ts';
 type Results = NonNullable<Answer<'getInboundMail'>['content']['authentication']>;
 
 const TONES: Partial<Record<string, Tone>> = {
-  ...{ pass: 'good', fail: 'bad', softfail: 'wait', policy: 'wait', temperror: 'wait', permerror: 'wait' },
+  pass: 'good',
+  fail: 'bad',
+  softfail: 'wait',
+  policy: 'wait',
+  temperror: 'wait',
+  permerror: 'wait',
 };
 
 interface Shown {

@@ -29,30 +29,35 @@ const COLUMNS: readonly Column<InboundMail>[] = [
     text: ({ subject }) => subject,
   },
   {
-    ...{ name: names.from, width: '18%' },
+    name: names.from,
+    width: '18%',
     cell: ({ from, envelopeFrom }) => (
       <span className={classes.address}>{visible(from || envelopeFrom || '') || texts.nobody}</span>
     ),
     text: ({ from }) => from,
   },
   {
-    ...{ name: names.to, width: '18%' },
+    name: names.to,
+    width: '18%',
     cell: ({ recipient }) => <span className={classes.address}>{recipient}</span>,
     text: ({ recipient }) => recipient,
   },
   {
-    ...{ name: names.outcome, width: '9rem' },
+    name: names.outcome,
+    width: '9rem',
     cell: ({ outcome }) => <OutcomeBadge outcome={outcome} />,
     text: ({ outcome }) => outcome,
   },
   {
-    ...{ name: names.size, width: '8rem' },
+    name: names.size,
+    width: '8rem',
     cell: ({ sizeBytes, attachments }) =>
       attachments === 0 ? size(sizeBytes) : `${size(sizeBytes)} · ${texts.files(attachments)}`,
     text: ({ sizeBytes }) => sizeBytes,
   },
   {
-    ...{ name: names.received, width: '7.5rem' },
+    name: names.received,
+    width: '7.5rem',
     cell: ({ receivedAt }) => <Time at={receivedAt} />,
     text: ({ receivedAt }) => receivedAt,
   },
@@ -120,7 +125,10 @@ export function InboundPage() {
     >
       <Filters />
       <Rows
-        {...{ label: texts.list, columns: COLUMNS, rows: list.items, csvName: 'inbound' }}
+        label={texts.list}
+        columns={COLUMNS}
+        rows={list.items}
+        csvName={'inbound'}
         keyOf={({ inboundId }) => inboundId}
         href={({ inboundId }) => `/app/${mode}/inbound/${inboundId}`}
         error={list.error}

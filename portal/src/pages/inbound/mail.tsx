@@ -66,7 +66,8 @@ function Shown({ mail }: { mail: Mail }) {
           <Reply mail={mail} />
           <ContentPanel
             source={{
-              ...{ sizeBytes, gone: { title: texts.gone, hint: texts.goneHint } },
+              sizeBytes,
+              gone: { title: texts.gone, hint: texts.goneHint },
               key: ['getInboundMailContent', name, inboundId],
               read: (signal) => caller.call('getInboundMailContent', { path: { id: inboundId } }, { signal }),
             }}

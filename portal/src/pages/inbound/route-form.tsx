@@ -60,24 +60,38 @@ export function RouteForm(props: RouteFormProps) {
         <Stack>
           <Problem error={issues.general} />
           <TextInput
-            {...{ label: texts.match, description: texts.matchHint, error: issues.of('match') }}
-            {...{ required: true, maxLength: 320, placeholder: 'support@in.shop.example', spellCheck: false }}
+            label={texts.match}
+            description={texts.matchHint}
+            error={issues.of('match')}
+            required={true}
+            maxLength={320}
+            placeholder={'support@in.shop.example'}
+            spellCheck={false}
             data-autofocus
             value={match}
             onChange={({ currentTarget }) => setMatch(currentTarget.value)}
           />
           <TextInput
-            {...{ label: texts.url, description: texts.urlHint, error: issues.of('url') }}
-            {...{ type: 'url', maxLength: 2_048, placeholder: 'https://shop.example/hooks/inbound' }}
+            label={texts.url}
+            description={texts.urlHint}
+            error={issues.of('url')}
+            type={'url'}
+            maxLength={2_048}
+            placeholder={'https://shop.example/hooks/inbound'}
             value={url}
             onChange={({ currentTarget }) => setUrl(currentTarget.value)}
           />
           <Checkbox
-            {...{ label: texts.events, error: issues.of('events'), checked: events }}
+            label={texts.events}
+            error={issues.of('events')}
+            checked={events}
             onChange={({ currentTarget }) => setEvents(currentTarget.checked)}
           />
           <TextInput
-            {...{ label: texts.size, description: texts.sizeHint, inputMode: 'decimal', w: '14rem' }}
+            label={texts.size}
+            description={texts.sizeHint}
+            inputMode={'decimal'}
+            w={'14rem'}
             error={isSizeGood ? issues.of('maxBytes') : texts.sizeBad}
             value={megabytes}
             onChange={({ currentTarget }) => setMegabytes(currentTarget.value)}

@@ -38,7 +38,7 @@ function Shown({ route }: { route: InboundRoute }) {
       title={route.match}
       badge={mode === 'live' && <StatusBadge status={route.status} />}
       parent={{ href: `/app/${mode}/inbound-routes`, name: texts.parent }}
-      actions={<Actions {...{ route, watch }} onEdit={() => setEditing(true)} />}
+      actions={<Actions route={route} watch={watch} onEdit={() => setEditing(true)} />}
     >
       {mode === 'sandbox' && <Notice>{texts.sandbox}</Notice>}
       {watch.error !== null && <Notice tone="bad">{watch.error.message}</Notice>}
@@ -86,7 +86,8 @@ function Actions({ route, watch, onEdit }: ActionsProps) {
     <>
       <Button
         component={Link}
-        {...{ to: `/app/${mode}/inbound`, search: { route: route.inboundRouteId } as never }}
+        to={`/app/${mode}/inbound`}
+        search={{ route: route.inboundRouteId } as never}
         variant="default"
         leftSection={<IconMailDown size={14} aria-hidden />}
       >

@@ -22,11 +22,14 @@ const targetOf = ({ url, events }: InboundRoute): string =>
 const OF_BOTH: readonly Column<InboundRoute>[] = [
   { name: names.match, cell: ({ match }) => match, text: ({ match }) => match },
   {
-    ...{ name: names.target, width: '34%', text: targetOf },
+    name: names.target,
+    width: '34%',
+    text: targetOf,
     cell: (route) => <span style={{ overflowWrap: 'anywhere' }}>{targetOf(route)}</span>,
   },
   {
-    ...{ name: names.size, width: '8rem' },
+    name: names.size,
+    width: '8rem',
     cell: ({ maxBytes }) => size(maxBytes),
     text: ({ maxBytes }) => maxBytes,
   },
@@ -35,12 +38,14 @@ const OF_BOTH: readonly Column<InboundRoute>[] = [
 const OF_LIVE: readonly Column<InboundRoute>[] = [
   ...OF_BOTH,
   {
-    ...{ name: names.mx, width: '8rem' },
+    name: names.mx,
+    width: '8rem',
     cell: ({ dnsRecord }) => <StatusBadge status={dnsRecord.status} />,
     text: ({ dnsRecord }) => dnsRecord.status,
   },
   {
-    ...{ name: names.checked, width: '9rem' },
+    name: names.checked,
+    width: '9rem',
     cell: ({ checkedAt }) => (checkedAt === null ? texts.never : <Time at={checkedAt} />),
     text: ({ checkedAt }) => checkedAt,
   },
@@ -65,13 +70,15 @@ export function InboundRoutesPage() {
       lead={texts.lead}
       actions={
         <>
-          <AsCode operation="listInboundRoutes" />
           {create}
+          <AsCode operation="listInboundRoutes" />
         </>
       }
     >
       <Rows
-        {...{ label: texts.list, columns: mode === 'live' ? OF_LIVE : OF_BOTH, csvName: 'inbound-routes' }}
+        label={texts.list}
+        columns={mode === 'live' ? OF_LIVE : OF_BOTH}
+        csvName={'inbound-routes'}
         rows={list.items?.filter(({ inboundRouteId }) => !isRemoved(inboundRouteId))}
         keyOf={({ inboundRouteId }) => inboundRouteId}
         href={({ inboundRouteId }) => `/app/${mode}/inbound-routes/${inboundRouteId}`}

@@ -55,7 +55,8 @@ function preheader({ words, elements }: Looked): string[] {
 
 export const RULES: readonly Rule[] = [
   {
-    ...{ rule: 'tooLarge', level: 'bad' },
+    rule: 'tooLarge',
+    level: 'bad',
     find({ html }) {
       const bytes = new TextEncoder().encode(html).length;
       return bytes > CLIP_BYTES ? [checks.size(Math.ceil(bytes / 1024))] : [];
@@ -63,19 +64,22 @@ export const RULES: readonly Rule[] = [
   },
   { rule: 'noText', level: 'bad', find: ({ text }) => (text?.trim() ? [] : ['']) },
   {
-    ...{ rule: 'imageWithoutAlt', level: 'bad' },
+    rule: 'imageWithoutAlt',
+    level: 'bad',
     find: ({ elements }) =>
       elements.filter(({ name, attributes }) => name === 'img' && !attributes.has('alt')).map(({ source }) => source),
   },
   {
-    ...{ rule: 'emptyLink', level: 'bad' },
+    rule: 'emptyLink',
+    level: 'bad',
     find: (mail) =>
       linksOf(mail)
         .filter(({ attributes }) => /^(?:#?|javascript:.*|about:blank)$/i.test(attributes.get('href') ?? ''))
         .map(({ source }) => source),
   },
   {
-    ...{ rule: 'insecureLink', level: 'wait' },
+    rule: 'insecureLink',
+    level: 'wait',
     find: (mail) => linksOf(mail).flatMap(({ attributes }) => attributes.get('href')?.match(/^http:.*/i)?.[0] ?? []),
   },
   { rule: 'script', level: 'bad', find: named('script', 'iframe', 'frame', 'object', 'embed') },
@@ -83,7 +87,8 @@ export const RULES: readonly Rule[] = [
   { rule: 'video', level: 'wait', find: named('video', 'audio') },
   { rule: 'svg', level: 'wait', find: named('svg') },
   {
-    ...{ rule: 'externalStyles', level: 'bad' },
+    rule: 'externalStyles',
+    level: 'bad',
     find: ({ elements, declarations }) => [
       ...elements
         .filter(({ name, attributes }) => name === 'link' && /stylesheet/i.test(attributes.get('rel') ?? ''))
@@ -92,7 +97,8 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    ...{ rule: 'styleInBody', level: 'wait' },
+    rule: 'styleInBody',
+    level: 'wait',
     find: ({ elements }) =>
       elements.filter(({ name, isInBody }) => name === 'style' && isInBody).map(({ source }) => source),
   },

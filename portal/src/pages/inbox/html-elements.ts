@@ -42,7 +42,8 @@ function elementOf(source: string, isInBody: boolean): HtmlElement {
   const name = /^<([^\s/>]*)/.exec(read)![1]!;
   const found = read.slice(name.length + 1).matchAll(ATTRIBUTE);
   return {
-    ...{ name: name.toLowerCase(), isInBody },
+    name: name.toLowerCase(),
+    isInBody,
     attributes: new Map(
       [...found].map(([, key, double, single, bare]) => [key!.toLowerCase(), (double ?? single ?? bare ?? '').trim()]),
     ),

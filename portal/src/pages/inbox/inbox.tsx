@@ -58,9 +58,9 @@ function Inbox() {
       badge={<Badge tone={state === 'live' ? 'good' : 'calm'}>{shell.connection[state]}</Badge>}
       actions={
         <>
-          <AsCode operation="listSandboxInbox" input={{ query: filter }} />
           {mayWrite && <ClockButton />}
           {mayWrite && <EmptyButton isEmptied={isEmptied} onChange={setEmptied} />}
+          <AsCode operation="listSandboxInbox" input={{ query: filter }} />
         </>
       }
     >

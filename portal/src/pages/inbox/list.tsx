@@ -37,7 +37,7 @@ export function MailList({ filter, chosen, isEmptied }: MailListProps) {
     <>
       <ul className={classes.items} aria-label={inbox.list}>
         {items.map((item) => (
-          <MailItem key={item.messageId} {...{ item, laterSeconds }} isChosen={item.messageId === chosen} />
+          <MailItem key={item.messageId} item={item} laterSeconds={laterSeconds} isChosen={item.messageId === chosen} />
         ))}
       </ul>
       {pages.hasNextPage && (

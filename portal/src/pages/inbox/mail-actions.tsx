@@ -16,8 +16,12 @@ export function AsTest({ mail }: { mail: Answer<'getSandboxMessage'> }) {
   const { account } = useScope();
   const [isOpen, setOpen] = useState(false);
   const tests = testsOf({
-    ...{ url: serviceUrl, accountId: account?.accountId ?? '', to: mail.to, subject: mail.subject },
-    ...{ hasCode: mail.codes.length > 0, hasLink: mail.links.some(isWebLink) },
+    url: serviceUrl,
+    accountId: account?.accountId ?? '',
+    to: mail.to,
+    subject: mail.subject,
+    hasCode: mail.codes.length > 0,
+    hasLink: mail.links.some(isWebLink),
   });
   return (
     <>

@@ -38,7 +38,7 @@ export function Views({ mail }: { mail: Mail }) {
         </Tabs.List>
         {names.map((name) => (
           <Tabs.Panel key={name} value={name}>
-            <View {...{ name, mail, findings }} />
+            <View name={name} mail={mail} findings={findings} />
           </Tabs.Panel>
         ))}
       </Tabs>

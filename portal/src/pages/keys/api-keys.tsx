@@ -15,7 +15,9 @@ export function ApiKeys() {
   const columns: Column<ApiKey>[] = [
     { name: keys.name, cell: ({ name }) => name ?? keys.noName, text: ({ name }) => name },
     {
-      ...{ name: keys.mode, width: '6.5rem', text: ({ mode }) => mode },
+      name: keys.mode,
+      width: '6.5rem',
+      text: ({ mode }) => mode,
       cell: ({ mode }) => <Badge tone={mode === 'live' ? 'good' : 'wait'}>{keys.modes[mode]}</Badge>,
     },
     { name: keys.scope, width: '7rem', cell: ({ scope }) => keys.scopes[scope], text: ({ scope }) => scope },
@@ -25,16 +27,22 @@ export function ApiKeys() {
       text: ({ allowedSenders }) => allowedSenders.join(' '),
     },
     {
-      ...{ name: keys.id, width: '13.5rem', text: ({ keyId }) => keyId },
-      cell: ({ keyId }) => <span className="mono">{keyId}</span>,
+      name: keys.id,
+      width: '13.5rem',
+      text: ({ keyId, accessKeyId }) => accessKeyId ?? keyId,
+      cell: ({ keyId, accessKeyId }) => <span className="mono">{accessKeyId ?? keyId}</span>,
     },
     {
-      ...{ name: keys.created, width: '8rem', text: ({ createdAt }) => createdAt },
+      name: keys.created,
+      width: '8rem',
+      text: ({ createdAt }) => createdAt,
       cell: ({ createdAt }) => <Time at={createdAt} exact />,
     },
     {
-      ...{ name: keys.actions, width: '5rem', atEnd: true },
-      cell: (key) => <RowActions credential={credentialOfKey(key)} flow={flow} />,
+      name: keys.actions,
+      width: '5rem',
+      atEnd: true,
+      cell: (key) => <RowActions credential={credentialOfKey(key)} flow={flow} mayRotate={key.kind !== 'sigv4'} />,
     },
   ];
   return (

@@ -31,14 +31,24 @@ export type Made =
   | { kind: 'smtp'; secret: Answer<'createSmtpCredential'> };
 
 export const credentialOfKey = (key: ApiKey): Credential => ({
-  ...{ kind: 'key', id: key.keyId, label: key.name ?? key.keyId },
-  ...{ mode: key.mode, scope: key.scope, name: key.name ?? '', allowedSenders: key.allowedSenders },
+  kind: 'key',
+  id: key.keyId,
+  label: key.name ?? key.keyId,
+  mode: key.mode,
+  scope: key.scope,
+  name: key.name ?? '',
+  allowedSenders: key.allowedSenders,
   deliveryReports: 'off',
 });
 
 export const credentialOfSmtp = (one: SmtpCredential): Credential => ({
-  ...{ kind: 'smtp', id: one.smtpCredentialId, label: one.username },
-  ...{ mode: one.mode, scope: 'send', name: '', allowedSenders: one.allowedSenders },
+  kind: 'smtp',
+  id: one.smtpCredentialId,
+  label: one.username,
+  mode: one.mode,
+  scope: 'send',
+  name: '',
+  allowedSenders: one.allowedSenders,
   deliveryReports: one.deliveryReports,
 });
 

@@ -49,8 +49,9 @@ export function Secret({ made, onKept }: { made: Made; onKept(): void }) {
   const { port, tlsPort } = useCall('getAccount').data?.smtp ?? { port: 587, tlsPort: null };
   const ports = [shown.startTlsPort(port), ...(tlsPort === null ? [] : [shown.tlsPort(tlsPort)])];
   const isKey = made.kind === 'key';
+  const apiKey = isKey ? (made.secret.apiKey ?? '') : '';
   const facts = isKey
-    ? [fact(shown.apiKey, made.secret.apiKey), fact(shown.accountId, accountId)]
+    ? [fact(shown.apiKey, apiKey), fact(shown.accountId, accountId)]
     : [
         fact(shown.host, host),
         [shown.port, ports.join(', ')] as const,
@@ -59,12 +60,13 @@ export function Secret({ made, onKept }: { made: Made; onKept(): void }) {
       ];
   const snippets = isKey
     ? {
-        ...snippetsOf(callOf('sendEmail', { body: mail }, accountId), made.secret.apiKey),
-        '.env': `POSTRIDER_URL=${serviceUrl}\nPOSTRIDER_ID=${accountId}\nPOSTRIDER_KEY=${made.secret.apiKey}`,
+        ...snippetsOf(callOf('sendEmail', { body: mail }, accountId), apiKey),
+        '.env': `POSTRIDER_URL=${serviceUrl}\nPOSTRIDER_ID=${accountId}\nPOSTRIDER_KEY=${apiKey}`,
       }
     : smtpSnippetsOf({
         ...mail,
-        ...{ host, port },
+        host,
+        port,
         username: made.secret.username,
         password: made.secret.password,
       });

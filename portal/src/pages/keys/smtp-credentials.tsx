@@ -23,7 +23,9 @@ export function SmtpCredentials() {
       text: ({ username }) => username,
     },
     {
-      ...{ name: keys.mode, width: '6.5rem', text: ({ mode }) => mode },
+      name: keys.mode,
+      width: '6.5rem',
+      text: ({ mode }) => mode,
       cell: ({ mode }) => <Badge tone={mode === 'live' ? 'good' : 'wait'}>{keys.modes[mode]}</Badge>,
     },
     {
@@ -32,11 +34,15 @@ export function SmtpCredentials() {
       text: ({ allowedSenders }) => allowedSenders.join(' '),
     },
     {
-      ...{ name: keys.created, width: '8rem', text: ({ createdAt }) => createdAt },
+      name: keys.created,
+      width: '8rem',
+      text: ({ createdAt }) => createdAt,
       cell: ({ createdAt }) => <Time at={createdAt} exact />,
     },
     {
-      ...{ name: keys.actions, width: '5rem', atEnd: true },
+      name: keys.actions,
+      width: '5rem',
+      atEnd: true,
       cell: (one) => <RowActions credential={credentialOfSmtp(one)} flow={flow} mayRotate={hasSmtp} />,
     },
   ];

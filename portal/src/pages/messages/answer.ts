@@ -74,7 +74,10 @@ const ANSWERS: Record<Message['status'], Make> = {
     return { tone: 'note', happened: sentence, turn: 'nobody', next: [further] };
   },
   sending: ({ attempts }) => ({
-    ...{ tone: 'note', happened: happened.sending(attempts.length + 1), turn: 'nobody', next: [next.sending] },
+    tone: 'note',
+    happened: happened.sending(attempts.length + 1),
+    turn: 'nobody',
+    next: [next.sending],
   }),
   delayed,
   delivered,

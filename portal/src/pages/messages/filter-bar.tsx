@@ -52,7 +52,10 @@ export function FilterBar({ list }: { list: List }) {
     <search>
       <div className={classes.bar}>
         <TextFilter
-          {...{ name: 'q', filter: list, type: 'search', className: classes.search }}
+          name={'q'}
+          filter={list}
+          type={'search'}
+          className={classes.search}
           label={messageList.search}
           placeholder={messageList.searchHint}
           leftSection={<IconSearch size={15} aria-hidden />}
@@ -78,12 +81,15 @@ export function FilterBar({ list }: { list: List }) {
           (['since', 'until'] as const).map((name) => (
             <TextInput
               key={name}
-              {...{ type: 'datetime-local', label: filters[name], value: search[name] ?? '' }}
+              type={'datetime-local'}
+              label={filters[name]}
+              value={search[name] ?? ''}
               onChange={({ currentTarget }) => change({ [name]: currentTarget.value })}
             />
           ))}
         <Button
-          {...{ variant: 'default', size: 'sm' }}
+          variant={'default'}
+          size={'sm'}
           leftSection={<IconFilter size={14} aria-hidden />}
           aria-expanded={isOpen}
           onClick={() => setOpen(!isOpen)}
@@ -91,7 +97,7 @@ export function FilterBar({ list }: { list: List }) {
           {moreActive > 0 ? filters.moreActive(moreActive) : filters.more}
         </Button>
         {isFiltered && (
-          <Button {...{ variant: 'subtle', size: 'sm' }} leftSection={<IconX size={14} aria-hidden />} onClick={clear}>
+          <Button variant={'subtle'} size={'sm'} leftSection={<IconX size={14} aria-hidden />} onClick={clear}>
             {messageList.clear}
           </Button>
         )}
@@ -112,20 +118,27 @@ function MoreFilters({ list }: { list: List }) {
   return (
     <div className={classes.more}>
       {TEXT_FILTERS.map((name) => (
-        <TextFilter key={name} {...{ name, filter: list, label: filters[name], placeholder: filters[`${name}Hint`] }} />
+        <TextFilter key={name} name={name} filter={list} label={filters[name]} placeholder={filters[`${name}Hint`]} />
       ))}
       <Select
-        {...{ label: filters.template, value: chosen, searchable: true }}
+        label={filters.template}
+        value={chosen}
+        searchable={true}
         onChange={(template) => change({ template: template ?? undefined })}
         data={[{ value: '', label: filters.anyTemplate }, ...known, ...missing]}
       />
       <TagsInput
-        {...{ label: filters.tags, size: 'sm', placeholder: search.tags ? '' : filters.tagsHint, maxTags: 10 }}
+        label={filters.tags}
+        size={'sm'}
+        placeholder={search.tags ? '' : filters.tagsHint}
+        maxTags={10}
         value={listed(search.tags, ',')}
         onChange={(tags) => change({ tags: tags.join(',') })}
       />
       <TagsInput
-        {...{ label: filters.metadata, size: 'sm', splitChars: [] }}
+        label={filters.metadata}
+        size={'sm'}
+        splitChars={[]}
         placeholder={search.metadata ? '' : filters.metadataHint}
         error={isWrong ? filters.metadataWrong : undefined}
         value={listed(search.metadata, '\n')}

@@ -62,7 +62,9 @@ export function useListQuery() {
   const own = JSON.stringify(ALL.map((name) => search[name] ?? ''));
   const query = useMemo(() => queryOf(search), [own]);
   return {
-    ...{ search, change, query },
+    search,
+    change,
+    query,
     isFiltered: ALL.some((name) => Boolean(search[name])),
     moreActive: MORE_FILTERS.filter((name) => Boolean(search[name])).length,
     clear: () => change(Object.fromEntries(ALL.map((name) => [name, undefined]))),

@@ -12,7 +12,10 @@ const AT_TOP_PX = 200;
 const PAGES_AT_MOST = 3;
 
 const STATUS_AFTER: Partial<Record<Event['eventType'], Message['status']>> = {
-  ...{ Delivery: 'delivered', DeliveryDelay: 'delayed', Bounce: 'bounced', Complaint: 'complained' },
+  Delivery: 'delivered',
+  DeliveryDelay: 'delayed',
+  Bounce: 'bounced',
+  Complaint: 'complained',
 };
 
 interface Pages {

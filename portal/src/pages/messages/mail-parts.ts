@@ -55,7 +55,9 @@ export async function takeApart(raw: Uint8Array<ArrayBuffer>): Promise<MailParts
     text: mail.text,
     headers: headersOf(raw),
     files: mail.attachments.map((one) => ({
-      ...{ name: one.filename ?? undefined, type: one.mimeType, bytes: bytesOf(one) },
+      name: one.filename ?? undefined,
+      type: one.mimeType,
+      bytes: bytesOf(one),
     })),
   };
 }

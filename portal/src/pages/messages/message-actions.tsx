@@ -6,10 +6,10 @@ import { type ReactNode, useState } from 'react';
 import { type MessageDetail, useChange } from '../../api.ts';
 import { basePath } from '../../base-path.ts';
 import { IconCalendarTime, IconMailForward, IconShield, IconX } from '../../icons.ts';
+import { shortTime } from '../../parts/time.tsx';
 import { done, failed, withUndo } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
 import { actions as texts } from '../../texts/messages.ts';
-import { shortTime } from './use-say.ts';
 
 export const SETTLED: ReadonlySet<string> = new Set(['delivered', 'bounced', 'complained', 'suppressed', 'cancelled']);
 const CANCELLABLE: ReadonlySet<string> = new Set(['scheduled', 'queued', 'delayed']);
@@ -103,7 +103,10 @@ function Resend({ message: { messageId, to, mode } }: Props) {
   };
   return (
     <Confirmed
-      {...{ label: texts.resend, effect: texts.resendEffect(to), confirm: texts.resend, run }}
+      label={texts.resend}
+      effect={texts.resendEffect(to)}
+      confirm={texts.resend}
+      run={run}
       icon={<IconMailForward size={14} aria-hidden />}
       isBusy={resend.isPending}
     />
@@ -116,7 +119,10 @@ function Cancel({ message: { messageId } }: Props) {
     cancel.mutateAsync({ path: { id: messageId } }).then(() => done(texts.cancelled), failed);
   return (
     <Confirmed
-      {...{ label: texts.cancel, effect: texts.cancelEffect, confirm: texts.cancelConfirm, run }}
+      label={texts.cancel}
+      effect={texts.cancelEffect}
+      confirm={texts.cancelConfirm}
+      run={run}
       icon={<IconX size={14} aria-hidden />}
       isBusy={cancel.isPending}
     />
@@ -141,12 +147,17 @@ function Move({ message: { messageId, sendAt } }: Props) {
   };
   return (
     <Confirmed
-      {...{ label: texts.move, effect: texts.moveEffect, confirm: texts.moveConfirm, run }}
+      label={texts.move}
+      effect={texts.moveEffect}
+      confirm={texts.moveConfirm}
+      run={run}
       icon={<IconCalendarTime size={14} aria-hidden />}
       isBusy={move.isPending}
     >
       <TextInput
-        {...{ type: 'datetime-local', label: texts.moveLabel, value: at }}
+        type={'datetime-local'}
+        label={texts.moveLabel}
+        value={at}
         onChange={({ currentTarget }) => setAt(currentTarget.value)}
       />
     </Confirmed>
@@ -167,7 +178,10 @@ function Lift({ message: { to } }: Props) {
   };
   return (
     <Confirmed
-      {...{ label: texts.lift, effect: texts.liftEffect(to), confirm: texts.lift, run }}
+      label={texts.lift}
+      effect={texts.liftEffect(to)}
+      confirm={texts.lift}
+      run={run}
       icon={<IconShield size={14} aria-hidden />}
       isBusy={false}
     />

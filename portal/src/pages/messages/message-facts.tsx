@@ -25,8 +25,8 @@ export function MessageFacts({ message }: { message: MessageDetail }) {
           [texts.from, message.from],
           [texts.id, <Copyable key="id" value={message.messageId} />],
           [texts.headerId, <Copyable key="header" value={message.headerMessageId} />],
-          [texts.tags, tags.length === 0 ? undefined : <TagLinks key="tags" {...{ tags, base }} />],
-          [texts.metadata, pairs.length === 0 ? undefined : <Pairs key="metadata" {...{ pairs, base }} />],
+          [texts.tags, tags.length === 0 ? undefined : <TagLinks key="tags" tags={tags} base={base} />],
+          [texts.metadata, pairs.length === 0 ? undefined : <Pairs key="metadata" pairs={pairs} base={base} />],
           [
             texts.template,
             templateId && (

@@ -59,19 +59,20 @@ function Shown({ message }: { message: MessageDetail }) {
       lead={`${messagePage.to} ${message.to}`}
       actions={
         <>
-          <MessageActions {...{ message, isSuppressed }} />
+          <MessageActions message={message} isSuppressed={isSuppressed} />
           <ShareButton message={message} />
           <AsCode operation="getMessage" input={{ path: { id: messageId } }} />
         </>
       }
     >
-      <AnswerBox {...{ message, isSuppressed }} />
+      <AnswerBox message={message} isSuppressed={isSuppressed} />
       <div className={classes.columns}>
         <div className={classes.column}>
           <Story message={message} />
           <ContentPanel
             source={{
-              ...{ sizeBytes, gone: { title: content.gone, hint: content.goneHint } },
+              sizeBytes,
+              gone: { title: content.gone, hint: content.goneHint },
               key: ['getMessageContent', name, messageId],
               read: (signal) => caller.call('getMessageContent', { path: { id: messageId } }, { signal }),
             }}

@@ -26,19 +26,30 @@ const { columns: names } = messageList;
 const COLUMNS: readonly Column<Message>[] = [
   {
     name: names.subject,
+    phone: 'detail',
     cell: ({ subject }) => <span className={classes.subject}>{visible(subject) || messageList.noSubject}</span>,
     text: ({ subject }) => subject,
   },
-  { name: names.to, cell: (message) => <Recipient message={message} />, text: ({ to }) => to, width: '28%' },
+  {
+    name: names.to,
+    cell: (message) => <Recipient message={message} />,
+    text: ({ to }) => to,
+    width: '28%',
+    phone: 'title',
+  },
   {
     name: names.status,
+    phone: 'badge',
     cell: ({ status }) => <StatusBadge status={status} />,
     text: ({ status }) => status,
     width: '7rem',
   },
   { name: names.tags, cell: ({ tags }) => <Tags tags={tags} />, text: ({ tags }) => tags.join(' '), width: '16%' },
   {
-    ...{ name: names.when, width: '7.5rem', atEnd: true },
+    name: names.when,
+    phone: 'time',
+    width: '7.5rem',
+    atEnd: true,
     cell: ({ createdAt }) => <Time at={createdAt} />,
     text: ({ createdAt }) => createdAt,
   },
@@ -120,7 +131,10 @@ export function MessagesPage() {
       )}
       {!isEmptySearch && (
         <Rows
-          {...{ label: messageList.label, columns: COLUMNS, rows: pages.items, error: pages.error }}
+          label={messageList.label}
+          columns={COLUMNS}
+          rows={pages.items}
+          error={pages.error}
           keyOf={({ messageId }) => messageId}
           href={({ messageId }) => `${base}/messages/${messageId}`}
           onRetry={pages.refetch}

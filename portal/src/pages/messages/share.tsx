@@ -42,16 +42,21 @@ function ShareForm({ messageId, onDone }: { messageId: string; onDone(): void })
     <Stack gap="md">
       <Text>{texts.lead}</Text>
       <Select
-        {...{ label: texts.valid, value: expiresInSeconds }}
+        label={texts.valid}
+        value={expiresInSeconds}
         onChange={(value) => setSeconds(value ?? WEEK)}
         data={Object.entries(texts.durations).map(([value, label]) => ({ value, label }))}
       />
       <Checkbox
-        {...{ label: texts.hideContent, checked: hideContent || hideSubject, disabled: hideSubject }}
+        label={texts.hideContent}
+        checked={hideContent || hideSubject}
+        disabled={hideSubject}
         onChange={({ currentTarget }) => setHideContent(currentTarget.checked)}
       />
       <Checkbox
-        {...{ label: texts.hideSubject, description: texts.hideSubjectHint, checked: hideSubject }}
+        label={texts.hideSubject}
+        description={texts.hideSubjectHint}
+        checked={hideSubject}
         onChange={({ currentTarget }) => setHideSubject(currentTarget.checked)}
       />
       <Group justify="flex-end">
@@ -67,7 +72,10 @@ function Link({ link: { url, expiresAt }, onDone }: { link: Answer<'shareMessage
   return (
     <Stack gap="md">
       <TextInput
-        {...{ label: texts.link, value: url, readOnly: true, 'data-autofocus': true }}
+        label={texts.link}
+        value={url}
+        readOnly={true}
+        data-autofocus={true}
         onFocus={({ currentTarget }) => currentTarget.select()}
       />
       <Text c="dimmed">{texts.madeUntil(exactTime(expiresAt))}</Text>

@@ -117,7 +117,9 @@ function Shown({ message, token }: { message: Shared; token: string }) {
         ) : (
           <ContentPanel
             source={{
-              ...{ sizeBytes, gone, key: ['getSharedMessageContent', token] },
+              sizeBytes,
+              gone,
+              key: ['getSharedMessageContent', token],
               read: (signal) =>
                 callerOf().call('getSharedMessageContent', { headers: { 'X-Share-Token': token } }, { signal }),
             }}

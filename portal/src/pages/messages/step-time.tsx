@@ -1,7 +1,6 @@
 /** The time of a step in the timeline, to the second, since steps often follow closely. */
 import { Text, Tooltip } from '@mantine/core';
-import { ago, exactTime, useNow } from '../../parts/time.tsx';
-import { shortTime } from './use-say.ts';
+import { ago, exactTime, shortTime, useNow } from '../../parts/time.tsx';
 
 export function StepTime({ at }: { at: string }) {
   const nowMs = useNow();

@@ -12,7 +12,11 @@ import { StepTime } from './step-time.tsx';
 import { useSay } from './use-say.ts';
 
 const TONES: Partial<Record<TimelineEvent['eventType'], AnswerTone>> = {
-  ...{ Send: 'note', Delivery: 'good', DeliveryDelay: 'wait', Bounce: 'bad', Complaint: 'bad' },
+  Send: 'note',
+  Delivery: 'good',
+  DeliveryDelay: 'wait',
+  Bounce: 'bad',
+  Complaint: 'bad',
 };
 
 export function Step({ tone = 'calm', solid = false, children }: StepProps) {

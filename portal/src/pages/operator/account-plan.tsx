@@ -14,12 +14,15 @@ type Limit = keyof Account['limits'];
 const MB = 1_000_000;
 const [LEAST_MB, MOST_MB] = [2, 40];
 const HIGHEST_LIMIT = 1_000_000;
+const HIGHEST_QUOTA = 1_000_000_000;
+
+const highestOf = (name: Limit): number => (name.startsWith('messagesPer') ? HIGHEST_QUOTA : HIGHEST_LIMIT);
 const PLANS = (['free', 'paid', 'enterprise'] as const).map((value) => ({ value, label: operators.plans[value] }));
 
 interface Given {
   plan: Account['plan'];
   sizeMb: number | string;
-  limits: Record<Limit, number | string>;
+  limits: Record<Limit, number | string | null>;
 }
 
 /** Sends only changed fields, so that two operators do not overwrite each other's changes. */
@@ -30,14 +33,18 @@ function changesOf(account: Account, { plan, sizeMb, limits }: Given): Body<'set
     ...(plan !== account.plan && { plan }),
     ...(sizeBytes !== account.approvedEmailBytes && { approvedEmailBytes: sizeBytes }),
     ...(changed.length > 0 && {
-      limits: Object.fromEntries(changed.map((name) => [name, limits[name] === '' ? null : Number(limits[name])])),
+      limits: Object.fromEntries(
+        changed.map((name) => [name, limits[name] === '' || limits[name] === null ? null : Number(limits[name])]),
+      ),
     }),
   };
 }
 
 export function AccountPlan({ account }: { account: Account }) {
   const [given, setGiven] = useState<Given>({
-    ...{ plan: account.plan, sizeMb: account.approvedEmailBytes / MB, limits: account.limits },
+    plan: account.plan,
+    sizeMb: account.approvedEmailBytes / MB,
+    limits: account.limits,
   });
   const save = useChange('setAccount', ['getOperatorAccount', 'listAccounts']);
   const body = changesOf(account, given);
@@ -81,10 +88,10 @@ export function AccountPlan({ account }: { account: Account }) {
                 key={name}
                 label={texts.limitNames[name]}
                 min={0}
-                max={HIGHEST_LIMIT}
+                max={highestOf(name)}
                 allowDecimal={false}
                 thousandSeparator=","
-                value={given.limits[name]}
+                value={given.limits[name] ?? ''}
                 onChange={(value) => setGiven({ ...given, limits: { ...given.limits, [name]: value } })}
               />
             ))}

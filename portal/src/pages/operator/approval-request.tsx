@@ -24,7 +24,9 @@ export function ApprovalRequest({ request, onDecided }: ApprovalRequestProps) {
   return (
     <Panel
       title={texts.asks(sender.name, asked)}
-      actions={status === 'pending' ? <Decision {...{ request, onDecided }} /> : <StatusBadge status={status} />}
+      actions={
+        status === 'pending' ? <Decision request={request} onDecided={onDecided} /> : <StatusBadge status={status} />
+      }
     >
       <div className={classes.columns}>
         <Facts

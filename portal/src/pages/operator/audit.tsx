@@ -18,7 +18,10 @@ type AuditEntry = Answer<'listServiceAuditEntries'>[number];
 
 const TEXTS = ['action', 'resource', 'resourceId', 'actorId'] as const;
 const LABELS = {
-  ...{ action: audit.action, resource: audit.resource, resourceId: audit.resourceId, actorId: audit.actor },
+  action: audit.action,
+  resource: audit.resource,
+  resourceId: audit.resourceId,
+  actorId: audit.actor,
 };
 const HINTS: Partial<Record<(typeof TEXTS)[number], string>> = {
   action: audit.actionHint,
@@ -34,7 +37,8 @@ function queryOf(search: Record<string, string | undefined>): Query<'exportServi
     text && !Number.isNaN(Date.parse(text)) ? new Date(`${text}T${time}`).toISOString() : undefined;
   return {
     ...Object.fromEntries(TEXTS.map((name) => [name, search[name]])),
-    ...{ since: day(since, '00:00:00'), until: day(until, '23:59:59.999') },
+    since: day(since, '00:00:00'),
+    until: day(until, '23:59:59.999'),
   };
 }
 

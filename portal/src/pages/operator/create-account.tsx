@@ -49,7 +49,7 @@ export function CreateAccount({ isOpen, plans, onClose }: CreateAccountProps) {
     );
   return (
     <Modal opened={isOpen} onClose={close} title={accounts.createTitle}>
-      <NewAccountForm {...{ name, setName, plans, create }} onCancel={close} />
+      <NewAccountForm name={name} setName={setName} plans={plans} create={create} onCancel={close} />
     </Modal>
   );
 }

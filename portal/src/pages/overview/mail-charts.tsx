@@ -42,7 +42,8 @@ export function MailChart({ buckets, range }: ChartOf) {
     );
   return (
     <Chart
-      {...{ times, series }}
+      times={times}
+      series={series}
       label={overview.mailLabel}
       unit={range.unit}
       format={count}
@@ -75,7 +76,8 @@ export function DeliveryTimeChart({ buckets, range }: ChartOf) {
     );
   return (
     <Chart
-      {...{ times, series }}
+      times={times}
+      series={series}
       label={overview.speedLabel}
       unit={range.unit}
       format={duration}

@@ -9,7 +9,7 @@ import { Page, Panel } from '../../parts/page.tsx';
 import { EmptyState, ErrorState } from '../../parts/states.tsx';
 import { useScope } from '../../scope.ts';
 import { newAccount, overview } from '../../texts/overview.ts';
-import { Failing } from './failing.tsx';
+import { Failing, LISTED } from './failing.tsx';
 import { Health } from './health.tsx';
 import { bouncesOf, DeliveryTimeChart, MailChart } from './mail-charts.tsx';
 import classes from './overview.module.css';
@@ -30,6 +30,9 @@ export function OverviewPage() {
   const statistics = useCall('getStatistics', { query: range.query }, { keepsLast: true });
   useFresh(['getStatistics', 'getAccount', 'getAccountHealth', 'listIncidents'], undefined, REFRESH_MS);
   const buckets = statistics.data?.buckets.slice(-range.buckets);
+  const incidents = useCall('listIncidents', LISTED);
+  // Until all of it is known, only placeholders are shown: what arrives later would move what is there.
+  const isLoading = [account, statistics, incidents].some(({ isPending }) => isPending);
   const isNew = buckets !== undefined && isQuiet(buckets) && account.data?.usage.messagesLast30Days === 0;
   return (
     <Page
@@ -42,10 +45,10 @@ export function OverviewPage() {
       }
     >
       <Stack gap="md">
-        <Failing />
-        {isNew ? (
-          <NewAccount />
-        ) : (
+        {!isLoading && <Failing />}
+        {isLoading && <Skeleton height="28rem" aria-busy />}
+        {!isLoading && isNew && <NewAccount />}
+        {!isLoading && !isNew && (
           <>
             <Tiles account={account.data} />
             <Panel title={overview.mail}>

@@ -27,7 +27,7 @@ function Tile({ name, to, search, value, hint, isBad }: TileProps) {
     <li>
       <Link to={`/app/${mode}${to}`} search={search as never} className={classes.tile}>
         <span>{name}</span>
-        <b>{value ?? <Skeleton height={20} width={48} my={3} />}</b>
+        <b>{value ?? <Skeleton height={20} width={48} my={4} />}</b>
         <small data-bad={isBad || undefined}>{hint}</small>
       </Link>
     </li>

@@ -40,12 +40,20 @@ export function SendingPanel({ settings, mayChange }: { settings: Settings; mayC
             onChange={({ currentTarget }) => setGiven({ ...given, defaultFrom: currentTarget.value })}
           />
           <Choice
-            {...{ label: texts.missing, hint: texts.missingHint, values: MISSING, of: texts.missingValues, mayChange }}
+            label={texts.missing}
+            hint={texts.missingHint}
+            values={MISSING}
+            of={texts.missingValues}
+            mayChange={mayChange}
             value={missingVariables}
             onChange={(value) => setGiven({ ...given, missingVariables: value })}
           />
           <Choice
-            {...{ label: texts.retain, hint: texts.retainHint, values: RETAINED, of: texts.retainValues, mayChange }}
+            label={texts.retain}
+            hint={texts.retainHint}
+            values={RETAINED}
+            of={texts.retainValues}
+            mayChange={mayChange}
             value={retainContent}
             onChange={(value) => setGiven({ ...given, retainContent: value })}
           />

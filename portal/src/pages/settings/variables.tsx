@@ -45,7 +45,10 @@ export function VariablesPanel({ variables, mayChange }: { variables: Values; ma
             {KNOWN.map((name) => (
               <Value
                 key={name}
-                {...{ name, mayChange, label: texts.known[name].name, hint: texts.known[name].does }}
+                name={name}
+                mayChange={mayChange}
+                label={texts.known[name].name}
+                hint={texts.known[name].does}
                 value={given[name] ?? ''}
                 onChange={(value) => set(name, value)}
               />
@@ -61,7 +64,8 @@ export function VariablesPanel({ variables, mayChange }: { variables: Values; ma
             {own.map((name) => (
               <Value
                 key={name}
-                {...{ name, mayChange }}
+                name={name}
+                mayChange={mayChange}
                 value={given[name] ?? ''}
                 onChange={(value) => set(name, value)}
                 onRemove={() => remove(name)}

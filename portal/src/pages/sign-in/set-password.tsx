@@ -59,13 +59,26 @@ function SetPassword({ title, lead, next }: { title: string; lead: string; next:
       </Card>
     );
   const problem = change.error;
+  if (problem instanceof PostriderError && problem.status === 401)
+    return (
+      <Card title={newPassword.used} lead={newPassword.usedHint}>
+        <Stack gap="sm">
+          <Button component="a" href={`${basePath}/sign-in`} size="sm" fullWidth>
+            {newPassword.toSignIn}
+          </Button>
+          <Button component="a" href={`${basePath}/sign-in?forgot=yes`} variant="default" size="sm" fullWidth>
+            {newPassword.toReset}
+          </Button>
+        </Stack>
+      </Card>
+    );
   return (
     <Card title={title} lead={lead}>
       <form onSubmit={submit}>
         <Stack gap="sm">
           {problem !== null && (
             <Alert color="red" role="alert" p="xs">
-              {problem instanceof PostriderError && problem.status === 401 ? newPassword.used : problem.message}
+              {problem.message}
             </Alert>
           )}
           <input type="text" name="username" autoComplete="username" hidden readOnly />

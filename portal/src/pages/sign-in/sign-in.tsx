@@ -23,10 +23,9 @@ function nextPage(next: string | undefined): string {
 export function SignInPage() {
   const queries = useQueryClient();
   const navigate = useNavigate();
-  const [{ next }] = useSearchState();
+  const [{ next, forgot }, setSearch] = useSearchState();
   const [given, setGiven] = useState({ email: '', password: '', code: '' });
   const [withCode, setWithCode] = useState(false);
-  const [isSent, setSent] = useState(false);
   const signedIn = (person: Person): void => {
     setPerson(queries, person);
     void navigate({ to: nextPage(next), replace: true });
@@ -39,10 +38,6 @@ export function SignInPage() {
     onSuccess: signedIn,
   });
   const passkey = useMutation({ mutationFn: signInWithPasskey, onSuccess: signedIn });
-  const forgot = useMutation({
-    mutationFn: () => callerOf().call('requestPasswordReset', { body: { email: given.email } }),
-    onSuccess: () => setSent(true),
-  });
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     enter.mutate();
@@ -52,7 +47,9 @@ export function SignInPage() {
     onChange: (event: { currentTarget: { value: string } }) =>
       setGiven({ ...given, [name]: event.currentTarget.value }),
   });
-  const problem = enter.error ?? forgot.error ?? passkey.error;
+  const problem = enter.error ?? passkey.error;
+  if (forgot !== undefined)
+    return <Forgot email={given.email} onBack={() => setSearch({ forgot: undefined })} key="forgot" />;
   return (
     <Card title={signIn.title}>
       <form onSubmit={submit}>
@@ -60,11 +57,6 @@ export function SignInPage() {
           {problem !== null && (
             <Alert color="red" role="alert" p="xs">
               {problem instanceof PostriderError ? problem.message : signIn.passkeyFailed}
-            </Alert>
-          )}
-          {isSent && (
-            <Alert role="status" p="xs">
-              {signIn.sent} {signIn.sentHint}
             </Alert>
           )}
           <TextInput label={signIn.email} type="email" autoComplete="username" required autoFocus {...field('email')} />
@@ -86,12 +78,7 @@ export function SignInPage() {
               {signIn.withCode}
             </Anchor>
           )}
-          <Anchor
-            component="button"
-            type="button"
-            size="sm"
-            onClick={({ currentTarget }) => currentTarget.form?.email !== null && given.email !== '' && forgot.mutate()}
-          >
+          <Anchor component="button" type="button" size="sm" onClick={() => setSearch({ forgot: 'yes' })}>
             {signIn.forgot}
           </Anchor>
           {(hasPasskeys() || HAS_PROVIDER) && <Divider label={signIn.or} />}
@@ -111,6 +98,50 @@ export function SignInPage() {
               {signIn.passkey}
             </Button>
           )}
+        </Stack>
+      </form>
+    </Card>
+  );
+}
+
+function Forgot({ email: typed, onBack }: { email: string; onBack(): void }) {
+  const [email, setEmail] = useState(typed);
+  const request = useMutation({
+    mutationFn: () => callerOf().call('requestPasswordReset', { body: { email } }),
+  });
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    request.mutate();
+  };
+  return (
+    <Card title={signIn.forgotTitle} lead={signIn.forgotLead}>
+      <form onSubmit={submit}>
+        <Stack gap="sm">
+          {request.error !== null && (
+            <Alert color="red" role="alert" p="xs">
+              {request.error.message}
+            </Alert>
+          )}
+          {request.isSuccess && (
+            <Alert role="status" p="xs">
+              {signIn.sent} {signIn.sentHint}
+            </Alert>
+          )}
+          <TextInput
+            label={signIn.email}
+            type="email"
+            autoComplete="username"
+            required
+            autoFocus
+            value={email}
+            onChange={({ currentTarget }) => setEmail(currentTarget.value)}
+          />
+          <Button type="submit" size="sm" fullWidth loading={request.isPending} mt="xs">
+            {signIn.forgotSubmit}
+          </Button>
+          <Anchor component="button" type="button" size="sm" onClick={onBack}>
+            {signIn.back}
+          </Anchor>
         </Stack>
       </form>
     </Card>

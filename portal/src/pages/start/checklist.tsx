@@ -47,7 +47,14 @@ export function ServiceChecklist() {
       </Text>
       {doctor.isPending && <Loading />}
       {doctor.isError && checks === undefined && <ErrorState error={doctor.error} onRetry={doctor.refetch} />}
-      {checks !== undefined && <Checks checks={checks} />}
+      {checks !== undefined && (
+        <details className={classes.doctor}>
+          <summary>
+            {checklist.attention(checks.filter(({ state }) => state === 'broken' || state === 'todo').length)}
+          </summary>
+          <Checks checks={checks} />
+        </details>
+      )}
     </Panel>
   );
 }

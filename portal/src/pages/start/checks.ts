@@ -3,6 +3,7 @@
  * it was checked.
  */
 import type { Answer } from '../../api.ts';
+import { count } from '../../parts/time.tsx';
 import { checklist } from '../../texts/start.ts';
 
 export interface Check {
@@ -32,10 +33,11 @@ function checked<T>(
 export function domainCheck(asked: Asked<Answer<'listDomains'>>): Check {
   const item = { name: checklist.domain, link: { path: '/domains', name: checklist.toDomains } };
   return checked(asked, item, (domains) => {
-    const of = (status: string) => domains.find((one) => one.status === status)?.domain;
-    const [verified, failing, pending] = [of('verified'), of('failing'), of('pending')];
+    const of = (state: string) => domains.find((one) => (one.verifiedBy ?? one.status) === state)?.domain;
+    const [verified, unsigned, failing, pending] = [of('dns'), of('operator'), of('failing'), of('pending')];
     if (verified !== undefined) return { state: 'done', message: checklist.domainDone(verified) };
     if (failing !== undefined) return { state: 'broken', message: checklist.domainFailing(failing) };
+    if (unsigned !== undefined) return { state: 'todo', message: checklist.domainUnsigned(unsigned) };
     if (pending !== undefined) return { state: 'todo', message: checklist.domainPending(pending) };
     return { state: 'todo', message: checklist.domainNone };
   });
@@ -76,8 +78,7 @@ export function healthCheck(asked: Asked<Answer<'getAccountHealth'>>): Check {
     if (delivered + bounced + complained < minimumMessages && messages > 0)
       return { state: 'unknown', message: checklist.healthFew(minimumMessages) };
     if (messages === 0) return { state: 'unknown', message: checklist.healthNone };
-    if (status === 'good')
-      return { state: 'done', message: checklist.healthGood(messages.toLocaleString(), periodDays) };
+    if (status === 'good') return { state: 'done', message: checklist.healthGood(count(messages), periodDays) };
     return { state: status === 'critical' ? 'broken' : 'todo', message: advice.join(' ') };
   });
 }
@@ -90,7 +91,9 @@ export function doctorChecks({ checks }: Answer<'examineService'>): Check[] {
   return checks
     .map(({ name, status, message, remedy }) => ({
       name: name.charAt(0).toUpperCase() + name.slice(1),
-      ...{ state: STATES[status], message, remedy },
+      state: STATES[status],
+      message,
+      remedy,
     }))
     .sort((one, other) => URGENCY[one.state] - URGENCY[other.state]);
 }

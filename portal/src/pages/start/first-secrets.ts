@@ -26,7 +26,7 @@ export function useFirstKey() {
   const make = (): void =>
     create.mutate(
       { body: { mode: 'sandbox', name: start.keyName } },
-      { onSuccess: ({ apiKey }) => keep(apiKey), onError: failed },
+      { onSuccess: ({ apiKey }) => apiKey !== undefined && keep(apiKey), onError: failed },
     );
   return { key, make, isMaking: create.isPending };
 }

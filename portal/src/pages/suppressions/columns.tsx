@@ -12,15 +12,17 @@ type Suppression = Answer<'listSuppressions'>[number];
 
 export function columnsOf(mode: string, lift: ((email: string) => void) | undefined): Column<Suppression>[] {
   const columns: Column<Suppression>[] = [
-    { name: suppressions.email, cell: ({ email }) => email },
-    { name: suppressions.reason, cell: ({ reason }) => <Why reason={reason} /> },
-    { name: suppressions.since, width: '8rem', cell: ({ createdAt }) => <Time at={createdAt} exact /> },
+    { name: suppressions.email, cell: ({ email }) => email, phone: 'title' },
+    { name: suppressions.reason, cell: ({ reason }) => <Why reason={reason} />, phone: 'detail' },
+    { name: suppressions.since, width: '8rem', cell: ({ createdAt }) => <Time at={createdAt} exact />, phone: 'time' },
     {
-      ...{ name: suppressions.until, width: '8rem' },
+      name: suppressions.until,
+      width: '8rem',
       cell: ({ expiresAt }) => (expiresAt === null ? suppressions.forever : <Time at={expiresAt} exact />),
     },
     {
-      ...{ name: suppressions.source, width: '6rem' },
+      name: suppressions.source,
+      width: '6rem',
       cell: ({ sourceMessageId: id }) =>
         id !== null && (
           <Anchor component={Link} to={`/app/${mode}/messages/${id}`}>
@@ -33,7 +35,10 @@ export function columnsOf(mode: string, lift: ((email: string) => void) | undefi
   return [
     ...columns,
     {
-      ...{ name: suppressions.actions, width: '3.5rem', atEnd: true },
+      name: suppressions.actions,
+      phone: 'badge',
+      width: '3.5rem',
+      atEnd: true,
       cell: ({ email }) => (
         <Tooltip label={suppressions.lift(email)}>
           <ActionIcon size="sm" aria-label={suppressions.lift(email)} onClick={() => lift(email)}>

@@ -58,7 +58,8 @@ export function SuppressionsPage() {
         empty={
           isFiltered
             ? {
-                ...{ title: suppressions.noneTitle, hint: suppressions.noneHint },
+                title: suppressions.noneTitle,
+                hint: suppressions.noneHint,
                 action: (
                   <Button variant="default" onClick={clear}>
                     {suppressions.clear}
@@ -95,7 +96,6 @@ function Actions({ query, onOpen, mayWrite }: ActionsProps) {
   };
   return (
     <>
-      <AsCode operation="listSuppressions" input={{ query }} />
       <Button variant="default" leftSection={<IconDownload size={14} />} loading={isBusy} onClick={() => void save()}>
         {suppressions.export}
       </Button>
@@ -109,6 +109,7 @@ function Actions({ query, onOpen, mayWrite }: ActionsProps) {
           </Button>
         </>
       )}
+      <AsCode operation="listSuppressions" input={{ query }} />
     </>
   );
 }

@@ -29,12 +29,12 @@ export function TeamPage() {
       lead={team.lead}
       actions={
         <>
-          <AsCode operation="listUsers" />
           {mayChange && (
             <Button leftSection={<IconPlus size={14} />} onClick={() => setInviting(true)}>
               {invitation.open}
             </Button>
           )}
+          <AsCode operation="listUsers" />
         </>
       }
     >

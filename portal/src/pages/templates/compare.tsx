@@ -28,7 +28,9 @@ interface Choice {
 
 function choicesOf(versions: readonly TemplateVersion[], { isDirty, content }: Draft): Choice[] {
   const saved = versions.map((one) => ({
-    ...{ value: String(one.version), label: page.version(one.version), content: contentOf(one) },
+    value: String(one.version),
+    label: page.version(one.version),
+    content: contentOf(one),
   }));
   return isDirty ? [{ value: UNSAVED, label: texts.unsaved, content }, ...saved] : saved;
 }
@@ -50,15 +52,22 @@ export function Compare({ versions, draft, pair, onPair }: CompareProps) {
       <Panel title={texts.title}>
         <Group gap="sm" mb="sm" align="flex-end">
           <Select
-            {...{ label: texts.before, data: choices, value: before.value, w: '9rem' }}
+            label={texts.before}
+            data={choices}
+            value={before.value}
+            w={'9rem'}
             onChange={(value) => onPair([value!, after.value])}
           />
           <Select
-            {...{ label: texts.after, data: choices, value: after.value, w: '9rem' }}
+            label={texts.after}
+            data={choices}
+            value={after.value}
+            w={'9rem'}
             onChange={(value) => onPair([before.value, value!])}
           />
           <SegmentedControl
-            {...{ value: part, 'aria-label': texts.part }}
+            value={part}
+            aria-label={texts.part}
             data={PARTS.map((value) => ({
               value,
               label: differs.includes(value) ? `${partNames[value]} •` : partNames[value],
@@ -67,7 +76,9 @@ export function Compare({ versions, draft, pair, onPair }: CompareProps) {
           />
           {isWide && (
             <SegmentedControl
-              {...{ value: view, 'aria-label': texts.view, onChange: setView }}
+              value={view}
+              aria-label={texts.view}
+              onChange={setView}
               data={[
                 { value: 'sideBySide', label: texts.sideBySide },
                 { value: 'unified', label: texts.unified },

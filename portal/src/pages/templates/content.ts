@@ -33,7 +33,9 @@ export function contentOf(template: Template | TemplateVersion): Content {
 export function sourcesOf(content: Content): Omit<Body<'renderTemplateSources'>, 'templateVariables'> {
   const { subject, html, text, layoutTemplateId, variables } = content;
   return {
-    ...{ subject: subject || null, html: html || null, text: text || null },
+    subject: subject || null,
+    html: html || null,
+    text: text || null,
     layoutTemplateId: layoutTemplateId || null,
     variables: variables.filter(({ name }) => name.trim() !== ''),
   };

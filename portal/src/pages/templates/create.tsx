@@ -47,20 +47,27 @@ function CreateForm() {
           </Notice>
         )}
         <TextInput
-          {...{ label: create.name, description: create.nameHint, maxLength: 200, required: true }}
+          label={create.name}
+          description={create.nameHint}
+          maxLength={200}
+          required={true}
           data-autofocus
           value={given.name}
           error={ofName && known?.message}
           onChange={({ currentTarget }) => setGiven({ ...given, name: currentTarget.value })}
         />
         <Select
-          {...{ label: create.type, description: create.typeHint, value: given.type }}
+          label={create.type}
+          description={create.typeHint}
+          value={given.type}
           data={Object.entries(types).map(([value, label]) => ({ value, label }))}
           onChange={(type) => setGiven({ ...given, type: type as Content['type'] })}
         />
         <Input.Wrapper label={create.start} labelElement="div">
           <SegmentedControl
-            {...{ fullWidth: true, value: given.start, 'aria-label': create.start }}
+            fullWidth={true}
+            value={given.start}
+            aria-label={create.start}
             data={Object.entries(create.starts).map(([value, label]) => ({ value, label }))}
             onChange={(start) => setGiven({ ...given, start: start as Start })}
           />

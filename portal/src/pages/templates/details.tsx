@@ -31,16 +31,25 @@ export function Details({ template, draft, isReadOnly, mistakes }: DetailsProps)
   return (
     <Stack gap="sm" maw="30rem">
       <TextInput
-        {...{ label: write.name, value: content.name, readOnly: isReadOnly, maxLength: 200, required: true }}
+        label={write.name}
+        value={content.name}
+        readOnly={isReadOnly}
+        maxLength={200}
+        required={true}
         onChange={({ currentTarget }) => change({ name: currentTarget.value })}
       />
       <Select
-        {...{ label: write.type, value: content.type, disabled: isReadOnly }}
+        label={write.type}
+        value={content.type}
+        disabled={isReadOnly}
         data={Object.entries(types).map(([value, label]) => ({ value, label }))}
         onChange={(type) => change({ type: type as Content['type'] })}
       />
       <Select
-        {...{ label: write.layout, description: write.layoutHint, data: layouts, disabled: isReadOnly }}
+        label={write.layout}
+        description={write.layoutHint}
+        data={layouts}
+        disabled={isReadOnly}
         searchable={layouts.length > 8}
         value={content.layoutTemplateId}
         error={wrong('layoutTemplateId')}

@@ -24,7 +24,7 @@ export function Notes({ template, draft, isLive, mayChange, onCompare }: NotesPr
     <>
       {!mayWrite && <Notice tone="calm">{page.readOnly}</Notice>}
       {mayWrite && mode === 'sandbox' && isLive && <LiveNote template={template} />}
-      {mayChange && <UnsavedNote {...{ draft, onCompare }} version={template.version} />}
+      {mayChange && <UnsavedNote draft={draft} onCompare={onCompare} version={template.version} />}
     </>
   );
 }

@@ -104,7 +104,11 @@ function NewSet({ samples, onDone }: { samples: Samples; onDone(): void }) {
     <form onSubmit={submit}>
       <Group gap="xs" align="flex-end">
         <TextInput
-          {...{ label: texts.name, description: texts.addHint, value: name, maxLength: 60, style: { flex: 1 } }}
+          label={texts.name}
+          description={texts.addHint}
+          value={name}
+          maxLength={60}
+          style={{ flex: 1 }}
           ref={(field) => field?.focus()}
           error={isTaken && texts.taken}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
@@ -153,7 +157,9 @@ function Fields({ samples, found, declared, missing, mistakes }: ValuesProps) {
         return (
           <ValueField
             key={`${path} ${type}`}
-            {...{ label: path, type, value }}
+            label={path}
+            type={type}
+            value={value}
             hint={byDefault === undefined ? undefined : texts.byDefault(byDefault)}
             error={wrong?.message ?? (value === undefined && isMissing(path) ? texts.missing : undefined)}
             onChange={(typed) => samples.change(withValueAt(chosen.values, path, typed))}
@@ -178,7 +184,12 @@ function Json({ values, onChange }: { values: AllValues; onChange(values: AllVal
   };
   return (
     <Textarea
-      {...{ label: texts.jsonLabel, value: text, autosize: true, minRows: 6, maxRows: 20, spellCheck: false }}
+      label={texts.jsonLabel}
+      value={text}
+      autosize={true}
+      minRows={6}
+      maxRows={20}
+      spellCheck={false}
       styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
       error={typed === undefined && texts.jsonWrong}
       onChange={({ currentTarget }) => changed(currentTarget.value)}

@@ -67,17 +67,24 @@ function SendForm({ template, draft, samples }: SendTestProps) {
           </Notice>
         )}
         <TextInput
-          {...{ label: test.to, type: 'email', value: to, required: true }}
+          label={test.to}
+          type={'email'}
+          value={to}
+          required={true}
           data-autofocus
           onChange={({ currentTarget }) => setTo(currentTarget.value)}
         />
         <TextInput
-          {...{ label: test.from, description: isSandbox ? test.fromSandbox : test.fromHint, required: true }}
+          label={test.from}
+          description={isSandbox ? test.fromSandbox : test.fromHint}
+          required={true}
           value={from}
           onChange={({ currentTarget }) => setFrom(currentTarget.value)}
         />
         <Select
-          {...{ label: test.set, value: samples.chosen.name, data: samples.sets.map(({ name }) => name) }}
+          label={test.set}
+          value={samples.chosen.name}
+          data={samples.sets.map(({ name }) => name)}
           onChange={(name) => samples.choose(name!)}
         />
         {send.data !== undefined && 'data' in send.data && <Sent {...send.data.data} />}

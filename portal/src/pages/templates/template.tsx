@@ -72,17 +72,26 @@ function OneTemplate({ template, isLive }: { template: Template; isLive: boolean
     <Page
       title={template.name}
       parent={{ href: `/app/${mode}/templates`, name: list.title }}
-      badge={<Badges {...{ template, draft, isLive }} />}
-      actions={<Actions {...{ template, draft, samples, mayChange }} />}
+      badge={<Badges template={template} draft={draft} isLive={isLive} />}
+      actions={<Actions template={template} draft={draft} samples={samples} mayChange={mayChange} />}
     >
-      <Notes {...{ template, draft, isLive, mayChange }} onCompare={() => show('versions')} />
+      <Notes
+        template={template}
+        draft={draft}
+        isLive={isLive}
+        mayChange={mayChange}
+        onCompare={() => show('versions')}
+      />
       <SegmentedControl
-        {...{ value: view, onChange: show, 'aria-label': page.view, mb: 'md' }}
+        value={view}
+        onChange={show}
+        aria-label={page.view}
+        mb={'md'}
         data={Object.entries(page.views).map(([value, label]) => ({ value, label }))}
       />
-      {view === 'write' && <WriteView {...{ template, draft, samples, mayChange }} />}
+      {view === 'write' && <WriteView template={template} draft={draft} samples={samples} mayChange={mayChange} />}
       <Suspense fallback={<Loading />}>
-        {view === 'versions' && <VersionsView {...{ template, draft, mayChange }} />}
+        {view === 'versions' && <VersionsView template={template} draft={draft} mayChange={mayChange} />}
         {view === 'use' && <UseView template={template} />}
       </Suspense>
     </Page>
@@ -131,7 +140,7 @@ function Actions({ template, draft, samples, mayChange }: ActionsProps) {
           {test.open}
         </Button>
       )}
-      {mayChange && <SaveButton {...{ template, draft }} />}
+      {mayChange && <SaveButton template={template} draft={draft} />}
       {mayChange && (
         <Menu position="bottom-end">
           <Menu.Target>
@@ -155,7 +164,13 @@ function Actions({ template, draft, samples, mayChange }: ActionsProps) {
           </Menu.Dropdown>
         </Menu>
       )}
-      <SendTest {...{ template, draft, samples }} isOpen={isSending} onClose={() => setSending(false)} />
+      <SendTest
+        template={template}
+        draft={draft}
+        samples={samples}
+        isOpen={isSending}
+        onClose={() => setSending(false)}
+      />
     </Group>
   );
 }

@@ -86,7 +86,9 @@ function columnsFor({ isSandbox, mayWrite, liveIds }: ColumnsFor): Column<Templa
   const mayRemove = ({ templateId }: Template): boolean =>
     !isSandbox || (liveIds !== undefined && !liveIds.has(templateId));
   const actions: Column<Template> = {
-    ...{ name: list.actions, width: '4.5rem', atEnd: true },
+    name: list.actions,
+    width: '4.5rem',
+    atEnd: true,
     cell: (template) => mayRemove(template) && <RemoveButton template={template} />,
   };
   return [...COLUMNS, ...(isSandbox ? [whereColumn(liveIds)] : []), ...(mayWrite ? [actions] : [])];
@@ -113,15 +115,19 @@ export function TemplatesPage() {
       lead={list.lead}
       actions={
         <>
-          <AsCode operation="listTemplates" />
           {createButton}
+          <AsCode operation="listTemplates" />
         </>
       }
     >
       {isSandbox && <Notice tone="calm">{list.sandboxNote}</Notice>}
       {(templates.items?.length ?? 0) > 0 && (
         <TextInput
-          {...{ maw: '20rem', mb: 'xs', type: 'search', leftSection: <IconSearch size={14} />, value: name }}
+          maw={'20rem'}
+          mb={'xs'}
+          type={'search'}
+          leftSection={<IconSearch size={14} />}
+          value={name}
           aria-label={list.find}
           placeholder={list.find}
           onChange={({ currentTarget }) => setSearch({ name: currentTarget.value }, { typed: true })}

@@ -43,7 +43,10 @@ export function ValueField({ label, fullLabel, type, value, isReadOnly, hint, er
       <Select {...shared} data={BOOLEANS} value={text} disabled={isReadOnly} onChange={(next) => changed(next ?? '')} />
     );
   const field = {
-    ...{ ...shared, value: text, readOnly: isReadOnly, placeholder: texts.none },
+    ...shared,
+    value: text,
+    readOnly: isReadOnly,
+    placeholder: texts.none,
     onChange: (event: { currentTarget: { value: string } }) => changed(event.currentTarget.value),
   };
   if (type === 'array' || type === 'object') return <Textarea {...field} autosize minRows={1} maxRows={8} />;

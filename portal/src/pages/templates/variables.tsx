@@ -40,7 +40,9 @@ export function Variables({ draft, isReadOnly, found, missing, mistakes }: Varia
               // Names change while typing, and two may be equal for a moment.
               // biome-ignore lint/suspicious/noArrayIndexKey: the place is what a row is
               key={index}
-              {...{ variable, index, isReadOnly }}
+              variable={variable}
+              index={index}
+              isReadOnly={isReadOnly}
               mistakes={mistakes.filter(({ field }) => field.startsWith(`variables[${index}]`))}
               onChange={(changes) =>
                 set(variables.map((one, at) => (at === index ? ({ ...one, ...changes } as Variable) : one)))
@@ -50,7 +52,7 @@ export function Variables({ draft, isReadOnly, found, missing, mistakes }: Varia
           ))}
         </ul>
       )}
-      {undeclared.length > 0 && <Suggestions {...{ undeclared, declare }} />}
+      {undeclared.length > 0 && <Suggestions undeclared={undeclared} declare={declare} />}
       {!isReadOnly && (
         <Group>
           <Button
@@ -110,24 +112,38 @@ function VariableRow({ variable, index, isReadOnly, mistakes, onChange, onRemove
   return (
     <li className={classes.variable}>
       <TextInput
-        {...{ label: texts.name, value: name, readOnly: isReadOnly, error: wrong('name'), maxLength: 200 }}
+        label={texts.name}
+        value={name}
+        readOnly={isReadOnly}
+        error={wrong('name')}
+        maxLength={200}
         aria-label={texts.nameOf(index + 1)}
         onChange={({ currentTarget }) => onChange({ name: currentTarget.value })}
       />
       <Select
-        {...{ label: texts.type, data: TYPES, value: type, disabled: isReadOnly, error: wrong('type') }}
+        label={texts.type}
+        data={TYPES}
+        value={type}
+        disabled={isReadOnly}
+        error={wrong('type')}
         aria-label={texts.typeOf(name)}
         onChange={(next) => onChange({ type: next as VariableType, default: undefined })}
       />
       <ValueField
         key={type}
-        {...{ label: texts.default, fullLabel: texts.defaultOf(name), type, isReadOnly, error: wrong('default') }}
+        label={texts.default}
+        fullLabel={texts.defaultOf(name)}
+        type={type}
+        isReadOnly={isReadOnly}
+        error={wrong('default')}
         value={variable.default}
         onChange={(value) => onChange({ default: value })}
       />
       <Group justify="space-between" wrap="nowrap" mt="1.5rem">
         <Checkbox
-          {...{ label: texts.required, checked: required, disabled: isReadOnly }}
+          label={texts.required}
+          checked={required}
+          disabled={isReadOnly}
           aria-label={texts.requiredOf(name)}
           onChange={({ currentTarget }) => onChange({ required: currentTarget.checked })}
         />

@@ -65,7 +65,9 @@ function columnsOf(present: number, all: readonly TemplateVersion[]): Column<Tem
   const changedIn = (one: TemplateVersion): string => changed(one, beforeIn(all, one));
   return [
     {
-      ...{ name: texts.version, width: '9rem', text: ({ version }) => version },
+      name: texts.version,
+      width: '9rem',
+      text: ({ version }) => version,
       cell: ({ version }) => (
         <Group gap="xs" display="inline-flex">
           {version}
@@ -74,7 +76,9 @@ function columnsOf(present: number, all: readonly TemplateVersion[]): Column<Tem
       ),
     },
     {
-      ...{ name: texts.saved, width: '9rem', text: ({ createdAt }) => createdAt },
+      name: texts.saved,
+      width: '9rem',
+      text: ({ createdAt }) => createdAt,
       cell: ({ createdAt }) => <Time at={createdAt} exact />,
     },
     { name: texts.changed, text: changedIn, cell: changedIn },
@@ -87,10 +91,14 @@ export function VersionsView({ template: { templateId, version: present, name },
   const [pair, setPair] = useState<readonly [string, string]>();
   const compare = useRef<HTMLDivElement>(null);
   const actions: Column<TemplateVersion> = {
-    ...{ name: texts.actions, width: '14rem', atEnd: true },
+    name: texts.actions,
+    width: '14rem',
+    atEnd: true,
     cell: (one) => (
       <RowActions
-        {...{ templateId, version: one.version, hasBefore: beforeIn(all, one) !== undefined }}
+        templateId={templateId}
+        version={one.version}
+        hasBefore={beforeIn(all, one) !== undefined}
         mayRestore={mayChange && one.version !== present}
         onCompare={() => {
           setPair([String(one.version - 1), String(one.version)]);

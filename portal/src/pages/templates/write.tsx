@@ -55,12 +55,25 @@ export function WriteView({ template, draft, samples, mayChange }: WriteProps) {
   return (
     <div className={classes.halves}>
       <Panel title={previewing.editor}>
-        <Parts {...{ template, draft, mayChange, found, missing }} mistakes={preview.mistakes} />
+        <Parts
+          template={template}
+          draft={draft}
+          mayChange={mayChange}
+          found={found}
+          missing={missing}
+          mistakes={preview.mistakes}
+        />
       </Panel>
       <div className={classes.looking}>
         <PreviewPanel preview={preview} content={content} />
       </div>
-      <Values {...{ samples, found, missing }} declared={content.variables} mistakes={preview.mistakes} />
+      <Values
+        samples={samples}
+        found={found}
+        missing={missing}
+        declared={content.variables}
+        mistakes={preview.mistakes}
+      />
     </div>
   );
 }
@@ -92,9 +105,13 @@ function Parts({ template, draft, mayChange, found, missing, mistakes }: PartsPr
         ))}
       </Tabs.List>
       <Tabs.Panel value="html">
-        <SubjectField {...{ draft, isReadOnly, mistakes }} />
+        <SubjectField draft={draft} isReadOnly={isReadOnly} mistakes={mistakes} />
         <CodeEditor
-          {...{ label: write.html, language: 'html', value: content.html, marks: html, isReadOnly }}
+          label={write.html}
+          language={'html'}
+          value={content.html}
+          marks={html}
+          isReadOnly={isReadOnly}
           onChange={(value) => change({ html: value })}
         />
         <Unplaced mistakes={mistakes} part="html" />
@@ -104,7 +121,11 @@ function Parts({ template, draft, mayChange, found, missing, mistakes }: PartsPr
           {write.textHint}
         </Text>
         <CodeEditor
-          {...{ label: write.text, language: 'text', value: content.text, marks: text, isReadOnly }}
+          label={write.text}
+          language={'text'}
+          value={content.text}
+          marks={text}
+          isReadOnly={isReadOnly}
           onChange={(value) => change({ text: value })}
         />
         <Unplaced mistakes={mistakes} part="text" />
@@ -113,10 +134,10 @@ function Parts({ template, draft, mayChange, found, missing, mistakes }: PartsPr
         <Text c="dimmed" size="xs" mb="sm">
           {variableTexts.lead}
         </Text>
-        <Variables {...{ draft, isReadOnly, found, missing, mistakes }} />
+        <Variables draft={draft} isReadOnly={isReadOnly} found={found} missing={missing} mistakes={mistakes} />
       </Tabs.Panel>
       <Tabs.Panel value="details">
-        <Details {...{ template, draft, isReadOnly, mistakes }} />
+        <Details template={template} draft={draft} isReadOnly={isReadOnly} mistakes={mistakes} />
       </Tabs.Panel>
     </Tabs>
   );
@@ -131,7 +152,10 @@ function SubjectField({ draft, isReadOnly, mistakes }: { draft: Draft; isReadOnl
   const wrong = mistakes.filter(({ field }) => field === 'subject').map(({ message }) => message);
   return (
     <TextInput
-      {...{ label: write.subject, description: write.subjectHint, readOnly: isReadOnly, mb: 'sm' }}
+      label={write.subject}
+      description={write.subjectHint}
+      readOnly={isReadOnly}
+      mb={'sm'}
       value={draft.content.subject}
       error={wrong.length > 0 && wrong.join(' ')}
       onChange={({ currentTarget }) => draft.change({ subject: currentTarget.value })}

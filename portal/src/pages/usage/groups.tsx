@@ -67,7 +67,11 @@ export function Groups() {
   const all = totals?.reduce((sum, { accepted }) => sum + accepted, 0) ?? 0;
   const first: Column<GroupTotal> = {
     name: usage.groups[groupBy],
-    cell: ({ group }) => <GroupLink {...{ groupBy, group }}>{nameOf(group)}</GroupLink>,
+    cell: ({ group }) => (
+      <GroupLink groupBy={groupBy} group={group}>
+        {nameOf(group)}
+      </GroupLink>
+    ),
     text: ({ group }) => nameOf(group),
   };
   return (

@@ -1,4 +1,4 @@
-/** The limits of the account, and their usage if one call can count it. */
+/** The limits of the account: those of lists with their usage, and those of a single email, upload or connection. */
 import { Text } from '@mantine/core';
 import { useQueries } from '@tanstack/react-query';
 import { type Answer, callerOf, type Mode } from '../../api.ts';
@@ -12,14 +12,27 @@ type Name = keyof typeof usage.limitNames;
 
 const BOTH: readonly Mode[] = ['live', 'sandbox'];
 const SHARED: readonly Mode[] = ['live'];
-/** Webhooks belong to a mode; other lists are the same in both. */
+/** The sandbox lists the templates of both modes. */
+const SEEN_IN_SANDBOX: readonly Mode[] = ['sandbox'];
+/** Webhooks and inbound routes belong to a mode; other lists are the same in both. */
 const LISTS = [
   { name: 'webhooks', operation: 'listWebhooks', modes: BOTH },
   { name: 'domains', operation: 'listDomains', modes: SHARED },
   { name: 'apiKeys', operation: 'listApiKeys', modes: SHARED },
   { name: 'smtpCredentials', operation: 'listSmtpCredentials', modes: SHARED },
+  { name: 'templates', operation: 'listTemplates', modes: SEEN_IN_SANDBOX },
+  { name: 'inboundRoutes', operation: 'listInboundRoutes', modes: BOTH },
 ] as const;
 const CALLS = LISTS.flatMap(({ modes, ...list }) => modes.map((mode) => ({ ...list, mode })));
+const EACH = [
+  'recipientsPerEmail',
+  'openSubmissions',
+  'eventStreams',
+  'inboxWaits',
+  'inboundMailPerHour',
+  'messagesPerDay',
+  'messagesPerMonth',
+] as const satisfies readonly Name[];
 const COUNTED_AT_MOST = 100;
 const NEAR = 0.8;
 
@@ -29,7 +42,7 @@ interface Used {
   isMore: boolean;
 }
 
-/** Returns the usage by limit name; empty for limits that are not counted or not loaded yet. */
+/** Returns the usage by limit name, without lists that the user may not read or that are still loading. */
 function useUsed(): Partial<Record<Name, Used>> {
   const { account } = useScope();
   const lists = useQueries({
@@ -58,19 +71,9 @@ export function Limits({ of: limits }: { of: Limits }) {
         {usage.limitsLead}
       </Text>
       <table className={classes.limits}>
-        <thead>
-          <tr>
-            <th scope="col">{usage.limitColumns.what}</th>
-            <th scope="col" className={classes.number}>
-              {usage.limitColumns.used}
-            </th>
-            <th scope="col" className={classes.number}>
-              {usage.limitColumns.most}
-            </th>
-          </tr>
-        </thead>
+        <Head columns={[usage.limitColumns.what, usage.limitColumns.used, usage.limitColumns.most]} />
         <tbody>
-          {(Object.keys(usage.limitNames) as Name[]).map((name) => (
+          {LISTS.map(({ name }) => (
             <tr key={name}>
               <th scope="row">{usage.limitNames[name]}</th>
               <UsedOf used={used[name]} most={limits[name]} />
@@ -79,15 +82,44 @@ export function Limits({ of: limits }: { of: Limits }) {
           ))}
         </tbody>
       </table>
+      <table className={classes.limits}>
+        <Head columns={[usage.limitColumns.each, usage.limitColumns.most]} />
+        <tbody>
+          {EACH.map((name) => (
+            <tr key={name}>
+              <th scope="row">{usage.limitNames[name]}</th>
+              <td className={classes.number}>{mostText(limits[name])}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
     </>
   );
 }
 
+const mostText = (most: number | null): string => (most === null ? usage.unlimited : count(most));
+
+function Head({ columns: [first, ...numbers] }: { columns: readonly string[] }) {
+  return (
+    <thead>
+      <tr>
+        <th scope="col">{first}</th>
+        {numbers.map((name) => (
+          <th key={name} scope="col" className={classes.number}>
+            {name}
+          </th>
+        ))}
+      </tr>
+    </thead>
+  );
+}
+
 function UsedOf({ used, most }: { used: Used | undefined; most: number }) {
-  const isNear = used !== undefined && used.number >= most * NEAR;
+  if (used === undefined) return <td className={classes.number}>–</td>;
+  const isNear = used.number >= most * NEAR;
   return (
     <td className={`${classes.number} ${isNear ? classes.near : ''}`}>
-      {used === undefined ? '' : `${count(used.number)}${used.isMore && used.number < most ? '+' : ''}`}
+      {`${count(used.number)}${used.isMore && used.number < most ? '+' : ''}`}
     </td>
   );
 }

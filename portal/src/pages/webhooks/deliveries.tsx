@@ -87,7 +87,10 @@ export function Deliveries({ webhook, newest, chosen, onOpen }: DeliveriesProps)
         {deliveries.lead}
       </Text>
       <Rows
-        {...{ label: deliveries.list, columns: COLUMNS, rows: list.items, csvName: 'webhook-deliveries' }}
+        label={deliveries.list}
+        columns={COLUMNS}
+        rows={list.items}
+        csvName={'webhook-deliveries'}
         keyOf={({ deliveryId }) => deliveryId}
         onOpen={({ deliveryId }) => onOpen(deliveryId)}
         error={list.error}
@@ -98,7 +101,7 @@ export function Deliveries({ webhook, newest, chosen, onOpen }: DeliveriesProps)
         empty={{ title: deliveries.empty, hint: deliveries.emptyHint }}
       />
       <DeliveryDrawer
-        {...{ webhook }}
+        webhook={webhook}
         isOpen={chosen !== undefined}
         delivery={all.find(({ deliveryId }) => deliveryId === chosen)}
         isLoading={list.isPending}

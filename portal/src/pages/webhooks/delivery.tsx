@@ -33,7 +33,7 @@ interface DeliveryDrawerProps {
 export function DeliveryDrawer({ webhook, delivery, isOpen, isLoading, onClose }: DeliveryDrawerProps) {
   return (
     <Drawer opened={isOpen} onClose={onClose} title={texts.title} position="right" size="xl">
-      {delivery !== undefined && <Shown {...{ webhook, delivery }} />}
+      {delivery !== undefined && <Shown webhook={webhook} delivery={delivery} />}
       {delivery === undefined && isLoading && <Loading />}
       {delivery === undefined && !isLoading && <EmptyState title={texts.gone}>{texts.goneHint}</EmptyState>}
     </Drawer>
@@ -48,19 +48,19 @@ function Shown({ webhook, delivery }: { webhook: Webhook; delivery: WebhookDeliv
           <Text fw={600}>{delivery.eventType}</Text>
           <StatusBadge status={delivery.status} />
         </Group>
-        <Retry {...{ webhook, delivery }} />
+        <Retry webhook={webhook} delivery={delivery} />
       </Group>
-      <Outcome {...{ delivery }} />
+      <Outcome delivery={delivery} />
       <Facts
         of={[
-          [facts.message, <MessageLink key="message" {...{ delivery }} />],
+          [facts.message, <MessageLink key="message" delivery={delivery} />],
           [facts.event, <Copyable key="event" value={delivery.eventId} />],
           [facts.attempts, delivery.attempts],
           [facts.created, <Time key="created" at={delivery.createdAt} exact />],
         ]}
       />
-      <Reply {...{ delivery }} />
-      <Request {...{ delivery }} />
+      <Reply delivery={delivery} />
+      <Request delivery={delivery} />
     </Stack>
   );
 }
@@ -75,13 +75,13 @@ function Outcome({ delivery: { status, error, nextAttemptAt } }: { delivery: Web
     );
   if (status === 'failed')
     return (
-      <Notice role="status" {...{ tone: 'bad', title }}>
+      <Notice role="status" tone={'bad'} title={title}>
         {texts.failed}
       </Notice>
     );
   const isWaiting = nextAttemptAt !== null && Date.parse(nextAttemptAt) > Date.now();
   return (
-    <Notice role="status" {...{ tone: 'wait', title }}>
+    <Notice role="status" tone={'wait'} title={title}>
       {isWaiting ? texts.waits : texts.underWay}
       {isWaiting && (
         <div>
@@ -106,7 +106,9 @@ function Retry({ webhook, delivery: { deliveryId } }: { webhook: Webhook; delive
       <Button
         variant="default"
         leftSection={<IconRefresh size={14} />}
-        {...{ loading: retry.isPending, disabled: !webhook.enabled, onClick: send }}
+        loading={retry.isPending}
+        disabled={!webhook.enabled}
+        onClick={send}
       >
         {texts.retry}
       </Button>

@@ -58,7 +58,7 @@ export function ReplayDialog({ webhook, onClose, onStarted }: ReplayDialogProps)
             {replay.disabled}
           </Notice>
         )}
-        <Fields {...{ draft }} />
+        <Fields draft={draft} />
         <Problem error={problem} />
         <Text fw={550} role="status" mih="1.5em">
           {webhook.enabled &&

@@ -54,7 +54,8 @@ export function useReplayDraft({ events }: Webhook): ReplayDraft {
       : undefined;
   return {
     ...choice,
-    ...{ fault, asked },
+    fault,
+    asked,
     choose: (span) => setChoice({ ...choice, span, ...(span === 'own' ? {} : timesOf(span)) }),
     change: (changed) => setChoice({ ...choice, ...changed }),
   };

@@ -47,25 +47,32 @@ function Form() {
     value: given[name],
     onChange: (event: { currentTarget: { value: string } }) =>
       setGiven({ ...given, [name]: event.currentTarget.value }),
-    ...{ autoComplete: 'off', spellCheck: false, classNames: { input: 'mono' } },
+    autoComplete: 'off',
+    spellCheck: false,
+    classNames: { input: 'mono' },
   });
   return (
     <Stack>
       <Text c="dimmed">{checker.lead}</Text>
       <Textarea
-        {...{ label: checker.headers, description: checker.headersHint, autosize: true, minRows: 3, maxRows: 6 }}
+        label={checker.headers}
+        description={checker.headersHint}
+        autosize={true}
+        minRows={3}
+        maxRows={6}
         placeholder={'webhook-id: evt_…\nwebhook-timestamp: 1795167840\nwebhook-signature: v1,…'}
         {...field('headers')}
       />
       <Textarea
-        {...{ label: checker.body, description: checker.bodyHint, autosize: true, minRows: 3, maxRows: 8 }}
+        label={checker.body}
+        description={checker.bodyHint}
+        autosize={true}
+        minRows={3}
+        maxRows={8}
         placeholder={'{"eventId":"evt_…"'}
         {...field('body')}
       />
-      <TextInput
-        {...{ label: checker.secret, description: checker.secretHint, placeholder: 'whsec_…' }}
-        {...field('secret')}
-      />
+      <TextInput label={checker.secret} description={checker.secretHint} placeholder={'whsec_…'} {...field('secret')} />
       {check !== undefined && <Findings check={check} />}
     </Stack>
   );

@@ -81,7 +81,7 @@ export function WebhookActions({ webhook, test, onOpen }: WebhookActionsProps) {
         {replay.action}
       </Button>
       {asCode}
-      <MoreActions {...{ webhook, onOpen }} onDisable={toggle} />
+      <MoreActions webhook={webhook} onOpen={onOpen} onDisable={toggle} />
     </>
   );
 }

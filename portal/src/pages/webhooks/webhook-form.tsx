@@ -73,15 +73,22 @@ export function WebhookForm(props: WebhookFormProps) {
         <Stack>
           <Problem error={issues.general} />
           <TextInput
-            {...{ label: webhookForm.url, description: webhookForm.urlHint, error: issues.of('url') }}
-            {...{ type: 'url', required: true, maxLength: 2_048, placeholder: 'https://shop.example/hooks/mail' }}
+            label={webhookForm.url}
+            description={webhookForm.urlHint}
+            error={issues.of('url')}
+            type={'url'}
+            required={true}
+            maxLength={2_048}
+            placeholder={'https://shop.example/hooks/mail'}
             data-autofocus
             value={url}
             onChange={({ currentTarget }) => setUrl(currentTarget.value)}
           />
           <EventChoice value={events} onChange={setEvents} error={issues.of('events')} />
           <TextInput
-            {...{ label: webhookForm.description, description: webhookForm.descriptionHint, maxLength: 500 }}
+            label={webhookForm.description}
+            description={webhookForm.descriptionHint}
+            maxLength={500}
             error={issues.of('description')}
             value={description}
             onChange={({ currentTarget }) => setDescription(currentTarget.value)}
@@ -109,7 +116,11 @@ interface EventChoiceProps {
 function EventChoice({ value, onChange, error }: EventChoiceProps) {
   return (
     <Checkbox.Group
-      {...{ label: webhookForm.events, description: webhookForm.eventsHint, error, value, onChange }}
+      label={webhookForm.events}
+      description={webhookForm.eventsHint}
+      error={error}
+      value={value}
+      onChange={onChange}
       withAsterisk
     >
       <Stack gap="xs" mt="xs">

@@ -51,7 +51,7 @@ function Loaded({ webhook }: { webhook: Webhook }) {
       title={nameOf(webhook)}
       badge={<WebhookState webhook={webhook} />}
       parent={{ href: `/app/${mode}/webhooks`, name: webhookPage.parent }}
-      actions={<WebhookActions {...{ webhook, test }} onOpen={(name) => setSearch({ panel: name })} />}
+      actions={<WebhookActions webhook={webhook} test={test} onOpen={(name) => setSearch({ panel: name })} />}
     >
       <div className={classes.stack}>
         {!webhook.enabled && <Disabled webhook={webhook} />}
@@ -65,10 +65,10 @@ function Loaded({ webhook }: { webhook: Webhook }) {
           )}
           <About webhook={webhook} />
         </div>
-        <Deliveries {...{ webhook, newest: last.data, chosen: delivery }} onOpen={openDelivery} />
+        <Deliveries webhook={webhook} newest={last.data} chosen={delivery} onOpen={openDelivery} />
       </div>
       <Suspense>
-        {dialog === 'replay' && <ReplayDialog {...{ webhook }} onClose={close} onStarted={setReplay} />}
+        {dialog === 'replay' && <ReplayDialog webhook={webhook} onClose={close} onStarted={setReplay} />}
         {panel === 'signature' && <SignatureChecker onClose={close} />}
       </Suspense>
       {dialog === 'edit' && <WebhookForm webhook={webhook} onClose={close} />}

@@ -87,7 +87,10 @@ export function WebhooksPage() {
       }
     >
       <Rows
-        {...{ label: webhooks.list, columns: COLUMNS, rows, csvName: 'webhooks' }}
+        label={webhooks.list}
+        columns={COLUMNS}
+        rows={rows}
+        csvName={'webhooks'}
         keyOf={({ webhookId }) => webhookId}
         href={({ webhookId }) => `/app/${mode}/webhooks/${webhookId}`}
         error={list.error}

@@ -32,12 +32,14 @@ export default function DifferenceView({ before, after, language, isSideBySide }
     const shared = { collapseUnchanged: COLLAPSED, diffConfig: EFFORT, gutter: true };
     const view = isSideBySide
       ? new MergeView({
-          ...{ ...shared, parent },
+          ...shared,
+          parent,
           a: { doc: before.value, extensions: readOnly(language, before.name) },
           b: { doc: after.value, extensions: readOnly(language, after.name) },
         })
       : new EditorView({
-          ...{ parent, doc: after.value },
+          parent,
+          doc: after.value,
           extensions: [
             readOnly(language, `${before.name} → ${after.name}`),
             unifiedMergeView({ ...shared, original: before.value, mergeControls: false }),

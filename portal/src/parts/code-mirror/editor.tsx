@@ -88,7 +88,9 @@ export default function Editor({ label, value, onChange, language, marks = NONE,
   const settings = () => [
     EditorState.readOnly.of(isReadOnly),
     EditorView.contentAttributes.of({
-      ...{ 'aria-label': label, 'aria-describedby': hintId, 'aria-invalid': String(marks.length > 0) },
+      'aria-label': label,
+      'aria-describedby': hintId,
+      'aria-invalid': String(marks.length > 0),
       ...(isReadOnly && { 'aria-readonly': 'true' }),
     }),
   ];

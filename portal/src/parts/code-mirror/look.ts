@@ -12,14 +12,17 @@ const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"
 
 /** By the name of the syntax node; the most specific name applies. */
 const CLASSES: Readonly<Record<string, string | undefined>> = {
-  ...{ tagName: classes.tag, angleBracket: classes.punctuation, attributeName: classes.name },
-  ...{ attributeValue: classes.value, string: classes.value, number: classes.value, comment: classes.comment },
-  ...{
-    propertyName: classes.name,
-    keyword: classes.tag,
-    character: classes.value,
-    processingInstruction: classes.comment,
-  },
+  tagName: classes.tag,
+  angleBracket: classes.punctuation,
+  attributeName: classes.name,
+  attributeValue: classes.value,
+  string: classes.value,
+  number: classes.value,
+  comment: classes.comment,
+  propertyName: classes.name,
+  keyword: classes.tag,
+  character: classes.value,
+  processingInstruction: classes.comment,
 };
 
 const highlighter = syntaxHighlighting({
@@ -58,7 +61,9 @@ const theme = EditorView.theme({
   '.cm-content': { caretColor: 'var(--mantine-color-text)' },
   '.cm-cursor': { borderLeftColor: 'var(--mantine-color-text)' },
   '.cm-gutters': {
-    ...{ backgroundColor: 'var(--side)', color: 'var(--mantine-color-dimmed)', border: 'none' },
+    backgroundColor: 'var(--side)',
+    color: 'var(--mantine-color-dimmed)',
+    border: 'none',
     borderRight: '1px solid var(--line)',
   },
 });

@@ -1,0 +1,163 @@
+/** What holds on every page: links to sign in, several tabs, the number of calls of a load, formats of the browser's language, undo. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { firstLink, noBrowser, PASSWORD, signedIn, signInAs, startBrowser } from '../kit/browser.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { animationsEnded, faultsOf, open, SEED_ENV, type Seeded, seed } from './every-page.ts';
+
+const skip = noBrowser();
+const OPERATOR = { email: 'operator@localhost', password: PASSWORD };
+
+let visitors: Awaited<ReturnType<typeof startBrowser>>;
+let service: Service;
+let seeded: Seeded;
+
+before(async () => {
+  if (skip) return;
+  visitors = await startBrowser();
+  service = await startService({ env: SEED_ENV });
+  const [, token] = firstLink(service).split('#token=');
+  assert.equal((await service.anonymous.put('/password', { token, password: PASSWORD })).status, 200);
+  seeded = await seed(service);
+});
+
+after(async () => {
+  await service?.close();
+  await visitors?.close();
+});
+
+test('a link that was used already offers to sign in and to reset the password', { skip }, async (t) => {
+  const { page, context, assertClean } = await visitors.visit(service.url);
+  t.after(() => context.close());
+  await page.goto(firstLink(service));
+  await page.getByLabel('New password').fill(PASSWORD);
+  await page.getByRole('button', { name: 'Set password and continue' }).click();
+  await page.getByRole('heading', { level: 1, name: 'This link has expired or was already used' }).waitFor();
+  assert.doesNotMatch(await page.getByRole('main').innerText(), /POST|PUT|GET|\/password/);
+  assert.deepEqual(await faultsOf(page), []);
+  await page.getByRole('link', { name: 'Reset password' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Reset your password' }).waitFor();
+  await page.getByRole('textbox', { name: 'Email' }).fill(OPERATOR.email);
+  const requested = page.waitForResponse((response) => response.request().method() === 'POST');
+  await page.getByRole('button', { name: 'Send reset link' }).click();
+  assert.equal((await requested).status(), 202);
+  await page.getByRole('status').getByText('Postrider sent a reset link').waitFor();
+  assert.deepEqual(await faultsOf(page), []);
+  await page.getByRole('button', { name: 'Back to sign in' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
+  await page.goBack();
+  await page.getByRole('heading', { level: 1, name: 'Reset your password' }).waitFor();
+  assertClean();
+});
+
+test('signing out in one tab removes the data of the others', { skip }, async (t) => {
+  const { page, context, assertClean } = await signedIn(t, visitors, service);
+  const other = await context.newPage();
+  await open(page, '/app/live/suppressions');
+  await open(other, '/app/live/suppressions');
+  await other.getByText('nobody@example.com').waitFor();
+  await page.getByRole('button', { name: OPERATOR.email }).click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
+  await other.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
+  assert.equal(await other.getByText('nobody@example.com').count(), 0);
+  assert.equal(await other.evaluate('sessionStorage.length'), 0, 'secrets of a tab are gone');
+  assertClean();
+});
+
+/** The calls of the portal from now on, by path, without the stream. */
+function callsOf(page: Page): string[] {
+  const calls: string[] = [];
+  page.on('request', (request) => {
+    if (request.resourceType() === 'fetch' && !request.url().includes('/events/stream'))
+      calls.push(`${request.method()} ${new URL(request.url()).pathname}${new URL(request.url()).search}`);
+  });
+  return calls;
+}
+
+test('a page asks for each response once when it is loaded', { skip }, async (t) => {
+  const { page, assertClean } = await signedIn(t, visitors, service);
+  await page.clock.install();
+  for (const at of ['/app/live', '/app/live/incidents', '/app/sandbox/start', '/app/live/inbound']) {
+    const calls = callsOf(page);
+    const streamed = page.waitForResponse((response) => response.url().includes('/events/stream'));
+    await open(page, at);
+    await streamed;
+    // Longer than the portal ever waited before it read everything again.
+    await page.clock.fastForward(2_500);
+    await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
+    const twice = calls.filter((call, index) => calls.indexOf(call) !== index);
+    assert.deepEqual(twice, [], at);
+    page.removeAllListeners('request');
+  }
+  assertClean();
+});
+
+test('times have the format of the browser’s language, the year if it is another one, and the zone', {
+  skip,
+}, async (t) => {
+  const texts: Record<string, string> = {};
+  for (const locale of ['en-US', 'en-GB', 'de-DE']) {
+    const { page, context, assertClean } = await visitors.visit(service.url, { locale, timezoneId: 'Europe/Berlin' });
+    t.after(() => context.close());
+    await signInAs({ page, context } as never, OPERATOR);
+    await page.route('**/domains?*', async (route) => {
+      const response = await route.fetch();
+      const [domain] = (await response.json()) as object[];
+      await route.fulfill({ response, json: [{ ...domain, createdAt: '2019-03-04T12:05:00.000Z' }] });
+    });
+    await open(page, '/app/live/domains');
+    const time = page.locator('time[datetime^="2019"]').first();
+    texts[locale] = (await time.innerText()).replaceAll('\u202f', ' ');
+    await time.hover();
+    await page
+      .getByRole('tooltip')
+      .getByText(/2019.*(?:GMT\+1|MEZ|CET)/)
+      .waitFor();
+    assertClean();
+  }
+  assert.deepEqual(texts, {
+    'en-US': 'Mar 4, 2019, 13:05',
+    'en-GB': '4 Mar 2019, 13:05',
+    'de-DE': '4. März 2019, 13:05',
+  });
+});
+
+test('the button to undo is entirely visible in its notice, also on a phone', { skip }, async (t) => {
+  for (const viewport of [
+    { width: 1280, height: 800 },
+    { width: 390, height: 844 },
+  ]) {
+    const { page, context, assertClean } = await signedIn(t, visitors, service, { viewport });
+    await open(page, `/app/live/domains/${seeded.ids['live/domains']}`);
+    await page.getByRole('button', { name: 'Delete' }).click();
+    const undo = page.getByRole('button', { name: 'Undo' });
+    await undo.waitFor();
+    await animationsEnded(page);
+    const isClipped = ({ scrollWidth, clientWidth }: Record<string, number>) => scrollWidth! > clientWidth!;
+    const isLabelCut: boolean = await undo.locator('.mantine-Button-label').evaluate(isClipped as never);
+    const [own, frame] = [await undo.boundingBox(), await page.locator('.mantine-Notification-root').boundingBox()];
+    const isOutside = own!.x + own!.width > frame!.x + frame!.width || own!.y + own!.height > frame!.y + frame!.height;
+    const isCut = isLabelCut || isOutside;
+    assert.equal(isCut, false);
+    await undo.click();
+    await context.close();
+    assertClean();
+  }
+});
+
+test('the usage of every limited list is shown', { skip }, async (t) => {
+  const { page, assertClean } = await signedIn(t, visitors, service);
+  await open(page, '/app/live/usage');
+  const limits = page.getByRole('region', { name: 'Limits' });
+  for (const row of ['Webhooks 2', 'Domains 1', 'Templates 2', 'Inbound routes 1'])
+    await limits.getByRole('row', { name: new RegExp(`^${row} `) }).waitFor();
+  const cells = await limits.getByRole('cell').allInnerTexts();
+  assert.deepEqual(
+    cells.filter((text) => text.trim() === ''),
+    [],
+    'no empty cell',
+  );
+  assertClean();
+});
