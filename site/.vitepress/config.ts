@@ -39,7 +39,11 @@ export default defineConfig({
   title: 'Postrider',
   description: 'A self-hosted transactional email server',
   lang: 'en-US',
+  // The service serves the site here (src/http/guide.ts).
+  base: '/guide/',
   srcDir: pages,
+  // Served as they are, for programs that read Markdown.
+  srcExclude: ['public/**'],
   outDir: path.resolve(import.meta.dirname, '../dist'),
   cacheDir: path.resolve(import.meta.dirname, '../cache'),
   cleanUrls: true,
